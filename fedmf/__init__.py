@@ -19,8 +19,16 @@ if TYPE_CHECKING:
         RoundAborted,
         SecAggSum,
     )
+    from fedmf.bayes import FedBPMF, Posterior
     from fedmf.data import Catalogue, Features, Ratings, Split, from_triples, load
-    from fedmf.errors import DataError, FedMFError, MissingExtra, ModelError, SettingError
+    from fedmf.errors import (
+        DataError,
+        Diverged,
+        FedMFError,
+        MissingExtra,
+        ModelError,
+        SettingError,
+    )
     from fedmf.masks import FedMMF, FMMask, LocalHead, MeanMask, NNMask, RidgeMask
     from fedmf.models import Factors, FedALS, FederatedModel, FedMF, preset
     from fedmf.training import History, RoundRecord, Trainer
@@ -30,10 +38,12 @@ __all__ = [
     "Aggregation",
     "Catalogue",
     "DataError",
+    "Diverged",
     "FMMask",
     "Factors",
     "Features",
     "FedALS",
+    "FedBPMF",
     "FedMF",
     "FedMFError",
     "FedMMF",
@@ -48,6 +58,7 @@ __all__ = [
     "OneShotSum",
     "PaillierSum",
     "PlainSum",
+    "Posterior",
     "Ratings",
     "RidgeMask",
     "RoundAborted",
@@ -76,8 +87,16 @@ if not TYPE_CHECKING:  # type checkers report unknown names themselves
                 "RoundAborted",
                 "SecAggSum",
             ),
+            "bayes": ("FedBPMF", "Posterior"),
             "data": ("Catalogue", "Features", "Ratings", "Split", "from_triples", "load"),
-            "errors": ("DataError", "FedMFError", "MissingExtra", "ModelError", "SettingError"),
+            "errors": (
+                "DataError",
+                "Diverged",
+                "FedMFError",
+                "MissingExtra",
+                "ModelError",
+                "SettingError",
+            ),
             "masks": ("FedMMF", "FMMask", "LocalHead", "MeanMask", "NNMask", "RidgeMask"),
             "models": ("Factors", "FedALS", "FederatedModel", "FedMF", "preset"),
             "training": ("History", "RoundRecord", "Trainer"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from secagg import MissingExtra, ParameterError, SecAggError
 
-__all__ = ["DataError", "FedMFError", "MissingExtra", "ModelError", "SettingError"]
+__all__ = ["DataError", "Diverged", "FedMFError", "MissingExtra", "ModelError", "SettingError"]
 
 # One base and one error for settings in both packages: `except FedMFError` catches them all.
 FedMFError = SecAggError
@@ -13,6 +13,10 @@ SettingError = ParameterError
 
 class DataError(FedMFError):
     """A data set is unknown, missing or damaged; the message names the file and the line."""
+
+
+class Diverged(SettingError):
+    """A training has left the scale of the ratings; the message names the setting to change."""
 
 
 class ModelError(FedMFError):

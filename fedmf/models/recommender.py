@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.data import Ratings
+from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
 from fedmf.settings import Settings, is_whole
 
-__all__ = ["Estimator", "Recommender", "Trained", "numbers", "pairs"]
+__all__ = ["Estimator", "Recommender", "Trained", "numbers", "pairs", "rated"]
 
 Floats = NDArray[np.float64]
 
@@ -186,3 +187,35 @@ def pairs(
             f"predict needs one item per user, not {rows.shape} users and {columns.shape} items"
         )
     return rows, columns
+
+
+def rated(
+    items: ArrayLike, ratings: ArrayLike, item_ids: Ids, scale: tuple[float, float] | None
+) -> tuple[NDArray[np.int32], Floats]:
+    """Return a new user's items as numbers, and their ratings; both have the shape (n,).
+
+    Raises ModelError if an id is unknown or occurs twice, the shapes differ, or a rating is no
+    number within the scale.
+
+    Parameters
+    ----------
+    items, ratings : ids of the rated items, and the ratings on the public scale
+    item_ids : ids of all items, in any order
+    scale : public scale; None for any finite rating
+    """
+    known = {one: number for number, one in enumerate(item_ids.tolist())}
+    wanted = np.asarray(items).reshape(-1).tolist()
+    unknown = [one for one in wanted if one not in known]
+    if unknown or len(set(wanted)) < len(wanted):
+        what = f"{unknown[0]!r} is unknown" if unknown else f"{wanted} has an item twice"
+        raise ModelError(f"items: {what}; pass each rated item once, by the data set's own id")
+    values = np.asarray(ratings)
+    low, high = scale or (-np.inf, np.inf)
+    if values.shape != (len(wanted),) or values.dtype.kind not in "iuf":
+        if len(wanted) or values.size:
+            raise ModelError(f"ratings = {ratings!r} must be {len(wanted)} numbers")
+        values = np.zeros(0)
+    values = values.astype(np.float64)
+    if not (np.isfinite(values) & (values >= low) & (values <= high)).all():
+        raise ModelError(f"ratings = {ratings!r} must be within {low:g} to {high:g}")
+    return np.array([known[one] for one in wanted], dtype=np.int32), values

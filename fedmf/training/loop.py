@@ -34,6 +34,8 @@ State = TypeVar("State")
 Steps = TypeVar("Steps", bound="LocalSteps")
 Users = NDArray[np.int64]
 
+LARGEST = 4096.0  # so that sums of 32,768 ratings, two from the middle, fit a clip of 16
+
 COSTS = ("client_seconds", "server_seconds", "key_holder_seconds", "bytes_up", "bytes_down")
 
 
@@ -140,10 +142,19 @@ class Loop:
     rounds: int
     session: str = "fedmf"
 
-    def iterate(self, training: Training[State, Steps], start: State) -> Iterator[Round[State]]:
-        """Yield each round when it is finished; an interrupt loses only the current round."""
-        state, raters = start, None
-        for number in range(1, self.rounds + 1):
+    def iterate(
+        self,
+        training: Training[State, Steps],
+        start: State,
+        first: int = 1,
+        raters: Raters | None = None,
+    ) -> Iterator[Round[State]]:
+        """Yield each round when it is finished; an interrupt loses only the current round.
+
+        `first` is the number of the first round, and `raters` are those of the round before.
+        """
+        state = start
+        for number in range(first, self.rounds + 1):
             with np.errstate(all="ignore"):  # trainings check for infinite numbers
                 done = self._round(training, number, state, raters)
             state, raters = done.state, done.raters
@@ -160,6 +171,29 @@ class Loop:
             session=f"{self.session} count {number}".encode(),
         )
         return Raters(counted.integers, len(counted.survivors) / users.size), counted
+
+    def mean(self, ratings: Ratings) -> float:
+        """Return the mean rating of the users of the first round, by a sum of two numbers.
+
+        A user sends Σ (r − c) and their number of ratings, both divided by `LARGEST`, where c
+        is the middle of the scale. An aborted sum is tried again, at most `rounds` times; then
+        RoundAborted is raised.
+        """
+        users, centre = self.schedule.users(1, ratings.n_users), sum(ratings.scale) / 2
+        for number in range(1, self.rounds + 1):
+            try:
+                total = self.aggregation.sum(
+                    _Means(ratings, centre).vectors(users),
+                    dropouts=self.schedule.dropouts(Draw.MEAN_DROPOUTS, number, users),
+                    session=f"{self.session} mean {number}".encode(),
+                )
+            except RoundAborted:
+                if number == self.rounds:
+                    raise
+            else:
+                break
+        rest, count = total.sum
+        return centre + float(rest / count) if count > 0 else centre
 
     def _round(
         self, training: Training[State, Steps], number: int, state: State, raters: Raters | None
@@ -220,6 +254,22 @@ def keep(
     except KeyboardInterrupt:
         interrupted = True
     return done[0], History(done[1], interrupted)
+
+
+class _Means(LocalSteps):
+    """Vectors of two numbers, whose sums give the mean rating."""
+
+    def __init__(self, ratings: Ratings, centre: float) -> None:
+        super().__init__(ratings, (1, 2))
+        self._centre = centre
+
+    def rows(self, block: Block) -> Rows:
+        starts, counts = block.indptr[:-1], block.counts
+        sums = np.zeros((counts.size, 2))
+        some = counts > 0  # reduceat gives an element for an empty row
+        sums[some, 0] = np.add.reduceat(block.values - self._centre, starts[some])
+        sums[:, 1] = counts
+        return Rows(np.zeros(counts.size, dtype=np.int32), sums / LARGEST, 1)
 
 
 class _Marks(LocalSteps):

@@ -32,6 +32,9 @@ class Draw(IntEnum):
     COHORT = 1
     COUNT_DROPOUTS = 2
     DROPOUTS = 3
+    MEAN_DROPOUTS = 4
+    USERS = 5
+    SERVER = 6
 
 
 @dataclass(frozen=True, kw_only=True)

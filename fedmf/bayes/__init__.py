@@ -1,0 +1,22 @@
+"""Bayesian matrix factorisation by Gibbs sampling, through secure sums.
+
+The model (Salakhutdinov and Mnih, "Bayesian probabilistic matrix factorization using Markov
+chain Monte Carlo", ICML 2008, section 3), with biases and a link from item features::
+
+    r_ui = μ + b_u + b_i + p_u · q_i + ε,   ε ~ N(0, 1/α)
+    (p_u, b_u) ~ N(μ_U, Λ_U⁻¹),   (q_i, b_i) ~ N(μ_V + Wᵀ f_i, Λ_V⁻¹)
+
+with normal-Wishart priors of (μ_U, Λ_U) and (μ_V, Λ_V). A round is one sweep of the sampler.
+Each user draws their own (p_u, b_u) and sends, for each item they rated, the moments z zᵀ and
+z (r − μ − b_u) with z = (p_u, 1). The server needs only the sums of these moments to draw all
+items, both hyper-priors, W and the noise precision α. Nothing is tuned: no λ, no γ.
+
+`FedBPMF` trains, and `Posterior` predicts by the average of many draws.
+"""
+
+from __future__ import annotations
+
+from fedmf.bayes.bpmf import FedBPMF
+from fedmf.bayes.posterior import Posterior
+
+__all__ = ["FedBPMF", "Posterior"]

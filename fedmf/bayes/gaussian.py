@@ -1,0 +1,155 @@
+"""Draws from the conditional distributions of the sampler, and the state of its hyper-priors.
+
+Equation numbers are those of Salakhutdinov and Mnih 2008 (see `fedmf.bayes`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.errors import SettingError
+
+__all__ = [
+    "Link",
+    "Prior",
+    "draw_link",
+    "draw_noise",
+    "draw_prior",
+    "draws",
+    "lower",
+    "symmetric",
+]
+
+Floats = NDArray[np.float64]
+
+BETA_0 = 2.0  # the textbook hyper-priors: μ_0 = 0, ν_0 = d and W_0 = I besides
+SHAPE_0 = RATE_0 = 1.0  # of the gamma priors of α and of the link's precision
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Gaussian prior of the rows of a table: μ, shape (d,), and the precision Λ, (d, d)."""
+
+    mean: Floats
+    precision: Floats
+
+    @classmethod
+    def standard(cls, d: int) -> Prior:
+        """Return the standard normal distribution in d dimensions."""
+        return cls(np.zeros(d), np.eye(d))
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """Regression of the items on their features: W, shape (f, d), and its precision λ."""
+
+    weights: Floats
+    precision: float
+
+    @classmethod
+    def none(cls, n_features: int, d: int) -> Link:
+        """Return the link of the start, which predicts zero."""
+        return cls(np.zeros((n_features, d)), 1.0)
+
+
+def draws(precisions: Floats, shifts: Floats, noise: Floats) -> Floats:
+    """Return x ~ N(Λ⁻¹ b, Λ⁻¹) for each precision Λ and shift b.
+
+    A row depends on no other row, so that users alone and in blocks draw the same numbers.
+
+    Parameters
+    ----------
+    precisions : float64, shape (n, d, d), positive definite
+    shifts : float64, shape (n, d)
+    noise : float64, shape (n, d), standard normal numbers; zeros give the means
+
+    Raises
+    ------
+    SettingError
+        If a precision is not positive definite, as after too coarse a rounding of the sums.
+    """
+    try:
+        roots = np.linalg.cholesky(precisions)
+    except np.linalg.LinAlgError as error:
+        raise SettingError(
+            "the sums of the moments are too coarse to draw from: raise fractional_bits of the "
+            "aggregation"
+        ) from error
+    whitened = np.linalg.solve(roots, shifts[:, :, None])[:, :, 0] + noise
+    return np.asarray(np.linalg.solve(np.swapaxes(roots, 1, 2), whitened[:, :, None])[:, :, 0])
+
+
+def draw_prior(rng: np.random.Generator, n: float, total: Floats, products: Floats) -> Prior:
+    """Draw (μ, Λ) from the normal-Wishart posterior of n rows (eq. 14).
+
+    Parameters
+    ----------
+    rng : generator of the server
+    n : float, number of rows, ≥ 0
+    total, products : float64, shapes (d,) and (d, d): Σ x and Σ x xᵀ over the rows
+    """
+    d = total.size
+    mean = total / max(n, 1.0)
+    scatter = products - n * np.outer(mean, mean)
+    spread = np.eye(d) + scatter + (BETA_0 * n / (BETA_0 + n)) * np.outer(mean, mean)
+    # Bartlett 1933: Λ = T Tᵀ with T = L A, L Lᵀ = W* and A lower triangular
+    scale = np.linalg.inv(spread)
+    bartlett = np.zeros((d, d))
+    bartlett[np.tril_indices(d, -1)] = rng.standard_normal(d * (d - 1) // 2)
+    bartlett[np.diag_indices(d)] = np.sqrt(rng.chisquare(d + n - np.arange(d)))
+    root = np.linalg.cholesky((scale + scale.T) / 2) @ bartlett
+    precision = root @ root.T
+    centre = n * mean / (BETA_0 + n)
+    around = (BETA_0 + n) * precision
+    drawn = draws(around[None], (around @ centre)[None], rng.standard_normal((1, d)))
+    return Prior(drawn[0], precision)
+
+
+def draw_noise(rng: np.random.Generator, n: float, squares: float) -> float:
+    """Draw the precision α of the noise from its gamma posterior, given Σ e² of n ratings."""
+    return float(rng.gamma(SHAPE_0 + n / 2, 1 / (RATE_0 + squares / 2)))
+
+
+def draw_link(
+    rng: np.random.Generator, features: Floats, rows: Floats, prior: Prior, link: Link
+) -> Link:
+    """Draw W from its posterior, given the items, and then its precision λ.
+
+    Simm et al., "Macau: scalable Bayesian factorization with high-dimensional side
+    information", 2017, eq. 6: W ~ MN((FᵀF + λI)⁻¹ Fᵀ (V − 1 μᵀ), (FᵀF + λI)⁻¹, Λ⁻¹).
+
+    Parameters
+    ----------
+    rng : generator of the server
+    features : float64, F, shape (m, f)
+    rows : float64, V, shape (m, d), the items (q_i, b_i)
+    prior : prior of the items around their link
+    link : link before, for λ
+    """
+    n_features, d = link.weights.shape
+    normal = features.T @ features + link.precision * np.eye(n_features)
+    mean = np.linalg.solve(normal, features.T @ (rows - prior.mean))
+    noise = rng.standard_normal((n_features, d))
+    among = np.linalg.solve(np.linalg.cholesky(normal).T, noise)
+    among_d = np.linalg.solve(np.linalg.cholesky(prior.precision).T, among.T).T
+    weights: Floats = np.asarray(mean + among_d, dtype=np.float64)
+    size = float(np.sum((weights @ prior.precision) * weights))
+    shape, rate = SHAPE_0 + weights.size / 2, RATE_0 + size / 2
+    return Link(weights, float(rng.gamma(shape, 1 / rate)))
+
+
+def lower(rows: Floats) -> Floats:
+    """Return the lower triangle of x xᵀ for each row x, shape (n, d(d+1)/2), row by row."""
+    a, b = np.tril_indices(rows.shape[1])
+    return np.asarray(rows[:, a] * rows[:, b])
+
+
+def symmetric(triangles: Floats, d: int) -> Floats:
+    """Return symmetric tables (n, d, d) from their lower triangles, the inverse of `lower`."""
+    a, b = np.tril_indices(d)
+    tables = np.empty((len(triangles), d, d))
+    tables[:, a, b] = tables[:, b, a] = triangles
+    return tables

@@ -1,0 +1,309 @@
+"""`Posterior`, the trained model: it predicts by the average of many draws."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, replace
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedmf.bayes.sample import SAMPLES, Sample, predictions, samples_of, tables_of
+from fedmf.bayes.steps import user_draws
+from fedmf.data import Features
+from fedmf.data.blocks import Block
+from fedmf.data.internal import to_internal, to_public
+from fedmf.data.ratings import Ids
+from fedmf.errors import ModelError
+from fedmf.models import Factors
+from fedmf.models.factors_file import IDS, Form, read_tables, write_tables
+from fedmf.models.recommender import Recommender, pairs, rated
+from fedmf.settings import Count, Seed, check
+
+__all__ = ["KIND", "Posterior", "Scaling"]
+
+Floats = NDArray[np.float64]
+
+KIND = "posterior"
+FORM: Form = {
+    **SAMPLES,
+    "mean": (np.float64,),
+    "seen_indptr": (np.int64,),
+    "seen_items": (np.int32,),
+    "user_ids": IDS,
+    "item_ids": IDS,
+    "scale": (np.float64,),
+    "feature_centre": (np.float64,),
+    "feature_width": (np.float64,),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Standardisation of item features: centre and width of each column, shape (f,).
+
+    A column of one value in training has the width infinity, so that it counts nothing.
+    """
+
+    centre: Floats
+    width: Floats
+
+    @classmethod
+    def of(cls, features: Features) -> Scaling:
+        """Return the scaling to mean 0 and standard deviation 1 over the items."""
+        matrix = features.matrix
+        spread = matrix.std(axis=0)
+        return cls(matrix.mean(axis=0), np.where(spread > 0, spread, np.inf))
+
+    def applied(self, matrix: Floats) -> Floats:
+        """Return features in units of the training, shape (m, f)."""
+        return np.asarray((matrix - self.centre) / self.width)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior(Recommender):
+    """Draws from the posterior distribution of a Bayesian matrix factorisation.
+
+    In a deployment the server has the items of every draw, and each user the draws of their
+    own row. A simulation has all of them, and so has a saved file: protect that file like the
+    ratings. Raises ModelError if the shapes do not match.
+
+    Parameters
+    ----------
+    samples : at least one draw
+    mean : float, μ, on the internal scale
+    seen_indptr, seen_items : see `Factors`
+    user_ids, item_ids : int64 or text, the data set's own ids
+    public_scale : scale (low, high) of the ratings and predictions
+    scaling : standardisation of the items' features
+    """
+
+    samples: tuple[Sample, ...]
+    mean: float
+    seen_indptr: NDArray[np.int64]
+    seen_items: NDArray[np.int32]
+    user_ids: Ids
+    item_ids: Ids
+    public_scale: tuple[float, float]
+    scaling: Scaling
+
+    def __post_init__(self) -> None:
+        n_users, n_items = self.user_ids.size, self.item_ids.size
+        shapes = {(len(one.users), len(one.items)) for one in self.samples}
+        low, high = self.public_scale
+        if (
+            shapes != {(n_users, n_items)}
+            or self.seen_indptr.shape != (n_users + 1,)
+            or self.seen_items.shape != (self.seen_indptr[-1],)
+            or not -math.inf < low < high < math.inf
+        ):
+            raise ModelError(
+                f"the model's tables do not fit together: draws of {sorted(shapes)} users and "
+                f"items, {n_users} user ids, {n_items} item ids, {self.seen_items.size} rated "
+                f"items, scale {self.public_scale}"
+            )
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """Public scale (low, high) of the predictions."""
+        return self.public_scale
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return int(self.user_ids.size)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, m."""
+        return self.item_ids.size
+
+    @property
+    def k(self) -> int:
+        """Number of latent factors."""
+        return int(self.samples[0].items.shape[1]) - 1
+
+    def seen(self, user: int) -> NDArray[np.int32]:
+        """Return the items that a user has rated in training."""
+        return self.seen_items[self.seen_indptr[user] : self.seen_indptr[user + 1]]
+
+    @overload
+    def predict(
+        self, users: ArrayLike, items: ArrayLike, return_std: Literal[False] = False
+    ) -> Floats: ...
+    @overload
+    def predict(
+        self, users: ArrayLike, items: ArrayLike, return_std: Literal[True]
+    ) -> tuple[Floats, Floats]: ...
+    def predict(
+        self, users: ArrayLike, items: ArrayLike, return_std: bool = False
+    ) -> Floats | tuple[Floats, Floats]:
+        """Return the mean of the draws' predictions for each pair; see `Recommender.predict`.
+
+        With `return_std`, also return the standard deviation of the rating: of the draws and
+        of the noise, √(Var r̂ + 1/α). Mean ± 1.645 of them is an interval of 90 %.
+        """
+        rows, columns = pairs(users, items, self.n_users, self.n_items)
+        flat = rows.reshape(-1), columns.reshape(-1)
+        total, squares = np.zeros(rows.size), np.zeros(rows.size)
+        for sample in self.samples:
+            found = predictions(sample, self.mean, *flat)
+            total += found
+            squares += (found - self.mean) ** 2
+        count = len(self.samples)
+        average = total / count
+        public = to_public(average, self.public_scale).reshape(rows.shape)
+        if not return_std:
+            return public
+        noise = float(np.mean([1 / sample.noise for sample in self.samples]))
+        variance = np.maximum(squares / count - (average - self.mean) ** 2, 0.0) + noise
+        ends = to_public(np.array([0.0, 1.0]), self.public_scale)
+        return public, (np.sqrt(variance) * (ends[1] - ends[0])).reshape(rows.shape)
+
+    def fold_in(self, items: ArrayLike, ratings: ArrayLike, *, seed: int = 0) -> Posterior:
+        """Return the model of one new user, number 0, drawn from their own ratings.
+
+        Nothing is sent and no other user's row changes. Without ratings the user's rows are
+        drawn from the prior.
+
+        Parameters
+        ----------
+        items : ids of the rated items, distinct, shape (n,)
+        ratings : numbers within the scale, shape (n,)
+        seed : int, seed of the draws, ≥ 0
+
+        Raises
+        ------
+        ModelError
+            If an item is unknown or occurs twice, or a rating is outside the scale.
+        """
+        check(Seed, seed=seed)
+        numbers, values = rated(items, ratings, self.item_ids, self.public_scale)
+        block = Block.of_one(numbers, to_internal(values, self.public_scale))
+        rng = np.random.default_rng(seed)
+        samples = []
+        for one in self.samples:
+            normal = rng.standard_normal((1, one.items.shape[1]))
+            table = one.items.astype(np.float64)
+            drawn = user_draws(block, table, self.mean, one.noise, one.user_prior, normal)
+            samples.append(replace(one, users=drawn.astype(np.float32)))
+        return replace(
+            self,
+            samples=tuple(samples),
+            seen_indptr=np.array([0, numbers.size]),
+            seen_items=numbers,
+            user_ids=np.zeros(1, dtype=np.int64),
+        )
+
+    def with_items(self, ids: ArrayLike, features: Features, *, seed: int = 0) -> Posterior:
+        """Return the model with new items, which are drawn from the link of their features.
+
+        Parameters
+        ----------
+        ids : ids of the new items, shape (n,), of the type of `item_ids`
+        features : features with a row per new item, and the columns of the training
+        seed : int, seed of the draws, ≥ 0
+
+        Raises
+        ------
+        ModelError
+            If an id is known or occurs twice, or the features do not fit.
+        """
+        check(Seed, seed=seed)
+        new = np.asarray(ids)
+        if new.ndim != 1 or new.dtype.kind != self.item_ids.dtype.kind:
+            raise ModelError(f"ids = {ids!r} must be a list of ids like {self.item_ids[:3]!r}")
+        together = np.concatenate((self.item_ids, new))
+        if np.unique(together).size < together.size:
+            raise ModelError(f"ids = {ids!r} has an item twice, or one of the model")
+        shape = new.size, self.scaling.centre.size
+        if features.matrix.shape != shape:
+            raise ModelError(
+                f"features of shape {features.matrix.shape} do not fit: {shape} is needed, in "
+                "the columns of the training"
+            )
+        table, rng = self.scaling.applied(features.matrix), np.random.default_rng(seed)
+        samples = []
+        for one in self.samples:
+            centre = one.item_prior.mean + table @ one.link.weights
+            root = np.linalg.cholesky(one.item_prior.precision)
+            spread = np.linalg.solve(root.T, rng.standard_normal(centre.T.shape)).T
+            rows = np.concatenate((one.items, (centre + spread).astype(np.float32)))
+            samples.append(replace(one, items=rows))
+        return replace(self, samples=tuple(samples), item_ids=together)
+
+    def factors(self, k: int | None = None) -> Factors:
+        """Return the best factors of rank k for the average of the draws, by a truncated SVD.
+
+        The average of S draws of rank d has a rank of up to S d, so some accuracy is lost, and
+        all of the standard deviations: on ml-100k .0003 of RMSE with the default.
+
+        Parameters
+        ----------
+        k : int, number of columns of the result, ≥ 1; by default twice the k of the training
+        """
+        check(Count | None, k=k)
+        n, m = self.n_users, self.n_items
+        rank = min(2 * self.k if k is None else k, n, m)
+        tables = tables_of(self.samples)
+        users, items = tables["users"].astype(np.float64), tables["items"].astype(np.float64)
+        left, right = (rows[..., :-1].transpose(1, 0, 2) for rows in (users, items))
+        # Σ_s P_s Q_sᵀ = L Rᵀ with the draws side by side; the SVD of the small cores is its own
+        (of_users, small), (of_items, other) = (
+            np.linalg.qr(side.reshape(len(side), -1)) for side in (left, right)
+        )
+        u, sizes, vt = np.linalg.svd(small @ other.T / len(self.samples), full_matrices=False)
+        half = np.sqrt(sizes[:rank])
+        biases = users[..., -1].mean(axis=0) + self.mean, items[..., -1].mean(axis=0)
+        return Factors(
+            np.column_stack((of_users @ (u[:, :rank] * half), biases[0], np.ones(n))),
+            np.column_stack((of_items @ (vt[:rank].T * half), np.ones(m), biases[1])),
+            self.seen_indptr,
+            self.seen_items,
+            self.user_ids,
+            self.item_ids,
+            self.public_scale,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to `path`, atomically; raises ModelError if that fails."""
+        tables: dict[str, Any] = tables_of(self.samples) | {
+            "mean": np.array(self.mean),
+            "seen_indptr": self.seen_indptr,
+            "seen_items": self.seen_items,
+            "user_ids": self.user_ids,
+            "item_ids": self.item_ids,
+            "scale": np.array(self.public_scale),
+            "feature_centre": self.scaling.centre,
+            "feature_width": self.scaling.width,
+        }
+        write_tables(path, KIND, tables)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Posterior:
+        """Read a file that `save` wrote; raises ModelError as `Factors.load` does."""
+        tables = read_tables(path, KIND, FORM)
+        try:
+            low, high = tables["scale"].tolist()
+            return cls(
+                samples_of(tables),
+                float(tables["mean"]),
+                tables["seen_indptr"],
+                tables["seen_items"],
+                tables["user_ids"],
+                tables["item_ids"],
+                (low, high),
+                Scaling(tables["feature_centre"], tables["feature_width"]),
+            )
+        except (IndexError, TypeError, ValueError) as error:
+            raise ModelError(
+                f"the model {path} has inconsistent tables: {error}; train it again"
+            ) from error
+
+    def __repr__(self) -> str:
+        return (
+            f"<Posterior: {self.n_users} users, {self.n_items} items, k = {self.k}, "
+            f"{len(self.samples)} draws>"
+        )

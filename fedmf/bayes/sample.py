@@ -1,0 +1,112 @@
+"""Draw of the sampler that is kept, its predictions, and its form in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf import _fast
+from fedmf.bayes.gaussian import Link, Prior
+from fedmf.models.factors_file import Form
+
+__all__ = ["SAMPLES", "Sample", "predictions", "samples_of", "tables_of"]
+
+Floats = NDArray[np.float64]
+Small = NDArray[np.float32]
+
+SAMPLES: Form = {
+    "users": (np.float32,),
+    "items": (np.float32,),
+    "noise": (np.float64,),
+    "user_means": (np.float64,),
+    "user_precisions": (np.float64,),
+    "item_means": (np.float64,),
+    "item_precisions": (np.float64,),
+    "links": (np.float64,),
+    "link_precisions": (np.float64,),
+}
+"""Tables of samples in a file; the first axis of each counts the samples."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One draw of all unknowns.
+
+    Parameters
+    ----------
+    users, items : float32, shapes (n, d) and (m, d): the rows (p_u, b_u) and (q_i, b_i)
+    noise : float, α, precision of the ratings
+    user_prior, item_prior : hyper-priors
+    link : regression of the items on their features
+    """
+
+    users: Small
+    items: Small
+    noise: float
+    user_prior: Prior
+    item_prior: Prior
+    link: Link
+
+
+def predictions(
+    sample: Sample, mean: float, users: NDArray[np.integer], items: NDArray[np.integer]
+) -> Floats:
+    """Return μ + b_u + b_i + p_u · q_i of pairs, from one draw, on the internal scale."""
+    p, q = sample.users.astype(np.float64), sample.items.astype(np.float64)
+    left = np.column_stack((p[:, :-1], p[:, -1] + mean, np.ones(len(p))))
+    right = np.column_stack((q[:, :-1], np.ones(len(q)), q[:, -1]))
+    found = np.empty(users.size)
+    _fast.predict(left, right, users.astype(np.int64), items.astype(np.int64), found)
+    return found
+
+
+def tables_of(samples: Sequence[Sample]) -> dict[str, NDArray[Any]]:
+    """Return the tables of at least one sample, for a file."""
+    return {
+        "users": np.stack([one.users for one in samples]),
+        "items": np.stack([one.items for one in samples]),
+        "noise": np.array([one.noise for one in samples]),
+        "user_means": np.stack([one.user_prior.mean for one in samples]),
+        "user_precisions": np.stack([one.user_prior.precision for one in samples]),
+        "item_means": np.stack([one.item_prior.mean for one in samples]),
+        "item_precisions": np.stack([one.item_prior.precision for one in samples]),
+        "links": np.stack([one.link.weights for one in samples]),
+        "link_precisions": np.array([one.link.precision for one in samples]),
+    }
+
+
+def samples_of(tables: Mapping[str, NDArray[Any]]) -> tuple[Sample, ...]:
+    """Return the samples of the tables in a file; ValueError if their shapes do not match."""
+    users, items, links = tables["users"], tables["items"], tables["links"]
+    count, _, d = users.shape
+    shapes = {
+        "items": (count, items.shape[1], d),
+        "noise": (count,),
+        "user_means": (count, d),
+        "user_precisions": (count, d, d),
+        "item_means": (count, d),
+        "item_precisions": (count, d, d),
+        "links": (count, links.shape[1], d),
+        "link_precisions": (count,),
+    }
+    for name, shape in shapes.items():
+        if tables[name].shape != shape:
+            raise ValueError(f"{name} has the shape {tables[name].shape}, not {shape}")
+    for name in SAMPLES:
+        if not np.isfinite(tables[name]).all():
+            raise ValueError(f"{name} has NaN or infinity")
+    return tuple(
+        Sample(
+            users[s],
+            items[s],
+            float(tables["noise"][s]),
+            Prior(tables["user_means"][s], tables["user_precisions"][s]),
+            Prior(tables["item_means"][s], tables["item_precisions"][s]),
+            Link(links[s], float(tables["link_precisions"][s])),
+        )
+        for s in range(count)
+    )

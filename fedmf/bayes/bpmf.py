@@ -35,7 +35,7 @@ START = 0.1  # standard deviation of the starting factors
 class FedBPMF(Scheduled):
     """Bayesian matrix factorisation of ratings, by Gibbs sampling through secure sums.
 
-    See `fedmf.bayes` for the model. Per round a user sends m (d (d + 3) / 2 + 1) numbers and as
+    See `fedmf.bayes` for the model. Per round a user sends m (d (d + 3) / 2 + 2) numbers and as
     many again as one item has, with d = k + 1. Before the first round two sums give the raters
     of each item and the mean rating.
 
@@ -73,7 +73,7 @@ class FedBPMF(Scheduled):
         self,
         aggregation: Summing | None = None,
         *,
-        k: Count = 20,
+        k: Count = 16,
         sweeps: Count = 120,
         burn_in: Seed = 20,
         samples: Count = 100,
@@ -205,7 +205,7 @@ class FedBPMF(Scheduled):
             earlier = model.factors(self.k) if isinstance(model, Posterior) else model
             items = _warm(items, earlier, train)
         nobody, prior = np.zeros((train.n_users, d)), Prior.standard(d)
-        return Chain(nobody, items, 1.0, prior, prior, Link.none(f, d))
+        return Chain(nobody, items, np.ones(train.n_users), 1.0, prior, prior, Link.none(f, d))
 
     def _report(self, record: RoundRecord) -> None:
         for callback in self.callbacks:

@@ -28,10 +28,11 @@ KIND = "bpmf checkpoint"
 EVERY = 10  # rounds between two checkpoints
 APART = ("aggregation", "callbacks")  # settings without influence on the draws
 
-# The last sample is the state of the chain; its items are kept in full precision, too.
+# The last sample is the state of the chain; its items and weights are in full precision, too.
 FORM: Form = {
     **SAMPLES,
     "items_now": (np.float64,),
+    "weights_now": (np.float64,),
     "digest": (np.str_,),
     "history": (np.str_,),
     "mean": (np.float64,),
@@ -107,6 +108,7 @@ class Checkpoint:
         chain = Chain(
             last.users.astype(np.float64),
             tables["items_now"],
+            tables["weights_now"],
             last.noise,
             last.user_prior,
             last.item_prior,
@@ -136,6 +138,7 @@ class Checkpoint:
         chain, raters = now.chain, now.raters
         tables: dict[str, Any] = tables_of((*chain.samples, chain.sample)) | {
             "items_now": chain.items,
+            "weights_now": chain.weights,
             "digest": np.array(self._digest),
             "history": np.array(json.dumps([asdict(one) for one in now.records])),
             "mean": np.array(now.mean),

@@ -18,6 +18,7 @@ __all__ = [
     "draw_link",
     "draw_noise",
     "draw_prior",
+    "draw_weight",
     "draws",
     "lower",
     "symmetric",
@@ -26,6 +27,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 BETA_0 = 2.0  # the textbook hyper-priors: μ_0 = 0, ν_0 = d and W_0 = I besides
+NU = 8.0  # ν; 4, 8 and 16 were tried on validation ratings of ml-100k
 SHAPE_0 = RATE_0 = 1.0  # of the gamma priors of α and of the link's precision
 
 
@@ -111,6 +113,11 @@ def draw_prior(rng: np.random.Generator, n: float, total: Floats, products: Floa
 def draw_noise(rng: np.random.Generator, n: float, squares: float) -> float:
     """Draw the precision α of the noise from its gamma posterior, given Σ e² of n ratings."""
     return float(rng.gamma(SHAPE_0 + n / 2, 1 / (RATE_0 + squares / 2)))
+
+
+def draw_weight(rng: np.random.Generator, n: int, squares: float) -> float:
+    """Draw a user's weight w_u from its gamma posterior, given α Σ e² of their n ratings."""
+    return float(rng.gamma((NU + n) / 2, 2 / (NU + squares)))
 
 
 def draw_link(

@@ -10,6 +10,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedmf.bayes.gaussian import draw_weight
 from fedmf.bayes.sample import SAMPLES, Sample, predictions, samples_of, tables_of
 from fedmf.bayes.steps import user_draws
 from fedmf.data import Features
@@ -18,6 +19,7 @@ from fedmf.data.internal import to_internal, to_public
 from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
 from fedmf.models import Factors
+from fedmf.models.factors import check_seen
 from fedmf.models.factors_file import IDS, Form, read_tables, write_tables
 from fedmf.models.recommender import Recommender, pairs, rated
 from fedmf.settings import Count, Seed, check
@@ -143,7 +145,8 @@ class Posterior(Recommender):
         """Return the mean of the draws' predictions for each pair; see `Recommender.predict`.
 
         With `return_std`, also return the standard deviation of the rating: of the draws and
-        of the noise, √(Var r̂ + 1/α). Mean ± 1.645 of them is an interval of 90 %.
+        of the user's noise, √(Var r̂ + mean 1/(α w_u)). The mean ± 1.645 of them is an interval
+        of 90 %.
         """
         rows, columns = pairs(users, items, self.n_users, self.n_items)
         flat = rows.reshape(-1), columns.reshape(-1)
@@ -157,7 +160,8 @@ class Posterior(Recommender):
         public = to_public(average, self.public_scale).reshape(rows.shape)
         if not return_std:
             return public
-        noise = float(np.mean([1 / sample.noise for sample in self.samples]))
+        noises = np.mean([1 / (one.noise * one.weights) for one in self.samples], axis=0)
+        noise = noises[flat[0]]
         variance = np.maximum(squares / count - (average - self.mean) ** 2, 0.0) + noise
         ends = to_public(np.array([0.0, 1.0]), self.public_scale)
         return public, (np.sqrt(variance) * (ends[1] - ends[0])).reshape(rows.shape)
@@ -183,12 +187,15 @@ class Posterior(Recommender):
         numbers, values = rated(items, ratings, self.item_ids, self.public_scale)
         block = Block.of_one(numbers, to_internal(values, self.public_scale))
         rng = np.random.default_rng(seed)
-        samples = []
-        for one in self.samples:
+        samples, weight = [], 1.0
+        for one in self.samples:  # one step of a Gibbs sampler for (p, b) and w in each
             normal = rng.standard_normal((1, one.items.shape[1]))
-            table = one.items.astype(np.float64)
-            drawn = user_draws(block, table, self.mean, one.noise, one.user_prior, normal)
-            samples.append(replace(one, users=drawn.astype(np.float32)))
+            table, noise = one.items.astype(np.float64), np.array([one.noise * weight])
+            drawn = user_draws(block, table, self.mean, noise, one.user_prior, normal)
+            own = replace(one, users=drawn.astype(np.float32))
+            errors = block.values - predictions(own, self.mean, np.zeros_like(numbers), numbers)
+            weight = draw_weight(rng, numbers.size, one.noise * float(errors @ errors))
+            samples.append(replace(own, weights=np.array([weight], dtype=np.float32)))
         return replace(
             self,
             samples=tuple(samples),
@@ -237,16 +244,16 @@ class Posterior(Recommender):
     def factors(self, k: int | None = None) -> Factors:
         """Return the best factors of rank k for the average of the draws, by a truncated SVD.
 
-        The average of S draws of rank d has a rank of up to S d, so some accuracy is lost, and
-        all of the standard deviations: on ml-100k .0003 of RMSE with the default.
+        The average of S draws has a rank of up to S k, so in general some accuracy is lost, and
+        all standard deviations are. On ml-100k the RMSE is the same to four digits.
 
         Parameters
         ----------
-        k : int, number of columns of the result, ≥ 1; by default twice the k of the training
+        k : int, rank, ≥ 1, by default that of the training; two columns more have the biases
         """
         check(Count | None, k=k)
         n, m = self.n_users, self.n_items
-        rank = min(2 * self.k if k is None else k, n, m)
+        rank = min(self.k if k is None else k, n, m)
         tables = tables_of(self.samples)
         users, items = tables["users"].astype(np.float64), tables["items"].astype(np.float64)
         left, right = (rows[..., :-1].transpose(1, 0, 2) for rows in (users, items))
@@ -287,7 +294,7 @@ class Posterior(Recommender):
         tables = read_tables(path, KIND, FORM)
         try:
             low, high = tables["scale"].tolist()
-            return cls(
+            model = cls(
                 samples_of(tables),
                 float(tables["mean"]),
                 tables["seen_indptr"],
@@ -297,6 +304,8 @@ class Posterior(Recommender):
                 (low, high),
                 Scaling(tables["feature_centre"], tables["feature_width"]),
             )
+            check_seen(model.seen_indptr, model.seen_items, model.n_items, path)
+            return model
         except (IndexError, TypeError, ValueError) as error:
             raise ModelError(
                 f"the model {path} has inconsistent tables: {error}; train it again"

@@ -21,6 +21,7 @@ Small = NDArray[np.float32]
 SAMPLES: Form = {
     "users": (np.float32,),
     "items": (np.float32,),
+    "weights": (np.float32,),
     "noise": (np.float64,),
     "user_means": (np.float64,),
     "user_precisions": (np.float64,),
@@ -39,13 +40,15 @@ class Sample:
     Parameters
     ----------
     users, items : float32, shapes (n, d) and (m, d): the rows (p_u, b_u) and (q_i, b_i)
-    noise : float, α, precision of the ratings
+    weights : float32, shape (n,), w_u
+    noise : float, α, precision of the ratings of a user of weight 1
     user_prior, item_prior : hyper-priors
     link : regression of the items on their features
     """
 
     users: Small
     items: Small
+    weights: Small
     noise: float
     user_prior: Prior
     item_prior: Prior
@@ -69,6 +72,7 @@ def tables_of(samples: Sequence[Sample]) -> dict[str, NDArray[Any]]:
     return {
         "users": np.stack([one.users for one in samples]),
         "items": np.stack([one.items for one in samples]),
+        "weights": np.stack([one.weights for one in samples]),
         "noise": np.array([one.noise for one in samples]),
         "user_means": np.stack([one.user_prior.mean for one in samples]),
         "user_precisions": np.stack([one.user_prior.precision for one in samples]),
@@ -82,9 +86,10 @@ def tables_of(samples: Sequence[Sample]) -> dict[str, NDArray[Any]]:
 def samples_of(tables: Mapping[str, NDArray[Any]]) -> tuple[Sample, ...]:
     """Return the samples of the tables in a file; ValueError if their shapes do not match."""
     users, items, links = tables["users"], tables["items"], tables["links"]
-    count, _, d = users.shape
+    count, n_users, d = users.shape
     shapes = {
         "items": (count, items.shape[1], d),
+        "weights": (count, n_users),
         "noise": (count,),
         "user_means": (count, d),
         "user_precisions": (count, d, d),
@@ -103,6 +108,7 @@ def samples_of(tables: Mapping[str, NDArray[Any]]) -> tuple[Sample, ...]:
         Sample(
             users[s],
             items[s],
+            tables["weights"][s],
             float(tables["noise"][s]),
             Prior(tables["user_means"][s], tables["user_precisions"][s]),
             Prior(tables["item_means"][s], tables["item_precisions"][s]),

@@ -17,6 +17,7 @@ from fedmf.bayes.gaussian import (
     draw_link,
     draw_noise,
     draw_prior,
+    draw_weight,
     draws,
     lower,
     symmetric,
@@ -47,6 +48,7 @@ class Chain:
     Parameters
     ----------
     users, items : float64, shapes (n, d) and (m, d): (p_u, b_u) and (q_i, b_i)
+    weights : float64, shape (n,), w_u
     noise : float, α
     user_prior, item_prior, link : see `Sample`
     round : int, number of the next round, ≥ 1
@@ -58,6 +60,7 @@ class Chain:
 
     users: Floats
     items: Floats
+    weights: Floats
     noise: float
     user_prior: Prior
     item_prior: Prior
@@ -70,15 +73,19 @@ class Chain:
     def sample(self) -> Sample:
         """The draw in the form that is kept."""
         users, items = self.users.astype(np.float32), self.items.astype(np.float32)
-        return Sample(users, items, self.noise, self.user_prior, self.item_prior, self.link)
+        weights = self.weights.astype(np.float32)
+        return Sample(
+            users, items, weights, self.noise, self.user_prior, self.item_prior, self.link
+        )
 
 
 class Sweep(LocalSteps):
     """Users' part of a sweep, in which each user draws (p_u, b_u) and computes a message.
 
-    The message has a row for each rated item: the lower triangle of z zᵀ, z (r − μ − b_u) and
-    e², with z = (p_u, 1) and the residual e. One more row has the lower triangle of x xᵀ and x
-    for the user's own x = (p_u, b_u). All numbers are divided by `UNIT`.
+    The message has a row for each rated item: the lower triangle of w z zᵀ, w z (r − μ − b_u),
+    w e² and 1, with z = (p_u, 1), the residual e and the user's weight w. One more row has the
+    lower triangle of x xᵀ and x for the user's own x = (p_u, b_u). All numbers are divided by
+    `UNIT`.
 
     Parameters
     ----------
@@ -90,45 +97,57 @@ class Sweep(LocalSteps):
 
     def __init__(self, chain: Chain, ratings: Ratings, mean: float, seed: int) -> None:
         d = chain.items.shape[1]
-        super().__init__(ratings, (ratings.n_items + 1, d * (d + 3) // 2 + 1))
+        super().__init__(ratings, (ratings.n_items + 1, d * (d + 3) // 2 + 2))
         self.chain, self.mean, self._seed = chain, mean, seed
         self._users = np.full_like(chain.users, np.nan)
+        self._weights = np.ones(len(chain.users))
 
     def rows(self, block: Block) -> Rows:
         """Draw a block's users and return their messages."""
-        drawn = self._draw(block)
+        drawn, weights, rest, residual = self._draw(block)
         m, d = self.ratings.n_items, drawn.shape[1]
         triangle = d * (d + 1) // 2
         user = np.repeat(np.arange(block.users.size), block.counts)
         z = np.concatenate((drawn[:, :-1], np.ones((len(drawn), 1))), axis=1)
-        rest = block.values - self.mean - drawn[user, -1]
-        x = self.chain.items[block.items]
-        residual = rest - x[:, -1] - np.einsum("ij,ij->i", drawn[user, :-1], x[:, :-1])
         sent = np.zeros((user.size + len(drawn), self.shape[1]))
-        sent[: user.size, :triangle] = lower(z)[user]
-        sent[: user.size, triangle:-1] = z[user] * rest[:, None]
-        sent[: user.size, -1] = residual**2
+        sent[: user.size, :triangle] = (weights[:, None] * lower(z))[user]
+        sent[: user.size, triangle:-2] = (weights[:, None] * z)[user] * rest[:, None]
+        sent[: user.size, -2] = weights[user] * residual**2
+        sent[: user.size, -1] = 1.0
         sent[user.size :, :triangle] = lower(drawn)
-        sent[user.size :, triangle:-1] = drawn
+        sent[user.size :, triangle:-2] = drawn
         places = np.concatenate((block.items, np.full(len(drawn), m, dtype=np.int32)))
         return Rows(places, sent / UNIT, m + 1)
 
-    def all_users(self) -> Floats:
-        """Return the draws of all users; users without a message draw, too."""
+    def all_users(self) -> tuple[Floats, Floats]:
+        """Return the draws and weights of all users; those without a message draw, too."""
         left = np.flatnonzero(np.isnan(self._users[:, 0]))
         for block in self.blocks(left.tolist()):
             self._draw(block)
-        return self._users
+        return self._users, self._weights
 
-    def _draw(self, block: Block) -> Floats:
+    def _draw(self, block: Block) -> tuple[Floats, Floats, Floats, Floats]:
+        """Draw a block's users; return them, their weights, r − μ − b_u and the residuals."""
         chain, d = self.chain, self.chain.users.shape[1]
-        noise = np.empty((block.users.size, d))
-        for place, user in enumerate(block.users.tolist()):  # each has a generator of their own
-            own = np.random.default_rng((self._seed, Draw.USERS, chain.round, user))
-            noise[place] = own.standard_normal(d)
-        drawn = user_draws(block, chain.items, self.mean, chain.noise, chain.user_prior, noise)
-        self._users[block.users] = drawn
-        return drawn
+        # each user has a generator of their own
+        rngs = [
+            np.random.default_rng((self._seed, Draw.USERS, chain.round, user))
+            for user in block.users.tolist()
+        ]
+        normal = np.array([rng.standard_normal(d) for rng in rngs]).reshape(-1, d)
+        noise = chain.noise * chain.weights[block.users]
+        drawn = user_draws(block, chain.items, self.mean, noise, chain.user_prior, normal)
+        user = np.repeat(np.arange(block.users.size), block.counts)
+        rest = block.values - self.mean - drawn[user, -1]
+        x = chain.items[block.items]
+        residual = rest - x[:, -1] - np.einsum("ij,ij->i", drawn[user, :-1], x[:, :-1])
+        weights = np.empty(block.users.size)
+        for place, (start, end) in enumerate(pairwise(block.indptr.tolist())):
+            mine = residual[start:end]
+            squares = chain.noise * float(mine @ mine)
+            weights[place] = draw_weight(rngs[place], end - start, squares)
+        self._users[block.users], self._weights[block.users] = drawn, weights
+        return drawn, weights, rest, residual
 
 
 class Sweeps(Training[Chain, Sweep]):
@@ -178,9 +197,9 @@ class Sweeps(Training[Chain, Sweep]):
         # all users, as far as the survivors tell
         table = total.sum.reshape(steps.shape) * UNIT
         table = table * (self.ratings.n_users / len(total.survivors))
-        moments, shifts = symmetric(table[:, : -d - 1], d), table[:, -d - 1 : -1]
-        counts = moments[:-1, -1, -1]
-        noise = draw_noise(rng, float(counts.sum()), float(table[:-1, -1].sum()))
+        moments, shifts = symmetric(table[:, : -d - 2], d), table[:, -d - 2 : -2]
+        squares, counts = table[:-1, -2], table[:-1, -1]
+        noise = draw_noise(rng, float(counts.sum()), float(squares.sum()))
         user_prior = draw_prior(rng, float(self.ratings.n_users), shifts[-1], moments[-1])
         seen = counts > 0
         rest = (state.items - self.features @ state.link.weights)[seen]
@@ -192,10 +211,12 @@ class Sweeps(Training[Chain, Sweep]):
             expected @ item_prior.precision + noise * shifts[:-1],
             rng.standard_normal(state.items.shape),
         )
+        users, weights = steps.all_users()
         chain = replace(
             state,
-            users=steps.all_users(),
+            users=users,
             items=items,
+            weights=weights,
             noise=noise,
             user_prior=user_prior,
             item_prior=item_prior,
@@ -244,18 +265,19 @@ class Sweeps(Training[Chain, Sweep]):
 
 
 def user_draws(
-    block: Block, items: Floats, mean: float, noise: float, prior: Prior, normal: Floats
+    block: Block, items: Floats, mean: float, noise: Floats, prior: Prior, normal: Floats
 ) -> Floats:
     """Draw (p_u, b_u) of a block's users from their conditional distribution (eq. 11).
 
-    A user's precision is Λ_U + α Σ x xᵀ and the shift Λ_U μ_U + α Σ x (r − μ − b_i), over the
-    rated items, with x = (q_i, 1). The result has the shape (n, d).
+    A user's precision is Λ_U + α w Σ x xᵀ and the shift Λ_U μ_U + α w Σ x (r − μ − b_i), over
+    the rated items, with x = (q_i, 1). The result has the shape (n, d).
 
     Parameters
     ----------
     block : ratings of n users, on the internal scale
     items : float64, shape (m, d), rows (q_i, b_i)
-    mean, noise, prior : μ, α and the users' prior
+    mean, prior : μ and the users' prior
+    noise : float64, shape (n,), α w_u of the users
     normal : float64, shape (n, d), standard normal numbers; zeros give the means
     """
     d = items.shape[1]
@@ -266,5 +288,7 @@ def user_draws(
         mine = x[start:end]
         grams[user], shifts[user] = mine.T @ mine, rest[start:end] @ mine
     return draws(
-        prior.precision + noise * grams, prior.precision @ prior.mean + noise * shifts, normal
+        prior.precision + noise[:, None, None] * grams,
+        prior.precision @ prior.mean + noise[:, None] * shifts,
+        normal,
     )

@@ -17,7 +17,7 @@ from fedmf.errors import ModelError
 from fedmf.models.factors_file import FACTORS, IDS, Form, read_tables, write_tables
 from fedmf.models.recommender import Recommender, pairs
 
-__all__ = ["Factors"]
+__all__ = ["Factors", "check_seen"]
 
 Floats = NDArray[np.float64]
 
@@ -182,13 +182,22 @@ def _check_numbers(factors: Factors, path: str | os.PathLike[str]) -> None:
             raise ModelError(
                 f"{name} of the model {path} has NaN or infinity: train the model again"
             )
-    indptr, items = factors.seen_indptr, factors.seen_items
+    check_seen(factors.seen_indptr, factors.seen_items, factors.n_items, path)
+
+
+def check_seen(
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    n_items: int,
+    path: str | os.PathLike[str],
+) -> None:
+    """Validate the rated items of a model file; raises ModelError."""
     if indptr[0] != 0 or (np.diff(indptr) < 0).any():
         raise ModelError(
             f"seen_indptr of the model {path} does not ascend from 0: train the model again"
         )
-    if items.size and not (items.min() >= 0 and items.max() < factors.n_items):
+    if items.size and not (items.min() >= 0 and items.max() < n_items):
         raise ModelError(
             f"seen_items of the model {path} are not among the items 0 to "
-            f"{factors.n_items - 1}: train the model again"
+            f"{n_items - 1}: train the model again"
         )

@@ -1,0 +1,226 @@
+"""Training of FedBPMF: sums, drop-outs, scales, checkpoints and Ctrl-C."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from fedmf import FedALS, FedBPMF, OneShotSum, PaillierSum, PlainSum, SecAggSum, Trainer
+from fedmf.aggregate import RoundAborted
+from fedmf.bayes.steps import Sweep
+from fedmf.data.blocks import Block
+from fedmf.data.features import Features
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.splits import random_split
+from fedmf.errors import DataError, Diverged, ModelError, SettingError
+
+RATINGS = simulate(30, 40, 500, seed=3)
+SPLIT = random_split(RATINGS, seed=1)
+
+
+def made(aggregation=None, **settings):
+    defaults = {"k": 2, "sweeps": 6, "burn_in": 2, "min_raters": 2}
+    return FedBPMF(aggregation, **defaults | settings)
+
+
+def table(model):
+    pairs = np.divmod(np.arange(RATINGS.n_users * RATINGS.n_items), RATINGS.n_items)
+    return model.predict(*pairs)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return made().fit(SPLIT.train, SPLIT.test)
+
+
+def test_error_of_the_history_is_that_of_the_posterior(fitted):
+    last = fitted.history_.last
+    errors = SPLIT.test.values - fitted.predict(SPLIT.test.users, SPLIT.test.items)
+    assert last.test_rmse == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-12)
+    assert last.test_mae == pytest.approx(np.mean(np.abs(errors)), rel=1e-12)
+    assert len(fitted.posterior_.samples) == 4
+    assert len(fitted.history_) == 6
+
+
+def test_fewer_samples_are_spread_to_the_last_round():
+    model = made(sweeps=11, burn_in=1, samples=5)
+    assert model._kept() == [3, 5, 7, 9, 11]
+    assert made(sweeps=6, burn_in=2, samples=100)._kept() == [3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    "aggregation",
+    [
+        SecAggSum(),
+        OneShotSum(),
+        pytest.param(PaillierSum(trust="key holder", bits=2048), marks=pytest.mark.large),
+    ],
+    ids=["secagg", "one-shot", "paillier"],
+)
+def test_secure_sums_have_the_digests_of_plain_sums(aggregation):
+    plain = made(dropout=0.1, sweeps=4).fit(SPLIT.train, SPLIT.test)
+    secure = made(aggregation, dropout=0.1, sweeps=4).fit(SPLIT.train, SPLIT.test)
+    for one, other in zip(plain.history_, secure.history_, strict=True):
+        assert (one.digest, one.count_digest) == (other.digest, other.count_digest)
+        assert one.test_rmse == other.test_rmse
+        assert one.clipped == 0
+    assert (table(plain) == table(secure)).all()
+
+
+def test_user_sends_the_same_alone_and_in_a_block():
+    model = made()
+    chain = model._start(SPLIT.train, None, 0)
+    steps = Sweep(chain, SPLIT.train, 3.0, seed=7)
+    users = np.arange(RATINGS.n_users)
+    whole = steps.rows(Block.of(SPLIT.train, users))
+    together = np.zeros(steps.shape)
+    np.add.at(together, whole.indices, whole.values)
+    alone = sum(steps.vector(user).dense() for user in users)
+    np.testing.assert_allclose(alone.reshape(steps.shape), together, atol=1e-12)
+    first = Sweep(chain, SPLIT.train, 3.0, seed=7).vector(4)
+    assert (first.values == whole.values[_rows_of(4)]).all()
+
+
+def _rows_of(user):
+    """Return the places of one user's rows in the block of all users."""
+    train = SPLIT.train
+    own = np.arange(train.indptr[user], train.indptr[user + 1])
+    return [*own, train.n_ratings + user]
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 100.0), (-3.0, 1.0), (10.0, 11.0)])
+def test_affine_change_of_the_scale_changes_nothing(fitted, low, high):
+    """Predictions are mapped as the ratings are, but for rounding."""
+    (bottom, top), width = RATINGS.scale, high - low
+    other = [
+        part.with_values(
+            np.clip(low + (part.values - bottom) * width / (top - bottom), low, high),
+            (low, high),
+        )
+        for part in (SPLIT.train, SPLIT.test)
+    ]
+    model = made().fit(*other)
+    mapped = bottom + (table(model) - low) * (top - bottom) / width
+    np.testing.assert_allclose(mapped, table(fitted), atol=1e-3)
+
+
+def test_chain_beats_the_mean_of_all_ratings():
+    ratings = simulate(150, 100, 4000, seed=2)
+    split = random_split(ratings, seed=0)
+    model = FedBPMF(k=3, sweeps=25, burn_in=5).fit(split.train, split.test)
+    spread = np.sqrt(np.mean((split.test.values - split.train.values.mean()) ** 2))
+    assert model.history_.last.test_rmse < 0.95 * spread
+    mean, std = model.posterior_.predict(split.test.users, split.test.items, return_std=True)
+    inside = np.abs(split.test.values - mean) < 1.645 * std
+    assert 0.85 < inside.mean() < 0.95
+
+
+def test_dropouts_and_cohorts_train(fitted):
+    model = made(dropout=0.3, cohort=20).fit(SPLIT.train, SPLIT.test)
+    assert {one.cohort for one in model.history_} == {20}
+    assert min(one.survivors for one in model.history_) < 20
+    assert np.isfinite(table(model)).all()
+
+
+def test_rounds_that_are_all_aborted_raise():
+    with pytest.raises(RoundAborted):
+        made(SecAggSum(), dropout=0.95).fit(SPLIT.train)
+
+
+def test_items_with_few_raters_are_not_trained():
+    model = made(min_raters=12).fit(SPLIT.train)
+    trained = model.history_.last.trained_items
+    assert trained == (np.bincount(SPLIT.train.items, minlength=40) >= 12).sum()
+    assert 0 < trained < 40
+
+
+def test_features_enter_the_link():
+    groups = np.arange(RATINGS.n_items) % 2
+    features = Features(groups[:, None].astype(float), ["group"])
+    model = made().fit(SPLIT.train, features=features)
+    assert model.posterior_.samples[0].link.weights.shape == (1, 3)
+    with pytest.raises(DataError):
+        made().fit(SPLIT.train, features=Features(np.ones((3, 1)), ["group"]))
+
+
+@pytest.mark.parametrize("of", ["als", "posterior"])
+def test_start_is_matched_by_id(fitted, of):
+    earlier = (
+        Trainer(FedALS(k=2), rounds=2).fit(SPLIT.train).factors_
+        if of == "als"
+        else fitted.posterior_
+    )
+    warm = made(sweeps=3).fit(SPLIT.train, start=earlier)
+    cold = made(sweeps=3).fit(SPLIT.train)
+    assert (table(warm) != table(cold)).any()
+
+
+def test_training_continues_from_a_checkpoint_to_the_same_numbers(tmp_path):
+    path = tmp_path / "chain"
+    whole = made(sweeps=25, dropout=0.2).fit(SPLIT.train, SPLIT.test)
+
+    def stop(record):
+        if record.round == 23:
+            raise KeyboardInterrupt
+
+    part = made(sweeps=25, dropout=0.2, callbacks=[stop])
+    part.fit(SPLIT.train, SPLIT.test, checkpoint=path)
+    assert part.history_.interrupted
+    again = made(sweeps=25, dropout=0.2).fit(SPLIT.train, SPLIT.test, checkpoint=path)
+    assert (table(again) == table(whole)).all()
+    assert [one.digest for one in again.history_] == [one.digest for one in whole.history_]
+    assert again.history_.last.test_rmse == whole.history_.last.test_rmse
+
+
+def test_checkpoint_of_another_training_raises(tmp_path):
+    path = tmp_path / "chain"
+    made(sweeps=10).fit(SPLIT.train, checkpoint=path)
+    with pytest.raises(ModelError):
+        made(sweeps=12).fit(SPLIT.train, checkpoint=path)
+    with pytest.raises(ModelError):
+        made(sweeps=10).fit(SPLIT.test, checkpoint=path)
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(ModelError):
+        made(sweeps=10).fit(SPLIT.train, checkpoint=path)
+
+
+def test_ctrl_c_keeps_the_finished_rounds():
+    def stop(record):
+        if record.round == 4:
+            raise KeyboardInterrupt
+
+    model = made(callbacks=[stop]).fit(SPLIT.train, SPLIT.test)
+    assert model.history_.interrupted
+    assert np.isfinite(table(model)).all()
+
+
+def test_absurd_draws_raise(monkeypatch):
+    real = FedBPMF._start
+
+    def far(self, *arguments):
+        chain = real(self, *arguments)
+        chain.items[:] = 1e30
+        return chain
+
+    monkeypatch.setattr(FedBPMF, "_start", far)
+    with pytest.raises((Diverged, SettingError)):
+        made(PlainSum(clip=1e9, fractional_bits=4)).fit(SPLIT.train)
+
+
+def test_clipped_moments_raise():
+    with pytest.raises(SettingError):
+        made(PlainSum(clip=0.05)).fit(SPLIT.train)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"k": 0}, {"sweeps": 0}, {"burn_in": 6}, {"samples": 0}, {"callbacks": [3]}],
+    ids=str,
+)
+def test_settings_out_of_range_raise(wrong):
+    with pytest.raises(SettingError):
+        made(**wrong)
+
+
+def test_settings_are_cloned():
+    model = made(dropout=0.1, seed=4)
+    assert clone(model).get_params() == model.get_params()

@@ -1,0 +1,104 @@
+"""Draws of the sampler against the distributions that they are drawn from."""
+
+import numpy as np
+import pytest
+
+from fedmf.bayes.gaussian import (
+    NU,
+    Link,
+    Prior,
+    draw_link,
+    draw_noise,
+    draw_prior,
+    draw_weight,
+    draws,
+    lower,
+    symmetric,
+)
+from fedmf.bayes.steps import user_draws
+from fedmf.data.blocks import Block
+from fedmf.errors import SettingError
+
+RNG = np.random.default_rng(5)
+
+
+def test_triangles_are_inverted():
+    rows = RNG.normal(size=(7, 4))
+    assert lower(rows).shape == (7, 10)
+    np.testing.assert_allclose(symmetric(lower(rows), 4), rows[:, :, None] * rows[:, None, :])
+
+
+def test_draws_have_the_mean_and_covariance_of_the_conditional():
+    root = RNG.normal(size=(3, 3))
+    precision = root @ root.T + np.eye(3)
+    shift = np.array([1.0, -2.0, 0.5])
+    n = 40_000
+    drawn = draws(
+        np.broadcast_to(precision, (n, 3, 3)), np.tile(shift, (n, 1)), RNG.normal(size=(n, 3))
+    )
+    covariance = np.linalg.inv(precision)
+    np.testing.assert_allclose(drawn.mean(axis=0), covariance @ shift, atol=0.02)
+    np.testing.assert_allclose(np.cov(drawn.T), covariance, atol=0.02)
+    none = draws(precision[None], shift[None], np.zeros((1, 3)))
+    np.testing.assert_allclose(none[0], covariance @ shift)
+
+
+def test_draw_from_no_positive_definite_precision_raises():
+    with pytest.raises(SettingError):
+        draws(-np.eye(2)[None], np.zeros((1, 2)), np.zeros((1, 2)))
+
+
+def test_users_are_drawn_from_their_ratings():
+    """With zero noise a draw is the ridge solution on the user's own items."""
+    items = RNG.normal(size=(5, 3))
+    block = Block.of_one(np.array([0, 2, 4], dtype=np.int32), np.array([1.0, 4.0, 5.0]))
+    prior = Prior(np.array([0.1, 0.2, -0.3]), np.diag([2.0, 3.0, 4.0]))
+    drawn = user_draws(block, items, 3.0, np.array([2.5]), prior, np.zeros((1, 3)))
+    x = np.column_stack((items[[0, 2, 4], :2], np.ones(3)))
+    rest = block.values - 3.0 - items[[0, 2, 4], 2]
+    normal = prior.precision + 2.5 * x.T @ x
+    meant = np.linalg.solve(normal, prior.precision @ prior.mean + 2.5 * x.T @ rest)
+    np.testing.assert_allclose(drawn[0], meant)
+
+
+def test_user_without_ratings_is_drawn_from_the_prior():
+    block = Block.of_one(np.zeros(0, dtype=np.int32), np.zeros(0))
+    prior = Prior(np.array([0.5, -1.0]), np.diag([4.0, 9.0]))
+    drawn = user_draws(block, np.ones((3, 2)), 3.0, np.ones(1), prior, np.ones((1, 2)))
+    np.testing.assert_allclose(drawn[0], [0.5 + 1 / 2, -1.0 + 1 / 3])
+
+
+def test_prior_finds_the_rows_it_was_given():
+    root = np.array([[1.0, 0.0], [0.8, 0.5]])
+    rows = RNG.normal(size=(5000, 2)) @ root.T + [1.0, -2.0]
+    found = [draw_prior(RNG, 5000, rows.sum(axis=0), rows.T @ rows) for _ in range(50)]
+    mean = np.mean([one.mean for one in found], axis=0)
+    covariance = np.linalg.inv(np.mean([one.precision for one in found], axis=0))
+    np.testing.assert_allclose(mean, [1.0, -2.0], atol=0.05)
+    np.testing.assert_allclose(covariance, root @ root.T, atol=0.06)
+    assert np.std([one.mean[0] for one in found]) > 0.005  # drawn, not estimated
+
+
+def test_prior_of_no_rows_is_the_hyper_prior():
+    """The mean of the Wishart distribution with ν = d and W = I is d · I."""
+    found = [draw_prior(RNG, 0.0, np.zeros(2), np.zeros((2, 2))) for _ in range(4000)]
+    average = np.mean([one.precision for one in found], axis=0)
+    np.testing.assert_allclose(average, 2 * np.eye(2), atol=0.2)
+
+
+def test_noise_and_weight_have_the_means_of_their_posteriors():
+    noises = [draw_noise(RNG, 1000.0, 250.0) for _ in range(2000)]
+    assert np.mean(noises) == pytest.approx(501 / 126, rel=0.01)
+    weights = [draw_weight(RNG, 20, 10.0) for _ in range(4000)]
+    assert np.mean(weights) == pytest.approx((NU + 20) / (NU + 10), rel=0.02)
+
+
+def test_link_recovers_the_weights_of_features():
+    features = RNG.normal(size=(3000, 2))
+    weights = np.array([[1.0, -1.0, 0.5], [0.0, 2.0, -0.5]])
+    rows = features @ weights + 0.3 + 0.1 * RNG.normal(size=(3000, 3))
+    prior = Prior(np.full(3, 0.3), 100 * np.eye(3))
+    link = draw_link(RNG, features, rows, prior, Link.none(2, 3))
+    np.testing.assert_allclose(link.weights, weights, atol=0.02)
+    assert link.precision > 0
+    assert (link.weights != draw_link(RNG, features, rows, prior, link).weights).all()

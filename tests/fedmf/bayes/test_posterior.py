@@ -1,0 +1,130 @@
+"""The trained model: its file, new users, new items and export."""
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedmf import Factors, FedBPMF, ModelError, Posterior
+from fedmf.bayes.posterior import Scaling
+from fedmf.data.features import Features, item_features
+from fedmf.data.sets.simulated import simulate
+from fedmf.models.factors_file import HEADER, kind_of, write_tables
+
+RATINGS = simulate(30, 40, 500, seed=3)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return FedBPMF(k=2, sweeps=8, burn_in=2, min_raters=1).fit(RATINGS).posterior_
+
+
+def test_saved_model_is_loaded_unchanged(model, tmp_path):
+    path = tmp_path / "model.fedmf"
+    model.save(path)
+    assert kind_of(path) == "posterior"
+    loaded = Posterior.load(path)
+    users, items = np.arange(30), np.arange(30)
+    for one, other in zip(
+        model.predict(users, items, return_std=True),
+        loaded.predict(users, items, return_std=True),
+        strict=True,
+    ):
+        assert (one == other).all()
+    assert (loaded.recommend(3)[0] == model.recommend(3)[0]).all()
+    with pytest.raises(ModelError):
+        Factors.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("items", lambda table: table[:, :-1]),
+        ("noise", lambda table: table[:-1]),
+        ("users", lambda table: np.full_like(table, np.nan)),
+        ("seen_items", lambda table: table + 1000),
+        ("scale", lambda table: table[::-1]),
+        ("scale", lambda table: table[:1]),
+        ("user_ids", lambda table: table.astype(float)),
+        ("mean", lambda table: np.zeros(2)),
+    ],
+)
+def test_inconsistent_tables_raise(model, tmp_path, name, change):
+    path = tmp_path / "model.fedmf"
+    model.save(path)
+    with np.load(_body(path)) as archive:
+        tables = {one: archive[one] for one in archive.files if one != "kind"}
+    write_tables(path, "posterior", tables | {name: np.ascontiguousarray(change(tables[name]))})
+    with pytest.raises(ModelError):
+        Posterior.load(path)
+
+
+def _body(path):
+    return io.BytesIO(path.read_bytes()[HEADER.size :])
+
+
+def test_predictions_have_the_shape_of_the_pairs(model):
+    mean, std = model.predict([[0, 1], [2, 3]], [[0, 1], [2, 3]], return_std=True)
+    assert mean.shape == std.shape == (2, 2)
+    assert (std > 0).all()
+    assert model.predict([], []).shape == (0,)
+    with pytest.raises(ModelError):
+        model.predict([30], [0])
+
+
+def test_new_user_with_the_ratings_of_a_user_is_predicted_alike(model):
+    user = int(np.argmax(np.diff(RATINGS.indptr)))
+    items, values = RATINGS.of_user(user)
+    new = model.fold_in(RATINGS.item_ids[items], values)
+    assert (new.n_users, new.n_items) == (1, 40)
+    rest = np.setdiff1d(np.arange(40), items)
+    close = new.predict(np.zeros(rest.size, int), rest)
+    known = model.predict(np.full(rest.size, user), rest)
+    assert np.abs(close - known).mean() < 0.5
+    assert np.intersect1d(new.recommend(0, 40)[0], items).size == 0
+    assert (model.fold_in(RATINGS.item_ids[items], values).predict(0, 0)) == new.predict(0, 0)
+    nobody = model.fold_in([], [])
+    assert np.isfinite(nobody.predict(0, 0))
+
+
+@pytest.mark.parametrize(
+    ("items", "ratings"),
+    [([10**6], [3.0]), ([1, 1], [3.0, 3.0]), ([1], [9.0]), ([1], [np.nan]), ([1], [3.0, 4.0])],
+)
+def test_new_user_with_bad_ratings_raises(model, items, ratings):
+    with pytest.raises(ModelError):
+        model.fold_in(items, ratings)
+
+
+def test_new_items_come_from_their_features(model):
+    features = item_features(RATINGS)
+    same = Features(features.matrix[:2], features.names)
+    more = model.with_items([901, 902], same)
+    assert more.n_items == 42
+    assert (more.predict([3], [5]) == model.predict([3], [5])).all()
+    assert np.isfinite(more.predict([0, 0], [40, 41])).all()
+    for ids, table in (([1], same), ([901, 901], same), ([901], same), (["a", "b"], same)):
+        with pytest.raises(ModelError):
+            model.with_items(ids, table)
+
+
+def test_factors_of_full_rank_predict_as_the_posterior(model):
+    """Six draws of rank 2 have an average of rank 12 at most."""
+    users, items = np.arange(30), np.arange(10, 40)
+    exact = model.factors(12)
+    np.testing.assert_allclose(exact.predict(users, items), model.predict(users, items))
+    assert model.factors().k == 4  # two factors, and both biases
+    assert exact.recommend(4)[0].tolist() == model.recommend(4)[0].tolist()
+
+
+def test_columns_of_one_value_count_nothing():
+    scaling = Scaling.of(Features([[1.0, 5.0], [3.0, 5.0]], ["a", "b"]))
+    assert scaling.applied(np.array([[2.0, 9.0]])).tolist() == [[0.0, 0.0]]
+
+
+def test_tables_that_do_not_fit_raise(model):
+    few = model.user_ids[:-1]
+    for change in ({"samples": ()}, {"user_ids": few}, {"public_scale": (5, 1)}):
+        with pytest.raises(ModelError):
+            replace(model, **change)

@@ -9,14 +9,14 @@ eq. 5). The default settings of that library are the centralised baseline of Bas
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.data import Ratings, Split
 from fedmf.data.checks import check_ratings
-from fedmf.errors import ModelError, SettingError
+from fedmf.errors import MissingExtra, ModelError, SettingError
 from fedmf.models.recommender import pairs
 from fedmf.settings import Count, NotNegative, Positive, Seed, Settings
 
@@ -116,9 +116,19 @@ def _independent(train: Ratings, order: Positions) -> list[tuple[Positions, Posi
     ]
 
 
-def surprise_svd(split: Split, epochs: int, seed: int) -> Floats:
-    """Predict the test part, clipped to the scale, by Surprise's own SVD with its defaults."""
-    from surprise import SVD, Trainset
+def surprise(
+    split: Split, name: Literal["SVD", "SVDpp"], seed: int, *, clip: bool, **settings: float
+) -> Floats:
+    """Predict the test part by a factorisation of the library Surprise, with these settings.
+
+    Raises MissingExtra if scikit-surprise is not installed.
+    """
+    try:
+        from surprise import SVD, SVDpp, Trainset
+    except ModuleNotFoundError as error:
+        raise MissingExtra(
+            "scikit-surprise, the peer, is not installed: pip install scikit-surprise"
+        ) from error
 
     train, test = split.train, split.test
     by_user, by_item = defaultdict(list), defaultdict(list)
@@ -136,6 +146,6 @@ def surprise_svd(split: Split, epochs: int, seed: int) -> Floats:
         {user: user for user in by_user},  # our numbers are its inner ones; others are unknown
         {item: item for item in by_item},
     )
-    model = SVD(n_epochs=epochs, random_state=seed).fit(known)
+    model = {"SVD": SVD, "SVDpp": SVDpp}[name](random_state=seed, **settings).fit(known)
     pairs = zip(test.users.tolist(), test.items.tolist(), strict=True)
-    return np.array([model.predict(user, item).est for user, item in pairs])
+    return np.array([model.predict(user, item, clip=clip).est for user, item in pairs])

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import numpy as np
 from numpy.typing import NDArray
 
-from benches.papers.centralised import SVD, surprise_svd
+from benches.papers.centralised import SVD, surprise
 from benches.papers.table import Mean, Panel, Row, Run, Table, Target, at_most
 from benches.papers.training import errors, errors_after, history, parted, trainer
 from fedmf.aggregate import Aggregation, PlainSum, SecAggSum
@@ -52,7 +52,8 @@ def _svd_large(run: Run) -> Mapping[str, float]:
 
 def _surprise(run: Run) -> Mapping[str, float]:
     split = parted(LARGE, run, SURPRISE_TEST)
-    return _clipped(split, surprise_svd(split, run.fewer(20), run.seed))
+    found = surprise(split, "SVD", run.seed, clip=True, n_epochs=run.fewer(20))
+    return _clipped(split, found)
 
 
 def _federated(aggregation: Aggregation, run: Run) -> History:

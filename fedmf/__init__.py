@@ -20,7 +20,15 @@ if TYPE_CHECKING:
         SecAggSum,
     )
     from fedmf.bayes import FedBPMF, Posterior
-    from fedmf.data import Catalogue, Features, Ratings, Split, from_triples, load
+    from fedmf.data import (
+        Catalogue,
+        Features,
+        Ratings,
+        Split,
+        from_triples,
+        load,
+        read_ratings,
+    )
     from fedmf.errors import (
         DataError,
         Diverged,
@@ -71,6 +79,7 @@ __all__ = [
     "from_triples",
     "load",
     "preset",
+    "read_ratings",
 ]
 
 if not TYPE_CHECKING:  # type checkers report unknown names themselves
@@ -88,7 +97,15 @@ if not TYPE_CHECKING:  # type checkers report unknown names themselves
                 "SecAggSum",
             ),
             "bayes": ("FedBPMF", "Posterior"),
-            "data": ("Catalogue", "Features", "Ratings", "Split", "from_triples", "load"),
+            "data": (
+                "Catalogue",
+                "Features",
+                "Ratings",
+                "Split",
+                "from_triples",
+                "load",
+                "read_ratings",
+            ),
             "errors": (
                 "DataError",
                 "Diverged",

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.data.ratings import Catalogue, Ratings
+from fedmf.data.ratings import Catalogue, Ids, Ratings
 from fedmf.errors import DataError
 
-__all__ = ["from_triples", "titles_alone"]
+__all__ = ["check_scale", "from_triples", "ids", "ids_of", "integers", "titles_alone"]
 
 
 def from_triples(
@@ -29,12 +29,12 @@ def from_triples(
 ) -> Ratings:
     """Build `Ratings` from parallel columns of users, items and values, as arrays or lists.
 
-    Ids are integers. Turn names into ids by ``user_names, users = np.unique(users,
-    return_inverse=True)``; then ``user_names[u]`` is the name of user number u.
+    See `fedmf.data.read_ratings` for files and data frames.
 
     Parameters
     ----------
-    users, items : integers, shape (n_ratings,): the data set's own ids, one of each per rating
+    users, items
+        Integers or texts, shape (n_ratings,): the data set's own ids, one of each per rating.
     values : numbers, shape (n_ratings,), within `scale`
     scale : lowest and highest possible rating, such as (1, 5)
     name : name of the data set, for messages and reports
@@ -42,7 +42,7 @@ def from_triples(
         Integers, shape (n_ratings,): seconds since 1970, or any numbers that order each user's
         ratings. By default 0, so that the order of the rows counts.
     item_ids
-        Integers, ascending: ids of all items, rated or not. By default the ids in `items`.
+        Ids of all items, rated or not, ascending. By default the ids in `items`.
     catalogue
         Titles, years and genres in the order of `item_ids`. By default the ids are the titles.
 
@@ -57,13 +57,13 @@ def from_triples(
         If a column has a wrong type or length, a value is outside `scale`, an item is not in
         `item_ids`, or a pair occurs twice. The message names the first such entry.
     """
-    low, high = _scale(name, scale)
-    who, what = _integers(name, "users", users), _integers(name, "items", items)
+    low, high = check_scale(name, scale)
+    who, what = ids(name, "users", users), ids(name, "items", items)
     rated = _floats(name, "values", values)
     columns: dict[str, NDArray[Any]] = {"users": who, "items": what, "values": rated}
     when = np.zeros(rated.size, dtype=np.int64)
     if times is not None:
-        columns["times"] = when = _integers(name, "times", times)
+        columns["times"] = when = integers(name, "times", times)
     if len({column.size for column in columns.values()}) > 1:
         sizes = ", ".join(f"{column.size} {title}" for title, column in columns.items())
         raise DataError(f"{name}: the columns must be of one length, not {sizes}")
@@ -75,7 +75,9 @@ def from_triples(
             f"{high:g}"
         )
 
-    known_ids = np.unique(what) if item_ids is None else _ascending(name, item_ids)
+    known_ids = ids_of(what)[0] if item_ids is None else _ascending(name, item_ids)
+    if known_ids.dtype.kind != what.dtype.kind:
+        raise DataError(f"{name}: items and item_ids must both be integers or both be texts")
     column = np.searchsorted(known_ids, what)
     known = column < known_ids.size
     known[known] = known_ids[column[known]] == what[known]
@@ -86,7 +88,7 @@ def from_triples(
         )
     if catalogue is None:
         catalogue = titles_alone(map(str, known_ids.tolist()))
-    user_ids, row = np.unique(who, return_inverse=True)
+    user_ids, row = ids_of(who)
     order = np.argsort(row, kind="stable")
     return Ratings(
         name=name,
@@ -102,7 +104,14 @@ def from_triples(
     )
 
 
-def _scale(name: str, scale: tuple[float, float]) -> tuple[float, float]:
+def ids_of(column: Ids) -> tuple[Ids, NDArray[np.int64]]:
+    """Return the different ids of a column, ascending, and the number of each entry's id."""
+    found: tuple[Any, Any] = np.unique(column, return_inverse=True)
+    return found
+
+
+def check_scale(name: str, scale: tuple[float, float]) -> tuple[float, float]:
+    """Return the scale as two floats, or raise DataError."""
     try:
         low, high = (float(end) for end in scale)
     except (TypeError, ValueError):
@@ -115,10 +124,10 @@ def _scale(name: str, scale: tuple[float, float]) -> tuple[float, float]:
     return low, high
 
 
-def _ascending(name: str, item_ids: ArrayLike) -> NDArray[np.int64]:
-    """Return the ids of all items as int64, ascending and distinct, or raise DataError."""
-    known = _integers(name, "item_ids", item_ids)
-    falls = known[1:] <= known[:-1]
+def _ascending(name: str, item_ids: ArrayLike) -> Ids:
+    """Return the ids of all items, ascending and distinct, or raise DataError."""
+    known = ids(name, "item_ids", item_ids)
+    falls = np.less_equal(known[1:], known[:-1])
     if falls.any():
         first = int(np.argmax(falls)) + 1
         raise DataError(
@@ -128,7 +137,34 @@ def _ascending(name: str, item_ids: ArrayLike) -> NDArray[np.int64]:
     return known
 
 
-def _integers(name: str, what: str, given: ArrayLike) -> NDArray[np.int64]:
+def ids(name: str, what: str, given: ArrayLike) -> Ids:
+    """Return a column of ids as int64 or texts, or raise DataError."""
+    entries = np.asarray(given, dtype=object) if _has_text(given) else np.zeros((0, 0))
+    if entries.ndim != 1:  # no texts, or no column
+        return integers(name, what, given)
+    for position, entry in enumerate(entries.tolist()):
+        if not isinstance(entry, str) or not entry or entry.endswith("\0"):
+            raise DataError(
+                f"{name}: {what}[{position}] = {entry!r} is not a text like the other ids: "
+                "give every id as a text of at least one character, or all as integers"
+            )
+    return entries.astype(np.str_)
+
+
+def _has_text(given: ArrayLike) -> bool:
+    """Return True if a column has a text."""
+    if isinstance(given, str | bytes):
+        return False
+    try:
+        array = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        return False
+    return array.dtype.kind == "U" or (
+        array.dtype.kind == "O" and any(isinstance(one, str) for one in array.flat)
+    )
+
+
+def integers(name: str, what: str, given: ArrayLike) -> NDArray[np.int64]:
     """Return a column as int64, or raise DataError if that changes a number."""
     array = _numbers(name, what, given)
     with np.errstate(invalid="ignore"):  # reported below
@@ -175,10 +211,7 @@ def _wrong(name: str, what: str, position: int, entry: object) -> DataError:
     shown = f"{name}: {what}[{position}] = {entry!r}"
     if what == "values":
         return DataError(f"{shown} is not a number")
-    remedy = ""
-    if isinstance(entry, str):
-        remedy = f": number them, as {what} = np.unique({what}, return_inverse=True)[1] does"
-    return DataError(f"{shown} is not an integer{remedy}")
+    return DataError(f"{shown} is not an integer")
 
 
 def titles_alone(titles: Iterable[str]) -> Catalogue:

@@ -1,0 +1,236 @@
+"""Ratings from CSV and Parquet files, frames and Arrow tables; errors have the place."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedmf import read_ratings
+from fedmf.errors import DataError, MissingExtra, SettingError
+
+ROWS = [("Bo", "Dune", 4.0), ("Ada", "Emma", 2.5), ("Bo", "Alien", 5.0)]
+PLAIN = "user,item,rating\nBo,Dune,4\nAda,Emma,2.5\nBo,Alien,5\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def written(text, name="ratings.csv"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return written
+
+
+def triples(ratings):
+    users, items = ratings.user_ids[ratings.users], ratings.item_ids[ratings.items]
+    return list(zip(users.tolist(), items.tolist(), ratings.values.tolist(), strict=True))
+
+
+def sorted_rows():
+    return [("Ada", "Emma", 2.5), ("Bo", "Dune", 4), ("Bo", "Alien", 5)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAIN,
+        PLAIN.replace(",", ";"),
+        PLAIN.replace(",", "\t"),
+        PLAIN.replace("\n", "\r\n"),
+        "\ufeff" + PLAIN,
+        PLAIN.removesuffix("\n"),
+        PLAIN.replace("\n", "\n\n"),
+        PLAIN.replace(",", ", "),
+        'note;"item";user;rating\n"a;b";Dune;Bo;4\n;Emma;Ada;2.5\n"x\ny";Alien;"Bo";5\n',
+    ],
+)
+def test_csv_of_any_dialect_gives_the_same_ratings(write, text):
+    ratings = read_ratings(write(text), scale=(1, 5))
+    assert triples(ratings) == sorted_rows()
+    assert ratings.scale == (1.0, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("ids", "kind"),
+    [(["1", "20", "-3"], "i"), (["1", "2", "03"], "U"), (["1", "x", "3"], "U")],
+)
+def test_ids_are_integers_only_if_all_are(write, ids, kind):
+    lines = [f"{one},7,3\n" for one in ids]
+    ratings = read_ratings(write("user,item,rating\n" + "".join(lines)), scale=(1, 5))
+    assert ratings.user_ids.dtype.kind == kind
+    assert sorted(map(str, ratings.user_ids.tolist())) == sorted(ids)
+
+
+def frame(kind):
+    names = ("user", "item", "rating")
+    columns = dict(zip(names, map(list, zip(*ROWS, strict=True)), strict=True))
+    package = pytest.importorskip(kind)
+    return package.table(columns) if kind == "pyarrow" else package.DataFrame(columns)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_frames_and_their_files_give_the_same_ratings(kind, tmp_path):
+    source = frame(kind)
+    assert triples(read_ratings(source, scale=(1, 5))) == sorted_rows()
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "ratings.parquet"
+    if kind == "pyarrow":
+        parquet.write_table(source, path)
+    else:
+        getattr(source, "to_parquet" if kind == "pandas" else "write_parquet")(path)
+    assert triples(read_ratings(path, scale=(1, 5))) == sorted_rows()
+
+
+class Streams:
+    """A table that has nothing but the stream of Arrow."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def test_arrow_streams_are_read():
+    assert triples(read_ratings(Streams(frame("pyarrow")), scale=(1, 5))) == sorted_rows()
+
+
+def test_lazy_frames_and_other_objects_raise():
+    with pytest.raises(DataError, match="collect"):
+        read_ratings(frame("polars").lazy(), scale=(1, 5))
+    with pytest.raises(DataError, match="no table"):
+        read_ratings(7, scale=(1, 5))
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_missing_entries_of_frames_raise_with_the_row(kind):
+    package = pytest.importorskip(kind)
+    for bad in ({"user": ["Ada", None]}, {"rating": [4.0, None]}, {"item": [1, None]}):
+        columns = {"user": ["Ada", "Bo"], "item": [1, 2], "rating": [4.0, 5.0]} | bad
+        with pytest.raises(DataError, match=r"row 1|\[1\]"):
+            read_ratings(package.DataFrame(columns), scale=(1, 5))
+
+
+def test_times_are_numbers_or_dates(write):
+    text = "user,item,rating,at\na,x,1,{}\na,y,2,{}\n"
+    columns = ("user", "item", "rating", "at")
+    for one, two, wanted in [
+        ("7", "5", [7, 5]),
+        ("1970-01-02", "1970-01-01 00:00:09", [86400, 9]),
+        ("1970-01-01T01:00:00+01:00", "1970-01-01T00:00:01Z", [0, 1]),
+    ]:
+        ratings = read_ratings(write(text.format(one, two)), columns, scale=(1, 5))
+        assert ratings.times.tolist() == wanted
+    with pytest.raises(DataError):
+        read_ratings(write(text.format("7", "soon")), columns, scale=(1, 5))
+
+
+def test_datetimes_of_frames_are_times():
+    pandas = pytest.importorskip("pandas")
+    columns = {"user": ["a"], "item": ["x"], "rating": [1], "at": ["1970-01-02"]}
+    source = pandas.DataFrame(columns).astype({"at": "datetime64[ns]"})
+    assert read_ratings(source, list(columns), scale=(1, 5)).times.tolist() == [86400]
+
+
+TWICE = "user,item,rating,time\nAda,Dune,5,9\nBo,Dune,1,1\nAda,Dune,2,3\nAda,Emma,4,1\n"
+
+
+def test_duplicates_follow_the_option(write):
+    path = write(TWICE)
+    with pytest.raises(DataError, match=r"Ada.*Dune.*line 2 .*line 4"):
+        read_ratings(path, scale=(1, 5))
+    others = [("Ada", "Emma", 4), ("Bo", "Dune", 1)]
+    timed = ("user", "item", "rating", "time")
+    for columns, duplicates, value in [
+        (timed[:3], "last", 2),
+        (timed, "last", 5),
+        (timed, "mean", 3.5),
+    ]:
+        found = read_ratings(path, columns, scale=(1, 5), duplicates=duplicates)
+        assert sorted(triples(found)) == sorted([("Ada", "Dune", value), *others])
+    with pytest.raises(SettingError):
+        read_ratings(path, scale=(1, 5), duplicates="first")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "empty"),
+        ("\n\n", "empty"),
+        ("user,item,rating\n", "no rating"),
+        (PLAIN.replace("user", "users"), "no column 'user'.*did you mean 'users'"),
+        (PLAIN.replace("Ada", ""), "line 3.*user is empty"),
+        (PLAIN.replace("2.5", "nan"), "line 3.*nan"),
+        (PLAIN.replace("2.5", ""), "line 3.*rating is empty"),
+        (PLAIN.replace("2.5", "good"), "line 3.*'good'"),
+        (PLAIN.replace("2.5", "7"), "line 3.* 7 .*1 to 5.*4 to 7"),
+        (PLAIN.replace("2.5", "2.5,9"), "line 3.*4 fields"),
+        (PLAIN.replace("Ada", '"Ada'), "line"),
+        (PLAIN.replace("\nAda", "\n\nAda").replace("2.5", "6"), "line 4"),
+        (PLAIN.replace("Ada", '"A\nb"').replace("Alien,5", "Alien,6"), "line 5"),
+        (PLAIN.encode().replace(b"Ada", b"\xe4da"), "line 3.*0xe4"),
+    ],
+)
+def test_wrong_files_raise_with_the_place(write, text, message):
+    with pytest.raises(DataError, match=message):
+        read_ratings(write(text), scale=(1, 5))
+
+
+def test_missing_scale_names_the_observed_ends(write):
+    with pytest.raises(DataError, match=r"2\.5 to 5.*scale"):
+        read_ratings(write(PLAIN))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"scale": (5, 1)},
+        {"scale": (1, 5), "columns": ("user", "item")},
+        {"scale": (1, 5), "columns": "user"},
+        {"scale": (1, 5), "columns": ("user", "user", "rating")},
+    ],
+)
+def test_wrong_arguments_raise(write, arguments):
+    with pytest.raises(DataError):
+        read_ratings(write(PLAIN), **arguments)
+
+
+def test_missing_and_damaged_files_raise(write, tmp_path):
+    with pytest.raises(DataError):
+        read_ratings(tmp_path / "none.csv", scale=(1, 5))
+    pytest.importorskip("pyarrow")
+    for path in (tmp_path / "none.parquet", write("no Parquet", "text.parquet")):
+        with pytest.raises(DataError):
+            read_ratings(path, scale=(1, 5))
+
+
+def test_parquet_without_pyarrow_raises_missing_extra(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtra, match="pip install pyarrow"):
+        read_ratings(tmp_path / "a.parquet", scale=(1, 5))
+
+
+WORD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=6)
+NAME = WORD.filter(lambda one: one == one.strip() and "\r" not in one)
+STARS = st.floats(0.5, 5)
+LINES = st.dictionaries(st.tuples(NAME, NAME), STARS, min_size=1, max_size=12)
+
+
+@given(LINES, st.sampled_from([",", ";", "\t", "|"]))
+def test_written_csv_is_read_back(tmp_path_factory, lines, mark):
+    path = tmp_path_factory.getbasetemp() / "round-trip.csv"
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=mark, quoting=csv.QUOTE_ALL)
+    writer.writerow(("user", "item", "rating"))
+    writer.writerows((*pair, repr(value)) for pair, value in lines.items())
+    path.write_bytes(text.getvalue().encode())
+    found = triples(read_ratings(path, scale=(0.5, 5)))
+    assert {(str(u), str(i)): v for u, i, v in found} == lines
+    assert np.array(found, dtype=object).shape == (len(lines), 3)

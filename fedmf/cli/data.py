@@ -67,8 +67,9 @@ def list_(as_json: Json = False) -> None:
         sizes = [Column(head, justify="right") for head in SIZE]
         table = Table("name", *sizes, Column("where", overflow="fold"))
         for row in rows:
-            place = row["folder"] or f"missing: fedmf data fetch {row['source']}"
-            shown = "built in" if row["source"] is None else str(place)
+            source = row["source"]
+            place = row["folder"] or (source and f"missing: {_remedy(str(source))}")
+            shown = str(place or "built in")
             table.add_row(str(row["name"]), *(f"{row[one]:,}" for one in SIZE), escape(shown))
         _stdout().print(table)
 
@@ -128,8 +129,8 @@ def verify_(name: Name, as_json: Json = False) -> None:
         for file, state in files.items():
             if not state.good:
                 raise DataError(
-                    f"{file} in {folder} is {state.value}: move the folder elsewhere and run "
-                    f"'fedmf data fetch {source.name}'"
+                    f"{file} in {folder} is {state.value}: move the folder elsewhere, then: "
+                    f"{_remedy(name)}"
                 )
         ratings = check_content(source, folder)
         numbers = (ratings.n_users, ratings.n_items, ratings.n_ratings)
@@ -164,6 +165,11 @@ def _stdout() -> Console:
 
 def _terms(source: Source) -> str:
     return f"{source.terms} In full: {source.page}"
+
+
+def _remedy(name: str) -> str:
+    source = source_of(name)
+    return f"fedmf data fetch {name}" if source.archive else f"no download; see {source.page}"
 
 
 def _row(name: str) -> dict[str, object]:

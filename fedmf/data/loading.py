@@ -6,7 +6,7 @@ import difflib
 from pathlib import Path
 
 from fedmf.data.ratings import Ratings
-from fedmf.data.sets import lastfm, movielens
+from fedmf.data.sets import lastfm, movielens, plain
 from fedmf.data.sets.folders import folder_of
 from fedmf.data.sets.movielens import FORMATS
 from fedmf.data.sets.simulated import simulate
@@ -23,6 +23,7 @@ SIZES = {
     "simulated": (SIMULATED_USERS, SIMULATED_ITEMS, SIMULATED_RATINGS),
     **{name: form.counts for name, form in FORMATS.items() if form.counts is not None},
     **dict.fromkeys(lastfm.BINS, lastfm.SIZE),
+    **{name: form.counts for name, form in plain.FORMATS.items()},
 }
 NAMES = tuple(SIZES)
 
@@ -65,4 +66,6 @@ def read(name: str, folder: Path) -> Ratings:
     """Return the data set of that name from its own folder; see `load`."""
     if name in lastfm.BINS:
         return lastfm.read(name, folder)
+    if name in plain.FORMATS:
+        return plain.read(name, folder)
     return movielens.read(FORMATS[name], folder)

@@ -11,7 +11,7 @@ from fedmf.data.fetch.archive import unpack
 from fedmf.data.fetch.download import Progress, download
 from fedmf.data.loading import read
 from fedmf.data.ratings import Ratings
-from fedmf.data.sets.folders import cache_folder
+from fedmf.data.sets.folders import cache_folder, folder_of
 from fedmf.data.sets.profiles import FORMS, read_profiles
 from fedmf.data.sets.sources import Source
 from fedmf.data.sets.tags import TAGGED, read_tags
@@ -54,6 +54,8 @@ def fetch(
     final = cache / source.folder
     if final.is_dir():
         return final
+    if not (address or source.archive):
+        return folder_of(source)  # in FEDMF_DATA, else an error with the remedy
     try:
         cache.mkdir(parents=True, exist_ok=True)
         # Beside the final place, so that the last step is a rename on one file system.

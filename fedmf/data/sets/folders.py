@@ -45,8 +45,17 @@ def folder_of(source: Source, root: Path | None = None) -> Path:
         places = f"in {named} nor in the cache {cache_folder()}"
     else:
         places = f"in the cache {cache_folder()}, and FEDMF_DATA is not set"
+    if source.archive:
+        remedy = (
+            f"run 'fedmf data fetch {source.name}', or unzip {source.archive} into the folder "
+            "that FEDMF_DATA names"
+        )
+    else:
+        remedy = (
+            f"it has no stable public download; see {source.page}, and put "
+            f"{', '.join(source.files)} into that folder inside the one that FEDMF_DATA names"
+        )
     raise DataError(
-        f"there is no folder {source.folder!r} {places}: run 'fedmf data fetch {source.name}', "
-        f"or unzip {source.archive} into the folder that FEDMF_DATA names; the data set "
-        "'simulated' needs no file"
+        f"there is no folder {source.folder!r} {places}: {remedy}; the data set 'simulated' "
+        "needs no file"
     )

@@ -19,6 +19,7 @@ _MOVIELENS = (
     "endorsement, "
 )
 _NO_COMMERCE = "and do not use it commercially without the permission of GroupLens."
+_RESEARCH = "For research only: do not redistribute it, and cite "
 _NO_COPIES = _MOVIELENS + "do not redistribute it, " + _NO_COMMERCE
 
 
@@ -31,7 +32,9 @@ class Source:
     name : name for ``fedmf data fetch``
     folder : name of the folder with its files
     sets : names of the data sets for `fedmf.data.load`
-    archive, md5 : address of the zip file, and its checksum or None
+    archive, md5
+        Address of the zip file, and its checksum or None. An empty address if there is no
+        stable public download.
     page : address of a description with the full terms
     terms : summary of the terms of use
     files : names of the files that are read, each with its SHA-256 in hexadecimal, or ""
@@ -130,6 +133,26 @@ _ALL = (
             "tags.dat": "",
             "user_taggedartists.dat": "",
         },
+    ),
+    Source(
+        name="filmtrust",
+        folder="filmtrust",
+        sets=("filmtrust",),
+        archive="",
+        md5=None,
+        page="https://guoguibing.github.io/librec/datasets.html",
+        terms=_RESEARCH + "Guo, Zhang and Yorke-Smith, IJCAI 2013.",
+        files={"ratings.txt": ""},
+    ),
+    Source(
+        name="douban",
+        folder="douban",
+        sets=("douban",),
+        archive="",
+        md5=None,
+        page="https://github.com/fmonti/mgcnn",
+        terms=_RESEARCH + "Ma et al., WSDM 2011, and Monti et al., NIPS 2017.",
+        files={"ratings.txt": ""},
     ),
 )
 

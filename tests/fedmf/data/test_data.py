@@ -18,7 +18,8 @@ from fedmf.errors import DataError, FedMFError
 
 def test_names_are_the_documented_ones():
     movielens = ("ml-100k", "ml-1m", "ml-10m", "ml-latest-small")
-    assert ("simulated", *movielens, "lastfm", "lastfm-user", "lastfm-log") == NAMES
+    lastfm = ("lastfm", "lastfm-user", "lastfm-log")
+    assert ("simulated", *movielens, *lastfm, "filmtrust", "douban") == NAMES
     assert {name for source in SOURCES.values() for name in source.sets} == {*NAMES[1:]}
     promised = {"Ratings", "Split", "Catalogue", "from_triples", "load"}
     assert promised | {"NAMES"} <= set(fedmf.data.__all__)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from fedmf.aggregate import WARNINGS, OneShotSum, PaillierSum, PlainSum, SecAggSum, Trust
 from fedmf.aggregate.aggregation import Progress
 from fedmf.aggregate.paillier import FEWEST_TRUSTEES
+from fedmf.bayes import Posterior
 from fedmf.data import Ratings, Split
 from fedmf.data.features import known_features
 from fedmf.data.splits import leave_last, official, random_split
@@ -17,6 +18,7 @@ from fedmf.masks.combined import Combined
 from fedmf.masks.recipes import Recipe, recipe
 from fedmf.models import Factors, preset
 from fedmf.models.presets import Preset
+from fedmf.models.recommender import Recommender
 from fedmf.training import Trainer
 from secagg.paillier.public_key import MAX_BITS, MIN_BITS
 from secagg.threshold.key import MAX_TRUSTEES
@@ -27,10 +29,17 @@ LAST = 3  # ratings per user in the test part of --split last
 
 
 class ModelName(StrEnum):
-    """Names of the models that can be trained."""
+    """Names of the models that can be trained; `fedmf.cli.models` has one entry for each."""
 
     FEDMF = "fedmf"
     FEDMMF = "fedmmf"
+    FEDALS = "fedals"
+    FEDBPMF = "fedbpmf"
+    IMPLICIT = "implicit"
+    FCF = "fcf"
+    FEDLR = "fedlr"
+    FEDFM = "fedfm"
+    FEDNN = "fednn"
 
 
 class MaskName(StrEnum):
@@ -216,9 +225,11 @@ def fit(trainer: Trainer, parts: Split, masked: Recipe | None, *, head: bool) ->
     return LocalHead().fit(model, parts.train, known) if head else model
 
 
-def as_factors(model: Model) -> Factors | None:
-    """Return the model to save; None if it has no factor form (`NNMask`)."""
+def as_saved(model: Recommender) -> Factors | Posterior | None:
+    """Return the model to save; None if it has no form that a file can hold (`NNMask`)."""
+    if isinstance(model, Factors | Posterior):
+        return model
     try:
-        return model if isinstance(model, Factors) else model.factors()
+        return model.factors() if isinstance(model, Combined) else None
     except ModelError:
         return None

@@ -17,6 +17,10 @@ from secagg.bench.timing import INTERRUPTED
 from secagg.cli.console import with_options
 
 Data = Annotated[str, typer.Option(help=f"The data set: {', '.join(NAMES)}.")]
+Table = Annotated[
+    str,
+    typer.Option(help=f"The data set, or a CSV or Parquet file: {', '.join(NAMES)}, FILE."),
+]
 
 
 def stderr() -> Console:

@@ -14,9 +14,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
 from fedmf.aggregate import PaillierSum
+from fedmf.bayes import Posterior
 from fedmf.errors import ModelError
 from fedmf.models import Factors
-from fedmf.training import RoundRecord, Trainer
+from fedmf.settings import Settings
+from fedmf.training import RoundRecord
+from fedmf.training.schedule import Scheduled
 from secagg.bench.table import write_atomically
 
 LINES = 60  # of progress, about the most for any number of rounds
@@ -54,6 +57,12 @@ class LiveReport(Progress):
         text = f"{name.replace('_', ' ')} {done}/{clients}"
         self.update(self._training, description=text.ljust(30))
 
+    def advanced(self, what: str, done: int, of: int) -> None:
+        """Show the number of finished rounds of a model without errors in its history."""
+        self.update(self._training, completed=done, total=of)
+        if done % max(1, of // LINES) == 0 or done in (1, of):
+            self.console.print(f"{what} {done:3} of {of}", soft_wrap=True)
+
     def round_done(self, record: RoundRecord) -> None:
         """Print the round's line."""
         self.update(self._training, completed=record.round)
@@ -62,10 +71,12 @@ class LiveReport(Progress):
             self.console.print(line, style="red", soft_wrap=True)
         elif record.round % self._every == 0 or record.round in (1, self.rounds):
             test = "" if record.test_rmse is None else f"  RMSE {record.test_rmse:.4f}"
+            if record.train_rmse is not None:
+                test += f"  train {record.train_rmse:.4f}"
             held = record.key_holder_seconds
             holder = f", {self._holder} {held:.2f} s" if held else ""
             self.console.print(
-                f"round {record.round:3}{test}  train {record.train_rmse:.4f}  "
+                f"round {record.round:3}{test}  "
                 f"{record.survivors} of {record.cohort} users  clients "
                 f"{record.client_seconds:.2f} s, server {record.server_seconds:.2f} s{holder}",
                 soft_wrap=True,
@@ -81,7 +92,7 @@ def key_line(aggregation: PaillierSum) -> str:
 
 
 def document(
-    settings: dict[str, object], trainer: Trainer, more: Mapping[str, object]
+    settings: dict[str, object], trainer: Scheduled, more: Mapping[str, object]
 ) -> dict[str, Any]:
     """Return `settings` and the trainer's own, its results and `more`, and its history."""
     rounds = trainer.history_.rounds
@@ -113,9 +124,9 @@ def document(
     return {
         "settings": settings
         | {
-            "hyper_parameters": asdict(trainer.model),
+            "hyper_parameters": _hyper_parameters(trainer),
             "aggregation": how,
-            "rounds": trainer.rounds,
+            "rounds": getattr(trainer, "rounds", len(rounds)),
             **asdict(trainer.schedule),
         },
         "result": {**result, **more},
@@ -137,7 +148,13 @@ def print_summary(console: Console, run: dict[str, Any]) -> None:
     if "head_rmse" in result:
         errors = f"RMSE [bold]{result['head_rmse']:.4f}[/bold], MAE {result['head_mae']:.4f}"
         table.add_row("with local heads", errors)
-    table.add_row("train RMSE", f"{result['train_rmse']:.4f}")
+    if "ranking" in result:
+        for name, key in (("precision", "precision"), ("recall", "recall"), ("MAP", "map")):
+            table.add_row(
+                f"{name} of the first 10", f"[bold]{result['ranking'][key]:.4f}[/bold]"
+            )
+    if result["train_rmse"] is not None:
+        table.add_row("train RMSE", f"{result['train_rmse']:.4f}")
     aborted = f", {result['aborted']} of them aborted" if result["aborted"] else ""
     table.add_row("rounds", f"{result['rounds']}{aborted}")
     table.add_row(
@@ -163,7 +180,11 @@ def print_summary(console: Console, run: dict[str, Any]) -> None:
 
 
 def save(
-    out: Path, trainer: Trainer, model: Factors | None, run: dict[str, Any], console: Console
+    out: Path,
+    trainer: Scheduled,
+    model: Factors | Posterior | None,
+    run: dict[str, Any],
+    console: Console,
 ) -> None:
     """Write model.fedmf, history.json and, where matplotlib is installed, curve.svg.
 
@@ -173,7 +194,7 @@ def save(
     written = ["history.json"]
     if model is None:
         (out / "model.fedmf").unlink(missing_ok=True)
-        console.print("no model.fedmf: this mask has no factor form")
+        console.print("no model.fedmf: this model or its mask has no factor form")
     else:
         model.save(out / "model.fedmf")
         written.insert(0, "model.fedmf")
@@ -181,6 +202,9 @@ def save(
         write_atomically(out / "history.json", json.dumps(run, indent=2) + "\n")
     except OSError as error:
         raise ModelError(f"the history cannot be written to {out}: {error}") from error
+    if trainer.history_.last.train_rmse is None and not trainer.history_.last.aborted:
+        console.print(f"saved in {out}: {', '.join(written)}", soft_wrap=True)
+        return  # no errors to draw
     try:
         from fedmf.cli.plots import learning_curve
     except ModuleNotFoundError as error:
@@ -189,7 +213,10 @@ def save(
         console.print("no curve.svg: pip install matplotlib")
     else:
         way = WAYS[type(trainer.aggregation).__name__]
-        title = f"{type(trainer.model).__name__}, {way}"
+        model_name = (
+            trainer.model if isinstance(trainer.model, str) else type(trainer.model).__name__
+        )
+        title = f"{model_name}, {way}"
         learning_curve(trainer.history_, out / "curve.svg", title=title)
         written.append("curve.svg")
     console.print(f"saved in {out}: {', '.join(written)}", soft_wrap=True)
@@ -200,6 +227,16 @@ def holder_name(trust: str | None, *, one_shot: bool) -> str:
     if one_shot:
         return "helpers"
     return "trustees" if trust == "threshold" else "key holder"
+
+
+def _hyper_parameters(trainer: Scheduled) -> dict[str, object]:
+    """Return the settings of the model, or of a trainer that is its own model."""
+    if isinstance(trainer.model, Settings):
+        return trainer.model.get_params()
+    parts = {"aggregation", "callbacks", "cohort", "dropout", "seed"}
+    return {
+        name: one for name, one in trainer.get_params(deep=False).items() if name not in parts
+    }
 
 
 def _mean(numbers: Sequence[float]) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from copy import copy
 from pathlib import Path
 from typing import Annotated
 
@@ -13,12 +12,12 @@ from rich.console import Console
 from fedmf.aggregate import PaillierSum
 from fedmf.cli import choices
 from fedmf.cli.choices import LAST, MaskName, ModelName, SplitName, SumName
-from fedmf.cli.manners import Data, errors_in_one_line, make_folder, stderr
+from fedmf.cli.manners import Table, errors_in_one_line, make_folder, stderr
+from fedmf.cli.models import KINDS, Order, fit, measured
+from fedmf.cli.own import ratings_of
 from fedmf.cli.report import LiveReport, document, holder_name, key_line, print_summary, save
-from fedmf.data import load
 from fedmf.errors import SettingError
 from fedmf.models import PRESETS
-from fedmf.training import Trainer, mae, rmse
 from secagg.bench.timing import INTERRUPTED, undisturbed
 from secagg.cli.console import Json
 
@@ -33,6 +32,10 @@ fedmf train --dropout 0.1 --threshold 31  [dim]# a tenth of the users drops out[
 
 FEDMF_DATA=~/movielens fedmf train --data ml-100k --aggregation plain --preset tuned
 
+fedmf train --data ratings.csv --columns user,item,rating --scale 1,5 --out runs/own
+
+fedmf train --model implicit --out runs/best  [dim]# a model that ranks items[/dim]
+
 fedmf train --model fedmmf --mask ridge --head  [dim]# use genres and year privately[/dim]
 
 fedmf train --aggregation plain --json > run.json  [dim]# for other programs[/dim]
@@ -42,8 +45,34 @@ fedmf train --cohort 30 --aggregation paillier --trust key-holder  [dim]# encryp
 
 
 def train(
-    data: Data = "simulated",
-    model: Annotated[ModelName, typer.Option(help="The model to train.")] = ModelName.FEDMF,
+    data: Table = "simulated",
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="FILE: the columns of users, items, ratings and, optionally, times.",
+            show_default="user,item,rating",
+        ),
+    ] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(help="FILE: the lowest and highest possible rating, such as 1,5."),
+    ] = None,
+    duplicates: Annotated[
+        str | None,
+        typer.Option(
+            help="FILE: keep the last of several ratings of an item by a user, their mean, or "
+            "end with an error: last, mean, error.",
+            show_default="error",
+        ),
+    ] = None,
+    model: Annotated[
+        ModelName,
+        typer.Option(
+            help="The model to train. "
+            + "; ".join(f"{name}: {kind.about}" for name, kind in KINDS.items())
+            + "."
+        ),
+    ] = ModelName.FEDMF,
     mask: Annotated[
         MaskName | None,
         typer.Option(
@@ -61,14 +90,15 @@ def train(
         ),
     ] = False,
     preset_name: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--preset",
             help="The hyper-parameters: "
             + "; ".join(f"{name}: {one.about}" for name, one in PRESETS.items())
             + ".",
+            show_default="fast",
         ),
-    ] = "fast",
+    ] = None,
     aggregation: Annotated[
         SumName,
         typer.Option(
@@ -165,12 +195,18 @@ def train(
     """
     console = stderr()
     with errors_in_one_line("before the training began; nothing is kept"):
-        chosen, masked = choices.chosen(model, mask, preset_name)
+        kind = KINDS[model.value]
         changes = {"k": factors, "reg": reg, "rate": rate, "min_raters": min_raters}
         given = {name: value for name, value in changes.items() if value is not None}
-        recipe = copy(chosen.model).set_params(**given)
+        others = {"preset": preset_name, "mask": mask, "cohort": cohort, "head": head or None}
+        kind.check(
+            model, given | {name: one for name, one in others.items() if one is not None}
+        )
+        preset_name = preset_name or "fast"
+        chosen, masked = choices.chosen(model, mask, preset_name)
+        default = chosen.rounds if kind.rounds is None else kind.rounds
         holder = holder_name(trust, one_shot=aggregation is SumName.ONE_SHOT)
-        live = LiveReport(console, chosen.rounds if rounds is None else rounds, holder)
+        live = LiveReport(console, default if rounds is None else rounds, holder)
         summing = choices.aggregation(
             aggregation,
             neighbours=neighbours,
@@ -181,46 +217,47 @@ def train(
             bits=bits,
             progress=live.phase,
         )
-        trainer = Trainer(
-            recipe,
-            summing,
+        summing.set_params(**kind.sums)
+        order = Order(
+            given=given,
+            preset=preset_name,
+            masked=masked,
+            common={
+                "aggregation": summing,
+                "seed": seed,
+                "cohort": choices.cohort(cohort),
+                "dropout": dropout,
+            },
             rounds=live.rounds,
-            seed=seed,
-            cohort=choices.cohort(cohort),
-            dropout=dropout,
-            callbacks=[live.round_done],
+            report=live.round_done,
+            progress=live.advanced,
         )
+        trainer = kind.build(order)
         if out is not None:
             make_folder(out)
-        ratings = load(data)
+        ratings, source = ratings_of(data, columns, scale, duplicates)
         parts = choices.split(ratings, split, seed)
         if isinstance(summing, PaillierSum):
             warning = f"trust {summing.trust}: {summing.warning}"
             console.print(warning, style="yellow", soft_wrap=True)
             console.print(key_line(summing), soft_wrap=True)
         with live:
-            fitted = choices.fit(trainer, parts, masked, head=head)
-        settings: dict[str, object] = {
-            "data": data,
+            fitted = fit(trainer, kind, parts, order, head=head)
+        recorded: dict[str, object] = {
+            **source,
             "model": model.value,
-            "preset": preset_name,
+            "preset": preset_name if "preset" in kind.takes else None,
             "split": split.value,
             "mask": None if masked is None else repr(masked.mask),
             "head": head,
         }
-        more: dict[str, object] = {}
-        if head:
-            guesses = fitted.predict(parts.test.users, parts.test.items)
-            more = {
-                "head_rmse": rmse(parts.test.values, guesses),
-                "head_mae": mae(parts.test.values, guesses),
-            }
-        result = document(settings, trainer, more)
+        more = measured(trainer, kind, fitted, parts, head=head)
+        result = document(recorded, trainer, more)
         history = trainer.history_
         try:
             if out is not None and len(history):
                 with undisturbed():
-                    save(out, trainer, choices.as_factors(fitted), result, console)
+                    save(out, trainer, choices.as_saved(fitted), result, console)
         finally:  # also if the disk is full
             if as_json:
                 typer.echo(json.dumps(result, indent=2))

@@ -16,7 +16,7 @@ from fedmf.settings import check
 
 Floats = NDArray[np.float64]
 
-__all__ = ["Duplicates", "read_ratings"]
+__all__ = ["COLUMNS", "Duplicates", "read_ratings"]
 
 Duplicates = Literal["last", "mean", "error"]
 """Methods for several ratings of one item by one user."""
@@ -142,8 +142,8 @@ def _scale(
     low, high = values.min(), values.max()
     if scale is None:
         raise DataError(
-            f"{table.name}: {title} lies within {low:g} to {high:g}: set scale to the lowest "
-            f"and the highest possible rating, such as scale=({low:g}, {high:g})"
+            f"scale is missing: {title} of {table.name} lies within {low:g} to {high:g}; give "
+            "the lowest and the highest possible rating, such as 1 and 5"
         )
     ends = check_scale(table.name, scale)
     outside = (values < ends[0]) | (values > ends[1])

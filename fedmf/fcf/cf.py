@@ -57,7 +57,7 @@ class CF(Estimator):
         """
         self._forget()
         for done, (x, y) in enumerate(self.iterate(ratings), start=1):
-            self.factors_ = Factors.of(x, y, ratings)
+            self.factors_ = Factors.of(x, y, ratings, ranks=True)
             self.progress("epochs", done, self.epochs)
         return self
 

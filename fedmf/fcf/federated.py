@@ -119,9 +119,9 @@ class FederatedRecommender(Scheduled):
         if history.interrupted and all(one.aborted is not None for one in history):
             raise KeyboardInterrupt
         self.history_ = history
-        self.factors_ = Factors.of(*state, ratings)
+        self.factors_ = Factors.of(*state, ratings, ranks=True)
         if history.interrupted:  # perhaps within an epoch
-            self.factors_ = Factors.of(*training.with_users(state.y), ratings)
+            self.factors_ = Factors.of(*training.with_users(state.y), ratings, ranks=True)
         return self
 
     def _rounds(self, training: ImplicitTraining[Steps], number: int) -> Iterator[Round[XY]]:

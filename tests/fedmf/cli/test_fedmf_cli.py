@@ -431,7 +431,7 @@ def test_ctrl_c_during_loading_is_reported(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fedmf.cli.train, "load", interrupted)
+    monkeypatch.setattr(fedmf.cli.own, "load", interrupted)
     ran = invoke()
     assert ran.exit_code == 130
     assert "before the training began" in ran.stderr

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -38,6 +39,7 @@ def test_recommend_prints_best_unrated_items_with_titles(folder):
     assert json.loads(ran.stdout) == {
         "data": "simulated",
         "user": USER,
+        "ranks": False,
         "items": [
             {
                 "rank": rank,
@@ -93,7 +95,7 @@ def vars_of(ratings):
     [
         (
             ("--user", 301),
-            "--user 301 is unknown: simulated has 300 users, .*from 1 to 300",
+            "--user 301 is unknown: .*300 users, .*from 1 to 300",
         ),
         (("--user", 0), "--user 0 is unknown"),
         (("--user", USER, "-k", 0), "k = 0 must be an integer of at least 1"),
@@ -120,14 +122,27 @@ def test_model_of_other_data_exits_with_2(folder):
         assert "was not trained on simulated, whose 300 users or 500 items differ" in ran.stderr
 
 
-def test_damaged_history_requires_data(folder):
+def test_damaged_history_shows_ids_for_titles(folder):
     history = folder / "history.json"
     for broken in ("{", "[]", '{"settings": {"data": 3}}', None):
         history.unlink() if broken is None else history.write_text(broken)
-        ran = invoke(folder, "--user", USER)
-        assert f"{history} is missing or has no data set: give the training data" in ran.stderr
-        assert ran.exit_code == 2
-    assert invoke(folder, "--user", USER, "--data", "simulated").exit_code == 0
+        ran = invoke(folder, "--user", USER, "-k", 1, "--json")
+        assert f"{history} is missing or has no data set" in ran.stderr
+        (item,) = json.loads(ran.stdout)["items"]
+        assert item["title"] == str(item["item"])
+    titled = json.loads(invoke(folder, "--user", USER, "--data", "simulated", "--json").stdout)
+    assert titled["items"][0]["title"] != str(item["item"])
+
+
+def test_ranking_models_are_named(folder):
+    path = folder / "model.fedmf"
+    assert "predicted ratings" in invoke(folder, "--user", USER).stderr
+    replace(Factors.load(path), ranks=True, scale=None).save(path)
+    settings = {"data": "simulated", "model": "implicit"}
+    (folder / "history.json").write_text(json.dumps({"settings": settings}))
+    ran = invoke(folder, "--user", USER)
+    assert ran.stderr == "ranked by implicit\n"
+    assert "score" in ran.stdout.splitlines()[0]
 
 
 def test_unsaved_model_is_reported_with_remedy(tmp_path):

@@ -1,0 +1,217 @@
+"""Models of the commands: one `Kind` each, and the loaders of their files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fedmf.bayes import FedBPMF, Posterior
+from fedmf.cli import choices
+from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
+from fedmf.data import Ratings, Split
+from fedmf.data.features import known_features, user_features
+from fedmf.data.sets.profiles import FORMS, read_profiles
+from fedmf.errors import SettingError
+from fedmf.fcf import FCF, Adam, FederatedCF, Implicit, ranking, views
+from fedmf.masks.recipes import Recipe
+from fedmf.models import FedALS, preset
+from fedmf.models.factors import Factors
+from fedmf.models.factors_file import kind_of
+from fedmf.models.recommender import Recommender
+from fedmf.training import Trainer, mae, rmse
+from fedmf.training.schedule import Scheduled
+
+__all__ = ["KINDS", "Kind", "Order", "Saved", "fit", "load_model", "measured"]
+
+Saved = Factors | Posterior
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """Training that a user asked for: the options of the model, and those of every training.
+
+    Parameters
+    ----------
+    given : options of the model that were given, such as k, reg, rate and min_raters
+    preset, masked : preset name, and the recipe of FedMMF or None
+    common : aggregation, seed, cohort and dropout
+    rounds : int, number of rounds
+    report, progress : functions for finished rounds, see `Trainer` and `FCF`
+    """
+
+    given: Mapping[str, Any]
+    preset: str
+    masked: Recipe | None
+    common: Mapping[str, Any]
+    rounds: int
+    report: Callable[[Any], None]
+    progress: Callable[[str, int, int], None]
+
+    def of(self, *names: str) -> dict[str, Any]:
+        """Return the given options with these names."""
+        return {name: self.given[name] for name in names if name in self.given}
+
+    @property
+    def together(self) -> dict[str, Any]:
+        """Options of every training, without the cohort."""
+        return {name: one for name, one in self.common.items() if name != "cohort"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """Model of ``fedmf train``.
+
+    Parameters
+    ----------
+    about : line for the help
+    build : function from an order to the trainer
+    takes : options of models that this model takes
+    rounds : int, number of rounds by default; None for the preset's
+    ranks : True if it learns from views and ranks items
+    sums : settings of the aggregation that the model needs
+    """
+
+    about: str
+    build: Callable[[Order], Scheduled]
+    takes: frozenset[str]
+    rounds: int | None = None
+    ranks: bool = False
+    sums: Mapping[str, float | int] = field(default_factory=dict)
+
+    def check(self, name: str, given: Mapping[str, object]) -> None:
+        """Raise SettingError for an option that the model `name` does not take."""
+        strange = [one for one in given if one not in self.takes]
+        if strange:
+            shown = ", ".join(
+                f"--{one.replace('_', '-')}" + ("" if given[one] is True else f" {given[one]}")
+                for one in strange
+            )
+            takers = [other for other, kind in KINDS.items() if set(strange) <= kind.takes]
+            raise SettingError(
+                f"{shown} cannot be combined with --model {name}: omit it, or choose --model "
+                f"{' or '.join(takers) or 'fedmf'}"
+            )
+
+
+def _fedmf(order: Order) -> Scheduled:
+    model = order.masked.preset.model if order.masked else preset(order.preset).model
+    return _trainer(order, copy(model).set_params(**order.of(*FACTORS, "rate")))
+
+
+def _trainer(order: Order, model: Any) -> Scheduled:
+    return Trainer(model, rounds=order.rounds, callbacks=[order.report], **order.common)
+
+
+def _bpmf(order: Order) -> Scheduled:
+    return FedBPMF(
+        sweeps=order.rounds,
+        burn_in=order.rounds // 6,
+        callbacks=[order.report],
+        **order.of("k", "min_raters"),
+        **order.common,
+    )
+
+
+def _implicit(order: Order) -> Scheduled:
+    return FederatedCF(
+        Implicit(**{"k": 32} | order.of("k", "reg")),
+        epochs=order.rounds,
+        progress=order.progress,
+        **order.of("min_raters"),
+        **order.together,
+    )
+
+
+def _fcf(order: Order) -> Scheduled:
+    return FCF(
+        Implicit(**order.of("k", "reg")),
+        optimiser=Adam(**order.of("rate")),
+        epochs=order.rounds,
+        progress=order.progress,
+        **order.of("min_raters"),
+        **order.together,
+    )
+
+
+def _context(model: Callable[..., Any]) -> Callable[[Order], Scheduled]:
+    return lambda order: ContextTrainer(
+        model(**order.of("rate", "reg")),
+        rounds=order.rounds,
+        progress=order.progress,
+        **order.common,
+    )
+
+
+FACTORS = ("k", "reg", "min_raters")
+STEPS = frozenset({*FACTORS, "rate", "preset", "cohort", "head"})
+CONTEXT: dict[str, Any] = {"takes": frozenset({"rate", "reg", "cohort"}), "rounds": 200}
+VIEWS: dict[str, Any] = {"ranks": True, "sums": {"clip": 4096.0, "fractional_bits": 32}}
+
+# fmt: off
+KINDS: Mapping[str, Kind] = {
+    "fedmf": Kind(about="matrix factorisation", build=_fedmf, takes=STEPS),
+    "fedmmf": Kind(about="the same with private masks", build=_fedmf, takes=STEPS | {"mask"}),
+    "fedals": Kind(about="exact least squares, few rounds", rounds=10, sums={"clip": 64.0},
+                   build=lambda order: _trainer(order, FedALS(**order.of(*FACTORS))),
+                   takes=frozenset({*FACTORS, "cohort", "head"})),
+    "fedbpmf": Kind(about="Bayesian matrix factorisation", build=_bpmf, rounds=120,
+                    takes=frozenset({"k", "min_raters", "cohort"})),
+    "implicit": Kind(about="federated CF of views, which ranks", build=_implicit, rounds=20,
+                     takes=frozenset(FACTORS), **VIEWS),
+    "fcf": Kind(about="FCF of views, which ranks", build=_fcf, rounds=20,
+                takes=frozenset({*FACTORS, "rate"}), **VIEWS),
+    "fedlr": Kind(about="linear model of features", build=_context(FedLR), **CONTEXT),
+    "fedfm": Kind(about="factorisation machine of features", build=_context(FedFM), **CONTEXT),
+    "fednn": Kind(about="neural network of features", build=_context(FedNN), **CONTEXT),
+}
+# fmt: on
+"""Models by the name of ``--model``."""
+
+LOADERS: Mapping[str, Callable[[Path], Saved]] = {
+    "factors": Factors.load,
+    "posterior": Posterior.load,
+}
+"""Loaders of model files, by the kind in the file."""
+
+
+def load_model(path: Path) -> Saved:
+    """Return the model in a file of any kind; raises ModelError as `Factors.load` does."""
+    return LOADERS.get(kind_of(path), Factors.load)(path)
+
+
+def fit(
+    trainer: Scheduled, kind: Kind, parts: Split, order: Order, *, head: bool
+) -> Recommender:
+    """Train, and return the model that predicts."""
+    learner: Any = trainer
+    if isinstance(trainer, Trainer):
+        return choices.fit(trainer, parts, order.masked, head=head)
+    if kind.ranks:
+        learner.fit(views(parts.train))
+    elif isinstance(trainer, ContextTrainer):
+        learner.fit(parts.train, known_features(parts.train), _profiles(parts.train))
+    else:
+        learner.fit(parts.train, parts.test)
+    learnt: Recommender = getattr(trainer, trainer._learnt)
+    return learnt
+
+
+def measured(
+    trainer: Scheduled, kind: Kind, fitted: Recommender, parts: Split, *, head: bool
+) -> dict[str, object]:
+    """Return the measures on the test part that the history does not have, by name."""
+    if kind.ranks and isinstance(fitted, Factors):
+        return {"ranking": asdict(ranking(fitted, views(parts.test), views(parts.train)))}
+    if not head and any(one.test_rmse is not None for one in trainer.history_):
+        return {}
+    guesses = fitted.predict(parts.test.users, parts.test.items)
+    prefix, values = "head_" if head else "", parts.test.values
+    return {f"{prefix}rmse": rmse(values, guesses), f"{prefix}mae": mae(values, guesses)}
+
+
+def _profiles(ratings: Ratings) -> Any:
+    """Return the features of the users if the data set has their profiles, or else None."""
+    return user_features(read_profiles(ratings)) if ratings.name in FORMS else None

@@ -1,0 +1,132 @@
+"""``fedmf train`` and ``fedmf recommend`` on your own file, and with every model."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fedmf.cli import app
+from fedmf.cli.choices import ModelName
+from fedmf.cli.models import KINDS, load_model
+from fedmf.data import read_ratings
+
+QUICK = ("--aggregation", "plain", "--rounds", "2")
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A file of 30 people who rate 12 films, with names, and one pair twice."""
+    rng = np.random.default_rng(1)
+    rows = [
+        f"name{person};film {film};{rng.integers(1, 6)};{film}"
+        for person in range(30)
+        for film in rng.permutation(12)[:8]
+    ]
+    path = tmp_path_factory.mktemp("own") / "ratings.csv"
+    path.write_text("\n".join(["who;what;stars;day", *rows, rows[-1]]) + "\n")
+    return path
+
+
+COLUMNS = ("--columns", "who, what,stars,day", "--scale", "1,5", "--duplicates", "last")
+
+
+def test_names_from_file_to_recommendations(table, tmp_path):
+    out = tmp_path / "run"
+    done = invoke("train", "--data", table, *COLUMNS, *QUICK, "-k", 2, "--out", out)
+    assert done.exit_code == 0, done.stderr
+    settings = json.loads((out / "history.json").read_text())["settings"]
+    named = ("who", "what", "stars", "day")
+    again = read_ratings(
+        settings["data"],
+        settings["columns"],
+        scale=settings["scale"],
+        duplicates=settings["duplicates"],
+    )
+    wanted = read_ratings(table, named, scale=(1, 5), duplicates="last")
+    np.testing.assert_array_equal(again.values, wanted.values)
+    moved = table.rename(tmp_path / "moved.csv")
+    try:
+        ran = invoke("recommend", out, "--user", "name7", "-k", 3, "--json")
+    finally:
+        moved.rename(table)
+    assert ran.exit_code == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found["user"] == "name7"
+    films = [one["item"] for one in found["items"]]
+    assert films
+    assert all(one["title"] == one["item"] for one in found["items"])
+    model = load_model(out / "model.fedmf")
+    user = model.user_ids.tolist().index("name7")
+    assert set(films).isdisjoint(model.item_ids[model.seen(user)].tolist())
+    unknown = invoke("recommend", out, "--user", "nam7")
+    assert unknown.exit_code == 2
+    assert "did you mean 'name7'" in unknown.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--scale", "1,5"), "line"),
+        ((*COLUMNS[:2], "--scale", "1,5"), "again in line"),
+        ((*COLUMNS[:2], *COLUMNS[4:]), "--scale is missing.* 1 to 5"),
+        ((*COLUMNS, "--scale", "five"), "--scale five"),
+        ((*COLUMNS, "--duplicates", "first"), "--duplicates"),
+        (("--data", "simulated", "--scale", "1,5"), "--scale"),
+        (("--data", "none.csv", "--scale", "1,5"), "none.csv"),
+    ],
+)
+def test_wrong_options_end_with_2_and_one_line(table, arguments, message):
+    ran = invoke("train", "--data", table, *QUICK, *arguments)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.count("\n") == 1
+    if message != "line":
+        assert re.search(message, ran.stderr)
+
+
+def test_every_name_has_a_kind():
+    assert set(KINDS) == {name.value for name in ModelName}
+
+
+@pytest.mark.parametrize("model", [name for name in KINDS if name != "fedmmf"])
+def test_every_model_trains_and_states_its_measures(model, table, tmp_path):
+    out = tmp_path / "run"
+    own = ("train", "--data", table, *COLUMNS, "--out", out, "--json")
+    done = invoke(*own, *QUICK, "--model", model)
+    assert done.exit_code == 0, done.stderr
+    result = json.loads(done.stdout)["result"]
+    if KINDS[model].ranks:
+        assert 0 <= result["ranking"]["precision"] <= 1
+        assert result["rmse"] is None
+    else:
+        assert 0 < result["rmse"] < 4
+        assert "ranking" not in result
+    saved = (out / "model.fedmf").exists()
+    assert saved == (model not in ("fedlr", "fedfm", "fednn"))
+    if saved:
+        assert load_model(out / "model.fedmf").ranks == KINDS[model].ranks
+        assert invoke("recommend", out, "--user", "name1").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "option"),
+    [
+        ("fedals", ("--rate", "0.1")),
+        ("fedals", ("--preset", "tuned")),
+        ("implicit", ("--cohort", "10")),
+        ("fedbpmf", ("--head",)),
+        ("fedlr", ("-k", "3")),
+        ("fcf", ("--mask", "ridge")),
+    ],
+)
+def test_options_of_other_models_are_rejected(model, option):
+    ran = invoke("train", "--model", model, *QUICK, *option)
+    assert ran.exit_code == 2
+    assert f"cannot be combined with --model {model}" in ran.stderr

@@ -19,7 +19,7 @@ SANITIZE := CC=gcc CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=un
 .PHONY: sanitize lock test-oldest test-newest reproducible sbom
 
 demo: $(READY)
-	$(BIN)/fedmf train --aggregation secagg --dropout 0.05 --rounds 25 --out runs/demo
+	$(BIN)/fedmf train --aggregation secagg --dropout 0.05 --rounds 25 --factors 4 --out runs/demo
 
 # linters, types, layers and the packages' own tests: about a minute
 check: lint

@@ -157,7 +157,7 @@ KINDS: Mapping[str, Kind] = {
     "fedals": Kind(about="exact least squares, few rounds", rounds=10, sums={"clip": 64.0},
                    build=lambda order: _trainer(order, FedALS(**order.of(*FACTORS))),
                    takes=frozenset({*FACTORS, "cohort", "head"})),
-    "fedbpmf": Kind(about="Bayesian matrix factorisation", build=_bpmf, rounds=120,
+    "fedbpmf": Kind(about="Bayesian matrix factorisation", build=_bpmf, rounds=60,
                     takes=frozenset({"k", "min_raters", "cohort"})),
     "implicit": Kind(about="federated CF of views, which ranks", build=_implicit, rounds=20,
                      takes=frozenset(FACTORS), **VIEWS),

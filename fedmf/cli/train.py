@@ -30,7 +30,7 @@ fedmf train --out runs/demo  [dim]# write model, history and learning curve[/dim
 
 fedmf train --dropout 0.1 --threshold 31  [dim]# a tenth of the users drops out[/dim]
 
-FEDMF_DATA=~/movielens fedmf train --data ml-100k --aggregation plain --preset tuned
+FEDMF_DATA=~/movielens fedmf train --data ml-100k --aggregation plain
 
 fedmf train --data ratings.csv --columns user,item,rating --scale 1,5 --out runs/own
 
@@ -72,7 +72,7 @@ def train(
             + "; ".join(f"{name}: {kind.about}" for name, kind in KINDS.items())
             + "."
         ),
-    ] = ModelName.FEDMF,
+    ] = ModelName.FEDBPMF,
     mask: Annotated[
         MaskName | None,
         typer.Option(
@@ -93,7 +93,7 @@ def train(
         str | None,
         typer.Option(
             "--preset",
-            help="The hyper-parameters: "
+            help="fedmf, fedmmf: the hyper-parameters: "
             + "; ".join(f"{name}: {one.about}" for name, one in PRESETS.items())
             + ".",
             show_default="fast",
@@ -153,7 +153,7 @@ def train(
         float, typer.Option(help="The probability that a user drops out of a round.")
     ] = 0.0,
     rounds: Annotated[
-        int | None, typer.Option(help="The number of rounds.", show_default="the preset's")
+        int | None, typer.Option(help="The number of rounds.", show_default="the model's")
     ] = None,
     seed: Annotated[int, typer.Option(help="The seed of the split and of the training.")] = 0,
     split: Annotated[

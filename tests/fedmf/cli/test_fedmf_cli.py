@@ -23,8 +23,13 @@ RUN = (sys.executable, "-c", "from fedmf.cli import main; main()")
 PAILLIER = ("--aggregation", "paillier")
 
 
+def named(arguments):
+    """Return the arguments with the model fedmf, unless they name another."""
+    return arguments if "--model" in arguments else ("--model", "fedmf", *arguments)
+
+
 def invoke(*arguments):
-    return CliRunner().invoke(app, ["train", *arguments])
+    return CliRunner().invoke(app, ["train", *named(arguments)])
 
 
 @pytest.fixture
@@ -308,7 +313,7 @@ class Missing:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Missing())
 {RUN[2]}"""
-    command = [sys.executable, "-c", code, "train", *arguments]
+    command = [sys.executable, "-c", code, "train", *named(arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
 
 
@@ -368,7 +373,7 @@ def test_help_lists_train_and_its_examples():
 
 def start(*arguments):
     return subprocess.Popen(  # noqa: S603
-        [*RUN, "train", *arguments],
+        [*RUN, "train", *named(arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from fedmf.bayes import Posterior
 from fedmf.cli import app, choices
 from fedmf.cli.choices import MaskName, ModelName
 from fedmf.data import Features, load
@@ -16,8 +17,13 @@ from fedmf.training import Trainer, rmse
 QUICK = ("--aggregation", "plain", "--rounds", "2")
 
 
+def named(arguments):
+    """Return the arguments with the model fedmf, unless they name another."""
+    return arguments if "--model" in arguments else ("--model", "fedmf", *arguments)
+
+
 def train(*arguments):
-    return CliRunner().invoke(app, ["train", *QUICK, *arguments])
+    return CliRunner().invoke(app, ["train", *QUICK, *named(arguments)])
 
 
 @pytest.mark.parametrize(
@@ -72,3 +78,23 @@ def test_masks_and_heads_use_the_items_features(monkeypatch):
     fitted = choices.fit(trainer, parts, recipe, head=True)
     np.testing.assert_array_equal(fitted.private.features, known.matrix)
     np.testing.assert_array_equal(fitted.base.private.features, known.matrix)
+
+
+def test_bayesian_model_is_the_default_and_is_saved(tmp_path):
+    """The file has the printed errors, and `Posterior` reads it."""
+    arguments = ("train", *QUICK, "--factors", "2", "--json", "--out", str(tmp_path))
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    run = json.loads(done.stdout)
+    assert run["settings"]["model"] == "fedbpmf"
+    test = random_split(load("simulated"), seed=0).test
+    kept = Posterior.load(tmp_path / "model.fedmf").predict(test.users, test.items)
+    assert rmse(test.values, kept) == pytest.approx(run["result"]["rmse"])
+
+
+@pytest.mark.parametrize("option", [("--preset", "fast"), ("--head",), ("--reg", "0.1")])
+def test_option_of_another_model_exits_with_2(option):
+    done = CliRunner().invoke(app, ["train", *QUICK, *option])
+    assert done.exit_code == 2
+    assert option[0] in done.stderr
+    assert "--model fedmf" in done.stderr

@@ -204,7 +204,9 @@ def measured(
 ) -> dict[str, object]:
     """Return the measures on the test part that the history does not have, by name."""
     if kind.ranks and isinstance(fitted, Factors):
-        return {"ranking": asdict(ranking(fitted, views(parts.test), views(parts.train)))}
+        first = min(10, fitted.n_items)
+        found = ranking(fitted, views(parts.test), views(parts.train), first)
+        return {"ranking": asdict(found)}
     if not head and any(one.test_rmse is not None for one in trainer.history_):
         return {}
     guesses = fitted.predict(parts.test.users, parts.test.items)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf import _fast
-from fedmf.data import Ratings
+from fedmf.data import Features, Ratings
 from fedmf.data.internal import to_public
 from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
+from fedmf.models.additions import implicit_row, linked_rows, new_ids, rating_row
+from fedmf.models.export import Format, export
 from fedmf.models.factors_file import FACTORS, IDS, Form, read_tables, write_tables
-from fedmf.models.recommender import Recommender, pairs
+from fedmf.models.recommender import Recommender, pairs, rated
+from fedmf.settings import Positive, check
 
 __all__ = ["Factors", "check_seen"]
 
@@ -133,6 +136,87 @@ class Factors(Recommender):
     def seen(self, user: int) -> NDArray[np.int32]:
         """Return the items that a user has rated in training."""
         return self.seen_items[self.seen_indptr[user] : self.seen_indptr[user + 1]]
+
+    def fold_in(
+        self,
+        items: ArrayLike,
+        ratings: ArrayLike,
+        *,
+        reg: float | None = None,
+        alpha: float = 1.0,
+    ) -> Factors:
+        """Return the factors of one new user, number 0, found from their own ratings.
+
+        Nothing is sent, and no other row changes. The user's row is shrunk to the mean of the
+        users, which a deployment sums securely; without ratings it is that mean.
+
+        Parameters
+        ----------
+        items : ids of the rated items, distinct, shape (n,)
+        ratings : numbers within the scale, shape (n,); for implicit feedback 1 for a view
+        reg
+            λ > 0: per rating, .12 by default; for implicit feedback (``ranks``) that of
+            `fedmf.fcf.Implicit`, 1 by default.
+        alpha : float, α > 0 of `fedmf.fcf.Implicit`, for implicit feedback alone
+
+        Raises
+        ------
+        ModelError
+            If an item is unknown or occurs twice, or a rating is outside the scale.
+        SettingError
+            If `reg` or `alpha` is not positive.
+        """
+        penalty = (1.0 if self.ranks else 0.12) if reg is None else reg
+        check(Positive, reg=penalty, alpha=alpha)
+        numbers, values = rated(items, ratings, self.item_ids, self.scale)
+        q = self.item_factors
+        if self.ranks:
+            row = implicit_row(q, numbers, values, penalty, alpha)
+        else:
+            row = rating_row(self.user_factors, q, numbers, values, self.scale, penalty)
+        return replace(
+            self,
+            user_factors=row[None],
+            seen_indptr=np.array([0, numbers.size]),
+            seen_items=numbers,
+            user_ids=np.zeros(1, dtype=np.int64),
+        )
+
+    def with_items(
+        self, ids: ArrayLike, features: Features, known: Features, *, penalty: float = 20.0
+    ) -> Factors:
+        """Return the factors with new items, whose rows follow from their features.
+
+        A ridge regression links the features of the items that were rated in training to
+        their rows of Q.
+
+        Parameters
+        ----------
+        ids : ids of the new items, shape (n,), of the type of `item_ids`
+        features : features with a row per new item
+        known : features with a row per item of the model, and the same columns
+        penalty : float, ridge penalty, > 0
+
+        Raises
+        ------
+        ModelError
+            If an id is known or occurs twice, or the features do not fit.
+        SettingError
+            If `penalty` is not positive.
+        """
+        check(Positive, penalty=penalty)
+        if len(known) != self.n_items:
+            raise ModelError(f"known has {len(known)} rows and the model {self.n_items} items")
+        together = new_ids(self.item_ids, ids, len(features))
+        was_rated = np.unique(self.seen_items)
+        of_rated = Features(known.matrix[was_rated], known.names)
+        rows = linked_rows(self.item_factors[was_rated], of_rated, features, penalty)
+        q = np.concatenate((self.item_factors, rows))
+        return replace(self, item_factors=q, item_ids=together)
+
+    def export(self, path: str | os.PathLike[str], form: Format = "npz") -> None:
+        """Write factors and ids for other programs; see `fedmf.models.export`."""
+        export(self, path, form)
 
     def __repr__(self) -> str:
         return f"<Factors: {self.n_users} users, {self.n_items} items, k = {self.k}>"

@@ -66,6 +66,9 @@ def test_names_from_file_to_recommendations(table, tmp_path):
     model = load_model(out / "model.fedmf")
     user = model.user_ids.tolist().index("name7")
     assert set(films).isdisjoint(model.item_ids[model.seen(user)].tolist())
+    assert invoke("export", out, "--out", tmp_path / "own.npz").exit_code == 0
+    with np.load(tmp_path / "own.npz", allow_pickle=False) as exported:
+        assert exported["user_ids"].tolist() == model.user_ids.tolist()
     unknown = invoke("recommend", out, "--user", "nam7")
     assert unknown.exit_code == 2
     assert "did you mean 'name7'" in unknown.stderr

@@ -1,0 +1,46 @@
+"""``fedmf export``: write the factors of a saved model for other programs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedmf.cli.manners import errors_in_one_line
+from fedmf.cli.models import load_model
+from fedmf.models import Factors
+from fedmf.models.export import export
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+fedmf export runs/demo --to parquet --out factors.parquet
+
+fedmf export runs/demo --to implicit --out als.npz  [dim]# and als.ids.npz[/dim]
+"""
+
+
+class FormatName(StrEnum):
+    """Names of the formats of `fedmf.models.export`."""
+
+    NPZ = "npz"
+    PARQUET = "parquet"
+    IMPLICIT = "implicit"
+
+
+def export_(
+    model: Annotated[
+        Path, typer.Argument(help="The file model.fedmf, or the folder of fedmf train --out.")
+    ],
+    out: Annotated[Path, typer.Option(help="The file to write.")],
+    to: Annotated[FormatName, typer.Option(help="The format.")] = FormatName.NPZ,
+) -> None:
+    """Write factors and ids, whose products are predictions on the scale of the ratings."""
+    with errors_in_one_line("before the file was written"):
+        path = model / "model.fedmf" if model.is_dir() else model
+        trained = load_model(path)
+        factors = trained if isinstance(trained, Factors) else trained.factors()
+        export(factors, out, to.value)
+        typer.echo(f"{out}: {factors.n_users} users, {factors.n_items} items")

@@ -1,0 +1,106 @@
+"""Export of factors for other programs: ``.npz``, Parquet, and the layout of ``implicit``.
+
+A plain product of the exported rows is the prediction on the public scale (low, high). With
+w = (high − low) / 4, that is w (q · p) + low − w: P is multiplied by w, and a last column has
+low − w in P and 1 in Q.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.data.internal import to_public
+from fedmf.errors import MissingExtra, ModelError
+from fedmf.settings import check
+
+if TYPE_CHECKING:
+    from fedmf.models.factors import Factors
+
+__all__ = ["Format", "export", "public_factors"]
+
+Floats = NDArray[np.float64]
+Format = Literal["npz", "parquet", "implicit"]
+"""Formats of exported factors."""
+
+
+def public_factors(factors: Factors) -> tuple[Floats, Floats]:
+    """Return P and Q whose products are predictions on the public scale; see the module."""
+    p, q = factors.user_factors, factors.item_factors
+    if factors.scale is None:
+        return p, q
+    shift, one = to_public(np.array([0.0, 1.0]), factors.scale).tolist()
+    width = one - shift
+    if (shift, width) == (0.0, 1.0):
+        return p, q
+    return (
+        np.column_stack((width * p, np.full(len(p), shift))),
+        np.column_stack((q, np.ones(len(q)))),
+    )
+
+
+def export(factors: Factors, path: str | os.PathLike[str], form: Format) -> None:
+    """Write factors and ids to a file; see `public_factors`.
+
+    Parameters
+    ----------
+    factors : trained factors
+    path : file to write
+    form
+        ``"npz"``: arrays user_factors, item_factors, user_ids and item_ids, without pickle.
+        ``"parquet"``: the columns side ("user" or "item"), id as text, and factors as a list.
+        ``"implicit"``: an npz that ``load`` of the factor models of the package implicit reads,
+        in float32; a file ``.ids.npz`` beside it has the ids.
+
+    Raises
+    ------
+    SettingError
+        If the format is unknown.
+    ModelError
+        If the file cannot be written.
+    MissingExtra
+        If the format is Parquet and pyarrow is not installed.
+    """
+    check(Format, form=form)
+    p, q = public_factors(factors)
+    ids = {"user_ids": factors.user_ids, "item_ids": factors.item_ids}
+    target = Path(path)
+    try:
+        if form == "parquet":
+            target.write_bytes(_parquet(factors, p, q))
+        elif form == "npz":
+            target.write_bytes(_npz({"user_factors": p, "item_factors": q, **ids}))
+        else:
+            small = {"user_factors": p.astype(np.float32), "item_factors": q.astype(np.float32)}
+            target.write_bytes(_npz(small))
+            target.with_suffix(".ids.npz").write_bytes(_npz(ids))
+    except OSError as error:
+        raise ModelError(f"the factors cannot be written to {target}: {error}") from error
+
+
+def _npz(arrays: dict[str, Any]) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def _parquet(factors: Factors, p: Floats, q: Floats) -> bytes:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ModuleNotFoundError:
+        raise MissingExtra(
+            "pyarrow, which Parquet files need, is not installed: pip install pyarrow",
+            name="pyarrow",
+        ) from None
+    sides = ["user"] * len(p) + ["item"] * len(q)
+    names = [str(one) for ids in (factors.user_ids, factors.item_ids) for one in ids.tolist()]
+    columns = {"side": sides, "id": names, "factors": [*p.tolist(), *q.tolist()]}
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.table(columns), file)
+    return file.getvalue()

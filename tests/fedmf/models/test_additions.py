@@ -1,0 +1,158 @@
+"""New users and items of trained factors, and exported factors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedmf import Factors, FedALS, Trainer, load
+from fedmf.data import Features
+from fedmf.data.splits import random_split
+from fedmf.errors import ModelError, SettingError
+from fedmf.fcf import CF, Implicit, views
+from fedmf.models.export import export, public_factors
+
+PARTS = random_split(load("simulated"), seed=0)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return Trainer(FedALS(k=4), rounds=8).fit(PARTS.train).factors_
+
+
+def rated(user):
+    items, values = PARTS.train.of_user(user)
+    return PARTS.train.item_ids[items], values
+
+
+def test_new_user_is_predicted_better_than_by_the_mean_user(model):
+    """Fifty users folded in from their training ratings, judged on their test ratings."""
+    errors = {"own": [], "mean": []}
+    for user in range(50):
+        items, values = PARTS.test.of_user(user)
+        for name, given in (("own", rated(user)), ("mean", ([], []))):
+            one = model.fold_in(*given)
+            guesses = one.predict(np.zeros(items.size, int), items)
+            errors[name] += list((guesses - values) ** 2)
+    assert np.mean(errors["own"]) < 0.95 * np.mean(errors["mean"])
+
+
+def test_new_user_gets_no_rated_item(model):
+    items, values = rated(3)
+    one = model.fold_in(items, values)
+    assert (one.n_users, one.n_items) == (1, model.n_items)
+    found = model.item_ids[one.recommend(0, model.n_items)[0]]
+    assert set(found) == set(model.item_ids) - set(items)
+
+
+def test_new_user_of_a_mapped_scale_is_the_same_user():
+    rng = np.random.default_rng(0)
+    p, q = rng.normal(size=(5, 2)), rng.normal(size=(PARTS.train.n_items, 2))
+    some = PARTS.train.take(PARTS.train.users < 5)
+    ids = some.indptr[:6], some.items, some.user_ids[:5], some.item_ids
+    wide = Factors(p, q, *ids, scale=(0.0, 100.0))
+    plain = Factors(p, q, *ids, scale=(1.0, 5.0))
+    items, values = rated(0)
+    np.testing.assert_allclose(
+        wide.fold_in(items, (values - 1) * 25).user_factors,
+        plain.fold_in(items, values).user_factors,
+    )
+
+
+def test_columns_that_all_users_share_stay(model):
+    p = np.column_stack((np.ones(model.n_users), model.user_factors))
+    q = np.column_stack((np.full(model.n_items, 0.5), model.item_factors))
+    biased = Factors.of(p, q, PARTS.train)
+    assert biased.fold_in(*rated(0)).user_factors[0, 0] == 1.0
+
+
+def test_implicit_user_equals_the_trained_one():
+    trained = CF(Implicit(k=3, reg=2.0, alpha=5.0), epochs=3).fit(views(PARTS.train)).factors_
+    items, values = rated(7)
+    again = trained.fold_in(items, np.ones(values.size), reg=2.0, alpha=5.0)
+    np.testing.assert_allclose(again.user_factors[0], trained.user_factors[7])
+    assert again.ranks
+    with pytest.raises(ModelError):
+        trained.fold_in(items[:1], [-1.0])
+
+
+@pytest.mark.parametrize(
+    ("items", "ratings", "options", "error"),
+    [
+        ([10**9], [3], {}, ModelError),
+        ([1, 1], [3, 3], {}, ModelError),
+        ([1, 2], [3], {}, ModelError),
+        ([1], [np.nan], {}, ModelError),
+        ([1], [3], {"reg": 0}, SettingError),
+    ],
+)
+def test_wrong_ratings_of_a_new_user_raise(model, items, ratings, options, error):
+    with pytest.raises(error):
+        model.fold_in(items, ratings, **options)
+
+
+def linear(n, seed):
+    return Features(np.random.default_rng(seed).normal(size=(n, 2)), ("a", "b"))
+
+
+def test_new_items_follow_from_their_features(model):
+    """Rows of Q that are linear in the features are found again."""
+    known, new = linear(model.n_items, 0), linear(3, 1)
+    weights = np.array([[1.0, 0, 2, 0], [0, -1, 0, 3]])
+    made = Factors.of(model.user_factors, known.matrix @ weights + 1, PARTS.train)
+    more = made.with_items([9001, 9002, 9003], new, known, penalty=1e-9)
+    np.testing.assert_allclose(more.item_factors[-3:], new.matrix @ weights + 1, rtol=1e-6)
+    assert more.item_ids[-3:].tolist() == [9001, 9002, 9003]
+    assert set(range(model.n_items, model.n_items + 3)) <= set(more.recommend(0, 10**6)[0])
+
+
+def test_wrong_new_items_raise(model):
+    known, new = linear(model.n_items, 0), linear(1, 1)
+    first = int(model.item_ids[0])
+    for ids, features, known_ in [
+        ([first], new, known),
+        (["x"], new, known),
+        ([9001, 9002], new, known),
+        ([9001], new, linear(4, 0)),
+        ([9001], Features(new.matrix, ("a", "c")), known),
+    ]:
+        with pytest.raises(ModelError):
+            model.with_items(ids, features, known_)
+
+
+@pytest.mark.parametrize("scale", [None, (1.0, 5.0), (0.5, 4.0), (0.0, 100.0)])
+def test_products_of_exported_factors_are_predictions(model, scale, tmp_path):
+    one = Factors.of(model.user_factors, model.item_factors, PARTS.train, scale=scale)
+    p, q = public_factors(one)
+    users, items = PARTS.test.users, PARTS.test.items
+    wanted = one.predict(users, items)
+    np.testing.assert_allclose((p[users] * q[items]).sum(axis=1), wanted)
+    one.export(tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz", allow_pickle=False) as found:
+        np.testing.assert_array_equal(found["user_factors"], p)
+        np.testing.assert_array_equal(found["item_ids"], one.item_ids)
+    one.export(tmp_path / "als.npz", "implicit")
+    with np.load(tmp_path / "als.npz", allow_pickle=False) as found:
+        assert {name: table.dtype for name, table in found.items()} == {
+            "user_factors": np.float32,
+            "item_factors": np.float32,
+        }
+        np.testing.assert_allclose(found["item_factors"], q, rtol=1e-6)
+    with np.load(tmp_path / "als.ids.npz", allow_pickle=False) as found:
+        np.testing.assert_array_equal(found["user_ids"], one.user_ids)
+
+
+def test_parquet_has_ids_and_factors(model, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    model.export(tmp_path / "model.parquet", "parquet")
+    table = parquet.read_table(tmp_path / "model.parquet").to_pydict()
+    assert table["side"] == ["user"] * model.n_users + ["item"] * model.n_items
+    assert table["id"][: model.n_users] == [str(one) for one in model.user_ids]
+    np.testing.assert_array_equal(table["factors"][0], model.user_factors[0])
+
+
+def test_wrong_exports_raise(model, tmp_path):
+    with pytest.raises(SettingError):
+        export(model, tmp_path / "model", "csv")
+    with pytest.raises(ModelError):
+        export(model, tmp_path / "none" / "model.npz", "npz")

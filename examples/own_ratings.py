@@ -4,9 +4,7 @@ import csv
 import tempfile
 from pathlib import Path
 
-import numpy as np
-
-from fedmf import FedMF, SecAggSum, Trainer, from_triples
+from fedmf import FedMF, SecAggSum, Trainer, read_ratings
 
 PEOPLE = ("Ada", "Bo", "Cleo", "Dan", "Eva", "Finn", "Gia", "Hal", "Ida", "Jon")
 FILMS = ("Alien", "Brazil", "Casablanca", "Dune", "Emma", "Fargo")
@@ -30,14 +28,10 @@ def write_table(path: Path) -> None:
 with tempfile.TemporaryDirectory() as folder:
     table = Path(folder) / "ratings.csv"
     write_table(table)
-    with table.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-
-people, users = np.unique([row["person"] for row in rows], return_inverse=True)
-films, items = np.unique([row["film"] for row in rows], return_inverse=True)
-ratings = from_triples(users, items, [float(row["stars"]) for row in rows], scale=(1, 5))
+    ratings = read_ratings(table, ("person", "film", "stars"), scale=(1, 5))
 
 model = Trainer(FedMF(k=2), SecAggSum(), rounds=10).fit(ratings)
-for user, person in enumerate(people):
+for user, person in enumerate(ratings.user_ids):
     found, stars = model.recommend(user, k=2)
-    print(f"{person}:", *(f"{films[i]} {s:.1f}" for i, s in zip(found, stars, strict=True)))
+    films = ratings.item_ids[found]
+    print(f"{person}:", *(f"{film} {s:.1f}" for film, s in zip(films, stars, strict=True)))

@@ -202,6 +202,29 @@ def test_own_ratings_recommend_the_film_they_like_first() -> None:
 
 
 @pytest.mark.large
+def test_own_ratings_document_runs_as_shown(tmp_path: Path) -> None:
+    """The commands and the Python of the page, on the table of the example."""
+    page = "docs/how-to/own-ratings.md"
+    namespace = {"Path": Path}
+    source = (ROOT / "examples/own_ratings.py").read_text().partition("with tempfile")[0]
+    exec(compile(source, "own_ratings", "exec"), namespace)  # noqa: S102
+    namespace["write_table"](tmp_path / "ratings.csv")
+    shell = re.findall(r"```shell\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)[0]
+    for line in shell.splitlines()[1:]:
+        command = "import sys; sys.argv[0] = 'fedmf'; from fedmf.cli import main; main()"
+        shown = run("-c", command, *line.split()[1:], cwd=tmp_path)
+    films = {line.split()[1] for line in shown.splitlines()[1:]}
+    assert films >= {"Alien", "Brazil"}  # Ada did not rate them; test ratings may follow
+    (block,) = blocks(page)
+    assert sorted(
+        re.findall("[A-Z][a-z]+", run("-c", block, cwd=tmp_path).splitlines()[0])
+    ) == [
+        "Alien",
+        "Brazil",
+    ]
+
+
+@pytest.mark.large
 @pure_repeats
 def test_find_a_bug_finds_the_smallest_case() -> None:
     """Find a bug finds the smallest case of one and passes the mended version."""

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fedmf.cli import app
+from fedmf.cli.models import load_model
 from fedmf.data import load
 from fedmf.models import Factors
 
@@ -65,8 +66,8 @@ def test_recommend_reads_the_files_of_train(tmp_path):
     ran = invoke(tmp_path, "--user", 300)
     assert ran.exit_code == 0, ran.stderr
     assert len(ran.stdout.splitlines()) == 11
-    factors = Factors.load(tmp_path / "model.fedmf")
-    first = RATINGS.catalogue.titles[factors.recommend(299, 1)[0][0]]
+    model = load_model(tmp_path / "model.fedmf")
+    first = RATINGS.catalogue.titles[model.recommend(299, 1)[0][0]]
     assert first in ran.stdout.splitlines()[1]
 
 

@@ -40,7 +40,7 @@ fedmf train --model fedmmf --mask ridge --head  [dim]# use genres and year priva
 
 fedmf train --aggregation plain --json > run.json  [dim]# for other programs[/dim]
 
-fedmf train --cohort 30 --aggregation paillier --trust key-holder  [dim]# encrypt[/dim]
+fedmf train --model fedmf --cohort 30 --aggregation paillier --trust key-holder
 """
 
 

@@ -11,6 +11,8 @@ on the same training under secure aggregation. Under secure aggregation `leakage
   paper's own two attacks, `recovery` and `ranking`, do not show that.
 - **An exact sum over one user is that user's gradient.** `from_sum` reads it from secure sums
   at items with a single rater. ``FedMF(min_raters=3)`` leaves such items out.
+- **An exact item–item table is most users' profiles.** `from_gram` peels them off one by one,
+  and `peeled` is the share of users found: 93 % in ml-100k.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from fedmf.attacks.leakage import Seen, from_one_round, from_sum, from_two_round
 from fedmf.attacks.mask_trials import inversion, on_masked_ratings
 from fedmf.attacks.masked_ratings import ranking, recovery
 from fedmf.attacks.outcome import Outcome
+from fedmf.attacks.peeling import from_gram, gram_of, peeled
 from fedmf.attacks.retraining import from_retraining
 from fedmf.attacks.trials import chosen, leakage, singletons
 
@@ -28,14 +31,17 @@ __all__ = [
     "Seen",
     "Unmasked",
     "chosen",
+    "from_gram",
     "from_one_round",
     "from_retraining",
     "from_ridge",
     "from_sum",
     "from_two_rounds",
+    "gram_of",
     "inversion",
     "leakage",
     "on_masked_ratings",
+    "peeled",
     "ranking",
     "recovery",
     "singletons",

@@ -21,13 +21,18 @@ from secagg import _fast
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-ELSEWHERE = {"flare.md", "paillier.md", "testing.md"}  # other tests run their blocks
+ELSEWHERE = {
+    "flare.md",
+    "how-to/own-ratings.md",
+    "paillier.md",
+    "testing.md",
+}  # other tests run their blocks
 TEXT = r"```text\n(.*?)^```"
 CELL = re.compile(rf"^```python\n(.*?)^```\n(?:\n^{TEXT})?", re.MULTILINE | re.DOTALL)
 EXAMPLE = re.compile(rf"^python secagg/(\S+\.py)\n```\n.*?^{TEXT}", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(?: {4})?((?:secagg|fedmf|python -m benches\.\w+) .+)", re.MULTILINE)
 SECAGG = "encoding graph http oneshot paillier session shamir testing threshold"
-FEDMF = "aggregate attacks context data fcf masks models training"
+FEDMF = "aggregate attacks bayes context data fcf masks models training"
 PACKAGES = ["secagg", *(f"secagg.{name}" for name in SECAGG.split())]
 PACKAGES += ["fedmf", *(f"fedmf.{name}" for name in FEDMF.split())]
 FEWER_EXAMPLES = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 
@@ -43,6 +44,8 @@ def judged_by(key, name):
         )
     elif key == "selection":
         parted = random_split(random_split(RATINGS, 0.2, seed=0).train, 0.1, SEED)
+    elif share := re.search(r"trained on (\d+)%", name):
+        parted = random_split(RATINGS, 1 - int(share[1]) / 100, SEED)
     elif "90/10" in name:
         parted = random_split(RATINGS, 0.1, SEED)
     elif "u1 to u5" in name:

@@ -20,6 +20,7 @@ from fedmf.data.features import check_are_features, item_features
 from fedmf.data.internal import internal
 from fedmf.errors import DataError, SettingError
 from fedmf.models import Factors
+from fedmf.models.warm import matched
 from fedmf.settings import Count, Fraction, Seed
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.loop import Loop, keep
@@ -214,11 +215,7 @@ class FedBPMF(Scheduled):
 
 def _warm(items: Floats, earlier: Factors, train: Ratings) -> Floats:
     """Return the start with the items that an earlier model has, by the id."""
-    known = {one: number for number, one in enumerate(earlier.item_ids.tolist())}
-    pairs = [
-        (place, known[one]) for place, one in enumerate(train.item_ids.tolist()) if one in known
-    ]
-    mine, theirs = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    mine, theirs = matched(train.item_ids, earlier.item_ids)
     width = min(earlier.k, items.shape[1] - 1)
     items = items.copy()
     items[mine, :width] = earlier.item_factors[theirs, :width]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 from fedmf.aggregate import WARNINGS, OneShotSum, PaillierSum, PlainSum, SecAggSum, Trust
 from fedmf.aggregate.aggregation import Progress
@@ -213,12 +214,14 @@ def chosen(
     return preset(preset_name), None
 
 
-def fit(trainer: Trainer, parts: Split, masked: Recipe | None, *, head: bool) -> Model:
+def fit(
+    trainer: Trainer, parts: Split, masked: Recipe | None, *, head: bool, start: Any = None
+) -> Model:
     """Train on the ratings or on `masked` ratings; with `head`, users then fit local heads."""
     model: Model
     known = known_features(parts.train) if masked is not None or head else None
     if masked is None:
-        model = trainer.fit(parts.train, parts.test).factors_
+        model = trainer.fit(parts.train, parts.test, start=start).factors_
     else:
         federated = FedMMF(masked.mask, trainer, offset=masked.offset)
         model = federated.fit(parts.train, parts.test, known).model_

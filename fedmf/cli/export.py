@@ -39,8 +39,7 @@ def export_(
 ) -> None:
     """Write factors and ids, whose products are predictions on the scale of the ratings."""
     with errors_in_one_line("before the file was written"):
-        path = model / "model.fedmf" if model.is_dir() else model
-        trained = load_model(path)
+        trained = load_model(model)
         factors = trained if isinstance(trained, Factors) else trained.factors()
         export(factors, out, to.value)
         typer.echo(f"{out}: {factors.n_users} users, {factors.n_items} items")

@@ -40,6 +40,7 @@ class Order:
     common : aggregation, seed, cohort and dropout
     rounds : int, number of rounds
     report, progress : functions for finished rounds, see `Trainer` and `FCF`
+    start : earlier model from which the training continues, or None
     """
 
     given: Mapping[str, Any]
@@ -49,6 +50,7 @@ class Order:
     rounds: int
     report: Callable[[Any], None]
     progress: Callable[[str, int, int], None]
+    start: Saved | None = None
 
     def of(self, *names: str) -> dict[str, Any]:
         """Return the given options with these names."""
@@ -152,17 +154,17 @@ VIEWS: dict[str, Any] = {"ranks": True, "sums": {"clip": 4096.0, "fractional_bit
 
 # fmt: off
 KINDS: Mapping[str, Kind] = {
-    "fedmf": Kind(about="matrix factorisation", build=_fedmf, takes=STEPS),
+    "fedmf": Kind(about="matrix factorisation", build=_fedmf, takes=STEPS | {"start"}),
     "fedmmf": Kind(about="the same with private masks", build=_fedmf, takes=STEPS | {"mask"}),
     "fedals": Kind(about="exact least squares, few rounds", rounds=10, sums={"clip": 64.0},
                    build=lambda order: _trainer(order, FedALS(**order.of(*FACTORS))),
-                   takes=frozenset({*FACTORS, "cohort", "head"})),
+                   takes=frozenset({*FACTORS, "cohort", "head", "start"})),
     "fedbpmf": Kind(about="Bayesian matrix factorisation", build=_bpmf, rounds=60,
-                    takes=frozenset({"k", "min_raters", "cohort"})),
+                    takes=frozenset({"k", "min_raters", "cohort", "start"})),
     "implicit": Kind(about="federated CF of views, which ranks", build=_implicit, rounds=20,
-                     takes=frozenset(FACTORS), **VIEWS),
+                     takes=frozenset({*FACTORS, "start"}), **VIEWS),
     "fcf": Kind(about="FCF of views, which ranks", build=_fcf, rounds=20,
-                takes=frozenset({*FACTORS, "rate"}), **VIEWS),
+                takes=frozenset({*FACTORS, "rate", "start"}), **VIEWS),
     "fedlr": Kind(about="linear model of features", build=_context(FedLR), **CONTEXT),
     "fedfm": Kind(about="factorisation machine of features", build=_context(FedFM), **CONTEXT),
     "fednn": Kind(about="neural network of features", build=_context(FedNN), **CONTEXT),
@@ -178,7 +180,11 @@ LOADERS: Mapping[str, Callable[[Path], Saved]] = {
 
 
 def load_model(path: Path) -> Saved:
-    """Return the model in a file of any kind; raises ModelError as `Factors.load` does."""
+    """Return the model in a file of any kind, or in the folder of a training.
+
+    Raises ModelError as `Factors.load` does.
+    """
+    path = path / "model.fedmf" if path.is_dir() else path
     return LOADERS.get(kind_of(path), Factors.load)(path)
 
 
@@ -188,13 +194,13 @@ def fit(
     """Train, and return the model that predicts."""
     learner: Any = trainer
     if isinstance(trainer, Trainer):
-        return choices.fit(trainer, parts, order.masked, head=head)
+        return choices.fit(trainer, parts, order.masked, head=head, start=order.start)
     if kind.ranks:
-        learner.fit(views(parts.train))
+        learner.fit(views(parts.train), start=order.start)
     elif isinstance(trainer, ContextTrainer):
         learner.fit(parts.train, known_features(parts.train), _profiles(parts.train))
     else:
-        learner.fit(parts.train, parts.test)
+        learner.fit(parts.train, parts.test, start=order.start)
     learnt: Recommender = getattr(trainer, trainer._learnt)
     return learnt
 

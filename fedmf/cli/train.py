@@ -13,7 +13,7 @@ from fedmf.aggregate import PaillierSum
 from fedmf.cli import choices
 from fedmf.cli.choices import LAST, MaskName, ModelName, SplitName, SumName
 from fedmf.cli.manners import Table, errors_in_one_line, make_folder, stderr
-from fedmf.cli.models import KINDS, Order, fit, measured
+from fedmf.cli.models import KINDS, Order, fit, load_model, measured
 from fedmf.cli.own import ratings_of
 from fedmf.cli.report import LiveReport, document, holder_name, key_line, print_summary, save
 from fedmf.errors import SettingError
@@ -35,6 +35,8 @@ FEDMF_DATA=~/movielens fedmf train --data ml-100k --aggregation plain
 fedmf train --data ratings.csv --columns user,item,rating --scale 1,5 --out runs/own
 
 fedmf train --model implicit --out runs/best  [dim]# a model that ranks items[/dim]
+
+fedmf train --data new.csv --scale 1,5 --start runs/own --out runs/own  [dim]# go on[/dim]
 
 fedmf train --model fedmmf --mask ridge --head  [dim]# use genres and year privately[/dim]
 
@@ -183,6 +185,13 @@ def train(
             show_default="the preset's",
         ),
     ] = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            help="The file or folder of an earlier training, from which this one continues; "
+            "users and items are matched by id."
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="The folder for model.fedmf, history.json and curve.svg."),
@@ -198,7 +207,13 @@ def train(
         kind = KINDS[model.value]
         changes = {"k": factors, "reg": reg, "rate": rate, "min_raters": min_raters}
         given = {name: value for name, value in changes.items() if value is not None}
-        others = {"preset": preset_name, "mask": mask, "cohort": cohort, "head": head or None}
+        others = {
+            "preset": preset_name,
+            "mask": mask,
+            "cohort": cohort,
+            "head": head or None,
+            "start": start,
+        }
         kind.check(
             model, given | {name: one for name, one in others.items() if one is not None}
         )
@@ -231,6 +246,7 @@ def train(
             rounds=live.rounds,
             report=live.round_done,
             progress=live.advanced,
+            start=None if start is None else load_model(start),
         )
         trainer = kind.build(order)
         if out is not None:
@@ -250,6 +266,7 @@ def train(
             "split": split.value,
             "mask": None if masked is None else repr(masked.mask),
             "head": head,
+            "start": None if start is None else str(start.resolve()),
         }
         more = measured(trainer, kind, fitted, parts, head=head)
         result = document(recorded, trainer, more)

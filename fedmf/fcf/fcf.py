@@ -24,6 +24,7 @@ from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
 from fedmf.fcf.confidence import Confidence, Implicit
 from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
+from fedmf.models import Factors
 from fedmf.models.federated import Raters
 from fedmf.settings import Count, Fraction, Has, Seed
 from fedmf.training import Adam
@@ -99,11 +100,20 @@ class FCF(FederatedRecommender):
         self.steps, self.reset = steps, reset
         self.__post_init__()
 
-    def fit(self, ratings: Ratings) -> Self:
+    def fit(self, ratings: Ratings, *, start: Factors | None = None) -> Self:
         """Learn X and Y from ratings of at least 0, such as `fedmf.fcf.views` of them.
+
+        Parameters
+        ----------
+        ratings : ratings of all users
+        start
+            Earlier factors from which Y continues, perhaps with new ratings; items are matched
+            by id. With ``reset=True`` epochs may be divided among several calls.
 
         Raises
         ------
+        ModelError
+            If `start` does not fit the model, or knows no item of the ratings.
         DataError
             If a rating is negative, or no item has enough raters.
         SettingError
@@ -116,6 +126,7 @@ class FCF(FederatedRecommender):
         """
         self._forget()
         training = self.training(self._confidence(ratings))
+        training.start_from(start, ratings)
         return self._learn(training, ratings, self.rounds, "sums")
 
     def iterate(self, ratings: Ratings) -> Iterator[Step]:

@@ -15,6 +15,7 @@ from fedmf.data import Ratings
 from fedmf.errors import DataError
 from fedmf.fcf.confidence import Confidence, Implicit, solve
 from fedmf.models import Factors
+from fedmf.models.warm import warm
 from fedmf.settings import Count, Fraction, Has, Seed
 from fedmf.training.loop import Loop, Round, Steps, Training, keep
 from fedmf.training.schedule import Scheduled, Summing
@@ -42,6 +43,11 @@ class ImplicitTraining(Training[XY, Steps]):
     def with_users(self, y: Floats) -> XY:
         """Return Y with the X that is exact for it (eq. 7)."""
         return XY(solve(y, *self._tables, self.model.reg), y)
+
+    def start_from(self, earlier: Factors | None, ratings: Ratings) -> None:
+        """Start from earlier factors, if given; see `fedmf.models.warm.warm`."""
+        if earlier is not None:
+            self.start = self.with_users(warm(*self.start, earlier, ratings, ranks=True)[1])
 
     def of_all(self, total: Aggregate) -> Floats:
         """Scale a sum over the survivors to all users, by n_users / number of survivors."""

@@ -20,6 +20,7 @@ from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.fcf.confidence import Confidence, packed_products, symmetric
 from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
+from fedmf.models import Factors
 from fedmf.models.federated import Raters
 from fedmf.training.loop import LocalSteps
 
@@ -44,10 +45,11 @@ class FederatedCF(FederatedRecommender):
         numbers are rounded by at most 2^−33, and the sum of ten thousand users takes 55 bits.
     """
 
-    def fit(self, ratings: Ratings) -> Self:
+    def fit(self, ratings: Ratings, *, start: Factors | None = None) -> Self:
         """Learn X and Y from ratings of at least 0; see `FCF.fit`."""
         self._forget()
         training = self.training(self._confidence(ratings))
+        training.start_from(start, ratings)
         return self._learn(training, ratings, self.rounds, "epochs")
 
     def training(self, confidence: Confidence) -> ImplicitTraining[_Moments]:

@@ -72,7 +72,12 @@ class FedMMF(Estimator):
         self.__post_init__()
 
     def fit(
-        self, train: Ratings, test: Ratings | None = None, features: Features | None = None
+        self,
+        train: Ratings,
+        test: Ratings | None = None,
+        features: Features | None = None,
+        *,
+        start: Factors | None = None,
     ) -> Self:
         """Fit the masks, and train on their residuals; see `Trainer.fit`.
 
@@ -82,10 +87,12 @@ class FedMMF(Estimator):
         features
             Features of the items for the masks, with a row per item; by default genres and
             year. A user's profile is useless here, as it is the same for all of their ratings.
+        start
+            Earlier factors of masked ratings, ``model_.base``; see `Trainer.fit`.
 
         Raises
         ------
-        SettingError
+        ModelError, SettingError
             See `Trainer.fit`. Also if `features` is not `Features`, or a mask diverged.
         DataError
             See `Trainer.fit` and `Mask.fit`.
@@ -94,7 +101,7 @@ class FedMMF(Estimator):
         check_parts(train, test)
         mask = self.fit_mask(train, features)
         rest_of_test = None if test is None else self.rest(test, mask)
-        self.trainer.fit(self.rest(train, mask), rest_of_test)
+        self.trainer.fit(self.rest(train, mask), rest_of_test, start=start)
         self.mask_, self.history_ = mask, self.trainer.history_
         self.model_ = self.combined(self.trainer.factors_, mask, train)
         return self

@@ -21,6 +21,7 @@ from fedmf.data.checks import check_parts
 from fedmf.errors import SettingError
 from fedmf.models import Factors, FederatedModel, FedMF
 from fedmf.models.federated import Raters
+from fedmf.models.warm import warm
 from fedmf.settings import Count, Fraction, Has, Seed
 from fedmf.training.history import RoundRecord, mae, rmse
 from fedmf.training.loop import LocalSteps, Loop, Training, keep
@@ -83,7 +84,9 @@ class Trainer(Scheduled):
         self.callbacks = tuple(callbacks)
         self.__post_init__()
 
-    def fit(self, train: Ratings, test: Ratings | None = None) -> Self:
+    def fit(
+        self, train: Ratings, test: Ratings | None = None, *, start: Factors | None = None
+    ) -> Self:
         """Train from the start, and measure the errors after each round.
 
         A KeyboardInterrupt ends the training early and keeps the finished rounds;
@@ -93,9 +96,15 @@ class Trainer(Scheduled):
         Parameters
         ----------
         train, test : training and test part over the same users and items; see `Split`
+        start
+            Earlier factors from which to continue, perhaps with new ratings. Users and items
+            are matched by id; those that `start` lacks begin at random. Cohorts and dropouts
+            are drawn as for rounds 1, 2, …, so pass another seed for other ones.
 
         Raises
         ------
+        ModelError
+            If `start` does not fit the model, or knows no item of the ratings.
         SettingError
             If the cohort does not fit the data, the parts differ in users or items, or the
             factors diverge. Also if the aggregation clipped a vector and the model cannot bear
@@ -107,11 +116,12 @@ class Trainer(Scheduled):
         check_parts(train, test)
         self.schedule.size(train.n_users)  # raises before any work
         p, q = self.model.initial(train, self.schedule.rng(Draw.START))
+        p, q = warm(p, q, start, train)
         check_finite(self.model, p, q)
         training = FactorTraining(self.model, train, test)
-        start = Factors.of(p, q, train)
-        rounds = Loop(self.aggregation, self.schedule, self.rounds).iterate(training, start)
-        self.factors_, self.history_ = keep(rounds, start, self._report)
+        first = Factors.of(p, q, train)
+        rounds = Loop(self.aggregation, self.schedule, self.rounds).iterate(training, first)
+        self.factors_, self.history_ = keep(rounds, first, self._report)
         return self
 
     def _report(self, record: RoundRecord) -> None:

@@ -118,6 +118,38 @@ def test_every_model_trains_and_states_its_measures(model, table, tmp_path):
         assert invoke("recommend", out, "--user", "name1").exit_code == 0
 
 
+@pytest.mark.parametrize("model", ["fedmf", "fedals", "implicit", "fcf"])
+def test_training_continues_from_a_folder(model, table, tmp_path):
+    """Two rounds and two more give the model of four; the history names the start."""
+    own = ("train", "--data", table, *COLUMNS, "--aggregation", "plain", "--model", model)
+    runs = {name: tmp_path / name for name in ("first", "more", "whole")}
+    for name, options in (
+        ("first", ("--rounds", 2)),
+        ("more", ("--rounds", 2, "--start", runs["first"])),
+        ("whole", ("--rounds", 4)),
+    ):
+        done = invoke(*own, *options, "--out", runs[name])
+        assert done.exit_code == 0, done.stderr
+    more, whole = (load_model(runs[name]) for name in ("more", "whole"))
+    np.testing.assert_array_equal(more.item_factors, whole.item_factors)
+    settings = json.loads((runs["more"] / "history.json").read_text())["settings"]
+    assert settings["start"] == str(runs["first"])
+    other = invoke(*own, "--rounds", 1, "-k", 3, "--start", runs["first"])
+    assert other.exit_code == 2
+    assert "columns" in other.stderr
+
+
+def test_bayesian_training_starts_from_any_model(table, tmp_path):
+    own = ("train", "--data", table, *COLUMNS, *QUICK, "-k", 2)
+    assert invoke(*own, "--model", "fedals", "--out", tmp_path / "als").exit_code == 0
+    started = ("--start", tmp_path / "als", "--out", tmp_path / "bpmf")
+    assert invoke(*own, *started).exit_code == 0
+    again = invoke(*own, "--start", tmp_path / "bpmf" / "model.fedmf", "--json")
+    cold = invoke(*own, "--json")
+    first, other = (json.loads(one.stdout)["history"]["rounds"][0] for one in (again, cold))
+    assert first["digest"] != other["digest"]
+
+
 @pytest.mark.parametrize(
     ("model", "option"),
     [
@@ -127,6 +159,7 @@ def test_every_model_trains_and_states_its_measures(model, table, tmp_path):
         ("fedbpmf", ("--head",)),
         ("fedlr", ("-k", "3")),
         ("fcf", ("--mask", "ridge")),
+        ("fedlr", ("--start", "runs/own")),
     ],
 )
 def test_options_of_other_models_are_rejected(model, option):

@@ -1,0 +1,70 @@
+"""Start of a training from earlier factors, whose users and items are matched by their ids."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.data.ratings import Ids, Ratings
+from fedmf.errors import ModelError
+from fedmf.models.factors import Factors
+
+__all__ = ["matched", "warm"]
+
+Floats = NDArray[np.float64]
+
+
+def warm(
+    p: Floats, q: Floats, start: Factors | None, train: Ratings, *, ranks: bool = False
+) -> tuple[Floats, Floats]:
+    """Return the starting P and Q, in which users and items that `start` knows have its rows.
+
+    Parameters
+    ----------
+    p, q : drawn start, shapes (n_users, k) and (n_items, k), for users and items without a row
+    start : earlier factors; None for the drawn start
+    train : ratings to train on, whose ids count
+    ranks : True if the training is on implicit feedback
+
+    Raises
+    ------
+    ModelError
+        If `start` is no `Factors`, knows none of the items, has another number of columns, or
+        was trained on the other kind of feedback.
+    """
+    if start is None:
+        return p, q
+    if not isinstance(start, Factors):
+        raise ModelError(
+            f"start = {start!r} must be Factors, such as factors_ of an earlier training"
+        )
+    if start.k != q.shape[1]:
+        raise ModelError(
+            f"start has {start.k} columns and the model {q.shape[1]}: train with the k and "
+            "biases of the earlier training"
+        )
+    if start.ranks != ranks:
+        kinds = ("ratings", "implicit feedback")
+        raise ModelError(
+            f"start was trained on {kinds[start.ranks]}, and this is a training on "
+            f"{kinds[ranks]}: pass the result of a training of the same kind"
+        )
+    p, q = p.copy(), q.copy()
+    mine, theirs = matched(train.user_ids, start.user_ids)
+    p[mine] = start.user_factors[theirs]
+    mine, theirs = matched(train.item_ids, start.item_ids)
+    if not mine.size:
+        raise ModelError(
+            f"start knows no item of {train.name}: its ids are like "
+            f"{start.item_ids[:3].tolist()}, and must be like {train.item_ids[:3].tolist()}"
+        )
+    q[mine] = start.item_factors[theirs]
+    return p, q
+
+
+def matched(ids: Ids, earlier: Ids) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the places of the ids that both have, in `ids` and in `earlier`."""
+    if ids.dtype.kind != earlier.dtype.kind:  # no integer equals a text
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    _, mine, theirs = np.intersect1d(ids, earlier, assume_unique=True, return_indices=True)
+    return mine, theirs

@@ -14,9 +14,9 @@ from fedmf.data.sets.lines import RatingTable, damaged
 from fedmf.data.sets.movielens import FORMATS
 from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError, SettingError
-from fedmf.settings import Count, Proportion, Seed, check, is_whole
+from fedmf.settings import Count, Proportion, Range, Seed, check, is_whole
 
-__all__ = ["leave_last", "official", "random_split", "user_split"]
+__all__ = ["leave_last", "official", "random_folds", "random_split", "user_split"]
 
 FOLDS = range(1, 6)
 
@@ -41,6 +41,24 @@ def random_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) ->
     test = np.zeros(ratings.n_ratings, dtype=np.bool_)
     test[chosen] = True
     return _parted(ratings, test)
+
+
+def random_folds(ratings: Ratings, folds: int = 5, seed: int = 0) -> list[Split]:
+    """Draw folds at random, each of which is once the test part, of almost equal sizes.
+
+    Raises SettingError if an argument is of another type or out of range.
+
+    Parameters
+    ----------
+    ratings : ratings to split
+    folds : int, number of folds, from 2 to the number of ratings
+    seed : int, seed of the generator, ≥ 0; the same ratings and seed give the same folds
+    """
+    check_ratings(ratings=ratings)
+    Range(int, 2, ratings.n_ratings).check("folds", folds)
+    check(Seed, seed=seed)
+    fold = np.random.default_rng(seed).permutation(ratings.n_ratings) % folds
+    return [_parted(ratings, fold == one) for one in range(folds)]
 
 
 def leave_last(ratings: Ratings, k: int = 1) -> Split:

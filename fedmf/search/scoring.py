@@ -1,0 +1,169 @@
+"""Scores of a model on validation parts of its training ratings: `cross_validate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol, Self, TypeGuard, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedmf.aggregate import NoisySum
+from fedmf.data import Ratings, Split
+from fedmf.data.splits import random_folds
+from fedmf.errors import Diverged, SettingError
+from fedmf.models import Factors
+from fedmf.models.recommender import Estimator
+from fedmf.search.table import ERRORS, Scores
+from fedmf.settings import Count, check
+from fedmf.training import mae, rmse
+
+__all__ = ["Judge", "Learner", "clone", "cross_validate", "refuse_noise"]
+
+
+BUDGETS = ("epsilon", "model__epsilon")  # settings of models that make their own noise
+
+
+class Learner(Protocol):
+    """Estimator of a search: any with these methods, such as `fedmf.Trainer`."""
+
+    @property
+    def fit(self) -> Callable[..., Any]:
+        """Method that trains on ratings."""
+
+    def predict(self, users: ArrayLike, items: ArrayLike) -> NDArray[np.float64]:
+        """Return r̂ of each pair of a user and an item."""
+        ...
+
+    def get_params(self, deep: bool = True) -> dict[str, object]:
+        """Return the settings by name."""
+        ...
+
+    def set_params(self, **params: object) -> Self:
+        """Change settings in place, and return the estimator."""
+        ...
+
+
+Model = TypeVar("Model", bound=Learner)
+
+
+def cross_validate(
+    model: Learner,
+    ratings: Ratings,
+    *,
+    folds: int = 5,
+    seed: int = 0,
+    measure: str = "rmse",
+    first: int = 10,
+    fit_params: Mapping[str, object] | None = None,
+    public: bool = False,
+) -> Scores:
+    """Score a model on each fold of the ratings, after a training on the other folds.
+
+    Every fold is a federated training of a clone; `model` stays as it is. See `fedmf.search`
+    for the cost in privacy.
+
+    Parameters
+    ----------
+    model : estimator with fit, predict, get_params and set_params
+    ratings : training ratings, without the test ratings
+    folds : int, number of folds, ≥ 2
+    seed : int, seed of the folds, ≥ 0
+    measure
+        ``"rmse"`` or ``"mae"``, unclipped, or a mean over users that `fedmf.fcf.Ranking` has,
+        such as ``"map"``.
+    first : int, number of recommended items of a ranking measure, ≥ 1
+    fit_params : further arguments of ``fit`` by name, such as features
+    public : True if the ratings are public, so that noise may be added in the search
+
+    Raises
+    ------
+    SettingError
+        If an argument is out of range or the measure unknown, or noise would be spent. Also
+        those that ``fit`` raises, with all its other errors.
+    KeyboardInterrupt
+        On Ctrl-C, as no score is then complete.
+    """
+    judge = Judge(measure, first, fit_params or {})
+    refuse_noise([model], public)
+    return judge.scores(model, random_folds(ratings, folds, seed))
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Measure of candidates, and how to train them; see `cross_validate`."""
+
+    measure: str = "rmse"
+    first: int = 10
+    fit_params: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check(Count, first=self.first)
+        if self.measure in ERRORS:
+            return
+        from fedmf.fcf import Ranking  # needs scipy
+
+        known = [one.name for one in fields(Ranking) if one.name not in ERRORS]
+        if self.measure not in known:
+            raise SettingError(
+                f"measure = {self.measure!r} must be one of {', '.join([*ERRORS, *known])}"
+            )
+
+    def scores(self, model: Learner, parts: Iterable[Split]) -> Scores:
+        """Return the score of each part; raises KeyboardInterrupt if one was interrupted."""
+        return Scores(self.measure, tuple(self._score(model, part) for part in parts))
+
+    def fit(self, model: Model, ratings: Ratings) -> Model:
+        """Return a trained clone; raises KeyboardInterrupt if its training was interrupted."""
+        learner = clone(model)
+        learner.fit(ratings, **self.fit_params)
+        # trainings end early on Ctrl-C and keep the finished rounds
+        if getattr(getattr(learner, "history_", None), "interrupted", False):
+            raise KeyboardInterrupt
+        return learner
+
+    def _score(self, model: Learner, part: Split) -> float:
+        learner, held = self.fit(model, part.train), part.test
+        if self.measure not in ERRORS:
+            from fedmf.fcf import ranking
+
+            found = ranking(_factors(learner), held, part.train, self.first)
+            return float(getattr(found, self.measure))
+        guesses = learner.predict(held.users, held.items)
+        if not np.isfinite(guesses).all():
+            raise Diverged("predictions are not finite: lower the rate or raise reg")
+        return (rmse if self.measure == "rmse" else mae)(held.values, guesses)
+
+
+def clone(model: Model) -> Model:
+    """Return an untrained estimator with the same settings; its parts that train are cloned."""
+    parts = {
+        name: clone(one) if _trains(one) else one
+        for name, one in model.get_params(deep=False).items()
+    }
+    return type(model)(**parts)
+
+
+def refuse_noise(models: Iterable[Learner], public: bool) -> None:
+    """Raise SettingError if a model adds noise to its sums, unless the ratings are public."""
+    if public:
+        return
+    for model in models:
+        for name, value in model.get_params().items():
+            if isinstance(value, NoisySum) or (name in BUDGETS and value is not None):
+                raise SettingError(
+                    f"{name} = {value!r} adds noise, and each training of a search would spend "
+                    "its privacy budget again: choose the settings on public ratings, with "
+                    "public=True"
+                )
+
+
+def _factors(model: Any) -> Any:
+    """Return the factors by which a model ranks."""
+    learnt: Any = model._fitted() if isinstance(model, Estimator) else model
+    return learnt if isinstance(learnt, Factors) else learnt.factors()
+
+
+def _trains(part: object) -> TypeGuard[Learner]:
+    return isinstance(part, Estimator)

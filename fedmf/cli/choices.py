@@ -36,6 +36,7 @@ class ModelName(StrEnum):
     FEDMMF = "fedmmf"
     FEDALS = "fedals"
     FEDBPMF = "fedbpmf"
+    DPFEDMF = "dpfedmf"
     IMPLICIT = "implicit"
     FCF = "fcf"
     FEDLR = "fedlr"

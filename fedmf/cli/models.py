@@ -18,13 +18,14 @@ from fedmf.errors import SettingError
 from fedmf.fcf import FCF, Adam, FederatedCF, Implicit, ranking, views
 from fedmf.masks.recipes import Recipe
 from fedmf.models import FedALS, preset
+from fedmf.models.dp import DPFedMF, NoisySum, noise_multiplier
 from fedmf.models.factors import Factors
 from fedmf.models.factors_file import kind_of
 from fedmf.models.recommender import Recommender
 from fedmf.training import Trainer, mae, rmse
 from fedmf.training.schedule import Scheduled
 
-__all__ = ["KINDS", "Kind", "Order", "Saved", "fit", "load_model", "measured"]
+__all__ = ["DELTA", "KINDS", "Kind", "Order", "Saved", "fit", "load_model", "measured"]
 
 Saved = Factors | Posterior
 
@@ -107,6 +108,27 @@ def _trainer(order: Order, model: Any) -> Scheduled:
     return Trainer(model, rounds=order.rounds, callbacks=[order.report], **order.common)
 
 
+def _private(order: Order) -> Scheduled:
+    """Return the trainer under noise for ε and `DELTA`; raises SettingError without ε."""
+    if "epsilon" not in order.given:
+        raise SettingError("--epsilon is missing: --model dpfedmf needs it, such as 8")
+    epsilon, dropout = order.given["epsilon"], order.common["dropout"]
+    noisy = NoisySum(
+        inner=order.common["aggregation"],
+        clip_norm=CLIP_NORM,
+        noise_multiplier=noise_multiplier(epsilon, DELTA, order.rounds),
+        honest=max(1 - 2 * dropout, FEWEST),
+    )
+    model = DPFedMF(**{"k": 1, "reg": 0.1, "rate": 0.005} | order.of("k", "reg", "rate"))
+    return Trainer(
+        model,
+        noisy,
+        rounds=order.rounds,
+        callbacks=[order.report],
+        **{name: one for name, one in order.together.items() if name != "aggregation"},
+    )
+
+
 def _bpmf(order: Order) -> Scheduled:
     return FedBPMF(
         sweeps=order.rounds,
@@ -147,6 +169,11 @@ def _context(model: Callable[..., Any]) -> Callable[[Order], Scheduled]:
     )
 
 
+# The settings of DPFedMF are those of the table dp at ε = 8, chosen on ml-100k.
+DELTA = 1e-5
+CLIP_NORM = 2.0
+FEWEST = 0.1  # least share of a cohort whose noise must be enough, whatever drops out
+
 FACTORS = ("k", "reg", "min_raters")
 STEPS = frozenset({*FACTORS, "rate", "preset", "cohort", "head"})
 CONTEXT: dict[str, Any] = {"takes": frozenset({"rate", "reg", "cohort"}), "rounds": 200}
@@ -161,6 +188,9 @@ KINDS: Mapping[str, Kind] = {
                    takes=frozenset({*FACTORS, "cohort", "head", "start"})),
     "fedbpmf": Kind(about="Bayesian matrix factorisation", build=_bpmf, rounds=60,
                     takes=frozenset({"k", "min_raters", "cohort", "start"})),
+    "dpfedmf": Kind(about="matrix factorisation under noise, for --epsilon", build=_private,
+                    takes=frozenset({"k", "reg", "rate", "epsilon"}), rounds=20,
+                    sums={"clip": 4096.0}),
     "implicit": Kind(about="federated CF of views, which ranks", build=_implicit, rounds=20,
                      takes=frozenset({*FACTORS, "start"}), **VIEWS),
     "fcf": Kind(about="FCF of views, which ranks", build=_fcf, rounds=20,

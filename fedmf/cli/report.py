@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
-from fedmf.aggregate import PaillierSum
+from fedmf.aggregate import NoisySum, PaillierSum
 from fedmf.bayes import Posterior
 from fedmf.errors import ModelError
 from fedmf.models import Factors
@@ -32,6 +32,8 @@ WAYS = {
 SECONDS = ("seconds", "client_seconds", "server_seconds", "key_holder_seconds")
 SECURE = ("neighbours", "helpers", "trust", "warning", "trustees", "threshold", "bits")
 """Settings of secure aggregations, written to the document if an aggregation has them."""
+NOISE = ("clip_norm", "noise_multiplier", "where", "honest")
+"""Settings of the noise on a sum, written to the document."""
 
 
 class LiveReport(Progress):
@@ -97,12 +99,6 @@ def document(
     """Return `settings` and the trainer's own, its results and `more`, and its history."""
     rounds = trainer.history_.rounds
     summed = [record for record in rounds if not record.aborted]
-    how: dict[str, object] = {"name": type(trainer.aggregation).__name__}
-    how |= {
-        name: getattr(trainer.aggregation, name)
-        for name in ("clip", "fractional_bits", *SECURE)
-        if hasattr(trainer.aggregation, name)
-    }
     result: dict[str, object] = {"rounds": len(rounds), "aborted": len(rounds) - len(summed)}
     if rounds:
         last = rounds[-1]
@@ -125,7 +121,7 @@ def document(
         "settings": settings
         | {
             "hyper_parameters": _hyper_parameters(trainer),
-            "aggregation": how,
+            "aggregation": _how(trainer.aggregation),
             "rounds": getattr(trainer, "rounds", len(rounds)),
             **asdict(trainer.schedule),
         },
@@ -139,9 +135,11 @@ def print_summary(console: Console, run: dict[str, Any]) -> None:
     result, settings = run["result"], run["settings"]
     table = Table(Column(style="dim"), "", show_header=False, box=None, pad_edge=False)
     table.add_row("data", f"{settings['data']}, split {settings['split']}")
-    how = settings["aggregation"]
+    how = settings["aggregation"].get("inner", settings["aggregation"])
     trust = f", trust: {how['trust']}" if "trust" in how else ""
     table.add_row("aggregation", f"{WAYS[how['name']]}{trust}")
+    if settings.get("epsilon") is not None:
+        table.add_row("noise", f"ε = {settings['epsilon']:g}, δ = {settings['delta']:g}")
     if result["rmse"] is not None:
         table.add_row("test RMSE", f"[bold]{result['rmse']:.4f}[/bold]")
         table.add_row("test MAE", f"{result['mae']:.4f}")
@@ -212,7 +210,8 @@ def save(
             raise
         console.print("no curve.svg: pip install matplotlib")
     else:
-        way = WAYS[type(trainer.aggregation).__name__]
+        summing: Any = trainer.aggregation
+        way = WAYS[type(getattr(summing, "inner", summing)).__name__]
         model_name = (
             trainer.model if isinstance(trainer.model, str) else type(trainer.model).__name__
         )
@@ -227,6 +226,19 @@ def holder_name(trust: str | None, *, one_shot: bool) -> str:
     if one_shot:
         return "helpers"
     return "trustees" if trust == "threshold" else "key holder"
+
+
+def _how(aggregation: object) -> dict[str, object]:
+    """Return the name and the settings of an aggregation, and those of its inner one."""
+    how: dict[str, object] = {"name": type(aggregation).__name__}
+    if isinstance(aggregation, NoisySum):
+        noise = {name: getattr(aggregation, name) for name in NOISE}
+        return how | noise | {"inner": _how(aggregation.inner)}
+    return how | {
+        name: getattr(aggregation, name)
+        for name in ("clip", "fractional_bits", *SECURE)
+        if hasattr(aggregation, name)
+    }
 
 
 def _hyper_parameters(trainer: Scheduled) -> dict[str, object]:

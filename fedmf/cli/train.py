@@ -13,7 +13,7 @@ from fedmf.aggregate import PaillierSum
 from fedmf.cli import choices
 from fedmf.cli.choices import LAST, MaskName, ModelName, SplitName, SumName
 from fedmf.cli.manners import Table, errors_in_one_line, make_folder, stderr
-from fedmf.cli.models import KINDS, Order, fit, load_model, measured
+from fedmf.cli.models import DELTA, KINDS, Order, fit, load_model, measured
 from fedmf.cli.own import ratings_of
 from fedmf.cli.report import LiveReport, document, holder_name, key_line, print_summary, save
 from fedmf.errors import SettingError
@@ -39,6 +39,8 @@ fedmf train --model implicit --out runs/best  [dim]# a model that ranks items[/d
 fedmf train --data new.csv --scale 1,5 --start runs/own --out runs/own  [dim]# go on[/dim]
 
 fedmf train --model fedmmf --mask ridge --head  [dim]# use genres and year privately[/dim]
+
+fedmf train --model dpfedmf --epsilon 8  [dim]# noise for differential privacy[/dim]
 
 fedmf train --aggregation plain --json > run.json  [dim]# for other programs[/dim]
 
@@ -185,6 +187,13 @@ def train(
             show_default="the preset's",
         ),
     ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help=f"dpfedmf: ε for all ratings of a user together, at δ = {DELTA:g}. Noise is "
+            "drawn from the operating system, not from --seed."
+        ),
+    ] = None,
     start: Annotated[
         Path | None,
         typer.Option(
@@ -205,7 +214,13 @@ def train(
     console = stderr()
     with errors_in_one_line("before the training began; nothing is kept"):
         kind = KINDS[model.value]
-        changes = {"k": factors, "reg": reg, "rate": rate, "min_raters": min_raters}
+        changes = {
+            "k": factors,
+            "reg": reg,
+            "rate": rate,
+            "min_raters": min_raters,
+            "epsilon": epsilon,
+        }
         given = {name: value for name, value in changes.items() if value is not None}
         others = {
             "preset": preset_name,
@@ -266,6 +281,8 @@ def train(
             "split": split.value,
             "mask": None if masked is None else repr(masked.mask),
             "head": head,
+            "epsilon": epsilon,
+            "delta": None if epsilon is None else DELTA,
             "start": None if start is None else str(start.resolve()),
         }
         more = measured(trainer, kind, fitted, parts, head=head)

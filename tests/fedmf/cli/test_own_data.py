@@ -13,6 +13,7 @@ from fedmf.cli import app
 from fedmf.cli.choices import ModelName
 from fedmf.cli.models import KINDS, load_model
 from fedmf.data import read_ratings
+from fedmf.models.dp import noise_multiplier
 
 QUICK = ("--aggregation", "plain", "--rounds", "2")
 
@@ -102,7 +103,8 @@ def test_every_name_has_a_kind():
 def test_every_model_trains_and_states_its_measures(model, table, tmp_path):
     out = tmp_path / "run"
     own = ("train", "--data", table, *COLUMNS, "--out", out, "--json")
-    done = invoke(*own, *QUICK, "--model", model)
+    noise = ("--epsilon", "8") if model == "dpfedmf" else ()
+    done = invoke(*own, *QUICK, "--model", model, *noise)
     assert done.exit_code == 0, done.stderr
     result = json.loads(done.stdout)["result"]
     if KINDS[model].ranks:
@@ -116,6 +118,28 @@ def test_every_model_trains_and_states_its_measures(model, table, tmp_path):
     if saved:
         assert load_model(out / "model.fedmf").ranks == KINDS[model].ranks
         assert invoke("recommend", out, "--user", "name1").exit_code == 0
+
+
+def test_noise_is_that_of_the_asked_epsilon(table):
+    """The noise of every released sum together is (ε, δ)-differentially private."""
+    own = ("train", "--data", table, *COLUMNS, *QUICK, "--model", "dpfedmf")
+    done = invoke(*own, "--epsilon", 4, "--dropout", 0.1, "--json")
+    assert done.exit_code == 0, done.stderr
+    settings = json.loads(done.stdout)["settings"]
+    assert (settings["epsilon"], settings["delta"]) == (4.0, 1e-5)
+    how = settings["aggregation"]
+    assert how["noise_multiplier"] == noise_multiplier(4.0, 1e-5, 2)
+    assert (how["where"], how["honest"], how["inner"]["name"]) == (
+        "distributed",
+        0.8,
+        "PlainSum",
+    )
+    shown = invoke(*own, "--epsilon", 4)
+    assert "ε = 4, δ = 1e-05" in shown.stdout
+    for wrong in ((), ("--epsilon", 0)):
+        ran = invoke(*own, *wrong)
+        assert ran.exit_code == 2
+        assert "--epsilon" in ran.stderr
 
 
 @pytest.mark.parametrize("model", ["fedmf", "fedals", "implicit", "fcf"])
@@ -160,6 +184,9 @@ def test_bayesian_training_starts_from_any_model(table, tmp_path):
         ("fedlr", ("-k", "3")),
         ("fcf", ("--mask", "ridge")),
         ("fedlr", ("--start", "runs/own")),
+        ("fedmf", ("--epsilon", "8")),
+        ("dpfedmf", ("--cohort", "10")),
+        ("dpfedmf", ("--min-raters", "3")),
     ],
 )
 def test_options_of_other_models_are_rejected(model, option):

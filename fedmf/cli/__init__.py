@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 try:
-    from fedmf.cli import attack, data, export, recommend, reproduce, train
+    from fedmf.cli import attack, data, export, recommend, reproduce, search, train
     from secagg.cli.console import App, Version
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
@@ -27,6 +27,7 @@ def root(version: Version = False) -> None:
 
 
 app.command(epilog=train.EXAMPLES)(train.train)
+app.command(epilog=search.EXAMPLES)(search.search)
 app.command(epilog=recommend.EXAMPLES)(recommend.recommend)
 app.command("export", epilog=export.EXAMPLES)(export.export_)
 app.command(epilog=attack.EXAMPLES)(attack.attack)

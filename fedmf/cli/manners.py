@@ -21,6 +21,25 @@ Table = Annotated[
     str,
     typer.Option(help=f"The data set, or a CSV or Parquet file: {', '.join(NAMES)}, FILE."),
 ]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        help="FILE: the columns of users, items, ratings and, optionally, times.",
+        show_default="user,item,rating",
+    ),
+]
+Scale = Annotated[
+    str | None,
+    typer.Option(help="FILE: the lowest and highest possible rating, such as 1,5."),
+]
+Duplicates = Annotated[
+    str | None,
+    typer.Option(
+        help="FILE: keep the last of several ratings of an item by a user, their mean, or "
+        "end with an error: last, mean, error.",
+        show_default="error",
+    ),
+]
 
 
 def stderr() -> Console:

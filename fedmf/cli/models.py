@@ -25,7 +25,17 @@ from fedmf.models.recommender import Recommender
 from fedmf.training import Trainer, mae, rmse
 from fedmf.training.schedule import Scheduled
 
-__all__ = ["DELTA", "KINDS", "Kind", "Order", "Saved", "fit", "load_model", "measured"]
+__all__ = [
+    "DELTA",
+    "KINDS",
+    "Kind",
+    "Order",
+    "Saved",
+    "fit",
+    "load_model",
+    "measured",
+    "profiles",
+]
 
 Saved = Factors | Posterior
 
@@ -228,7 +238,7 @@ def fit(
     if kind.ranks:
         learner.fit(views(parts.train), start=order.start)
     elif isinstance(trainer, ContextTrainer):
-        learner.fit(parts.train, known_features(parts.train), _profiles(parts.train))
+        learner.fit(parts.train, known_features(parts.train), profiles(parts.train))
     else:
         learner.fit(parts.train, parts.test, start=order.start)
     learnt: Recommender = getattr(trainer, trainer._learnt)
@@ -250,6 +260,6 @@ def measured(
     return {f"{prefix}rmse": rmse(values, guesses), f"{prefix}mae": mae(values, guesses)}
 
 
-def _profiles(ratings: Ratings) -> Any:
+def profiles(ratings: Ratings) -> Any:
     """Return the features of the users if the data set has their profiles, or else None."""
     return user_features(read_profiles(ratings)) if ratings.name in FORMS else None

@@ -12,7 +12,15 @@ from rich.console import Console
 from fedmf.aggregate import PaillierSum
 from fedmf.cli import choices
 from fedmf.cli.choices import LAST, MaskName, ModelName, SplitName, SumName
-from fedmf.cli.manners import Table, errors_in_one_line, make_folder, stderr
+from fedmf.cli.manners import (
+    Columns,
+    Duplicates,
+    Scale,
+    Table,
+    errors_in_one_line,
+    make_folder,
+    stderr,
+)
 from fedmf.cli.models import DELTA, KINDS, Order, fit, load_model, measured
 from fedmf.cli.own import ratings_of
 from fedmf.cli.report import LiveReport, document, holder_name, key_line, print_summary, save
@@ -50,25 +58,9 @@ fedmf train --model fedmf --cohort 30 --aggregation paillier --trust key-holder
 
 def train(
     data: Table = "simulated",
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            help="FILE: the columns of users, items, ratings and, optionally, times.",
-            show_default="user,item,rating",
-        ),
-    ] = None,
-    scale: Annotated[
-        str | None,
-        typer.Option(help="FILE: the lowest and highest possible rating, such as 1,5."),
-    ] = None,
-    duplicates: Annotated[
-        str | None,
-        typer.Option(
-            help="FILE: keep the last of several ratings of an item by a user, their mean, or "
-            "end with an error: last, mean, error.",
-            show_default="error",
-        ),
-    ] = None,
+    columns: Columns = None,
+    scale: Scale = None,
+    duplicates: Duplicates = None,
     model: Annotated[
         ModelName,
         typer.Option(

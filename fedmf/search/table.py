@@ -45,9 +45,12 @@ class Scores:
             return None
         return stdev(self.values) / math.sqrt(len(self.values))
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         error = "" if self.standard_error is None else f" ± {self.standard_error:.4f}"
-        return f"<Scores: {self.measure} {self.mean:.4f}{error}>"
+        return f"{self.measure} {self.mean:.4f}{error}"
+
+    def __repr__(self) -> str:
+        return f"<Scores: {self}>"
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Candidate:
     seconds: float
 
     def __repr__(self) -> str:
-        shown = self.error if self.scores is None else repr(self.scores)[1:-1]
+        shown = self.error if self.scores is None else self.scores
         return f"<Candidate: {dict(self.settings)}, {shown}>"
 
 

@@ -1,0 +1,121 @@
+"""``fedmf search``: the table of candidates, without the test ratings of ``fedmf train``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from fedmf import FedALS, FedBPMF, Trainer, load
+from fedmf.aggregate import PlainSum
+from fedmf.cli import app
+from fedmf.cli import search as command
+from fedmf.cli.choices import ModelName
+from fedmf.cli.models import KINDS
+from fedmf.data.splits import random_split
+from fedmf.search import search
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, ["search", *map(str, arguments)])
+
+
+def test_scores_are_of_the_training_part_of_train():
+    """The split is that of ``fedmf train`` with the same seed."""
+    options = ("--model", "fedals", "--grid", "reg=.1,.3", "--grid", "rounds=3", "--seed", 5)
+    done = invoke(*options, "--json")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    train = random_split(load("simulated"), seed=5).train
+    trainer = Trainer(FedALS(), PlainSum(clip=64.0), rounds=3, seed=5)
+    wanted = search(trainer, {"model__reg": [0.1, 0.3]}, train, seed=5)
+    assert [one["mean"] for one in found["candidates"]] == [
+        one.scores.mean for one in wanted.candidates
+    ]
+    assert found["best"] == {"reg": wanted.settings["model__reg"], "rounds": 3}
+    assert found["settings"]["validation"] == 0.1
+    assert found["measure"] == "rmse"
+
+
+def test_table_has_a_row_per_candidate_and_marks_the_best():
+    done = invoke("--model", "fedals", "--grid", "reg=.1,0", "--grid", "k=2", "--folds", 2)
+    assert done.exit_code == 0, done.stderr
+    head, *rows = done.stdout.splitlines()
+    assert head.split()[:3] == ["reg", "k", "rmse"]
+    assert rows[0].split()[-1] == "best"
+    assert "failed" in rows[1]
+    assert len(rows) == 2
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("  1 of 2")
+    assert "reg = 0" in lines[1]
+    assert lines[-1].endswith("fedmf train --model fedals --reg 0.1 -k 2")
+
+
+def setting_of(model):
+    return next(name for name in ("k", "rate") if name in KINDS[model].takes)
+
+
+@pytest.mark.parametrize(
+    "model", [name for name in KINDS if "epsilon" not in KINDS[name].takes]
+)
+def test_every_model_is_searched_by_its_options(model):
+    """The grid changes the setting that the option of ``fedmf train`` changes."""
+    name, rounds = setting_of(model), "15" if model == "fedbpmf" else "2"
+    values = "1,2" if name == "k" else ".1,.2"
+    grid = ("--grid", f"{name}={values}", "--grid", f"rounds={rounds}")
+    done = invoke("--model", model, *grid, "--json")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    means = [one["mean"] for one in found["candidates"]]
+    assert means[0] != means[1]
+    assert found["measure"] == ("map" if KINDS[model].ranks else "rmse")
+
+
+def test_rounds_are_the_rounds_of_each_trainer():
+    for model, name in (
+        ("fedbpmf", "sweeps"),
+        ("fcf", "epochs"),
+        ("fedmmf", "trainer__rounds"),
+    ):
+        learner = command._learner(KINDS[model], ModelName(model), 0)
+        assert command._setting(learner, "rounds") == name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "--grid"),
+        (("--grid", "k=1,a"), "--grid k=1,a"),
+        (("--grid", "k"), "--grid k"),
+        (("--grid", "k=1", "--grid", "k=2"), "--grid k=2"),
+        (("--grid", "rate=.1"), "fedbpmf"),
+        (("--model", "fedmf", "--grid", "head=1"), "min_raters"),
+        (("--model", "dpfedmf", "--grid", "k=1"), "public"),
+        (("--grid", "k=1", "--folds", "1"), "--folds"),
+        (("--grid", "k=1", "--measure", "auc"), "--measure"),
+        (("--grid", "k=0"), "all 1 candidates failed"),
+        (("--grid", "k=1", "--data", "none.csv"), "none.csv"),
+    ],
+)
+def test_wrong_options_end_with_2_and_one_line(arguments, message):
+    ran = invoke(*arguments)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert message in ran.stderr.splitlines()[-1]
+
+
+def test_interrupt_shows_the_finished_candidates(monkeypatch):
+    whole = FedBPMF.fit
+
+    def fit(self, *arguments, **more):
+        if self.k == 3:
+            raise KeyboardInterrupt
+        return whole(self, *arguments, **more)
+
+    monkeypatch.setattr(FedBPMF, "fit", fit)
+    done = invoke("--grid", "k=1,3", "--grid", "rounds=12")
+    assert done.exit_code == 130
+    assert len(done.stdout.splitlines()) == 2
+    assert "interrupted" in done.stderr
+    done = invoke("--grid", "k=3", "--grid", "rounds=12")
+    assert (done.exit_code, done.stdout) == (130, "")

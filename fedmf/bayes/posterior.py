@@ -19,6 +19,7 @@ from fedmf.data.internal import to_internal, to_public
 from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
 from fedmf.models import Factors
+from fedmf.models.additions import check_columns, new_ids
 from fedmf.models.factors import check_seen
 from fedmf.models.factors_file import IDS, Form, read_tables, write_tables
 from fedmf.models.recommender import Recommender, pairs, rated
@@ -204,13 +205,23 @@ class Posterior(Recommender):
             user_ids=np.zeros(1, dtype=np.int64),
         )
 
-    def with_items(self, ids: ArrayLike, features: Features, *, seed: int = 0) -> Posterior:
+    def with_items(
+        self,
+        ids: ArrayLike,
+        features: Features,
+        known: Features | None = None,
+        *,
+        seed: int = 0,
+    ) -> Posterior:
         """Return the model with new items, which are drawn from the link of their features.
 
         Parameters
         ----------
         ids : ids of the new items, shape (n,), of the type of `item_ids`
         features : features with a row per new item, and the columns of the training
+        known
+            Features of the model's items, as `Factors.with_items` needs them. The training has
+            learnt the link, so only their columns are compared.
         seed : int, seed of the draws, ≥ 0
 
         Raises
@@ -219,13 +230,9 @@ class Posterior(Recommender):
             If an id is known or occurs twice, or the features do not fit.
         """
         check(Seed, seed=seed)
-        new = np.asarray(ids)
-        if new.ndim != 1 or new.dtype.kind != self.item_ids.dtype.kind:
-            raise ModelError(f"ids = {ids!r} must be a list of ids like {self.item_ids[:3]!r}")
-        together = np.concatenate((self.item_ids, new))
-        if np.unique(together).size < together.size:
-            raise ModelError(f"ids = {ids!r} has an item twice, or one of the model")
-        shape = new.size, self.scaling.centre.size
+        check_columns(features, known, self.n_items)
+        together = new_ids(self.item_ids, ids, len(features))
+        shape = len(features), self.scaling.centre.size
         if features.matrix.shape != shape:
             raise ModelError(
                 f"features of shape {features.matrix.shape} do not fit: {shape} is needed, in "

@@ -41,5 +41,5 @@ def export_(
     with errors_in_one_line("before the file was written"):
         trained = load_model(model)
         factors = trained if isinstance(trained, Factors) else trained.factors()
-        export(factors, out, to.value)
-        typer.echo(f"{out}: {factors.n_users} users, {factors.n_items} items")
+        written = export(factors, out, to.value)
+        typer.echo(f"{written}: {factors.n_users} users, {factors.n_items} items")

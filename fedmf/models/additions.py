@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.data import Features
+from fedmf.data.features import check_are_features
 from fedmf.data.internal import to_internal
 from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
 
-__all__ = ["implicit_row", "linked_rows", "new_ids", "rating_row"]
+__all__ = ["check_columns", "implicit_row", "linked_rows", "new_ids", "rating_row"]
 
 Floats = NDArray[np.float64]
 
@@ -76,21 +77,29 @@ def linked_rows(items: Floats, known: Features, new: Features, penalty: float) -
     known, new : features of these items, and of the new ones, with the same columns
     penalty : float, ridge penalty, > 0
 
-    Raises
-    ------
-    ModelError
-        If the columns differ, or `known` has not a row per item.
     """
-    if known.names != new.names or len(known) != len(items):
-        raise ModelError(
-            f"features of {len(known)} known items {known.names[:3]} and of new items "
-            f"{new.names[:3]} do not fit {len(items)} items: pass the same columns of both"
-        )
     f_mean, q_mean = known.matrix.mean(axis=0), items.mean(axis=0)
     centred = known.matrix - f_mean
     normal = centred.T @ centred + penalty * np.eye(f_mean.size)
     weights = np.linalg.solve(normal, centred.T @ (items - q_mean))
     return np.asarray(q_mean + (new.matrix - f_mean) @ weights)
+
+
+def check_columns(new: Features, known: Features | None, n_items: int) -> None:
+    """Validate the features of new items by those of the model's items, if they are given.
+
+    Raises SettingError if one is not `Features`, and ModelError if their columns differ, or
+    `known` has not a row per item of the model.
+    """
+    check_are_features(features=new)
+    if known is None:
+        return
+    check_are_features(known=known)
+    if known.names != new.names or len(known) != n_items:
+        raise ModelError(
+            f"features of {len(known)} known items {known.names[:3]} and of new items "
+            f"{new.names[:3]} do not fit {n_items} items: pass the same columns of both"
+        )
 
 
 def new_ids(known: Ids, ids: ArrayLike, n: int) -> Ids:

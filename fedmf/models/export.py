@@ -44,18 +44,19 @@ def public_factors(factors: Factors) -> tuple[Floats, Floats]:
     )
 
 
-def export(factors: Factors, path: str | os.PathLike[str], form: Format) -> None:
-    """Write factors and ids to a file; see `public_factors`.
+def export(factors: Factors, path: str | os.PathLike[str], form: Format) -> Path:
+    """Write factors and ids to a file, and return its path; see `public_factors`.
 
     Parameters
     ----------
     factors : trained factors
-    path : file to write
+    path : file to write; ``.npz`` is appended where it is missing, as numpy does
     form
         ``"npz"``: arrays user_factors, item_factors, user_ids and item_ids, without pickle.
         ``"parquet"``: the columns side ("user" or "item"), id as text, and factors as a list.
         ``"implicit"``: an npz that ``load`` of the factor models of the package implicit reads,
-        in float32; a file ``.ids.npz`` beside it has the ids.
+        in float32. A file ``.ids.npz`` beside it has user_ids and item_ids, in the order of
+        the rows.
 
     Raises
     ------
@@ -70,6 +71,8 @@ def export(factors: Factors, path: str | os.PathLike[str], form: Format) -> None
     p, q = public_factors(factors)
     ids = {"user_ids": factors.user_ids, "item_ids": factors.item_ids}
     target = Path(path)
+    if form != "parquet" and target.suffix != ".npz":
+        target = target.with_name(f"{target.name}.npz")
     try:
         if form == "parquet":
             target.write_bytes(_parquet(factors, p, q))
@@ -81,6 +84,7 @@ def export(factors: Factors, path: str | os.PathLike[str], form: Format) -> None
             target.with_suffix(".ids.npz").write_bytes(_npz(ids))
     except OSError as error:
         raise ModelError(f"the factors cannot be written to {target}: {error}") from error
+    return target
 
 
 def _npz(arrays: dict[str, Any]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +15,13 @@ from fedmf.data import Features, Ratings
 from fedmf.data.internal import to_public
 from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
-from fedmf.models.additions import implicit_row, linked_rows, new_ids, rating_row
+from fedmf.models.additions import (
+    check_columns,
+    implicit_row,
+    linked_rows,
+    new_ids,
+    rating_row,
+)
 from fedmf.models.export import Format, export
 from fedmf.models.factors_file import FACTORS, IDS, Form, read_tables, write_tables
 from fedmf.models.recommender import Recommender, pairs, rated
@@ -202,11 +209,10 @@ class Factors(Recommender):
         ModelError
             If an id is known or occurs twice, or the features do not fit.
         SettingError
-            If `penalty` is not positive.
+            If `penalty` is not positive, or an argument is not `Features`.
         """
         check(Positive, penalty=penalty)
-        if len(known) != self.n_items:
-            raise ModelError(f"known has {len(known)} rows and the model {self.n_items} items")
+        check_columns(features, known, self.n_items)
         together = new_ids(self.item_ids, ids, len(features))
         was_rated = np.unique(self.seen_items)
         of_rated = Features(known.matrix[was_rated], known.names)
@@ -214,9 +220,9 @@ class Factors(Recommender):
         q = np.concatenate((self.item_factors, rows))
         return replace(self, item_factors=q, item_ids=together)
 
-    def export(self, path: str | os.PathLike[str], form: Format = "npz") -> None:
+    def export(self, path: str | os.PathLike[str], form: Format = "npz") -> Path:
         """Write factors and ids for other programs; see `fedmf.models.export`."""
-        export(self, path, form)
+        return export(self, path, form)
 
     def __repr__(self) -> str:
         return f"<Factors: {self.n_users} users, {self.n_items} items, k = {self.k}>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedmf import Factors, FedALS, Trainer, load
+from fedmf import Factors, FedALS, FedBPMF, Trainer, load
 from fedmf.data import Features
 from fedmf.data.splits import random_split
 from fedmf.errors import ModelError, SettingError
@@ -106,9 +106,35 @@ def test_new_items_follow_from_their_features(model):
     assert set(range(model.n_items, model.n_items + 3)) <= set(more.recommend(0, 10**6)[0])
 
 
-def test_wrong_new_items_raise(model):
+@pytest.fixture(scope="module")
+def posterior():
+    sampler = FedBPMF(k=2, sweeps=4, burn_in=1)
+    return sampler.fit(PARTS.train, None, linear(PARTS.train.n_items, 0)).posterior_
+
+
+@pytest.mark.parametrize("kind", ["model", "posterior"])
+def test_new_items_have_one_form_for_all_models(kind, request):
+    """The same call adds items to factors and to draws; a new user rates them by their ids."""
+    one = request.getfixturevalue(kind)
+    known, new = linear(one.n_items, 0), linear(2, 1)
+    more = one.with_items([9001, 9002], new, known)
+    assert (more.n_items, more.item_ids[-2:].tolist()) == (one.n_items + 2, [9001, 9002])
+    users, items = PARTS.test.users[:9], PARTS.test.items[:9]
+    np.testing.assert_array_equal(more.predict(users, items), one.predict(users, items))
+    guest = more.fold_in([9001, int(one.item_ids[0])], [5, 4])
+    assert guest.n_users == 1
+    assert 9001 not in guest.item_ids[guest.recommend(0, guest.n_items)[0]]
+    assert 9002 in guest.item_ids[guest.recommend(0, guest.n_items)[0]]
+
+
+@pytest.mark.parametrize("kind", ["model", "posterior"])
+def test_wrong_new_items_raise(kind, request):
+    model = request.getfixturevalue(kind)
     known, new = linear(model.n_items, 0), linear(1, 1)
     first = int(model.item_ids[0])
+    for ids, features, known_ in ((9001, new, known), ([9001], new.matrix, known)):
+        with pytest.raises((ModelError, SettingError)):
+            model.with_items(ids, features, known_)
     for ids, features, known_ in [
         ([first], new, known),
         (["x"], new, known),
@@ -140,6 +166,32 @@ def test_products_of_exported_factors_are_predictions(model, scale, tmp_path):
         np.testing.assert_allclose(found["item_factors"], q, rtol=1e-6)
     with np.load(tmp_path / "als.ids.npz", allow_pickle=False) as found:
         np.testing.assert_array_equal(found["user_ids"], one.user_ids)
+
+
+class LikeImplicit:
+    """Factor model that reads a file as the package implicit documents `load`."""
+
+    @classmethod
+    def load(cls, path):
+        with np.load(path if path.endswith(".npz") else f"{path}.npz") as data:
+            made = cls()
+            for name, value in data.items():
+                setattr(made, name, value.item() if value.shape == () else value)
+            return made
+
+
+@pytest.mark.parametrize("name", ["als.npz", "als", "als.v2"])
+def test_factors_of_implicit_are_loaded_with_their_ids(model, name, tmp_path):
+    """A score of implicit is the product of the rows of a user and an item."""
+    written = model.export(tmp_path / name, "implicit")
+    loaded = LikeImplicit.load(str(tmp_path / name))
+    scores = loaded.user_factors[3] @ loaded.item_factors.T
+    np.testing.assert_allclose(
+        scores, model.predict(np.full(model.n_items, 3), np.arange(model.n_items)), rtol=1e-5
+    )
+    with np.load(written.with_suffix(".ids.npz"), allow_pickle=False) as ids:
+        np.testing.assert_array_equal(ids["item_ids"], model.item_ids)
+        np.testing.assert_array_equal(ids["user_ids"], model.user_ids)
 
 
 def test_parquet_has_ids_and_factors(model, tmp_path):

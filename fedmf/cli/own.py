@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from fedmf.data import NAMES, Ratings, load, read_ratings
 from fedmf.data.own import COLUMNS, Duplicates
-from fedmf.errors import SettingError
+from fedmf.errors import DataError, SettingError
 
 __all__ = ["is_file", "ratings_of"]
 
@@ -30,6 +30,8 @@ def ratings_of(
     options = {"columns": columns, "scale": scale, "duplicates": duplicates}
     if not is_file(data):
         given = [f"--{name}" for name, value in options.items() if value is not None]
+        if given and data not in NAMES:
+            raise DataError(f"--data {data} is neither a file nor one of {', '.join(NAMES)}")
         if given:
             raise SettingError(
                 f"{', '.join(given)} needs a CSV or Parquet file, not --data {data}"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedmf.data.columns import check_scale, from_triples, ids, ids_of, integers
 from fedmf.data.ratings import Ids, Ratings
-from fedmf.data.tables import Table, read_table
+from fedmf.data.tables import Table, is_missing, read_table
 from fedmf.errors import DataError
 from fedmf.settings import check
 
@@ -99,7 +99,7 @@ def _check_given(table: Table, title: str, column: NDArray[Any]) -> None:
     if column.dtype.kind not in "OU":
         return
     for row, entry in enumerate(column.tolist()):
-        if entry is None or entry == "" or entry != entry:
+        if is_missing(entry) or entry == "":
             raise DataError(
                 f"{table.name}, {table.place(row)}: {title} is empty: fill it in or remove "
                 "the row"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fedmf.errors import DataError, MissingExtra
 
-__all__ = ["Table", "read_table"]
+__all__ = ["Table", "is_missing", "read_table"]
 
 DELIMITERS = (",", ";", "\t", "|")
 PARQUET = (".parquet", ".pq")
@@ -129,8 +129,12 @@ def _of_frame(source: Any, columns: Sequence[str], name: str) -> Table:
     if hasattr(source, "column_names"):  # a table of Arrow, whose columns have no names
         heads = source.column_names
     elif heads is None and hasattr(source, "__arrow_c_stream__"):
-        source = _pyarrow(f"a {type(source).__name__}").table(source)
-        heads = source.column_names
+        pyarrow = _pyarrow(f"a {type(source).__name__}")
+        try:
+            source = pyarrow.table(source)
+            heads = source.column_names
+        except (TypeError, pyarrow.ArrowException):  # one column, as a series is
+            heads = None
     if heads is None:
         raise DataError(
             f"{name} is no table: pass the path of a CSV or Parquet file, a data frame of "
@@ -143,8 +147,8 @@ def _of_frame(source: Any, columns: Sequence[str], name: str) -> Table:
         raise DataError(f"{name} has several columns of one name: rename all but one")
     if not len(found[0]):
         raise DataError(f"{name} has no row: add a row per rating")
-    if len(found) > 3 and found[3].dtype.kind == "M" and not np.isnat(found[3]).any():
-        found = *found[:3], found[3].astype("datetime64[s]").astype(np.int64)
+    if len(found) > 3:
+        found = *found[:3], _times_of(name, columns[3], found[3])
     return Table(name, found, lambda row: f"row {row}")
 
 
@@ -155,6 +159,8 @@ def _positions(name: str, heads: Sequence[str], columns: Sequence[str]) -> list[
             shown = ", ".join(map(repr, heads))
             close = difflib.get_close_matches(column, heads, n=1, cutoff=0.5)
             guess = f"; did you mean {close[0]!r}?" if close else ""
+            if any(INTEGER.fullmatch(head) for head in heads):
+                guess = "; if that is a rating, add a first line such as user,item,rating"
             raise DataError(
                 f"{name} has no column {column!r}: set columns to names of its header, "
                 f"{shown}{guess}"
@@ -185,6 +191,29 @@ def _times(texts: list[str]) -> NDArray[Any]:
         return np.array([_seconds(text) for text in texts], dtype=np.int64)
     except ValueError:
         return np.array(texts, dtype=object)
+
+
+def _times_of(name: str, title: str, column: NDArray[Any]) -> NDArray[Any]:
+    """Return the times of a frame as `_times` does; raises DataError if one is missing."""
+    kind = column.dtype.kind
+    if kind == "O":
+        missing = np.array([is_missing(one) for one in column.tolist()])
+    else:
+        missing = np.isnat(column) if kind in "mM" else column != column
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise DataError(f"{name}, row {row}: {title} is empty: fill it in or remove the row")
+    if kind == "M":
+        return np.asarray(column.astype("datetime64[s]").astype(np.int64))
+    if kind == "f":
+        return np.asarray(np.floor(column))
+    return _times([str(one) for one in column.tolist()]) if kind in "OU" else column
+
+
+def is_missing(entry: object) -> bool:
+    """Return True for None, NaN, and the missing values of pandas."""
+    # the comparison of pandas.NA has no truth value
+    return entry is None or type(entry).__name__ == "NAType" or entry != entry
 
 
 def _seconds(text: str) -> int:

@@ -85,6 +85,7 @@ def test_names_from_file_to_recommendations(table, tmp_path):
         ((*COLUMNS, "--duplicates", "first"), "--duplicates"),
         (("--data", "simulated", "--scale", "1,5"), "--scale"),
         (("--data", "none.csv", "--scale", "1,5"), "none.csv"),
+        (("--data", "none", "--scale", "1,5"), "neither a file nor"),
     ],
 )
 def test_wrong_options_end_with_2_and_one_line(table, arguments, message):

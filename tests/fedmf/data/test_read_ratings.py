@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import sys
 
@@ -140,6 +141,58 @@ def test_datetimes_of_frames_are_times():
 
 
 TWICE = "user,item,rating,time\nAda,Dune,5,9\nBo,Dune,1,1\nAda,Dune,2,3\nAda,Emma,4,1\n"
+
+
+@pytest.mark.parametrize("times", ["1000", "zoned", "2001-09-09T01:46:40", 1000.5, "dates"])
+def test_times_of_frames_are_read_as_those_of_files(times):
+    """Texts, dates with a time zone and fractions of seconds, as frames often have."""
+    pandas = pytest.importorskip("pandas")
+    made = {
+        "zoned": lambda: pandas.to_datetime([1000] * 3, unit="s", utc=True),
+        "dates": lambda: [datetime.date(1970, 1, 2)] * 3,
+    }.get(times, lambda: [times] * 3)()
+    frame = pandas.DataFrame(ROWS, columns=["user", "item", "rating"]).assign(time=made)
+    found = read_ratings(frame, ("user", "item", "rating", "time"), scale=(1, 5))
+    wanted = {"2001-09-09T01:46:40": 10**9, "dates": 86400}.get(times, 1000)
+    assert found.times.tolist() == [wanted] * 3
+
+
+@pytest.mark.parametrize("missing", ["NaT", float("nan"), None])
+def test_missing_time_of_a_frame_raises_with_the_row(missing):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(ROWS, columns=["user", "item", "rating"])
+    column = [1000, missing, 1000]
+    if missing == "NaT":
+        column = pandas.to_datetime([1000, None, 1000], unit="s")
+    with pytest.raises(DataError, match="row 1: time is empty"):
+        read_ratings(
+            frame.assign(time=column), ("user", "item", "rating", "time"), scale=(1, 5)
+        )
+
+
+@pytest.mark.parametrize("backend", [None, "numpy_nullable"])
+@pytest.mark.parametrize("column", ["user", "item", "rating", "time"])
+def test_missing_value_of_pandas_raises_with_the_row(column, backend):
+    """pandas.NA is neither equal nor unequal to anything."""
+    pandas = pytest.importorskip("pandas")
+    names = ["user", "item", "rating", "time"]
+    frame = pandas.DataFrame([(*row, 7) for row in ROWS], columns=names)
+    frame = frame.astype(object) if backend is None else frame.convert_dtypes()
+    frame.loc[1, column] = pandas.NA
+    with pytest.raises(DataError, match="row 1"):
+        read_ratings(frame, names, scale=(1, 5))
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_series_is_no_table(kind):
+    with pytest.raises(DataError):
+        read_ratings(pytest.importorskip(kind).Series(["a"]), scale=(1, 5))
+
+
+def test_file_without_a_header_raises_with_the_remedy(write):
+    path = write("1,2,4\n1,3,5\n")
+    with pytest.raises(DataError, match="first line such as user,item,rating"):
+        read_ratings(path, scale=(1, 5))
 
 
 def test_duplicates_follow_the_option(write):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -128,7 +129,16 @@ def search(
             if as_json
             else _table(found, names)
         )
-        console.print(_advice(found, names, model), soft_wrap=True)
+        best = {name: found.settings[setting] for name, setting in names.items()}
+        given = {
+            "data": data if data != "simulated" else None,
+            "columns": columns,
+            "scale": scale,
+            "duplicates": duplicates,
+            "split": split.value if split is not SplitName.RANDOM else None,
+            "seed": seed or None,
+        }
+        console.print(_advice({**given, "model": model.value, **best}), soft_wrap=True)
         if found.interrupted:
             console.print("interrupted: the finished candidates are shown", style="yellow")
             raise typer.Exit(INTERRUPTED)
@@ -228,10 +238,11 @@ def _table(found: SearchResult[Any], names: Mapping[str, str]) -> str:
     return as_text(Rows(columns=[Column(head) for head in heads], rows=rows))
 
 
-def _advice(found: SearchResult[Any], names: Mapping[str, str], model: ModelName) -> str:
+def _advice(options: Mapping[str, object]) -> str:
     """Return the command that trains the best candidate on all training ratings."""
-    options = " ".join(
-        f"{OPTIONS.get(name, f'--{name}')} {found.settings[setting]}"
-        for name, setting in names.items()
-    )
-    return f"train it: fedmf train --model {model} {options}"
+    words = [
+        f"{OPTIONS.get(name, f'--{name}')} {shlex.quote(str(value))}"
+        for name, value in options.items()
+        if value is not None
+    ]
+    return f"train it: fedmf train {' '.join(words)}"

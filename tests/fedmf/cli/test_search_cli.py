@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 from typer.testing import CliRunner
@@ -50,6 +51,26 @@ def test_table_has_a_row_per_candidate_and_marks_the_best():
     assert lines[0].startswith("  1 of 2")
     assert "reg = 0" in lines[1]
     assert lines[-1].endswith("fedmf train --model fedals --reg 0.1 -k 2")
+
+
+def test_advice_trains_the_same_ratings(tmp_path):
+    """The last line runs, with the options that chose the ratings."""
+    rows = [
+        f"u{user},i{item},{1 + (user + item) % 5}" for user in range(9) for item in range(7)
+    ]
+    path = tmp_path / "my ratings.csv"
+    path.write_text("\n".join(["who,what,stars", *rows]))
+    own = ("--data", path, "--columns", "who,what,stars", "--scale", "1,5", "--seed", 3)
+    grid = ("--grid", "k=1", "--grid", "min_raters=2", "--grid", "rounds=2")
+    done = invoke(*own, "--model", "fedals", *grid)
+    assert done.exit_code == 0, done.stderr
+    program, *words = shlex.split(done.stderr.splitlines()[-1].removeprefix("train it: "))
+    assert program == "fedmf"
+    trained = CliRunner().invoke(app, [*words, "--aggregation", "plain", "--json"])
+    assert trained.exit_code == 0, trained.stderr
+    settings = json.loads(trained.stdout)["settings"]
+    assert (settings["data"], settings["seed"], settings["rounds"]) == (str(path), 3, 2)
+    assert settings["hyper_parameters"]["min_raters"] == 2
 
 
 def setting_of(model):

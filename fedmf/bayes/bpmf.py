@@ -20,7 +20,7 @@ from fedmf.data.features import check_are_features, item_features
 from fedmf.data.internal import internal
 from fedmf.errors import DataError, SettingError
 from fedmf.models import Factors
-from fedmf.models.warm import matched
+from fedmf.models.warm import shared_items
 from fedmf.settings import Count, Fraction, Seed
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.loop import Loop, keep
@@ -141,7 +141,7 @@ class FedBPMF(Scheduled):
         DataError
             If `train` or `test` has no rating, or `features` has not a row per item.
         ModelError
-            If the checkpoint is damaged, or of another training.
+            If the checkpoint is damaged, or of another training, or `start` knows no item.
         RoundAborted
             If every sum was aborted.
         """
@@ -215,7 +215,7 @@ class FedBPMF(Scheduled):
 
 def _warm(items: Floats, earlier: Factors, train: Ratings) -> Floats:
     """Return the start with the items that an earlier model has, by the id."""
-    mine, theirs = matched(train.item_ids, earlier.item_ids)
+    mine, theirs = shared_items(train, earlier)
     width = min(earlier.k, items.shape[1] - 1)
     items = items.copy()
     items[mine, :width] = earlier.item_factors[theirs, :width]

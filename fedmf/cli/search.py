@@ -111,17 +111,18 @@ def search(
             line = f"{done:3} of {of}  {shown}  {score}  {one.seconds:.1f} s"
             console.print(line, style="red" if one.scores is None else None, soft_wrap=True)
 
-        found = search_grid(
-            learner,
-            {names[name]: values for name, values in chosen.items()},
-            views(train) if kind.ranks else train,
-            validation=validation,
-            folds=folds,
-            seed=seed,
-            measure=measure or ("map" if kind.ranks else "rmse"),
-            fit_params=_fit_params(learner, train),
-            progress=report,
-        )
+        with console.status("training"):
+            found = search_grid(
+                learner,
+                {names[name]: values for name, values in chosen.items()},
+                views(train) if kind.ranks else train,
+                validation=validation,
+                folds=folds,
+                seed=seed,
+                measure=measure or ("map" if kind.ranks else "rmse"),
+                fit_params=_fit_params(learner, train),
+                progress=report,
+            )
         settings = {**source, "model": model.value, "split": split.value, "seed": seed}
         settings |= {"folds": folds, "validation": None if folds else validation}
         typer.echo(

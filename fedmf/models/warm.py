@@ -9,7 +9,7 @@ from fedmf.data.ratings import Ids, Ratings
 from fedmf.errors import ModelError
 from fedmf.models.factors import Factors
 
-__all__ = ["matched", "warm"]
+__all__ = ["shared_items", "warm"]
 
 Floats = NDArray[np.float64]
 
@@ -50,19 +50,28 @@ def warm(
             f"{kinds[ranks]}: pass the result of a training of the same kind"
         )
     p, q = p.copy(), q.copy()
-    mine, theirs = matched(train.user_ids, start.user_ids)
+    mine, theirs = _matched(train.user_ids, start.user_ids)
     p[mine] = start.user_factors[theirs]
-    mine, theirs = matched(train.item_ids, start.item_ids)
+    mine, theirs = shared_items(train, start)
+    q[mine] = start.item_factors[theirs]
+    return p, q
+
+
+def shared_items(train: Ratings, start: Factors) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the numbers of the items that both know, in `train` and in `start`.
+
+    Raises ModelError if there is none.
+    """
+    mine, theirs = _matched(train.item_ids, start.item_ids)
     if not mine.size:
         raise ModelError(
             f"start knows no item of {train.name}: its ids are like "
             f"{start.item_ids[:3].tolist()}, and must be like {train.item_ids[:3].tolist()}"
         )
-    q[mine] = start.item_factors[theirs]
-    return p, q
+    return mine, theirs
 
 
-def matched(ids: Ids, earlier: Ids) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _matched(ids: Ids, earlier: Ids) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the places of the ids that both have, in `ids` and in `earlier`."""
     if ids.dtype.kind != earlier.dtype.kind:  # no integer equals a text
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)

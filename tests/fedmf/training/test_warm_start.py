@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedmf import FedALS, FedMF, FedMMF, Trainer, from_triples
+from fedmf import FedALS, FedBPMF, FedMF, FedMMF, Trainer, from_triples
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import ModelError
@@ -119,6 +119,9 @@ def test_start_that_does_not_fit_raises(wrong):
     with pytest.raises(ModelError):
         trainer.fit(RATINGS, start=start)
     assert not hasattr(trainer, "factors_")
+    if wrong == "ids":
+        with pytest.raises(ModelError):
+            FedBPMF(k=2, sweeps=2, burn_in=1).fit(RATINGS, start=start)
     if wrong == "kind":
         with pytest.raises(ModelError):
             FederatedCF(Implicit(k=3), epochs=1).fit(VIEWS, start=earlier)

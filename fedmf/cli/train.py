@@ -36,6 +36,8 @@ fedmf train --data ratings.csv --columns user,item,rating --scale 1,5 --out runs
 
 fedmf train --model implicit --out runs/best  [dim]# a model that ranks items[/dim]
 
+fedmf train --model dpease --epsilon 4  [dim]# the same with differential privacy[/dim]
+
 fedmf train --model fedmmf --mask ridge --head  [dim]# use genres and year privately[/dim]
 
 fedmf train --aggregation plain --json > run.json  [dim]# for other programs[/dim]
@@ -183,6 +185,13 @@ def train(
             show_default="the preset's",
         ),
     ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="dpease: ε of the differential privacy for whole users, with δ = 1e-5.",
+            show_default="8",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="The folder for model.fedmf, history.json and curve.svg."),
@@ -197,6 +206,7 @@ def train(
     with errors_in_one_line("before the training began; nothing is kept"):
         kind = KINDS[model.value]
         changes = {"k": factors, "reg": reg, "rate": rate, "min_raters": min_raters}
+        changes["epsilon"] = epsilon
         given = {name: value for name, value in changes.items() if value is not None}
         others = {"preset": preset_name, "mask": mask, "cohort": cohort, "head": head or None}
         kind.check(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         load,
         read_ratings,
     )
+    from fedmf.ease import DPEase, ItemWeights
     from fedmf.errors import (
         DataError,
         Diverged,
@@ -45,6 +46,7 @@ __all__ = [
     "Aggregate",
     "Aggregation",
     "Catalogue",
+    "DPEase",
     "DataError",
     "Diverged",
     "FMMask",
@@ -58,6 +60,7 @@ __all__ = [
     "FederatedModel",
     "FloatSum",
     "History",
+    "ItemWeights",
     "LocalHead",
     "MeanMask",
     "MissingExtra",
@@ -106,6 +109,7 @@ if not TYPE_CHECKING:  # type checkers report unknown names themselves
                 "load",
                 "read_ratings",
             ),
+            "ease": ("DPEase", "ItemWeights"),
             "errors": (
                 "DataError",
                 "Diverged",

@@ -25,6 +25,7 @@ TABLES_OF = {
     "thesis": ("thesis-6.1",),
     "beyond": ("beyond", "large"),
     "bpmf": ("bpmf",),
+    "ease": ("ease",),
     "others": ("others",),
     "rounds": ("rounds", "dropouts", "fixed-point"),
     "secure": ("secure", "end-to-end"),

@@ -13,6 +13,7 @@ from fedmf.bayes import Posterior
 from fedmf.data import Ratings, Split
 from fedmf.data.features import known_features
 from fedmf.data.splits import leave_last, official, random_split
+from fedmf.ease import ItemWeights
 from fedmf.errors import ModelError, SettingError
 from fedmf.masks import FedMMF, LocalHead
 from fedmf.masks.combined import Combined
@@ -39,6 +40,7 @@ class ModelName(StrEnum):
     DPFEDMF = "dpfedmf"
     IMPLICIT = "implicit"
     FCF = "fcf"
+    DPEASE = "dpease"
     FEDLR = "fedlr"
     FEDFM = "fedfm"
     FEDNN = "fednn"
@@ -229,9 +231,9 @@ def fit(
     return LocalHead().fit(model, parts.train, known) if head else model
 
 
-def as_saved(model: Recommender) -> Factors | Posterior | None:
+def as_saved(model: Recommender) -> Factors | Posterior | ItemWeights | None:
     """Return the model to save; None if it has no form that a file can hold (`NNMask`)."""
-    if isinstance(model, Factors | Posterior):
+    if isinstance(model, Factors | Posterior | ItemWeights):
         return model
     try:
         return model.factors() if isinstance(model, Combined) else None

@@ -14,6 +14,8 @@ from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
 from fedmf.data import Ratings, Split
 from fedmf.data.features import known_features, user_features
 from fedmf.data.sets.profiles import FORMS, read_profiles
+from fedmf.ease import DPEase, ItemWeights
+from fedmf.ease.weights import KIND as ITEM_WEIGHTS
 from fedmf.errors import SettingError
 from fedmf.fcf import FCF, Adam, FederatedCF, Implicit, ranking, views
 from fedmf.masks.recipes import Recipe
@@ -37,7 +39,7 @@ __all__ = [
     "profiles",
 ]
 
-Saved = Factors | Posterior
+Saved = Factors | Posterior | ItemWeights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +48,7 @@ class Order:
 
     Parameters
     ----------
-    given : options of the model that were given, such as k, reg, rate and min_raters
+    given : options of the model that were given, such as k, reg, rate, epsilon and min_raters
     preset, masked : preset name, and the recipe of FedMMF or None
     common : aggregation, seed, cohort and dropout
     rounds : int, number of rounds
@@ -170,6 +172,15 @@ def _fcf(order: Order) -> Scheduled:
     )
 
 
+def _dpease(order: Order) -> Scheduled:
+    if order.rounds != EASE_SUMS:
+        raise SettingError(
+            f"--rounds {order.rounds} cannot be combined with --model dpease, which takes "
+            f"{EASE_SUMS} sums at most: omit it"
+        )
+    return DPEase(**order.of("epsilon", "reg"), **order.together)
+
+
 def _context(model: Callable[..., Any]) -> Callable[[Order], Scheduled]:
     return lambda order: ContextTrainer(
         model(**order.of("rate", "reg")),
@@ -184,6 +195,7 @@ DELTA = 1e-5
 CLIP_NORM = 2.0
 FEWEST = 0.1  # least share of a cohort whose noise must be enough, whatever drops out
 
+EASE_SUMS = 2
 FACTORS = ("k", "reg", "min_raters")
 STEPS = frozenset({*FACTORS, "rate", "preset", "cohort", "head"})
 CONTEXT: dict[str, Any] = {"takes": frozenset({"rate", "reg", "cohort"}), "rounds": 200}
@@ -205,6 +217,9 @@ KINDS: Mapping[str, Kind] = {
                      takes=frozenset({*FACTORS, "start"}), **VIEWS),
     "fcf": Kind(about="FCF of views, which ranks", build=_fcf, rounds=20,
                 takes=frozenset({*FACTORS, "rate", "start"}), **VIEWS),
+    "dpease": Kind(about="EASE of views with differential privacy, which ranks", build=_dpease,
+                   rounds=EASE_SUMS, takes=frozenset({"epsilon", "reg"}), ranks=True,
+                   sums={"clip": 64.0}),
     "fedlr": Kind(about="linear model of features", build=_context(FedLR), **CONTEXT),
     "fedfm": Kind(about="factorisation machine of features", build=_context(FedFM), **CONTEXT),
     "fednn": Kind(about="neural network of features", build=_context(FedNN), **CONTEXT),
@@ -215,6 +230,7 @@ KINDS: Mapping[str, Kind] = {
 LOADERS: Mapping[str, Callable[[Path], Saved]] = {
     "factors": Factors.load,
     "posterior": Posterior.load,
+    ITEM_WEIGHTS: ItemWeights.load,
 }
 """Loaders of model files, by the kind in the file."""
 
@@ -236,7 +252,8 @@ def fit(
     if isinstance(trainer, Trainer):
         return choices.fit(trainer, parts, order.masked, head=head, start=order.start)
     if kind.ranks:
-        learner.fit(views(parts.train), start=order.start)
+        more = {"start": order.start} if "start" in kind.takes else {}
+        learner.fit(views(parts.train), **more)
     elif isinstance(trainer, ContextTrainer):
         learner.fit(parts.train, known_features(parts.train), profiles(parts.train))
     else:
@@ -249,9 +266,10 @@ def measured(
     trainer: Scheduled, kind: Kind, fitted: Recommender, parts: Split, *, head: bool
 ) -> dict[str, object]:
     """Return the measures on the test part that the history does not have, by name."""
-    if kind.ranks and isinstance(fitted, Factors):
+    factors = fitted.factors() if isinstance(fitted, ItemWeights) else fitted
+    if kind.ranks and isinstance(factors, Factors):
         first = min(10, fitted.n_items)
-        found = ranking(fitted, views(parts.test), views(parts.train), first)
+        found = ranking(factors, views(parts.test), views(parts.train), first)
         return {"ranking": asdict(found)}
     if not head and any(one.test_rmse is not None for one in trainer.history_):
         return {}

@@ -15,6 +15,7 @@ from rich.table import Column, Table
 
 from fedmf.aggregate import NoisySum, PaillierSum
 from fedmf.bayes import Posterior
+from fedmf.ease import ItemWeights
 from fedmf.errors import ModelError
 from fedmf.models import Factors
 from fedmf.settings import Settings
@@ -180,7 +181,7 @@ def print_summary(console: Console, run: dict[str, Any]) -> None:
 def save(
     out: Path,
     trainer: Scheduled,
-    model: Factors | Posterior | None,
+    model: Factors | Posterior | ItemWeights | None,
     run: dict[str, Any],
     console: Console,
 ) -> None:
@@ -245,7 +246,7 @@ def _hyper_parameters(trainer: Scheduled) -> dict[str, object]:
     """Return the settings of the model, or of a trainer that is its own model."""
     if isinstance(trainer.model, Settings):
         return trainer.model.get_params()
-    parts = {"aggregation", "callbacks", "cohort", "dropout", "seed"}
+    parts = {"aggregation", "callbacks", "cohort", "dropout", "entropy", "seed"}
     return {
         name: one for name, one in trainer.get_params(deep=False).items() if name not in parts
     }

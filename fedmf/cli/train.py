@@ -45,6 +45,7 @@ fedmf train --data ratings.csv --columns user,item,rating --scale 1,5 --out runs
 fedmf train --model implicit --out runs/best  [dim]# a model that ranks items[/dim]
 
 fedmf train --data new.csv --scale 1,5 --start runs/own --out runs/own  [dim]# go on[/dim]
+fedmf train --model dpease --epsilon 4  [dim]# the same with differential privacy[/dim]
 
 fedmf train --model fedmmf --mask ridge --head  [dim]# use genres and year privately[/dim]
 
@@ -182,8 +183,9 @@ def train(
     epsilon: Annotated[
         float | None,
         typer.Option(
-            help=f"dpfedmf: ε for all ratings of a user together, at δ = {DELTA:g}. Noise is "
-            "drawn from the operating system, not from --seed."
+            help=f"dpfedmf, dpease: ε for all ratings of a user together, with δ = {DELTA:g}. "
+            "Noise is drawn from the operating system, not from --seed.",
+            show_default="dpease: 8",
         ),
     ] = None,
     start: Annotated[

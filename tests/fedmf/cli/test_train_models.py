@@ -11,6 +11,7 @@ from fedmf.cli import app, choices
 from fedmf.cli.choices import MaskName, ModelName
 from fedmf.data import Features, load
 from fedmf.data.splits import random_split
+from fedmf.ease import ItemWeights
 from fedmf.models import Factors
 from fedmf.training import Trainer, rmse
 
@@ -90,6 +91,37 @@ def test_bayesian_model_is_the_default_and_is_saved(tmp_path):
     test = random_split(load("simulated"), seed=0).test
     kept = Posterior.load(tmp_path / "model.fedmf").predict(test.users, test.items)
     assert rmse(test.values, kept) == pytest.approx(run["result"]["rmse"])
+
+
+def test_private_model_is_ranked_and_saved(tmp_path):
+    """The file of DPEase is of another kind, and `recommend` and `export` read it."""
+    arguments = ("--aggregation", "plain", "--model", "dpease", "--epsilon", "4")
+    out = ("--json", "--out", str(tmp_path))
+    done = CliRunner().invoke(app, ["train", *arguments, *out])
+    assert done.exit_code == 0, done.output
+    run = json.loads(done.stdout)
+    assert run["settings"]["hyper_parameters"]["epsilon"] == 4
+    assert run["result"]["ranking"]["precision"] > 0.1
+    model = ItemWeights.load(tmp_path / "model.fedmf")
+    done = CliRunner().invoke(app, ["recommend", str(tmp_path), "--user", "7", "--json"])
+    assert done.exit_code == 0, done.output
+    shown = json.loads(done.stdout)
+    assert shown["ranks"]
+    user = model.user_ids.tolist().index(7)
+    items = model.item_ids[model.recommend(user)[0]].tolist()
+    assert [one["item"] for one in shown["items"]] == items
+    target = tmp_path / "factors.npz"
+    done = CliRunner().invoke(app, ["export", str(tmp_path), "--out", str(target)])
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize(
+    "options", [("--rounds", "3"), ("--epsilon", "0"), ("--min-raters", "4")]
+)
+def test_private_model_rejects_options_with_2(options):
+    done = CliRunner().invoke(app, ["train", "--model", "dpease", *options])
+    assert done.exit_code == 2
+    assert options[0] in done.stderr
 
 
 @pytest.mark.parametrize("option", [("--preset", "fast"), ("--head",), ("--reg", "0.1")])

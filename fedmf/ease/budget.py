@@ -1,0 +1,41 @@
+"""Deviation of the noise that an (ε, δ) needs."""
+
+from __future__ import annotations
+
+from fedmf.errors import MissingExtra
+from secagg.oneshot.privacy import ORDERS
+
+__all__ = ["deviation"]
+
+
+def deviation(epsilon: float, delta: float) -> float:
+    """Return σ of discrete Gaussian noise for messages whose L2 norms are together at most 1.
+
+    The noise gives ρ-zCDP with ρ = 1 / 2σ² for adding or removing a user, also for several
+    sums of which a later one depends on earlier ones: squared norms add up, and so do their ρ
+    (Canonne, Kamath and Steinke 2020, §2; Bun and Steinke 2016, composition). ε follows from
+    the Rényi divergences. Raises MissingExtra if dp-accounting is not installed.
+
+    Parameters
+    ----------
+    epsilon, delta : float, ε > 0 and 0 < δ < 1, δ well below 1 / n_users
+    """
+    try:
+        import dp_accounting
+        from dp_accounting import rdp
+    except ModuleNotFoundError as error:
+        raise MissingExtra(
+            "dp-accounting, which finds the noise, is not installed: pip install dp-accounting"
+        ) from error
+    # the divergence of a zCDP event is ρ α for either direction of the neighbours
+    relation = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
+    guess = float(dp_accounting.get_sigma_gaussian(float(epsilon), float(delta)))
+    found = dp_accounting.calibrate_dp_mechanism(
+        lambda: rdp.RdpAccountant(ORDERS, relation),
+        lambda sigma: dp_accounting.ZCDpEvent(1 / (2 * sigma**2)),
+        float(epsilon),
+        float(delta),
+        dp_accounting.LowerEndpointAndGuess(guess / 2, 1.1 * guess),
+        tol=1e-6 * guess,  # the error of σ, towards more noise
+    )
+    return float(found)

@@ -1,0 +1,131 @@
+"""Secure sums with discrete Gaussian noise, on the integers of the fixed-point encoding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.aggregate import Aggregate, RoundAborted
+from fedmf.aggregate.aggregation import Dropouts, IntegerSum, in_the_sum
+from fedmf.aggregate.vectors import Rows, Vectors
+from fedmf.errors import SettingError
+from fedmf.settings import part_of
+from secagg.oneshot.noise import Noise, blocks
+
+__all__ = ["DiscreteNoise", "Where"]
+
+Where = Literal["central", "distributed"]
+
+KEY = 16  # bytes of the AES key behind a stream of noise
+LEAST_STEPS = 4
+"""Steps in a standard deviation of a share. A sum of n such shares is as private as one
+discrete Gaussian up to a term τ √d (Kairouz, Liu and Steinke, ICML 2021). With shares of s ≥ 4
+steps, τ = 10 Σ_{k<n} exp(−2π² s² k / (k + 1)) < 10 n exp(−π² s²) < n · 10^−67."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteNoise:
+    """Sum of tables that are rounded towards zero to the grid, with discrete Gaussian noise.
+
+    The noise is drawn exactly, under the assumption that AES-128 is a pseudo-random generator
+    (`secagg.oneshot.Noise`).
+
+    Parameters
+    ----------
+    inner : sum of the tables, whose numbers are at most 1 in size
+    sigma : float, σ > 0 of the noise in the sum
+    where, honest, entropy : see `DPEase`
+    """
+
+    inner: IntegerSum
+    sigma: float
+    where: Where
+    honest: float
+    entropy: Callable[[int], bytes]
+
+    def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes) -> Aggregate:
+        """Sum with noise; see `Aggregation.sum`.
+
+        Raises
+        ------
+        SettingError
+            If the clip of `inner` or its fractional_bits do not suit the noise, or `entropy`
+            returns a wrong number of bytes.
+        RoundAborted
+            If fewer users are left than `honest` requires, or the sum of `inner` is aborted.
+        """
+        scale = self.inner.encoding.scale
+
+        def rounded(user: int) -> Rows:
+            rows = vectors[user]
+            return replace(rows, values=np.trunc(rows.values * scale) / scale)
+
+        if self.where == "central":
+            self._check_room(0.0)
+            exact = self.inner.sum(
+                Vectors(vectors, rounded, vectors.shape), dropouts=dropouts, session=session
+            )
+            noise = _drawn(exact.integers.size, self._noise(1), self._key())
+            integers = exact.integers + noise
+            decoded = self.inner.encoding.decode_integers(integers)
+            return replace(exact, integers=integers, sum=decoded)
+
+        least = part_of(self.honest, len(vectors))
+        left = len(in_the_sum(vectors, dropouts))
+        if left < least:
+            raise RoundAborted(
+                f"{left} users are left, fewer than the noise of the sum needs: {least}"
+            )
+        share = self._noise(least)
+        self._check_room(share.bound(1) / scale)
+        if share.sigma < LEAST_STEPS:
+            raise SettingError(
+                f"a user's noise of {float(share.sigma):g} steps of the grid is less than "
+                f"{LEAST_STEPS}: raise the fractional_bits of the aggregation"
+            )
+        keys = {user: self._key() for user in sorted(vectors)}
+        everything = np.arange(vectors.shape[0], dtype=np.int32)
+
+        def noisy(user: int) -> Rows:
+            table = rounded(user).dense().reshape(vectors.shape)
+            noise = _drawn(table.size, share, keys[user]).reshape(vectors.shape)
+            return Rows(everything, table + noise / scale, everything.size)
+
+        return self.inner.sum(
+            Vectors(vectors, noisy, vectors.shape), dropouts=dropouts, session=session
+        )
+
+    def _noise(self, users: int) -> Noise:
+        """Return the noise of which `users` shares have the deviation σ together."""
+        return Noise(Fraction(self.sigma * self.inner.encoding.scale / math.sqrt(users)))
+
+    def _check_room(self, noise: float) -> None:
+        if self.inner.clip < 1 + noise:
+            raise SettingError(
+                f"the aggregation's clip = {self.inner.clip:g} cuts off what users send: raise "
+                f"it to {math.ceil(1 + noise)}"
+            )
+
+    def _key(self) -> bytes:
+        key = self.entropy(KEY)
+        if len(key) != KEY:
+            raise SettingError(
+                f"entropy returned {len(key)} bytes instead of {KEY}: pass a function that "
+                "returns the requested number, such as os.urandom"
+            )
+        return key
+
+
+def _drawn(size: int, noise: Noise, key: bytes) -> NDArray[np.int64]:
+    """Return `size` numbers of the stream of a key."""
+    drawn, at = np.empty(size, dtype=np.int64), 0
+    for block in blocks(noise, key, size):
+        drawn[at : at + block.size] = block
+        at += block.size
+    return drawn

@@ -1,0 +1,160 @@
+"""`ItemWeights`, the trained model: scores of a user's items from those that the user rated."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedmf.data.ratings import Ids
+from fedmf.errors import ModelError
+from fedmf.models import Factors
+from fedmf.models.factors import check_seen
+from fedmf.models.factors_file import IDS, Form, read_tables, write_tables
+from fedmf.models.recommender import Recommender, pairs, rated
+
+__all__ = ["KIND", "ItemWeights"]
+
+Floats = NDArray[np.float64]
+
+KIND = "item weights"
+FORM: Form = {
+    "weights": (np.float64,),
+    "kept": (np.int32,),
+    "seen_indptr": (np.int64,),
+    "seen_items": (np.int32,),
+    "user_ids": IDS,
+    "item_ids": IDS,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ItemWeights(Recommender):
+    """Weights B between items: the score of item i for user u is (x_u B)_i.
+
+    An item that is not kept has the score 0. In a deployment the server sends B and the kept
+    items, and each user computes their scores. A saved file has the rated items of all users,
+    too: protect it like the ratings. Raises ModelError if the shapes do not match.
+
+    Parameters
+    ----------
+    weights : B, float64, shape (m, m), m the number of kept items
+    kept : int32, shape (m,), item numbers, ascending
+    seen_indptr, seen_items : see `Factors`
+    user_ids, item_ids : int64 or text, the data set's own ids
+    """
+
+    weights: Floats
+    kept: NDArray[np.int32]
+    seen_indptr: NDArray[np.int64]
+    seen_items: NDArray[np.int32]
+    user_ids: Ids
+    item_ids: Ids
+
+    def __post_init__(self) -> None:
+        m = self.kept.size
+        if (
+            self.weights.shape != (m, m)
+            or not np.isfinite(self.weights).all()
+            or self.kept.shape != (m,)
+            or (m and (self.kept[0] < 0 or self.kept[-1] >= self.item_ids.size))
+            or (np.diff(self.kept) <= 0).any()
+            or self.seen_indptr.shape != (self.user_ids.size + 1,)
+            or self.seen_items.shape != (self.seen_indptr[-1],)
+        ):
+            raise ModelError(
+                f"the model's tables do not fit together: weights of shape "
+                f"{self.weights.shape}, {m} kept items of {self.item_ids.size}, "
+                f"{self.user_ids.size} users, {self.seen_items.size} rated items"
+            )
+
+    @property
+    def ranks(self) -> bool:
+        """True: the scores rank items and are no ratings."""
+        return True
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return int(self.user_ids.size)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, also of those that are not kept."""
+        return int(self.item_ids.size)
+
+    def seen(self, user: int) -> NDArray[np.int32]:
+        """Return the items that a user has rated in training."""
+        return self.seen_items[self.seen_indptr[user] : self.seen_indptr[user + 1]]
+
+    def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
+        """Return the score (x_u B)_i of each pair; see `Recommender.predict`."""
+        rows, columns = pairs(users, items, self.n_users, self.n_items)
+        scores = np.zeros(rows.shape)
+        for user in np.unique(rows):
+            mine = rows == user
+            scores[mine] = self._scores(int(user))[columns[mine]]
+        return scores
+
+    def fold_in(self, items: ArrayLike, ratings: ArrayLike | None = None) -> ItemWeights:
+        """Return the model of one new user, number 0. Nothing is sent, and B stays.
+
+        Parameters
+        ----------
+        items : ids of the rated items, distinct, shape (n,)
+        ratings : finite numbers, shape (n,), which do not count; None for none
+
+        Raises
+        ------
+        ModelError
+            If an item is unknown or occurs twice, or the ratings are no n finite numbers.
+        """
+        given = np.ones(np.size(items)) if ratings is None else ratings
+        numbers, _ = rated(items, given, self.item_ids, None)
+        return replace(
+            self,
+            seen_indptr=np.array([0, numbers.size]),
+            seen_items=numbers,
+            user_ids=np.zeros(1, dtype=np.int64),
+        )
+
+    def factors(self) -> Factors:
+        """Return the same scores as factors of rank m: P has the rows x_u, and Q is Bᵀ."""
+        p, q = np.zeros((self.n_users, self.n_items)), np.zeros((self.n_items, self.kept.size))
+        p[np.repeat(np.arange(self.n_users), np.diff(self.seen_indptr)), self.seen_items] = 1.0
+        q[self.kept] = self.weights.T
+        seen = self.seen_indptr, self.seen_items
+        return Factors(p[:, self.kept], q, *seen, self.user_ids, self.item_ids, ranks=True)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to `path`, atomically; raises ModelError if that fails."""
+        tables: dict[str, Any] = {name: getattr(self, name) for name in FORM}
+        write_tables(path, KIND, tables)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> ItemWeights:
+        """Read a file that `save` wrote; raises ModelError as `Factors.load` does."""
+        try:
+            model = cls(**read_tables(path, KIND, FORM))
+            check_seen(model.seen_indptr, model.seen_items, model.n_items, path)
+        except (IndexError, TypeError, ValueError) as error:
+            raise ModelError(
+                f"the model {path} has inconsistent tables: {error}; train it again"
+            ) from error
+        return model
+
+    def _scores(self, user: int) -> Floats:
+        """Return the scores of all items for a user."""
+        seen = self.seen(user)
+        places = np.searchsorted(self.kept, seen[np.isin(seen, self.kept)])
+        scores = np.zeros(self.n_items)
+        scores[self.kept] = self.weights[np.sort(places)].sum(axis=0)
+        return scores
+
+    def __repr__(self) -> str:
+        return (
+            f"<ItemWeights: {self.n_users} users, {self.n_items} items, {self.kept.size} kept>"
+        )

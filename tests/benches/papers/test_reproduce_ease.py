@@ -1,0 +1,47 @@
+"""The table of DPEase: its rows run, and its precision is that of the package."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benches.papers import ease, fcf2
+from benches.papers.table import Run
+from fedmf.data.sets.simulated import simulate
+from fedmf.fcf import ranking
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    """Put a few simulated ratings in the place of every data set."""
+    ratings = simulate(40, 60, 700, seed=0)
+    for module in (ease, fcf2):
+        monkeypatch.setattr(module, "load", lambda name: ratings)
+
+
+@pytest.mark.parametrize("row", ease.TABLE.rows, ids=lambda row: row.name)
+def test_rows_run_repeatably(row):
+    once = row.run(Run(seed=1))
+    assert row.run(Run(seed=1)) == once
+    (value,) = once.values()
+    assert 0 <= value <= 100
+
+
+def test_precision_is_that_of_the_package():
+    run = Run(seed=1)
+    given = fcf2.parts("ml-1m", 1)
+    factors = ease._model(given.train, 8.0, 60, run).weights_.factors()
+    expected = ranking(factors, given.test, given.hidden).precision
+    assert ease._ranked(8.0, 60, run)["P"] == pytest.approx(expected)
+
+
+def test_attack_finds_profiles_in_sums_with_little_noise(monkeypatch):
+    """The attack of the noised rows could succeed: it knows the scale."""
+    monkeypatch.setattr(ease, "SIZES", range(1, 61))
+    assert ease._attacked(1e6, Run(seed=1))[ease.PEELED] > 0
+    assert ease._attacked(8.0, Run(seed=1))[ease.PEELED] == 0
+
+
+def test_more_privacy_never_has_more_items():
+    kept = [ease.KEPT[epsilon] for epsilon in sorted(ease.KEPT)]
+    assert np.all(np.diff(kept) >= 0)

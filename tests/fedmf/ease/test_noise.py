@@ -1,0 +1,136 @@
+"""Noise of DPEase: its size, its shares, and the norm of what users send."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedmf.aggregate import PlainSum, RoundAborted, SecAggSum
+from fedmf.aggregate.vectors import Rows, Vectors
+from fedmf.ease.budget import deviation
+from fedmf.ease.noise import DiscreteNoise
+from fedmf.ease.shallow import marks, triangle
+from fedmf.errors import SettingError
+
+SCALE = 2.0**16
+
+
+def noised(where="distributed", inner=None, *, sigma=0.5, honest=1.0, entropy=None):
+    return DiscreteNoise(
+        inner=PlainSum() if inner is None else inner,
+        sigma=sigma,
+        where=where,
+        honest=honest,
+        entropy=np.random.default_rng(2).bytes if entropy is None else entropy,
+    )
+
+
+def empty(n_users, size):
+    rows = Rows(np.zeros(0, np.int32), np.zeros((0, 1)), size)
+    return Vectors(range(n_users), lambda user: rows, (size, 1))
+
+
+def summed(noise, vectors, dropouts=None):
+    return noise.sum(vectors, dropouts=dropouts or {}, session=b"")
+
+
+class Spy(PlainSum):
+    """Sum that keeps the tables of the users."""
+
+    def sum(self, vectors, *, dropouts, session=b""):
+        object.__setattr__(self, "seen", [vectors[user].dense() for user in vectors])
+        return super().sum(vectors, dropouts=dropouts, session=session)
+
+
+@pytest.mark.parametrize("where", ["central", "distributed"])
+def test_noise_of_the_sum_has_the_deviation_sigma(where):
+    total = summed(noised(where), empty(9, 20_000))
+    assert total.sum.std() == pytest.approx(0.5, rel=0.02)
+    assert abs(total.sum.mean()) < 0.02
+    assert ((total.sum / total.sum.std()) ** 4).mean() == pytest.approx(3.0, abs=0.15)
+    np.testing.assert_array_equal(total.integers, total.sum * SCALE)
+    assert np.unique(total.integers % 16).size == 16
+    assert np.unique(total.integers).size > 0.8 * total.integers.size
+
+
+def test_share_of_a_user_has_the_variance_of_one_of_the_honest():
+    spy = Spy()
+    summed(noised(inner=spy, honest=0.5), empty(8, 20_000))
+    for table in spy.seen:
+        assert table.std() == pytest.approx(0.5 / math.sqrt(4), rel=0.03)
+    assert not np.array_equal(spy.seen[0], spy.seen[1])
+
+
+def test_fewer_users_than_the_honest_abort():
+    """.5 of 7 users are 4."""
+    gone = dict.fromkeys(range(3), "masked_input")
+    total = summed(noised(honest=0.5), empty(7, 9_000), gone)
+    assert total.sum.std() == pytest.approx(0.5, rel=0.03)
+    with pytest.raises(RoundAborted):
+        summed(noised(honest=0.5), empty(7, 9), {**gone, 3: "share_keys"})
+
+
+def test_users_who_drop_out_leave_the_others_noise():
+    """The keys are drawn for all users, so that every sum asks for the same ones."""
+    gone = {1: "advertise_keys", 4: "unmasking"}
+    plain = summed(noised(honest=0.5), empty(6, 50), gone)
+    secure = summed(noised(honest=0.5, inner=SecAggSum(threshold=4)), empty(6, 50), gone)
+    assert plain.digest == secure.digest
+
+
+def test_digest_of_central_noise_is_not_of_the_exact_sum():
+    exact = PlainSum().sum(empty(4, 30), dropouts={})
+    assert summed(noised("central"), empty(4, 30)).digest != exact.digest
+
+
+@pytest.mark.parametrize("where", ["central", "distributed"])
+def test_settings_of_the_sum_that_spoil_the_noise_raise(where):
+    with pytest.raises(SettingError):
+        summed(noised(where, PlainSum(clip=0.9)), empty(4, 3))
+    with pytest.raises(SettingError):
+        summed(noised(where, entropy=lambda size: b"\0" * (size - 1)), empty(4, 3))
+
+
+def test_share_that_the_grid_or_the_clip_loses_raises():
+    with pytest.raises(SettingError):
+        summed(noised(inner=PlainSum(fractional_bits=4)), empty(9, 3))
+    with pytest.raises(SettingError):
+        summed(noised(inner=PlainSum(clip=2.0)), empty(4, 3))
+
+
+@given(st.lists(st.integers(0, 59), unique=True), st.sampled_from([0.05, 0.95, 1.0]))
+def test_sent_integers_have_at_most_the_norm(items, part):
+    """On the grid: rounding to the nearest would exceed the bound."""
+    items = np.array(sorted(items), dtype=np.int32)
+    for made in (triangle, marks):
+        rows = made(items, 60, math.sqrt(part))
+        spy = Spy()
+        vectors = Vectors([0], lambda user: rows, (rows.n_rows, 1))  # noqa: B023
+        summed(noised("central", spy), vectors)
+        sent = (spy.seen[0] * SCALE).astype(int)
+        np.testing.assert_array_equal(sent, spy.seen[0] * SCALE)
+        assert sum(int(one) ** 2 for one in sent) <= part * 2**32
+        count = items.size * (items.size + 1) // 2 if made is triangle else items.size
+        assert np.count_nonzero(sent) == count
+        assert (sent @ sent) > 0.99 * part * 2**32 or not count
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+def test_deviation_is_that_of_concentrated_privacy(epsilon):
+    """Canonne, Kamath and Steinke 2020, proposition 12, by a grid of orders of its own."""
+    delta, orders = 1e-5, 1 + 10 ** np.linspace(-2, 4, 3001)
+
+    def reached(sigma):
+        rho = 1 / (2 * sigma**2)
+        logs = (
+            (orders - 1) * (orders * rho - epsilon)
+            - np.log(orders - 1)
+            + orders * np.log1p(-1 / orders)
+        )
+        return math.exp(logs.min())
+
+    sigma = deviation(epsilon, delta)
+    assert reached(sigma) <= delta * 1.0001
+    assert reached(0.99 * sigma) > delta

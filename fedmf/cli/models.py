@@ -10,21 +10,22 @@ from typing import Any
 
 from fedmf.bayes import FedBPMF, Posterior
 from fedmf.cli import choices
+from fedmf.cli.ranker import VIEWS
 from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
 from fedmf.data import Ratings, Split
 from fedmf.data.features import known_features, user_features
 from fedmf.data.sets.profiles import FORMS, read_profiles
 from fedmf.errors import SettingError
-from fedmf.fcf import FCF, Adam, FederatedCF, Implicit, ranking, views
+from fedmf.fcf import FCF, Adam, FederatedCF, Implicit, tuned, views
 from fedmf.masks.recipes import Recipe
 from fedmf.models import FedALS, preset
 from fedmf.models.factors import Factors
 from fedmf.models.factors_file import kind_of
 from fedmf.models.recommender import Recommender
-from fedmf.training import Trainer, mae, rmse
+from fedmf.training import Trainer, mae, ranking, rmse
 from fedmf.training.schedule import Scheduled
 
-__all__ = ["KINDS", "Kind", "Order", "Saved", "fit", "load_model", "measured"]
+__all__ = ["KINDS", "Kind", "Order", "Saved", "fit", "load_model", "measured", "ranked"]
 
 Saved = Factors | Posterior
 
@@ -117,7 +118,7 @@ def _bpmf(order: Order) -> Scheduled:
 
 def _implicit(order: Order) -> Scheduled:
     return FederatedCF(
-        Implicit(**{"k": 32} | order.of("k", "reg")),
+        tuned().set_params(**order.of("k", "reg")),
         epochs=order.rounds,
         progress=order.progress,
         **order.of("min_raters"),
@@ -148,7 +149,7 @@ def _context(model: Callable[..., Any]) -> Callable[[Order], Scheduled]:
 FACTORS = ("k", "reg", "min_raters")
 STEPS = frozenset({*FACTORS, "rate", "preset", "cohort", "head"})
 CONTEXT: dict[str, Any] = {"takes": frozenset({"rate", "reg", "cohort"}), "rounds": 200}
-VIEWS: dict[str, Any] = {"ranks": True, "sums": {"clip": 4096.0, "fractional_bits": 32}}
+RANKS: dict[str, Any] = {"ranks": True, "sums": VIEWS}
 
 # fmt: off
 KINDS: Mapping[str, Kind] = {
@@ -159,10 +160,10 @@ KINDS: Mapping[str, Kind] = {
                    takes=frozenset({*FACTORS, "cohort", "head"})),
     "fedbpmf": Kind(about="Bayesian matrix factorisation", build=_bpmf, rounds=60,
                     takes=frozenset({"k", "min_raters", "cohort"})),
-    "implicit": Kind(about="federated CF of views, which ranks", build=_implicit, rounds=20,
-                     takes=frozenset(FACTORS), **VIEWS),
+    "implicit": Kind(about="federated CF of views, which ranks", build=_implicit, rounds=10,
+                     takes=frozenset(FACTORS), **RANKS),
     "fcf": Kind(about="FCF of views, which ranks", build=_fcf, rounds=20,
-                takes=frozenset({*FACTORS, "rate"}), **VIEWS),
+                takes=frozenset({*FACTORS, "rate"}), **RANKS),
     "fedlr": Kind(about="linear model of features", build=_context(FedLR), **CONTEXT),
     "fedfm": Kind(about="factorisation machine of features", build=_context(FedFM), **CONTEXT),
     "fednn": Kind(about="neural network of features", build=_context(FedNN), **CONTEXT),
@@ -203,15 +204,23 @@ def measured(
     trainer: Scheduled, kind: Kind, fitted: Recommender, parts: Split, *, head: bool
 ) -> dict[str, object]:
     """Return the measures on the test part that the history does not have, by name."""
-    if kind.ranks and isinstance(fitted, Factors):
-        first = min(10, fitted.n_items)
-        found = ranking(fitted, views(parts.test), views(parts.train), first)
-        return {"ranking": asdict(found)}
-    if not head and any(one.test_rmse is not None for one in trainer.history_):
-        return {}
+    found: dict[str, object] = {"ranking": ranked(fitted, parts)}
+    if kind.ranks or (not head and any(one.test_rmse is not None for one in trainer.history_)):
+        return found
     guesses = fitted.predict(parts.test.users, parts.test.items)
     prefix, values = "head_" if head else "", parts.test.values
-    return {f"{prefix}rmse": rmse(values, guesses), f"{prefix}mae": mae(values, guesses)}
+    return found | {
+        f"{prefix}rmse": rmse(values, guesses),
+        f"{prefix}mae": mae(values, guesses),
+    }
+
+
+def ranked(fitted: Recommender, parts: Split) -> dict[str, float]:
+    """Return the ranking measures of the first ten items, with all test items to be found."""
+    found = asdict(ranking(fitted, parts.test, parts.train, min(10, fitted.n_items)))
+    if not fitted.ranks:
+        del found["rmse"]  # from 1, which is no error of a rating
+    return found
 
 
 def _profiles(ratings: Ratings) -> Any:

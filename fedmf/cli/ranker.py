@@ -50,7 +50,7 @@ def train_ranker(
     ----------
     parts : split, whose training part is used
     common : aggregation, seed, cohort and dropout of the model of ratings; all users take part
-    given : given options, of which min_raters is taken
+    given : mapping of the given options; min_raters is taken
     progress : function of the name of the phase, the finished epochs and all epochs
     console : console for the reason why there is no model
     """

@@ -68,7 +68,8 @@ class Recommender(ABC):
     def predict_all(self, users: ArrayLike) -> Floats:
         """Return r̂ of all items for some users, float64 of shape (len(users), n_items).
 
-        The numbers are those of `predict`. Raises ModelError if a user is out of range.
+        The numbers are those of `predict`, up to rounding. Raises ModelError if a user is out
+        of range.
         """
         rows = numbers("user", users, self.n_users).reshape(-1)
         shape = rows.size, self.n_items

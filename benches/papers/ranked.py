@@ -110,7 +110,7 @@ def _validated(data: str, epochs: int, model: Implicit, run: Run) -> dict[str, f
 
 SETTINGS: Mapping[str, tuple[int, Implicit]] = {
     "the default": (EPOCHS, tuned()),
-    "the default, 8 factors, 5 epochs": (5, tuned(8)),
+    "the default, 8 factors, 3 epochs": (3, tuned(8)),
     "32 factors, α 1, λ 1, ν 0": (EPOCHS, Implicit(k=32)),
     "32 factors, α 1, λ 20, ν 0": (EPOCHS, Implicit(k=32, reg=20.0)),
     "32 factors, α 5, λ .03, ν 1": (EPOCHS, Implicit(k=32, alpha=5.0, reg=0.03, power=1.0)),

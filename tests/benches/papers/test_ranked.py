@@ -62,5 +62,5 @@ def test_settings_in_the_table_are_those_that_are_used():
     epochs, model = ranked.SETTINGS["the default"]
     assert models.KINDS["implicit"].rounds == epochs == ranked.EPOCHS
     assert (model.k, model.alpha, model.reg, model.power) == (32, 5.0, 1.0, 0.5)
-    epochs, small = ranked.SETTINGS["the default, 8 factors, 5 epochs"]
+    epochs, small = ranked.SETTINGS["the default, 8 factors, 3 epochs"]
     assert (small.k, epochs) == (ranker.K, ranker.EPOCHS)

@@ -42,7 +42,11 @@ class Parts(NamedTuple):
 
 def parts(data: str, seed: int) -> Parts:
     """Split the views 60/20/20; the validation part is neither learnt nor recommended."""
-    ratings = simulate_views() if data == "simulated" else views(load(data))
+    return parts_of(simulate_views() if data == "simulated" else views(load(data)), seed)
+
+
+def parts_of(ratings: Ratings, seed: int) -> Parts:
+    """Split ratings as `parts` does."""
     whole = user_split(ratings, TEST, seed)
     return Parts(
         user_split(whole.train, VALIDATION, 1000 + seed).train, whole.train, whole.test

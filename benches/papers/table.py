@@ -21,6 +21,7 @@ TABLES_OF = {
     "fedmmf4": ("fedmmf-4", "fedmmf-4-lastfm", "fedmmf-4-ml-10m"),
     "masked_ratings": ("fedmmf-2", "fedmmf-3", "fedmmf-fig4"),
     "fcf2": ("fcf-2",),
+    "ranked": ("ranking", "ranking-settings"),
     "convergence": ("fcf-convergence",),
     "thesis": ("thesis-6.1",),
     "beyond": ("beyond", "large"),

@@ -22,7 +22,7 @@ from fedmf.models import Factors
 from fedmf.models.additions import check_columns, new_ids
 from fedmf.models.factors import check_seen
 from fedmf.models.factors_file import IDS, Form, read_tables, write_tables
-from fedmf.models.recommender import Recommender, pairs, rated
+from fedmf.models.recommender import Recommender, numbers, pairs, rated
 from fedmf.settings import Count, Seed, check
 
 __all__ = ["KIND", "Posterior", "Scaling"]
@@ -166,6 +166,15 @@ class Posterior(Recommender):
         variance = np.maximum(squares / count - (average - self.mean) ** 2, 0.0) + noise
         ends = to_public(np.array([0.0, 1.0]), self.public_scale)
         return public, (np.sqrt(variance) * (ends[1] - ends[0])).reshape(rows.shape)
+
+    def predict_all(self, users: ArrayLike) -> Floats:
+        """Return r̂ of all items for some users, of `predict` up to rounding, but faster."""
+        rows = numbers("user", users, self.n_users).reshape(-1)
+        total = np.zeros((rows.size, self.n_items))
+        for one in self.samples:
+            p, q = one.users[rows].astype(np.float64), one.items.astype(np.float64)
+            total += p[:, :-1] @ q[:, :-1].T + p[:, -1:] + q[:, -1]
+        return to_public(total / len(self.samples) + self.mean, self.public_scale)
 
     def fold_in(self, items: ArrayLike, ratings: ArrayLike, *, seed: int = 0) -> Posterior:
         """Return the model of one new user, number 0, drawn from their own ratings.

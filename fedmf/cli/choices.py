@@ -12,7 +12,7 @@ from fedmf.aggregate.paillier import FEWEST_TRUSTEES
 from fedmf.bayes import Posterior
 from fedmf.data import Ratings, Split
 from fedmf.data.features import known_features
-from fedmf.data.splits import leave_last, official, random_split
+from fedmf.data.splits import leave_last, official, random_split, time_split
 from fedmf.ease import ItemWeights
 from fedmf.errors import ModelError, SettingError
 from fedmf.masks import FedMMF, LocalHead
@@ -69,6 +69,7 @@ class SplitName(StrEnum):
 
     RANDOM = "random"
     LAST = "last"
+    TIME = "time"
     U1 = "u1"
     U2 = "u2"
     U3 = "u3"
@@ -200,6 +201,8 @@ def split(ratings: Ratings, name: SplitName, seed: int) -> Split:
     """Split the ratings by the method of that name; raises SettingError or DataError."""
     if name is SplitName.RANDOM:
         return random_split(ratings, seed=seed)
+    if name is SplitName.TIME:
+        return time_split(ratings)
     if name is SplitName.LAST:
         return leave_last(ratings, LAST)
     return official(ratings, int(name.value[1]))

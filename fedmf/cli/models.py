@@ -10,6 +10,7 @@ from typing import Any
 
 from fedmf.bayes import FedBPMF, Posterior
 from fedmf.cli import choices
+from fedmf.cli.ranker import VIEWS
 from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
 from fedmf.data import Ratings, Split
 from fedmf.data.features import known_features, user_features
@@ -17,14 +18,14 @@ from fedmf.data.sets.profiles import FORMS, read_profiles
 from fedmf.ease import DPEase, ItemWeights
 from fedmf.ease.weights import KIND as ITEM_WEIGHTS
 from fedmf.errors import SettingError
-from fedmf.fcf import FCF, Adam, FederatedCF, Implicit, ranking, views
+from fedmf.fcf import FCF, Adam, FederatedCF, Implicit, tuned, views
 from fedmf.masks.recipes import Recipe
 from fedmf.models import FedALS, preset
 from fedmf.models.dp import DPFedMF, NoisySum, noise_multiplier
 from fedmf.models.factors import Factors
 from fedmf.models.factors_file import kind_of
 from fedmf.models.recommender import Recommender
-from fedmf.training import Trainer, mae, rmse
+from fedmf.training import Trainer, mae, ranking, rmse
 from fedmf.training.schedule import Scheduled
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "load_model",
     "measured",
     "profiles",
+    "ranked",
 ]
 
 Saved = Factors | Posterior | ItemWeights
@@ -153,7 +155,7 @@ def _bpmf(order: Order) -> Scheduled:
 
 def _implicit(order: Order) -> Scheduled:
     return FederatedCF(
-        Implicit(**{"k": 32} | order.of("k", "reg")),
+        tuned().set_params(**order.of("k", "reg")),
         epochs=order.rounds,
         progress=order.progress,
         **order.of("min_raters"),
@@ -199,7 +201,7 @@ EASE_SUMS = 2
 FACTORS = ("k", "reg", "min_raters")
 STEPS = frozenset({*FACTORS, "rate", "preset", "cohort", "head"})
 CONTEXT: dict[str, Any] = {"takes": frozenset({"rate", "reg", "cohort"}), "rounds": 200}
-VIEWS: dict[str, Any] = {"ranks": True, "sums": {"clip": 4096.0, "fractional_bits": 32}}
+RANKS: dict[str, Any] = {"ranks": True, "sums": VIEWS}
 
 # fmt: off
 KINDS: Mapping[str, Kind] = {
@@ -213,10 +215,10 @@ KINDS: Mapping[str, Kind] = {
     "dpfedmf": Kind(about="matrix factorisation under noise, for --epsilon", build=_private,
                     takes=frozenset({"k", "reg", "rate", "epsilon"}), rounds=20,
                     sums={"clip": 4096.0}),
-    "implicit": Kind(about="federated CF of views, which ranks", build=_implicit, rounds=20,
-                     takes=frozenset({*FACTORS, "start"}), **VIEWS),
+    "implicit": Kind(about="federated CF of views, which ranks", build=_implicit, rounds=10,
+                     takes=frozenset({*FACTORS, "start"}), **RANKS),
     "fcf": Kind(about="FCF of views, which ranks", build=_fcf, rounds=20,
-                takes=frozenset({*FACTORS, "rate", "start"}), **VIEWS),
+                takes=frozenset({*FACTORS, "rate", "start"}), **RANKS),
     "dpease": Kind(about="EASE of views with differential privacy, which ranks", build=_dpease,
                    rounds=EASE_SUMS, takes=frozenset({"epsilon", "reg"}), ranks=True,
                    sums={"clip": 64.0}),
@@ -266,16 +268,23 @@ def measured(
     trainer: Scheduled, kind: Kind, fitted: Recommender, parts: Split, *, head: bool
 ) -> dict[str, object]:
     """Return the measures on the test part that the history does not have, by name."""
-    factors = fitted.factors() if isinstance(fitted, ItemWeights) else fitted
-    if kind.ranks and isinstance(factors, Factors):
-        first = min(10, fitted.n_items)
-        found = ranking(factors, views(parts.test), views(parts.train), first)
-        return {"ranking": asdict(found)}
-    if not head and any(one.test_rmse is not None for one in trainer.history_):
-        return {}
+    found: dict[str, object] = {"ranking": ranked(fitted, parts)}
+    if kind.ranks or (not head and any(one.test_rmse is not None for one in trainer.history_)):
+        return found
     guesses = fitted.predict(parts.test.users, parts.test.items)
     prefix, values = "head_" if head else "", parts.test.values
-    return {f"{prefix}rmse": rmse(values, guesses), f"{prefix}mae": mae(values, guesses)}
+    return found | {
+        f"{prefix}rmse": rmse(values, guesses),
+        f"{prefix}mae": mae(values, guesses),
+    }
+
+
+def ranked(fitted: Recommender, parts: Split) -> dict[str, float]:
+    """Return the ranking measures of the first ten items, with all test items to be found."""
+    found = asdict(ranking(fitted, parts.test, parts.train, min(10, fitted.n_items)))
+    if not fitted.ranks:
+        del found["rmse"]  # from 1, which is no error of a rating
+    return found
 
 
 def profiles(ratings: Ratings) -> Any:

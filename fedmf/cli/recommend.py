@@ -14,6 +14,7 @@ import typer
 from fedmf.cli.manners import errors_in_one_line, stderr
 from fedmf.cli.models import Saved, load_model
 from fedmf.cli.own import is_file
+from fedmf.cli.ranker import FILE
 from fedmf.data import NAMES, Catalogue, load
 from fedmf.data.checks import same_ids
 from fedmf.data.columns import titles_alone
@@ -23,6 +24,7 @@ from secagg.bench.table import as_json as to_json
 from secagg.cli.console import Json
 
 HISTORY = "history.json"
+REASONS = 2  # rated items that explain a recommendation
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -39,7 +41,7 @@ fedmf recommend runs/demo/model.fedmf --user 7 -k 3 --data simulated --json
 
 def recommend(
     model: Annotated[
-        Path, typer.Argument(help="The file model.fedmf, or the folder of fedmf train --out.")
+        Path, typer.Argument(help="The folder of fedmf train --out, or a model file alone.")
     ],
     user: Annotated[str, typer.Option(help="The data set's own id of the user, such as ada.")],
     k: Annotated[int, typer.Option("-k", help="The number of items.")] = 10,
@@ -54,12 +56,14 @@ def recommend(
 ) -> None:
     """Recommend unrated items to a user, the best first.
 
-    A first line, on stderr, says whether the model ranks items or predicts ratings. Items of
-    the test part may appear, as the model was not trained on their ratings.
+    A folder's ranking.fedmf orders the items, and its model.fedmf predicts their ratings. A
+    first line, on stderr, names both. Items of the test part may appear, as the models were not
+    trained on their ratings.
     """
     with errors_in_one_line("before the recommendations"):
         path = model / "model.fedmf" if model.is_dir() else model
         trained = _loaded(path)
+        ranker = _ranker(model / FILE, trained) if model.is_dir() else None
         name = _recorded(path, "data") if data is None else data
         console = stderr()
         catalogue = None
@@ -71,20 +75,38 @@ def recommend(
             )
         elif not is_file(name):
             catalogue = _catalogue(path, trained, name)
-        items = _recommended(trained, catalogue, _number(trained, user), k)
-        console.print(_about(trained, _recorded(path, "model")), soft_wrap=True)
-        document = {"data": name, "user": _id(trained, user), "ranks": trained.ranks}
-        typer.echo(
-            to_json(document | {"items": items})
-            if as_json
-            else _table(items, ranks=trained.ranks)
-        )
+        number = _number(trained, user)
+        if ranker is not None and not ranker.seen(number).size:
+            ranker = None  # all of its scores are 0
+        items = _recommended(trained, ranker, catalogue, number, k)
+        trainer = "implicit" if path.name == FILE else _recorded(path, "model")
+        console.print(_about(trained, trainer, second=ranker is not None), soft_wrap=True)
+        ranks = trained.ranks or ranker is not None
+        document = {"data": name, "user": _id(trained, user), "ranks": ranks}
+        typer.echo(to_json(document | {"items": items}) if as_json else _table(items))
 
 
-def _about(trained: Saved, model: str | None) -> str:
+def _about(trained: Saved, model: str | None, *, second: bool) -> str:
+    if second:
+        return f"ranked by {FILE} (implicit), ratings predicted by {model or 'model.fedmf'}"
     if trained.ranks:
         return f"ranked by {model or 'a model of implicit feedback'}"
-    return "predicted ratings; models trained for ratings rank badly, --model implicit ranks"
+    return (
+        f"ranked by the predicted ratings of {model or 'the model'}, which rank badly: give a "
+        f"folder with {FILE}, or train --model implicit"
+    )
+
+
+def _ranker(path: Path, trained: Saved) -> Saved | None:
+    """Return the model that ranks beside a model of ratings, or None if there is none."""
+    if trained.ranks or not path.exists():
+        return None
+    ranker = load_model(path)
+    if not same_ids(ranker, trained):
+        raise ModelError(
+            f"{path} has other users or items than the model beside it: train both again"
+        )
+    return ranker
 
 
 def _catalogue(path: Path, trained: Saved, name: str) -> Catalogue:
@@ -138,38 +160,60 @@ def _recorded(path: Path, name: str) -> str | None:
 
 
 def _recommended(
-    trained: Saved, known: Catalogue | None, user: int, k: int
+    trained: Saved, ranker: Saved | None, known: Catalogue | None, user: int, k: int
 ) -> list[dict[str, Any]]:
-    """Return the items with their titles; the ids are the titles without a catalogue."""
+    """Return the items with their titles; the ids are the titles without a catalogue.
+
+    A model that ranks gives a score and the rated items that add most to it, and a model of
+    ratings gives a rating within the scale.
+    """
     ids = trained.item_ids.tolist()
     if known is None:
         known = titles_alone(map(str, ids))
-    return [
+    best = trained if ranker is None else ranker
+    items, scores = best.recommend(user, k)
+    found: list[dict[str, Any]] = [
         {
             "rank": rank,
             "item": ids[item],
             "title": known.titles[item],
             "year": int(known.years[item]) or None,
             "genres": [known.genre_names[one] for one in np.flatnonzero(known.genres[item])],
-            "prediction": float(prediction),
         }
-        for rank, (item, prediction) in enumerate(
-            zip(*trained.recommend(user, k), strict=True), start=1
-        )
+        for rank, item in enumerate(items.tolist(), start=1)
     ]
+    if not trained.ranks:
+        ratings = trained.predict(np.full(items.size, user), items)
+        if trained.scale is not None:
+            ratings = np.clip(ratings, *trained.scale)
+        for one, rating in zip(found, ratings.tolist(), strict=True):
+            one["prediction"] = rating
+    if best.ranks:
+        for one, item, score in zip(found, items.tolist(), scores.tolist(), strict=True):
+            because = best.explain(user, item, REASONS)[0]
+            one["score"] = score
+            one["because"] = [known.titles[other] for other in because.tolist()]
+    return found
 
 
-def _table(items: list[dict[str, Any]], *, ranks: bool) -> str:
-    heads = ("", "title", "year", "genres", "score" if ranks else "rating")
-    columns = [Column(head, left=head in ("title", "genres")) for head in heads]
+def _table(items: list[dict[str, Any]]) -> str:
+    known = items[0] if items else {}
+    heads = {"prediction": "rating", "score": "score"}
+    numbers = [name for name in heads if name in known]
+    because = ["because you rated"] if "because" in known else []
+    titles = ["", "title", "year", "genres", *(heads[name] for name in numbers), *because]
+    left = {"title", "genres", *because}
     rows = [
         (
             str(one["rank"]).rjust(len(str(len(items)))),
             one["title"],
             str(one["year"] or ""),
             ", ".join(one["genres"]),
-            f"{one['prediction']:.2f}",
+            *(f"{one[name]:.2f}" for name in numbers),
+            *("; ".join(one["because"]) for _ in because),
         )
         for one in items
     ]
-    return as_text(Table(columns=columns, rows=rows))
+    return as_text(
+        Table(columns=[Column(head, left=head in left) for head in titles], rows=rows)
+    )

@@ -15,6 +15,7 @@ from rich.table import Column, Table
 
 from fedmf.aggregate import NoisySum, PaillierSum
 from fedmf.bayes import Posterior
+from fedmf.cli.ranker import FILE
 from fedmf.ease import ItemWeights
 from fedmf.errors import ModelError
 from fedmf.models import Factors
@@ -148,10 +149,9 @@ def print_summary(console: Console, run: dict[str, Any]) -> None:
         errors = f"RMSE [bold]{result['head_rmse']:.4f}[/bold], MAE {result['head_mae']:.4f}"
         table.add_row("with local heads", errors)
     if "ranking" in result:
-        for name, key in (("precision", "precision"), ("recall", "recall"), ("MAP", "map")):
-            table.add_row(
-                f"{name} of the first 10", f"[bold]{result['ranking'][key]:.4f}[/bold]"
-            )
+        table.add_row("first 10 items", _ranking(result["ranking"]))
+    if "ranking_model" in result:
+        table.add_row(f"the same by {FILE}", _ranking(result["ranking_model"]))
     if result["train_rmse"] is not None:
         table.add_row("train RMSE", f"{result['train_rmse']:.4f}")
     aborted = f", {result['aborted']} of them aborted" if result["aborted"] else ""
@@ -181,22 +181,26 @@ def print_summary(console: Console, run: dict[str, Any]) -> None:
 def save(
     out: Path,
     trainer: Scheduled,
-    model: Factors | Posterior | ItemWeights | None,
+    models: tuple[Factors | Posterior | ItemWeights | None, Factors | None],
     run: dict[str, Any],
     console: Console,
 ) -> None:
-    """Write model.fedmf, history.json and, where matplotlib is installed, curve.svg.
+    """Write the models, history.json and, where matplotlib is installed, curve.svg.
 
-    If `model` is None, as it has no factor form, an older model.fedmf is deleted. Raises
-    ModelError if a file cannot be written.
+    The models are model.fedmf and ranking.fedmf. The file of an older run is deleted if a model
+    is None, the first because it has no factor form. Raises ModelError if a file cannot be
+    written.
     """
-    written = ["history.json"]
-    if model is None:
-        (out / "model.fedmf").unlink(missing_ok=True)
+    written = []
+    if models[0] is None:
         console.print("no model.fedmf: this model or its mask has no factor form")
-    else:
-        model.save(out / "model.fedmf")
-        written.insert(0, "model.fedmf")
+    for model, name in zip(models, ("model.fedmf", FILE), strict=True):
+        if model is None:
+            (out / name).unlink(missing_ok=True)
+        else:
+            model.save(out / name)
+            written.append(name)
+    written.append("history.json")
     try:
         write_atomically(out / "history.json", json.dumps(run, indent=2) + "\n")
     except OSError as error:
@@ -220,6 +224,13 @@ def save(
         learning_curve(trainer.history_, out / "curve.svg", title=title)
         written.append("curve.svg")
     console.print(f"saved in {out}: {', '.join(written)}", soft_wrap=True)
+
+
+def _ranking(found: Mapping[str, float]) -> str:
+    """Return the ranking measures of `document` in a line."""
+    shown = {"recall": "recall", "NDCG": "ndcg", "hit rate": "hit_rate", "coverage": "coverage"}
+    rest = ", ".join(f"{name} {found[key]:.3f}" for name, key in shown.items())
+    return f"precision [bold]{found['precision']:.4f}[/bold], {rest}"
 
 
 def holder_name(trust: str | None, *, one_shot: bool) -> str:

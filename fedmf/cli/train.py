@@ -21,8 +21,9 @@ from fedmf.cli.manners import (
     make_folder,
     stderr,
 )
-from fedmf.cli.models import DELTA, KINDS, Order, fit, load_model, measured
+from fedmf.cli.models import DELTA, KINDS, Order, fit, load_model, measured, ranked
 from fedmf.cli.own import ratings_of
+from fedmf.cli.ranker import Ranker, train_ranker
 from fedmf.cli.report import LiveReport, document, holder_name, key_line, print_summary, save
 from fedmf.errors import SettingError
 from fedmf.models import PRESETS
@@ -156,8 +157,8 @@ def train(
     split: Annotated[
         SplitName,
         typer.Option(
-            help=f"The test part: 20 % at random, each user's last {LAST} ratings, or an "
-            "official fold of ml-100k."
+            help="The test part: 20 % at random, the last 20 % of all by time, each user's "
+            f"last {LAST} ratings, or an official fold of ml-100k."
         ),
     ] = SplitName.RANDOM,
     factors: Annotated[
@@ -197,8 +198,19 @@ def train(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The folder for model.fedmf, history.json and curve.svg."),
+        typer.Option(
+            help="The folder for model.fedmf, ranking.fedmf, history.json and curve.svg."
+        ),
     ] = None,
+    no_ranking: Annotated[
+        bool,
+        typer.Option(
+            "--no-ranking",
+            metavar="",
+            help="Leave out ranking.fedmf, a small model of implicit feedback, of all users, "
+            "that --out trains beside a model of ratings; fedmf recommend ranks by it.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Train a recommender while each user keeps their ratings.
@@ -266,8 +278,15 @@ def train(
             warning = f"trust {summing.trust}: {summing.warning}"
             console.print(warning, style="yellow", soft_wrap=True)
             console.print(key_line(summing), soft_wrap=True)
+        second = Ranker(None, False, 0.0)
         with live:
             fitted = fit(trainer, kind, parts, order, head=head)
+            history, saved = trainer.history_, choices.as_saved(fitted)
+            learnt = not history.interrupted and any(not one.aborted for one in history)
+            # exact sums beside noised ones would undo their noise
+            unranked = out is not None and not (kind.ranks or no_ranking or epsilon)
+            if learnt and unranked and saved is not None:
+                second = train_ranker(parts, order.common, given, live.advanced, console)
         recorded: dict[str, object] = {
             **source,
             "model": model.value,
@@ -279,19 +298,25 @@ def train(
             "delta": None if epsilon is None else DELTA,
             "start": None if start is None else str(start.resolve()),
         }
-        more = measured(trainer, kind, fitted, parts, head=head)
+        interrupted, more = history.interrupted or second.interrupted, {}
+        try:
+            more = measured(trainer, kind, fitted, parts, head=head)
+            if second.factors is not None:
+                own = {"k": second.factors.k, "seconds": second.seconds}
+                more["ranking_model"] = own | ranked(second.factors, parts)
+        except KeyboardInterrupt:  # the models are kept all the same
+            interrupted = True
         result = document(recorded, trainer, more)
-        history = trainer.history_
         try:
             if out is not None and len(history):
                 with undisturbed():
-                    save(out, trainer, choices.as_saved(fitted), result, console)
+                    save(out, trainer, (saved, second.factors), result, console)
         finally:  # also if the disk is full
             if as_json:
                 typer.echo(json.dumps(result, indent=2))
             elif len(history):
                 print_summary(Console(highlight=False), result)
-        if history.interrupted:
+        if interrupted:
             what = "kept" if out is not None else "not saved, as --out is not given"
             kept = f"the {len(history)} rounds done are {what}"
             kept = kept if len(history) else "no round was finished, nothing is kept"

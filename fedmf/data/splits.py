@@ -16,7 +16,14 @@ from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError, SettingError
 from fedmf.settings import Count, Proportion, Range, Seed, check, is_whole
 
-__all__ = ["leave_last", "official", "random_folds", "random_split", "user_split"]
+__all__ = [
+    "leave_last",
+    "official",
+    "random_folds",
+    "random_split",
+    "time_split",
+    "user_split",
+]
 
 FOLDS = range(1, 6)
 
@@ -79,6 +86,38 @@ def leave_last(ratings: Ratings, k: int = 1) -> Split:
     newer = ratings.indptr[users + 1] - 1 - np.arange(ratings.n_ratings)
     test = np.zeros(ratings.n_ratings, dtype=np.bool_)
     test[oldest_first] = (newer < k) & (np.diff(ratings.indptr)[users] > k)
+    return _parted(ratings, test)
+
+
+def time_split(ratings: Ratings, test_fraction: float = 0.2) -> Split:
+    """Put the last ratings of all, by time, into the test part.
+
+    The model sees the past alone, as in use. Users who come late have no training rating. Equal
+    times are in the order of users, and of a user's ratings in the file.
+
+    Parameters
+    ----------
+    ratings : ratings to split
+    test_fraction
+        0 < test_fraction < 1; the test part has round(test_fraction · n_ratings) ratings.
+
+    Raises
+    ------
+    SettingError
+        If an argument is of another type or out of range.
+    DataError
+        If all ratings have one time, as those that were read without times.
+    """
+    check_ratings(ratings=ratings)
+    check(Proportion, test_fraction=test_fraction)
+    if not ratings.n_ratings or ratings.times.min() == ratings.times.max():
+        raise DataError(
+            f"{ratings.name} has no times, or one time for all ratings: read a column of "
+            "times, or split at random"
+        )
+    n_train = ratings.n_ratings - round(test_fraction * ratings.n_ratings)
+    test = np.zeros(ratings.n_ratings, dtype=np.bool_)
+    test[np.argsort(ratings.times, kind="stable")[n_train:]] = True
     return _parted(ratings, test)
 
 

@@ -14,7 +14,7 @@ from fedmf.errors import ModelError
 from fedmf.models import Factors
 from fedmf.models.factors import check_seen
 from fedmf.models.factors_file import IDS, Form, read_tables, write_tables
-from fedmf.models.recommender import Recommender, pairs, rated
+from fedmf.models.recommender import Recommender, numbers, pairs, rated
 
 __all__ = ["KIND", "ItemWeights"]
 
@@ -98,6 +98,23 @@ class ItemWeights(Recommender):
             mine = rows == user
             scores[mine] = self._scores(int(user))[columns[mine]]
         return scores
+
+    def predict_all(self, users: ArrayLike) -> Floats:
+        """Return the scores of all items for some users; see `Recommender.predict_all`."""
+        rows = numbers("user", users, self.n_users).reshape(-1).tolist()
+        return np.array([self._scores(user) for user in rows]).reshape(-1, self.n_items)
+
+    def contributions(self, user: int, item: int, values: ArrayLike | None = None) -> Floats:
+        """Return B_ji of each item j that the user rated, or 0 where j or i is not kept.
+
+        The sum is the score. `values` do not count. See `Recommender.contributions`.
+        """
+        row, column = pairs([user], [item], self.n_users, self.n_items)
+        whole = np.zeros(self.n_items)
+        place = np.flatnonzero(self.kept == column[0])
+        if place.size:
+            whole[self.kept] = self.weights[:, place[0]]
+        return whole[self.seen(int(row[0]))]
 
     def fold_in(self, items: ArrayLike, ratings: ArrayLike | None = None) -> ItemWeights:
         """Return the model of one new user, number 0. Nothing is sent, and B stays.

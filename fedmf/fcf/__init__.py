@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from fedmf.data.splits import user_split
 from fedmf.fcf.cf import CF
-from fedmf.fcf.confidence import Implicit, views
+from fedmf.fcf.confidence import Implicit, tuned, views
 from fedmf.fcf.fcf import FCF
 from fedmf.fcf.federated_cf import FederatedCF
-from fedmf.fcf.measures import Ranking, ranking
-from fedmf.training import Adam, Descent
+from fedmf.training import Adam, Descent, Ranking, ranking
 
 __all__ = [
     "CF",
@@ -25,6 +24,7 @@ __all__ = [
     "Implicit",
     "Ranking",
     "ranking",
+    "tuned",
     "user_split",
     "views",
 ]

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from fedmf.aggregate.aggregation import Progress
 from fedmf.data import Ratings
 from fedmf.fcf.confidence import Implicit, solve
-from fedmf.models import Factors
 from fedmf.models.recommender import Estimator
 from fedmf.settings import Count, Has, Seed
 
@@ -57,7 +56,7 @@ class CF(Estimator):
         """
         self._forget()
         for done, (x, y) in enumerate(self.iterate(ratings), start=1):
-            self.factors_ = Factors.of(x, y, ratings, ranks=True)
+            self.factors_ = self.model.factors(x, y, ratings)
             self.progress("epochs", done, self.epochs)
         return self
 
@@ -68,8 +67,10 @@ class CF(Estimator):
         """
         users = self.model.confidence(ratings).tables()
         items = users[0].T, users[1].T
-        x = solve(self.model.start(ratings, self.seed), *users, self.model.reg)
+        of_users = self.model.penalty(users[0].sum(axis=1), ratings.n_items)
+        of_items = self.model.penalty(items[0].sum(axis=1), ratings.n_users)
+        x = solve(self.model.start(ratings, self.seed), *users, of_users)
         for _ in range(self.epochs):
-            y = solve(x, *items, self.model.reg)
-            x = solve(y, *users, self.model.reg)
+            y = solve(x, *items, of_items)
+            x = solve(y, *users, of_users)
             yield x, y

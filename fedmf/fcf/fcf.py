@@ -100,6 +100,12 @@ class FCF(FederatedRecommender):
         self.steps, self.reset = steps, reset
         self.__post_init__()
 
+    def _check(self) -> None:
+        if self.model.power:
+            raise SettingError(
+                f"power = {self.model.power} is not for FCF: leave it at 0, or use FederatedCF"
+            )
+
     def fit(self, ratings: Ratings, *, start: Factors | None = None) -> Self:
         """Learn X and Y from ratings of at least 0, such as `fedmf.fcf.views` of them.
 

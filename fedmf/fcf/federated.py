@@ -38,11 +38,12 @@ class ImplicitTraining(Training[XY, Steps]):
     def __init__(self, model: Implicit, confidence: Confidence, seed: int) -> None:
         self.model, self.confidence, self.ratings = model, confidence, confidence.ratings
         self._tables = confidence.tables()
+        self._penalty = model.penalty(self._tables[0].sum(axis=1), self.ratings.n_items)
         self.start = self.with_users(model.start(self.ratings, seed))
 
     def with_users(self, y: Floats) -> XY:
         """Return Y with the X that is exact for it (eq. 7)."""
-        return XY(solve(y, *self._tables, self.model.reg), y)
+        return XY(solve(y, *self._tables, self._penalty), y)
 
     def start_from(self, earlier: Factors | None, ratings: Ratings) -> None:
         """Start from earlier factors, if given; see `fedmf.models.warm.warm`."""
@@ -125,9 +126,9 @@ class FederatedRecommender(Scheduled):
         if history.interrupted and all(one.aborted is not None for one in history):
             raise KeyboardInterrupt
         self.history_ = history
-        self.factors_ = Factors.of(*state, ratings, ranks=True)
+        self.factors_ = self.model.factors(*state, ratings)
         if history.interrupted:  # perhaps within an epoch
-            self.factors_ = Factors.of(*training.with_users(state.y), ratings, ranks=True)
+            self.factors_ = self.model.factors(*training.with_users(state.y), ratings)
         return self
 
     def _rounds(self, training: ImplicitTraining[Steps], number: int) -> Iterator[Round[XY]]:

@@ -60,13 +60,14 @@ class FederatedCF(FederatedRecommender):
 class _Moments(LocalSteps):
     """Moments of the users' factors, which are the tables that users send."""
 
-    def __init__(self, x: Floats, confidence: Confidence) -> None:
+    def __init__(self, x: Floats, confidence: Confidence, *, weighed: bool) -> None:
         ratings, k = confidence.ratings, x.shape[1]
-        super().__init__(ratings, (ratings.n_items + 1, k * (k + 1) // 2 + k), BLOCK)
-        self._x, self._confidence = x, confidence
+        width = k * (k + 1) // 2 + k + weighed
+        super().__init__(ratings, (ratings.n_items + 1, width), BLOCK)
+        self._x, self._confidence, self._weighed = x, confidence, weighed
 
     def rows(self, block: Block) -> Rows:
-        return moments(self._x, self._confidence, block.users)
+        return moments(self._x, self._confidence, block.users, weighed=self._weighed)
 
 
 class _Alternating(ImplicitTraining[_Moments]):
@@ -77,7 +78,7 @@ class _Alternating(ImplicitTraining[_Moments]):
     )
 
     def local_steps(self, state: XY, raters: Raters | None) -> _Moments:
-        return _Moments(state.x, self.confidence)
+        return _Moments(state.x, self.confidence, weighed=self.model.power > 0)
 
     def server_step(self, state: XY, steps: _Moments, total: Aggregate) -> XY:
         k = self.model.k
@@ -85,26 +86,33 @@ class _Alternating(ImplicitTraining[_Moments]):
         # the items' moments, then those of all users
         sums = self.of_all(total).reshape(steps.shape)
         normal = symmetric(sums[:-1, :n_products] + sums[-1, :n_products], k)
-        normal += self.model.reg * np.eye(k)
-        y = np.linalg.solve(normal, sums[:-1, n_products:, None])[:, :, 0]
+        penalty = self.model.penalty(sums[:-1, -1], self.ratings.n_users)
+        normal += np.multiply.outer(penalty, np.eye(k))
+        y = np.linalg.solve(normal, sums[:-1, n_products : n_products + k, None])[:, :, 0]
         return self.with_users(np.asarray(y))
 
 
-def moments(x: Floats, confidence: Confidence, users: ArrayLike) -> Rows:
+def moments(
+    x: Floats, confidence: Confidence, users: ArrayLike, *, weighed: bool = False
+) -> Rows:
     """Return some users' summands of eq. 9, from X, shape (n_users, k), and the confidences.
 
     A user's table has m + 1 rows of k(k+1)/2 + k numbers. Row i < m is the upper triangle of
     (c − 1) x xᵀ, then c p x of item i. The last row is the upper triangle of x xᵀ, then zeros.
+    If `weighed`, a last column has c − 1, from which the server finds the λ of each item.
     """
     numbers = np.asarray(users, dtype=np.int64)
     row, rated = confidence.of_users(numbers)
     mine = x[numbers]
     products = packed_products(mine)
     n_items = confidence.ratings.n_items
-    values = np.zeros((rated.size + numbers.size, products.shape[1] + mine.shape[1]))
+    n_products, k = products.shape[1], mine.shape[1]
+    values = np.zeros((rated.size + numbers.size, n_products + k + weighed))
     of_items, of_all = values[: rated.size], values[rated.size :]
-    of_items[:, : products.shape[1]] = confidence.excess[rated, None] * products[row]
-    of_items[:, products.shape[1] :] = confidence.weighted[rated, None] * mine[row]
-    of_all[:, : products.shape[1]] = products
+    of_items[:, :n_products] = confidence.excess[rated, None] * products[row]
+    of_items[:, n_products : n_products + k] = confidence.weighted[rated, None] * mine[row]
+    if weighed:
+        of_items[:, -1] = confidence.excess[rated]
+    of_all[:, :n_products] = products
     last = np.full(numbers.size, n_items, dtype=np.int32)
     return Rows(np.append(confidence.ratings.items[rated], last), values, n_items + 1)

@@ -11,7 +11,6 @@ from fedmf.data import Features, Ratings
 from fedmf.errors import DataError
 from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
 from fedmf.flower.plan import ITEMS, Arrays, Plan
-from fedmf.models import Factors
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Recommender
 from fedmf.training import RoundRecord
@@ -90,7 +89,7 @@ class ImplicitPlan(Plan):
         features: Features | None,
     ) -> Recommender:
         """Return X, exact for Y, and Y."""
-        return Factors.of(*training.with_users(state.y), ratings)
+        return self._recommender.model.factors(*training.with_users(state.y), ratings)
 
     def report(self, record: RoundRecord) -> None:
         """Call the recommender's progress function."""

@@ -7,22 +7,44 @@ A new user's row minimises, with p̄ the mean row of the users and Q fixed::
 Columns in which all users have one number, such as the 1 of a bias, stay as they are. On
 implicit feedback the row is x = (Σ_i c_i y_i y_iᵀ + λ I)⁻¹ Σ_i c_i p_i y_i (Hu, Koren and
 Volinsky 2008, section 4), as in the training.
+
+Both rows are linear in what the user rated, so a prediction is a sum of contributions of the
+user's own ratings: `rating_parts` and `implicit_parts` (Hu et al., section 5, eq. 7).
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.data import Features
 from fedmf.data.features import check_are_features
-from fedmf.data.internal import to_internal
+from fedmf.data.internal import to_internal, to_public
 from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
 
-__all__ = ["check_columns", "implicit_row", "linked_rows", "new_ids", "rating_row"]
+__all__ = [
+    "ImplicitSettings",
+    "check_columns",
+    "implicit_parts",
+    "implicit_row",
+    "linked_rows",
+    "new_ids",
+    "rating_parts",
+    "rating_row",
+]
 
 Floats = NDArray[np.float64]
+
+
+class ImplicitSettings(NamedTuple):
+    """λ, α and ν of a training on implicit feedback; see `fedmf.fcf.Implicit`."""
+
+    reg: float = 1.0
+    alpha: float = 1.0
+    power: float = 0.0
 
 
 def rating_row(
@@ -42,30 +64,93 @@ def rating_row(
     scale : public scale of the ratings; None if they need no mapping
     reg : float, λ per rating, > 0
     """
-    centre: Floats = np.asarray(users.mean(axis=0))
-    free = np.ptp(users, axis=0) > 0 if len(users) > 1 else np.ones(centre.size, np.bool_)
+    centre, free = _centre(users)
     row: Floats = centre.copy()
     if numbers.size and free.any():
         inside = values if scale is None else to_internal(values, scale)
         q = items[numbers]
-        normal = q[:, free].T @ q[:, free] + reg * numbers.size * np.eye(int(free.sum()))
+        normal = _normal(q[:, free], reg)
         row[free] += np.linalg.solve(normal, q[:, free].T @ (inside - q @ centre))
     return row
 
 
+def rating_parts(
+    users: Floats,
+    items: Floats,
+    numbers: NDArray[np.int32],
+    values: Floats,
+    scale: tuple[float, float] | None,
+    reg: float,
+    item: int,
+) -> Floats:
+    """Return the contribution of each rating to the prediction of an item, shape (n,).
+
+    The prediction is that of the row of `rating_row`. Without ratings it would be q_i · p̄; the
+    contributions q_iᵀ A⁻¹ q_j (r_j − q_j · p̄) are added to it. They are on the public scale.
+    """
+    centre, free = _centre(users)
+    if not (numbers.size and free.any()):
+        return np.zeros(numbers.size)
+    inside = values if scale is None else to_internal(values, scale)
+    q = items[numbers]
+    towards = np.linalg.solve(_normal(q[:, free], reg), items[item, free])
+    parts = (q[:, free] @ towards) * (inside - q @ centre)
+    if scale is None:
+        return np.asarray(parts)
+    ends = to_public(np.array([0.0, 1.0]), scale)
+    return np.asarray(parts * (ends[1] - ends[0]))
+
+
 def implicit_row(
-    items: Floats, numbers: NDArray[np.int32], values: Floats, reg: float, alpha: float
+    items: Floats, numbers: NDArray[np.int32], values: Floats, settings: ImplicitSettings
 ) -> Floats:
     """Return the row of a new user on implicit feedback; see `rating_row`.
 
     Raises ModelError if a value is negative.
     """
+    normal, weighted = _confident(items, numbers, values, settings)
+    return np.asarray(np.linalg.solve(normal, weighted @ items[numbers]))
+
+
+def implicit_parts(
+    items: Floats,
+    numbers: NDArray[np.int32],
+    values: Floats,
+    settings: ImplicitSettings,
+    item: int,
+) -> Floats:
+    """Return the contribution of each rated item to the score of an item, shape (n,).
+
+    It is s_ij c_j with s_ij = y_iᵀ W y_j (Hu et al., eq. 7). The sum is the score.
+    """
+    normal, weighted = _confident(items, numbers, values, settings)
+    return np.asarray(weighted * (items[numbers] @ np.linalg.solve(normal, items[item])))
+
+
+def _centre(users: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the mean row of the users, and a mark for each column that differs among them."""
+    centre: Floats = np.asarray(users.mean(axis=0))
+    several = len(users) > 1
+    return centre, np.ptp(users, axis=0) > 0 if several else np.ones(centre.size, np.bool_)
+
+
+def _normal(q: Floats, reg: float) -> Floats:
+    """Return A = Σ q_j q_jᵀ + λ n I of n rated items."""
+    return np.asarray(q.T @ q + reg * len(q) * np.eye(q.shape[1]))
+
+
+def _confident(
+    items: Floats, numbers: NDArray[np.int32], values: Floats, settings: ImplicitSettings
+) -> tuple[Floats, Floats]:
+    """Return W⁻¹ = Σ_i c_i y_i y_iᵀ + λ I, and c_j p_j of each rated item."""
     if values.size and values.min() < 0:
         raise ModelError(f"ratings = {values.tolist()} must be at least 0: pass views, as 1")
-    y = items[numbers]
-    normal = items.T @ items + (alpha * values[:, None] * y).T @ y
-    normal += reg * np.eye(items.shape[1])
-    return np.asarray(np.linalg.solve(normal, ((1 + alpha * values) * (values > 0)) @ y))
+    y, excess = items[numbers], settings.alpha * values
+    normal = items.T @ items + (excess[:, None] * y).T @ y
+    # an item that was left out of the training has a row of zeros, and no weight
+    weight = len(items) + float(excess[y.any(axis=1)].sum())
+    normal += settings.reg * weight**settings.power * np.eye(items.shape[1])
+    return normal, (1 + excess) * (values > 0)
 
 
 def linked_rows(items: Floats, known: Features, new: Features, penalty: float) -> Floats:

@@ -16,15 +16,18 @@ from fedmf.data.internal import to_public
 from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
 from fedmf.models.additions import (
+    ImplicitSettings,
     check_columns,
+    implicit_parts,
     implicit_row,
     linked_rows,
     new_ids,
+    rating_parts,
     rating_row,
 )
 from fedmf.models.export import Format, export
 from fedmf.models.factors_file import FACTORS, IDS, Form, read_tables, write_tables
-from fedmf.models.recommender import Recommender, pairs, rated
+from fedmf.models.recommender import Recommender, numbers, pairs, rated
 from fedmf.settings import Positive, check
 
 __all__ = ["Factors", "check_seen"]
@@ -40,8 +43,15 @@ TABLES: Form = {
     "item_ids": IDS,
     "scale": (np.float64,),
     "ranks": (np.bool_,),
+    "implicit": (np.float64,),
 }
-ADDED = {"scale": np.zeros(0), "ranks": np.array(False)}  # the values in files of version 1
+PLAIN = ImplicitSettings()
+ADDED = {  # the values in files of version 1
+    "scale": np.zeros(0),
+    "ranks": np.array(False),
+    "implicit": np.array(PLAIN),
+}
+PER_RATING = 0.12  # λ of a new user's row, as in the preset `fast`
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +78,7 @@ class Factors(Recommender):
         scale of the training, 1 to 5. None for no mapping.
     ranks
         True if the predictions rank the items, as on implicit feedback, and are no ratings.
+    implicit : λ, α and ν of the training, with which `fold_in` solves if `ranks` is True
     """
 
     user_factors: Floats
@@ -78,6 +89,7 @@ class Factors(Recommender):
     item_ids: Ids
     scale: tuple[float, float] | None = None
     ranks: bool = False
+    implicit: ImplicitSettings = PLAIN
 
     def __post_init__(self) -> None:
         for name in ("user_factors", "item_factors"):
@@ -110,10 +122,11 @@ class Factors(Recommender):
         *,
         scale: tuple[float, float] | None = None,
         ranks: bool = False,
+        implicit: ImplicitSettings = PLAIN,
     ) -> Factors:
         """Return factors with the items and ids of `ratings`; ModelError if shapes differ."""
         of_ratings = ratings.indptr, ratings.items, ratings.user_ids, ratings.item_ids
-        return cls(user_factors, item_factors, *of_ratings, scale, ranks)
+        return cls(user_factors, item_factors, *of_ratings, scale, ranks, implicit)
 
     @property
     def n_users(self) -> int:
@@ -140,6 +153,42 @@ class Factors(Recommender):
         found = flat.reshape(rows.shape)
         return found if self.scale is None else to_public(found, self.scale)
 
+    def predict_all(self, users: ArrayLike) -> Floats:
+        """Return r̂ of all items for some users; see `Recommender.predict_all`."""
+        p = self.user_factors[numbers("user", users, self.n_users).reshape(-1)]
+        q = self.item_factors.T.copy()  # contiguous columns
+        # Added from first to last, as in `predict`: a matrix product may round items with equal
+        # factors differently, and ties must be broken by item number.
+        found = p[:, :1] * q[0]
+        for factor in range(1, self.k):
+            found += p[:, factor : factor + 1] * q[factor]
+        return found if self.scale is None else to_public(found, self.scale)
+
+    def contributions(self, user: int, item: int, values: ArrayLike | None = None) -> Floats:
+        """Return what each of the user's own ratings adds to r̂ of an item.
+
+        On implicit feedback the sum is r̂, as X is exact for Y (Hu, Koren and Volinsky 2008,
+        section 5, eq. 7). For a model of ratings it is the difference that the ratings make to
+        the row of `fold_in`. See `Recommender.contributions`.
+        """
+        row, column = pairs([user], [item], self.n_users, self.n_items)
+        rated_items = self.seen(int(row[0]))
+        if values is None and not self.ranks:
+            raise ModelError(
+                "a model of ratings does not keep them: pass values=ratings.of_user(user)[1]"
+            )
+        given = np.ones(rated_items.size) if values is None else np.asarray(values)
+        if given.shape != rated_items.shape or given.dtype.kind not in "iuf":
+            raise ModelError(
+                f"values = {values!r} must be one number for each of the {rated_items.size} "
+                "items that the user rated"
+            )
+        own, q = given.astype(np.float64), self.item_factors
+        if self.ranks:
+            return implicit_parts(q, rated_items, own, self.implicit, int(column[0]))
+        p, to = self.user_factors, int(column[0])
+        return rating_parts(p, q, rated_items, own, self.scale, PER_RATING, to)
+
     def seen(self, user: int) -> NDArray[np.int32]:
         """Return the items that a user has rated in training."""
         return self.seen_items[self.seen_indptr[user] : self.seen_indptr[user + 1]]
@@ -150,7 +199,7 @@ class Factors(Recommender):
         ratings: ArrayLike,
         *,
         reg: float | None = None,
-        alpha: float = 1.0,
+        alpha: float | None = None,
     ) -> Factors:
         """Return the factors of one new user, number 0, found from their own ratings.
 
@@ -162,9 +211,9 @@ class Factors(Recommender):
         items : ids of the rated items, distinct, shape (n,)
         ratings : numbers within the scale, shape (n,); for implicit feedback 1 for a view
         reg
-            λ > 0: per rating, .12 by default; for implicit feedback (``ranks``) that of
-            `fedmf.fcf.Implicit`, 1 by default.
-        alpha : float, α > 0 of `fedmf.fcf.Implicit`, for implicit feedback alone
+            λ > 0: per rating, .12 by default; for implicit feedback (``ranks``) that of the
+            training by default.
+        alpha : float, α > 0, for implicit feedback alone; that of the training by default
 
         Raises
         ------
@@ -173,19 +222,21 @@ class Factors(Recommender):
         SettingError
             If `reg` or `alpha` is not positive.
         """
-        penalty = (1.0 if self.ranks else 0.12) if reg is None else reg
-        check(Positive, reg=penalty, alpha=alpha)
-        numbers, values = rated(items, ratings, self.item_ids, self.scale)
+        check(Positive | None, reg=reg, alpha=alpha)
+        rows, values = rated(items, ratings, self.item_ids, self.scale)
         q = self.item_factors
         if self.ranks:
-            row = implicit_row(q, numbers, values, penalty, alpha)
+            changes = {"reg": reg, "alpha": alpha}
+            given = {name: one for name, one in changes.items() if one is not None}
+            row = implicit_row(q, rows, values, self.implicit._replace(**given))
         else:
-            row = rating_row(self.user_factors, q, numbers, values, self.scale, penalty)
+            penalty = PER_RATING if reg is None else reg
+            row = rating_row(self.user_factors, q, rows, values, self.scale, penalty)
         return replace(
             self,
             user_factors=row[None],
-            seen_indptr=np.array([0, numbers.size]),
-            seen_items=numbers,
+            seen_indptr=np.array([0, rows.size]),
+            seen_items=rows,
             user_ids=np.zeros(1, dtype=np.int64),
         )
 
@@ -234,6 +285,7 @@ class Factors(Recommender):
         """
         tables = {name: getattr(self, name) for name in TABLES}
         tables["scale"] = np.array(self.scale or (), dtype=np.float64)
+        tables["implicit"] = np.array(self.implicit, dtype=np.float64)
         write_tables(path, FACTORS, tables)
 
     @classmethod
@@ -244,14 +296,16 @@ class Factors(Recommender):
         its tables are inconsistent. The message names the reason.
         """
         tables = read_tables(path, FACTORS, TABLES, ADDED)
-        ends, ranks = tables.pop("scale"), tables.pop("ranks")
-        if ends.shape not in ((0,), (2,)) or ranks.shape:
+        ends, ranks, how = (tables.pop(name) for name in ("scale", "ranks", "implicit"))
+        sound = how.shape == (3,) and np.isfinite(how).all() and (how[:2] > 0).all()
+        if ends.shape not in ((0,), (2,)) or ranks.shape or not sound:
             raise ModelError(
-                f"the scale {ends} or the mark for rankings {ranks} of the model {path} has a "
-                "wrong shape: train the model again"
+                f"the scale {ends}, the mark for rankings {ranks} or the settings {how} of the "
+                f"model {path} are wrong: train the model again"
             )
         scale = (float(ends[0]), float(ends[1])) if ends.size else None
-        factors = cls(**tables, scale=scale, ranks=bool(ranks))
+        implicit = ImplicitSettings(*how.tolist())
+        factors = cls(**tables, scale=scale, ranks=bool(ranks), implicit=implicit)
         _check_numbers(factors, path)
         return factors
 

@@ -65,6 +65,68 @@ class Recommender(ABC):
             If a number is out of range or the shapes differ, or nothing is fitted yet.
         """
 
+    def predict_all(self, users: ArrayLike) -> Floats:
+        """Return r̂ of all items for some users, float64 of shape (len(users), n_items).
+
+        The numbers are those of `predict`, up to rounding. Raises ModelError if a user is out
+        of range.
+        """
+        rows = numbers("user", users, self.n_users).reshape(-1)
+        shape = rows.size, self.n_items
+        items = np.broadcast_to(np.arange(self.n_items), shape)
+        return self.predict(np.broadcast_to(rows[:, None], shape), items)
+
+    def contributions(self, user: int, item: int, values: ArrayLike | None = None) -> Floats:
+        """Return what each of the user's own ratings adds to r̂ of an item.
+
+        The result is float64, in the order of ``seen(user)``. `Factors` and models that learn
+        them have it.
+
+        Parameters
+        ----------
+        user, item : int, 0 ≤ user < n_users and 0 ≤ item < n_items
+        values
+            The user's ratings, in the order of ``seen(user)``. A model that ranks takes views
+            by default, which are 1; a model of ratings needs the ratings.
+
+        Raises
+        ------
+        ModelError
+            If the model is no sum of contributions, a number is out of range, or `values` are
+            missing or do not fit.
+        """
+        raise ModelError(
+            f"{type(self).__name__} does not explain its predictions: explain with "
+            "factors, such as those of FederatedCF"
+        )
+
+    def explain(
+        self, user: int, item: int, n: int = 3, values: ArrayLike | None = None
+    ) -> tuple[NDArray[np.int64], Floats]:
+        """Return the user's n rated items that add most to r̂ of an item: "because you rated …".
+
+        Parameters
+        ----------
+        user, item, values : see `contributions`
+        n : int, number of rated items, ≥ 1; fewer are returned if fewer add anything
+
+        Returns
+        -------
+        items : int64 array, shape (≤ n,), the greatest contribution first
+        contributions : float64 array with the same shape, all above 0
+
+        Raises
+        ------
+        ModelError
+            See `contributions`; or if n is not an integer of at least 1.
+        """
+        if not is_whole(n) or n < 1:
+            raise ModelError(f"n = {n!r} must be an integer of at least 1")
+        parts = self.contributions(user, item, values)
+        first = np.argsort(-parts, kind="stable")[:n]
+        first = first[parts[first] > 0]
+        return self.seen(user)[first].astype(np.int64), parts[first]
+
     def recommend(self, user: int, k: int = 10) -> tuple[NDArray[np.int64], Floats]:
         """Return the k items with the highest r̂ that the user has not rated, best first.
 
@@ -154,6 +216,14 @@ class Estimator(Recommender, Settings):
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
         """Return r̂_ui of each pair; see `Recommender.predict`."""
         return self._fitted().predict(users, items)
+
+    def predict_all(self, users: ArrayLike) -> Floats:
+        """Return r̂ of all items for some users; see `Recommender.predict_all`."""
+        return self._fitted().predict_all(users)
+
+    def contributions(self, user: int, item: int, values: ArrayLike | None = None) -> Floats:
+        """Return the contributions of a user's ratings; see `Recommender.contributions`."""
+        return self._fitted().contributions(user, item, values)
 
     def _forget(self) -> None:
         """Delete the fitted attributes, before a new `fit`."""

@@ -13,8 +13,7 @@ from fedmf.aggregate import NoisySum
 from fedmf.data import Ratings, Split
 from fedmf.data.splits import random_folds
 from fedmf.errors import Diverged, SettingError
-from fedmf.models import Factors
-from fedmf.models.recommender import Estimator
+from fedmf.models.recommender import Estimator, Recommender
 from fedmf.search.table import ERRORS, Scores
 from fedmf.settings import Count, check
 from fedmf.training import mae, rmse
@@ -102,7 +101,7 @@ class Judge:
         check(Count, first=self.first)
         if self.measure in ERRORS:
             return
-        from fedmf.fcf import Ranking  # needs scipy
+        from fedmf.training import Ranking
 
         known = [one.name for one in fields(Ranking) if one.name not in ERRORS]
         if self.measure not in known:
@@ -126,9 +125,14 @@ class Judge:
     def _score(self, model: Learner, part: Split) -> float:
         learner, held = self.fit(model, part.train), part.test
         if self.measure not in ERRORS:
-            from fedmf.fcf import ranking
+            from fedmf.training import ranking
 
-            found = ranking(_factors(learner), held, part.train, self.first)
+            if not isinstance(learner, Recommender):
+                raise SettingError(
+                    f"measure = {self.measure!r} needs a recommender of fedmf, not "
+                    f"{type(learner).__name__}: take one, or measure 'rmse' or 'mae'"
+                )
+            found = ranking(learner, held, part.train, self.first)
             return float(getattr(found, self.measure))
         guesses = learner.predict(held.users, held.items)
         if not np.isfinite(guesses).all():
@@ -157,12 +161,6 @@ def refuse_noise(models: Iterable[Learner], public: bool) -> None:
                     "its privacy budget again: choose the settings on public ratings, with "
                     "public=True"
                 )
-
-
-def _factors(model: Any) -> Any:
-    """Return the factors by which a model ranks."""
-    learnt: Any = model._fitted() if isinstance(model, Estimator) else model
-    return learnt if isinstance(learnt, Factors) else learnt.factors()
 
 
 def _trains(part: object) -> TypeGuard[Learner]:

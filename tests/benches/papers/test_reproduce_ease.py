@@ -1,4 +1,4 @@
-"""The table of DPEase: its rows run, and its precision is that of the package."""
+"""The table of DPEase: its rows run, and its attack can succeed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 from benches.papers import ease, fcf2
 from benches.papers.table import Run
 from fedmf.data.sets.simulated import simulate
-from fedmf.fcf import ranking
 
 
 @pytest.fixture(autouse=True)
@@ -23,16 +22,7 @@ def tiny(monkeypatch):
 def test_rows_run_repeatably(row):
     once = row.run(Run(seed=1))
     assert row.run(Run(seed=1)) == once
-    (value,) = once.values()
-    assert 0 <= value <= 100
-
-
-def test_precision_is_that_of_the_package():
-    run = Run(seed=1)
-    given = fcf2.parts("ml-1m", 1)
-    factors = ease._model(given.train, 8.0, 60, run).weights_.factors()
-    expected = ranking(factors, given.test, given.hidden).precision
-    assert ease._ranked(8.0, 60, run)["P"] == pytest.approx(expected)
+    assert all(0 <= value <= 100 for value in once.values())
 
 
 def test_attack_finds_profiles_in_sums_with_little_noise(monkeypatch):

@@ -149,7 +149,7 @@ def test_train_prints_a_table_and_writes_files(tmp_path):
     ran = invoke("--aggregation", "plain", "--rounds", "2", "-k", "5", "--out", str(out))
     assert ran.exit_code == 0, ran.stderr
     assert sorted(path.name for path in out.iterdir()) == [
-        "curve.svg", "history.json", "model.fedmf",
+        "curve.svg", "history.json", "model.fedmf", "ranking.fedmf",
     ]  # fmt: skip
     assert Factors.load(out / "model.fedmf").k == 5
     result = result_of((out / "history.json").read_text())
@@ -455,6 +455,7 @@ def test_ctrl_c_during_saving_writes_complete_files(tmp_path, monkeypatch):
         "curve.svg",
         "history.json",
         "model.fedmf",
+        "ranking.fedmf",
     ]
     assert signal.getsignal(signal.SIGINT) is before
 

@@ -108,14 +108,18 @@ def test_every_model_trains_and_states_its_measures(model, table, tmp_path):
     done = invoke(*own, *QUICK, "--model", model, *noise)
     assert done.exit_code == 0, done.stderr
     result = json.loads(done.stdout)["result"]
-    if KINDS[model].ranks:
-        assert 0 <= result["ranking"]["precision"] <= 1
+    ranks = KINDS[model].ranks
+    assert 0 <= result["ranking"]["precision"] <= 1
+    assert 0 < result["ranking"]["ndcg"] <= 1
+    assert ("rmse" in result["ranking"]) == ranks
+    if ranks:
         assert result["rmse"] is None
     else:
         assert 0 < result["rmse"] < 4
-        assert "ranking" not in result
     saved = (out / "model.fedmf").exists()
     assert saved == (model not in ("fedlr", "fedfm", "fednn"))
+    second = saved and not ranks and model != "dpfedmf"
+    assert (out / "ranking.fedmf").exists() == ("ranking_model" in result) == second
     if saved:
         assert load_model(out / "model.fedmf").ranks == KINDS[model].ranks
         assert invoke("recommend", out, "--user", "name1").exit_code == 0

@@ -66,7 +66,7 @@ def test_recommend_reads_the_files_of_train(tmp_path):
     ran = invoke(tmp_path, "--user", 300)
     assert ran.exit_code == 0, ran.stderr
     assert len(ran.stdout.splitlines()) == 11
-    model = load_model(tmp_path / "model.fedmf")
+    model = load_model(tmp_path / "ranking.fedmf")
     first = RATINGS.catalogue.titles[model.recommend(299, 1)[0][0]]
     assert first in ran.stdout.splitlines()[1]
 
@@ -137,13 +137,83 @@ def test_damaged_history_shows_ids_for_titles(folder):
 
 def test_ranking_models_are_named(folder):
     path = folder / "model.fedmf"
-    assert "predicted ratings" in invoke(folder, "--user", USER).stderr
+    assert "which rank badly" in invoke(folder, "--user", USER).stderr
     replace(Factors.load(path), ranks=True, scale=None).save(path)
     settings = {"data": "simulated", "model": "implicit"}
     (folder / "history.json").write_text(json.dumps({"settings": settings}))
     ran = invoke(folder, "--user", USER)
     assert ran.stderr == "ranked by implicit\n"
     assert "score" in ran.stdout.splitlines()[0]
+
+
+@pytest.fixture
+def pair(folder):
+    """The same model with another that ranks the items the other way round."""
+    rng = np.random.default_rng(0)
+    q = np.column_stack((np.arange(RATINGS.n_items, 0, -1.0), rng.random(RATINGS.n_items)))
+    p = np.ones((RATINGS.n_users, 2))
+    Factors.of(p, q, RATINGS, ranks=True).save(folder / "ranking.fedmf")
+    settings = {"data": "simulated", "model": "fedmf"}
+    (folder / "history.json").write_text(json.dumps({"settings": settings}))
+    replace(Factors.load(folder / "model.fedmf"), scale=(1.0, 5.0)).save(folder / "model.fedmf")
+    return folder
+
+
+def test_folder_is_ranked_by_its_second_model(pair):
+    """The ratings are the first model's, within the scale; the reasons are the user's own."""
+    ran = invoke(pair, "--user", USER, "-k", 4, "--json")
+    assert ran.stderr.count("\n") == 1
+    assert "ranking.fedmf" in ran.stderr
+    assert "fedmf" in ran.stderr
+    found = json.loads(ran.stdout)
+    ranker = Factors.load(pair / "ranking.fedmf")
+    items, scores = ranker.recommend(USER - 1, 4)
+    assert found["ranks"]
+    assert [one["item"] for one in found["items"]] == RATINGS.item_ids[items].tolist()
+    assert [one["score"] for one in found["items"]] == scores.tolist()
+    assert [one["prediction"] for one in found["items"]] == [1.0] * 4  # .00 to .04, clipped
+    rated = {RATINGS.catalogue.titles[item] for item in RATINGS.of_user(USER - 1)[0]}
+    for one, item in zip(found["items"], items, strict=True):
+        because = ranker.explain(USER - 1, int(item), 2)[0]
+        assert one["because"] == [RATINGS.catalogue.titles[other] for other in because]
+        assert set(one["because"]) < rated
+    shown = invoke(pair, "--user", USER, "-k", 1).stdout.splitlines()
+    assert re.search("rating +score +because you rated", shown[0])
+    assert all(part in shown[1] for part in found["items"][0]["because"])
+
+
+def test_file_alone_is_ranked_by_itself(pair):
+    alone = invoke(pair / "model.fedmf", "--user", USER, "-k", 1, "--json")
+    assert "which rank badly" in alone.stderr
+    (item,) = json.loads(alone.stdout)["items"]
+    assert {"score", "because"}.isdisjoint(item)
+    second = invoke(pair / "ranking.fedmf", "--user", USER, "-k", 1, "--json")
+    assert second.stderr == "ranked by implicit\n"
+    (item,) = json.loads(second.stdout)["items"]
+    assert "prediction" not in item
+
+
+def test_user_without_ratings_is_ranked_by_the_first_model(pair):
+    """The scores of a model of views would all be 0."""
+    ranker = Factors.load(pair / "ranking.fedmf")
+    n = ranker.seen(USER - 1).size
+    indptr = ranker.seen_indptr - n * (np.arange(RATINGS.n_users + 1) >= USER)
+    first = ranker.seen_indptr[USER - 1]
+    seen = np.delete(ranker.seen_items, np.arange(first, first + n))
+    replace(ranker, seen_indptr=indptr, seen_items=seen).save(pair / "ranking.fedmf")
+    ran = invoke(pair, "--user", USER, "-k", 1, "--json")
+    assert "which rank badly" in ran.stderr
+    found = json.loads(ran.stdout)
+    assert not found["ranks"]
+    assert "score" not in found["items"][0]
+
+
+def test_second_model_of_other_data_exits_with_2(pair):
+    other = Factors.load(pair / "ranking.fedmf")
+    replace(other, user_ids=other.user_ids + 1).save(pair / "ranking.fedmf")
+    ran = invoke(pair, "--user", USER)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert "ranking.fedmf" in ran.stderr
 
 
 def test_unsaved_model_is_reported_with_remedy(tmp_path):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fedmf.data import Catalogue, Ratings, Split, load
 from fedmf.data.sets.simulated import simulate
-from fedmf.data.splits import leave_last, official, random_split
+from fedmf.data.splits import leave_last, official, random_split, time_split
 from fedmf.errors import DataError, SettingError
 
 needs_data = pytest.mark.skipif(
@@ -186,3 +186,28 @@ def test_official_folds_of_the_real_data_are_a_cross_validation():
 def test_leave_last_three_gives_the_counts_of_the_thesis():
     split = leave_last(load("ml-latest-small"), 3)
     assert (len(split.train), len(split.test)) == (99_006, 1_830)
+
+
+@given(some_ratings, st.floats(0.01, 0.99))
+def test_time_split_tests_the_last_of_all(ratings, fraction):
+    if ratings.n_ratings == 0 or np.ptp(ratings.times) == 0:
+        with pytest.raises(DataError):
+            time_split(ratings, fraction)
+        return
+    split = time_split(ratings, fraction)
+    assert_partition(ratings, split)
+    assert split.test.n_ratings == round(fraction * ratings.n_ratings)
+    if split.test.n_ratings and split.train.n_ratings:
+        assert split.train.times.max() <= split.test.times.min()
+
+
+def test_equal_times_are_split_in_the_order_of_users():
+    split = time_split(build([[1, 5, 5], [5, 0]]), 0.4)
+    assert lines(split.test) == [(0, 2, 3.0, 5), (1, 0, 4.0, 5)]
+
+
+def test_time_split_out_of_range_raises():
+    with pytest.raises(SettingError):
+        time_split(build([[1, 2]]), 1.0)
+    with pytest.raises(SettingError):
+        time_split(Split(build([[1, 2]]), build([[1]])))

@@ -101,3 +101,14 @@ def test_tables_that_do_not_fit_raise(model):
         replace(model, user_ids=model.user_ids[:-1])
     with pytest.raises(ModelError):
         replace(model, kept=model.kept.reshape(5, 5))
+
+
+def test_contributions_of_the_rated_items_sum_to_the_score(model):
+    scores = model.predict_all([4])[0]
+    for item in range(model.n_items):
+        parts = model.contributions(4, item)
+        assert parts.shape == model.seen(4).shape
+        assert parts.sum() == pytest.approx(scores[item])
+    because, added = model.explain(4, int(scores.argmax()))
+    assert np.isin(because, model.seen(4)).all()
+    assert (added > 0).all()

@@ -12,7 +12,7 @@ from fedmf.aggregate import PlainSum, SecAggSum
 from fedmf.data import load
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.fcf import CF, FederatedCF, Implicit, user_split, views
+from fedmf.fcf import CF, FCF, FederatedCF, Implicit, user_split, views
 from fedmf.fcf.confidence import packed_products, solve, symmetric
 from fedmf.fcf.federated_cf import moments
 
@@ -105,6 +105,52 @@ def test_federated_cf_is_cf():
     scale = np.abs(theirs.item_factors).max()
     assert np.abs(ours.item_factors - theirs.item_factors).max() <= 1e-7 * scale
     assert np.abs(ours.user_factors - theirs.user_factors).max() <= 1e-7
+
+
+def test_penalty_grows_with_the_confidence():
+    """With ν = .5 each row is eq. 7 with its own λ √Σc."""
+    ratings, model = tiny(), Implicit(k=3, alpha=1.5, reg=0.7, power=0.5)
+    c, p = dense(ratings, 1.5)
+    ((_, found),) = CF(model, epochs=1).iterate(ratings)
+    x = np.vstack(
+        [
+            eq_7(model.start(ratings, 0), c[[u]], p[[u]], 0.7 * c[u].sum() ** 0.5)
+            for u in range(ratings.n_users)
+        ]
+    )
+    y = np.vstack(
+        [
+            eq_7(x, c.T[[i]], p.T[[i]], 0.7 * c[:, i].sum() ** 0.5)
+            for i in range(ratings.n_items)
+        ]
+    )
+    np.testing.assert_allclose(found, y, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0])
+def test_federated_cf_with_a_power_is_cf(power):
+    ratings, model = simulate_views(60, 40, seed=1), Implicit(reg=0.1, alpha=3.0, power=power)
+    ours = FederatedCF(model, epochs=4, min_raters=1, seed=2).fit(ratings).factors_
+    theirs = CF(model, epochs=4, seed=2).fit(ratings).factors_
+    np.testing.assert_allclose(ours.item_factors, theirs.item_factors, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(ours.user_factors, theirs.user_factors, rtol=0, atol=1e-7)
+
+
+def test_penalty_of_an_item_is_scaled_to_all_users():
+    """Half of the users drop out; the server scales what it sums, also for λ."""
+    ratings = simulate_views(400, 32, seed=1)
+    model = Implicit(k=2, reg=0.05, alpha=30.0, power=1.0)
+    ours, lost = (
+        FederatedCF(model, epochs=6, min_raters=1, dropout=dropout).fit(ratings).factors_
+        for dropout in (0.0, 0.5)
+    )
+    size = np.linalg.norm(ours.item_factors)
+    assert np.linalg.norm(lost.item_factors) == pytest.approx(size, rel=0.05)
+
+
+def test_fcf_with_a_power_raises():
+    with pytest.raises(SettingError):
+        FCF(Implicit(power=0.5))
 
 
 def test_federated_cf_gives_the_same_under_secure_sums():

@@ -108,7 +108,7 @@ def test_measures_do_not_depend_on_the_blocks(monkeypatch):
     rng = np.random.default_rng(0)
     factors = Factors.of(rng.normal(size=(100, 3)), rng.normal(size=(40, 3)), split.train)
     whole = ranking(factors, split.test, split.train)
-    monkeypatch.setattr("fedmf.fcf.measures.BLOCK", 7)
+    monkeypatch.setattr("fedmf.training.measures.BLOCK", 7 * 40)
     assert ranking(factors, split.test, split.train) == whole
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from fedmf import Factors, FedALS, FedBPMF, Trainer, load
 from fedmf.data import Features
 from fedmf.data.splits import random_split
 from fedmf.errors import ModelError, SettingError
-from fedmf.fcf import CF, Implicit, views
+from fedmf.fcf import CF, FederatedCF, Implicit, views
 from fedmf.models.export import export, public_factors
 
 PARTS = random_split(load("simulated"), seed=0)
@@ -74,6 +76,78 @@ def test_implicit_user_equals_the_trained_one():
     assert again.ranks
     with pytest.raises(ModelError):
         trained.fold_in(items[:1], [-1.0])
+
+
+def test_new_implicit_user_takes_the_settings_of_the_file(tmp_path):
+    """A film that is left out of the training, as it has few raters, adds no confidence."""
+    model = Implicit(k=3, reg=0.5, alpha=5.0, power=0.5)
+    trained = FederatedCF(model, epochs=3, min_raters=30).fit(views(PARTS.train)).factors_
+    assert not trained.item_factors.any(axis=1).all()
+    trained.save(tmp_path / "model.fedmf")
+    items, values = rated(7)
+    again = Factors.load(tmp_path / "model.fedmf").fold_in(items, np.ones(values.size))
+    np.testing.assert_allclose(again.user_factors[0], trained.user_factors[7])
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5])
+def test_views_of_a_user_explain_the_whole_score(power):
+    model = CF(Implicit(k=3, reg=0.5, alpha=5.0, power=power), epochs=3).fit(views(PARTS.train))
+    for item in range(0, 500, 50):
+        parts = model.contributions(7, item)
+        assert parts.sum() == pytest.approx(model.predict([7], [item])[0])
+        because, most = model.explain(7, item, n=2)
+        order = np.argsort(-parts)[:2]
+        assert because.tolist() == model.seen(7)[order].tolist()
+        assert most.tolist() == parts[order].tolist()
+
+
+def test_each_part_is_what_the_view_adds():
+    """With W fixed, a score is linear in the preferences of the rated items."""
+    trained = CF(Implicit(k=3, alpha=4.0), epochs=3).fit(views(PARTS.train)).factors_
+    y, seen = trained.item_factors, trained.seen(7)
+    w = np.linalg.inv(y.T @ y + 4.0 * y[seen].T @ y[seen] + np.eye(3))
+    meant = 5.0 * y[seen] @ w @ y[20]
+    np.testing.assert_allclose(trained.contributions(7, 20), meant)
+
+
+@pytest.mark.parametrize("scale", [None, (1.0, 5.0), (0.0, 100.0)])
+def test_ratings_of_a_user_explain_the_new_row(model, scale):
+    """The parts sum to the difference from a user without ratings."""
+    wide = replace(model, scale=scale)
+    items, values = rated(3)
+    given = (values - 1) * 25 if scale == (0.0, 100.0) else values
+    parts = wide.contributions(3, 20, given)
+    own, nobody = (wide.fold_in(*one) for one in ((items, given), ([], [])))
+    found = own.predict([0], [20])[0] - nobody.predict([0], [20])[0]
+    assert parts.sum() == pytest.approx(found)
+    because, most = wide.explain(3, 20, 500, given)
+    assert (most > 0).all()
+    assert because.size == (parts > 0).sum()
+
+
+def test_explanations_without_ratings_are_empty(model):
+    one = model.fold_in([], [])
+    assert one.explain(0, 3, values=[])[0].size == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        ((3, 20), {}),
+        ((3, 20), {"values": [3.0]}),
+        ((3, 20, 0), {}),
+        ((3, 500), {}),
+        ((300, 2), {}),
+    ],
+)
+def test_explanations_of_wrong_arguments_raise(model, arguments, options):
+    with pytest.raises(ModelError):
+        model.explain(*arguments, **options)
+
+
+def test_model_that_is_no_sum_raises():
+    with pytest.raises(ModelError):
+        FedBPMF(k=2, sweeps=4, burn_in=1).fit(PARTS.train).explain(0, 1)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 import fedmf.models.factors
 from fedmf.errors import ModelError
 from fedmf.models import Factors
+from fedmf.models.additions import ImplicitSettings
 from fedmf.models.factors_file import HEADER, MAGIC, VERSION, kind_of, write_tables
 
 
@@ -180,10 +181,12 @@ def test_scale_ranking_and_text_ids_are_saved(factors, tmp_path):
         item_ids=np.array(["a", "b", "c", "dd"]),
         scale=(0.5, 4.0),
         ranks=True,
+        implicit=ImplicitSettings(3.0, 2.0, 0.5),
     )
     named.save(path)
     loaded = Factors.load(path)
     assert (loaded.scale, loaded.ranks) == ((0.5, 4.0), True)
+    assert loaded.implicit == ImplicitSettings(3.0, 2.0, 0.5)
     assert loaded.user_ids.tolist() == ["ada", "bob"]
     assert loaded.item_ids.tolist() == ["a", "b", "c", "dd"]
     assert kind_of(path) == "factors"
@@ -194,6 +197,14 @@ def test_predictions_are_mapped_to_the_scale_and_recommended_within(factors):
     wide = replace(factors, scale=(0.0, 100.0))
     assert wide.predict([0, 0, 1], [0, 1, 2]).tolist() == [50.0, 50.0, -75.0]
     assert wide.recommend(1, k=4)[1].tolist() == [0.0, 0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("wrong", [(0.0, 1.0, 0.0), (1.0, np.nan, 0.0), (1.0, 1.0)])
+def test_wrong_settings_in_a_file_raise(factors, tmp_path, wrong):
+    path = tmp_path / "model.fedmf"
+    replace(factors, implicit=wrong).save(path)
+    with pytest.raises(ModelError):
+        Factors.load(path)
 
 
 @pytest.mark.parametrize("scale", [(1.0, 1.0), (5.0, 1.0), (0.0, np.inf), (np.nan, 1.0)])

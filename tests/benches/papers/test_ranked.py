@@ -1,0 +1,66 @@
+"""Parts, popularity and targets of table `ranking`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benches.papers import ranked
+from benches.papers.fcf2 import parts as of_fcf2
+from benches.papers.table import Run
+from fedmf.data import load
+
+RUN = Run(seed=0)
+
+
+def test_random_parts_are_those_of_table_fcf_2(monkeypatch):
+    """Apart from the values, which FCF does not learn."""
+    monkeypatch.setattr("benches.papers.fcf2.simulate_views", lambda: load("simulated"))
+    ours, theirs = ranked.parts("simulated", ranked.RANDOM, RUN), of_fcf2("simulated", 0)
+    for mine, other in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(mine.items, other.items)
+
+
+def test_future_is_that_of_users_with_a_past():
+    given = ranked.parts("simulated", ranked.TIME, RUN)
+    assert given.train is given.hidden
+    assert given.test.n_ratings > 0
+    assert given.train.times.max() <= given.test.times.min()
+    past = np.diff(given.train.indptr)
+    assert (past[given.test.users] > 0).all()
+
+
+def test_popular_items_come_first():
+    train = load("simulated")
+    counts = np.bincount(train.items, minlength=train.n_items)
+    items, scores = ranked.Popularity(train).recommend(3, 5)
+    unseen = np.delete(counts, train.of_user(3)[0])
+    assert scores.tolist() == np.sort(unseen)[::-1][:5].tolist()
+    assert counts[items].tolist() == scores.tolist()
+
+
+def test_every_row_has_all_measures():
+    run = Run(seed=0, quick=True)
+    for split in (ranked.RANDOM, ranked.TIME):
+        for name in ranked.MODELS:
+            found = ranked._measured("simulated", split, name, run)
+            assert tuple(found) == ranked.METRICS
+            assert all(0 <= one <= 1 for one in found.values())
+
+
+def test_targets_are_those_of_the_issue():
+    judged = {row.name: row.target for row in ranked.RANKING.rows if row.target}
+    (bounds,) = judged.values()
+    assert list(judged) == ["ml-1m, random: implicit, the default"]
+    lows = {name: one.at_least for name, one in bounds.items()}
+    assert lows == {"P@10": 0.335, "NDCG@100": 0.425}
+
+
+def test_settings_in_the_table_are_those_that_are_used():
+    """The command trains the first row, and its second model the second."""
+    from fedmf.cli import models, ranker
+
+    epochs, model = ranked.SETTINGS["the default"]
+    assert models.KINDS["implicit"].rounds == epochs == ranked.EPOCHS
+    assert (model.k, model.alpha, model.reg, model.power) == (32, 5.0, 1.0, 0.5)
+    epochs, small = ranked.SETTINGS["the default, 8 factors, 3 epochs"]
+    assert (small.k, epochs) == (ranker.K, ranker.EPOCHS)

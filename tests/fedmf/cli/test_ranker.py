@@ -1,0 +1,158 @@
+"""The model that ranks, which ``fedmf train --out`` trains beside a model of ratings."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import fedmf.cli.train
+from fedmf.aggregate import OneShotSum, RoundAborted
+from fedmf.cli import app
+from fedmf.data import load
+from fedmf.data.splits import time_split
+from fedmf.fcf import FederatedCF, tuned, views
+from fedmf.models import Factors
+from fedmf.training import ranking
+
+QUICK = ("train", "--model", "fedmf", "--aggregation", "plain", "--rounds", "2", "-k", "2")
+
+
+def train(*arguments):
+    return CliRunner().invoke(app, [*QUICK, *map(str, arguments)])
+
+
+def test_second_model_learns_from_the_training_part_alone(tmp_path):
+    done = train("--out", tmp_path, "--json", "--seed", "3", "--split", "time")
+    assert done.exit_code == 0, done.output
+    parts = time_split(load("simulated"))
+    meant = FederatedCF(tuned(8), epochs=3, seed=3).fit(views(parts.train)).factors_
+    kept = Factors.load(tmp_path / "ranking.fedmf")
+    np.testing.assert_allclose(kept.item_factors, meant.item_factors, atol=1e-7)
+    assert kept.ranks
+    result = json.loads(done.stdout)["result"]
+    found = ranking(kept, parts.test, parts.train)
+    assert result["ranking_model"]["precision"] == found.precision
+    assert result["ranking_model"]["seconds"] > 0
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A file of twelve users, each of whom rates five of eight items, without times."""
+    path = tmp_path / "own.csv"
+    rows = [f"{u},{(u + i) % 8},{1 + (u * i) % 5}" for u in range(12) for i in range(5)]
+    path.write_text("\n".join(["user,item,rating", *rows]))
+    return ("--data", path, "--scale", "1,5")
+
+
+def test_second_model_is_summed_as_the_first(tmp_path, small):
+    """Secret sharing gives the digests of the plain sum, so also the same second model."""
+    out, kept = tmp_path / "run", []
+    for way in ("plain", "secagg"):
+        done = train("--out", out, *small, "--aggregation", way, "--dropout", "0.1")
+        assert done.exit_code == 0, done.output
+        kept.append((out / "ranking.fedmf").read_bytes())
+    assert kept[0] == kept[1]
+
+
+def test_second_model_gets_the_same_kind_of_sum(tmp_path, small, monkeypatch):
+    """Its clip is its own, and the first model's stays as it was."""
+    made = []
+    real = FederatedCF.fit
+    monkeypatch.setattr(
+        FederatedCF, "fit", lambda self, ratings: made.append(self) or real(self, ratings)
+    )
+    sums = ("--aggregation", "one-shot", "--helpers", "4")
+    done = train("--out", tmp_path, *small, *sums, "--json")
+    (model,) = made
+    assert isinstance(model.aggregation, OneShotSum)
+    assert (model.aggregation.helpers, model.aggregation.clip) == (4, 4096.0)
+    how = json.loads(done.stdout)["settings"]["aggregation"]
+    assert (how["helpers"], how["clip"]) == (4, 16.0)
+
+
+def test_no_ranking_deletes_the_older_second_model(tmp_path):
+    assert train("--out", tmp_path).exit_code == 0
+    assert (tmp_path / "ranking.fedmf").exists()
+    done = train("--out", tmp_path, "--no-ranking", "--json")
+    assert done.exit_code == 0
+    assert not (tmp_path / "ranking.fedmf").exists()
+    assert "ranking_model" not in json.loads(done.stdout)["result"]
+
+
+def test_second_model_that_fails_leaves_the_first(tmp_path, monkeypatch):
+    def lost(self, ratings):
+        raise RoundAborted("no sum came about")
+
+    monkeypatch.setattr(FederatedCF, "fit", lost)
+    done = train("--out", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert "no ranking.fedmf: no sum came about" in done.stderr
+    assert (tmp_path / "model.fedmf").exists()
+    assert not (tmp_path / "ranking.fedmf").exists()
+
+
+def interrupted_at(monkeypatch, epoch):
+    def stop(self, *arguments, **options):
+        inner = self.progress
+
+        def progress(what, done, of):
+            inner(what, done, of)
+            if done == epoch:
+                raise KeyboardInterrupt
+
+        self.progress = progress
+        if epoch == 0:
+            raise KeyboardInterrupt
+        return real(self, *arguments, **options)
+
+    real = FederatedCF.fit
+    monkeypatch.setattr(FederatedCF, "fit", stop)
+
+
+@pytest.mark.parametrize("epoch", [0, 2])
+def test_ctrl_c_in_the_second_model_keeps_the_first(tmp_path, monkeypatch, epoch):
+    interrupted_at(monkeypatch, epoch)
+    done = train("--out", tmp_path)
+    assert done.exit_code == 130
+    assert "the 2 rounds done are kept" in done.stderr
+    assert Factors.load(tmp_path / "model.fedmf").k == 2
+    assert (tmp_path / "ranking.fedmf").exists() == (epoch > 0)
+
+
+def test_ctrl_c_in_the_measures_keeps_both_models(tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fedmf.cli.train, "measured", interrupted)
+    assert train("--out", tmp_path).exit_code == 130
+    assert (tmp_path / "model.fedmf").exists()
+    assert (tmp_path / "ranking.fedmf").exists()
+
+
+def test_interrupted_first_model_has_no_second(tmp_path, monkeypatch):
+    def interrupted(self, record):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fedmf.cli.report.LiveReport.round_done", interrupted)
+    assert train("--out", tmp_path).exit_code == 130
+    assert (tmp_path / "model.fedmf").exists()
+    assert not (tmp_path / "ranking.fedmf").exists()
+
+
+def test_split_by_time_of_ratings_without_times_exits_with_2(small):
+    done = train(*small, "--split", "time")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "times" in done.stderr
+
+
+def test_model_under_noise_has_no_second_model(tmp_path):
+    """Exact sums of the same ratings would undo the noise."""
+    noised = ("--model", "dpfedmf", "--epsilon", "8", "--aggregation", "plain")
+    arguments = ["train", *noised, "--rounds", "2", "--out", str(tmp_path)]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "model.fedmf").exists()
+    assert not (tmp_path / "ranking.fedmf").exists()

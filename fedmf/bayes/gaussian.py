@@ -6,15 +6,18 @@ Equation numbers are those of Salakhutdinov and Mnih 2008 (see `fedmf.bayes`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf import _fast
 from fedmf.errors import SettingError
 
 __all__ = [
     "Link",
     "Prior",
+    "check_solved",
     "draw_link",
     "draw_noise",
     "draw_prior",
@@ -22,6 +25,7 @@ __all__ = [
     "draws",
     "lower",
     "symmetric",
+    "triangle",
 ]
 
 Floats = NDArray[np.float64]
@@ -57,14 +61,13 @@ class Link:
         return cls(np.zeros((n_features, d)), 1.0)
 
 
-def draws(precisions: Floats, shifts: Floats, noise: Floats) -> Floats:
+def draws(triangles: Floats, shifts: Floats, noise: Floats) -> Floats:
     """Return x ~ N(Λ⁻¹ b, Λ⁻¹) for each precision Λ and shift b.
-
-    A row depends on no other row, so that users alone and in blocks draw the same numbers.
 
     Parameters
     ----------
-    precisions : float64, shape (n, d, d), positive definite
+    triangles
+        float64, shape (n, d(d+1)/2), lower triangles of positive definite Λ, as of `lower`
     shifts : float64, shape (n, d)
     noise : float64, shape (n, d), standard normal numbers; zeros give the means
 
@@ -73,15 +76,23 @@ def draws(precisions: Floats, shifts: Floats, noise: Floats) -> Floats:
     SettingError
         If a precision is not positive definite, as after too coarse a rounding of the sums.
     """
-    try:
-        roots = np.linalg.cholesky(precisions)
-    except np.linalg.LinAlgError as error:
+    n, d = shifts.shape
+    a, b = triangle(d)
+    tables = np.zeros((n, d + 1, d))
+    tables[:, a, b] = triangles
+    tables[:, -1] = shifts
+    found = np.empty((n, d))
+    check_solved(_fast.draw(tables, noise, found))
+    return found
+
+
+def check_solved(solved: NDArray[np.bool_]) -> None:
+    """Raise SettingError unless every precision was positive definite."""
+    if not solved.all():
         raise SettingError(
             "the sums of the moments are too coarse to draw from: raise fractional_bits of the "
             "aggregation"
-        ) from error
-    whitened = np.linalg.solve(roots, shifts[:, :, None])[:, :, 0] + noise
-    return np.asarray(np.linalg.solve(np.swapaxes(roots, 1, 2), whitened[:, :, None])[:, :, 0])
+        )
 
 
 def draw_prior(rng: np.random.Generator, n: float, total: Floats, products: Floats) -> Prior:
@@ -106,7 +117,9 @@ def draw_prior(rng: np.random.Generator, n: float, total: Floats, products: Floa
     precision = root @ root.T
     centre = n * mean / (BETA_0 + n)
     around = (BETA_0 + n) * precision
-    drawn = draws(around[None], (around @ centre)[None], rng.standard_normal((1, d)))
+    drawn = draws(
+        around[None, *triangle(d)], (around @ centre)[None], rng.standard_normal((1, d))
+    )
     return Prior(drawn[0], precision)
 
 
@@ -115,9 +128,9 @@ def draw_noise(rng: np.random.Generator, n: float, squares: float) -> float:
     return float(rng.gamma(SHAPE_0 + n / 2, 1 / (RATE_0 + squares / 2)))
 
 
-def draw_weight(rng: np.random.Generator, n: int, squares: float) -> float:
-    """Draw a user's weight w_u from its gamma posterior, given α Σ e² of their n ratings."""
-    return float(rng.gamma((NU + n) / 2, 2 / (NU + squares)))
+def draw_weight(rng: np.random.Generator, n: NDArray[np.int64], squares: Floats) -> Floats:
+    """Draw users' weights w_u from their gamma posteriors, given each n_u and α Σ e²."""
+    return np.asarray(rng.standard_gamma((NU + n) / 2) * (2 / (NU + squares)))
 
 
 def draw_link(
@@ -148,15 +161,22 @@ def draw_link(
     return Link(weights, float(rng.gamma(shape, 1 / rate)))
 
 
+@cache
+def triangle(d: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows and columns of the lower triangle of a (d, d) table, row by row."""
+    a, b = np.tril_indices(d)
+    return a, b
+
+
 def lower(rows: Floats) -> Floats:
     """Return the lower triangle of x xᵀ for each row x, shape (n, d(d+1)/2), row by row."""
-    a, b = np.tril_indices(rows.shape[1])
+    a, b = triangle(rows.shape[1])
     return np.asarray(rows[:, a] * rows[:, b])
 
 
-def symmetric(triangles: Floats, d: int) -> Floats:
-    """Return symmetric tables (n, d, d) from their lower triangles, the inverse of `lower`."""
-    a, b = np.tril_indices(d)
-    tables = np.empty((len(triangles), d, d))
-    tables[:, a, b] = tables[:, b, a] = triangles
-    return tables
+def symmetric(values: Floats, d: int) -> Floats:
+    """Return the symmetric table (d, d) of a lower triangle, the inverse of `lower`."""
+    a, b = triangle(d)
+    table = np.empty((d, d))
+    table[a, b] = table[b, a] = values
+    return table

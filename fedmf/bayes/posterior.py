@@ -187,15 +187,15 @@ class Posterior(Recommender):
         numbers, values = rated(items, ratings, self.item_ids, self.public_scale)
         block = Block.of_one(numbers, to_internal(values, self.public_scale))
         rng = np.random.default_rng(seed)
-        samples, weight = [], 1.0
+        samples, weight = [], np.ones(1)
         for one in self.samples:  # one step of a Gibbs sampler for (p, b) and w in each
             normal = rng.standard_normal((1, one.items.shape[1]))
-            table, noise = one.items.astype(np.float64), np.array([one.noise * weight])
+            table, noise = one.items.astype(np.float64), one.noise * weight
             drawn = user_draws(block, table, self.mean, noise, one.user_prior, normal)
             own = replace(one, users=drawn.astype(np.float32))
             errors = block.values - predictions(own, self.mean, np.zeros_like(numbers), numbers)
-            weight = draw_weight(rng, numbers.size, one.noise * float(errors @ errors))
-            samples.append(replace(own, weights=np.array([weight], dtype=np.float32)))
+            weight = draw_weight(rng, block.counts, one.noise * np.array([errors @ errors]))
+            samples.append(replace(own, weights=weight.astype(np.float32)))
         return replace(
             self,
             samples=tuple(samples),

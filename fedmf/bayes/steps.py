@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf import _fast
 from fedmf.aggregate import Aggregate
 from fedmf.aggregate.vectors import Rows
 from fedmf.bayes.gaussian import (
     Link,
     Prior,
+    check_solved,
     draw_link,
     draw_noise,
     draw_prior,
@@ -21,6 +23,7 @@ from fedmf.bayes.gaussian import (
     draws,
     lower,
     symmetric,
+    triangle,
 )
 from fedmf.bayes.sample import Sample, predictions
 from fedmf.data import Ratings
@@ -99,55 +102,46 @@ class Sweep(LocalSteps):
         d = chain.items.shape[1]
         super().__init__(ratings, (ratings.n_items + 1, d * (d + 3) // 2 + 2))
         self.chain, self.mean, self._seed = chain, mean, seed
-        self._users = np.full_like(chain.users, np.nan)
-        self._weights = np.ones(len(chain.users))
+
+    @cached_property
+    def drawn(self) -> tuple[Floats, Floats]:
+        """Draws (p_u, b_u) and weights of all users; those without a message draw, too."""
+        chain, ratings = self.chain, self.ratings
+        # A row or number of each array is a user's, whoever sends a message.
+        rng = np.random.default_rng((self._seed, Draw.USERS, chain.round))
+        normal = rng.standard_normal(chain.users.shape)
+        noise = chain.noise * chain.weights
+        users = user_draws(ratings, chain.items, self.mean, noise, chain.user_prior, normal)
+        z, rest = self._centred(users, ratings)
+        pairs = ratings.users.astype(np.int64), ratings.items.astype(np.int64)
+        found = np.empty(rest.size)
+        _fast.predict(z, chain.items, *pairs, found)
+        errors = rest - found
+        squares = np.bincount(pairs[0], errors * errors, ratings.n_users).astype(np.float64)
+        return users, draw_weight(rng, np.diff(ratings.indptr), chain.noise * squares)
 
     def rows(self, block: Block) -> Rows:
-        """Draw a block's users and return their messages."""
-        drawn, weights, rest, residual = self._draw(block)
-        m, d = self.ratings.n_items, drawn.shape[1]
-        triangle = d * (d + 1) // 2
-        user = np.repeat(np.arange(block.users.size), block.counts)
-        z = np.concatenate((drawn[:, :-1], np.ones((len(drawn), 1))), axis=1)
-        sent = np.zeros((user.size + len(drawn), self.shape[1]))
-        sent[: user.size, :triangle] = (weights[:, None] * lower(z))[user]
-        sent[: user.size, triangle:-2] = (weights[:, None] * z)[user] * rest[:, None]
-        sent[: user.size, -2] = weights[user] * residual**2
-        sent[: user.size, -1] = 1.0
-        sent[user.size :, :triangle] = lower(drawn)
-        sent[user.size :, triangle:-2] = drawn
-        places = np.concatenate((block.items, np.full(len(drawn), m, dtype=np.int32)))
-        return Rows(places, sent / UNIT, m + 1)
+        """Return the messages of a block's users."""
+        users, weights = (table[block.users] for table in self.drawn)
+        m, d = self.ratings.n_items, users.shape[1]
+        z, rest = self._centred(users, block)
+        sent = np.empty((rest.size + len(users), self.shape[1]))
+        rated, own = sent[: rest.size], sent[rest.size :]
+        items = self.chain.items
+        _fast.moments(block.indptr, block.items, rest, items, z, weights / UNIT, rated)
+        rated[:, -1] = 1 / UNIT
+        own[:, : -d - 2] = lower(users) / UNIT
+        own[:, -d - 2 : -2] = users / UNIT
+        own[:, -2:] = 0.0
+        places = np.concatenate((block.items, np.full(len(users), m, dtype=np.int32)))
+        return Rows(places, sent, m + 1)
 
-    def all_users(self) -> tuple[Floats, Floats]:
-        """Return the draws and weights of all users; those without a message draw, too."""
-        left = np.flatnonzero(np.isnan(self._users[:, 0]))
-        for block in self.blocks(left.tolist()):
-            self._draw(block)
-        return self._users, self._weights
-
-    def _draw(self, block: Block) -> tuple[Floats, Floats, Floats, Floats]:
-        """Draw a block's users; return them, their weights, r − μ − b_u and the residuals."""
-        chain, d = self.chain, self.chain.users.shape[1]
-        # each user has a generator of their own
-        rngs = [
-            np.random.default_rng((self._seed, Draw.USERS, chain.round, user))
-            for user in block.users.tolist()
-        ]
-        normal = np.array([rng.standard_normal(d) for rng in rngs]).reshape(-1, d)
-        noise = chain.noise * chain.weights[block.users]
-        drawn = user_draws(block, chain.items, self.mean, noise, chain.user_prior, normal)
-        user = np.repeat(np.arange(block.users.size), block.counts)
-        rest = block.values - self.mean - drawn[user, -1]
-        x = chain.items[block.items]
-        residual = rest - x[:, -1] - np.einsum("ij,ij->i", drawn[user, :-1], x[:, :-1])
-        weights = np.empty(block.users.size)
-        for place, (start, end) in enumerate(pairwise(block.indptr.tolist())):
-            mine = residual[start:end]
-            squares = chain.noise * float(mine @ mine)
-            weights[place] = draw_weight(rngs[place], end - start, squares)
-        self._users[block.users], self._weights[block.users] = drawn, weights
-        return drawn, weights, rest, residual
+    def _centred(self, users: Floats, ratings: Block | Ratings) -> tuple[Floats, Floats]:
+        """Return z = (p_u, 1) of the users, and r − μ − b_u of their ratings."""
+        z = users.copy()
+        z[:, -1] = 1.0
+        bias = np.repeat(users[:, -1], np.diff(ratings.indptr))
+        return z, ratings.values - self.mean - bias
 
 
 class Sweeps(Training[Chain, Sweep]):
@@ -195,23 +189,24 @@ class Sweeps(Training[Chain, Sweep]):
         rng = np.random.default_rng((self.seed, Draw.SERVER, state.round))
         d = state.items.shape[1]
         # all users, as far as the survivors tell
-        table = total.sum.reshape(steps.shape) * UNIT
-        table = table * (self.ratings.n_users / len(total.survivors))
-        moments, shifts = symmetric(table[:, : -d - 2], d), table[:, -d - 2 : -2]
+        scale = UNIT * self.ratings.n_users / len(total.survivors)
+        table = total.sum.reshape(steps.shape) * scale
+        moments, shifts = table[:, : -d - 2], table[:, -d - 2 : -2]
         squares, counts = table[:-1, -2], table[:-1, -1]
         noise = draw_noise(rng, float(counts.sum()), float(squares.sum()))
-        user_prior = draw_prior(rng, float(self.ratings.n_users), shifts[-1], moments[-1])
+        products = symmetric(moments[-1], d)
+        user_prior = draw_prior(rng, float(self.ratings.n_users), shifts[-1], products)
         seen = counts > 0
         rest = (state.items - self.features @ state.link.weights)[seen]
         item_prior = draw_prior(rng, float(seen.sum()), rest.sum(axis=0), rest.T @ rest)
         link = draw_link(rng, self.features[seen], state.items[seen], item_prior, state.link)
         expected = item_prior.mean + self.features @ link.weights
         items = draws(
-            item_prior.precision + noise * moments[:-1],
+            item_prior.precision[triangle(d)] + noise * moments[:-1],
             expected @ item_prior.precision + noise * shifts[:-1],
             rng.standard_normal(state.items.shape),
         )
-        users, weights = steps.all_users()
+        users, weights = steps.drawn
         chain = replace(
             state,
             users=users,
@@ -265,30 +260,32 @@ class Sweeps(Training[Chain, Sweep]):
 
 
 def user_draws(
-    block: Block, items: Floats, mean: float, noise: Floats, prior: Prior, normal: Floats
+    ratings: Block | Ratings,
+    items: Floats,
+    mean: float,
+    noise: Floats,
+    prior: Prior,
+    normal: Floats,
 ) -> Floats:
-    """Draw (p_u, b_u) of a block's users from their conditional distribution (eq. 11).
+    """Draw (p_u, b_u) of users from their conditional distribution (eq. 11).
 
     A user's precision is Λ_U + α w Σ x xᵀ and the shift Λ_U μ_U + α w Σ x (r − μ − b_i), over
-    the rated items, with x = (q_i, 1). The result has the shape (n, d).
+    the rated items, with x = (q_i, 1). The result has the shape (n, d). A row depends on no
+    other row. Raises SettingError if a precision is not positive definite.
 
     Parameters
     ----------
-    block : ratings of n users, on the internal scale
+    ratings : ratings of n users, on the internal scale
     items : float64, shape (m, d), rows (q_i, b_i)
     mean, prior : μ and the users' prior
     noise : float64, shape (n,), α w_u of the users
     normal : float64, shape (n, d), standard normal numbers; zeros give the means
     """
-    d = items.shape[1]
-    x = np.concatenate((items[block.items, :-1], np.ones((block.items.size, 1))), axis=1)
-    rest = block.values - mean - items[block.items, -1]
-    grams, shifts = np.empty((block.users.size, d, d)), np.empty((block.users.size, d))
-    for user, (start, end) in enumerate(pairwise(block.indptr.tolist())):
-        mine = x[start:end]
-        grams[user], shifts[user] = mine.T @ mine, rest[start:end] @ mine
-    return draws(
-        prior.precision + noise[:, None, None] * grams,
-        prior.precision @ prior.mean + noise[:, None] * shifts,
-        normal,
+    right = np.column_stack((items[:, -1] + mean, items[:, :-1], np.ones(len(items))))
+    left = np.ones((len(normal), right.shape[1]))  # (1, p_u, b_u)
+    shifts = np.tile(prior.precision @ prior.mean, (len(normal), 1))
+    block = ratings.indptr, ratings.items, ratings.values
+    check_solved(
+        _fast.draw_users(*block, right, left, 1, noise, prior.precision, shifts, normal)
     )
+    return left[:, 1:]

@@ -24,7 +24,7 @@ TABLES_OF = {
     "convergence": ("fcf-convergence",),
     "thesis": ("thesis-6.1",),
     "beyond": ("beyond", "large"),
-    "bpmf": ("bpmf",),
+    "bpmf": ("bpmf", "bpmf-secure"),
     "others": ("others",),
     "rounds": ("rounds", "dropouts", "fixed-point"),
     "secure": ("secure", "end-to-end"),

@@ -19,6 +19,7 @@ __all__ = [
     "Prior",
     "check_solved",
     "draw_link",
+    "draw_linked_prior",
     "draw_noise",
     "draw_prior",
     "draw_weight",
@@ -50,7 +51,7 @@ class Prior:
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """Regression of the items on their features: W, shape (f, d), and its precision λ."""
+    """Regression of a table on features of its rows: W, shape (f, d), and its precision λ."""
 
     weights: Floats
     precision: float
@@ -134,9 +135,9 @@ def draw_weight(rng: np.random.Generator, n: NDArray[np.int64], squares: Floats)
 
 
 def draw_link(
-    rng: np.random.Generator, features: Floats, rows: Floats, prior: Prior, link: Link
+    rng: np.random.Generator, gram: Floats, cross: Floats, prior: Prior, link: Link
 ) -> Link:
-    """Draw W from its posterior, given the items, and then its precision λ.
+    """Draw W from its posterior, given the rows V, and then its precision λ.
 
     Simm et al., "Macau: scalable Bayesian factorization with high-dimensional side
     information", 2017, eq. 6: W ~ MN((FᵀF + λI)⁻¹ Fᵀ (V − 1 μᵀ), (FᵀF + λI)⁻¹, Λ⁻¹).
@@ -144,14 +145,13 @@ def draw_link(
     Parameters
     ----------
     rng : generator of the server
-    features : float64, F, shape (m, f)
-    rows : float64, V, shape (m, d), the items (q_i, b_i)
-    prior : prior of the items around their link
+    gram, cross : float64, shapes (f, f) and (f, d): FᵀF and Fᵀ (V − 1 μᵀ)
+    prior : prior of the rows around their link
     link : link before, for λ
     """
-    n_features, d = link.weights.shape
-    normal = features.T @ features + link.precision * np.eye(n_features)
-    mean = np.linalg.solve(normal, features.T @ (rows - prior.mean))
+    n_features, d = cross.shape
+    normal = gram + link.precision * np.eye(n_features)
+    mean = np.linalg.solve(normal, cross)
     noise = rng.standard_normal((n_features, d))
     among = np.linalg.solve(np.linalg.cholesky(normal).T, noise)
     among_d = np.linalg.solve(np.linalg.cholesky(prior.precision).T, among.T).T
@@ -159,6 +159,36 @@ def draw_link(
     size = float(np.sum((weights @ prior.precision) * weights))
     shape, rate = SHAPE_0 + weights.size / 2, RATE_0 + size / 2
     return Link(weights, float(rng.gamma(shape, 1 / rate)))
+
+
+def draw_linked_prior(
+    rng: np.random.Generator, n: float, total: Floats, products: Floats, link: Link
+) -> tuple[Prior, Link]:
+    """Draw the prior and the link of n rows x from sums alone, x ~ N(μ + Wᵀ g, Λ⁻¹).
+
+    For features that are all zero the link stays. Features are standardised for the draw, so
+    that one λ suits all.
+
+    Parameters
+    ----------
+    rng : generator of the server
+    n : float, number of rows, > 0
+    total, products : float64, shapes (d + f,) and (d + f, d + f): Σ y and Σ y yᵀ, y = (x, g)
+    link : link before
+    """
+    f, d = link.weights.shape
+    mean = total / n
+    apart = products - n * np.outer(mean, mean)
+    gram, cross, w = apart[d:, d:], apart[d:, :d], link.weights
+    around = apart[:d, :d] - cross.T @ w - w.T @ cross + w.T @ gram @ w
+    rest = around + n * np.outer(mean[:d], mean[:d])
+    prior = draw_prior(rng, n, total[:d], rest)
+    spread = np.sqrt(np.maximum(np.diagonal(gram), 0.0) / n)
+    if spread.any():
+        unit = np.divide(1.0, spread, out=np.zeros(f), where=spread > 0)
+        drawn = draw_link(rng, gram * np.outer(unit, unit), cross * unit[:, None], prior, link)
+        link = Link(drawn.weights * unit[:, None], drawn.precision)
+    return Prior(prior.mean - mean[d:] @ link.weights, prior.precision), link
 
 
 @cache

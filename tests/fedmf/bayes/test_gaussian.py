@@ -8,6 +8,7 @@ from fedmf.bayes.gaussian import (
     Link,
     Prior,
     draw_link,
+    draw_linked_prior,
     draw_noise,
     draw_prior,
     draw_weight,
@@ -16,7 +17,7 @@ from fedmf.bayes.gaussian import (
     symmetric,
     triangle,
 )
-from fedmf.bayes.steps import user_draws
+from fedmf.bayes.users import user_draws
 from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
 
@@ -53,7 +54,8 @@ def test_users_are_drawn_from_their_ratings():
     items = RNG.normal(size=(5, 3))
     block = Block.of_one(np.array([0, 2, 4], dtype=np.int32), np.array([1.0, 4.0, 5.0]))
     prior = Prior(np.array([0.1, 0.2, -0.3]), np.diag([2.0, 3.0, 4.0]))
-    drawn = user_draws(block, items, 3.0, np.array([2.5]), prior, np.zeros((1, 3)))
+    own = prior.mean[None], prior.precision
+    drawn = user_draws(block, items, 3.0, np.array([2.5]), *own, np.zeros((1, 3)))
     x = np.column_stack((items[[0, 2, 4], :2], np.ones(3)))
     rest = block.values - 3.0 - items[[0, 2, 4], 2]
     normal = prior.precision + 2.5 * x.T @ x
@@ -64,7 +66,8 @@ def test_users_are_drawn_from_their_ratings():
 def test_user_without_ratings_is_drawn_from_the_prior():
     block = Block.of_one(np.zeros(0, dtype=np.int32), np.zeros(0))
     prior = Prior(np.array([0.5, -1.0]), np.diag([4.0, 9.0]))
-    drawn = user_draws(block, np.ones((3, 2)), 3.0, np.ones(1), prior, np.ones((1, 2)))
+    own = prior.mean[None], prior.precision
+    drawn = user_draws(block, np.ones((3, 2)), 3.0, np.ones(1), *own, np.ones((1, 2)))
     np.testing.assert_allclose(drawn[0], [0.5 + 1 / 2, -1.0 + 1 / 3])
 
 
@@ -98,7 +101,31 @@ def test_link_recovers_the_weights_of_features():
     weights = np.array([[1.0, -1.0, 0.5], [0.0, 2.0, -0.5]])
     rows = features @ weights + 0.3 + 0.1 * RNG.normal(size=(3000, 3))
     prior = Prior(np.full(3, 0.3), 100 * np.eye(3))
-    link = draw_link(RNG, features, rows, prior, Link.none(2, 3))
+    sums = features.T @ features, features.T @ (rows - prior.mean)
+    link = draw_link(RNG, *sums, prior, Link.none(2, 3))
     np.testing.assert_allclose(link.weights, weights, atol=0.02)
     assert link.precision > 0
-    assert (link.weights != draw_link(RNG, features, rows, prior, link).weights).all()
+    assert (link.weights != draw_link(RNG, *sums, prior, link).weights).all()
+
+
+def test_linked_prior_recovers_the_line_from_sums():
+    """With features off the centre, of unequal spread, and one of a single value."""
+    centre = np.array([5.0, 1.0, 2.0])
+    apart = RNG.normal(size=(4000, 3)) * [1.0, 0.1, 0.0]
+    weights = np.array([[1.0, -1.0], [0.0, 2.0], [0.0, 0.0]])
+    rows = apart @ weights + [0.3, -0.2] + 0.1 * RNG.normal(size=(4000, 2))
+    y = np.concatenate((rows, apart + centre), axis=1)
+    link = Link.none(3, 2)
+    for _ in range(5):
+        prior, link = draw_linked_prior(RNG, 4000.0, y.sum(axis=0), y.T @ y, link)
+    np.testing.assert_allclose(link.weights, weights, atol=0.1)
+    np.testing.assert_allclose(prior.mean + centre @ link.weights, [0.3, -0.2], atol=0.02)
+    np.testing.assert_allclose(np.linalg.inv(prior.precision), 0.01 * np.eye(2), atol=0.002)
+
+
+def test_linked_prior_without_features_keeps_its_link():
+    rows = np.concatenate((RNG.normal(size=(50, 2)), np.zeros((50, 1))), axis=1)
+    link = Link.none(1, 2)
+    prior, same = draw_linked_prior(RNG, 50.0, rows.sum(axis=0), rows.T @ rows, link)
+    assert same is link
+    assert np.isfinite(prior.mean).all()

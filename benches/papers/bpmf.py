@@ -6,7 +6,7 @@ Rows with the same part of the ratings in training have the same splits, seed by
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from time import perf_counter
 
@@ -103,10 +103,10 @@ def _of_share(share: float) -> tuple[Row, Row]:
     return _row(mine, SMALL, share, {}, below), Row(other, SMALL, partial(_biases, share))
 
 
-def _secured(by: Aggregation, run: Run) -> dict[str, float]:
+def _secured(by: Callable[[], Aggregation], run: Run) -> dict[str, float]:
     """Train with drop-outs under a sum, and count the users left out."""
     start, split, sweeps = perf_counter(), parted(SMALL, run), run.fewer(120, least=4)
-    model = FedBPMF(by, seed=run.seed, sweeps=sweeps, burn_in=sweeps // 6, dropout=0.1)
+    model = FedBPMF(by(), seed=run.seed, sweeps=sweeps, burn_in=sweeps // 6, dropout=0.1)
     found = errors(
         split.test, model.fit(split.train).predict(split.test.users, split.test.items)
     )
@@ -114,7 +114,7 @@ def _secured(by: Aggregation, run: Run) -> dict[str, float]:
     return found | {LOST: lost, "seconds": perf_counter() - start}
 
 
-def _secured_row(name: str, by: Aggregation) -> Row:
+def _secured_row(name: str, by: Callable[[], Aggregation]) -> Row:
     target = {LOST: Target(at_least=1)}
     return Row(name, SMALL, partial(_secured, by), target=target, seeds=1)
 
@@ -168,10 +168,10 @@ SECURED = Table(
     panels=(),
     rows=(
         _secured_row(
-            f"secret sharing, {NEIGHBOURS} neighbours", SecAggSum(neighbours=NEIGHBOURS)
+            f"secret sharing, {NEIGHBOURS} neighbours", lambda: SecAggSum(neighbours=NEIGHBOURS)
         ),
-        _secured_row("one-shot sums, 3 helpers", OneShotSum()),
-        _secured_row("in the clear", PlainSum()),
+        _secured_row("one-shot sums, 3 helpers", OneShotSum),
+        _secured_row("in the clear", PlainSum),
     ),
     note="All 943 users are clients, in one process. In each of the 120 rounds a tenth of them "
     f"drop out in a random phase. *{LOST}*: the users left out of a sum, added up over all "

@@ -48,7 +48,8 @@ class FedBPMF(Scheduled):
     sweeps : int, number of rounds, ≥ 1
     burn_in
         Rounds at the start whose draws are not kept, 0 ≤ burn_in < sweeps. Their second
-        half computes implicit feedback, which then stays; with 0 or 1 there is none.
+        half computes implicit feedback, which then stays; with 0 or 1, or with fewer than 10 k
+        users in a sum or 10 k items, there is none.
     samples
         Greatest number S of draws that the model keeps, evenly spaced. They need 4 S d (n + m)
         bytes for n users and m items: 21 MB for ml-100k.

@@ -35,6 +35,8 @@ __all__ = ["Sweeps"]
 
 Floats = NDArray[np.float64]
 
+ROWS_PER_FACTOR = 10  # users and items without which there is no implicit feedback
+
 
 class Sweeps(Training[Chain, Sweep]):
     """Training of the sampler; a round is a sweep.
@@ -94,7 +96,7 @@ class Sweeps(Training[Chain, Sweep]):
         own, size = table[m:].reshape(-1), 2 * d - 1  # of y
         end = size * (size + 1) // 2
         sums, products = own[end : end + size], symmetric(own[:end], size)
-        if self._due(state):
+        if self._due(state, min(len(total.survivors), int((counts > 0).sum()))):
             state = self._with_traits(state, counts, moments[:, -d:], sums[: d - 1] / n)
         noise = draw_noise(rng, float(counts.sum()), float(squares.sum()))
         user_prior, user_link = draw_linked_prior(rng, n, sums, products, state.user_link)
@@ -124,10 +126,14 @@ class Sweeps(Training[Chain, Sweep]):
         )
         return self._with_predictions(chain)
 
-    def _due(self, state: Chain) -> bool:
-        """Return True in the second half of the burn-in, or later if all of it was aborted."""
-        first, last = self._burn_in // 2, self._burn_in
-        return 0 < first <= state.round and (state.traits is None or state.round <= last)
+    def _due(self, state: Chain, rows: int) -> bool:
+        """Return True in the second half of the burn-in, or later if all of it was aborted.
+
+        `rows` is the number of users or items, the lesser; too few cannot determine a link.
+        """
+        first, last, k = self._burn_in // 2, self._burn_in, state.items.shape[1] - 1
+        early = state.traits is None or state.round <= last
+        return 0 < first <= state.round and early and rows >= ROWS_PER_FACTOR * k
 
     def _with_traits(
         self, state: Chain, counts: Floats, weighted: Floats, mean: Floats

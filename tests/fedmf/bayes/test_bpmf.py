@@ -141,6 +141,14 @@ def test_chain_beats_the_mean_of_all_ratings():
     assert 0.85 < inside.mean() < 0.95
 
 
+def test_fewer_users_than_factors_train():
+    """So few users cannot determine a link to 16 factors of their items."""
+    split = random_split(simulate(10, 20, 130, seed=0), 0.2, seed=1)
+    model = FedBPMF(sweeps=40, burn_in=6).fit(split.train, split.test)
+    assert model.history_.last.test_rmse < 2.0
+    assert not model.posterior_.embedding.any()
+
+
 def test_dropouts_and_cohorts_train(fitted):
     model = made(dropout=0.3, cohort=20).fit(SPLIT.train, SPLIT.test)
     assert {one.cohort for one in model.history_} == {20}

@@ -129,3 +129,15 @@ def test_linked_prior_without_features_keeps_its_link():
     prior, same = draw_linked_prior(RNG, 50.0, rows.sum(axis=0), rows.T @ rows, link)
     assert same is link
     assert np.isfinite(prior.mean).all()
+
+
+def test_linked_prior_bears_sums_that_rounding_made_indefinite():
+    """Equal features, whose weights cancel: an error of 1e-3 is that of millions."""
+    rows = np.concatenate(
+        (RNG.normal(size=(50, 1)), RNG.normal(size=(50, 1)) @ np.ones((1, 2))), 1
+    )
+    rounded = rows.T @ rows - 1e-3 * np.eye(3)
+    link = Link(np.array([[1e5], [-1e5]]), 1.0)
+    prior, link = draw_linked_prior(RNG, 50.0, rows.sum(axis=0), rounded, link)
+    assert np.isfinite(prior.mean).all()
+    assert np.isfinite(link.weights).all()

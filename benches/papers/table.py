@@ -25,7 +25,7 @@ TABLES_OF = {
     "convergence": ("fcf-convergence",),
     "thesis": ("thesis-6.1",),
     "beyond": ("beyond", "large"),
-    "bpmf": ("bpmf",),
+    "bpmf": ("bpmf", "bpmf-secure"),
     "ease": ("ease",),
     "others": ("others",),
     "rounds": ("rounds", "dropouts", "fixed-point"),

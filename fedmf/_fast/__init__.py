@@ -9,7 +9,17 @@ from __future__ import annotations
 from fedmf._fast import reference
 from secagg import _fast as secagg_fast
 
-__all__ = ["COMPILED", "add_rows", "descend", "gradients", "predict", "solve"]
+__all__ = [
+    "COMPILED",
+    "add_rows",
+    "descend",
+    "draw",
+    "draw_users",
+    "gradients",
+    "moments",
+    "predict",
+    "solve",
+]
 
 COMPILED = False
 
@@ -24,5 +34,8 @@ if secagg_fast.COMPILED:
 predict = _kernels.predict if COMPILED else reference.predict
 descend = _kernels.descend if COMPILED else reference.descend
 solve = _kernels.solve if COMPILED else reference.solve
+draw = _kernels.draw if COMPILED else reference.draw
+draw_users = _kernels.draw_users if COMPILED else reference.draw_users
+moments = _kernels.moments if COMPILED else reference.moments
 gradients = _kernels.gradients if COMPILED else reference.gradients
 add_rows = _kernels.add_rows if COMPILED else reference.add_rows

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+Bools = NDArray[np.bool_]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
@@ -13,7 +14,23 @@ def descend(
 ) -> None: ...
 def solve(
     indptr: I64, items: I32, values: F64, q: F64, p: F64, fixed: int, reg: float
-) -> NDArray[np.bool_]: ...
+) -> Bools: ...
+def draw(tables: F64, noise: F64, out: F64) -> Bools: ...
+def draw_users(
+    indptr: I64,
+    items: I32,
+    values: F64,
+    q: F64,
+    p: F64,
+    fixed: int,
+    scale: F64,
+    precision: F64,
+    shifts: F64,
+    noise: F64,
+) -> Bools: ...
+def moments(
+    indptr: I64, items: I32, values: F64, q: F64, p: F64, scale: F64, out: F64
+) -> None: ...
 def gradients(
     indptr: I64, items: I32, values: F64, q: F64, p: F64, out: F64, reg: float
 ) -> None: ...

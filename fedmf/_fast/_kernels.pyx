@@ -17,11 +17,20 @@ cdef extern from "steps.h" nogil:
         const int32_t *items
         const double *values
         const double *q
+    ctypedef struct fedmf_prior:
+        const double *precision
+        const double *scale
+        const double *shifts
+        const double *noise
 
     void fedmf_predict(double *, const double *, const double *, const int64_t *,
                        const int64_t *, size_t, size_t)
     void fedmf_descend(double *, double *, const fedmf_block *, size_t, double, double)
     void fedmf_solve(double *, uint8_t *, double *, const fedmf_block *, size_t, double)
+    void fedmf_draw(double *, uint8_t *, double *, double *, const double *, size_t, size_t)
+    void fedmf_draw_users(double *, uint8_t *, double *, const fedmf_block *,
+                          const fedmf_prior *, size_t)
+    void fedmf_moments(double *, const double *, const double *, const fedmf_block *, size_t)
     void fedmf_gradients(double *, const double *, const fedmf_block *, size_t, double)
     void fedmf_add_integers(int64_t *, const int32_t *, const int64_t *, size_t, size_t)
     void fedmf_add_floats(double *, const int32_t *, const double *, size_t, size_t)
@@ -38,6 +47,11 @@ cdef check_range(str what, const index[::1] numbers, Py_ssize_t bound):
         outside |= (numbers[j] < 0) | (numbers[j] >= bound)
     if outside:
         raise IndexError(f"{what} is not in 0 <= {what} < {bound}")
+
+
+cdef check_shape(const double[:, ::1] table, Py_ssize_t rows, Py_ssize_t columns):
+    if table.shape[0] != rows or table.shape[1] != columns:
+        raise ValueError(f"a table must have {rows} rows and {columns} columns")
 
 
 cdef class Block:
@@ -109,6 +123,66 @@ def solve(indptr, items, values, q, double[:, ::1] p, size_t fixed, double reg):
         with nogil:
             fedmf_solve(&p[0, 0], &flags[0], &work[0], &block.inner, fixed, reg)
     return solved
+
+
+def draw(double[:, :, ::1] tables, const double[:, ::1] noise, double[:, ::1] out):
+    cdef size_t rows = tables.shape[0], n = tables.shape[2]
+    if n == 0 or tables.shape[1] != tables.shape[2] + 1:
+        raise ValueError("a table has a row more than columns")
+    check_shape(noise, rows, n)
+    check_shape(out, rows, n)
+    cdef double[::1] work = np.empty(2 * n)
+    solved = np.empty(rows, np.bool_)
+    cdef uint8_t[::1] flags = solved.view(np.uint8)
+    if rows:
+        with nogil:
+            fedmf_draw(&out[0, 0], &flags[0], &work[0], &tables[0, 0, 0], &noise[0, 0], rows, n)
+    return solved
+
+
+def draw_users(
+    indptr,
+    items,
+    values,
+    q,
+    double[:, ::1] p,
+    size_t fixed,
+    const double[::1] scale,
+    const double[:, ::1] precision,
+    const double[:, ::1] shifts,
+    const double[:, ::1] noise,
+):
+    cdef Block block = Block(indptr, items, values, q, p, fixed)
+    cdef Py_ssize_t users = block.inner.users, n = block.inner.k - fixed
+    cdef fedmf_prior prior
+    if scale.shape[0] != users:
+        raise ValueError("as many scales as users")
+    check_shape(precision, n, n)
+    check_shape(shifts, users, n)
+    check_shape(noise, users, n)
+    cdef double[::1] work = np.empty((n + 1) * n + 2 * n + 4 * (n + 1))
+    solved = np.empty(users, np.bool_)
+    cdef uint8_t[::1] flags = solved.view(np.uint8)
+    if users:
+        prior.precision, prior.scale = &precision[0, 0], &scale[0]
+        prior.shifts, prior.noise = &shifts[0, 0], &noise[0, 0]
+        with nogil:
+            fedmf_draw_users(&p[0, 0], &flags[0], &work[0], &block.inner, &prior, fixed)
+    return solved
+
+
+def moments(
+    indptr, items, values, q, double[:, ::1] p, const double[::1] scale, double[:, ::1] out
+):
+    cdef Block block = Block(indptr, items, values, q, p, 0)
+    cdef size_t width = out.shape[1], k = block.inner.k
+    if scale.shape[0] != p.shape[0]:
+        raise ValueError("as many scales as users")
+    if out.shape[0] != items.shape[0] or width < k * (k + 3) // 2 + 1:
+        raise ValueError("the moments do not fit the ratings")
+    if out.shape[0]:
+        with nogil:
+            fedmf_moments(&out[0, 0], &p[0, 0], &scale[0], &block.inner, width)
 
 
 def gradients(indptr, items, values, q, double[:, ::1] p, double[:, ::1] out, double reg):

@@ -16,7 +16,16 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["add_rows", "descend", "gradients", "predict", "solve"]
+__all__ = [
+    "add_rows",
+    "descend",
+    "draw",
+    "draw_users",
+    "gradients",
+    "moments",
+    "predict",
+    "solve",
+]
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -62,24 +71,70 @@ def solve(
         happens only for λ = 0 or nearly 0. That user's p_u is unchanged.
     """
     n = q.shape[1] - fixed
-    table = np.zeros((p.shape[0], n + 1, n))  # QᵀQ + λ n_u I, and Qᵀr as its last row
-    for u, (first, end) in enumerate(pairwise(indptr.tolist())):
-        if first == end:
-            continue
-        rated, targets = q[items[first:end]], values[first:end].copy()
-        for f in range(fixed):
-            targets -= rated[:, f] * p[u, f]
-        rows = np.column_stack((rated[:, fixed:], targets))
-        table[u] = np.add.accumulate(rows[:, :, None] * rows[:, None, :-1])[-1]
-        table[u].flat[: n * n : n + 1] += (end - first) * reg
+    tables = _tables(indptr, items, values, q, p, fixed)
+    tables[:, range(n), range(n)] += np.diff(indptr)[:, None] * reg
     rated_any = np.diff(indptr) > 0
-    solved = _eliminate(table)
-    right = table[:, n]
-    for j in reversed(range(n)):
-        right[:, j] /= table[:, j, j]
-        right[:, :j] -= table[:, j, :j] * right[:, j, None]
-    p[rated_any & solved, fixed:] = right[rated_any & solved]
+    solved = _eliminate(tables)
+    found = _substituted(tables)
+    p[rated_any & solved, fixed:] = found[rated_any & solved]
     return np.asarray(solved | ~rated_any)
+
+
+def draw(tables: F64, noise: F64, out: F64) -> NDArray[np.bool_]:
+    """Set row r of out to a draw x ~ N(Λ⁻¹ b, Λ⁻¹).
+
+    The table r has Λ, of which the lower triangle is read, and b as its last row; it is
+    overwritten. Rows of ``noise`` are standard normal numbers. Shapes are (m, n + 1, n), (m, n)
+    and (m, n); n ≥ 1.
+
+    Returns
+    -------
+    solved : bool (m,), False for a Λ that is not positive definite; that row stays as it is
+    """
+    solved = _eliminate(tables)
+    tables[:, -1] += noise
+    out[solved] = _substituted(tables)[solved]
+    return solved
+
+
+def draw_users(
+    indptr: I64,
+    items: I32,
+    values: F64,
+    q: F64,
+    p: F64,
+    fixed: int,
+    scale: F64,
+    precision: F64,
+    shifts: F64,
+    noise: F64,
+) -> NDArray[np.bool_]:
+    """Set every p_u to a draw as `draw` does, with Λ = P + s_u QᵀQ and b = t_u + s_u Qᵀr.
+
+    P is ``precision``, (k − fixed, k − fixed), s is ``scale`` (n,), and t_u a row of ``shifts``
+    (n, k − fixed), as ``noise`` has. For Q, r and the result see `solve`.
+    """
+    tables = scale[:, None, None] * _tables(indptr, items, values, q, p, fixed)
+    tables[:, :-1] += precision
+    tables[:, -1] += shifts
+    found = p[:, fixed:].copy()
+    solved = draw(tables, noise, found)
+    p[:, fixed:] = found
+    return solved
+
+
+def moments(indptr: I64, items: I32, values: F64, q: F64, p: F64, scale: F64, out: F64) -> None:
+    """Set row j of out to s_u (lower triangle of p_u p_uᵀ, r_ui p_u, e_ui²) of rating j.
+
+    s is ``scale`` (n,), and e_ui = r_ui − q_i · p_u. The triangle is in the order of the rows.
+    Further columns of out are unchanged.
+    """
+    a, b = np.tril_indices(p.shape[1])
+    u, end = _users(indptr), a.size + p.shape[1]
+    errors = values - _dots(q[items], p[u])
+    out[:, : a.size] = (scale[:, None] * (p[:, a] * p[:, b]))[u]
+    out[:, a.size : end] = scale[u, None] * (values[:, None] * p[u])
+    out[:, end] = scale[u] * (errors * errors)
 
 
 def gradients(
@@ -110,6 +165,30 @@ def _dots(a: F64, b: F64) -> F64:
     for f in range(1, a.shape[1]):
         total += a[:, f] * b[:, f]
     return np.asarray(total)
+
+
+def _tables(indptr: I64, items: I32, values: F64, q: F64, p: F64, fixed: int) -> F64:
+    """Return QᵀQ of each user, with Qᵀr as its last row; see `solve`."""
+    n = q.shape[1] - fixed
+    tables = np.zeros((p.shape[0], n + 1, n))
+    for u, (first, end) in enumerate(pairwise(indptr.tolist())):
+        if first == end:
+            continue
+        rated, targets = q[items[first:end]], values[first:end].copy()
+        for f in range(fixed):
+            targets -= rated[:, f] * p[u, f]
+        rows = np.column_stack((rated[:, fixed:], targets))
+        tables[u] = np.add.accumulate(rows[:, :, None] * rows[:, None, :-1])[-1]
+    return tables
+
+
+def _substituted(tables: F64) -> F64:
+    """Return the x of Lᵀ x = y for each L with y as its last row, which is overwritten."""
+    right = tables[:, -1]
+    for j in reversed(range(tables.shape[2])):
+        right[:, j] /= tables[:, j, j]
+        right[:, :j] -= tables[:, j, :j] * right[:, j, None]
+    return right
 
 
 def _eliminate(table: F64) -> NDArray[np.bool_]:

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate import PlainSum, RoundAborted
+from fedmf.bayes.chain import Chain
 from fedmf.bayes.checkpoint import Begun, Checkpoint
 from fedmf.bayes.gaussian import Link, Prior
 from fedmf.bayes.posterior import Posterior, Scaling
-from fedmf.bayes.steps import Chain, Sweeps
+from fedmf.bayes.steps import Sweeps
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_parts
 from fedmf.data.features import check_are_features, item_features
@@ -36,9 +37,9 @@ START = 0.1  # standard deviation of the starting factors
 class FedBPMF(Scheduled):
     """Bayesian matrix factorisation of ratings, by Gibbs sampling through secure sums.
 
-    See `fedmf.bayes` for the model. Per round a user sends m (d (d + 3) / 2 + 2) numbers and as
-    many again as one item has, with d = k + 1. Before the first round two sums give the raters
-    of each item and the mean rating.
+    See `fedmf.bayes` for the model. Per round a user sends m + 4 rows of d (d + 3) / 2 + 2
+    numbers, with d = k + 1; for k < 8 it is a row or two fewer. Before the first round two sums
+    give the raters of each item and the mean rating.
 
     The defaults were chosen on a tenth of the training ratings of ml-100k, 80/20, seed 0.
 
@@ -46,7 +47,10 @@ class FedBPMF(Scheduled):
     ----------
     k : int, number of latent factors, ≥ 1
     sweeps : int, number of rounds, ≥ 1
-    burn_in : int, rounds at the start whose draws are not kept, 0 ≤ burn_in < sweeps
+    burn_in
+        Rounds at the start whose draws are not kept, 0 ≤ burn_in < sweeps. Their second
+        half computes implicit feedback, which then stays; with 0 or 1, or with fewer than 10 k
+        users in a sum or 10 k items, there is none.
     samples
         Greatest number S of draws that the model keeps, evenly spaced. They need 4 S d (n + m)
         bytes for n users and m items: 21 MB for ml-100k.
@@ -168,6 +172,7 @@ class FedBPMF(Scheduled):
             mean=begun.mean,
             seed=self.seed,
             min_raters=self.min_raters,
+            burn_in=self.burn_in,
             kept=self._kept(),
             scale=train.scale,
         )
@@ -187,6 +192,9 @@ class FedBPMF(Scheduled):
             train.item_ids,
             train.scale,
             scaling,
+            np.zeros((train.n_items, self.k))
+            if chain.traits is None
+            else chain.traits.embedding,
         )
         return self
 
@@ -206,7 +214,8 @@ class FedBPMF(Scheduled):
             earlier = model.factors(self.k) if isinstance(model, Posterior) else model
             items = _warm(items, earlier, train)
         nobody, prior = np.zeros((train.n_users, d)), Prior.standard(d)
-        return Chain(nobody, items, np.ones(train.n_users), 1.0, prior, prior, Link.none(f, d))
+        links = Link.none(f, d), Link.none(d - 1, d)
+        return Chain(nobody, items, np.ones(train.n_users), 1.0, prior, prior, *links)
 
     def _report(self, record: RoundRecord) -> None:
         for callback in self.callbacks:

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from fedmf.bayes.chain import Chain
 from fedmf.bayes.sample import SAMPLES, samples_of, tables_of
-from fedmf.bayes.steps import Chain
+from fedmf.bayes.traits import Traits
 from fedmf.data import Features, Ratings
 from fedmf.errors import ModelError
 from fedmf.models.factors_file import Form, read_tables, write_tables
@@ -33,6 +34,8 @@ FORM: Form = {
     **SAMPLES,
     "items_now": (np.float64,),
     "weights_now": (np.float64,),
+    "item_traits": (np.float64,),
+    "embedding": (np.float64,),
     "digest": (np.str_,),
     "history": (np.str_,),
     "mean": (np.float64,),
@@ -104,6 +107,7 @@ class Checkpoint:
             )
         *samples, last = samples_of(tables)
         counts, share = tables["counts"], float(tables["share"])
+        traits = Traits(tables["item_traits"], tables["embedding"])
         guesses = tables["train_guesses"], tables["test_guesses"]
         chain = Chain(
             last.users.astype(np.float64),
@@ -113,6 +117,8 @@ class Checkpoint:
             last.user_prior,
             last.item_prior,
             last.link,
+            last.user_link,
+            traits if traits.items.size else None,
             int(tables["round"]),
             tuple(samples),
             guesses if self._tested else guesses[:1],
@@ -135,10 +141,12 @@ class Checkpoint:
             yield one
 
     def _write(self, now: Begun) -> None:
-        chain, raters = now.chain, now.raters
+        chain, raters, none = now.chain, now.raters, np.zeros((0, 0))
         tables: dict[str, Any] = tables_of((*chain.samples, chain.sample)) | {
             "items_now": chain.items,
             "weights_now": chain.weights,
+            "item_traits": none if chain.traits is None else chain.traits.items,
+            "embedding": none if chain.traits is None else chain.traits.embedding,
             "digest": np.array(self._digest),
             "history": np.array(json.dumps([asdict(one) for one in now.records])),
             "mean": np.array(now.mean),

@@ -6,28 +6,34 @@ Equation numbers are those of Salakhutdinov and Mnih 2008 (see `fedmf.bayes`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf import _fast
 from fedmf.errors import SettingError
 
 __all__ = [
     "Link",
     "Prior",
+    "check_solved",
     "draw_link",
+    "draw_linked_prior",
     "draw_noise",
     "draw_prior",
     "draw_weight",
     "draws",
     "lower",
     "symmetric",
+    "triangle",
 ]
 
 Floats = NDArray[np.float64]
 
 BETA_0 = 2.0  # the textbook hyper-priors: μ_0 = 0, ν_0 = d and W_0 = I besides
 NU = 8.0  # ν; 4, 8 and 16 were tried on validation ratings of ml-100k
+LEAST = 1e-3  # a standard deviation of a feature that rounded sums cannot tell from none
 SHAPE_0 = RATE_0 = 1.0  # of the gamma priors of α and of the link's precision
 
 
@@ -46,7 +52,7 @@ class Prior:
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """Regression of the items on their features: W, shape (f, d), and its precision λ."""
+    """Regression of a table on features of its rows: W, shape (f, d), and its precision λ."""
 
     weights: Floats
     precision: float
@@ -57,14 +63,13 @@ class Link:
         return cls(np.zeros((n_features, d)), 1.0)
 
 
-def draws(precisions: Floats, shifts: Floats, noise: Floats) -> Floats:
+def draws(triangles: Floats, shifts: Floats, noise: Floats) -> Floats:
     """Return x ~ N(Λ⁻¹ b, Λ⁻¹) for each precision Λ and shift b.
-
-    A row depends on no other row, so that users alone and in blocks draw the same numbers.
 
     Parameters
     ----------
-    precisions : float64, shape (n, d, d), positive definite
+    triangles
+        float64, shape (n, d(d+1)/2), lower triangles of positive definite Λ, as of `lower`
     shifts : float64, shape (n, d)
     noise : float64, shape (n, d), standard normal numbers; zeros give the means
 
@@ -73,15 +78,23 @@ def draws(precisions: Floats, shifts: Floats, noise: Floats) -> Floats:
     SettingError
         If a precision is not positive definite, as after too coarse a rounding of the sums.
     """
-    try:
-        roots = np.linalg.cholesky(precisions)
-    except np.linalg.LinAlgError as error:
+    n, d = shifts.shape
+    a, b = triangle(d)
+    tables = np.zeros((n, d + 1, d))
+    tables[:, a, b] = triangles
+    tables[:, -1] = shifts
+    found = np.empty((n, d))
+    check_solved(_fast.draw(tables, noise, found))
+    return found
+
+
+def check_solved(solved: NDArray[np.bool_]) -> None:
+    """Raise SettingError unless every precision was positive definite."""
+    if not solved.all():
         raise SettingError(
             "the sums of the moments are too coarse to draw from: raise fractional_bits of the "
             "aggregation"
-        ) from error
-    whitened = np.linalg.solve(roots, shifts[:, :, None])[:, :, 0] + noise
-    return np.asarray(np.linalg.solve(np.swapaxes(roots, 1, 2), whitened[:, :, None])[:, :, 0])
+        )
 
 
 def draw_prior(rng: np.random.Generator, n: float, total: Floats, products: Floats) -> Prior:
@@ -106,7 +119,9 @@ def draw_prior(rng: np.random.Generator, n: float, total: Floats, products: Floa
     precision = root @ root.T
     centre = n * mean / (BETA_0 + n)
     around = (BETA_0 + n) * precision
-    drawn = draws(around[None], (around @ centre)[None], rng.standard_normal((1, d)))
+    drawn = draws(
+        around[None, *triangle(d)], (around @ centre)[None], rng.standard_normal((1, d))
+    )
     return Prior(drawn[0], precision)
 
 
@@ -115,15 +130,15 @@ def draw_noise(rng: np.random.Generator, n: float, squares: float) -> float:
     return float(rng.gamma(SHAPE_0 + n / 2, 1 / (RATE_0 + squares / 2)))
 
 
-def draw_weight(rng: np.random.Generator, n: int, squares: float) -> float:
-    """Draw a user's weight w_u from its gamma posterior, given α Σ e² of their n ratings."""
-    return float(rng.gamma((NU + n) / 2, 2 / (NU + squares)))
+def draw_weight(rng: np.random.Generator, n: NDArray[np.int64], squares: Floats) -> Floats:
+    """Draw users' weights w_u from their gamma posteriors, given each n_u and α Σ e²."""
+    return np.asarray(rng.standard_gamma((NU + n) / 2) * (2 / (NU + squares)))
 
 
 def draw_link(
-    rng: np.random.Generator, features: Floats, rows: Floats, prior: Prior, link: Link
+    rng: np.random.Generator, gram: Floats, cross: Floats, prior: Prior, link: Link
 ) -> Link:
-    """Draw W from its posterior, given the items, and then its precision λ.
+    """Draw W from its posterior, given the rows V, and then its precision λ.
 
     Simm et al., "Macau: scalable Bayesian factorization with high-dimensional side
     information", 2017, eq. 6: W ~ MN((FᵀF + λI)⁻¹ Fᵀ (V − 1 μᵀ), (FᵀF + λI)⁻¹, Λ⁻¹).
@@ -131,14 +146,13 @@ def draw_link(
     Parameters
     ----------
     rng : generator of the server
-    features : float64, F, shape (m, f)
-    rows : float64, V, shape (m, d), the items (q_i, b_i)
-    prior : prior of the items around their link
+    gram, cross : float64, shapes (f, f) and (f, d): FᵀF and Fᵀ (V − 1 μᵀ)
+    prior : prior of the rows around their link
     link : link before, for λ
     """
-    n_features, d = link.weights.shape
-    normal = features.T @ features + link.precision * np.eye(n_features)
-    mean = np.linalg.solve(normal, features.T @ (rows - prior.mean))
+    n_features, d = cross.shape
+    normal = gram + link.precision * np.eye(n_features)
+    mean = np.linalg.solve(normal, cross)
     noise = rng.standard_normal((n_features, d))
     among = np.linalg.solve(np.linalg.cholesky(normal).T, noise)
     among_d = np.linalg.solve(np.linalg.cholesky(prior.precision).T, among.T).T
@@ -148,15 +162,60 @@ def draw_link(
     return Link(weights, float(rng.gamma(shape, 1 / rate)))
 
 
+def draw_linked_prior(
+    rng: np.random.Generator, n: float, total: Floats, products: Floats, link: Link
+) -> tuple[Prior, Link]:
+    """Draw the prior and the link of n rows x from sums alone, x ~ N(μ + Wᵀ g, Λ⁻¹).
+
+    For features of one value the link stays. Features are standardised for the draw, so
+    that one λ suits all.
+
+    Parameters
+    ----------
+    rng : generator of the server
+    n : float, number of rows, > 0
+    total, products : float64, shapes (d + f,) and (d + f, d + f): Σ y and Σ y yᵀ, y = (x, g)
+    link : link before
+    """
+    f, d = link.weights.shape
+    mean = total / n
+    apart = _positive(products - n * np.outer(mean, mean))
+    gram, cross, w = apart[d:, d:], apart[d:, :d], link.weights
+    around = apart[:d, :d] - cross.T @ w - w.T @ cross + w.T @ gram @ w
+    rest = around + n * np.outer(mean[:d], mean[:d])
+    prior = draw_prior(rng, n, total[:d], rest)
+    spread = np.sqrt(np.maximum(np.diagonal(gram), 0.0) / n)
+    if (spread > LEAST).any():
+        unit = np.divide(1.0, spread, out=np.zeros(f), where=spread > LEAST)
+        drawn = draw_link(rng, gram * np.outer(unit, unit), cross * unit[:, None], prior, link)
+        link = Link(drawn.weights * unit[:, None], drawn.precision)
+    return Prior(prior.mean - mean[d:] @ link.weights, prior.precision), link
+
+
+def _positive(table: Floats) -> Floats:
+    """Return a symmetric table without the negative eigenvalues that rounded sums can have."""
+    values, vectors = np.linalg.eigh(table)
+    if values[0] >= 0:
+        return table
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
+@cache
+def triangle(d: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows and columns of the lower triangle of a (d, d) table, row by row."""
+    a, b = np.tril_indices(d)
+    return a, b
+
+
 def lower(rows: Floats) -> Floats:
     """Return the lower triangle of x xᵀ for each row x, shape (n, d(d+1)/2), row by row."""
-    a, b = np.tril_indices(rows.shape[1])
+    a, b = triangle(rows.shape[1])
     return np.asarray(rows[:, a] * rows[:, b])
 
 
-def symmetric(triangles: Floats, d: int) -> Floats:
-    """Return symmetric tables (n, d, d) from their lower triangles, the inverse of `lower`."""
-    a, b = np.tril_indices(d)
-    tables = np.empty((len(triangles), d, d))
-    tables[:, a, b] = tables[:, b, a] = triangles
-    return tables
+def symmetric(values: Floats, d: int) -> Floats:
+    """Return the symmetric table (d, d) of a lower triangle, the inverse of `lower`."""
+    a, b = triangle(d)
+    table = np.empty((d, d))
+    table[a, b] = table[b, a] = values
+    return table

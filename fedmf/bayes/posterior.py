@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedmf.bayes.gaussian import draw_weight
 from fedmf.bayes.sample import SAMPLES, Sample, predictions, samples_of, tables_of
-from fedmf.bayes.steps import user_draws
+from fedmf.bayes.traits import profiles
+from fedmf.bayes.users import user_draws
 from fedmf.data import Features
 from fedmf.data.blocks import Block
 from fedmf.data.internal import to_internal, to_public
@@ -40,6 +41,7 @@ FORM: Form = {
     "scale": (np.float64,),
     "feature_centre": (np.float64,),
     "feature_width": (np.float64,),
+    "embedding": (np.float64,),
 }
 
 
@@ -81,6 +83,7 @@ class Posterior(Recommender):
     user_ids, item_ids : int64 or text, the data set's own ids
     public_scale : scale (low, high) of the ratings and predictions
     scaling : standardisation of the items' features
+    embedding : float64, shape (m, k), items as features of their raters; see `Traits`
     """
 
     samples: tuple[Sample, ...]
@@ -91,6 +94,7 @@ class Posterior(Recommender):
     item_ids: Ids
     public_scale: tuple[float, float]
     scaling: Scaling
+    embedding: Floats
 
     def __post_init__(self) -> None:
         n_users, n_items = self.user_ids.size, self.item_ids.size
@@ -98,6 +102,7 @@ class Posterior(Recommender):
         low, high = self.public_scale
         if (
             shapes != {(n_users, n_items)}
+            or self.embedding.shape != (n_items, self.k)
             or self.seen_indptr.shape != (n_users + 1,)
             or self.seen_items.shape != (self.seen_indptr[-1],)
             or not -math.inf < low < high < math.inf
@@ -197,15 +202,20 @@ class Posterior(Recommender):
         numbers, values = rated(items, ratings, self.item_ids, self.public_scale)
         block = Block.of_one(numbers, to_internal(values, self.public_scale))
         rng = np.random.default_rng(seed)
-        samples, weight = [], 1.0
+        profile = profiles(block, self.embedding)
+        samples, weight = [], np.ones(1)
         for one in self.samples:  # one step of a Gibbs sampler for (p, b) and w in each
             normal = rng.standard_normal((1, one.items.shape[1]))
-            table, noise = one.items.astype(np.float64), np.array([one.noise * weight])
-            drawn = user_draws(block, table, self.mean, noise, one.user_prior, normal)
-            own = replace(one, users=drawn.astype(np.float32))
-            errors = block.values - predictions(own, self.mean, np.zeros_like(numbers), numbers)
-            weight = draw_weight(rng, numbers.size, one.noise * float(errors @ errors))
-            samples.append(replace(own, weights=np.array([weight], dtype=np.float32)))
+            table, noise = one.items.astype(np.float64), one.noise * weight
+            prior = one.user_prior
+            centre = prior.mean + profile @ one.user_link.weights
+            drawn = user_draws(block, table, self.mean, noise, centre, prior.precision, normal)
+            draw = replace(one, users=drawn.astype(np.float32))
+            errors = block.values - predictions(
+                draw, self.mean, np.zeros_like(numbers), numbers
+            )
+            weight = draw_weight(rng, block.counts, one.noise * np.array([errors @ errors]))
+            samples.append(replace(draw, weights=weight.astype(np.float32)))
         return replace(
             self,
             samples=tuple(samples),
@@ -250,12 +260,14 @@ class Posterior(Recommender):
         table, rng = self.scaling.applied(features.matrix), np.random.default_rng(seed)
         samples = []
         for one in self.samples:
-            centre = one.item_prior.mean + table @ one.link.weights
+            weights = one.link.weights[: table.shape[1]]  # their traits count as the mean
+            centre = one.item_prior.mean + table @ weights
             root = np.linalg.cholesky(one.item_prior.precision)
             spread = np.linalg.solve(root.T, rng.standard_normal(centre.T.shape)).T
             rows = np.concatenate((one.items, (centre + spread).astype(np.float32)))
             samples.append(replace(one, items=rows))
-        return replace(self, samples=tuple(samples), item_ids=together)
+        embedding = np.concatenate((self.embedding, np.zeros((len(features), self.k))))
+        return replace(self, samples=tuple(samples), item_ids=together, embedding=embedding)
 
     def factors(self, k: int | None = None) -> Factors:
         """Return the best factors of rank k for the average of the draws, by a truncated SVD.
@@ -301,6 +313,7 @@ class Posterior(Recommender):
             "scale": np.array(self.public_scale),
             "feature_centre": self.scaling.centre,
             "feature_width": self.scaling.width,
+            "embedding": self.embedding,
         }
         write_tables(path, KIND, tables)
 
@@ -319,6 +332,7 @@ class Posterior(Recommender):
                 tables["item_ids"],
                 (low, high),
                 Scaling(tables["feature_centre"], tables["feature_width"]),
+                tables["embedding"],
             )
             check_seen(model.seen_indptr, model.seen_items, model.n_items, path)
             return model

@@ -29,6 +29,8 @@ SAMPLES: Form = {
     "item_precisions": (np.float64,),
     "links": (np.float64,),
     "link_precisions": (np.float64,),
+    "user_links": (np.float64,),
+    "user_link_precisions": (np.float64,),
 }
 """Tables of samples in a file; the first axis of each counts the samples."""
 
@@ -43,7 +45,8 @@ class Sample:
     weights : float32, shape (n,), w_u
     noise : float, α, precision of the ratings of a user of weight 1
     user_prior, item_prior : hyper-priors
-    link : regression of the items on their features
+    link : regression of the items on their features, with those of `Traits` last
+    user_link : regression of the users on their profiles; see `fedmf.bayes.traits`
     """
 
     users: Small
@@ -53,6 +56,7 @@ class Sample:
     user_prior: Prior
     item_prior: Prior
     link: Link
+    user_link: Link
 
 
 def predictions(
@@ -80,6 +84,8 @@ def tables_of(samples: Sequence[Sample]) -> dict[str, NDArray[Any]]:
         "item_precisions": np.stack([one.item_prior.precision for one in samples]),
         "links": np.stack([one.link.weights for one in samples]),
         "link_precisions": np.array([one.link.precision for one in samples]),
+        "user_links": np.stack([one.user_link.weights for one in samples]),
+        "user_link_precisions": np.array([one.user_link.precision for one in samples]),
     }
 
 
@@ -97,6 +103,8 @@ def samples_of(tables: Mapping[str, NDArray[Any]]) -> tuple[Sample, ...]:
         "item_precisions": (count, d, d),
         "links": (count, links.shape[1], d),
         "link_precisions": (count,),
+        "user_links": (count, d - 1, d),
+        "user_link_precisions": (count,),
     }
     for name, shape in shapes.items():
         if tables[name].shape != shape:
@@ -113,6 +121,7 @@ def samples_of(tables: Mapping[str, NDArray[Any]]) -> tuple[Sample, ...]:
             Prior(tables["user_means"][s], tables["user_precisions"][s]),
             Prior(tables["item_means"][s], tables["item_precisions"][s]),
             Link(links[s], float(tables["link_precisions"][s])),
+            Link(tables["user_links"][s], float(tables["user_link_precisions"][s])),
         )
         for s in range(count)
     )

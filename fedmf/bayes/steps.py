@@ -1,153 +1,41 @@
-"""Sweep of the sampler: the users' draws and messages, and the server's draws."""
+"""Sweep of the sampler, with the server's draws."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate
-from fedmf.aggregate.vectors import Rows
+from fedmf.bayes.chain import Chain
 from fedmf.bayes.gaussian import (
     Link,
-    Prior,
     draw_link,
+    draw_linked_prior,
     draw_noise,
     draw_prior,
-    draw_weight,
     draws,
-    lower,
     symmetric,
+    triangle,
 )
-from fedmf.bayes.sample import Sample, predictions
+from fedmf.bayes.sample import predictions
+from fedmf.bayes.traits import Traits, profiles
+from fedmf.bayes.users import UNIT, Sweep
 from fedmf.data import Ratings
-from fedmf.data.blocks import Block
 from fedmf.data.internal import to_public
 from fedmf.errors import Diverged
 from fedmf.models.federated import Raters
 from fedmf.training.history import RoundRecord, mae, rmse
-from fedmf.training.loop import LocalSteps, Training
+from fedmf.training.loop import Training
 from fedmf.training.schedule import Draw
 
-__all__ = ["Chain", "Sweep", "Sweeps", "user_draws"]
+__all__ = ["Sweeps"]
 
 Floats = NDArray[np.float64]
 
-# A clip of 16, the default of the aggregations, then suits moments of up to 256. Counts stay
-# exact, as 1/16 is a multiple of the rounding.
-UNIT = 16.0
-
-
-@dataclass(frozen=True, eq=False)
-class Chain:
-    """State of the sampler after a sweep.
-
-    Parameters
-    ----------
-    users, items : float64, shapes (n, d) and (m, d): (p_u, b_u) and (q_i, b_i)
-    weights : float64, shape (n,), w_u
-    noise : float, α
-    user_prior, item_prior, link : see `Sample`
-    round : int, number of the next round, ≥ 1
-    samples : draws kept so far
-    guesses
-        Sums of their predictions, for the training ratings and the test ratings if there are
-        any; before the first kept draw the predictions of the last one.
-    """
-
-    users: Floats
-    items: Floats
-    weights: Floats
-    noise: float
-    user_prior: Prior
-    item_prior: Prior
-    link: Link
-    round: int = 1
-    samples: tuple[Sample, ...] = ()
-    guesses: tuple[Floats, ...] = ()
-
-    @property
-    def sample(self) -> Sample:
-        """The draw in the form that is kept."""
-        users, items = self.users.astype(np.float32), self.items.astype(np.float32)
-        weights = self.weights.astype(np.float32)
-        return Sample(
-            users, items, weights, self.noise, self.user_prior, self.item_prior, self.link
-        )
-
-
-class Sweep(LocalSteps):
-    """Users' part of a sweep, in which each user draws (p_u, b_u) and computes a message.
-
-    The message has a row for each rated item: the lower triangle of w z zᵀ, w z (r − μ − b_u),
-    w e² and 1, with z = (p_u, 1), the residual e and the user's weight w. One more row has the
-    lower triangle of x xᵀ and x for the user's own x = (p_u, b_u). All numbers are divided by
-    `UNIT`.
-
-    Parameters
-    ----------
-    chain : state before the sweep
-    ratings : ratings of the trained items, on the internal scale
-    mean : float, μ
-    seed : int, seed of the training, for the users' generators
-    """
-
-    def __init__(self, chain: Chain, ratings: Ratings, mean: float, seed: int) -> None:
-        d = chain.items.shape[1]
-        super().__init__(ratings, (ratings.n_items + 1, d * (d + 3) // 2 + 2))
-        self.chain, self.mean, self._seed = chain, mean, seed
-        self._users = np.full_like(chain.users, np.nan)
-        self._weights = np.ones(len(chain.users))
-
-    def rows(self, block: Block) -> Rows:
-        """Draw a block's users and return their messages."""
-        drawn, weights, rest, residual = self._draw(block)
-        m, d = self.ratings.n_items, drawn.shape[1]
-        triangle = d * (d + 1) // 2
-        user = np.repeat(np.arange(block.users.size), block.counts)
-        z = np.concatenate((drawn[:, :-1], np.ones((len(drawn), 1))), axis=1)
-        sent = np.zeros((user.size + len(drawn), self.shape[1]))
-        sent[: user.size, :triangle] = (weights[:, None] * lower(z))[user]
-        sent[: user.size, triangle:-2] = (weights[:, None] * z)[user] * rest[:, None]
-        sent[: user.size, -2] = weights[user] * residual**2
-        sent[: user.size, -1] = 1.0
-        sent[user.size :, :triangle] = lower(drawn)
-        sent[user.size :, triangle:-2] = drawn
-        places = np.concatenate((block.items, np.full(len(drawn), m, dtype=np.int32)))
-        return Rows(places, sent / UNIT, m + 1)
-
-    def all_users(self) -> tuple[Floats, Floats]:
-        """Return the draws and weights of all users; those without a message draw, too."""
-        left = np.flatnonzero(np.isnan(self._users[:, 0]))
-        for block in self.blocks(left.tolist()):
-            self._draw(block)
-        return self._users, self._weights
-
-    def _draw(self, block: Block) -> tuple[Floats, Floats, Floats, Floats]:
-        """Draw a block's users; return them, their weights, r − μ − b_u and the residuals."""
-        chain, d = self.chain, self.chain.users.shape[1]
-        # each user has a generator of their own
-        rngs = [
-            np.random.default_rng((self._seed, Draw.USERS, chain.round, user))
-            for user in block.users.tolist()
-        ]
-        normal = np.array([rng.standard_normal(d) for rng in rngs]).reshape(-1, d)
-        noise = chain.noise * chain.weights[block.users]
-        drawn = user_draws(block, chain.items, self.mean, noise, chain.user_prior, normal)
-        user = np.repeat(np.arange(block.users.size), block.counts)
-        rest = block.values - self.mean - drawn[user, -1]
-        x = chain.items[block.items]
-        residual = rest - x[:, -1] - np.einsum("ij,ij->i", drawn[user, :-1], x[:, :-1])
-        weights = np.empty(block.users.size)
-        for place, (start, end) in enumerate(pairwise(block.indptr.tolist())):
-            mine = residual[start:end]
-            squares = chain.noise * float(mine @ mine)
-            weights[place] = draw_weight(rngs[place], end - start, squares)
-        self._users[block.users], self._weights[block.users] = drawn, weights
-        return drawn, weights, rest, residual
+ROWS_PER_FACTOR = 10  # users and items without which there is no implicit feedback
 
 
 class Sweeps(Training[Chain, Sweep]):
@@ -159,6 +47,7 @@ class Sweeps(Training[Chain, Sweep]):
     features : float64, F, shape (m, f), standardised; f = 0 for no link
     mean : float, μ
     seed, min_raters : see `FedBPMF`
+    burn_in : int, round in which implicit feedback is computed last; see `FedBPMF`
     kept : numbers of the rounds after which a draw is kept, ascending
     scale : public scale, for the errors
     """
@@ -174,44 +63,56 @@ class Sweeps(Training[Chain, Sweep]):
         mean: float,
         seed: int,
         min_raters: int,
+        burn_in: int,
         kept: range | Sequence[int],
         scale: tuple[float, float],
     ) -> None:
         self.ratings, self.test, self.features = ratings, test, features
         self.mean, self.seed, self.min_raters, self.scale = mean, seed, min_raters, scale
         self.needs_counts = min_raters > 1
-        self._kept = frozenset(kept)
+        self._kept, self._burn_in = frozenset(kept), burn_in
         self._trained: tuple[Raters | None, Ratings] = (None, ratings)
+        self._profiles: tuple[Ratings, Traits | None, Floats] | None = None
 
     def local_steps(self, state: Chain, raters: Raters | None) -> Sweep:
         """Return the users' part of the next sweep; ratings of untrained items are left out."""
         if raters is not None and raters is not self._trained[0]:
             enough = raters.at_least(self.min_raters)[self.ratings.items]
             self._trained = raters, self.ratings.take(enough)
-        return Sweep(state, self._trained[1], self.mean, self.seed)
+        ratings = self._trained[1]
+        if self._profiles is None or self._profiles[:2] != (ratings, state.traits):
+            self._profiles = ratings, state.traits, _profiles(ratings, state)
+        return Sweep(state, ratings, self.mean, self.seed, self._profiles[2])
 
     def server_step(self, state: Chain, steps: Sweep, total: Aggregate) -> Chain:
-        """Draw α, the hyper-priors, the link and all items, in this order (section 3.3)."""
+        """Draw α, the hyper-priors, the links and all items, in this order (section 3.3)."""
         rng = np.random.default_rng((self.seed, Draw.SERVER, state.round))
-        d = state.items.shape[1]
+        m, d = state.items.shape
         # all users, as far as the survivors tell
-        table = total.sum.reshape(steps.shape) * UNIT
-        table = table * (self.ratings.n_users / len(total.survivors))
-        moments, shifts = symmetric(table[:, : -d - 2], d), table[:, -d - 2 : -2]
-        squares, counts = table[:-1, -2], table[:-1, -1]
+        n = float(self.ratings.n_users)
+        table = total.sum.reshape(steps.shape) * (UNIT * n / len(total.survivors))
+        moments, shifts = table[:m, : -d - 2], table[:m, -d - 2 : -2]
+        squares, counts = table[:m, -2], table[:m, -1]
+        own, size = table[m:].reshape(-1), 2 * d - 1  # of y
+        end = size * (size + 1) // 2
+        sums, products = own[end : end + size], symmetric(own[:end], size)
+        if self._due(state, min(len(total.survivors), int((counts > 0).sum()))):
+            state = self._with_traits(state, counts, moments[:, -d:], sums[: d - 1] / n)
         noise = draw_noise(rng, float(counts.sum()), float(squares.sum()))
-        user_prior = draw_prior(rng, float(self.ratings.n_users), shifts[-1], moments[-1])
-        seen = counts > 0
-        rest = (state.items - self.features @ state.link.weights)[seen]
+        user_prior, user_link = draw_linked_prior(rng, n, sums, products, state.user_link)
+        seen, features = counts > 0, self._features(state)
+        rest = (state.items - features @ state.link.weights)[seen]
         item_prior = draw_prior(rng, float(seen.sum()), rest.sum(axis=0), rest.T @ rest)
-        link = draw_link(rng, self.features[seen], state.items[seen], item_prior, state.link)
-        expected = item_prior.mean + self.features @ link.weights
+        trained = features[seen]
+        cross = trained.T @ (state.items[seen] - item_prior.mean)
+        link = draw_link(rng, trained.T @ trained, cross, item_prior, state.link)
+        expected = item_prior.mean + features @ link.weights
         items = draws(
-            item_prior.precision + noise * moments[:-1],
-            expected @ item_prior.precision + noise * shifts[:-1],
+            item_prior.precision[triangle(d)] + noise * moments,
+            expected @ item_prior.precision + noise * shifts,
             rng.standard_normal(state.items.shape),
         )
-        users, weights = steps.all_users()
+        users, weights = steps.drawn
         chain = replace(
             state,
             users=users,
@@ -221,8 +122,36 @@ class Sweeps(Training[Chain, Sweep]):
             user_prior=user_prior,
             item_prior=item_prior,
             link=link,
+            user_link=user_link,
         )
         return self._with_predictions(chain)
+
+    def _due(self, state: Chain, rows: int) -> bool:
+        """Return True in the second half of the burn-in, or later if all of it was aborted.
+
+        `rows` is the number of users or items, the lesser; too few cannot determine a link.
+        """
+        first, last, k = self._burn_in // 2, self._burn_in, state.items.shape[1] - 1
+        early = state.traits is None or state.round <= last
+        return 0 < first <= state.round and early and rows >= ROWS_PER_FACTOR * k
+
+    def _with_traits(
+        self, state: Chain, counts: Floats, weighted: Floats, mean: Floats
+    ) -> Chain:
+        """Return the state with implicit feedback from the round's sums; see `Traits.of`."""
+        known = self._trained[0]  # has the raters of items left out, too
+        raters = counts if known is None else known.counts / known.share
+        traits, link = Traits.of(state.items[:, :-1], raters, weighted, mean), state.link
+        if state.traits is None:
+            more = np.zeros((traits.items.shape[1], state.items.shape[1]))
+            link = Link(np.concatenate((link.weights, more)), link.precision)
+        return replace(state, traits=traits, link=link)
+
+    def _features(self, state: Chain) -> Floats:
+        """Return the features of the items for the link."""
+        if state.traits is None:
+            return self.features
+        return np.concatenate((self.features, state.traits.items), axis=1)
 
     def _with_predictions(self, chain: Chain) -> Chain:
         """Return the state with this draw kept, and its predictions added, if it is due."""
@@ -264,31 +193,8 @@ class Sweeps(Training[Chain, Sweep]):
         return replace(record, test_rmse=rmse(values, tests[0]), test_mae=mae(values, tests[0]))
 
 
-def user_draws(
-    block: Block, items: Floats, mean: float, noise: Floats, prior: Prior, normal: Floats
-) -> Floats:
-    """Draw (p_u, b_u) of a block's users from their conditional distribution (eq. 11).
-
-    A user's precision is Λ_U + α w Σ x xᵀ and the shift Λ_U μ_U + α w Σ x (r − μ − b_i), over
-    the rated items, with x = (q_i, 1). The result has the shape (n, d).
-
-    Parameters
-    ----------
-    block : ratings of n users, on the internal scale
-    items : float64, shape (m, d), rows (q_i, b_i)
-    mean, prior : μ and the users' prior
-    noise : float64, shape (n,), α w_u of the users
-    normal : float64, shape (n, d), standard normal numbers; zeros give the means
-    """
-    d = items.shape[1]
-    x = np.concatenate((items[block.items, :-1], np.ones((block.items.size, 1))), axis=1)
-    rest = block.values - mean - items[block.items, -1]
-    grams, shifts = np.empty((block.users.size, d, d)), np.empty((block.users.size, d))
-    for user, (start, end) in enumerate(pairwise(block.indptr.tolist())):
-        mine = x[start:end]
-        grams[user], shifts[user] = mine.T @ mine, rest[start:end] @ mine
-    return draws(
-        prior.precision + noise[:, None, None] * grams,
-        prior.precision @ prior.mean + noise[:, None] * shifts,
-        normal,
-    )
+def _profiles(ratings: Ratings, state: Chain) -> Floats:
+    """Return g_u of all users, zeros without implicit feedback."""
+    if state.traits is None:
+        return np.zeros((ratings.n_users, state.items.shape[1] - 1))
+    return profiles(ratings, state.traits.embedding)

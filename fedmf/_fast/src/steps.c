@@ -91,6 +91,42 @@ static int eliminate(double *restrict table, double *restrict column, size_t n)
     return 1;
 }
 
+/* Set the n + 1 rows of `table` to QᵀQ, its lower triangle, and Qᵀr of the ratings of user u,
+ * with the part of the fixed columns taken off. x: 4 * (n + 1) elements. */
+static void add_ratings(double *table, double *x, const double *mine, const fedmf_block *block,
+                        size_t u, size_t fixed)
+{
+    const size_t k = block->k, n = k - fixed;
+    memset(table, 0, (n + 1) * n * sizeof *table);
+    size_t held = 0;
+    for (int64_t j = block->indptr[u]; j < block->indptr[u + 1]; j++) {
+        const double *q = block->q + (size_t)block->items[j] * k;
+        double *next = x + held * (n + 1), target = block->values[j];
+        for (size_t f = 0; f < fixed; f++)
+            target -= q[f] * mine[f];
+        memcpy(next, q + fixed, n * sizeof *next);
+        next[n] = target;
+        if (++held == 4) {
+            add_four(table, x, n);
+            held = 0;
+        }
+    }
+    for (size_t j = 0; j < held; j++)
+        add_products(table, x + j * (n + 1), n);
+}
+
+/* Solve Lᵀ x = row n of `table`, whose other rows are L; row n is overwritten. */
+static void substitute(double *found, double *table, size_t n)
+{
+    double *right = table + n * n;
+    for (size_t j = n; j-- > 0;) {
+        const double *restrict row = table + j * n;
+        found[j] = right[j] / row[j];
+        for (size_t m = 0; m < j; m++)
+            right[m] -= row[m] * found[j];
+    }
+}
+
 void fedmf_solve(double *p, uint8_t *solved, double *work, const fedmf_block *block,
                  size_t fixed, double reg)
 {
@@ -102,34 +138,73 @@ void fedmf_solve(double *p, uint8_t *solved, double *work, const fedmf_block *bl
         solved[u] = 1;
         if (first == end)
             continue;
-        memset(table, 0, (n + 1) * n * sizeof *table);
-        size_t held = 0;
-        for (int64_t j = first; j < end; j++) {
-            const double *q = block->q + (size_t)block->items[j] * k;
-            double *next = x + held * (n + 1), target = block->values[j];
-            for (size_t f = 0; f < fixed; f++)
-                target -= q[f] * mine[f];
-            memcpy(next, q + fixed, n * sizeof *next);
-            next[n] = target;
-            if (++held == 4) {
-                add_four(table, x, n);
-                held = 0;
-            }
-        }
-        for (size_t j = 0; j < held; j++)
-            add_products(table, x + j * (n + 1), n);
+        add_ratings(table, x, mine, block, u, fixed);
         for (size_t f = 0; f < n; f++)
             table[f * n + f] += (double)(end - first) * reg;
         solved[u] = (uint8_t)eliminate(table, column, n);
-        if (!solved[u])
-            continue;
-        double *right = table + n * n;
-        for (size_t j = n; j-- > 0;) {
-            const double *restrict row = table + j * n;
-            const double found = right[j] / row[j];
-            mine[fixed + j] = found;
-            for (size_t m = 0; m < j; m++)
-                right[m] -= row[m] * found;
+        if (solved[u])
+            substitute(mine + fixed, table, n);
+    }
+}
+
+/* Draw from the rows 0 to n of a table; see fedmf_draw. */
+static inline int draw(double *found, double *table, double *column, const double *noise,
+                       size_t n)
+{
+    if (!eliminate(table, column, n))
+        return 0;
+    for (size_t f = 0; f < n; f++)
+        table[n * n + f] += noise[f];
+    substitute(found, table, n);
+    return 1;
+}
+
+void fedmf_draw(double *found, uint8_t *solved, double *work, double *tables,
+                const double *noise, size_t rows, size_t n)
+{
+    for (size_t r = 0; r < rows; r++)
+        solved[r] = (uint8_t)draw(found + r * n, tables + r * (n + 1) * n, work, noise + r * n,
+                                  n);
+}
+
+void fedmf_draw_users(double *p, uint8_t *solved, double *work, const fedmf_block *block,
+                      const fedmf_prior *prior, size_t fixed)
+{
+    const size_t k = block->k, n = k - fixed;
+    double *table = work, *column = table + (n + 1) * n, *x = column + 2 * n;
+    for (size_t u = 0; u < block->users; u++) {
+        add_ratings(table, x, p + u * k, block, u, fixed);
+        const double scale = prior->scale[u], *shift = prior->shifts + u * n;
+        for (size_t f = 0; f < n * n; f++)
+            table[f] = prior->precision[f] + scale * table[f];
+        for (size_t f = 0; f < n; f++)
+            table[n * n + f] = shift[f] + scale * table[n * n + f];
+        solved[u] = (uint8_t)draw(p + u * k + fixed, table, column, prior->noise + u * n, n);
+    }
+}
+
+void fedmf_moments(double *out, const double *p, const double *scale, const fedmf_block *block,
+                   size_t width)
+{
+    const size_t k = block->k, triangle = k * (k + 1) / 2;
+    for (size_t u = 0; u < block->users; u++) {
+        const int64_t first = block->indptr[u];
+        const double *restrict mine = p + u * k;
+        const double weight = scale[u];
+        for (int64_t j = first; j < block->indptr[u + 1]; j++) {
+            const double *q = block->q + (size_t)block->items[j] * k;
+            const double target = block->values[j];
+            double *restrict row = out + (size_t)j * width;
+            if (j > first)
+                memcpy(row, out + (size_t)first * width, triangle * sizeof *row);
+            else
+                for (size_t a = 0, e = 0; a < k; a++)
+                    for (size_t b = 0; b <= a; b++)
+                        row[e++] = weight * (mine[a] * mine[b]);
+            const double error = target - dot(q, mine, k);
+            for (size_t f = 0; f < k; f++)
+                row[triangle + f] = weight * (target * mine[f]);
+            row[triangle + k] = weight * (error * error);
         }
     }
 }

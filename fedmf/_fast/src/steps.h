@@ -17,6 +17,12 @@ typedef struct {
     const double *q; /* k to an item */
 } fedmf_block;
 
+typedef struct {
+    const double *precision;      /* n * n */
+    const double *scale;          /* users */
+    const double *shifts, *noise; /* n to a user */
+} fedmf_prior;
+
 void fedmf_predict(double *out, const double *p, const double *q, const int64_t *users,
                    const int64_t *items, size_t n, size_t k);
 /* work: k elements */
@@ -25,6 +31,15 @@ void fedmf_descend(double *p, double *work, const fedmf_block *block, size_t fix
 /* work: (n + 1) * n + 2 * n + 4 * (n + 1) elements, n = k - fixed */
 void fedmf_solve(double *p, uint8_t *solved, double *work, const fedmf_block *block,
                  size_t fixed, double reg);
+/* work: 2 * n elements; tables: (n + 1) * n to a row, overwritten */
+void fedmf_draw(double *found, uint8_t *solved, double *work, double *tables,
+                const double *noise, size_t rows, size_t n);
+/* work: as fedmf_solve */
+void fedmf_draw_users(double *p, uint8_t *solved, double *work, const fedmf_block *block,
+                      const fedmf_prior *prior, size_t fixed);
+/* width: elements from one row of out to the next, at least k * (k + 3) / 2 + 1 */
+void fedmf_moments(double *out, const double *p, const double *scale, const fedmf_block *block,
+                   size_t width);
 void fedmf_gradients(double *out, const double *p, const fedmf_block *block, size_t width,
                      double reg);
 void fedmf_add_integers(int64_t *table, const int32_t *rows, const int64_t *values, size_t n,

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benches.papers import beyond, fcf2, fedmmf4, rounds, secure, thesis
+from benches.papers import beyond, bpmf, fcf2, fedmmf4, rounds, secure, thesis
 from benches.papers.table import MODULES, Run, find_table
 from fedmf.aggregate import PlainSum
 from fedmf.data import Features
@@ -22,7 +22,7 @@ from fedmf.fcf import CF, FCF, FederatedCF, user_split
 pytestmark = pytest.mark.large
 
 SEED = 1  # of the runs: not the one whose test ratings the selection parts off
-FAR = 25.0  # beyond every error that the simulated ratings leave
+FAR = 28.0  # beyond every error that the simulated ratings leave
 WIDE = (3.5 - 0.625 * 80, 3.5 + 0.375 * 80)  # a scale around the neutral 3.5 with room for it
 RATINGS = replace(simulate(10, 20, 130, seed=0), scale=WIDE)
 
@@ -79,7 +79,7 @@ def test_errors_are_those_of_the_test_ratings(key, row, monkeypatch):
     monkeypatch.setattr(beyond, "official", fold_of)
     monkeypatch.setattr(fedmmf4, "_features", features)
     monkeypatch.setattr(rounds, "COUNTED", (1, 2))  # a quick run does no more
-    for module in (secure, thesis):  # the same integers in less time
+    for module in (bpmf, secure, thesis):  # the same integers in less time
         monkeypatch.setattr(module, "SecAggSum", lambda **_: PlainSum())
     part = judged_by(key, row.name)
     found = []

@@ -60,6 +60,74 @@ def test_kernels_equal_their_twins_bit_for_bit(block, fixed, reg):
         np.testing.assert_array_equal(one, other)
 
 
+def prior(block, fixed, definite):
+    """Return the arguments of a draw beyond those of a block: scale, P, shifts and noise."""
+    n, k = block[-1].shape
+    rng = np.random.default_rng(n)
+    root = rng.normal(size=(k - fixed, k - fixed))
+    precision = root @ root.T + (np.eye(k - fixed) if definite else -30 * np.eye(k - fixed))
+    return rng.gamma(2.0, size=n), precision, *rng.normal(size=(2, n, k - fixed))
+
+
+@compiled
+@settings(deadline=None)
+@given(blocks, st.booleans(), st.booleans())
+def test_draws_equal_their_twins_bit_for_bit(block, fixed, definite):
+    block = indptr, items, values, q, p = drawn(*block)
+    fixed = int(fixed and q.shape[1] > 1)
+    more = scale, precision, shifts, noise = prior(block, fixed, definite)
+    results = []
+    for kernels in (_fast, reference):
+        users, rows = p.copy(), np.zeros_like(noise)
+        solved = kernels.draw_users(indptr, items, values, q, users, fixed, *more)
+        tables = np.concatenate((scale[:, None, None] * precision, shifts[:, None]), axis=1)
+        ready = kernels.draw(tables, noise, rows)
+        k = q.shape[1]
+        out = np.full((items.size, k * (k + 3) // 2 + 2), 7.0)
+        kernels.moments(indptr, items, values, q, p, scale, out)
+        results.append((users, solved, rows, ready, out))
+        assert ready.all() == (definite or not len(p))
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@every
+def test_draws_without_noise_are_the_solutions(kernels):
+    """With a constant column; the user without ratings has the mean of the prior."""
+    block = indptr, items, values, q, p = drawn(3, [5, 0, 9], 4)
+    scale, precision, shifts, _ = prior(block, 1, definite=True)
+    found = p.copy()
+    more = scale, precision, shifts, np.zeros((3, 3))
+    assert kernels.draw_users(*block[:4], found, 1, *more).all()
+    np.testing.assert_array_equal(found[:, 0], p[:, 0])
+    for u in range(3):
+        row = slice(indptr[u], indptr[u + 1])
+        free, rest = q[items[row], 1:], values[row] - q[items[row], 0] * p[u, 0]
+        normal = precision + scale[u] * free.T @ free
+        right = shifts[u] + scale[u] * free.T @ rest
+        np.testing.assert_allclose(found[u, 1:], np.linalg.solve(normal, right))
+
+
+@every
+def test_draws_add_noise_of_the_inverse_precision(kernels):
+    precision = np.array([[4.0, 2.0], [2.0, 3.0]])
+    tables, noise = np.zeros((2, 3, 2)), np.eye(2)
+    tables[:, :2] = precision
+    roots = np.empty((2, 2))
+    assert kernels.draw(tables, noise, roots).all()
+    np.testing.assert_allclose(roots.T @ roots, np.linalg.inv(precision))
+
+
+@every
+def test_moments_are_those_of_each_rating(kernels):
+    indptr, items, values, q, p = drawn(1, [2, 0, 3], 2)
+    out = np.full((5, 7), 9.0)
+    kernels.moments(indptr, items, values, q, p, np.array([1.0, 2.0, 0.5]), out)
+    (a, b), r, error = p[2], values[4], values[4] - q[items[4]] @ p[2]
+    expected = 0.5 * np.array([a * a, b * a, b * b, r * a, r * b, error**2])
+    np.testing.assert_allclose(out[4], [*expected, 9.0])
+
+
 @every
 @given(blocks)
 def test_users_do_not_depend_on_their_block(kernels, block):
@@ -67,6 +135,9 @@ def test_users_do_not_depend_on_their_block(kernels, block):
     stepped, found = p.copy(), p.copy()
     kernels.descend(indptr, items, values, q, stepped, 0, 0.01, 0.1)
     kernels.solve(indptr, items, values, q, found, 0, 0.1)
+    scale, precision, *more = prior((indptr, items, values, q, p), 0, definite=True)
+    drawn_all = p.copy()
+    kernels.draw_users(indptr, items, values, q, drawn_all, 0, scale, precision, *more)
     for u in range(len(p)):
         row = slice(indptr[u], indptr[u + 1])
         alone = np.array([0, row.stop - row.start]), items[row], values[row], q
@@ -75,6 +146,9 @@ def test_users_do_not_depend_on_their_block(kernels, block):
         kernels.solve(*alone, solved, 0, 0.1)
         np.testing.assert_array_equal(mine[0], stepped[u])
         np.testing.assert_array_equal(solved[0], found[u])
+        own = (scale[u : u + 1], precision, *(one[u : u + 1] for one in more))
+        kernels.draw_users(*alone, mine, 0, *own)
+        np.testing.assert_array_equal(mine[0], drawn_all[u])
 
 
 @every
@@ -138,6 +212,40 @@ def test_kernels_with_wrong_shapes_raise(change):
     arguments = block | {"fixed": 0} | change
     with pytest.raises((ValueError, IndexError, OverflowError)):
         _fast.solve(*arguments.values(), 0.1)
+
+
+@compiled
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scale": np.ones(3)},
+        {"precision": np.ones((3, 2))},
+        {"shifts": np.ones((2, 2))},
+        {"noise": np.ones((1, 3))},
+        {"fixed": 1},
+        {"items": np.array([0, 1, 2, M], np.int32)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_draws_with_wrong_shapes_raise(change):
+    block = drawn(0, [2, 2], 3)
+    names = ("indptr", "items", "values", "q", "p", "fixed")
+    given_ones = dict(zip(names, (*block, 0), strict=True))
+    names = ("scale", "precision", "shifts", "noise")
+    given_ones |= dict(zip(names, prior(block, 0, definite=True), strict=True))
+    with pytest.raises((ValueError, IndexError)):
+        _fast.draw_users(*(given_ones | change).values())
+
+
+@compiled
+def test_tables_and_moments_of_wrong_shapes_raise():
+    block = drawn(0, [2, 2], 3)
+    for scale, out in ((np.ones(3), (4, 10)), (np.ones(2), (4, 9)), (np.ones(2), (3, 10))):
+        with pytest.raises(ValueError, match=r"scales|moments"):
+            _fast.moments(*block, scale, np.zeros(out))
+    for tables, noise, out in (((2, 3, 3), 3, 3), ((2, 4, 3), 2, 3), ((2, 4, 3), 3, 2)):
+        with pytest.raises(ValueError, match="table"):
+            _fast.draw(np.ones(tables), np.ones((2, noise)), np.ones((2, out)))
 
 
 @compiled

@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 from fedmf import FedALS, FedBPMF, OneShotSum, PaillierSum, PlainSum, SecAggSum, Trainer
 from fedmf.aggregate import RoundAborted
-from fedmf.bayes.steps import Sweep
+from fedmf.bayes.users import Sweep, message_shape
 from fedmf.data.blocks import Block
 from fedmf.data.features import Features
 from fedmf.data.sets.simulated import simulate
@@ -69,22 +69,49 @@ def test_secure_sums_have_the_digests_of_plain_sums(aggregation):
 def test_user_sends_the_same_alone_and_in_a_block():
     model = made()
     chain = model._start(SPLIT.train, None, 0)
-    steps = Sweep(chain, SPLIT.train, 3.0, seed=7)
+    own = np.random.default_rng(2).normal(size=(RATINGS.n_users, 2))
+    steps = Sweep(chain, SPLIT.train, 3.0, 7, own)
     users = np.arange(RATINGS.n_users)
     whole = steps.rows(Block.of(SPLIT.train, users))
     together = np.zeros(steps.shape)
     np.add.at(together, whole.indices, whole.values)
     alone = sum(steps.vector(user).dense() for user in users)
     np.testing.assert_allclose(alone.reshape(steps.shape), together, atol=1e-12)
-    first = Sweep(chain, SPLIT.train, 3.0, seed=7).vector(4)
+    first = Sweep(chain, SPLIT.train, 3.0, 7, own).vector(4)
     assert (first.values == whole.values[_rows_of(4)]).all()
+
+
+def test_message_ends_with_the_moments_of_the_user():
+    """y = (p_u, b_u, g_u), in units of 1/16; the rest of the last rows is zero."""
+    own = np.random.default_rng(2).normal(size=(RATINGS.n_users, 2))
+    steps = Sweep(made()._start(SPLIT.train, None, 0), SPLIT.train, 3.0, 7, own)
+    sent = steps.vector(4).dense().reshape(steps.shape)
+    y = np.concatenate((steps.drawn[0][4], own[4]))
+    moments = np.concatenate((np.outer(y, y)[np.tril_indices(5)], y))
+    last = sent[RATINGS.n_items :].reshape(-1)
+    np.testing.assert_allclose(16 * last[:20], moments)
+    assert last[20:].tolist() == [0.0, 0.0]
+    assert steps.shape == message_shape(RATINGS.n_items, 2) == (42, 11)
+
+
+@pytest.mark.slow
+def test_paillier_sums_of_60_users_have_the_digests_of_plain_sums():
+    ratings = simulate(60, 200, 2000, seed=4)
+    split = random_split(ratings, seed=0)
+    plain, secure = (
+        made(by, k=4, sweeps=3, dropout=0.1).fit(split.train, split.test)
+        for by in (PlainSum(), PaillierSum(trust="key holder", bits=2048))
+    )
+    for one, other in zip(plain.history_, secure.history_, strict=True):
+        assert (one.digest, one.count_digest) == (other.digest, other.count_digest)
+        assert one.test_rmse == other.test_rmse
 
 
 def _rows_of(user):
     """Return the places of one user's rows in the block of all users."""
     train = SPLIT.train
     own = np.arange(train.indptr[user], train.indptr[user + 1])
-    return [*own, train.n_ratings + user]
+    return [*own, train.n_ratings + 2 * user, train.n_ratings + 2 * user + 1]
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 100.0), (-3.0, 1.0), (10.0, 11.0)])
@@ -114,6 +141,14 @@ def test_chain_beats_the_mean_of_all_ratings():
     assert 0.85 < inside.mean() < 0.95
 
 
+def test_fewer_users_than_factors_train():
+    """So few users cannot determine a link to 16 factors of their items."""
+    split = random_split(simulate(10, 20, 130, seed=0), 0.2, seed=1)
+    model = FedBPMF(sweeps=40, burn_in=6).fit(split.train, split.test)
+    assert model.history_.last.test_rmse < 2.0
+    assert not model.posterior_.embedding.any()
+
+
 def test_dropouts_and_cohorts_train(fitted):
     model = made(dropout=0.3, cohort=20).fit(SPLIT.train, SPLIT.test)
     assert {one.cohort for one in model.history_} == {20}
@@ -137,7 +172,7 @@ def test_features_enter_the_link():
     groups = np.arange(RATINGS.n_items) % 2
     features = Features(groups[:, None].astype(float), ["group"])
     model = made().fit(SPLIT.train, features=features)
-    assert model.posterior_.samples[0].link.weights.shape == (1, 3)
+    assert model.posterior_.samples[0].link.weights.shape == (1 + 3, 3)
     with pytest.raises(DataError):
         made().fit(SPLIT.train, features=Features(np.ones((3, 1)), ["group"]))
 
@@ -154,18 +189,20 @@ def test_start_is_matched_by_id(fitted, of):
     assert (table(warm) != table(cold)).any()
 
 
-def test_training_continues_from_a_checkpoint_to_the_same_numbers(tmp_path):
-    path = tmp_path / "chain"
-    whole = made(sweeps=25, dropout=0.2).fit(SPLIT.train, SPLIT.test)
+@pytest.mark.parametrize("burn_in", [2, 12, 22], ids=["after", "within", "before"])
+def test_training_continues_from_a_checkpoint_to_the_same_numbers(tmp_path, burn_in):
+    """After the rounds that compute implicit feedback, within and before them."""
+    path, settings = tmp_path / "chain", {"sweeps": 25, "dropout": 0.2, "burn_in": burn_in}
+    whole = made(**settings).fit(SPLIT.train, SPLIT.test)
 
     def stop(record):
-        if record.round == 23:
+        if record.round == 13:
             raise KeyboardInterrupt
 
-    part = made(sweeps=25, dropout=0.2, callbacks=[stop])
+    part = made(**settings, callbacks=[stop])
     part.fit(SPLIT.train, SPLIT.test, checkpoint=path)
     assert part.history_.interrupted
-    again = made(sweeps=25, dropout=0.2).fit(SPLIT.train, SPLIT.test, checkpoint=path)
+    again = made(**settings).fit(SPLIT.train, SPLIT.test, checkpoint=path)
     assert (table(again) == table(whole)).all()
     assert [one.digest for one in again.history_] == [one.digest for one in whole.history_]
     assert again.history_.last.test_rmse == whole.history_.last.test_rmse

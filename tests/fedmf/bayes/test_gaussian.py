@@ -8,14 +8,16 @@ from fedmf.bayes.gaussian import (
     Link,
     Prior,
     draw_link,
+    draw_linked_prior,
     draw_noise,
     draw_prior,
     draw_weight,
     draws,
     lower,
     symmetric,
+    triangle,
 )
-from fedmf.bayes.steps import user_draws
+from fedmf.bayes.users import user_draws
 from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
 
@@ -25,7 +27,7 @@ RNG = np.random.default_rng(5)
 def test_triangles_are_inverted():
     rows = RNG.normal(size=(7, 4))
     assert lower(rows).shape == (7, 10)
-    np.testing.assert_allclose(symmetric(lower(rows), 4), rows[:, :, None] * rows[:, None, :])
+    np.testing.assert_allclose(symmetric(lower(rows)[2], 4), np.outer(rows[2], rows[2]))
 
 
 def test_draws_have_the_mean_and_covariance_of_the_conditional():
@@ -33,19 +35,18 @@ def test_draws_have_the_mean_and_covariance_of_the_conditional():
     precision = root @ root.T + np.eye(3)
     shift = np.array([1.0, -2.0, 0.5])
     n = 40_000
-    drawn = draws(
-        np.broadcast_to(precision, (n, 3, 3)), np.tile(shift, (n, 1)), RNG.normal(size=(n, 3))
-    )
+    own = precision[triangle(3)][None]
+    drawn = draws(np.tile(own, (n, 1)), np.tile(shift, (n, 1)), RNG.normal(size=(n, 3)))
     covariance = np.linalg.inv(precision)
     np.testing.assert_allclose(drawn.mean(axis=0), covariance @ shift, atol=0.02)
     np.testing.assert_allclose(np.cov(drawn.T), covariance, atol=0.02)
-    none = draws(precision[None], shift[None], np.zeros((1, 3)))
+    none = draws(own, shift[None], np.zeros((1, 3)))
     np.testing.assert_allclose(none[0], covariance @ shift)
 
 
 def test_draw_from_no_positive_definite_precision_raises():
     with pytest.raises(SettingError):
-        draws(-np.eye(2)[None], np.zeros((1, 2)), np.zeros((1, 2)))
+        draws(np.array([[-1.0, 0.0, -1.0]]), np.zeros((1, 2)), np.zeros((1, 2)))
 
 
 def test_users_are_drawn_from_their_ratings():
@@ -53,7 +54,8 @@ def test_users_are_drawn_from_their_ratings():
     items = RNG.normal(size=(5, 3))
     block = Block.of_one(np.array([0, 2, 4], dtype=np.int32), np.array([1.0, 4.0, 5.0]))
     prior = Prior(np.array([0.1, 0.2, -0.3]), np.diag([2.0, 3.0, 4.0]))
-    drawn = user_draws(block, items, 3.0, np.array([2.5]), prior, np.zeros((1, 3)))
+    own = prior.mean[None], prior.precision
+    drawn = user_draws(block, items, 3.0, np.array([2.5]), *own, np.zeros((1, 3)))
     x = np.column_stack((items[[0, 2, 4], :2], np.ones(3)))
     rest = block.values - 3.0 - items[[0, 2, 4], 2]
     normal = prior.precision + 2.5 * x.T @ x
@@ -64,7 +66,8 @@ def test_users_are_drawn_from_their_ratings():
 def test_user_without_ratings_is_drawn_from_the_prior():
     block = Block.of_one(np.zeros(0, dtype=np.int32), np.zeros(0))
     prior = Prior(np.array([0.5, -1.0]), np.diag([4.0, 9.0]))
-    drawn = user_draws(block, np.ones((3, 2)), 3.0, np.ones(1), prior, np.ones((1, 2)))
+    own = prior.mean[None], prior.precision
+    drawn = user_draws(block, np.ones((3, 2)), 3.0, np.ones(1), *own, np.ones((1, 2)))
     np.testing.assert_allclose(drawn[0], [0.5 + 1 / 2, -1.0 + 1 / 3])
 
 
@@ -89,7 +92,7 @@ def test_prior_of_no_rows_is_the_hyper_prior():
 def test_noise_and_weight_have_the_means_of_their_posteriors():
     noises = [draw_noise(RNG, 1000.0, 250.0) for _ in range(2000)]
     assert np.mean(noises) == pytest.approx(501 / 126, rel=0.01)
-    weights = [draw_weight(RNG, 20, 10.0) for _ in range(4000)]
+    weights = draw_weight(RNG, np.full(4000, 20), np.full(4000, 10.0))
     assert np.mean(weights) == pytest.approx((NU + 20) / (NU + 10), rel=0.02)
 
 
@@ -98,7 +101,43 @@ def test_link_recovers_the_weights_of_features():
     weights = np.array([[1.0, -1.0, 0.5], [0.0, 2.0, -0.5]])
     rows = features @ weights + 0.3 + 0.1 * RNG.normal(size=(3000, 3))
     prior = Prior(np.full(3, 0.3), 100 * np.eye(3))
-    link = draw_link(RNG, features, rows, prior, Link.none(2, 3))
+    sums = features.T @ features, features.T @ (rows - prior.mean)
+    link = draw_link(RNG, *sums, prior, Link.none(2, 3))
     np.testing.assert_allclose(link.weights, weights, atol=0.02)
     assert link.precision > 0
-    assert (link.weights != draw_link(RNG, features, rows, prior, link).weights).all()
+    assert (link.weights != draw_link(RNG, *sums, prior, link).weights).all()
+
+
+def test_linked_prior_recovers_the_line_from_sums():
+    """With features off the centre, of unequal spread, and one of a single value."""
+    centre = np.array([5.0, 1.0, 2.0])
+    apart = RNG.normal(size=(4000, 3)) * [1.0, 0.1, 0.0]
+    weights = np.array([[1.0, -1.0], [0.0, 2.0], [0.0, 0.0]])
+    rows = apart @ weights + [0.3, -0.2] + 0.1 * RNG.normal(size=(4000, 2))
+    y = np.concatenate((rows, apart + centre), axis=1)
+    link = Link.none(3, 2)
+    for _ in range(5):
+        prior, link = draw_linked_prior(RNG, 4000.0, y.sum(axis=0), y.T @ y, link)
+    np.testing.assert_allclose(link.weights, weights, atol=0.1)
+    np.testing.assert_allclose(prior.mean + centre @ link.weights, [0.3, -0.2], atol=0.02)
+    np.testing.assert_allclose(np.linalg.inv(prior.precision), 0.01 * np.eye(2), atol=0.002)
+
+
+def test_linked_prior_without_features_keeps_its_link():
+    rows = np.concatenate((RNG.normal(size=(50, 2)), np.zeros((50, 1))), axis=1)
+    link = Link.none(1, 2)
+    prior, same = draw_linked_prior(RNG, 50.0, rows.sum(axis=0), rows.T @ rows, link)
+    assert same is link
+    assert np.isfinite(prior.mean).all()
+
+
+def test_linked_prior_bears_sums_that_rounding_made_indefinite():
+    """Equal features, whose weights cancel: an error of 1e-3 is that of millions."""
+    rows = np.concatenate(
+        (RNG.normal(size=(50, 1)), RNG.normal(size=(50, 1)) @ np.ones((1, 2))), 1
+    )
+    rounded = rows.T @ rows - 1e-3 * np.eye(3)
+    link = Link(np.array([[1e5], [-1e5]]), 1.0)
+    prior, link = draw_linked_prior(RNG, 50.0, rows.sum(axis=0), rounded, link)
+    assert np.isfinite(prior.mean).all()
+    assert np.isfinite(link.weights).all()

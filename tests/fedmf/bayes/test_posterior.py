@@ -48,6 +48,8 @@ def test_saved_model_is_loaded_unchanged(model, tmp_path):
         ("scale", lambda table: table[:1]),
         ("user_ids", lambda table: table.astype(float)),
         ("mean", lambda table: np.zeros(2)),
+        ("embedding", lambda table: table[:-1]),
+        ("user_links", lambda table: table[:, :-1]),
     ],
 )
 def test_inconsistent_tables_raise(model, tmp_path, name, change):
@@ -84,6 +86,8 @@ def test_new_user_with_the_ratings_of_a_user_is_predicted_alike(model):
     assert np.abs(close - known).mean() < 0.5
     assert np.intersect1d(new.recommend(0, 40)[0], items).size == 0
     assert (model.fold_in(RATINGS.item_ids[items], values).predict(0, 0)) == new.predict(0, 0)
+    apart = replace(model, embedding=-model.embedding).fold_in(RATINGS.item_ids[items], values)
+    assert (apart.predict(0, 0)) != new.predict(0, 0)
     nobody = model.fold_in([], [])
     assert np.isfinite(nobody.predict(0, 0))
 

@@ -1,0 +1,64 @@
+"""State of the sampler between two sweeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.bayes.gaussian import Link, Prior
+from fedmf.bayes.sample import Sample
+from fedmf.bayes.traits import Traits
+
+__all__ = ["Chain"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """State of the sampler after a sweep.
+
+    Parameters
+    ----------
+    users, items : float64, shapes (n, d) and (m, d): (p_u, b_u) and (q_i, b_i)
+    weights : float64, shape (n,), w_u
+    noise : float, α
+    user_prior, item_prior, link, user_link : see `Sample`
+    traits : implicit feedback, None before the middle of the burn-in
+    round : int, number of the next round, ≥ 1
+    samples : draws kept so far
+    guesses
+        Sums of their predictions, for the training ratings and the test ratings if there are
+        any; before the first kept draw the predictions of the last one.
+    """
+
+    users: Floats
+    items: Floats
+    weights: Floats
+    noise: float
+    user_prior: Prior
+    item_prior: Prior
+    link: Link
+    user_link: Link
+    traits: Traits | None = None
+    round: int = 1
+    samples: tuple[Sample, ...] = ()
+    guesses: tuple[Floats, ...] = ()
+
+    @property
+    def sample(self) -> Sample:
+        """The draw in the form that is kept."""
+        users, items = self.users.astype(np.float32), self.items.astype(np.float32)
+        weights = self.weights.astype(np.float32)
+        return Sample(
+            users,
+            items,
+            weights,
+            self.noise,
+            self.user_prior,
+            self.item_prior,
+            self.link,
+            self.user_link,
+        )

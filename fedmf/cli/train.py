@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from fedmf.aggregate import PaillierSum
+from fedmf.aggregate import PaillierSum, RoundAborted
 from fedmf.cli import choices
 from fedmf.cli.choices import LAST, MaskName, ModelName, SplitName, SumName
 from fedmf.cli.manners import Table, errors_in_one_line, make_folder, stderr
@@ -241,8 +241,13 @@ def train(
             warning = f"trust {summing.trust}: {summing.warning}"
             console.print(warning, style="yellow", soft_wrap=True)
             console.print(key_line(summing), soft_wrap=True)
-        with live:
-            fitted = fit(trainer, kind, parts, order, head=head)
+        try:
+            with live:
+                fitted = fit(trainer, kind, parts, order, head=head)
+        except RoundAborted as error:
+            raise SettingError(
+                f"every round was aborted ({error}): {choices.REMEDIES[aggregation]}"
+            ) from error
         recorded: dict[str, object] = {
             **source,
             "model": model.value,

@@ -122,7 +122,7 @@ def test_every_model_trains_and_states_its_measures(model, table, tmp_path):
     ("model", "option"),
     [
         ("fedals", ("--rate", "0.1")),
-        ("fedals", ("--preset", "tuned")),
+        ("fedals", ("--preset", "fast")),
         ("implicit", ("--cohort", "10")),
         ("fedbpmf", ("--head",)),
         ("fedlr", ("-k", "3")),

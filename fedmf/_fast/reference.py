@@ -7,6 +7,7 @@ A block is the ratings of n users as compressed rows: ``indptr`` (int64, n + 1, 
 0), ``items`` (int32, 0 ≤ item < m) and ``values`` (float64). ``q`` is float64 (m, k) and ``p``
 float64 (n, k), row by row; k ≥ 1. The leading ``fixed`` < k columns of ``p`` are constants that
 no step changes. λ is ``reg``, the regularisation per rating; n_u is the number of u's ratings.
+The ``centre``, float64 (k,), is the row p₀ = q₀ to which λ shrinks.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ def descend(
 
 
 def solve(
-    indptr: I64, items: I32, values: F64, q: F64, p: F64, fixed: int, reg: float
+    indptr: I64, items: I32, values: F64, q: F64, p: F64, fixed: int, reg: float, centre: F64
 ) -> NDArray[np.bool_]:
-    """Set every p_u to the solution of (QᵀQ + λ n_u I) p_u = Qᵀr.
+    """Set every p_u to the solution of (QᵀQ + λ n_u I) p_u = Qᵀr + λ n_u p₀.
 
     The rows of Q are the q_i of the items that user u rated. The part of r_ui that the fixed
     columns explain is subtracted from r_ui first. Users without a rating keep their p_u.
@@ -62,7 +63,8 @@ def solve(
         happens only for λ = 0 or nearly 0. That user's p_u is unchanged.
     """
     n = q.shape[1] - fixed
-    table = np.zeros((p.shape[0], n + 1, n))  # QᵀQ + λ n_u I, and Qᵀr as its last row
+    # QᵀQ + λ n_u I, and Qᵀr + λ n_u p₀ as its last row
+    table = np.zeros((p.shape[0], n + 1, n))
     for u, (first, end) in enumerate(pairwise(indptr.tolist())):
         if first == end:
             continue
@@ -72,6 +74,7 @@ def solve(
         rows = np.column_stack((rated[:, fixed:], targets))
         table[u] = np.add.accumulate(rows[:, :, None] * rows[:, None, :-1])[-1]
         table[u].flat[: n * n : n + 1] += (end - first) * reg
+        table[u, n] += (end - first) * reg * centre[fixed:]
     rated_any = np.diff(indptr) > 0
     solved = _eliminate(table)
     right = table[:, n]
@@ -83,16 +86,16 @@ def solve(
 
 
 def gradients(
-    indptr: I64, items: I32, values: F64, q: F64, p: F64, out: F64, reg: float
+    indptr: I64, items: I32, values: F64, q: F64, p: F64, out: F64, reg: float, centre: F64
 ) -> None:
-    """Set row j of out to the first ``width`` elements of λ q_i − e_ui p_u of rating j.
+    """Set row j of out to the first ``width`` elements of λ (q_i − q₀) − e_ui p_u of rating j.
 
     The shape of out is (n_ratings, width), 1 ≤ width ≤ k.
     """
     width = out.shape[1]
     rated, mine = q[items], p[_users(indptr)]
     errors = values - _dots(mine, rated)
-    out[:] = reg * rated[:, :width] - errors[:, None] * mine[:, :width]
+    out[:] = reg * (rated - centre)[:, :width] - errors[:, None] * mine[:, :width]
 
 
 def add_rows(table: I64 | F64, rows: I32, values: I64 | F64) -> None:

@@ -118,7 +118,8 @@ class FedALS(Settings):
         user = np.repeat(np.arange(block.users.size), block.counts)
         sent = np.empty((block.items.size, self.width))
         sent[:, : a.size] = moments[user]
-        sent[:, a.size :] = block.values[:, None] * p[user] + self.reg * self._users.centre
+        sent[:, a.size :] = block.values[:, None] * p[user]
+        sent[:, a.size :] += self.reg * self._users.centre
         sent[~trained[block.items]] = 0.0
         return p, Rows(block.items, sent, q.shape[0])
 

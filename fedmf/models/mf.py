@@ -139,31 +139,24 @@ class FedMF(Settings):
         """Return the new factors of a block's users; see `FederatedModel`.
 
         With ``update="paper"`` users take a step of eq. 7. With ``"ridge"`` they solve (QᵀQ +
-        λ n_u I) (p_u − p₀) = Qᵀ (r − Q p₀), where the gradient of eq. 2 by p_u is zero. A
-        diverged p_u is NaN.
+        λ n_u I) p_u = Qᵀ r + λ n_u p₀, where the gradient of eq. 2 by p_u is zero. A diverged
+        p_u is NaN.
         """
         p = p.copy()
         fixed = int(self.biases)  # the leading 1 of p_u
-        ratings, centre = (block.indptr, block.items), self.centre
+        ratings, centre = (block.indptr, block.items, block.values), self.centre
         if self.update == "paper":  # eq. 7 with its sign set right
-            _fast.descend(*ratings, block.values, q, p, fixed, self.rate, self.reg)
+            _fast.descend(*ratings, q, p, fixed, self.rate, self.reg)
             if centre.any():
                 p += (self.rate * self.reg * block.counts)[:, None] * centre
             return p
-        rest = block.values
-        if centre.any():
-            expected = np.empty_like(rest)
-            nobody = np.zeros(rest.size, dtype=np.int64)
-            _fast.predict(centre[None], q, nobody, block.items.astype(np.int64), expected)
-            rest = rest - expected
-        solved = _fast.solve(*ratings, rest, q, p, fixed, self.reg)
+        solved = _fast.solve(*ratings, q, p, fixed, self.reg, centre)
         for u in np.flatnonzero(~solved):  # λ = 0 and fewer ratings than factors, or overflow
             row = slice(block.indptr[u], block.indptr[u + 1])
             rated = q[block.items[row]]
-            left = rest[row] - rated[:, :fixed] @ p[u, :fixed]
-            p[u, fixed:] = _shortest(rated[:, fixed:], left)
-        if centre.any():
-            p[block.counts > 0] += centre
+            expected = rated[:, :fixed] @ p[u, :fixed] + rated @ centre  # which is 0 there
+            p[u, fixed:] = centre[fixed:]
+            p[u, fixed:] += _shortest(rated[:, fixed:], block.values[row] - expected)
         return p
 
     def local_step(
@@ -193,11 +186,9 @@ class FedMF(Settings):
         A user's message has m · k elements: η_ui = λ (q_i − q₀) − e_ui p_u (eq. 6) in the rows
         of trained items that the user rated, and zero in all other rows.
         """
-        p, centre = self.find_users(q, p, block), self.centre
-        eta = np.empty((block.items.size, self.width))
-        _fast.gradients(block.indptr, block.items, block.values, q, p, eta, self.reg)
-        if centre.any():
-            eta -= self.reg * centre[: self.width]
+        p = self.find_users(q, p, block)
+        eta, ratings = np.empty((block.items.size, self.width)), (block.items, block.values)
+        _fast.gradients(block.indptr, *ratings, q, p, eta, self.reg, self.centre)
         if not trained.all():
             eta[~trained[block.items]] = 0.0
         return p, Rows(block.items, eta, q.shape[0])

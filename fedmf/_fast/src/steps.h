@@ -22,11 +22,11 @@ void fedmf_predict(double *out, const double *p, const double *q, const int64_t 
 /* work: k elements */
 void fedmf_descend(double *p, double *work, const fedmf_block *block, size_t fixed, double rate,
                    double reg);
-/* work: (n + 1) * n + 2 * n + 4 * (n + 1) elements, n = k - fixed */
+/* centre: k elements; work: (n + 1) * n + 2 * n + 4 * (n + 1) elements, n = k - fixed */
 void fedmf_solve(double *p, uint8_t *solved, double *work, const fedmf_block *block,
-                 size_t fixed, double reg);
+                 size_t fixed, double reg, const double *centre);
 void fedmf_gradients(double *out, const double *p, const fedmf_block *block, size_t width,
-                     double reg);
+                     double reg, const double *centre);
 void fedmf_add_integers(int64_t *table, const int32_t *rows, const int64_t *values, size_t n,
                         size_t k);
 void fedmf_add_floats(double *table, const int32_t *rows, const double *values, size_t n,

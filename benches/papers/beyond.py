@@ -9,6 +9,7 @@ from itertools import pairwise
 from statistics import median
 from time import process_time
 
+from benches.papers.selection import TUNED
 from benches.papers.table import Panel, Row, Run, Table, Target, at_most
 from benches.papers.training import (
     CLIP,
@@ -35,7 +36,7 @@ ALS = FedALS(reg=0.08)  # λ of .08 and .09 tried as the preset was
 def _corrected(split: Callable[[Run], Split], run: Run) -> dict[str, float]:
     """Train FedMF, fit a local head of every user, and return the errors with and without."""
     part = split(run)
-    below = in_the_clear(PRESETS["tuned"], run).fit(part.train).factors_
+    below = in_the_clear(TUNED, run).fit(part.train).factors_
     whole = HEAD.fit(below, part.train)
     return judged(whole, part.test) | {"RMSE without head": judged(below, part.test)["RMSE"]}
 

@@ -13,19 +13,26 @@ from time import perf_counter
 import numpy as np
 
 from benches.papers import baselines
-from benches.papers.selection import TUNED
 from benches.papers.table import Below, Panel, Row, Run, Table, Target, at_most
-from benches.papers.training import SEED_0_SEEN, errors, in_the_clear, judged, parted
+from benches.papers.training import SEED_0_SEEN, errors, parted
 from fedmf.aggregate import Aggregation, OneShotSum, PlainSum, SecAggSum
 from fedmf.bayes import FedBPMF
 from fedmf.bayes.users import message_shape
 from fedmf.data import Ratings, Split, load
 from fedmf.data.splits import random_split
-from fedmf.masks import LocalHead
 
 SMALL, LARGE = "ml-100k", "ml-1m"
 DEFAULT = "FedBPMF, 80/20"
-HEADED = "FedMF tuned + local head, 80/20"
+HEADED = "FedMF tuned + local head of 0.4, 80/20, recorded"
+
+# Test RMSE of seeds 0 to 9 at commit 0b66c1b, whose preset `tuned` shrinks to zero:
+# python -c "from benches.papers import bpmf, table
+# for seed in range(10): print(bpmf._headed(table.Run(seed))['RMSE'])"
+RECORDED = (
+    *(0.8876333865212184, 0.8922639812306641, 0.8921918578430592, 0.8991994679025683),
+    *(0.900699221554067, 0.8865255896351444, 0.8882842555272061, 0.9012102404664517),
+    *(0.8918048113018199, 0.8934776487702973),
+)
 SHARES = (0.7, 0.9, 0.95, 0.98)  # of the ratings, in training, beside .8 above
 SCALES = ((0.0, 100.0), (0.0, 1.0), (-10.0, 10.0), (0.5, 4.0), (1.0, 1000.0))
 INSIDE = 1.6449  # standard deviations on either side of 90 %
@@ -61,9 +68,7 @@ def _biases(part: float, run: Run) -> dict[str, float]:
 
 
 def _headed(run: Run) -> dict[str, float]:
-    split = parted(SMALL, run)
-    base = in_the_clear(TUNED, run).fit(split.train).factors_
-    return judged(LocalHead().fit(base, split.train), split.test)
+    return {"RMSE": RECORDED[run.seed]}
 
 
 def _scaled(ratings: Ratings, scale: tuple[float, float]) -> Ratings:
@@ -127,7 +132,7 @@ CLEAR = Table(
     panels=(Panel("test RMSE", ("RMSE",)),),
     rows=(
         _row(DEFAULT, SMALL, 0.8, CALIBRATED, {"RMSE": Below(HEADED, 0.002)}),
-        Row(HEADED, SMALL, _headed),
+        Row(HEADED, SMALL, _headed, seeds=len(RECORDED)),
         _row(
             "FedBPMF, 80/20, 10% dropout",
             SMALL,
@@ -159,7 +164,8 @@ CLEAR = Table(
     note="Random splits per rating, errors unclipped. *apart*: the greatest difference of the "
     "RMSE between the scale 1 to 5 and five others, mapped back. k, the number of sweeps and ν "
     "were chosen on a tenth of the training ratings of ml-100k, 80/20, seed 0; biases choose "
-    "their shrinkage on a tenth of their own training ratings. " + SEED_0_SEEN,
+    "their shrinkage on a tenth of their own training ratings. The recorded row is of 0.4 "
+    "(commit 0b66c1b), as FedMF now shrinks to its start. " + SEED_0_SEEN,
 )
 SECURED = Table(
     key="bpmf-secure",

@@ -16,14 +16,22 @@ from benches.papers.training import SEED_0_SEEN, errors_after, in_the_clear, jud
 from fedmf.data import Split, load
 from fedmf.data.splits import random_split
 from fedmf.masks import FedMMF, FMMask, LocalHead, NNMask, RidgeMask
-from fedmf.models import PRESETS
+from fedmf.models import PRESETS, FedMF
 from fedmf.models.presets import Preset
 
 DATA = "ml-100k"
 METRIC = "validation RMSE"
 VALIDATION = 0.1  # of the training ratings
 RUNS = 3  # validation parts
-TUNED, FAST = PRESETS["tuned"], PRESETS["fast"]
+FAST = PRESETS["fast"]
+
+# A preset of 0.4, chosen with shrinkage to zero. Its steps are not divided by the raters, so it
+# suits four fifths of ml-100k alone.
+TUNED = Preset(
+    FedMF(k=20, reg=0.1, rate=0.001, update="paper", start="neutral", spread=0.03),
+    530,
+    "the paper's steps from a neutral start: slower and a little more accurate",
+)
 
 Score: TypeAlias = Callable[[Split, Run], float]
 
@@ -105,8 +113,8 @@ TABLES = (
             _preset_row("biases"),
         ),
         note="80/20 split per rating, errors unclipped; sums are the fixed-point integers "
-        "that the secure sum gives. The presets `paper` and `tuned` are in the table "
-        "`fedmmf-4`, `large` is in `large`; the table `selection` has the candidates. "
+        "that the secure sum gives. The preset `paper` is in the table `fedmmf-4`, `large` "
+        "is in `large`; the table `selection` has the candidates. "
         f"{SEED_0_SEEN}",
     ),
     Table(

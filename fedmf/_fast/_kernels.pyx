@@ -26,12 +26,14 @@ cdef extern from "steps.h" nogil:
     void fedmf_predict(double *, const double *, const double *, const int64_t *,
                        const int64_t *, size_t, size_t)
     void fedmf_descend(double *, double *, const fedmf_block *, size_t, double, double)
-    void fedmf_solve(double *, uint8_t *, double *, const fedmf_block *, size_t, double)
     void fedmf_draw(double *, uint8_t *, double *, double *, const double *, size_t, size_t)
     void fedmf_draw_users(double *, uint8_t *, double *, const fedmf_block *,
                           const fedmf_prior *, size_t)
     void fedmf_moments(double *, const double *, const double *, const fedmf_block *, size_t)
-    void fedmf_gradients(double *, const double *, const fedmf_block *, size_t, double)
+    void fedmf_solve(double *, uint8_t *, double *, const fedmf_block *, size_t, double,
+                     const double *)
+    void fedmf_gradients(double *, const double *, const fedmf_block *, size_t, double,
+                         const double *)
     void fedmf_add_integers(int64_t *, const int32_t *, const int64_t *, size_t, size_t)
     void fedmf_add_floats(double *, const int32_t *, const double *, size_t, size_t)
 
@@ -113,15 +115,28 @@ def descend(indptr, items, values, q, double[:, ::1] p, size_t fixed, double rat
             fedmf_descend(&p[0, 0], &work[0], &block.inner, fixed, rate, reg)
 
 
-def solve(indptr, items, values, q, double[:, ::1] p, size_t fixed, double reg):
+def solve(
+    indptr,
+    items,
+    values,
+    q,
+    double[:, ::1] p,
+    size_t fixed,
+    double reg,
+    const double[::1] centre,
+):
     cdef Block block = Block(indptr, items, values, q, p, fixed)
     cdef size_t n = block.inner.k - fixed
     cdef double[::1] work = np.empty((n + 1) * n + 2 * n + 4 * (n + 1))
+    if <size_t>centre.shape[0] != block.inner.k:
+        raise ValueError("the centre does not fit the factors")
     solved = np.empty(block.inner.users, np.bool_)
     cdef uint8_t[::1] flags = solved.view(np.uint8)
     if block.inner.users:
         with nogil:
-            fedmf_solve(&p[0, 0], &flags[0], &work[0], &block.inner, fixed, reg)
+            fedmf_solve(
+                &p[0, 0], &flags[0], &work[0], &block.inner, fixed, reg, &centre[0]
+            )
     return solved
 
 
@@ -185,14 +200,25 @@ def moments(
             fedmf_moments(&out[0, 0], &p[0, 0], &scale[0], &block.inner, width)
 
 
-def gradients(indptr, items, values, q, double[:, ::1] p, double[:, ::1] out, double reg):
+def gradients(
+    indptr,
+    items,
+    values,
+    q,
+    double[:, ::1] p,
+    double[:, ::1] out,
+    double reg,
+    const double[::1] centre,
+):
     cdef Block block = Block(indptr, items, values, q, p, 0)
     cdef size_t width = out.shape[1]
     if out.shape[0] != items.shape[0] or not 0 < width <= block.inner.k:
         raise ValueError("the gradients do not fit the ratings")
+    if <size_t>centre.shape[0] != block.inner.k:
+        raise ValueError("the centre does not fit the factors")
     if out.shape[0]:
         with nogil:
-            fedmf_gradients(&out[0, 0], &p[0, 0], &block.inner, width, reg)
+            fedmf_gradients(&out[0, 0], &p[0, 0], &block.inner, width, reg, &centre[0])
 
 
 def add_rows(table, const int32_t[::1] rows, values):

@@ -7,6 +7,7 @@ A block is the ratings of n users as compressed rows: ``indptr`` (int64, n + 1, 
 0), ``items`` (int32, 0 ≤ item < m) and ``values`` (float64). ``q`` is float64 (m, k) and ``p``
 float64 (n, k), row by row; k ≥ 1. The leading ``fixed`` < k columns of ``p`` are constants that
 no step changes. λ is ``reg``, the regularisation per rating; n_u is the number of u's ratings.
+The ``centre``, float64 (k,), is the row p₀ = q₀ to which λ shrinks.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ def descend(
 
 
 def solve(
-    indptr: I64, items: I32, values: F64, q: F64, p: F64, fixed: int, reg: float
+    indptr: I64, items: I32, values: F64, q: F64, p: F64, fixed: int, reg: float, centre: F64
 ) -> NDArray[np.bool_]:
-    """Set every p_u to the solution of (QᵀQ + λ n_u I) p_u = Qᵀr.
+    """Set every p_u to the solution of (QᵀQ + λ n_u I) p_u = Qᵀr + λ n_u p₀.
 
     The rows of Q are the q_i of the items that user u rated. The part of r_ui that the fixed
     columns explain is subtracted from r_ui first. Users without a rating keep their p_u.
@@ -72,7 +73,10 @@ def solve(
     """
     n = q.shape[1] - fixed
     tables = _tables(indptr, items, values, q, p, fixed)
-    tables[:, range(n), range(n)] += np.diff(indptr)[:, None] * reg
+    # QᵀQ + λ n_u I, and Qᵀr + λ n_u p₀ as its last row
+    pull = np.diff(indptr)[:, None] * reg
+    tables[:, range(n), range(n)] += pull
+    tables[:, n] += pull * centre[fixed:]
     rated_any = np.diff(indptr) > 0
     solved = _eliminate(tables)
     found = _substituted(tables)
@@ -138,16 +142,16 @@ def moments(indptr: I64, items: I32, values: F64, q: F64, p: F64, scale: F64, ou
 
 
 def gradients(
-    indptr: I64, items: I32, values: F64, q: F64, p: F64, out: F64, reg: float
+    indptr: I64, items: I32, values: F64, q: F64, p: F64, out: F64, reg: float, centre: F64
 ) -> None:
-    """Set row j of out to the first ``width`` elements of λ q_i − e_ui p_u of rating j.
+    """Set row j of out to the first ``width`` elements of λ (q_i − q₀) − e_ui p_u of rating j.
 
     The shape of out is (n_ratings, width), 1 ≤ width ≤ k.
     """
     width = out.shape[1]
     rated, mine = q[items], p[_users(indptr)]
     errors = values - _dots(mine, rated)
-    out[:] = reg * rated[:, :width] - errors[:, None] * mine[:, :width]
+    out[:] = reg * (rated - centre)[:, :width] - errors[:, None] * mine[:, :width]
 
 
 def add_rows(table: I64 | F64, rows: I32, values: I64 | F64) -> None:

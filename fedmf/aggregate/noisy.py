@@ -16,7 +16,7 @@ from fedmf.aggregate.vectors import Aggregate, Rows, Vectors
 from fedmf.errors import MissingExtra, SettingError
 from fedmf.settings import NotNegative, Positive, Settings, Share, part_of
 
-__all__ = ["NoisySum", "Where"]
+__all__ = ["NoisySum", "Where", "is_noisy"]
 
 Where = Literal["central", "distributed", "local"]
 
@@ -189,3 +189,11 @@ class NoisySum(Settings):
                 "returns the requested number, such as os.urandom"
             )
         return data
+
+
+def is_noisy(aggregation: object) -> bool:
+    """Return True for a `NoisySum`, and for an aggregation that holds one."""
+    parts = getattr(aggregation, "__dict__", {}).values()
+    return isinstance(aggregation, NoisySum) or any(
+        is_noisy(part) for part in parts if callable(getattr(part, "count", None))
+    )

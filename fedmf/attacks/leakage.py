@@ -1,7 +1,8 @@
 """Attacks that compute a user's ratings from the gradients and the server's item factors Q.
 
-λ q_i − η_ui = e_ui p_u (eq. 6 of Yang et al. 2021) has rank 1 over the user's items. Let d be
-its unit direction and a_i its coefficients; then p_u = s d for one unknown number s, and
+λ (q_i − q₀) − η_ui = e_ui p_u (eq. 6 of Yang et al. 2021) has rank 1 over the user's items. λ
+shrinks to q₀, which is public, and 0 in the paper. Let d be its unit direction and a_i its
+coefficients; then p_u = s d for one unknown number s, and
 
     r_ui = e_ui + q_i · p_u = a_i / s + s b_i,   b_i = q_i · d.
 
@@ -11,7 +12,7 @@ fixes the length. Ratings on a grid need only one round. For each possible value
 s is a root of a quadratic. Only the true s puts all other ratings on the grid.
 
 The paper's section 2.2.2 solves for the ratings with the user's update rule (eq. 7); these
-attacks need only λ.
+attacks need only λ and q₀.
 """
 
 from __future__ import annotations
@@ -39,10 +40,12 @@ class Seen:
     ----------
     q : float64, shape (n, k), the server's own q_i of some items
     eta : float64, shape (n, k), the received rows, η_ui if sent in the clear
+    centre : float64, shape (k,), q₀ to which λ shrinks; `FedMF.centre`
     """
 
     q: Floats
     eta: Floats
+    centre: Floats | float = 0.0
 
 
 def from_two_rounds(first: Seen, second: Seen, reg: float) -> Floats:
@@ -108,19 +111,25 @@ def from_one_round(seen: Seen, reg: float, grid: Floats, length: float | None = 
 
 
 def from_sum(
-    q: Floats, total: Floats, counts: NDArray[np.int64], reg: float, grid: Floats
+    q: Floats,
+    total: Floats,
+    counts: NDArray[np.int64],
+    reg: float,
+    grid: Floats,
+    centre: Floats | float = 0.0,
 ) -> tuple[NDArray[np.int64], Floats]:
     """Return the ratings of the items with one rater from an exact sum, secure or not.
 
-    The rows λ q_i − η_i = e_ui p_u of one user are parallel. So items with parallel rows are
-    taken for one user's and passed to `from_one_round` together. The norm of p_u is estimated
-    from Q, as P and Q start alike.
+    The rows λ (q_i − q₀) − η_i = e_ui p_u of one user are parallel. So items with parallel rows
+    are taken for one user's and passed to `from_one_round` together. The norm of p_u is
+    estimated from Q, as P and Q start alike.
 
     Parameters
     ----------
     q, total : float64, shape (m, k), the server's item factors, and the exact sum of gradients
     counts : int64, shape (m,), number of raters of each item in the same cohort
     reg, grid : see `from_one_round`
+    centre : q₀; see `Seen`
 
     Returns
     -------
@@ -130,14 +139,14 @@ def from_sum(
     items = np.flatnonzero(counts == 1)
     ratings = np.full(items.size, np.nan)
     length = float(np.linalg.norm(q, axis=1).mean())
-    table = reg * q[items] - total[items]
+    table = reg * (q[items] - centre) - total[items]
     table /= np.maximum(np.linalg.norm(table, axis=1, keepdims=True), np.finfo(float).tiny)
     left = total[items].any(axis=1)
     while left.any():
         first = int(np.argmax(left))
         same = left & (np.abs(table @ table[first]) > 1 - PARALLEL)
         same[first] = True
-        seen = Seen(q[items[same]], total[items[same]])
+        seen = Seen(q[items[same]], total[items[same]], centre)
         ratings[same] = from_one_round(seen, reg, grid, length)
         left &= ~same
     return items, ratings
@@ -151,8 +160,8 @@ def on_grid(ratings: Floats, grid: Floats) -> Floats:
 
 
 def _rank_one(seen: Seen, reg: float) -> tuple[Floats, Floats]:
-    """Return a_i and b_i, the components along d of λ q_i − η_ui and of q_i."""
-    table = reg * seen.q - seen.eta  # e_ui p_u
+    """Return a_i and b_i, the components along d of λ (q_i − q₀) − η_ui and of q_i."""
+    table = reg * (seen.q - seen.centre) - seen.eta  # e_ui p_u
     d = np.linalg.svd(table, full_matrices=False)[2][0]
     return table @ d, seen.q @ d
 

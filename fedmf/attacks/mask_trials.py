@@ -9,8 +9,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedmf.attacks.inversion import Unmasked, from_ridge
 from fedmf.attacks.masked_ratings import ranking, recovery
-from fedmf.attacks.observed import PAPER, Progress, Users, attacked, leaked, quiet, views
-from fedmf.attacks.outcome import Outcome, all_of, grid_of
+from fedmf.attacks.observed import (
+    PAPER,
+    Progress,
+    Users,
+    at_mean,
+    attacked,
+    leaked,
+    quiet,
+    views,
+)
+from fedmf.attacks.outcome import Outcome, all_of, gridded
 from fedmf.attacks.retraining import OTHER_SEED, from_retraining
 from fedmf.data import Features, Ratings
 from fedmf.data.features import known_features
@@ -61,11 +70,12 @@ def inversion(
         RidgeMask, an FMMask or an NNMask.
     """
     some = attacked(ratings, users, seed)
-    grid = grid_of(ratings)
     if type(mask) not in NAMES:
         raise SettingError(f"mask = {mask!r} must be a RidgeMask, an FMMask or an NNMask")
     known = known_features(ratings) if features is None else features
+    ratings, grid = gridded(ratings)
     hidden = masked(ratings, mask.fit(known, ratings, seed))
+    model = at_mean(model, hidden)
     plain, secure, summed = views(hidden, some, model, seed, progress)
     truth = ratings.take(np.isin(ratings.users, some))
     rated = np.maximum(np.diff(truth.indptr), 1)
@@ -123,6 +133,7 @@ def on_masked_ratings(
     two_order = FMMask() if mask is None else mask
     known = known_features(ratings) if features is None else features
     hidden = masked(ratings, two_order.fit(known, ratings, seed))
+    model = at_mean(model, hidden)
     truth = ratings.take(np.isin(ratings.users, some))
 
     def rate(values: Floats) -> float:

@@ -38,6 +38,7 @@ __all__ = [
     "TrainingRound",
     "Users",
     "View",
+    "at_mean",
     "attacked",
     "count_raters",
     "in_the_clear",
@@ -83,11 +84,19 @@ class SecureRound:
     total: Floats
 
 
+def at_mean(model: FedMF, ratings: Ratings) -> FedMF:
+    """Return the model with the mean rating, if it needs that, as `Trainer` trains it."""
+    if not model.needs_mean:
+        return model
+    return model.at_mean(Loop(FloatSum(), Schedule(), 1).mean(ratings))
+
+
 def train(
     model: FedMF, ratings: Ratings, rounds: int, seed: int, progress: Progress = quiet
 ) -> list[TrainingRound]:
     """Train for a few rounds with every user, as `Trainer` does, and keep all gradients.
 
+    The ratings, or residuals, must be on the internal scale.
     Raises SettingError if the model has biases, or its factors diverge.
     """
     if model.biases:
@@ -113,13 +122,13 @@ def count_raters(ratings: Ratings) -> NDArray[np.int64]:
     return Loop(SecAggSum(), Schedule(), 1).count(ratings, 1, everyone)[0].counts
 
 
-def in_the_clear(of: TrainingRound, user: int) -> Seen:
+def in_the_clear(of: TrainingRound, user: int, centre: Floats | float = 0.0) -> Seen:
     """Return the view of a user in a plain sum: the gradients, rounded to fixed point."""
     rows = of.gradients[user]
     encoding = PlainSum().encoding
     integers, _ = encoding.encode_integers(np.asarray(rows.values, np.float64).reshape(-1))
     eta = encoding.decode_integers(integers).reshape(rows.values.shape)
-    return Seen(of.q[rows.indices], eta)
+    return Seen(of.q[rows.indices], eta, centre)
 
 
 def under_masks(
@@ -181,17 +190,20 @@ def views(
     ratings: Ratings, users: Users, model: FedMF, seed: int, progress: Progress
 ) -> tuple[View, View, View]:
     """Train for two rounds; return the views of plain gradients, masked inputs and sums."""
-    rounds = train(model, ratings, 2, seed, progress)
+    rounds, centre = train(model, ratings, 2, seed, progress), model.centre
     secure = [under_masks(one, set(users.tolist()), seed, progress) for one in rounds]
 
     def at(user: int, *tables: Floats) -> tuple[Seen, Seen]:
         items = rounds[0].gradients[user].indices
         both = zip(rounds, tables, strict=True)
-        first, second = (Seen(one.q[items], table[items]) for one, table in both)
+        first, second = (Seen(one.q[items], table[items], centre) for one, table in both)
         return first, second
 
     return (
-        lambda user: (in_the_clear(rounds[0], user), in_the_clear(rounds[1], user)),
+        lambda user: (
+            in_the_clear(rounds[0], user, centre),
+            in_the_clear(rounds[1], user, centre),
+        ),
         lambda user: at(user, *(one.masked[user] for one in secure)),
         lambda user: at(user, *(one.total for one in secure)),
     )

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from fedmf.attacks.leakage import on_grid
 from fedmf.data import Ratings
+from fedmf.data.internal import internal, to_internal
 from fedmf.errors import DataError
 
-__all__ = ["Outcome", "all_of", "chance", "grid_of", "share_right"]
+__all__ = ["Outcome", "all_of", "chance", "grid_of", "gridded", "share_right"]
 
 Floats = NDArray[np.float64]
 
@@ -78,6 +79,12 @@ def grid_of(ratings: Ratings) -> Floats:
         f"the ratings of {ratings.name}, {low:g} to {high:g}, are not in whole or half steps, "
         "which the attack needs: choose another data set"
     )
+
+
+def gridded(ratings: Ratings) -> tuple[Ratings, Floats]:
+    """Return the ratings on the internal scale of the training, and their grid there."""
+    grid = grid_of(ratings)  # raises for a scale that cannot be mapped
+    return internal(ratings), to_internal(grid, ratings.scale)
 
 
 def share_right(found: Floats, truth: Floats) -> float:

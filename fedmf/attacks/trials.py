@@ -15,13 +15,14 @@ from fedmf.attacks.observed import (
     Progress,
     Users,
     View,
+    at_mean,
     attacked,
     count_raters,
     quiet,
     train,
     views,
 )
-from fedmf.attacks.outcome import Outcome, all_of, grid_of
+from fedmf.attacks.outcome import Outcome, all_of, gridded
 from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.models import FedMF
@@ -90,7 +91,8 @@ def leakage(
         If ratings are not in whole or half steps.
     """
     some = attacked(ratings, users, seed)
-    grid = grid_of(ratings)
+    ratings, grid = gridded(ratings)
+    model = at_mean(model, ratings)
 
     def found(view: View) -> Floats:
         seen = map(view, some.tolist())
@@ -135,18 +137,19 @@ def singletons(
     """
     check_ratings(ratings=ratings)
     Schedule(seed=seed, dropout=dropout)  # validates both
-    grid = grid_of(ratings)
+    ratings, grid = gridded(ratings)
     gone = np.random.default_rng((seed, 3)).random(ratings.n_users) < dropout
     dropouts: dict[int, Phase] = dict.fromkeys(np.flatnonzero(gone).tolist(), "masked_input")
     left = ratings.take(~gone[ratings.users])
     raters = count_raters(left)
     lone = left.take(raters[left.items] == 1)
-    seen = train(replace(model, min_raters=min_raters), ratings, 1, seed, progress)[0]
+    model = at_mean(replace(model, min_raters=min_raters), ratings)
+    seen = train(model, ratings, 1, seed, progress)[0]
     vectors = Vectors(seen.gradients, seen.gradients.__getitem__, seen.q.shape)
     found = []
     for aggregation in (PlainSum(), SecAggSum(progress=progress)):
         total = aggregation.sum(vectors, dropouts=dropouts).sum.reshape(seen.q.shape)
-        found.append(from_sum(seen.q, total, raters, model.reg, grid)[1])
+        found.append(from_sum(seen.q, total, raters, model.reg, grid, model.centre)[1])
     plain, secure = found
     name = "items with one rater left" if dropout else "items with one rater"
     name += f", of at least {min_raters}" if min_raters > 1 else ""

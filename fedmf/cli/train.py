@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from fedmf.aggregate import PaillierSum
+from fedmf.aggregate import PaillierSum, RoundAborted
 from fedmf.cli import choices
 from fedmf.cli.choices import LAST, MaskName, ModelName, SplitName, SumName
 from fedmf.cli.manners import (
@@ -279,14 +279,19 @@ def train(
             console.print(warning, style="yellow", soft_wrap=True)
             console.print(key_line(summing), soft_wrap=True)
         second = Ranker(None, False, 0.0)
-        with live:
-            fitted = fit(trainer, kind, parts, order, head=head)
-            history, saved = trainer.history_, choices.as_saved(fitted)
-            learnt = not history.interrupted and any(not one.aborted for one in history)
-            # exact sums beside noised ones would undo their noise
-            unranked = out is not None and not (kind.ranks or no_ranking or epsilon)
-            if learnt and unranked and saved is not None:
-                second = train_ranker(parts, order.common, given, live.advanced, console)
+        try:
+            with live:
+                fitted = fit(trainer, kind, parts, order, head=head)
+                history, saved = trainer.history_, choices.as_saved(fitted)
+                learnt = not history.interrupted and any(not one.aborted for one in history)
+                # exact sums beside noised ones would undo their noise
+                unranked = out is not None and not (kind.ranks or no_ranking or epsilon)
+                if learnt and unranked and saved is not None:
+                    second = train_ranker(parts, order.common, given, live.advanced, console)
+        except RoundAborted as error:
+            raise SettingError(
+                f"every round was aborted ({error}): {choices.REMEDIES[aggregation]}"
+            ) from error
         recorded: dict[str, object] = {
             **source,
             "model": model.value,

@@ -16,13 +16,14 @@ from fedmf.data import Features, Ratings
 from fedmf.data.blocks import Block
 from fedmf.data.checks import check_ratings
 from fedmf.data.features import check_are_features
-from fedmf.errors import SettingError
+from fedmf.data.internal import internal, to_public
+from fedmf.errors import Diverged, SettingError
 from fedmf.models.federated import Raters
-from fedmf.models.mf import neutral
+from fedmf.models.mf import NEUTRAL
 from fedmf.models.recommender import Recommender, Trained, pairs
 from fedmf.settings import Count, Fraction, Has, Seed
 from fedmf.training import Adam
-from fedmf.training.history import RoundRecord
+from fedmf.training.history import RoundRecord, rmse
 from fedmf.training.loop import LocalSteps, Loop, Training, keep
 from fedmf.training.optimisers import BETA_1, BETA_2
 from fedmf.training.schedule import Draw, Scheduled, Summing
@@ -45,7 +46,8 @@ class ContextTrainer(Scheduled):
     In a round each user of the cohort sends one vector (Σ_j ∇_j, n_u) / 256. It is the gradient
     summed over their own ratings, and the number of these ratings. The server divides the sum
     of the gradients by the sum of the numbers and takes a step of Adam. The items' features are
-    public; a user's own features and rated items stay with the user.
+    public; a user's own features and rated items stay with the user. The model trains on the
+    internal scale 1 to 5; predictions are mapped back to the ratings' own scale.
 
     Parameters
     ----------
@@ -95,6 +97,7 @@ class ContextTrainer(Scheduled):
         SettingError
             If `items` or `users` is not `Features` or has another number of rows. Also if the
             cohort does not fit, or a user's numbers diverge or exceed the aggregation's clip.
+            `Diverged` if the training error after the last round is beyond the scale.
         """
         self._forget()
         check_ratings(train=train)
@@ -109,14 +112,14 @@ class ContextTrainer(Scheduled):
                     "both of the same data set"
                 )
         self.schedule.size(train.n_users)  # raises before any work
-        training = _ContextTraining(self.model, train, items.matrix, users.matrix)
+        training = _ContextTraining(self.model, internal(train), items.matrix, users.matrix)
         n_features = items.matrix.shape[1] + users.matrix.shape[1]
-        start = self.model.initial(n_features, neutral(train), self.schedule.rng(Draw.START))
+        start = self.model.initial(n_features, NEUTRAL, self.schedule.rng(Draw.START))
         rounds = Loop(self.aggregation, self.schedule, self.rounds).iterate(training, start)
-        self.parameters_, self.history_ = keep(rounds, start, self._report)
-        self.recommender_ = _Fitted(
-            train, self.model, self.parameters_, items.matrix, users.matrix
-        )
+        theta, history = keep(rounds, start, self._report)
+        found = _Fitted(train, self.model, theta, items.matrix, users.matrix)
+        self._check_error(found, train)
+        self.parameters_, self.history_, self.recommender_ = theta, history, found
         return self
 
     @property
@@ -128,6 +131,19 @@ class ContextTrainer(Scheduled):
     def interrupted_(self) -> bool:
         """True if Ctrl-C ended the training early; the finished rounds are kept."""
         return self.history_.interrupted
+
+    def _check_error(self, found: Recommender, train: Ratings) -> None:
+        """Raise `Diverged` if the training error is beyond the width of the scale."""
+        if not train.n_ratings:
+            return
+        with np.errstate(all="ignore"):
+            error = rmse(train.values, found.predict(train.users, train.items))
+        low, high = train.scale
+        if not error <= high - low:
+            raise Diverged(
+                f"the training diverges, with an error of {error:.3g} on a scale from {low:g} "
+                f"to {high:g}: lower rate = {self.model.rate} of the model"
+            )
 
     def _report(self, record: RoundRecord) -> None:
         self.progress(type(self.model).__name__, record.round, self.rounds)
@@ -143,10 +159,14 @@ class _Fitted(Trained):
     items: Floats
     users: Floats
 
+    @property
+    def scale(self) -> tuple[float, float]:
+        return self.train.scale
+
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
         rows, columns = pairs(users, items, self.n_users, self.n_items)
         x = np.hstack((self.users[rows.reshape(-1)], self.items[columns.reshape(-1)]))
-        return self.model.predict(self.theta, x).reshape(rows.shape)
+        return to_public(self.model.predict(self.theta, x).reshape(rows.shape), self.scale)
 
 
 class _ContextSteps(LocalSteps):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Self
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.data import Features, Ratings
+from fedmf.data.internal import internal
 from fedmf.flower.plan import ITEMS, Arrays, Plan
 from fedmf.masks import FedMMF
 from fedmf.masks.combined import around
@@ -35,13 +39,21 @@ class Explicit(Plan):
     """
 
     def __init__(self, trainer: Trainer, mmf: FedMMF | None = None) -> None:
+        model = trainer.model if mmf is None else mmf.model
         super().__init__(
             trainer.aggregation,
             trainer.schedule,
             trainer.rounds,
-            needs_counts=trainer.model.needs_counts,
+            needs_counts=model.needs_counts,
+            needs_mean=getattr(model, "needs_mean", False),
         )
-        self._model, self._callbacks, self._mmf = trainer.model, trainer.callbacks, mmf
+        self._model, self._callbacks, self._mmf = model, trainer.callbacks, mmf
+
+    def at_mean(self, mean: float) -> Self:
+        """Return the plan of the model at the mean rating."""
+        plan = copy(self)
+        plan._model = self._model.at_mean(mean)
+        return plan
 
     def prepared(self, ratings: Ratings, features: Features | None) -> Arrays:
         """Return the masked ratings of FedMMF."""
@@ -52,11 +64,12 @@ class Explicit(Plan):
     def training(
         self, ratings: Ratings, raters: Raters | None, private: Arrays
     ) -> FactorTraining:
-        """Return the steps of a round; see `Plan`."""
+        """Return the steps of a round, on the internal scale; see `Plan`."""
         if self._mmf is not None:
-            scale = around(self._mmf.centre(ratings))
+            scale = around(self._mmf.centre)
             ratings = ratings.with_values(private.get(MASKED, np.empty(0)), scale)
-        return FactorTraining(self._model, ratings)
+            return FactorTraining(self._model, ratings)
+        return FactorTraining(self._model, internal(ratings))
 
     def start(self, training: Training[Factors, FactorSteps]) -> Factors:
         """Return the factors that the recommender draws in one process."""
@@ -101,7 +114,7 @@ class Explicit(Plan):
         p, q = state.user_factors, state.item_factors
         if self._model.solves_users:
             p = training.local_steps(state, None).solved(q)
-        factors = Factors.of(p, q, ratings)
+        factors = Factors.of(p, q, ratings, scale=ratings.scale)
         if self._mmf is None:
             return factors
         return self._mmf.combined(factors, self._mmf.fit_mask(ratings, features), ratings)

@@ -17,13 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 from fedmf.aggregate import Aggregate, PlainSum
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_ratings
+from fedmf.data.internal import internal
 from fedmf.errors import SettingError
-from fedmf.flower.plan import Arrays, plan_of
-from fedmf.flower.wire import COUNTS, LARGEST, RATERS, STEP, TABLE, WEIGHT, Step
+from fedmf.flower.plan import Arrays, Plan, plan_of
+from fedmf.flower.wire import COUNTS, LARGEST, MEAN, RATERS, STEP, TABLE, WEIGHT, Step
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Estimator, Recommender
 from fedmf.training import Schedule
-from fedmf.training.loop import Loop
+from fedmf.training.loop import Loop, Means
 
 __all__ = ["Node"]
 
@@ -77,8 +78,8 @@ class Node:
         Raises
         ------
         SettingError
-            The message is not one of `FedSum`, the node has too many users for it, or the
-            factors of a user diverge.
+            The message is not one of `FedSum`, the node has too many users for it, the factors
+            of a user diverge.
         """
         record, config = message.content.get("arrays"), message.content.get("config")
         if (
@@ -92,14 +93,19 @@ class Node:
                 f"this node has {self._users.size} users, more than largest = {largest} of "
                 "FedSum: raise that"
             )
+        excess = 0.0
         if config[STEP] == Step.COUNT:
             loop = Loop(PlainSum(), Schedule(), 1)
             total = loop.count(self._ratings, 1, self._users)[1]
+        elif config[STEP] == Step.MEAN:
+            means = Means(internal(self._ratings)).vectors(self._users)
+            total = _plain(self._plan).sum(means, dropouts={})
         else:
-            total = self._sum(record, context)
+            total, excess = self._sum(record, context)
         # at most the number of users, which fits the clip of the secure sum
         clipped = min(total.clipped, self._users.size)
-        counts = np.array([self._users.size, clipped], dtype=np.float64)
+        excess /= total.sum.size
+        counts = np.array([self._users.size, clipped, excess], dtype=np.float64)
         table = total.sum.reshape(record[TABLE].shape)
         found = ArrayRecord({TABLE: Array(table), COUNTS: Array(counts)})
         content = RecordDict({"arrays": found, "metrics": MetricRecord({WEIGHT: 1})})
@@ -110,30 +116,26 @@ class Node:
 
         It is a `Factors`, or for FedMMF a `Combined`. Only the node's users have a meaning.
         """
-        public, raters = _read(arrays)
+        public, raters, plan = _read(arrays, self._plan)
         private = self._private(context)
-        training = self._plan.training(self._ratings, raters, private)
-        state = self._plan.local(training, public, private, self._users)
-        return self._plan.fitted(training, state, self._ratings, self._features)
+        training = plan.training(self._ratings, raters, private)
+        state = plan.local(training, public, private, self._users)
+        return plan.fitted(training, state, self._ratings, self._features)
 
-    def _sum(self, record: ArrayRecord, context: Context) -> Aggregate:
-        """Return the sum of the users' tables, and keep what the users computed."""
-        plan = self._plan
-        public, raters = _read(record)
+    def _sum(self, record: ArrayRecord, context: Context) -> tuple[Aggregate, float]:
+        """Return the sum of the users' tables and its excess; keep what the users computed."""
+        public, raters, plan = _read(record, self._plan)
         private = self._private(context)
         with np.errstate(all="ignore"):  # the steps check for infinite numbers
             training = plan.training(self._ratings, raters, private)
             state = plan.local(training, public, private, self._users)
             steps = training.local_steps(state, raters)
-            encoding = plan.aggregation.encoding
-            total = PlainSum(clip=encoding.clip, fractional_bits=encoding.fractional_bits).sum(
-                steps.vectors(self._users), dropouts={}
-            )
+            total = _plain(plan).sum(steps.vectors(self._users), dropouts={})
             kept = {**private, **plan.kept(steps, self._users)}
         if kept:
             arrays = {name: Array(array) for name, array in kept.items()}
             context.state[_name(context)] = ArrayRecord(arrays)
-        return total
+        return total, training.excess(total, raters)
 
     def _private(self, context: Context) -> Arrays:
         """Return what the node has kept of this run, and drop that of earlier runs."""
@@ -144,6 +146,12 @@ class Node:
         if isinstance(kept, ArrayRecord):
             return {key: array.numpy() for key, array in kept.items()}
         return self._plan.prepared(self._ratings, self._features)
+
+
+def _plain(plan: Plan) -> PlainSum:
+    """Return the sum in the clear with the plan's encoding."""
+    encoding = plan.aggregation.encoding
+    return PlainSum(clip=encoding.clip, fractional_bits=encoding.fractional_bits)
 
 
 def _name(context: Context) -> str:
@@ -171,8 +179,9 @@ def _numbers(users: ArrayLike | None, n_users: int) -> NDArray[np.int64]:
     return found
 
 
-def _read(record: ArrayRecord) -> tuple[Arrays, Raters | None]:
-    """Return the public arrays of a message, and the raters if they were counted."""
+def _read(record: ArrayRecord, plan: Plan) -> tuple[Arrays, Raters | None, Plan]:
+    """Return the public arrays, the raters if they were counted, and the plan at the mean."""
     arrays = {name: array.numpy() for name, array in record.items()}
-    counts = arrays.pop(RATERS)
-    return arrays, Raters(counts, 1.0) if counts.size else None
+    counts, mean = arrays.pop(RATERS), arrays.pop(MEAN)
+    raters = Raters(counts, 1.0) if counts.size else None
+    return arrays, raters, plan.at_mean(float(mean[0])) if mean.size else plan

@@ -8,7 +8,7 @@ but they have no meaning there.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ class Plan(ABC):
     schedule : Schedule, whose seed is that of the training
     rounds : int, number of sums, without the count of raters
     needs_counts : bool, True if the raters of each item are counted first
+    needs_mean : bool, True if the mean rating is summed before that
 
     Raises
     ------
@@ -49,7 +50,13 @@ class Plan(ABC):
     """Names of the public arrays."""
 
     def __init__(
-        self, aggregation: object, schedule: Schedule, rounds: int, *, needs_counts: bool
+        self,
+        aggregation: object,
+        schedule: Schedule,
+        rounds: int,
+        *,
+        needs_counts: bool,
+        needs_mean: bool = False,
     ) -> None:
         if not isinstance(aggregation, IntegerSum):
             raise SettingError(
@@ -62,7 +69,11 @@ class Plan(ABC):
                 "simulations: leave them out, as all nodes take part"
             )
         self.aggregation, self.schedule = aggregation, schedule
-        self.rounds, self.needs_counts = rounds, needs_counts
+        self.rounds, self.needs_counts, self.needs_mean = rounds, needs_counts, needs_mean
+
+    def at_mean(self, mean: float) -> Self:
+        """Return the plan with the mean rating; only called if it is needed."""
+        return self
 
     def prepared(self, ratings: Ratings, features: Features | None) -> Arrays:
         """Return the private arrays that a node's users compute once, before any round."""

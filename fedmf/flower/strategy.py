@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate
 from fedmf.data import from_triples
+from fedmf.data.internal import internal
 from fedmf.errors import SettingError
 from fedmf.flower.plan import Arrays, plan_of
-from fedmf.flower.wire import COUNTS, LARGEST, RATERS, STEP, TABLE, WEIGHT, Step
+from fedmf.flower.wire import COUNTS, LARGEST, MEAN, RATERS, STEP, TABLE, WEIGHT, Step
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Estimator
 from fedmf.settings import Count, check
 from fedmf.training import History, RoundRecord
+from fedmf.training.loop import Means
 
 __all__ = ["FedSum", "Sums"]
 
@@ -42,8 +44,9 @@ class FedSum(FedAvg):
     """Strategy that trains a recommender by sums of the nodes' tables.
 
     Wrap it as ``SecAgg(strategy, **strategy.sums)`` and start it with its `initial_arrays` for
-    its `num_rounds`. The first round counts the raters of each item, if the recommender needs
-    that. A round without a sum leaves the model as it is, and a count is then repeated.
+    its `num_rounds`. The first rounds sum the mean rating and count the raters of each item, if
+    the recommender needs that. A round without a sum leaves the model as it is; the mean or the
+    count is then repeated.
 
     Parameters
     ----------
@@ -107,11 +110,10 @@ class FedSum(FedAvg):
             )
         nothing = from_triples([], [], [], scale=scale, item_ids=np.arange(n_items))
         indptr = np.zeros(n_users + 1, dtype=np.int64)
-        nobody = replace(nothing, indptr=indptr, user_ids=np.arange(n_users))
-        self._training = self._plan.training(nobody, None, {})
-        self._state = self._plan.start(self._training)
+        self._nobody = replace(nothing, indptr=indptr, user_ids=np.arange(n_users))
+        self._mean: float | None = None
         self._raters: Raters | None = None
-        self._public = self._plan.public(self._state, 1, {})
+        self._begin()
         self._n_users, self._n_items, self._largest = n_users, n_items, largest
         self._counted: str | None = None
         self.history_ = History()
@@ -124,14 +126,14 @@ class FedSum(FedAvg):
             "clip": self._largest * max(encoding.clip, 1.0),  # numbers of users, too
             "fractional_bits": encoding.fractional_bits,
             "max_weight": 1,
-            "exclude": (*self._plan.names, RATERS),
+            "exclude": (*self._plan.names, RATERS, MEAN),
             "averaging": True,
         }
 
     @property
     def num_rounds(self) -> int:
-        """Number of rounds to start, the count of raters included."""
-        return self._plan.rounds + self._plan.needs_counts
+        """Number of rounds to start, the mean and the count of raters included."""
+        return self._plan.rounds + self._plan.needs_counts + self._plan.needs_mean
 
     @property
     def initial_arrays(self) -> ArrayRecord:
@@ -143,7 +145,7 @@ class FedSum(FedAvg):
     ) -> Iterable[Message]:
         """Return messages with the public arrays, and zeros in the place of the table."""
         config[LARGEST] = self._largest
-        config[STEP] = str(Step.COUNT if self._counting else Step.SUM)
+        config[STEP] = str(self._due)
         return super().configure_train(server_round, self._arrays(table=True), config, grid)
 
     def aggregate_train(
@@ -155,15 +157,21 @@ class FedSum(FedAvg):
         ------
         SettingError
             The nodes have more users than `n_users`, users clipped an element that the model
-            does not bear, or the factors diverge.
+            does not bear, or many, or the factors diverge.
         DataError
             No item has enough raters.
         """
         replies = list(replies)
         mean, _ = super().aggregate_train(server_round, replies)
         total = None if mean is None else self._total(mean, replies)
-        if not self._counting:
-            self._step(total)
+        excess = 0.0 if mean is None else float(mean[COUNTS].numpy()[2])
+        due = self._due
+        if due is Step.SUM:
+            self._step(total, excess)
+        elif total is not None and due is Step.MEAN:
+            self._mean = Means(internal(self._nobody)).mean(total)
+            self._plan = self._plan.at_mean(self._mean)
+            self._begin()
         elif total is not None:
             self._raters = Raters(total.integers, len(total.survivors) / self._n_users)
             self._plan.trained(self._raters, self._n_items)
@@ -180,37 +188,49 @@ class FedSum(FedAvg):
         return super().configure_evaluate(server_round, arrays, config, grid)
 
     @property
-    def _counting(self) -> bool:
-        return self._plan.needs_counts and self._raters is None
+    def _due(self) -> Step:
+        """Kind of the next sum."""
+        if self._plan.needs_mean and self._mean is None:
+            return Step.MEAN
+        return Step.COUNT if self._plan.needs_counts and self._raters is None else Step.SUM
+
+    def _begin(self) -> None:
+        """Set the state before the first round."""
+        self._training = self._plan.training(self._nobody, None, {})
+        self._state = self._plan.start(self._training)
+        self._public = self._plan.public(self._state, 1, {})
 
     def _arrays(self, *, table: bool) -> ArrayRecord:
         counts = np.empty(0, dtype=np.int64) if self._raters is None else self._raters.counts
-        arrays: Arrays = {**self._public, RATERS: counts}
+        mean = np.empty(0) if self._mean is None else np.array([self._mean])
+        arrays: Arrays = {**self._public, RATERS: counts, MEAN: mean}
         if table:
-            shape = self._n_items, 1
-            if not self._counting:
+            shape = {Step.MEAN: (1, 2), Step.COUNT: (self._n_items, 1)}.get(self._due)
+            if shape is None:
                 shape = self._training.local_steps(self._state, self._raters).shape
-            arrays |= {TABLE: np.zeros(shape), COUNTS: np.zeros(2)}
+            arrays |= {TABLE: np.zeros(shape), COUNTS: np.zeros(3)}
         return ArrayRecord({name: Array(array) for name, array in arrays.items()})
 
     def _total(self, mean: ArrayRecord, replies: Iterable[Message]) -> Aggregate:
         """Return the sum over all users, of the mean over the nodes."""
         n = sum(_weight(reply) for reply in replies if not reply.has_error())
-        fraction = 1.0 if self._counting else self._plan.aggregation.encoding.scale
+        counting = self._due is Step.COUNT
+        fraction = 1.0 if counting else self._plan.aggregation.encoding.scale
         integers = _times(mean[TABLE], n * fraction)
-        users, clipped = _times(mean[COUNTS], n).tolist()
+        users, clipped, _ = _times(mean[COUNTS], n).tolist()
         if users > self._n_users:
             raise SettingError(
                 f"the nodes have {users} users, more than n_users = {self._n_users}: raise that"
             )
         return Aggregate(integers / fraction, integers, tuple(range(users)), clipped)
 
-    def _step(self, total: Aggregate | None) -> None:
+    def _step(self, total: Aggregate | None, excess: float) -> None:
         """Do the server's step with a sum, or go on without one, and record the round."""
         plan, training = self._plan, self._training
         number = len(self.history_) + 1
         if total is not None:
             training.check_clipping(total)
+            training.check_excess(total.clipped, excess)
             with np.errstate(all="ignore"):  # the step checks for infinite numbers
                 steps = training.local_steps(self._state, self._raters)
                 self._state = training.server_step(self._state, steps, total)

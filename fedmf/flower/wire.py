@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["COUNTS", "LARGEST", "RATERS", "STEP", "TABLE", "WEIGHT", "Step"]
+__all__ = ["COUNTS", "LARGEST", "MEAN", "RATERS", "STEP", "TABLE", "WEIGHT", "Step"]
 
 TABLE = "table"
 """Array of the sum of the users' tables; zeros in a message to a node."""
 COUNTS = "counts"
-"""Array of two: the number of users in the table, and the number of clipped elements.
+"""Array of three: the number of users in the table, and the number of clipped elements.
 
-The second is at most the first.
+The second is at most the first. The third is `Training.excess` per element of a table.
 """
 RATERS = "raters"
 """Array with the number of raters of each item, int64; empty if they are not counted."""
+MEAN = "mean"
+"""Array of one, the mean rating on the internal scale; empty if it is not summed."""
 LARGEST = "largest"
 """Key of the largest number of users of a node in the ConfigRecord."""
 STEP = "step"
@@ -26,5 +28,6 @@ WEIGHT = "num-examples"
 class Step(StrEnum):
     """Kind of sum that a message asks for."""
 
+    MEAN = "mean"
     COUNT = "count"
     SUM = "sum"

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedmf.data import Ratings
 from fedmf.data.checks import Identified, same_ids
+from fedmf.data.internal import to_internal, to_public
 from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
 from fedmf.masks.protocol import FittedMask
@@ -36,13 +37,15 @@ class Base(Identified, Protocol):
 class Combined(Trained):
     """Recommender whose prediction is a sum: a base, a user's private model, and a constant.
 
-    Raises ModelError if the parts have different users or items.
+    The terms are added on the internal scale 1 to 5, to which the base's predictions on the
+    ratings' own scale are mapped. The sum is mapped back. Raises ModelError if the parts have
+    different users or items.
 
     Parameters
     ----------
     base : recommender that all users share
-    private : private models of the users, such as masks or heads
-    constant : float, public number that is added to every prediction
+    private : private models of the users, such as masks or heads, on the internal scale
+    constant : float, public number that is added to every prediction on the internal scale
     train : ratings on which both were fitted; rated items are not recommended
     """
 
@@ -69,10 +72,15 @@ class Combined(Trained):
         """The data set's own ids of the items."""
         return self.train.item_ids
 
+    @property
+    def scale(self) -> tuple[float, float]:
+        """Public scale (low, high) of the predictions."""
+        return self.train.scale
+
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
         """Return r̂_ui of each pair; see `Recommender.predict`."""
-        base = self.base.predict(users, items)
-        return np.asarray(base + self.private.predict(users, items) + self.constant)
+        base = to_internal(self.base.predict(users, items), self.scale)
+        return to_public(base + self.private.predict(users, items) + self.constant, self.scale)
 
     def __repr__(self) -> str:
         return f"<Combined: {self.base!r} and a private model of each user>"
@@ -91,12 +99,15 @@ class Combined(Trained):
             )
         users, items = self.private.linear()
         ones = np.ones((self.train.n_items, 1))
+        constant, factors = self.constant, base.user_factors
+        if base.scale is None:  # the products are on the public scale
+            zero, one = to_internal(np.array([0.0, 1.0]), self.scale)
+            constant, factors = constant + zero, (one - zero) * factors
         return Factors.of(
-            np.column_stack(
-                (base.user_factors, users, np.full(self.train.n_users, self.constant))
-            ),
+            np.column_stack((factors, users, np.full(self.train.n_users, constant))),
             np.column_stack((base.item_factors, items, ones)),
             self.train,
+            scale=self.scale,
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_parts
 from fedmf.data.features import check_are_features, item_features
+from fedmf.data.internal import to_internal
 from fedmf.masks.combined import Base, Combined, around, check_same_data
 from fedmf.masks.linear import MeanMask, RidgeMask
 from fedmf.settings import NotNegative, Settings
@@ -20,7 +21,8 @@ class LocalHead(Settings):
 
     It needs no communication, so it reveals nothing more. It works with any fitted recommender.
     FedMMF fits the masks first, and the factors to their residuals; a head is fitted last, to
-    the residuals of the finished recommender. The head is not in the papers.
+    the residuals of the finished recommender, in units of the internal scale 1 to 5. The head
+    is not in the papers.
 
     Parameters
     ----------
@@ -55,7 +57,8 @@ class LocalHead(Settings):
         check_same_data(base, train)
         known = item_features(train) if features is None else features
         check_are_features(features=known)
-        residuals = train.values - base.predict(train.users, train.items)
+        guesses = to_internal(base.predict(train.users, train.items), train.scale)
+        residuals = to_internal(train.values, train.scale) - guesses
         kind = RidgeMask(penalty=self.penalty) if known.names else MeanMask()
         head = kind.fit(known, train.with_values(residuals, around(0.0)))
         return Combined(base, head, 0.0, train)

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_parts
 from fedmf.data.features import item_features
+from fedmf.data.internal import internal
 from fedmf.errors import DataError, SettingError
 from fedmf.masks.combined import Combined, around
 from fedmf.masks.linear import RidgeMask
 from fedmf.masks.protocol import FittedMask, Mask
-from fedmf.models import Factors
-from fedmf.models.mf import neutral
+from fedmf.models import Factors, FederatedModel
+from fedmf.models.mf import NEUTRAL
 from fedmf.models.recommender import Estimator
 from fedmf.training import History, Trainer
 
@@ -33,21 +34,22 @@ class FedMMF(Estimator):
 
     Each party fits its mask f_u on its own ratings, without any communication. The trainer gets
     r_ui − f_u(i) (eq. 11) in place of the ratings; the prediction is q_i · p_u + f_u(i) (eq.
-    12). **The mask hides nothing** (see `fedmf.masks`): train with `SecAggSum`.
+    12). **The mask hides nothing** (see `fedmf.masks`): train with `SecAggSum`. Masks and
+    factors are on the internal scale 1 to 5; predictions and errors are on the ratings' own.
 
     Parameters
     ----------
     mask : hyper-parameters of every party's mask, `RidgeMask()` by default
     trainer : `Trainer` of the federated model, `Trainer()` by default
     offset
-        True to train on r − f + 3.5 and to subtract 3.5 from the predictions. 3.5 stands for
-        the neutral point of the scale, a public constant. With ``FedMF(start="neutral")`` the
-        starting predictions are then 3.5, and not 0, where all gradients are zero. The offset
-        is not in the paper.
+        True to train on r − f + 3.5 and to subtract 3.5 from the predictions. It is a public
+        constant. With ``FedMF(start="neutral")`` the starting predictions are then 3.5, and not
+        0, where all gradients are zero. The offset is not in the paper. The mean of masked
+        ratings is about the offset, so that no mean is summed.
 
     Attributes
     ----------
-    mask_ : FittedMask, the parties' masks, which alone are LocalLR, LocalFM or LocalNN
+    mask_ : FittedMask, the parties' masks, which predict on the internal scale
     model_ : Combined, the trained model with its masks
     history_ : History of the federated training; its errors are those of eq. 12
     """
@@ -101,22 +103,30 @@ class FedMMF(Estimator):
         check_parts(train, test)
         mask = self.fit_mask(train, features)
         rest_of_test = None if test is None else self.rest(test, mask)
-        self.trainer.fit(self.rest(train, mask), rest_of_test, start=start)
+        model, scale = self.model, train.scale
+        self.trainer.schedule.size(train.n_users)  # raises before any work
+        self.trainer.fit_internal(model, self.rest(train, mask), rest_of_test, scale, start)
         self.mask_, self.history_ = mask, self.trainer.history_
         self.model_ = self.combined(self.trainer.factors_, mask, train)
         return self
+
+    @property
+    def model(self) -> FederatedModel:
+        """The trainer's model; its mean, if it needs one, is that of masked ratings."""
+        model = self.trainer.model
+        return model.at_mean(self.centre) if getattr(model, "needs_mean", False) else model
 
     def fit_mask(self, train: Ratings, features: Features | None = None) -> FittedMask:
         """Return the masks of all parties, which each fits on its own ratings; see `fit`."""
         known = item_features(train) if features is None else features
         with np.errstate(over="ignore", invalid="ignore"):  # `rest` raises
-            return self.mask.fit(known, train, self.trainer.schedule.seed)
+            return self.mask.fit(known, internal(train), self.trainer.schedule.seed)
 
     def rest(self, ratings: Ratings, mask: FittedMask) -> Ratings:
-        """Return the masked ratings; SettingError if a mask diverged."""
+        """Return the masked ratings, of the internal scale; SettingError if a mask diverged."""
         try:
             with np.errstate(over="ignore", invalid="ignore"):
-                return masked(ratings, mask, self.centre(ratings))
+                return masked(internal(ratings), mask, self.centre)
         except DataError as error:
             raise SettingError(
                 f"mask = {self.mask!r} diverges: lower its rate or raise its penalty"
@@ -124,11 +134,12 @@ class FedMMF(Estimator):
 
     def combined(self, factors: Factors, mask: FittedMask, train: Ratings) -> Combined:
         """Return the recommender of eq. 12, of factors that were trained on `rest`."""
-        return Combined(factors, mask, -self.centre(train), train)
+        return Combined(factors, mask, -self.centre, train)
 
-    def centre(self, ratings: Ratings) -> float:
-        """Return the constant that is added to masked ratings of that scale; see `offset`."""
-        return neutral(ratings) if self.offset else 0.0
+    @property
+    def centre(self) -> float:
+        """Constant that is added to masked ratings; see `offset`."""
+        return NEUTRAL if self.offset else 0.0
 
 
 def masked(ratings: Ratings, mask: FittedMask, centre: float = 0.0) -> Ratings:

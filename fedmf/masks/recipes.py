@@ -45,9 +45,9 @@ PAPER = Preset(
     "reproduces the FedMMF rows of the FedMMF paper; leaves no item out",
 )
 
-# With the offset and the model of the preset "tuned", from the same grid. The penalties are
-# larger than is best for a mask alone, because the factors fit the rest. The l2 of FM and NN
-# are the upper ends of that grid: larger ones were not tried.
+# With the offset and the model `TUNED` of benches/papers/selection.py, from the same grid. The
+# penalties are larger than is best for a mask alone, because the factors fit the rest. The l2
+# of FM and NN are the upper ends of that grid: larger ones were not tried.
 TUNED_MASKS: Mapping[str, Mask] = {
     "ridge": RidgeMask(penalty=40.0),
     "fm": FMMask(l2=0.8),
@@ -66,7 +66,7 @@ def recipe(mask: str, preset_name: str) -> Recipe:
     mask : "ridge", "fm", "nn" or "mean"
     preset_name
         ``"paper"`` reproduces the paper. Any other name of `fedmf.models.PRESETS`, such as
-        ``"tuned"`` or ``"fast"``, selects that preset with the offset and a tuned mask.
+        ``"fast"``, selects that preset with the offset and a tuned mask.
     """
     masks = PAPER_MASKS if preset_name == "paper" else TUNED_MASKS
     if mask not in masks:

@@ -2,17 +2,17 @@
 
 Alternating least squares on eq. 2 of the FedMMF paper, with λ per rating. This is the
 weighted-λ method of Zhou et al. 2008, "Large-scale Parallel Collaborative Filtering for the
-Netflix Prize". With P fixed, the best q_i solves (Σ_u (p_u p_uᵀ + λ I)) q_i = Σ_u r_ui p_u over
-the raters u of item i. Both sides are sums over users. So secure aggregation gives the server
-the exact step, with k(k+1)/2 + k numbers per item. ALS takes some ten rounds; gradients take
-tens or hundreds.
+Netflix Prize", but λ|p − p₀|² and λ|q − q₀|² shrink to the neutral start. With P fixed, the
+best q_i solves (Σ_u (p_u p_uᵀ + λ I)) q_i = Σ_u (r_ui p_u + λ q₀) over the raters u of item i.
+Both sides are sums over users. So secure aggregation gives the server the exact step, with
+k(k+1)/2 + k numbers per item. ALS takes some ten rounds; gradients take tens or hundreds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
 from fedmf.models.federated import Raters
 from fedmf.models.mf import WIDE, FedMF
-from fedmf.settings import Count, Positive, Settings
+from fedmf.settings import Count, NotNegative, Positive, Settings
 
 __all__ = ["FedALS"]
 
@@ -43,7 +43,7 @@ class FedALS(Settings):
 
     Parameters
     ----------
-    k, min_raters : see `FedMF`
+    k, mean, min_raters : see `FedMF`, with a neutral start
     reg : float, λ of eq. 2 per rating, > 0, well above the aggregation's 2^−fractional_bits
     spread : float, standard deviation of the starting factors; see ``start`` of `FedMF`, > 0
     """
@@ -51,6 +51,7 @@ class FedALS(Settings):
     k: Count = 20
     reg: Positive = 0.135
     spread: Positive = 0.1
+    mean: NotNegative | None = None
     min_raters: Count = 3
 
     solves_users: ClassVar[bool] = True
@@ -59,7 +60,13 @@ class FedALS(Settings):
     @cached_property
     def _users(self) -> FedMF:
         """FedMF with the same start and the same exact solution for p_u."""
-        return FedMF(k=self.k, reg=self.reg, spread=self.spread, min_raters=self.min_raters)
+        return FedMF(
+            k=self.k,
+            reg=self.reg,
+            spread=self.spread,
+            mean=self.mean,
+            min_raters=self.min_raters,
+        )
 
     @property
     def width(self) -> int:
@@ -70,6 +77,15 @@ class FedALS(Settings):
     def needs_counts(self) -> bool:
         """True if the users must count the items' raters before the first sum."""
         return self.min_raters > 1
+
+    @property
+    def needs_mean(self) -> bool:
+        """True if the users must sum the mean rating first; see `FederatedModel`."""
+        return self.mean is None
+
+    def at_mean(self, mean: float) -> Self:
+        """Return the model with that mean rating, on the internal scale."""
+        return replace(self, mean=max(mean, 0.0))
 
     @property
     def remedy(self) -> str:
@@ -94,7 +110,7 @@ class FedALS(Settings):
     ) -> tuple[Floats, Rows]:
         """Do the users' part of a round; see `FederatedModel`.
 
-        A row is the lower triangle of p_u p_uᵀ + λ I, row by row, and then r_ui p_u.
+        A row is the lower triangle of p_u p_uᵀ + λ I, row by row, and then r_ui p_u + λ q₀.
         """
         p = self.find_users(q, p, block)
         a, b = np.tril_indices(self.k)
@@ -103,6 +119,7 @@ class FedALS(Settings):
         sent = np.empty((block.items.size, self.width))
         sent[:, : a.size] = moments[user]
         sent[:, a.size :] = block.values[:, None] * p[user]
+        sent[:, a.size :] += self.reg * self._users.centre
         sent[~trained[block.items]] = 0.0
         return p, Rows(block.items, sent, q.shape[0])
 

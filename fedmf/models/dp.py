@@ -21,8 +21,8 @@ from fedmf.aggregate import NoisySum
 from fedmf.aggregate.noisy import Where
 from fedmf.errors import MissingExtra, SettingError
 from fedmf.models.federated import Raters
-from fedmf.models.mf import FedMF
-from fedmf.settings import Count, Positive, Proportion, Share, check
+from fedmf.models.mf import NEUTRAL, FedMF
+from fedmf.settings import Count, NotNegative, Positive, Proportion, Share, check
 
 __all__ = ["DPFedMF", "NoisySum", "noise_multiplier"]
 
@@ -113,15 +113,22 @@ class DPFedMF(FedMF):
 
     Parameters
     ----------
-    k, reg, rate, start, spread, biases
-        See `FedMF`. `update` must stay "ridge" and `min_raters` 1.
+    k, reg, rate, start, mean, spread, biases
+        See `FedMF`. `update` must stay "ridge" and `min_raters` 1. `mean` is a public number,
+        as the mean of the ratings would not be private.
     """
 
     k: Count = 2
     rate: Positive = 0.01
+    mean: NotNegative | None = NEUTRAL
     min_raters: Count = 1
 
     def _check(self) -> None:
+        if self.mean is None:
+            raise SettingError(
+                "mean = None would sum the mean rating, which is not private: pass a public "
+                f"number, such as {NEUTRAL:g}"
+            )
         if self.update != "ridge" or self.min_raters != 1:
             raise SettingError(
                 f"update = {self.update!r} and min_raters = {self.min_raters!r} must stay "

@@ -7,7 +7,7 @@ the members of `FederatedModel`; `fedmf.Trainer` trains it. Export it from `fedm
 from __future__ import annotations
 
 from dataclasses import Field, dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,7 @@ class FederatedModel(Protocol):
 
     A method for users takes a block of users. A user's result must not depend on the other
     users in the block. Then plain sums, computed in large blocks, and private sums, computed
-    user by user, give the same integers.
+    user by user, give the same integers. All ratings are on the internal scale, 1 to 5.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
@@ -74,6 +74,14 @@ class FederatedModel(Protocol):
         ...
 
     @property
+    def needs_mean(self) -> bool:
+        """True if the trainer must have the mean rating summed before the first round.
+
+        False if the attribute is missing; `at_mean` is then not called.
+        """
+        ...
+
+    @property
     def solves_users(self) -> bool:
         """True if each user can compute p_u from Q and their ratings alone, at any time."""
         ...
@@ -86,6 +94,10 @@ class FederatedModel(Protocol):
     @property
     def remedy(self) -> str:
         """Remedy for the error message if the factors diverge, such as "halve the rate"."""
+        ...
+
+    def at_mean(self, mean: float) -> Self:
+        """Return the model with the mean rating, a float on the internal scale 1 to 5."""
         ...
 
     def initial(self, ratings: Ratings, rng: np.random.Generator) -> tuple[Floats, Floats]:

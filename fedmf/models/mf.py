@@ -9,8 +9,8 @@ of eq. 6 is computed from the new p_u, the result of eq. 7.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +19,17 @@ from fedmf import _fast
 from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
+from fedmf.data.internal import INTERNAL
 from fedmf.errors import SettingError
 from fedmf.models.federated import Raters
 from fedmf.settings import Count, NotNegative, Positive, Settings
 
-__all__ = ["NEUTRAL_PART", "WIDE", "FedMF", "neutral"]
+__all__ = ["NEUTRAL", "NEUTRAL_PART", "WIDE", "FedMF", "neutral"]
 
 Floats = NDArray[np.float64]
 
 NEUTRAL_PART = 0.625  # part of the scale: 3.5 on 1 to 5, about the mean of real ratings
+NEUTRAL = INTERNAL[0] + NEUTRAL_PART * (INTERNAL[1] - INTERNAL[0])  # on the internal scale
 WIDE = 10.0  # a spread too wide for any ratings
 
 
@@ -47,13 +49,18 @@ class FedMF(Settings):
         "ridge" converges in some forty rounds, "paper" in some four hundred. "ridge" needs
         γ · |p_u|² < 2; after a neutral start |p_u|² is about the mean rating.
     start
-        ``"zero-mean"``: factors are drawn from N(0, spread²). ``"neutral"``: factors are drawn
-        around √(v/k), so that the first predictions are about v, 5/8 of the way up the scale.
+        ``"zero-mean"``: factors are drawn from N(0, spread²), and λ shrinks them to 0.
+        ``"neutral"``: factors are drawn around p₀ = q₀ = √(mean/k) · (1, …, 1), so that the
+        first predictions are about `mean`. The penalties are λ|p − p₀|² and λ|q − q₀|².
+    mean
+        Rating on the internal scale 1 to 5, ≥ 0, that a neutral start predicts and towards
+        which it shrinks. None lets the trainer sum the mean rating securely before the first
+        round; without a trainer it stands for 3.5.
     spread : float, standard deviation of the starting factors, > 0
     biases
         True for r̂_ui = b_i + b_u + q_i · p_u. Then p_u is stored as (1, p_u, b_u) and q_i as
         (b_i, q_i, 1), in k + 2 columns. b_u stays with the user, b_i is summed like q_i, and λ
-        applies to both.
+        shrinks both to 0.
     min_raters
         Least number of raters of a trained item in a cohort, ≥ 1. Items with fewer raters are
         not trained, as a sum over one rater is that user's gradient. **3 is not enough if users
@@ -65,6 +72,7 @@ class FedMF(Settings):
     rate: Positive = 0.45
     update: Literal["paper", "ridge"] = "ridge"
     start: Literal["zero-mean", "neutral"] = "neutral"
+    mean: NotNegative | None = None
     spread: Positive = 0.05
     biases: bool = False
     min_raters: Count = 3
@@ -89,20 +97,37 @@ class FedMF(Settings):
         return self.update == "ridge" or self.min_raters > 1
 
     @property
+    def needs_mean(self) -> bool:
+        """True if the users must sum the mean rating first; see `FederatedModel`."""
+        return self.start == "neutral" and self.mean is None
+
+    @property
     def solves_users(self) -> bool:
         """True if users compute p_u from Q and their ratings alone; see `FederatedModel`."""
         return self.update == "ridge"
 
+    @property
+    def centre(self) -> Floats:
+        """Row to which λ shrinks those of P and Q, shape (columns,); zero in biases."""
+        return np.pad(np.full(self.k, self._height), int(self.biases))
+
+    @property
+    def _height(self) -> float:
+        """Element of p₀ and q₀."""
+        mean = NEUTRAL if self.mean is None else self.mean
+        return math.sqrt(mean / self.k) if self.start == "neutral" else 0.0
+
+    def at_mean(self, mean: float) -> Self:
+        """Return the model with that mean rating, on the internal scale."""
+        return replace(self, mean=max(mean, 0.0))
+
     def initial(self, ratings: Ratings, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Draw P (n_users, k) and Q (n_items, k), Q first; biases start at zero.
 
-        The result depends on the scale and the numbers of users and items, not on ratings. If
-        the neutral point of the scale is negative, all factors are drawn around zero.
+        The result depends on `mean` and the numbers of users and items, not on ratings.
         """
-        mean = max(neutral(ratings), 0.0)
-        centre = math.sqrt(mean / self.k) if self.start == "neutral" else 0.0
-        q = rng.normal(centre, self.spread, size=(ratings.n_items, self.k))
-        p = rng.normal(centre, self.spread, size=(ratings.n_users, self.k))
+        q = rng.normal(self._height, self.spread, size=(ratings.n_items, self.k))
+        p = rng.normal(self._height, self.spread, size=(ratings.n_users, self.k))
         if not self.biases:
             return p, q
         return (
@@ -114,20 +139,24 @@ class FedMF(Settings):
         """Return the new factors of a block's users; see `FederatedModel`.
 
         With ``update="paper"`` users take a step of eq. 7. With ``"ridge"`` they solve (QᵀQ +
-        λ n_u I) p_u = Qᵀ r, where the gradient of eq. 2 by p_u is zero. A diverged p_u is NaN.
+        λ n_u I) p_u = Qᵀ r + λ n_u p₀, where the gradient of eq. 2 by p_u is zero. A diverged
+        p_u is NaN.
         """
         p = p.copy()
         fixed = int(self.biases)  # the leading 1 of p_u
-        ratings = block.indptr, block.items, block.values
+        ratings, centre = (block.indptr, block.items, block.values), self.centre
         if self.update == "paper":  # eq. 7 with its sign set right
             _fast.descend(*ratings, q, p, fixed, self.rate, self.reg)
+            if centre.any():
+                p += (self.rate * self.reg * block.counts)[:, None] * centre
             return p
-        solved = _fast.solve(*ratings, q, p, fixed, self.reg)
+        solved = _fast.solve(*ratings, q, p, fixed, self.reg, centre)
         for u in np.flatnonzero(~solved):  # λ = 0 and fewer ratings than factors, or overflow
             row = slice(block.indptr[u], block.indptr[u + 1])
             rated = q[block.items[row]]
-            rest = block.values[row] - rated[:, :fixed] @ p[u, :fixed]
-            p[u, fixed:] = _shortest(rated[:, fixed:], rest)
+            expected = rated[:, :fixed] @ p[u, :fixed] + rated @ centre  # which is 0 there
+            p[u, fixed:] = centre[fixed:]
+            p[u, fixed:] += _shortest(rated[:, fixed:], block.values[row] - expected)
         return p
 
     def local_step(
@@ -154,12 +183,12 @@ class FedMF(Settings):
     ) -> tuple[Floats, Rows]:
         """Do the users' part of a round (steps 2 and 3 of section 2.2.1); see `FederatedModel`.
 
-        A user's message has m · k elements: η_ui = λ q_i − e_ui p_u (eq. 6) in the rows of
-        trained items that the user rated, and zero in all other rows.
+        A user's message has m · k elements: η_ui = λ (q_i − q₀) − e_ui p_u (eq. 6) in the rows
+        of trained items that the user rated, and zero in all other rows.
         """
         p = self.find_users(q, p, block)
-        eta = np.empty((block.items.size, self.width))
-        _fast.gradients(block.indptr, block.items, block.values, q, p, eta, self.reg)
+        eta, ratings = np.empty((block.items.size, self.width)), (block.items, block.values)
+        _fast.gradients(block.indptr, *ratings, q, p, eta, self.reg, self.centre)
         if not trained.all():
             eta[~trained[block.items]] = 0.0
         return p, Rows(block.items, eta, q.shape[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.data.internal import INTERNAL
 from fedmf.data.ratings import Ids, Ratings
 from fedmf.errors import ModelError
 from fedmf.models.factors import Factors
@@ -15,7 +16,13 @@ Floats = NDArray[np.float64]
 
 
 def warm(
-    p: Floats, q: Floats, start: Factors | None, train: Ratings, *, ranks: bool = False
+    p: Floats,
+    q: Floats,
+    start: Factors | None,
+    train: Ratings,
+    *,
+    ranks: bool = False,
+    scale: tuple[float, float] = INTERNAL,
 ) -> tuple[Floats, Floats]:
     """Return the starting P and Q, in which users and items that `start` knows have its rows.
 
@@ -25,12 +32,14 @@ def warm(
     start : earlier factors; None for the drawn start
     train : ratings to train on, whose ids count
     ranks : True if the training is on implicit feedback
+    scale : public scale of the ratings
 
     Raises
     ------
     ModelError
         If `start` is no `Factors`, knows none of the items, has another number of columns, or
-        was trained on the other kind of feedback.
+        was trained on the other kind of feedback. Also if it has no scale, as in 0.4, and the
+        ratings are not from 1 to 5.
     """
     if start is None:
         return p, q
@@ -48,6 +57,11 @@ def warm(
         raise ModelError(
             f"start was trained on {kinds[start.ranks]}, and this is a training on "
             f"{kinds[ranks]}: pass the result of a training of the same kind"
+        )
+    if start.scale is None and scale != INTERNAL:
+        raise ModelError(
+            f"start has no scale, and may not be on 1 to 5 as ratings of {scale} are: "
+            "train it again with this version"
         )
     p, q = p.copy(), q.copy()
     mine, theirs = _matched(train.user_ids, start.user_ids)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate, Aggregation, RoundAborted
+from fedmf.aggregate.noisy import is_noisy
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block, blocks
@@ -28,7 +29,7 @@ from fedmf.models.federated import Raters
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.schedule import Draw, Schedule
 
-__all__ = ["LocalSteps", "Loop", "Round", "Steps", "Training", "keep"]
+__all__ = ["LocalSteps", "Loop", "Means", "Round", "Steps", "Training", "keep"]
 
 State = TypeVar("State")
 Steps = TypeVar("Steps", bound="LocalSteps")
@@ -115,6 +116,13 @@ class Training(ABC, Generic[State, Steps]):
                 f"clip: {self.clip_remedy}"
             )
 
+    def excess(self, total: Aggregate, raters: Raters | None) -> float:
+        """Return by how many clipped elements a sum exceeds the number that a step bears."""
+        return 0.0
+
+    def check_excess(self, clipped: int, excess: float) -> None:
+        """Raise SettingError if `excess` is positive; `clipped` is the number of elements."""
+
     def round_over(self, state: State, number: int) -> State:
         """Return the state at the end of round `number`; called for aborted rounds, too."""
         return state
@@ -177,13 +185,19 @@ class Loop:
 
         A user sends Σ (r − c) and their number of ratings, both divided by `LARGEST`, where c
         is the middle of the scale. An aborted sum is tried again, at most `rounds` times; then
-        RoundAborted is raised.
+        RoundAborted is raised. Raises SettingError if the sums of a training are to be
+        differentially private, or are clipped.
         """
-        users, centre = self.schedule.users(1, ratings.n_users), sum(ratings.scale) / 2
+        if is_noisy(self.aggregation):
+            raise SettingError(
+                "an exact mean of the ratings would not be differentially private: train a "
+                "model with a fixed mean, such as DPFedMF() or FedMF(mean=3.5)"
+            )
+        users, means = self.schedule.users(1, ratings.n_users), Means(ratings)
         for number in range(1, self.rounds + 1):
             try:
                 total = self.aggregation.sum(
-                    _Means(ratings, centre).vectors(users),
+                    means.vectors(users),
                     dropouts=self.schedule.dropouts(Draw.MEAN_DROPOUTS, number, users),
                     session=f"{self.session} mean {number}".encode(),
                 )
@@ -192,8 +206,7 @@ class Loop:
                     raise
             else:
                 break
-        rest, count = total.sum
-        return centre + float(rest / count) if count > 0 else centre
+        return means.mean(total)
 
     def _round(
         self, training: Training[State, Steps], number: int, state: State, raters: Raters | None
@@ -217,6 +230,7 @@ class Loop:
             aborted = str(error)
         else:
             training.check_clipping(total)
+            training.check_excess(total.clipped, training.excess(total, raters))
             state = training.server_step(state, steps, total)
         state = training.round_over(state, number)
         sums = [one for one in (counted, total) if one is not None]
@@ -256,14 +270,30 @@ def keep(
     return done[0], History(done[1], interrupted)
 
 
-class _Means(LocalSteps):
-    """Vectors of two numbers, whose sums give the mean rating."""
+class Means(LocalSteps):
+    """Vectors of two numbers, whose sums give the mean rating; see `Loop.mean`."""
 
-    def __init__(self, ratings: Ratings, centre: float) -> None:
+    def __init__(self, ratings: Ratings) -> None:
         super().__init__(ratings, (1, 2))
-        self._centre = centre
+        self._centre = sum(ratings.scale) / 2
+
+    def mean(self, total: Aggregate) -> float:
+        """Return the mean of a sum, at least within the scale, or its middle of no ratings.
+
+        A sum of few fractional bits may be far from the ratings'. Raises SettingError if the
+        sum was clipped.
+        """
+        if total.clipped:
+            raise SettingError(
+                f"the sum of a user's ratings is beyond the aggregation's clip of "
+                f"{LARGEST:g} times that number: raise that"
+            )
+        rest, count = total.sum
+        mean = self._centre + float(rest / count) if count > 0 else self._centre
+        return float(np.clip(mean, *self.ratings.scale))
 
     def rows(self, block: Block) -> Rows:
+        """Return Σ (r − c) and the number of ratings of each of a block's users."""
         starts, counts = block.indptr[:-1], block.counts
         sums = np.zeros((counts.size, 2))
         some = counts > 0  # reduceat gives an element for an empty row

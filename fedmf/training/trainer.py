@@ -18,12 +18,13 @@ from fedmf.aggregate.vectors import Rows, Table
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.data.checks import check_parts
-from fedmf.errors import SettingError
+from fedmf.data.internal import internal, to_public
+from fedmf.errors import Diverged, SettingError
 from fedmf.models import Factors, FederatedModel, FedMF
 from fedmf.models.federated import Raters
 from fedmf.models.warm import warm
 from fedmf.settings import Count, Fraction, Has, Seed
-from fedmf.training.history import RoundRecord, mae, rmse
+from fedmf.training.history import History, RoundRecord, mae, rmse
 from fedmf.training.loop import LocalSteps, Loop, Training, keep
 from fedmf.training.schedule import Draw, Scheduled, Summing
 
@@ -33,9 +34,19 @@ Floats = NDArray[np.float64]
 
 SUCH = "FedMF(); models of features, such as FedLR(), are for ContextTrainer"
 
+# Share of the elements sent in a round that may be clipped. A gradient beyond the clip belongs
+# to a rating far from its prediction, which is rare; many are a clip that is too small, or a
+# training that diverges. On ml-100k at most .0005 exceed a clip of 2, an eighth of the default.
+MOST_CLIPPED = 0.01
+ROOM = 1.1  # starting factors of some spread are farther from the ratings than 0 is
+
 
 class Trainer(Scheduled):
     """Trainer of a federated model on ratings; each user is a client of the aggregation.
+
+    The model trains on the internal scale 1 to 5, to which the ratings' own scale is mapped.
+    Predictions and all errors are on the ratings' own scale. A model with ``needs_mean`` also
+    gets the mean rating, by one more secure sum before the first round.
 
     Parameters
     ----------
@@ -107,20 +118,48 @@ class Trainer(Scheduled):
             If `start` does not fit the model, or knows no item of the ratings.
         SettingError
             If the cohort does not fit the data, the parts differ in users or items, or the
-            factors diverge. Also if the aggregation clipped a vector and the model cannot bear
-            that.
+            model needs a mean that is not private. Also if the aggregation clipped a vector and
+            the model cannot bear that, or clipped many elements. `Diverged` if the factors or
+            errors leave the scale.
         DataError
             If `train` or `test` has no rating.
+        RoundAborted
+            If the mean rating cannot be summed.
         """
         self._forget()
         check_parts(train, test)
         self.schedule.size(train.n_users)  # raises before any work
-        p, q = self.model.initial(train, self.schedule.rng(Draw.START))
-        p, q = warm(p, q, start, train)
-        check_finite(self.model, p, q)
-        training = FactorTraining(self.model, train, test)
-        first = Factors.of(p, q, train)
-        rounds = Loop(self.aggregation, self.schedule, self.rounds).iterate(training, first)
+        rest = None if test is None else internal(test)
+        return self.fit_internal(self.model, internal(train), rest, train.scale, start)
+
+    def fit_internal(
+        self,
+        model: FederatedModel,
+        train: Ratings,
+        test: Ratings | None,
+        scale: tuple[float, float],
+        start: Factors | None = None,
+    ) -> Self:
+        """Train on ratings, or residuals, that are in units of the internal scale already.
+
+        `model` is the trainer's own, perhaps at a known mean. Predictions and errors are mapped
+        to the public `scale`. For `start`, errors and interrupts see `fit`.
+        """
+        self._forget()
+        loop, interrupted = Loop(self.aggregation, self.schedule, self.rounds), False
+        try:
+            if getattr(model, "needs_mean", False):
+                model = model.at_mean(loop.mean(train))
+        except KeyboardInterrupt:
+            interrupted = True
+        p, q = model.initial(train, self.schedule.rng(Draw.START))
+        p, q = warm(p, q, start, train, scale=scale)
+        check_finite(model, p, q)
+        first = Factors.of(p, q, train, scale=scale)
+        if interrupted:
+            self.factors_, self.history_ = first, History(interrupted=True)
+            return self
+        rounds = loop.iterate(FactorTraining(model, train, test), first)
         self.factors_, self.history_ = keep(rounds, first, self._report)
         return self
 
@@ -173,7 +212,10 @@ class FactorSteps(LocalSteps):
 
 
 class FactorTraining(Training[Factors, FactorSteps]):
-    """Training of a `FederatedModel` on ratings, with errors on a test part if given."""
+    """Training of a `FederatedModel`, with errors on a test part if given.
+
+    Both parts are on the internal scale. A state has the public one, for the errors.
+    """
 
     def __init__(
         self, model: FederatedModel, ratings: Ratings, test: Ratings | None = None
@@ -184,6 +226,23 @@ class FactorTraining(Training[Factors, FactorSteps]):
         self.clip_remedy = (
             None if model.bears_clipping else f"{kind} does not bear that: raise its clip"
         )
+
+    def excess(self, total: Aggregate, raters: Raters | None) -> float:
+        """Return the clipped elements less `MOST_CLIPPED` of those sent; see `Training`."""
+        there = np.zeros(self.ratings.n_users, dtype=np.bool_)
+        there[list(total.survivors)] = True
+        trained = self.model.trained_items(raters, self.ratings.n_items)
+        rows = np.count_nonzero(there[self.ratings.users] & trained[self.ratings.items])
+        return float(total.clipped - MOST_CLIPPED * rows * self.model.width)
+
+    def check_excess(self, clipped: int, excess: float) -> None:
+        """Raise SettingError if more than `MOST_CLIPPED` of the sent elements were clipped."""
+        if excess > 0:
+            raise SettingError(
+                f"{clipped} elements of the users' vectors, more than {MOST_CLIPPED:.0%}, are "
+                f"beyond the aggregation's clip: raise that; if it is large, "
+                f"{self.model.remedy}"
+            )
 
     def local_steps(self, state: Factors, raters: Raters | None) -> FactorSteps:
         """Return the local steps of a round; see `Training`."""
@@ -204,21 +263,44 @@ class FactorTraining(Training[Factors, FactorSteps]):
     ) -> RoundRecord:
         """Return the record with the errors on the training ratings and any test ratings."""
         trained = None if raters is None else self.model.trained_items(raters, state.n_items)
-        guesses = state.predict(self.ratings.users, self.ratings.items)
+        values, guesses = _public(state, self.ratings)
+        error = rmse(values, guesses)
         record = replace(
             record,
             trained_items=None if trained is None else int(trained.sum()),
-            train_rmse=rmse(self.ratings.values, guesses),
+            train_rmse=error,
         )
-        check_finite(self.model, np.array(record.train_rmse))
+        check_finite(self.model, np.array(error))
+        self._check_error(error, state.scale)
         if self.test is None:
             return record
-        guesses = state.predict(self.test.users, self.test.items)
-        values = self.test.values
+        values, guesses = _public(state, self.test)
         return replace(record, test_rmse=rmse(values, guesses), test_mae=mae(values, guesses))
+
+    def _check_error(self, error: float, scale: tuple[float, float] | None) -> None:
+        """Raise `Diverged` if a training error is beyond the width of the public scale.
+
+        Factors around zero predict 0 on the internal scale until they have learnt. That may be
+        farther from high ratings than the scale is wide, and is no divergence.
+        """
+        if scale is None or error <= scale[1] - scale[0]:
+            return
+        values = self.ratings.values
+        unlearnt = rmse(to_public(values, scale), to_public(np.zeros_like(values), scale))
+        if error > ROOM * unlearnt:
+            raise Diverged(
+                f"the training diverges, with an error of {error:.3g} on a scale from "
+                f"{scale[0]:g} to {scale[1]:g}: {self.model.remedy}"
+            )
+
+
+def _public(state: Factors, ratings: Ratings) -> tuple[Floats, Floats]:
+    """Return ratings of the internal scale, and their predictions, on the public scale."""
+    values = ratings.values if state.scale is None else to_public(ratings.values, state.scale)
+    return values, state.predict(ratings.users, ratings.items)
 
 
 def check_finite(model: FederatedModel, *tables: Table) -> None:
-    """Validate that all numbers are finite; raises SettingError with the model's remedy."""
+    """Validate that all numbers are finite; raises `Diverged` with the model's remedy."""
     if not all(np.isfinite(table).all() for table in tables):
-        raise SettingError(f"the factors diverge: {model.remedy}")
+        raise Diverged(f"the factors diverge: {model.remedy}")

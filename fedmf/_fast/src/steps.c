@@ -128,7 +128,7 @@ static void substitute(double *found, double *table, size_t n)
 }
 
 void fedmf_solve(double *p, uint8_t *solved, double *work, const fedmf_block *block,
-                 size_t fixed, double reg)
+                 size_t fixed, double reg, const double *centre)
 {
     const size_t k = block->k, n = k - fixed;
     double *table = work, *column = table + (n + 1) * n, *x = column + 2 * n;
@@ -139,8 +139,11 @@ void fedmf_solve(double *p, uint8_t *solved, double *work, const fedmf_block *bl
         if (first == end)
             continue;
         add_ratings(table, x, mine, block, u, fixed);
-        for (size_t f = 0; f < n; f++)
-            table[f * n + f] += (double)(end - first) * reg;
+        const double pull = (double)(end - first) * reg;
+        for (size_t f = 0; f < n; f++) {
+            table[f * n + f] += pull;
+            table[n * n + f] += pull * centre[fixed + f];
+        }
         solved[u] = (uint8_t)eliminate(table, column, n);
         if (solved[u])
             substitute(mine + fixed, table, n);
@@ -210,7 +213,7 @@ void fedmf_moments(double *out, const double *p, const double *scale, const fedm
 }
 
 void fedmf_gradients(double *out, const double *p, const fedmf_block *block, size_t width,
-                     double reg)
+                     double reg, const double *restrict centre)
 {
     const size_t k = block->k;
     for (size_t u = 0; u < block->users; u++) {
@@ -220,7 +223,7 @@ void fedmf_gradients(double *out, const double *p, const fedmf_block *block, siz
             double *restrict row = out + (size_t)j * width;
             const double error = block->values[j] - dot(q, mine, k);
             for (size_t f = 0; f < width; f++)
-                row[f] = reg * q[f] - error * mine[f];
+                row[f] = reg * (q[f] - centre[f]) - error * mine[f];
         }
     }
 }

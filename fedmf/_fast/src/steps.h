@@ -28,9 +28,9 @@ void fedmf_predict(double *out, const double *p, const double *q, const int64_t 
 /* work: k elements */
 void fedmf_descend(double *p, double *work, const fedmf_block *block, size_t fixed, double rate,
                    double reg);
-/* work: (n + 1) * n + 2 * n + 4 * (n + 1) elements, n = k - fixed */
+/* centre: k elements; work: (n + 1) * n + 2 * n + 4 * (n + 1) elements, n = k - fixed */
 void fedmf_solve(double *p, uint8_t *solved, double *work, const fedmf_block *block,
-                 size_t fixed, double reg);
+                 size_t fixed, double reg, const double *centre);
 /* work: 2 * n elements; tables: (n + 1) * n to a row, overwritten */
 void fedmf_draw(double *found, uint8_t *solved, double *work, double *tables,
                 const double *noise, size_t rows, size_t n);
@@ -41,7 +41,7 @@ void fedmf_draw_users(double *p, uint8_t *solved, double *work, const fedmf_bloc
 void fedmf_moments(double *out, const double *p, const double *scale, const fedmf_block *block,
                    size_t width);
 void fedmf_gradients(double *out, const double *p, const fedmf_block *block, size_t width,
-                     double reg);
+                     double reg, const double *centre);
 void fedmf_add_integers(int64_t *table, const int32_t *rows, const int64_t *values, size_t n,
                         size_t k);
 void fedmf_add_floats(double *table, const int32_t *rows, const double *values, size_t n,

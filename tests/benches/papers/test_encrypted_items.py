@@ -12,7 +12,7 @@ from fedmf.errors import SettingError
 from fedmf.training import rmse
 from paillier_keys import keypair
 
-MODEL = FedMF(k=3, reg=0.01, rate=0.01, update="paper", spread=0.3, min_raters=1)
+MODEL = FedMF(k=3, reg=0.01, rate=0.01, update="paper", spread=0.3, mean=3.0, min_raters=1)
 RATINGS = simulate(8, 6, 30, seed=4)
 
 
@@ -56,7 +56,10 @@ def test_factors_of_earlier_rounds_are_unchanged():
 
 
 def test_descend_equals_gradient_descent_up_to_rounding():
-    """Eq. 6.3 and 6.4 over the rating matrix, with both factors 2 in the rate."""
+    """Eq. 6.3 and 6.4 over the rating matrix, with both factors 2 in the rate.
+
+    The penalty is around the neutral start, which is 1 for each factor.
+    """
     p, q = start()
     ratings, known = np.zeros((8, 6)), np.zeros((8, 6))
     ratings[RATINGS.users, RATINGS.items] = RATINGS.values
@@ -64,9 +67,9 @@ def test_descend_equals_gradient_descent_up_to_rounding():
     *_, found = trained(PlainItems(q.reshape(-1)))
     for _ in range(7):
         e = known * (ratings - p @ q.T)
-        p = p - 0.01 * (0.01 * known.sum(1)[:, None] * p - e @ q)
+        p = p - 0.01 * (0.01 * known.sum(1)[:, None] * (p - 1) - e @ q)
         e = known * (ratings - p @ q.T)
-        q = q - 0.01 * (0.01 * known.sum(0)[:, None] * q - e.T @ p)
+        q = q - 0.01 * (0.01 * known.sum(0)[:, None] * (q - 1) - e.T @ p)
     np.testing.assert_allclose(found.item_factors, q, atol=7 * 8 * 2.0**-33 * 2)
     np.testing.assert_allclose(found.user_factors, p, atol=1e-8)
     errors = [

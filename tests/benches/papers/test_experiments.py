@@ -111,7 +111,7 @@ def test_costs_of_iterations_exclude_the_rater_count(monkeypatch):
 @pytest.mark.parametrize("broken", [False, True])
 def test_comparison_of_different_integers_reports_it(broken, monkeypatch):
     if broken:
-        monkeypatch.setattr(under_encryption, "PlainSum", lambda: PlainSum(clip=0.25))
+        monkeypatch.setattr(under_encryption, "PlainSum", lambda: PlainSum(fractional_bits=12))
     found = fedmf_under_encryption(SPLIT, keypair(), rounds=2, with_phe=False)
     assert found.same_integers is not broken
     assert ("the integers are DIFFERENT" in found.table()) is broken

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from benches.papers import attacks, secure, thesis
+from benches.papers import attacks, bpmf, secure, thesis
 from benches.papers.table import MODULES, Run, find_table
 from fedmf import attacks as library
 from fedmf.aggregate import PlainSum
@@ -51,9 +51,11 @@ def test_dropouts_happen_only_in_rows_named_so(row, share, monkeypatch):
 
     add = PlainSum._add
     monkeypatch.setattr(PlainSum, "_add", watched)
-    monkeypatch.setattr(
-        secure, "SecAggSum", lambda neighbours, **encoding: PlainSum(**encoding)
-    )
+    for module in (bpmf, secure):
+        monkeypatch.setattr(
+            module, "SecAggSum", lambda neighbours, **encoding: PlainSum(**encoding)
+        )
+    monkeypatch.setattr(bpmf, "OneShotSum", PlainSum)
     row.run(QUICK)
     assert lost
     assert any(lost) == share

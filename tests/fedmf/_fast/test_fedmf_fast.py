@@ -42,13 +42,14 @@ blocks = st.tuples(
 def test_kernels_equal_their_twins_bit_for_bit(block, fixed, reg):
     indptr, items, values, q, p = drawn(*block)
     fixed = int(fixed and q.shape[1] > 1)
+    centre = np.random.default_rng(block[0]).normal(size=q.shape[1])
     results = []
     for kernels in (_fast, reference):
         stepped, found = p.copy(), p.copy()
         kernels.descend(indptr, items, values, q, stepped, fixed, 0.01, reg)
-        solved = kernels.solve(indptr, items, values, q, found, fixed, reg)
+        solved = kernels.solve(indptr, items, values, q, found, fixed, reg, centre)
         eta = np.empty((items.size, max(1, q.shape[1] - fixed)))
-        kernels.gradients(indptr, items, values, q, stepped, eta, reg)
+        kernels.gradients(indptr, items, values, q, stepped, eta, reg, centre)
         floats, integers = np.zeros((M, eta.shape[1])), np.zeros((M, eta.shape[1]), np.int64)
         kernels.add_rows(floats, items, eta)
         kernels.add_rows(integers, items, np.rint(eta * 1000).astype(np.int64))
@@ -134,7 +135,8 @@ def test_users_do_not_depend_on_their_block(kernels, block):
     indptr, items, values, q, p = drawn(*block)
     stepped, found = p.copy(), p.copy()
     kernels.descend(indptr, items, values, q, stepped, 0, 0.01, 0.1)
-    kernels.solve(indptr, items, values, q, found, 0, 0.1)
+    centre = np.arange(q.shape[1], dtype=np.float64)
+    kernels.solve(indptr, items, values, q, found, 0, 0.1, centre)
     scale, precision, *more = prior((indptr, items, values, q, p), 0, definite=True)
     drawn_all = p.copy()
     kernels.draw_users(indptr, items, values, q, drawn_all, 0, scale, precision, *more)
@@ -143,7 +145,7 @@ def test_users_do_not_depend_on_their_block(kernels, block):
         alone = np.array([0, row.stop - row.start]), items[row], values[row], q
         mine, solved = p[u : u + 1].copy(), p[u : u + 1].copy()
         kernels.descend(*alone, mine, 0, 0.01, 0.1)
-        kernels.solve(*alone, solved, 0, 0.1)
+        kernels.solve(*alone, solved, 0, 0.1, centre)
         np.testing.assert_array_equal(mine[0], stepped[u])
         np.testing.assert_array_equal(solved[0], found[u])
         own = (scale[u : u + 1], precision, *(one[u : u + 1] for one in more))
@@ -156,15 +158,27 @@ def test_users_do_not_depend_on_their_block(kernels, block):
 def test_solve_equals_lapack(kernels, n):
     """With a constant column, whose part of the ratings is taken off first."""
     indptr, items, values, q, p = drawn(n, [n, 0, n], 4)
-    found = p.copy()
-    assert kernels.solve(indptr, items, values, q, found, 1, 0.3).all()
+    found, centre = p.copy(), np.array([9.0, 1.0, -2.0, 0.5])
+    assert kernels.solve(indptr, items, values, q, found, 1, 0.3, centre).all()
     np.testing.assert_array_equal(found[:, 0], p[:, 0])
     np.testing.assert_array_equal(found[1], p[1])
     for u in (0, 2):
         row = slice(indptr[u], indptr[u + 1])
         free, rest = q[items[row], 1:], values[row] - q[items[row], 0] * p[u, 0]
         normal = free.T @ free + 0.3 * n * np.eye(3)
-        np.testing.assert_allclose(found[u, 1:], np.linalg.solve(normal, free.T @ rest))
+        right = free.T @ rest + 0.3 * n * centre[1:]
+        np.testing.assert_allclose(found[u, 1:], np.linalg.solve(normal, right))
+
+
+@every
+def test_gradients_equal_the_formula(kernels):
+    indptr, items, values, q, p = drawn(3, [2, 0, 4], 3)
+    eta, centre = np.empty((6, 2)), np.array([1.0, -2.0, 0.5])
+    kernels.gradients(indptr, items, values, q, p, eta, 0.3, centre)
+    users = np.repeat(np.arange(3), np.diff(indptr))
+    errors = values - (q[items] * p[users]).sum(axis=1)
+    meant = 0.3 * (q[items] - centre) - errors[:, None] * p[users]
+    np.testing.assert_allclose(eta, meant[:, :2])
 
 
 @every
@@ -172,11 +186,11 @@ def test_solve_of_singular_equations_reports_and_keeps_p(kernels):
     """Two ratings cannot determine three factors without λ; nor can equal columns of Q."""
     indptr, items, values, q, p = drawn(0, [2, 9, 9], 3)
     found = p.copy()
-    solved = kernels.solve(indptr, items, values, q, found, 0, 0.0)
+    solved = kernels.solve(indptr, items, values, q, found, 0, 0.0, np.zeros(3))
     assert solved.tolist() == [False, True, True]
     np.testing.assert_array_equal(found[0], p[0])
     q[:, 2] = q[:, 1]
-    assert not kernels.solve(indptr, items, values, q, found, 0, 0.0).any()
+    assert not kernels.solve(indptr, items, values, q, found, 0, 0.0, np.zeros(3)).any()
 
 
 @every
@@ -211,7 +225,7 @@ def test_kernels_with_wrong_shapes_raise(change):
     block = dict(zip(("indptr", "items", "values", "q", "p"), drawn(0, [2, 2], 3), strict=True))
     arguments = block | {"fixed": 0} | change
     with pytest.raises((ValueError, IndexError, OverflowError)):
-        _fast.solve(*arguments.values(), 0.1)
+        _fast.solve(*arguments.values(), 0.1, np.zeros(arguments["q"].shape[1]))
 
 
 @compiled
@@ -262,7 +276,12 @@ def test_rows_and_pairs_out_of_range_raise():
     with pytest.raises(ValueError, match="users"):
         _fast.predict(p, table, np.array([0]), np.array([0, 1]), out)
     with pytest.raises(ValueError, match="gradients"):
-        _fast.gradients(*drawn(0, [2], 3), np.zeros((2, 4)), 0.1)
+        _fast.gradients(*drawn(0, [2], 3), np.zeros((2, 4)), 0.1, np.zeros(3))
+    for short in (np.zeros(2), np.zeros(4), np.zeros(0)):
+        with pytest.raises(ValueError, match="centre"):
+            _fast.gradients(*drawn(0, [2], 3), np.zeros((2, 3)), 0.1, short)
+        with pytest.raises(ValueError, match="centre"):
+            _fast.solve(*drawn(0, [2], 3), 0, 0.1, short)
 
 
 @compiled
@@ -293,4 +312,4 @@ def test_equations_count_as_singular_from_one_pivot_on(kernels, power, meant):
     """The second pivot of ((1, 1), (1, 1 + δ²)) is δ² of its diagonal: above 2^-40, or not."""
     q = np.array([[1.0, 1.0], [0.0, 2.0**power]])
     block = np.array([0, 2]), np.array([0, 1], np.int32), np.ones(2)
-    assert kernels.solve(*block, q, np.zeros((1, 2)), 0, 0.0).tolist() == [meant]
+    assert kernels.solve(*block, q, np.zeros((1, 2)), 0, 0.0, np.zeros(2)).tolist() == [meant]

@@ -129,7 +129,7 @@ def test_mixed_sum_minus_plain_gradients_exposes_one_user():
             return found
 
     Trainer(FedMF(k=3), MixedSum(Spy(), others), rounds=1, seed=1).fit(ratings)
-    ((total, rows),) = seen
+    _, (total, rows) = seen  # the mean is summed first
     gradient = rows.values[rows.indices == item][0]
     assert gradient.any()
     np.testing.assert_allclose(total[item], gradient, atol=2.0**-16)

@@ -107,6 +107,16 @@ def test_gradients_leak_in_the_clear_but_not_when_secure(few, everyone, one_roun
     assert outcome.summed < guessing(outcome)
 
 
+@pytest.mark.parametrize("scale", [(1.0, 5.0), (0.0, 4.0)])
+@pytest.mark.parametrize("one_round", [False, True])
+def test_gradients_around_a_mean_leak_on_any_scale(few, everyone, one_round, scale):
+    """The attacker knows the mean, to which λ shrinks."""
+    ratings = few.with_values(few.values - 1 + scale[0], scale)
+    model = FedMF(k=4, reg=0.5, update="paper", rate=0.001, min_raters=1)
+    outcome = attacks.leakage(ratings, everyone[:6], one_round=one_round, model=model)
+    assert outcome.plain == 1.0
+
+
 def test_masked_input_is_independent_of_the_gradient(few):
     """Decoded, y_u is uniform on [−2^15, 2^15) and as good as independent of η_u."""
     seen = train(PRESETS["paper"].model, few, 1, 0)[0]

@@ -194,6 +194,7 @@ def test_presets_and_options_reach_the_training():
         "rate": 0.002,
         "update": "paper",
         "start": "zero-mean",
+        "mean": None,
         "spread": 0.3,
         "biases": False,
         "min_raters": 4,
@@ -287,10 +288,12 @@ def test_encrypted_training_without_a_sum_exits_with_remedy(small_key):
 
 def test_training_without_a_sum_exits_with_remedy(tmp_path):
     """A training without one sum is an error that names the way out."""
-    ran = invoke("--rounds", "1", "--cohort", "12", "--dropout", "0.9")
-    assert ran.exit_code == 2
-    assert "every round was aborted" in ran.stderr
-    assert "lower --threshold or --dropout" in ran.stderr
+    common = ("--rounds", "1", "--cohort", "12", "--dropout", "0.9")
+    for preset in ("fast", "paper"):  # without a mean, and without a sum
+        ran = invoke(*common, "--preset", preset)
+        assert ran.exit_code == 2
+        assert "every round was aborted" in ran.stderr
+        assert "lower --threshold or --dropout" in ran.stderr
     assert "round   1  aborted: " in ran.stderr
 
 

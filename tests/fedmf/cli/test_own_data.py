@@ -183,7 +183,7 @@ def test_bayesian_training_starts_from_any_model(table, tmp_path):
     ("model", "option"),
     [
         ("fedals", ("--rate", "0.1")),
-        ("fedals", ("--preset", "tuned")),
+        ("fedals", ("--preset", "fast")),
         ("implicit", ("--cohort", "10")),
         ("fedbpmf", ("--head",)),
         ("fedlr", ("-k", "3")),

@@ -16,6 +16,8 @@ from fedmf.aggregate import NoisySum
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.flower import FedSum, Node
+from fedmf.training import Schedule
+from fedmf.training.loop import Loop
 from flower_nodes import configs
 from secagg import ClientPolicy
 from secagg.flower import SecAgg, SecAggMod
@@ -186,7 +188,9 @@ def losing(words: str) -> fedmf.PlainSum:
 
 
 @pytest.mark.parametrize("model", [FACTORS, fedmf.FedALS(k=3)], ids=["FedMF", "FedALS"])
-@pytest.mark.parametrize(("words", "server_round"), [("count 1", 1), ("sum 2", 3)])
+@pytest.mark.parametrize(
+    ("words", "server_round"), [("mean 1", 1), ("count 1", 2), ("sum 2", 4)]
+)
 def test_a_node_that_drops_out_is_left_out_of_one_sum(model, words, server_round):
     run = Run(trainer(model, fedmf.PlainSum(clip=64.0)))
     answer = run.grid.answer
@@ -200,7 +204,7 @@ def test_a_node_that_drops_out_is_left_out_of_one_sum(model, words, server_round
 
     run.grid.answer = spoiling
     run.start()
-    survivors = [16, 16, 16, 16] if words == "count 1" else [16, 12, 16, 16]
+    survivors = [16, 12, 16, 16] if words == "sum 2" else [16, 16, 16, 16]
     assert [one.survivors for one in run.strategy.history_] == survivors
     alone = trainer(model, losing(words)).fit(RATINGS)
     np.testing.assert_array_equal(run.items, alone.factors_.item_factors)
@@ -209,31 +213,32 @@ def test_a_node_that_drops_out_is_left_out_of_one_sum(model, words, server_round
 def test_a_round_below_the_threshold_leaves_the_model():
     run = Run(trainer())
     for node in (1, 2):
-        run.grid.drop(node, 4 + 4)  # the count, and the first sum
-    run.start(run.secagg(on_failure="skip"), rounds=2)
+        run.grid.drop(node, 4 + 4 + 4)  # the mean, the count, and the first sum
+    run.start(run.secagg(on_failure="skip"), rounds=3)
     before = run.items
     assert [one.survivors for one in run.strategy.history_] == [16]
     run = Run(trainer())
     for node in (1, 2):
-        run.grid.drop(node, 4 + 4)
-    run.start(run.secagg(on_failure="skip"), rounds=3)
+        run.grid.drop(node, 4 + 4 + 4)
+    run.start(run.secagg(on_failure="skip"), rounds=4)
     lost = run.strategy.history_.last
     assert (lost.survivors, lost.digest) == (0, None)
     assert lost.aborted
     np.testing.assert_array_equal(run.items, before)
 
 
-def test_a_count_below_the_threshold_is_repeated():
+@pytest.mark.parametrize("before", [0, 1], ids=["mean", "count"])
+def test_a_mean_or_count_below_the_threshold_is_repeated(before):
     run = Run(trainer())
     contexts = copy.deepcopy(run.grid.contexts)
     for node in (1, 2):
-        run.grid.drop(node, 0)
-    run.start(run.secagg(on_failure="skip"), rounds=1)
+        run.grid.drop(node, 4 * before)
+    run.start(run.secagg(on_failure="skip"), rounds=before + 1)
     assert not len(run.strategy.history_)
     run.grid.contexts = contexts
     for node in (1, 2):
         run.grid.drop(node, 1000)
-    run.start(rounds=5)
+    run.start(rounds=6 - before)
     alone = trainer().fit(RATINGS)
     assert digests(run.strategy.history_) == digests(alone.history_)
 
@@ -271,14 +276,15 @@ def test_masks_are_fitted_once(monkeypatch):
 
 def test_a_node_that_lost_its_state_begins_anew():
     run = Run(trainer(STEPS))
-    run.start(rounds=3)
+    run.start(rounds=4)
     for context in run.grid.contexts.values():
         context.state.clear()
     users, model = (
         Run(trainer(STEPS)).users(run.grid.contexts[1]),
         run.node(run.grid.contexts[1]).model(run.result.arrays, run.grid.contexts[1]),
     )
-    start, _ = STEPS.initial(RATINGS, np.random.default_rng((3, 0, 0)))
+    mean = Loop(fedmf.PlainSum(), Schedule(), 1).mean(RATINGS)
+    start, _ = STEPS.at_mean(mean).initial(RATINGS, np.random.default_rng((3, 0, 0)))
     np.testing.assert_array_equal(model.user_factors[users], start[users])
 
 
@@ -320,10 +326,31 @@ def test_clipped_elements_that_the_model_does_not_bear_are_rejected():
 
 
 def test_clipped_elements_are_reported():
-    run = Run(trainer(aggregation=fedmf.PlainSum(clip=0.05))).start()
-    alone = trainer(aggregation=fedmf.PlainSum(clip=0.05)).fit(RATINGS)
+    run = Run(trainer(aggregation=fedmf.PlainSum(clip=3.5))).start()
+    alone = trainer(aggregation=fedmf.PlainSum(clip=3.5)).fit(RATINGS)
     assert run.strategy.history_.last.clipped
     np.testing.assert_array_equal(run.items, alone.factors_.item_factors)
+
+
+def test_many_clipped_elements_are_rejected():
+    with pytest.raises(fedmf.SettingError, match="clip"):
+        Run(trainer(aggregation=fedmf.PlainSum(clip=0.3))).start()
+
+
+def test_nodes_sum_the_mean_rating_once_and_first():
+    run = Run(trainer()).start()
+    assert run.strategy.num_rounds == 1 + 1 + 4
+    alone = Loop(fedmf.PlainSum(), Schedule(), 1).mean(RATINGS)
+    assert run.result.arrays["mean"].numpy().tolist() == [alone]
+    assert Run(masked()).strategy.num_rounds == 1 + 4
+    assert Run(trainer(fedmf.FedMF(mean=3.0))).strategy.num_rounds == 1 + 4
+
+
+def test_ratings_of_another_scale_give_the_same():
+    values = (RATINGS.values - 1) * 25
+    for make in (trainer, masked):
+        run = Run(make(), RATINGS.with_values(values, (0.0, 100.0)))
+        assert_same(run.start(), make())
 
 
 def test_no_item_with_enough_raters_is_rejected_after_the_count():

@@ -37,8 +37,7 @@ def test_fedmmf_without_offset_is_fedmf_on_residuals(split):
     found = FedMMF(MeanMask(), Trainer(ZERO, rounds=3, seed=4), offset=False).fit(train)
     means = np.array([train.of_user(user)[1].mean() for user in range(40)])
     residuals = train.with_values(train.values - means[train.users], (-4.0, 4.0))
-    # The start does not depend on the scale, for it is around zero.
-    peer = Trainer(ZERO, rounds=3, seed=4).fit(residuals)
+    peer = Trainer(ZERO, rounds=3, seed=4).fit_internal(ZERO, residuals, None, train.scale)
     np.testing.assert_allclose(
         found.predict(*EVERY_PAIR), peer.predict(*EVERY_PAIR) + means[EVERY_PAIR[0]]
     )

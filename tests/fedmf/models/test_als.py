@@ -11,7 +11,7 @@ from fedmf.models.federated import Raters
 from fedmf.training import Schedule, Trainer
 from fedmf.training.schedule import Draw
 
-ALS = FedALS(k=3, reg=0.1, min_raters=1)
+ALS = FedALS(k=3, reg=0.1, mean=3.0, min_raters=1)  # so that p₀ and q₀ are ones
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +25,9 @@ def one_sided(ratings, known, other, start, reg):
     for row, (r, rated) in enumerate(zip(ratings, known, strict=True)):
         if rated.any():
             x = other[rated]
-            normal = x.T @ x + reg * rated.sum() * np.eye(x.shape[1])
-            found[row] = np.linalg.solve(normal, x.T @ r[rated])
+            penalty = reg * rated.sum()
+            normal = x.T @ x + penalty * np.eye(x.shape[1])
+            found[row] = np.linalg.solve(normal, x.T @ r[rated] + penalty)
     return found
 
 
@@ -66,7 +67,7 @@ def test_user_sends_moments():
     sent = rows.dense().reshape(3, ALS.width)
     assert ALS.width == 9
     lower = [outer[a, b] for a in range(3) for b in range(a + 1)]
-    np.testing.assert_allclose(sent[0], [*lower, *(1.0 * x)])
+    np.testing.assert_allclose(sent[0], [*lower, *(1.0 * x + 0.1)])
     assert not sent[1:].any()
 
 

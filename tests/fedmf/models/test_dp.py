@@ -16,6 +16,7 @@ from fedmf.aggregate import RoundAborted
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import SettingError
+from fedmf.models import FedMF
 from fedmf.models.dp import DPFedMF, NoisySum, noise_multiplier
 from fedmf.training import Schedule
 
@@ -225,7 +226,36 @@ def test_training_runs_under_noise_and_counts_nothing():
     assert trainer.history_.last.trained_items is None
     assert trainer.history_.last.train_rmse < 1.5
     with pytest.raises(SettingError, match="min_raters=1"):
-        Trainer(rounds=1, aggregation=noisy()).fit(ratings)
+        Trainer(FedMF(mean=3.5), rounds=1, aggregation=noisy()).fit(ratings)
+
+
+class Wrapped:
+    """Aggregation of one's own around another one."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def sum(self, vectors, **options):
+        return self.inner.sum(vectors, **options)
+
+    def count(self, vectors, **options):
+        return self.inner.count(vectors, **options)
+
+
+@pytest.mark.parametrize("wrap", [lambda one: one, Wrapped, lambda one: Wrapped(Wrapped(one))])
+def test_mean_under_noise_is_not_summed(wrap):
+    """A sum more than the rounds would not be accounted for."""
+    ratings, steps = simulate(20, 30, 300, seed=0), {"update": "paper", "min_raters": 1}
+    with pytest.raises(SettingError, match="DPFedMF"):
+        Trainer(FedMF(**steps), wrap(noisy()), rounds=1).fit(ratings)
+    steps["rate"] = 0.01
+    Trainer(FedMF(**steps, mean=3.5), wrap(noisy(z=0.1)), rounds=1).fit(ratings)
+    Trainer(FedMF(**steps), wrap(WIDE), rounds=1).fit(ratings)
+
+
+def test_private_model_starts_at_a_public_constant():
+    assert DPFedMF().mean == 3.5
+    assert not DPFedMF().needs_mean
 
 
 def test_server_steps_against_the_noisy_sum():
@@ -270,6 +300,7 @@ def test_cohort_share_is_counted_in_whole_users():
             "sampling_rate = 0.5 .*where = 'local'",
         ),
         (lambda: DPFedMF(min_raters=3), "min_raters = 3 "),
+        (lambda: DPFedMF(mean=None), "mean = None "),
         (lambda: DPFedMF(update="paper"), "update = 'paper' .*'ridge'"),
     ],
 )

@@ -11,6 +11,7 @@ from fedmf.models import FedMF
 from fedmf.models.federated import Raters
 
 TWO = np.array([True, True])
+ZERO = FedMF(k=2, reg=0.0, start="zero-mean")
 
 
 def small(seed, n_u=5, k=3, m=7):
@@ -27,7 +28,7 @@ def test_paper_step_is_as_by_hand():
     User 1 has p = 2 and r_1 = 1 for item 1 only, so e = −3, p ← 2 − .1 · (.5 · 2 + 6) = 1.3,
     e = −1.6, η_1 = 1 + 1.6 · 1.3 = 3.08.
     """
-    model = FedMF(k=1, reg=0.5, rate=0.1, update="paper", min_raters=1)
+    model = FedMF(k=1, reg=0.5, rate=0.1, update="paper", start="zero-mean", min_raters=1)
     q = np.array([[1.0], [2.0]])
     both = np.array([0, 1], dtype=np.int32)
     p_0, eta_0 = model.local_step(q, np.array([1.0]), both, np.array([3.0, 4.0]), TWO)
@@ -46,7 +47,9 @@ def test_paper_step_with_biases_is_as_by_hand():
     (.5 − 1) = 1.05; then e = 5 − 1 − 2.3 − 1.05 = .65, and the item's gradients are
     .5 · 1 − .65 for b_i and .5 · 2 − .65 · 1.15 for q_i.
     """
-    model = FedMF(k=1, reg=0.5, rate=0.1, update="paper", min_raters=1, biases=True)
+    model = FedMF(
+        k=1, reg=0.5, rate=0.1, update="paper", start="zero-mean", min_raters=1, biases=True
+    )
     q, p_u = np.array([[1.0, 2.0, 1.0]]), np.ones(3)
     item, trained = np.array([0], dtype=np.int32), np.array([True])
     p_u, rows = model.local_step(q, p_u, item, np.array([5.0]), trained)
@@ -58,29 +61,32 @@ def test_paper_step_with_biases_is_as_by_hand():
 
 @given(st.integers(0, 1000), st.sampled_from([1, 2, 5]), st.sampled_from([0.0, 0.3]))
 def test_ridge_with_biases_is_ridge_with_an_intercept(seed, n_u, reg):
-    """On what b_i leaves of the ratings; of no regularisation the shortest solution."""
+    """On what b_i and p₀ leave of the ratings; without λ the solution nearest to p₀."""
     q, p_u, items, values = small(seed, n_u, k=5)
     q[:, 4], p_u[0] = 1.0, 1.0
-    model = FedMF(k=3, reg=reg, biases=True)
+    model = FedMF(k=3, reg=reg, biases=True, mean=3.0)
     found, _ = model.local_step(q, p_u, items, values, np.ones(7, dtype=bool))
+    start = np.array([1.0, 1.0, 1.0, 0.0])  # the bias of the user shrinks to 0
     design = np.vstack((q[items, 1:], np.sqrt(reg * n_u) * np.eye(4)))
-    targets = np.concatenate((values - q[items, 0], np.zeros(4)))
+    targets = np.concatenate((values - q[items, 0] - q[items, 1:] @ start, np.zeros(4)))
     assert found[0] == 1.0
-    np.testing.assert_allclose(found[1:], np.linalg.lstsq(design, targets)[0], atol=1e-6)
+    meant = start + np.linalg.lstsq(design, targets)[0]
+    np.testing.assert_allclose(found[1:], meant, atol=1e-6)
 
 
 def loss(model, q, p_u, items, values):
     """Return the user's part of eq. 2, as the stepwise eq. 3 and 4 regularise it."""
-    rated = q[items]
-    squares = (rated**2).sum() + items.size * (p_u**2).sum()
+    rated, away = q[items], model.start == "neutral"
+    centre = np.sqrt(model.mean / 3) if away else 0.0
+    squares = ((rated - centre) ** 2).sum() + items.size * ((p_u - centre) ** 2).sum()
     return 0.5 * ((values - rated @ p_u) ** 2).sum() + 0.5 * model.reg * squares
 
 
-@given(st.integers(0, 1000))
-def test_gradients_are_those_of_the_loss(seed):
+@given(st.integers(0, 1000), st.sampled_from(["zero-mean", "neutral"]))
+def test_gradients_are_those_of_the_loss(seed, start):
     """η_ui and the step of p_u against central differences of eq. 2."""
     q, p_u, items, values = small(seed)
-    model = FedMF(k=3, reg=0.3, rate=0.01, update="paper", min_raters=1)
+    model = FedMF(k=3, reg=0.3, rate=0.01, update="paper", start=start, mean=3.8, min_raters=1)
     h = 1e-6
     numeric = np.zeros(3)
     for j, unit in enumerate(np.eye(3) * h):
@@ -100,17 +106,21 @@ def test_gradients_are_those_of_the_loss(seed):
 @given(st.integers(0, 1000), st.sampled_from([1, 2, 5]))
 def test_ridge_solves_the_normal_equations(seed, n_u):
     q, p_u, items, values = small(seed, n_u)
-    model = FedMF(k=3, reg=0.3)
-    solved, _ = model.local_step(q, p_u, items, values, np.ones(7, dtype=bool))
-    left = q[items].T @ q[items] @ solved + 0.3 * n_u * solved
-    np.testing.assert_allclose(left, q[items].T @ values, atol=1e-9)
+    for model, centre in (
+        (FedMF(k=3, reg=0.3, mean=2.7), np.sqrt(0.9)),
+        (FedMF(k=3, reg=0.3, start="zero-mean"), 0.0),
+    ):
+        solved, _ = model.local_step(q, p_u, items, values, np.ones(7, dtype=bool))
+        left = q[items].T @ q[items] @ solved + 0.3 * n_u * (solved - centre)
+        np.testing.assert_allclose(left, q[items].T @ values, atol=1e-9)
 
 
 def test_ridge_without_penalty_and_few_ratings_still_solves():
     """Ridge without regularisation and too few ratings still solves."""
     q, items = np.array([[1.0, 0.0]]), np.zeros(1, dtype=np.int32)
-    solved, _ = FedMF(k=2, reg=0.0).local_step(q, np.zeros(2), items, np.array([3.0]), TWO[:1])
-    np.testing.assert_allclose(solved, [3.0, 0.0])
+    for model, meant in ((FedMF(k=2, reg=0.0, mean=2.0), 1.0), (ZERO, 0.0)):
+        solved, _ = model.local_step(q, np.zeros(2), items, np.array([3.0]), TWO[:1])
+        np.testing.assert_allclose(solved, [3.0, meant])
 
 
 def test_ridge_steps_divide_by_raters_and_skip_unrated():
@@ -198,19 +208,25 @@ def test_starts_are_zero_mean_or_neutral():
     assert q.shape == (ratings.n_items, 10)
     assert abs(q.mean()) < 0.02
     assert q.std() == pytest.approx(0.3, rel=0.05)
-    p, q = FedMF(k=10, start="neutral", spread=0.01).initial(ratings, np.random.default_rng(1))
-    first = p @ q.T
-    assert first.mean() == pytest.approx(3.5, abs=0.02)
-    assert first.std() < 0.1
+    for mean in (None, 4.2):
+        model = FedMF(k=10, start="neutral", spread=0.01, mean=mean)
+        p, q = model.initial(ratings, np.random.default_rng(1))
+        first = p @ q.T
+        assert first.mean() == pytest.approx(mean or 3.5, abs=0.02)
+        assert first.std() < 0.1
 
 
-def test_scale_without_positive_neutral_starts_around_zero():
-    """A scale without a positive neutral point starts around zero."""
-    ratings = load("simulated")
-    below = ratings.with_values(ratings.values - 10, (-9.0, -5.0))
-    _, q = FedMF(k=10).initial(below, np.random.default_rng(1))
-    assert abs(q.mean()) < 0.01
-    assert q.std() == pytest.approx(0.05, rel=0.05)
+def test_model_at_mean_shrinks_to_that_prediction():
+    """The products of the rows to which λ shrinks; biases shrink to zero."""
+    assert FedMF().needs_mean
+    assert not FedMF(start="zero-mean").needs_mean
+    for model in (FedMF(k=5), FedMF(k=5, biases=True)):
+        known = model.at_mean(4.1)
+        assert not known.needs_mean
+        assert known.centre @ known.centre == pytest.approx(4.1)
+        assert (known.centre == 0).sum() == 2 * model.biases
+    assert not FedMF().at_mean(-0.1).centre.any()
+    assert not FedMF(start="zero-mean", mean=3.0).centre.any()
 
 
 def test_users_with_infinite_solutions_have_no_factors(capfd):
@@ -234,6 +250,7 @@ def test_users_with_infinite_solutions_have_no_factors(capfd):
         ({"update": "sgd"}, "update = 'sgd' .*'paper'"),
         ({"start": "ones"}, "start = 'ones' .*'zero-mean'"),
         ({"min_raters": 0}, "min_raters = 0"),
+        ({"mean": -1.0}, r"mean = -1\.0 "),
         ({"biases": 1}, "biases = 1 "),
         ({"rate": True}, "rate = True "),
     ],

@@ -26,14 +26,14 @@ ROWS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_recipe_is_a_mask_and_a_preset(kind):
-    paper, tuned, fast = (recipe(kind, name) for name in ("paper", "tuned", "fast"))
+    paper, large, fast = (recipe(kind, name) for name in ("paper", "large", "fast"))
     assert isinstance(paper.mask, KINDS[kind])
     assert (paper.offset, paper.preset.model.start) == (False, "zero-mean")
-    assert (tuned.offset, tuned.preset) == (True, PRESETS["tuned"])
-    assert (fast.mask, fast.preset) == (tuned.mask, PRESETS["fast"])
+    assert (large.offset, large.preset) == (True, PRESETS["large"])
+    assert (fast.mask, fast.preset) == (large.mask, PRESETS["fast"])
 
 
-@pytest.mark.parametrize("name", ["paper", "tuned", "fast"])
+@pytest.mark.parametrize("name", ["paper", "large", "fast"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_changed_part_of_a_recipe_changes_no_other(kind, name):
     before = repr(recipe(kind, name))
@@ -45,7 +45,7 @@ def test_changed_part_of_a_recipe_changes_no_other(kind, name):
     assert repr(recipe(kind, name)) == before
 
 
-@pytest.mark.parametrize(("mask", "preset"), [("tree", "tuned"), ("ridge", "best")])
+@pytest.mark.parametrize(("mask", "preset"), [("tree", "fast"), ("ridge", "best")])
 def test_unknown_names_raise_with_the_known_ones(mask, preset):
     with pytest.raises(SettingError, match=r"'tree' .* ridge, |'best' .* fast, "):
         recipe(mask, preset)
@@ -78,7 +78,7 @@ def test_quick_run_of_a_row_depends_on_its_seed_only(small, kind):
 def test_head_row_has_the_error_without_the_head(small):
     run = Run(seed=3, quick=True)
     figures = ROWS["beyond", "FedMF tuned + local head, 80/20"].run(run)
-    below = ROWS["fedmmf-4", "FedMF, preset tuned"].run(run)
+    below = ROWS["fedmmf-4", "FedMF, tuned"].run(run)
     assert figures["RMSE without head"] == below["RMSE"] != figures["RMSE"]
 
 

@@ -20,7 +20,7 @@ from fedmf.models import FedALS, FedMF
 from fedmf.training import Trainer
 
 RATINGS, VIEWS = simulate(24, 40, 500, seed=5), simulate_views(24, 40, seed=1)
-PAPER = FedMF(k=3, rate=0.005, update="paper", spread=0.3, min_raters=1)
+PAPER = FedMF(k=3, rate=0.005, update="paper", spread=0.3, mean=3.5, min_raters=1)
 SETTINGS = {"seed": 3, "dropout": 0.2}
 
 
@@ -75,9 +75,9 @@ def moments(by, n):
 
 
 FITS = {
-    "FedMF": factorised(FedMF(k=3)),
+    "FedMF": factorised(FedMF(k=3, mean=3.5)),
     "FedMF, gradient steps": factorised(PAPER),
-    "FedALS": factorised(FedALS(k=3)),
+    "FedALS": factorised(FedALS(k=3, mean=3.5)),
     "FedMMF": masked,
     "FedLR": contextual,
     "FCF": by_epochs,
@@ -97,6 +97,15 @@ def test_fit_interrupted_in_round_3_is_one_of_2_rounds(fit, where):
     assert all(one.digest for one in cut.history_)
     users, items = np.indices((24, 40)).reshape(2, -1)
     assert cut.predict(users, items).tobytes() == whole.predict(users, items).tobytes()
+
+
+def test_fit_interrupted_in_the_mean_predicts_from_the_start():
+    by = Interrupted("sum")
+    by.made.extend([b"", b""])
+    cut = factorised(FedMF(k=3))(by, 9)
+    assert by.made[2:] == [b"fedmf mean 1"]
+    assert (cut.history_.interrupted, len(cut.history_)) == (True, 0)
+    assert np.isfinite(cut.predict([0, 1], [2, 3])).all()
 
 
 IMPLICIT = ("FCF", "FCF, one epoch", "FederatedCF")  # a start of noise predicts nothing

@@ -16,8 +16,8 @@ from fedmf.training import Schedule, Trainer, rmse
 from fedmf.training.schedule import Draw
 from watched_sum import Watched
 
-PAPER = FedMF(k=4, reg=0.05, rate=0.005, update="paper", spread=0.3, min_raters=1)
-RIDGE = FedMF(k=3)
+PAPER = FedMF(k=4, reg=0.05, rate=0.005, update="paper", spread=0.3, mean=4.0, min_raters=1)
+RIDGE = FedMF(k=3, mean=3.5)
 BIASED = FedMF(k=3, biases=True)
 
 
@@ -45,7 +45,7 @@ def test_plain_and_secure_training_are_the_same(split, model, cohort):
 
 
 def test_paper_round_equals_centralised_gradient_descent(split):
-    """All users' eq. 7 and the sum of eq. 6, as one computation over the rating matrix."""
+    """All users' eq. 7 and the sum of eq. 6, as one computation; p₀ and q₀ are ones."""
     train = split.train
     trainer = Trainer(PAPER, PlainSum(clip=64.0, fractional_bits=40), rounds=1, seed=2)
     trainer.fit(train)
@@ -54,9 +54,9 @@ def test_paper_round_equals_centralised_gradient_descent(split):
     ratings[train.users, train.items] = train.values
     known[train.users, train.items] = 1
     e = known * (ratings - p @ q.T)
-    p -= 0.005 * (0.05 * known.sum(1)[:, None] * p - e @ q)
+    p -= 0.005 * (0.05 * known.sum(1)[:, None] * (p - 1) - e @ q)
     e = known * (ratings - p @ q.T)
-    q -= 0.005 * (0.05 * known.sum(0)[:, None] * q - e.T @ p)
+    q -= 0.005 * (0.05 * known.sum(0)[:, None] * (q - 1) - e.T @ p)
     np.testing.assert_allclose(trainer.factors_.user_factors, p, atol=1e-10)
     np.testing.assert_allclose(trainer.factors_.item_factors, q, atol=1e-10)
     record = trainer.history_.last

@@ -14,7 +14,7 @@ from fedmf.training import Trainer
 from watched_sum import Watched
 
 PAPER = FedMF(k=4, reg=0.05, rate=0.005, update="paper", spread=0.3, min_raters=1)
-RIDGE = FedMF(k=3)
+RIDGE = FedMF(k=3, mean=3.5)
 BIASED = FedMF(k=3, biases=True)
 
 

@@ -125,3 +125,12 @@ def test_start_that_does_not_fit_raises(wrong):
     if wrong == "kind":
         with pytest.raises(ModelError):
             FederatedCF(Implicit(k=3), epochs=1).fit(VIEWS, start=earlier)
+
+
+def test_start_without_a_scale_is_for_ratings_from_1_to_5():
+    """Factors of 0.4 are in the units of their ratings."""
+    old = replace(Trainer(FedMF(k=3), rounds=1).fit(RATINGS).factors_, scale=None)
+    Trainer(FedMF(k=3), rounds=1).fit(RATINGS, start=old)
+    tenfold = RATINGS.with_values(RATINGS.values * 10, (10.0, 50.0))
+    with pytest.raises(ModelError):
+        Trainer(FedMF(k=3), rounds=1).fit(tenfold, start=old)

@@ -48,6 +48,7 @@ ROOTS = {one.__name__: Path(one.__path__[0]) for one in (benches, fedmf, secagg)
 SUFFIXES = (".py", ".pyx", ".pxd", ".pxi", ".c", ".h")
 APART = (  # sources without influence on the figures
     *("fedmf/cli/", "fedmf/data/fetch/", "secagg/cli/", "secagg/bench/", "secagg/testing/"),
+    *("fedmf/flower/", "fedmf/search/", "secagg/flower/", "secagg/flare/", "secagg/http/"),
     *(f"benches/papers/{name}.py" for name in ("__main__", "picture", "runner", "show")),
 )
 

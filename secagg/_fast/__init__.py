@@ -2,7 +2,8 @@
 
 The constant ``TIER`` names the implementation in use, from fastest to slowest:
 
-- ``"ifma"``: like "aesni", and multiplies large numbers eight at a time with AVX-512 IFMA,
+- ``"ifma"``: like "aesni", and multiplies large numbers, or elements of a prime field, eight at
+  a time with AVX-512 IFMA,
 - ``"aesni"``: compiled code that expands masks with AES instructions,
 - ``"portable"``: compiled code for any CPU; masks are expanded through ``cryptography``,
 - ``"pure"``: the module ``reference``, without compiled code.
@@ -44,6 +45,9 @@ __all__ = [
     "modular_table",
     "modular_width",
     "pack_bits",
+    "prime_lagrange_at_zero",
+    "prime_matmul",
+    "prime_poly_eval",
     "unpack_bits",
 ]
 
@@ -102,6 +106,12 @@ m61_lagrange_at_zero = (
     _kernels.m61_lagrange_at_zero if COMPILED else reference.m61_lagrange_at_zero
 )
 m61_errors = _kernels.m61_errors if COMPILED else reference.m61_errors
+_primes = _kernels.Primes("ifma" if TIER == "ifma" else "portable") if COMPILED else reference
+prime_poly_eval = _primes.prime_poly_eval
+prime_matmul = _kernels.prime_matmul if COMPILED else reference.prime_matmul
+prime_lagrange_at_zero = (
+    _kernels.prime_lagrange_at_zero if COMPILED else reference.prime_lagrange_at_zero
+)
 discrete_gaussian = _kernels.discrete_gaussian if COMPILED else reference.discrete_gaussian
 
 _modular = _kernels.Modular("ifma" if TIER == "ifma" else "portable") if COMPILED else reference

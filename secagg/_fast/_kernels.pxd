@@ -45,6 +45,20 @@ cdef extern from "kernels.h" nogil:
         uint64_t *, uint64_t *, const uint64_t *, const uint64_t *, const uint64_t *,
         size_t, size_t
     )
+    ctypedef struct secagg_prime_tier:
+        const char *name
+        int (*supported)() nogil
+        void (*poly_eval)(
+            uint64_t *, const uint64_t *, const uint64_t *, size_t, size_t, size_t, uint64_t
+        ) nogil
+
+    const secagg_prime_tier *secagg_prime_tiers
+    void secagg_prime_matmul(
+        uint64_t *, const uint64_t *, const uint64_t *, size_t, size_t, size_t, uint64_t
+    )
+    int secagg_prime_lagrange_at_zero(
+        uint64_t *, uint64_t *, const uint64_t *, size_t, uint64_t
+    )
     size_t secagg_encode32(
         uint32_t *, const void *, size_t, const secagg_encoding *, int *
     )

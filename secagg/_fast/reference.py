@@ -4,8 +4,8 @@ Each function has the same signature and result, bit for bit, as its twin in ``_
 compare them with Hypothesis. The functions here run if there is no compiled code, or with
 ``SECAGG_PURE=1``. Both raise ValueError for wrong shapes, dtypes and parameters, and leave
 all other checks to their callers. Masks are in ``reference_masks``, noise in
-``reference_gaussian``, GF(2^61 - 1) in ``reference_m61`` and ``reference_decoder``, and large
-numbers in ``reference_modular``.
+``reference_gaussian``, GF(2^61 - 1) in ``reference_m61`` and ``reference_decoder``, other
+fields in ``reference_prime``, and large numbers in ``reference_modular``.
 """
 
 from __future__ import annotations
@@ -36,6 +36,11 @@ from secagg._fast.reference_modular import (
     modular_table,
     modular_width,
 )
+from secagg._fast.reference_prime import (
+    prime_lagrange_at_zero,
+    prime_matmul,
+    prime_poly_eval,
+)
 
 __all__ = [
     "decode",
@@ -60,6 +65,9 @@ __all__ = [
     "modular_table",
     "modular_width",
     "pack_bits",
+    "prime_lagrange_at_zero",
+    "prime_matmul",
+    "prime_poly_eval",
     "unpack_bits",
 ]
 

@@ -55,6 +55,23 @@ int secagg_m61_lagrange_at_zero(uint64_t *out, uint64_t *scratch, const uint64_t
 long secagg_m61_errors(uint64_t *rows, uint64_t *scratch, const uint64_t *xs,
                        const uint64_t *dual, const uint64_t *word, size_t n, size_t t);
 
+/* prime.c: GF(p), p an odd prime below 2^63; as in m61.c. One row per implementation, best first,
+ * NULL name at the end. */
+typedef struct {
+    const char *name;
+    int (*supported)(void);
+    void (*poly_eval)(uint64_t *out, const uint64_t *coeffs, const uint64_t *xs, size_t t, size_t m,
+                      size_t n, uint64_t p);
+} secagg_prime_tier;
+
+extern const secagg_prime_tier secagg_prime_tiers[];
+
+void secagg_prime_matmul(uint64_t *out, const uint64_t *a, const uint64_t *b, size_t n, size_t k,
+                         size_t m, uint64_t p);
+/* 0, or -1 when a point is 0 or occurs twice; `scratch` holds 2 t elements. */
+int secagg_prime_lagrange_at_zero(uint64_t *out, uint64_t *scratch, const uint64_t *xs, size_t t,
+                                  uint64_t p);
+
 /* fixedpoint.c: R is passed as R - 1, so that 2^64 fits. Elements and weight are secret. */
 typedef struct {
     size_t width; /* bytes of an element: 8 of a double, 4 of a float */

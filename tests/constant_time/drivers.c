@@ -158,6 +158,34 @@ static void m61_poly_eval(void)
     free(out);
 }
 
+/* Points are public, and so is the prime: one below 2^62, and one above. */
+static const uint64_t PRIMES[] = {((uint64_t)1 << 62) - 57, ((uint64_t)1 << 63) - 25};
+
+static void prime_poly_eval(void)
+{
+    for (const secagg_prime_tier *tier = secagg_prime_tiers; tier->name != NULL; tier++)
+        for (int i = 0; tier->supported() && i < 2; i++) {
+            const uint64_t p = PRIMES[i];
+            uint64_t *coeffs = secrets(7 * 5, p), *xs = numbers(43, p), *out = secrets(43 * 5, p);
+            tier->poly_eval(out, coeffs, xs, 7, 5, 43, p);
+            free(coeffs);
+            free(xs);
+            free(out);
+        }
+}
+
+static void prime_matmul(void)
+{
+    for (int i = 0; i < 2; i++) {
+        const uint64_t p = PRIMES[i];
+        uint64_t *a = secrets(3 * 40, p), *b = secrets(40 * 5, p), *out = secrets(3 * 5, p);
+        secagg_prime_matmul(out, a, b, 3, 40, 5, p);
+        free(a);
+        free(b);
+        free(out);
+    }
+}
+
 static void pack_bits(void)
 {
     static const unsigned bits[] = {1, 13, 32, 33, 61, 64};
@@ -249,8 +277,8 @@ static const struct {
     KERNEL(m61_inv),          KERNEL(m61_dot),       KERNEL(m61_matmul),
     KERNEL(m61_poly_eval),    KERNEL(pack_bits),     KERNEL(modular_multiply),
     KERNEL(modular_power),    KERNEL(modular_power_fixed),
-    KERNEL(discrete_gaussian), KERNEL(planted_branch),
-    KERNEL(planted_address),
+    KERNEL(discrete_gaussian), KERNEL(prime_poly_eval), KERNEL(prime_matmul),
+    KERNEL(planted_branch),   KERNEL(planted_address),
 };
 
 int main(int count, char **names)

@@ -162,6 +162,16 @@ def kernels() -> Iterator[Case]:
     yield Case(
         "m61_poly_eval", shares, coefficients, lambda c, _: _fast.m61_poly_eval(c, points)
     )
+    prime = 2**62 - 57
+    yield Case(
+        "prime_poly_eval", (_words(1, 20, 10), _words(prime, 20, 10)), coefficients.copy(),
+        lambda c, _: _fast.prime_poly_eval(c, points, prime),
+    )  # fmt: skip
+    weights, values = points.reshape(1, -1), np.empty((40, 100), np.uint64)
+    yield Case(
+        "prime_matmul", (_words(1, 40, 100), _words(prime, 40, 100)), values,
+        lambda v, _: _fast.prime_matmul(weights, v, prime),
+    )  # fmt: skip
     elements = (_words(1), _words(p))
     yield Case("m61_mul", elements, acc.copy(), lambda a, _: _fast.m61_mul(a, a))
     yield Case("pack_bits", elements, acc.copy(), lambda a, _: _fast.pack_bits(a, 48))

@@ -17,6 +17,7 @@ FLAGS = ["-O3", "-ffp-contract=off"]  # those of setup.py
 SECRET = (
     "encode", "mask_words", "mask_mod", "m61_add", "m61_sub", "m61_mul", "m61_inv", "m61_dot",
     "m61_matmul", "m61_poly_eval", "pack_bits", "modular_multiply", "modular_power",
+    "prime_matmul", "prime_poly_eval",
 )  # fmt: skip
 """Kernels that touch secrets in constant time."""
 
@@ -31,6 +32,7 @@ PUBLIC = (
     "modular_radix",  # sizes
     "modular_table",  # powers of a public base
     "modular_width",
+    "prime_lagrange_at_zero",  # points
 )
 """Kernels that touch no secret."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable
 
 import gmpy2
@@ -11,7 +12,7 @@ import pytest
 from benches import plain
 from benches.conftest import Call, Versus
 from benches.plain import CLIP, F64, SCALE, U32, U64
-from secagg import _fast
+from secagg import _fast, shamir
 
 P = 2**61 - 1
 LENGTH = 100_000
@@ -82,6 +83,34 @@ def test_shamir(versus: Versus, t: int, n: int, step: str) -> None:
             f"Shamir reconstruct, t = {t}: Python integers, Lagrange",
             lambda: _fast.m61_dot(_fast.m61_lagrange_at_zero(few), shares),
             lambda: plain.reconstruct(known, plain.lagrange(points[:t], P), P),
+        )
+
+
+@pytest.mark.parametrize("bits", [62, 127])
+@pytest.mark.parametrize("step", ["split", "combine"])
+def test_shamir_over_another_prime(versus: Versus, bits: int, step: str) -> None:
+    """Compare whole functions, coefficients drawn and shares checked, with plain ones."""
+    t, n, p = 667, 1000, 2**62 - 57 if bits == 62 else 2**127 - 1
+    field, secret, points = shamir.Field(p), p // 3, range(1, n + 1)
+    few = shamir.split(secret, t, n, field=field)[:t]
+    known = [share.limbs[0] for share in few]
+
+    def plain_split() -> list[int]:
+        others = (secrets.randbelow(p) for _ in range(t - 1))
+        return plain.split([secret, *others], points, p)
+
+    def check(shares: list[shamir.Share[int]], values: list[int]) -> None:
+        weights = plain.lagrange(points[:t], p)
+        assert shamir.combine(shares) == plain.reconstruct(values[:t], weights, p)
+
+    if step == "split":
+        group = f"Shamir split, t = {t}, n = {n}, prime of {bits} bits: Python integers, Horner"
+        versus(group, lambda: shamir.split(secret, t, n, field=field), plain_split, check)
+    else:
+        versus(
+            f"Shamir combine, t = {t}, prime of {bits} bits: Python integers, Lagrange",
+            lambda: shamir.combine(few),
+            lambda: plain.reconstruct(known, plain.lagrange(points[:t], p), p),
         )
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import gmpy2
 import numpy as np
 from numpy.typing import NDArray
 
 from secagg import _fast
+from secagg.paillier.gmp import gmpy2
 from secagg.paillier.threads import in_slices
 
 Batch = NDArray[np.uint64]

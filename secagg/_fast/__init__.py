@@ -14,6 +14,7 @@ The environment variable ``SECAGG_TIER`` forces a tier, and ``SECAGG_PURE=1`` fo
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 
 from secagg._fast import reference
@@ -67,10 +68,12 @@ if os.environ.get("SECAGG_PURE") != "1":
         import secagg._fast._kernels as _kernels  # this form names the missing file
     except ImportError as error:
         if os.environ.get("SECAGG_TIER") != "pure":
+            remedy = "install a C compiler and reinstall it, leave the folder of its sources"
+            if "t" in getattr(sys, "abiflags", ""):
+                remedy = "take a Python with the GIL, as a free-threaded one has no stable ABI"
             warnings.warn(
-                f"secagg runs without its compiled code ({error}), many times slower: install "
-                "a C compiler and reinstall secagg, leave the folder of its sources, or set "
-                "SECAGG_PURE=1",
+                f"secagg runs without its compiled code ({error}), many times slower: "
+                f"{remedy}, or set SECAGG_PURE=1",
                 RuntimeWarning,
                 stacklevel=2,
             )

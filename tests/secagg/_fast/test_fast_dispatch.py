@@ -113,6 +113,13 @@ def test_without_the_extension_the_twins_run():
     assert "SECAGG_PURE=1" in done.stderr
 
 
+def test_without_the_extension_a_free_threaded_python_is_named():
+    done = probe("import sys; sys.abiflags = 't'\n" + WITHOUT_EXTENSION)
+    assert done.stdout.split() == ["pure", "False", "pure", expected(), "0"]
+    assert "free-threaded" in done.stderr
+    assert "free-threaded" not in probe(WITHOUT_EXTENSION).stderr
+
+
 @pytest.mark.parametrize(
     "chosen",
     [{"SECAGG_PURE": "1"}, pytest.param({"SECAGG_TIER": "pure"}, marks=pytest.mark.large)],

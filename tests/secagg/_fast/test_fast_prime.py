@@ -81,6 +81,18 @@ def test_poly_eval(field, p, seed, t, n, m):
 
 
 @every
+def test_poly_eval_where_both_quotients_are_rounded_down_most(field):
+    """Found by a search: with AVX-512 the rest exceeds 2^64 unless their sum is rounded."""
+    x, value = 2503699138582300279, 6785835181117495005
+    coeffs = np.array([[LARGEST - 1], [value]], np.uint64)
+    expected = (value * x + LARGEST - 1) % LARGEST
+    for count in (1, 8, 33):
+        points = np.full(count, x, np.uint64)
+        result = field.prime_poly_eval(coeffs, points, LARGEST)
+        assert result.tolist() == [[expected]] * count
+
+
+@every
 @quick
 @given(p=primes, seed=seeds, n=st.integers(0, 5), k=st.integers(0, 70), m=st.integers(0, 11))
 def test_matmul(field, p, seed, n, k, m):

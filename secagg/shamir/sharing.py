@@ -43,7 +43,7 @@ Secret = TypeVar("Secret", bytes, int)
 Limbs = TypeVar("Limbs", U64, NDArray[np.object_], Elements)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Share(Generic[Secret]):
     """One of n shares; any `threshold` of them give the secret, fewer reveal nothing of it.
 
@@ -66,6 +66,18 @@ class Share(Generic[Secret]):
     length: int | None
     limbs: tuple[int, ...] = dataclasses.field(repr=False)
     field: Field = PROTOCOL_FIELD
+
+    def __init__(
+        self,
+        x: int,
+        threshold: int,
+        length: int | None,
+        limbs: tuple[int, ...],
+        field: Field = PROTOCOL_FIELD,
+    ) -> None:
+        own = self.__dict__  # a frozen dataclass sets attributes by calls, in twice the time
+        own["x"], own["threshold"], own["length"] = x, threshold, length
+        own["limbs"], own["field"] = limbs, field
 
 
 @without_frames
@@ -123,8 +135,8 @@ def split(
     hedged = Hedged(entropy, key, _statement(threshold, n, length, p))
     values = split_limbs(limbs, threshold, points, hedged, field=field)
     return [
-        Share(x, threshold, length, tuple(row), field)
-        for x, row in enumerate(values.tolist(), start=1)
+        Share(x, threshold, length, row, field)
+        for x, row in enumerate(zip(*values.T.tolist(), strict=True), start=1)
     ]
 
 

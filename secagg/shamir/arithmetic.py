@@ -69,8 +69,10 @@ def lagrange_at_zero(points: Elements, p: int) -> Elements:
 
 
 def packed(values: Elements, p: int) -> Elements:
-    """Return canonical elements as ``uint64`` below 2^63, as Python integers beyond."""
-    return values.astype(np.uint64 if p < 1 << 63 else object)
+    """Return canonical elements as ``uint64`` for p < 2^63, as Python integers beyond."""
+    if p < 1 << 63:
+        return values.astype(np.uint64)
+    return objects([int(value) for value in values.ravel()]).reshape(values.shape)
 
 
 def objects(values: Sequence[int]) -> NDArray[np.object_]:

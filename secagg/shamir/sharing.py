@@ -172,10 +172,10 @@ def combine(shares: Sequence[Share[Secret]]) -> Secret:
         raise ParameterError("the points of the shares must be distinct and non-zero")
     if not all(is_integer(limb) and 0 <= limb < p for s in shares for limb in s.limbs):
         raise ParameterError(f"a share has a limb that is not an int in [0, {p})")
-    points = field.array([int(s.x) for s in shares])
-    values = field.array([[int(limb) for limb in s.limbs] for s in shares])
+    points = arithmetic.packed(np.array([s.x for s in shares], object), p)
+    values = arithmetic.packed(np.array([s.limbs for s in shares], object), p)
     secrets = (
-        _secret(combine_limbs(points[quorum], values[quorum], field=field), length, field)
+        _secret(_at_zero(points[quorum], values[quorum], p), length, field)
         for quorum in _quorums(len(shares), t)
     )
     secret = next(secrets)
@@ -242,8 +242,11 @@ def combine_limbs(points: Limbs, values: Limbs, *, field: Field = PROTOCOL_FIELD
     ParameterError
         An element outside the field, or a point that is zero or repeated.
     """
-    weights = field.lagrange_at_zero(points).reshape(1, -1)
-    return cast("Limbs", field.matmul(weights, values).ravel())
+    xs, ys = field.array(points), field.array(values)
+    if not xs.all() or len(set(xs.tolist())) != xs.size:
+        raise ParameterError("the points of the shares must be distinct and non-zero")
+    constants: Limbs = _at_zero(xs, ys, field.modulus)  # type: ignore[assignment]
+    return constants
 
 
 @overload
@@ -281,6 +284,11 @@ def _statement(threshold: int, n: int, length: int | None, p: int) -> bytes:
         return b"secagg shamir split v1" + counts
     modulus = p.to_bytes(-(-p.bit_length() // 8), "little")
     return b"secagg shamir field v1" + counts + struct.pack("<Q", length or 0) + modulus
+
+
+def _at_zero(points: Elements, values: Elements, p: int) -> Elements:
+    weights = arithmetic.lagrange_at_zero(points, p).reshape(1, -1)
+    return arithmetic.matmul(weights, values, p).ravel()
 
 
 def _secret(limbs: Elements, length: int | None, field: Field) -> bytes | int | None:

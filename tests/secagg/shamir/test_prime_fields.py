@@ -188,6 +188,14 @@ def test_check10_share_of_another_field_or_shape_is_rejected(change: dict[str, o
 
 
 @pytest.mark.parametrize("p", [97, 2**62 - 57, LARGE])
+def test_shares_may_have_integers_of_numpy(p: int) -> None:
+    shares = [
+        shamir.Share(np.int64(x), 3, None, (np.int64(x**2),), Field(p)) for x in (7, 8, 9)
+    ]
+    assert shamir.combine(shares) == 0
+
+
+@pytest.mark.parametrize("p", [97, 2**62 - 57, LARGE])
 def test_check10_wrong_share_of_any_field_is_detected(p: int) -> None:
     shares = shamir.split(5, 2, 4, field=Field(p))
     for i, share in enumerate(shares):

@@ -45,11 +45,13 @@ kernels = Extension(
         f"{SOURCES}/modular.c",
         f"{SOURCES}/modular_ifma.c",
         f"{SOURCES}/modular_portable.c",
+        f"{SOURCES}/x25519_ifma.c",
     ],
     depends=[
         "secagg/_fast/_kernels.pxd",
         "secagg/_fast/_lanes.pxi",
         "secagg/_fast/_modular.pxi",
+        "secagg/_fast/_x25519.pxi",
         f"{SOURCES}/kernels.h",
         f"{SOURCES}/fixedpoint_vector.h",
         f"{SOURCES}/modular.h",

@@ -2,7 +2,8 @@
 
 The constant ``TIER`` names the implementation in use, from fastest to slowest:
 
-- ``"ifma"``: like "aesni", and multiplies large numbers eight at a time with AVX-512 IFMA,
+- ``"ifma"``: like "aesni", and computes with large numbers, and X25519, eight at a time with
+  AVX-512 IFMA; in the other tiers X25519 runs through ``cryptography``,
 - ``"aesni"``: compiled code that expands masks with AES instructions,
 - ``"portable"``: compiled code for any CPU; masks are expanded through ``cryptography``,
 - ``"pure"``: the module ``reference``, without compiled code.
@@ -15,7 +16,7 @@ from __future__ import annotations
 import os
 import warnings
 
-from secagg._fast import reference
+from secagg._fast import openssl_x25519, reference
 from secagg.errors import ParameterError
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "modular_width",
     "pack_bits",
     "unpack_bits",
+    "x25519",
 ]
 
 
@@ -108,3 +110,5 @@ _modular = _kernels.Modular("ifma" if TIER == "ifma" else "portable") if COMPILE
 modular_radix, modular_width = _modular.modular_radix, _modular.modular_width
 modular_multiply, modular_power = _modular.modular_multiply, _modular.modular_power
 modular_table, modular_power_fixed = _modular.modular_table, _modular.modular_power_fixed
+
+x25519 = _kernels.x25519 if TIER == "ifma" else openssl_x25519.x25519

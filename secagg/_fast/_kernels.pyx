@@ -218,3 +218,4 @@ def discrete_gaussian(const uint64_t[::1] words, int64_t[::1] out, sigma):
 
 include "_lanes.pxi"
 include "_modular.pxi"
+include "_x25519.pxi"

@@ -1,5 +1,5 @@
 /* X25519 (RFC 7748), eight scalars and points at a time, by AVX-512 IFMA; specified by
- * reference_x25519.py. For scalars that are revealed: no other caller was reviewed.
+ * reference_x25519.py. For revealed scalars only: it leaves its numbers in memory.
  *
  * Each lane is a ladder of its own, so that no limb ever crosses lanes (Cheng, Großschädl, Tian,
  * Rønne, Ryan: High-Throughput Elliptic Curve Cryptography Using AVX2 Vector Instructions, SAC
@@ -10,8 +10,8 @@
  * - factors have limbs below 2^51 + 2^15, which `carry` gives,
  * - sums have limbs below 2^61: products of two factors, below 2^59, and what is added to them.
  * A product of limbs is lo + 2^52 hi, and 2^52 is twice the radix: the halves are summed apart.
- * In no limb of a product do they exceed 124.5 · 2^52: limb 0 has one low half and 19 times four
- * more, and 38 times five high halves, which are about 2^50.
+ * A limb of a product is at most 124.5 · 2^52: limb 0 has one low half and 19 times four more,
+ * and 38 times five high halves, which are about 2^50.
  *
  * No branch and no address depends on a scalar or a point.
  */
@@ -203,7 +203,7 @@ IFMA static element invert(element a)
     return product(squares(b250, 5), a11);
 }
 
-/* The coordinates x2 and z2 = 0 mod p, or not, after the ladder; factors. */
+/* x / z is the coordinate of the multiple of the point u, and z = 0 mod p at infinity; factors. */
 IFMA static void ladder(element *x, element *z, element u, const eight scalar[WORDS])
 {
     element x2 = small(1), z2 = small(0), x3 = u, z3 = small(1);
@@ -248,8 +248,8 @@ IFMA static element unpack(const eight word[WORDS])
 /* A factor to its 32 bytes, in [0, p). */
 IFMA static void pack(eight word[WORDS], element x)
 {
-    eight over = all(FOLD); /* becomes 1 if x + 19 >= 2^255, 0 otherwise */
-    for (int pass = 0; pass < 2; pass++) { /* limbs below 2^51, but the first at first */
+    eight over = all(FOLD); /* becomes 1 if x + 19 >= 2^255, so x >= p, and 0 otherwise */
+    for (int pass = 0; pass < 2; pass++) { /* after the second one all limbs are below 2^51 */
         eight up = zero();
         UNROLL for (int i = 0; i < LIMBS; i++)
         {

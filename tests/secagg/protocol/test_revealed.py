@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import json
 import random
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from effort import examples, pure_repeats
 from harness import _P, LOW_ORDER
 from secagg.protocol import keys
+from vectors_reader import FOLDER, b
 
 SESSION = bytes(range(32))
 
@@ -74,3 +76,16 @@ def test_hkdf_in_bulk_is_that_of_the_library(length: int) -> None:
         for secret, info in zip(secrets, infos, strict=True)
     ]
     assert keys._derive_each(rows, SESSION, infos, length) == expected
+
+
+def test_hkdf_in_bulk_derives_29_wycheproof_cases() -> None:
+    """These are the cases whose salt and output have at most one block."""
+    text = (FOLDER / "wycheproof" / "hkdf_sha256_test.json").read_text(encoding="ascii")
+    derived = 0
+    for case in (case for group in json.loads(text)["testGroups"] for case in group["tests"]):
+        salt, info, size = b(case["salt"]), b(case["info"]), case["size"]
+        if case["result"] == "valid" and len(salt) <= 64 and size <= 32:
+            secret = np.frombuffer(b(case["ikm"]), np.uint8).reshape(1, -1)
+            assert keys._derive_each(secret, salt, [info], size) == [b(case["okm"])]
+            derived += 1
+    assert derived == 29

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import gmpy2
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from numpy.typing import NDArray
 
 from benches import plain
 from benches.conftest import Call, Versus
-from benches.plain import CLIP, F64, SCALE, U32, U64
+from benches.plain import CLIP, SCALE, U32, U64
 from secagg import _fast, shamir
 
 P = 2**61 - 1
 LENGTH = 100_000
 PEERS = 100
 BATCH, EXPONENT, WINDOW = 64, 512, 8  # numbers, bits, bits
+SURVIVORS = 700  # of 1,000 clients, for each that drops out
 
 _rng = np.random.default_rng(2017)
 KEYS = [_rng.bytes(16) for _ in range(PEERS)]
@@ -155,6 +159,23 @@ def test_unpack(versus: Versus) -> None:
     versus(group, _into(out, _fast.unpack_bits, packed, 26, out), spread)
 
 
+@pytest.mark.parametrize("scalars", [1, SURVIVORS])
+def test_x25519(versus: Versus, scalars: int) -> None:
+    """Compare with exchanges of private keys that ``cryptography`` has made before."""
+    rows = _rng.integers(0, 256, (scalars, 32), dtype=np.uint8)
+    points = _rng.integers(0, 256, (SURVIVORS, 32), dtype=np.uint8)
+    keys = [X25519PrivateKey.from_private_bytes(row.tobytes()) for row in rows]
+    pairs = list(zip(keys * (SURVIVORS // scalars), points, strict=True))
+    out = np.empty_like(points)
+
+    def loop() -> NDArray[np.uint8]:
+        shared = (k.exchange(X25519PublicKey.from_public_bytes(p.tobytes())) for k, p in pairs)
+        return np.frombuffer(b"".join(shared), np.uint8).reshape(-1, 32)
+
+    group = f"X25519, {SURVIVORS} points, {scalars} scalars: cryptography"
+    versus(group, _into(out, _fast.x25519, rows, points, out), loop)
+
+
 @pytest.mark.large
 @pytest.mark.parametrize("size", [4096, 6144])
 @pytest.mark.parametrize(
@@ -200,8 +221,8 @@ def test_large_numbers(versus: Versus, size: int, work: str) -> None:
     versus(group, _into(out, fill), gmp, check)
 
 
-def _into(out: U32 | U64 | F64, kernel: Callable[..., object], *arguments: object) -> Call:
-    def call() -> U32 | U64 | F64:
+def _into(out: NDArray[Any], kernel: Callable[..., object], *arguments: object) -> Call:
+    def call() -> NDArray[Any]:
         kernel(*arguments)
         return out
 

@@ -2,8 +2,9 @@
 
 The constant ``TIER`` names the implementation in use, from fastest to slowest:
 
-- ``"ifma"``: like "aesni", and multiplies large numbers, or elements of a prime field, eight at
-  a time with AVX-512 IFMA,
+- ``"ifma"``: like "aesni", and computes with large numbers, elements of a prime field, and
+  X25519, eight at a time with AVX-512 IFMA; in the other tiers X25519 runs through
+  ``cryptography``,
 - ``"aesni"``: compiled code that expands masks with AES instructions,
 - ``"portable"``: compiled code for any CPU; masks are expanded through ``cryptography``,
 - ``"pure"``: the module ``reference``, without compiled code.
@@ -19,7 +20,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 
-from secagg._fast import reference
+from secagg._fast import openssl_x25519, reference
 from secagg._fast.reference_m61 import P61, U64
 from secagg.errors import ParameterError
 
@@ -53,6 +54,7 @@ __all__ = [
     "prime_matmul",
     "prime_poly_eval",
     "unpack_bits",
+    "x25519",
 ]
 
 
@@ -128,3 +130,5 @@ _modular = _kernels.Modular("ifma" if TIER == "ifma" else "portable") if COMPILE
 modular_radix, modular_width = _modular.modular_radix, _modular.modular_width
 modular_multiply, modular_power = _modular.modular_multiply, _modular.modular_power
 modular_table, modular_power_fixed = _modular.modular_table, _modular.modular_power_fixed
+
+x25519 = _kernels.x25519 if TIER == "ifma" else openssl_x25519.x25519

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -75,3 +76,6 @@ class Modular:
     def modular_power_fixed(
         self, table: U64, exponents: U64, out: U64, window: int, modulus: U64, square: U64
     ) -> None: ...
+
+def x25519_tiers() -> tuple[str, ...]: ...
+def x25519(scalars: U8, points: U8, out: U8) -> None: ...

@@ -219,3 +219,4 @@ def discrete_gaussian(const uint64_t[::1] words, int64_t[::1] out, sigma):
 include "_lanes.pxi"
 include "_modular.pxi"
 include "_prime.pxi"
+include "_x25519.pxi"

@@ -249,6 +249,21 @@ static void discrete_gaussian(void)
     free(words);
 }
 
+/* Two blocks of lanes, the second not full; the callers' scalars are not secret. */
+static void x25519(void)
+{
+    enum { ROWS = 9, WORDS = 4 };
+    if (!secagg_x25519_supported())
+        return;
+    uint64_t *scalars = secrets(ROWS * WORDS, UINT64_MAX);
+    uint64_t *points = secrets(ROWS * WORDS, UINT64_MAX);
+    uint64_t *out = secrets(ROWS * WORDS, UINT64_MAX);
+    secagg_x25519((uint8_t *)out, (uint8_t *)scalars, 32, (uint8_t *)points, ROWS);
+    free(scalars);
+    free(points);
+    free(out);
+}
+
 static volatile int sink;
 
 static void planted_branch(void)
@@ -278,7 +293,7 @@ static const struct {
     KERNEL(m61_poly_eval),    KERNEL(pack_bits),     KERNEL(modular_multiply),
     KERNEL(modular_power),    KERNEL(modular_power_fixed),
     KERNEL(discrete_gaussian), KERNEL(prime_poly_eval), KERNEL(prime_matmul),
-    KERNEL(planted_branch),   KERNEL(planted_address),
+    KERNEL(x25519),           KERNEL(planted_branch), KERNEL(planted_address),
 };
 
 int main(int count, char **names)

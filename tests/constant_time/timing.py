@@ -185,6 +185,14 @@ def kernels() -> Iterator[Case]:
 
     yield Case("modular_power", (_words(1, 4), _words(2**63, 4)), exponent, power)
 
+    point = np.full((1, 32), 7, np.uint8)
+    result, scalar = np.empty_like(point), np.empty(4, np.uint64)
+
+    def x25519(scalar: NDArray[Any], _: int) -> object:
+        return _fast.x25519(scalar.view(np.uint8).reshape(1, 32), point, result)
+
+    yield Case("x25519", (_words(1, 4), _words(2**63, 4)), scalar, x25519)
+
 
 def controls() -> Iterator[Case]:
     """Yield cases whose time depends on the input, which the test must find."""

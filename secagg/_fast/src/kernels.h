@@ -106,4 +106,10 @@ enum { SECAGG_SIGMA_STEP = 256 };
 size_t secagg_discrete_gaussian(int64_t *out, size_t d, const uint64_t *words, size_t m,
                                 uint64_t p, size_t *used);
 
+/* x25519_ifma.c: 32-byte rows; `step` is 32, or 0 to use one scalar with all n points. For
+ * revealed scalars only. Call it only if this CPU supports it, which is 0 or 1. */
+int secagg_x25519_supported(void);
+void secagg_x25519(uint8_t *out, const uint8_t *scalars, size_t step, const uint8_t *points,
+                   size_t n);
+
 #endif

@@ -2,8 +2,11 @@
 
 The constant ``TIER`` names the implementation in use, from fastest to slowest:
 
-- ``"ifma"``: like "aesni", and multiplies large numbers eight at a time with AVX-512 IFMA,
-- ``"aesni"``: compiled code that expands masks with AES instructions,
+- ``"vaes512"``: masks with AVX-512 and VAES, large numbers eight at a time with AVX-512 IFMA,
+- ``"ifma"``: masks with AES-NI, large numbers with AVX-512 IFMA,
+- ``"vaes"``: masks with AVX2 and VAES, large numbers with 64-bit instructions,
+- ``"aesni"``: masks with AES-NI, large numbers with 64-bit instructions,
+- ``"armv8"``: the same with the AES instructions of ARMv8,
 - ``"portable"``: compiled code for any CPU; masks are expanded through ``cryptography``,
 - ``"pure"``: the module ``reference``, without compiled code.
 
@@ -55,6 +58,15 @@ def choose_tier(wanted: str | None, available: tuple[str, ...]) -> str:
     return wanted or available[0]
 
 
+_PARTS = {
+    "vaes512": ("vaes512", "ifma"),
+    "ifma": ("aesni", "ifma"),
+    "vaes": ("vaes", "portable"),
+    "aesni": ("aesni", "portable"),
+    "armv8": ("armv8", "portable"),
+}
+"""Kernels of the masks, and of large numbers, in each tier above "portable"."""
+
 TIERS: tuple[str, ...] = ("pure",)
 """Tiers that can run on this machine, fastest first."""
 
@@ -71,18 +83,18 @@ if os.environ.get("SECAGG_PURE") != "1":
                 stacklevel=2,
             )
     else:
-        TIERS = (*_kernels.mask_tiers(), "portable", *TIERS)
-        if "ifma" in _kernels.modular_tiers() and "aesni" in TIERS:
-            TIERS = ("ifma", *TIERS)
+        _found = (
+            tier
+            for tier, (masks, numbers) in _PARTS.items()
+            if masks in _kernels.mask_tiers() and numbers in _kernels.modular_tiers()
+        )
+        TIERS = (*_found, "portable", *TIERS)
 
 TIER = choose_tier(os.environ.get("SECAGG_TIER"), TIERS)
 COMPILED = TIER != "pure"
 
-if TIER in ("portable", "pure"):
-    mask_words, mask_mod = reference.mask_words, reference.mask_mod
-else:
-    _masks = _kernels.Masks("aesni")
-    mask_words, mask_mod = _masks.mask_words, _masks.mask_mod
+_masks = _kernels.Masks(_PARTS[TIER][0]) if TIER in _PARTS else reference
+mask_words, mask_mod = _masks.mask_words, _masks.mask_mod
 
 if TIER == "portable":
     encode = _kernels.encode_portable
@@ -104,7 +116,8 @@ m61_lagrange_at_zero = (
 m61_errors = _kernels.m61_errors if COMPILED else reference.m61_errors
 discrete_gaussian = _kernels.discrete_gaussian if COMPILED else reference.discrete_gaussian
 
-_modular = _kernels.Modular("ifma" if TIER == "ifma" else "portable") if COMPILED else reference
+_numbers = _PARTS[TIER][1] if TIER in _PARTS else "portable"
+_modular = _kernels.Modular(_numbers) if COMPILED else reference
 modular_radix, modular_width = _modular.modular_radix, _modular.modular_width
 modular_multiply, modular_power = _modular.modular_multiply, _modular.modular_power
 modular_table, modular_power_fixed = _modular.modular_table, _modular.modular_power_fixed

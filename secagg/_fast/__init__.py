@@ -23,6 +23,7 @@ from secagg.errors import ParameterError
 
 __all__ = [
     "COMPILED",
+    "MASK_BYTES",
     "TIER",
     "TIERS",
     "choose_tier",
@@ -92,6 +93,11 @@ if os.environ.get("SECAGG_PURE") != "1":
 
 TIER = choose_tier(os.environ.get("SECAGG_TIER"), TIERS)
 COMPILED = TIER != "pure"
+
+MASK_BYTES = {"vaes512": 32 << 20, "vaes": 24 << 20, "ifma": 12 << 20, "aesni": 12 << 20}.get(
+    TIER, 6 << 20
+)
+"""Bytes of masks that a core expands in about a millisecond."""
 
 _masks = _kernels.Masks(_PARTS[TIER][0]) if TIER in _PARTS else reference
 mask_words, mask_mod = _masks.mask_words, _masks.mask_mod

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import _fast
-from secagg.paillier.threads import in_slices
+from secagg._threads import in_slices
 
 Batch = NDArray[np.uint64]
 

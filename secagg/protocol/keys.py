@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from secagg import _fast
 from secagg._secrets import Confined
+from secagg._threads import in_slices
 from secagg.encoding import Entropy, Lanes, Ring
 
 KEY_BYTES = 32
@@ -29,6 +30,7 @@ TAG_BYTES = 16
 _NONCE = bytes(12)  # each key seals one message
 _MASK_KEY_BYTES = 16
 _SHARE_KEYS_ROUND = 1
+_SLICE_BYTES = 1 << 14  # of a vector, at least, for a thread
 _P = 2**255 - 19
 
 
@@ -160,16 +162,24 @@ class MaskSum:
         self._signs.append(negate)
 
     def apply(self, values: Lanes, ring: Ring) -> None:
-        """Add all collected masks to `values` modulo R, in place.
+        """Add all collected masks to `values` modulo R, in place, on several threads.
 
         `values` are in [0, R), shape (d,), in the lanes of the ring. If R is a power of two,
         the results are congruent modulo R only; call ``ring.reduce`` afterwards.
         """
         keys, signs = b"".join(self._keys), bytes(self._signs)
-        if ring.is_power_of_two:
-            _fast.mask_words(values, keys, signs)
-        else:
-            _fast.mask_mod(values.view(np.uint64), keys, signs, ring.modulus)
+
+        def part(rows: slice) -> None:
+            if ring.is_power_of_two:
+                _fast.mask_words(values[rows], keys, signs, rows.start)
+            else:
+                lanes = values[rows].view(np.uint64)
+                _fast.mask_mod(lanes, keys, signs, ring.modulus, rows.start)
+
+        alone = _fast.MASK_BYTES // (max(1, len(signs)) * values.itemsize)
+        # each slice expands all keys again, which takes as long as about 1 KB of their masks
+        least = max(alone // 8, _SLICE_BYTES // values.itemsize)
+        in_slices(part, values.size, least, alone)
 
 
 def commitment(seed: bytes, session: bytes, client_id: int) -> bytes:

@@ -1,6 +1,7 @@
 """Threads for long batches: the batch is split, and the compiled kernels release the GIL.
 
-The threads end with the call that began them, so that a process can fork between two calls.
+The caller's thread takes part. The others wait for the next call, as starting a thread takes
+longer than waking one. They end when the process forks.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ LANES = 8  # numbers that the widest kernel computes side by side
 SLICES = 4  # for each thread
 
 _chosen: int | None = None
+_pool: ThreadPoolExecutor | None = None
 _within = threading.local()
 
 
@@ -44,6 +46,7 @@ def set_threads(count: int | None) -> None:
     if count is not None:
         check_integer("count", count, 1, 1024)
     _chosen = count
+    _end_pool(wait=False)
 
 
 def threads() -> int:
@@ -66,7 +69,8 @@ def in_slices(
     further slice begins and the error is raised, without frames of other modules than its own.
     """
     most = max(1, count // max(1, least))
-    workers = min(threads(), most)
+    available = threads()
+    workers = min(available, most)
     if workers == 1 or count < alone or getattr(_within, "slices", False):
         work(slice(0, count))
         return
@@ -75,6 +79,7 @@ def in_slices(
     ends = [min(count, groups * (part + 1) // parts * LANES) for part in range(parts)]
     slices = deque(slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True))
     errors: list[BaseException] = []
+    helping, changed = 0, threading.Condition()
 
     def take() -> slice | None:
         try:
@@ -92,15 +97,57 @@ def in_slices(
             slices.clear()  # after an error no thread begins another
 
     def help_out() -> None:
+        nonlocal helping
+        with changed:
+            helping += 1
         try:
             take_part()
         except BaseException as error:  # a future would raise it from frames with its secrets
             errors.append(error)
+        with changed:
+            helping -= 1
+            changed.notify()
 
-    with ThreadPoolExecutor(workers - 1) as pool:
-        with suppress(RuntimeError):  # where no more threads can begin, fewer do the work
-            for _ in range(workers - 1):
-                pool.submit(help_out)
-        take_part()  # the caller's thread works too
+    with suppress(RuntimeError):  # where no more threads can begin, fewer do the work
+        pool = _shared_pool(available - 1)
+        for _ in range(workers - 1):
+            pool.submit(help_out)
+    try:
+        take_part()
+    finally:
+        with changed:  # a thread that wakes up later finds no slice
+            changed.wait_for(lambda: helping == 0)
     if errors:
         raise errors[0]
+
+
+def _shared_pool(count: int) -> ThreadPoolExecutor:
+    """Return the pool, a new one with `count` threads if there is none."""
+    global _pool  # noqa: PLW0603 - threads that race make two, and the one without users ends
+    pool = _pool
+    if pool is None:
+        pool = _pool = ThreadPoolExecutor(count, thread_name_prefix="secagg")
+    return pool
+
+
+def _end_pool(*, wait: bool) -> None:
+    """End the threads of the pool after what they do now; the next long batch begins others."""
+    global _pool
+    pool, _pool = _pool, None
+    if pool is not None:
+        pool.shutdown(wait=wait)
+
+
+def _forget_pool() -> None:
+    """Forget a pool that another thread began during the fork; a child has no other threads."""
+    global _pool  # noqa: PLW0603
+    _pool = None
+    _within.slices = False
+
+
+def _before_fork() -> None:
+    _end_pool(wait=not getattr(_within, "slices", False))  # a thread cannot wait for itself
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_child=_forget_pool)

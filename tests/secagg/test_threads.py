@@ -39,10 +39,23 @@ MODULI = st.one_of(
 LONG = 700_000  # elements that several threads encode
 
 
+def helpers() -> list[threading.Thread]:
+    return [one for one in threading.enumerate() if one.name.startswith("secagg")]
+
+
+def end_threads(count: int | None) -> None:
+    """Set the number of threads, and wait for the former ones to end."""
+    before = helpers()
+    secagg.set_threads(count)
+    for one in before:
+        one.join(10)
+
+
 @pytest.fixture(autouse=True)
 def restored() -> Iterator[None]:
+    end_threads(None)
     yield
-    secagg.set_threads(None)
+    end_threads(None)
 
 
 @pytest.fixture
@@ -60,9 +73,9 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Numbers of threads of every pool."""
     found = list[int]()
 
-    def pool(count: int) -> ThreadPoolExecutor:
+    def pool(count: int, **named: str) -> ThreadPoolExecutor:
         found.append(count)
-        return ThreadPoolExecutor(count)
+        return ThreadPoolExecutor(count, **named)
 
     monkeypatch.setattr(_threads, "ThreadPoolExecutor", pool)
     return found
@@ -189,8 +202,10 @@ def test_short_work_stays_in_its_thread(
     Integers(9).encode(np.zeros(300_000, np.int64), ring)
     assert begun == []
     masked(8, ring, 300_000)
+    assert begun == [3]
+    secagg.set_threads(3)
     encoding.encode(np.zeros(LONG), ring)
-    assert begun == [3, 3]
+    assert begun == [3, 2]
 
 
 def test_a_few_megabytes_of_masks_need_no_thread(begun: list[int]) -> None:
@@ -200,23 +215,50 @@ def test_a_few_megabytes_of_masks_need_no_thread(begun: list[int]) -> None:
     assert begun == []
 
 
-def test_threads_end_with_the_call(soon: None) -> None:
-    before = threading.active_count()
+def test_threads_wait_for_the_next_call(soon: None) -> None:
+    secagg.set_threads(2)
+    masked(3, Ring(2**32), 1000)
+    first = helpers()
+    masked(3, Ring(2**32), 1000)
+    assert helpers() == first
+    assert len(first) == 1
+
+
+def test_set_threads_ends_the_threads(soon: None) -> None:
     secagg.set_threads(3)
     masked(3, Ring(2**32), 1000)
-    assert threading.active_count() == before
+    assert helpers()
+    end_threads(1)
+    assert helpers() == []
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_fork_after_threads_computes_with_threads(soon: None) -> None:
+@pytest.mark.parametrize("raced", [False, True])
+def test_fork_after_threads_computes_with_threads(
+    soon: None, monkeypatch: pytest.MonkeyPatch, raced: bool
+) -> None:
+    """The threads end before the fork, unless another thread began them meanwhile."""
     ring = Ring(2**32)
     secagg.set_threads(3)
     expected = masked(3, ring, 1000)
+    if raced:
+        monkeypatch.setattr(_threads, "_end_pool", lambda *, wait: None)
     child = os.fork()
     if child == 0:
-        same = np.array_equal(masked(3, ring, 1000), expected)
-        os._exit(0 if same else 1)
+        same = not helpers() and np.array_equal(masked(3, ring, 1000), expected)
+        os._exit(0 if same and helpers() else 1)
+    assert (helpers() == []) != raced
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    np.testing.assert_array_equal(masked(3, ring, 1000), expected)
+
+
+def test_callers_in_several_threads_share_the_pool(soon: None) -> None:
+    ring = Ring(2**32)
+    secagg.set_threads(3)
+    expected = expected_of(3, ring, 1000)
+    with ThreadPoolExecutor(6) as callers:
+        for found in callers.map(lambda _: masked(3, ring, 1000), range(60)):
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_without_more_threads_the_caller_does_the_work(

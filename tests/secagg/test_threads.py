@@ -209,7 +209,7 @@ def test_short_work_stays_in_its_thread(
 
 
 def test_a_few_megabytes_of_masks_need_no_thread(begun: list[int]) -> None:
-    """Of whichever tier: the limit is of at least six."""
+    """The limit of every tier is at least six of them."""
     secagg.set_threads(2)
     masked(50, Ring(2**32), 25_000)
     assert begun == []

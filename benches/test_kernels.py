@@ -61,7 +61,8 @@ def test_masks_against_aesni(versus: Versus, modulus: int, threads: int) -> None
         return other
 
     size = f"mod {ring}, k = {PEERS}, d = {acc.size:,}, {threads} threads"
-    versus(f"masks, tier {_fast.TIER}, {size}: AES-NI, one", _masked(acc, ring), one_core)
+    group = f"masks, tier {_fast.TIER}, {size}: AES-NI, one thread"
+    versus(group, _masked(acc, ring), one_core)
 
 
 def test_masks_modulo_p(versus: Versus) -> None:

@@ -39,6 +39,10 @@ kernels = Extension(
     sources=[
         "secagg/_fast/_kernels.pyx",
         f"{SOURCES}/masks.c",
+        f"{SOURCES}/masks_aesni.c",
+        f"{SOURCES}/masks_armv8.c",
+        f"{SOURCES}/masks_vaes.c",
+        f"{SOURCES}/masks_vaes512.c",
         f"{SOURCES}/m61.c",
         f"{SOURCES}/fixedpoint.c",
         f"{SOURCES}/bits.c",
@@ -57,6 +61,7 @@ kernels = Extension(
         "secagg/_fast/_x25519.pxi",
         f"{SOURCES}/kernels.h",
         f"{SOURCES}/fixedpoint_vector.h",
+        f"{SOURCES}/masks.h",
         f"{SOURCES}/modular.h",
     ],
     include_dirs=[SOURCES],

@@ -16,6 +16,8 @@ from benches import plain
 from benches.conftest import Call, Versus
 from benches.plain import CLIP, SCALE, U32, U64
 from secagg import _fast, shamir
+from secagg.encoding import Ring
+from secagg.protocol.keys import MaskSum
 
 P = 2**61 - 1
 LENGTH = 100_000
@@ -28,14 +30,10 @@ KEYS = [_rng.bytes(16) for _ in range(PEERS)]
 SIGNS = bytes(j % 2 for j in range(PEERS))
 
 
+@pytest.mark.parametrize("threads", [1, 2], indirect=True)
 @pytest.mark.parametrize("bits", [32, 64])
-def test_masks(versus: Versus, bits: int) -> None:
+def test_masks(versus: Versus, bits: int, threads: int) -> None:
     acc: U32 | U64 = np.zeros(LENGTH, np.uint32) if bits == 32 else np.zeros(LENGTH, np.uint64)
-
-    def ours() -> U32 | U64:
-        acc[:] = 0
-        _fast.mask_words(acc, b"".join(KEYS), SIGNS)
-        return acc
 
     def whole_streams() -> U32 | U64:
         total = np.zeros_like(acc)
@@ -44,8 +42,32 @@ def test_masks(versus: Versus, bits: int) -> None:
             (np.subtract if minus else np.add)(total, mask, out=total)
         return total
 
-    size = f"{bits}-bit words, k = {PEERS}, d = {LENGTH:,}"
-    versus(f"masks, {size}: cryptography's whole streams, numpy", ours, whole_streams)
+    size = f"{bits}-bit words, k = {PEERS}, d = {LENGTH:,}, {threads} threads"
+    group = f"masks, {size}: cryptography's whole streams, numpy, one thread"
+    versus(group, _masked(acc), whole_streams)
+
+
+@pytest.mark.skipif("aesni" not in _fast.TIERS, reason="compares with AES-NI")
+@pytest.mark.parametrize("threads", [1, 2], indirect=True)
+@pytest.mark.parametrize("modulus", [1 << 32, 1 << 64, P])
+def test_masks_against_aesni(versus: Versus, modulus: int, threads: int) -> None:
+    """Compare the tier in use with that for AES-NI on one core."""
+    import secagg._fast._kernels as kernels
+
+    ring, aesni = Ring(modulus), kernels.Masks("aesni")
+    acc, other = ring.zeros(10 * LENGTH), ring.zeros(10 * LENGTH)
+
+    def one_core() -> U32 | U64:
+        other[:] = 0
+        if ring.is_power_of_two:
+            aesni.mask_words(other, b"".join(KEYS), SIGNS)
+        else:
+            aesni.mask_mod(other.view(np.uint64), b"".join(KEYS), SIGNS, modulus)
+        return other
+
+    size = f"mod {ring}, k = {PEERS}, d = {acc.size:,}, {threads} threads"
+    group = f"masks, tier {_fast.TIER}, {size}: AES-NI, one thread"
+    versus(group, _masked(acc, ring), one_core)
 
 
 def test_masks_modulo_p(versus: Versus) -> None:
@@ -219,6 +241,21 @@ def test_large_numbers(versus: Versus, size: int, work: str) -> None:
 
     group = f"{work} mod N of {size} bits, {BATCH} numbers, {EXPONENT}-bit powers: gmpy2"
     versus(group, _into(out, fill), gmp, check)
+
+
+def _masked(acc: U32 | U64, ring: Ring | None = None) -> Call:
+    """Return the call that adds the masks of all keys to zeros."""
+    whole = Ring(1 << 8 * acc.itemsize) if ring is None else ring
+    masks = MaskSum()
+    for key, minus in zip(KEYS, SIGNS, strict=True):
+        masks.add(key, negate=bool(minus))
+
+    def call() -> U32 | U64:
+        acc[:] = 0
+        masks.apply(acc, whole)
+        return acc
+
+    return call
 
 
 def _into(out: NDArray[Any], kernel: Callable[..., object], *arguments: object) -> Call:

@@ -39,10 +39,11 @@ if TYPE_CHECKING:
     from importlib.abc import Loader
 
     from secagg import graph, oneshot, paillier, shamir, threshold
+    from secagg._threads import set_threads
     from secagg.client import Client
     from secagg.encoding import FixedPoint, Integers, Schema, flatten
     from secagg.journal import Journal
-    from secagg.paillier import Packing, set_threads
+    from secagg.paillier import Packing
     from secagg.protocol import (
         ClientPolicy,
         CohortLedger,
@@ -109,10 +110,11 @@ if not TYPE_CHECKING:  # type checkers then report unknown names
     __getattr__, __dir__ = lazily(
         __name__,
         {
+            "_threads": ("set_threads",),
             "client": ("Client",),
             "encoding": ("FixedPoint", "Integers", "Schema", "flatten"),
             "journal": ("Journal",),
-            "paillier": ("Packing", "set_threads"),
+            "paillier": ("Packing",),
             "protocol": (
                 "ClientPolicy",
                 "CohortLedger",

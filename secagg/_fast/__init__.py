@@ -2,10 +2,13 @@
 
 The constant ``TIER`` names the implementation in use, from fastest to slowest:
 
-- ``"ifma"``: like "aesni", and computes with large numbers, elements of a prime field, and
-  X25519, eight at a time with AVX-512 IFMA; in the other tiers X25519 runs through
-  ``cryptography``,
-- ``"aesni"``: compiled code that expands masks with AES instructions,
+- ``"vaes512"``: masks with AVX-512 and VAES; large numbers, elements of a prime field, and
+  X25519 eight at a time with AVX-512 IFMA,
+- ``"ifma"``: masks with AES-NI, numbers with AVX-512 IFMA,
+- ``"vaes"``: masks with AVX2 and VAES, numbers with 64-bit instructions, as in all tiers below,
+  and X25519 through ``cryptography``,
+- ``"aesni"``: masks with AES-NI,
+- ``"armv8"``: the same with the AES instructions of ARMv8,
 - ``"portable"``: compiled code for any CPU; masks are expanded through ``cryptography``,
 - ``"pure"``: the module ``reference``, without compiled code.
 
@@ -26,6 +29,7 @@ from secagg.errors import ParameterError
 
 __all__ = [
     "COMPILED",
+    "MASK_BYTES",
     "TIER",
     "TIERS",
     "choose_tier",
@@ -65,6 +69,15 @@ def choose_tier(wanted: str | None, available: tuple[str, ...]) -> str:
     return wanted or available[0]
 
 
+_PARTS = {
+    "vaes512": ("vaes512", "ifma"),
+    "ifma": ("aesni", "ifma"),
+    "vaes": ("vaes", "portable"),
+    "aesni": ("aesni", "portable"),
+    "armv8": ("armv8", "portable"),
+}
+"""Kernels of the masks, and of large numbers, in each tier above "portable"."""
+
 TIERS: tuple[str, ...] = ("pure",)
 """Tiers that can run on this machine, fastest first."""
 
@@ -83,18 +96,23 @@ if os.environ.get("SECAGG_PURE") != "1":
                 stacklevel=2,
             )
     else:
-        TIERS = (*_kernels.mask_tiers(), "portable", *TIERS)
-        if "ifma" in _kernels.modular_tiers() and "aesni" in TIERS:
-            TIERS = ("ifma", *TIERS)
+        _found = (
+            tier
+            for tier, (masks, numbers) in _PARTS.items()
+            if masks in _kernels.mask_tiers() and numbers in _kernels.modular_tiers()
+        )
+        TIERS = (*_found, "portable", *TIERS)
 
 TIER = choose_tier(os.environ.get("SECAGG_TIER"), TIERS)
 COMPILED = TIER != "pure"
 
-if TIER in ("portable", "pure"):
-    mask_words, mask_mod = reference.mask_words, reference.mask_mod
-else:
-    _masks = _kernels.Masks("aesni")
-    mask_words, mask_mod = _masks.mask_words, _masks.mask_mod
+MASK_BYTES = {"vaes512": 32 << 20, "vaes": 24 << 20, "ifma": 12 << 20, "aesni": 12 << 20}.get(
+    TIER, 6 << 20
+)
+"""Bytes of masks that a core expands in about a millisecond."""
+
+_masks = _kernels.Masks(_PARTS[TIER][0]) if TIER in _PARTS else reference
+mask_words, mask_mod = _masks.mask_words, _masks.mask_mod
 
 if TIER == "portable":
     encode = _kernels.encode_portable
@@ -113,12 +131,13 @@ m61_lagrange_at_zero = (
     _kernels.m61_lagrange_at_zero if COMPILED else reference.m61_lagrange_at_zero
 )
 m61_errors = _kernels.m61_errors if COMPILED else reference.m61_errors
-_primes = _kernels.Primes("ifma" if TIER == "ifma" else "portable") if COMPILED else reference
+_numbers = _PARTS[TIER][1] if TIER in _PARTS else "portable"
+_primes = _kernels.Primes(_numbers) if COMPILED else reference
 prime_poly_eval = _primes.prime_poly_eval
 m61_poly_eval: Callable[[U64, U64], U64] = (
     _kernels.m61_poly_eval if COMPILED else reference.m61_poly_eval
 )
-if TIER == "ifma":  # faster than the kernel for this prime alone
+if _numbers == "ifma":  # faster than the kernel for this prime alone
     m61_poly_eval = partial(prime_poly_eval, p=P61)
 prime_matmul = _kernels.prime_matmul if COMPILED else reference.prime_matmul
 prime_lagrange_at_zero = (
@@ -126,9 +145,9 @@ prime_lagrange_at_zero = (
 )
 discrete_gaussian = _kernels.discrete_gaussian if COMPILED else reference.discrete_gaussian
 
-_modular = _kernels.Modular("ifma" if TIER == "ifma" else "portable") if COMPILED else reference
+_modular = _kernels.Modular(_numbers) if COMPILED else reference
 modular_radix, modular_width = _modular.modular_radix, _modular.modular_width
 modular_multiply, modular_power = _modular.modular_multiply, _modular.modular_power
 modular_table, modular_power_fixed = _modular.modular_table, _modular.modular_power_fixed
 
-x25519 = _kernels.x25519 if TIER == "ifma" else openssl_x25519.x25519
+x25519 = _kernels.x25519 if _numbers == "ifma" else openssl_x25519.x25519

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import _fast
+from secagg._threads import in_slices
 from secagg.paillier.gmp import gmpy2
-from secagg.paillier.threads import in_slices
 
 Batch = NDArray[np.uint64]
 

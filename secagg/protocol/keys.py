@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from secagg import _fast
 from secagg._secrets import Confined
+from secagg._threads import in_slices
 from secagg.encoding import Entropy, Lanes, Ring
 
 U8 = NDArray[np.uint8]
@@ -34,6 +35,8 @@ _NONCE = bytes(12)  # each key seals one message
 _MASK_KEY_BYTES = 16
 _SHARE_KEYS_ROUND = 1
 _PAIRWISE = b"secagg/2 pairwise mask"
+_POINTS_ALONE = 300  # X25519 of fewer takes less than a millisecond
+_SLICE_BYTES = 1 << 14  # of a vector, at least, for a thread
 _P = 2**255 - 19
 _IDS = struct.Struct("<QQ")
 _BLOCK = 64  # bytes that SHA-256 takes at a time
@@ -158,7 +161,12 @@ def revealed_mask_keys(
     points = np.frombuffer(b"".join(public for _, public in peers), np.uint8)
     points = points.reshape(-1, KEY_BYTES)
     shared = np.empty_like(points)
-    _fast.x25519(np.frombuffer(seed, np.uint8).reshape(1, -1), points, shared)
+    scalar = np.frombuffer(seed, np.uint8).reshape(1, -1)
+    in_slices(
+        lambda rows: _fast.x25519(scalar, points[rows], shared[rows]),
+        len(points),
+        alone=_POINTS_ALONE,
+    )
     canonical = all(int.from_bytes(public, "little") < _P for _, public in peers)
     usable = canonical and shared.any(axis=1).all()
     assert usable, "checked when they were advertised"  # noqa: S101
@@ -190,16 +198,24 @@ class MaskSum:
         self._signs.append(negate)
 
     def apply(self, values: Lanes, ring: Ring) -> None:
-        """Add all collected masks to `values` modulo R, in place.
+        """Add all collected masks to `values` modulo R, in place, on several threads.
 
         `values` are in [0, R), shape (d,), in the lanes of the ring. If R is a power of two,
         the results are congruent modulo R only; call ``ring.reduce`` afterwards.
         """
         keys, signs = b"".join(self._keys), bytes(self._signs)
-        if ring.is_power_of_two:
-            _fast.mask_words(values, keys, signs)
-        else:
-            _fast.mask_mod(values.view(np.uint64), keys, signs, ring.modulus)
+
+        def part(rows: slice) -> None:
+            if ring.is_power_of_two:
+                _fast.mask_words(values[rows], keys, signs, rows.start)
+            else:
+                lanes = values[rows].view(np.uint64)
+                _fast.mask_mod(lanes, keys, signs, ring.modulus, rows.start)
+
+        alone = _fast.MASK_BYTES // (max(1, len(signs)) * values.itemsize)
+        # each slice expands all keys again, which takes as long as about 1 KB of their masks
+        least = max(alone // 8, _SLICE_BYTES // values.itemsize)
+        in_slices(part, values.size, least, alone)
 
 
 def commitment(seed: bytes, session: bytes, client_id: int) -> bytes:

@@ -5,6 +5,7 @@
  * be reported, or the tool does not work.
  */
 #include "kernels.h"
+#include "masks.h"
 #include "modular.h"
 #include "secret.h"
 
@@ -82,25 +83,26 @@ static void encode(void)
  * and what they expand to is secret. */
 static void masks(int modulo)
 {
-    for (const secagg_mask_tier *tier = secagg_mask_tiers; tier->name != NULL; tier++) {
+    static const uint8_t signs[KEYS] = {0, 1, 0};
+    for (const secagg_mask_tier *const *at = secagg_mask_tiers; *at != NULL; at++) {
+        const secagg_mask_tier *tier = *at;
         if (!tier->supported())
             continue;
-        const size_t bytes = KEYS * tier->schedule_bytes;
-        void *schedules = aligned_alloc(SECAGG_SCHEDULE_ALIGNMENT, bytes);
+        secagg_mask_schedule schedules[KEYS];
         uint64_t *keys = numbers(2 * KEYS, UINT64_MAX);
         uint64_t *acc = secrets(LENGTH, (uint64_t)3 << 60);
         if (!WITH_MSAN)
             hide(keys, 16 * KEYS);
-        tier->expand(schedules, (uint8_t *)keys, KEYS);
+        const secagg_mask_keys all =
+            secagg_mask_expand(schedules, (uint8_t *)keys, signs, KEYS, tier);
         if (WITH_MSAN)
-            hide(schedules, bytes);
+            hide(schedules, sizeof schedules);
         if (modulo)
-            tier->modulo(acc, LENGTH, schedules, 2, 1, (uint64_t)3 << 60, 5);
+            secagg_mask_modulo(acc, LENGTH, 5, &all, (uint64_t)3 << 60, tier);
         else {
-            tier->words32((uint32_t *)acc, LENGTH, schedules, 2, 1, 5);
-            tier->words64(acc, LENGTH, schedules, 2, 1, 5);
+            secagg_mask_words32((uint32_t *)acc, LENGTH, 5, &all, tier);
+            secagg_mask_words64(acc, LENGTH, 5, &all, tier);
         }
-        free(schedules);
         free(keys);
         free(acc);
     }

@@ -90,7 +90,8 @@ def _compile(tool: Tool, program: Path) -> None:
     subprocess.run([*command, "-o", str(program)], check=True)  # noqa: S603
 
 
-def lacks_ifma() -> bool:
-    """Return True if this CPU cannot run the kernels for AVX-512."""
-    flags = Path("/proc/cpuinfo")
-    return sys.platform != "linux" or "avx512ifma" not in flags.read_text(encoding="utf-8")
+def lacking() -> list[str]:
+    """Return the instructions of kernels that this CPU lacks, by their names in Linux."""
+    path = Path("/proc/cpuinfo")
+    flags = path.read_text(encoding="utf-8").split() if sys.platform == "linux" else []
+    return [name for name in ("aes", "vaes", "avx512ifma") if name not in flags]

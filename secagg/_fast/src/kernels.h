@@ -15,26 +15,7 @@
 #define SECAGG_PUBLIC(bit) (bit)
 #endif
 
-/* masks.c: one row per implementation of the masks, best first, NULL name at the end. */
-typedef struct {
-    const char *name;
-    int (*supported)(void);
-    size_t schedule_bytes; /* for one key, a multiple of the alignment below */
-    void (*expand)(void *schedules, const uint8_t *keys, size_t k);
-    /* acc[i] += word(start + i) for the first `plus` keys, -= for the `minus` after them. */
-    void (*words32)(uint32_t *acc, size_t d, const void *schedules, size_t plus, size_t minus,
-                    uint64_t start);
-    void (*words64)(uint64_t *acc, size_t d, const void *schedules, size_t plus, size_t minus,
-                    uint64_t start);
-    void (*modulo)(uint64_t *acc, size_t d, const void *schedules, size_t plus, size_t minus,
-                   uint64_t modulus, uint64_t start);
-} secagg_mask_tier;
-
-enum { SECAGG_SCHEDULE_ALIGNMENT = 64 };
-
-extern const secagg_mask_tier secagg_mask_tiers[];
-
-/* Overwrite secrets in a way the compiler may not leave out. */
+/* masks.c: overwrite secrets in a way the compiler may not leave out. */
 void secagg_wipe(void *secret, size_t bytes);
 
 /* m61.c: GF(p), p = 2^61 - 1, canonical elements in and out; matrices are row-major. */

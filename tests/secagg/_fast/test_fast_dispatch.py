@@ -33,7 +33,8 @@ print(point.tobytes().hex(), _fast.x25519.__module__)
 """
 WITHOUT_EXTENSION = "import sys; sys.modules['secagg._fast._kernels'] = None\n" + PROBE
 
-RADIX = {"ifma": 8 * 52, "aesni": 64, "portable": 64, "pure": 0}
+LADDER = ("vaes512", "ifma", "vaes", "aesni", "armv8", "portable", "pure")
+RADIX = dict.fromkeys(LADDER, 64) | {"vaes512": 8 * 52, "ifma": 8 * 52, "pure": 0}
 """log2 of Montgomery's radix for one limb: it differs between the implementations."""
 
 SEVENS = np.full((1, 32), 7, np.uint8)
@@ -92,7 +93,10 @@ def test_every_tier_can_be_forced_and_gives_the_same_results(tier):
     out = np.empty_like(SEVENS)
     reference.x25519(SEVENS, SEVENS, out)
     assert shared == out.tobytes().hex()
-    assert module == f"secagg._fast.{'_kernels' if tier == 'ifma' else 'openssl_x25519'}"
+    assert (
+        module
+        == f"secagg._fast.{'_kernels' if tier in ('vaes512', 'ifma') else 'openssl_x25519'}"
+    )
 
 
 def test_pure_mode_rejects_other_tiers():
@@ -145,8 +149,7 @@ def test_both_sides_offer_the_same_functions():
 
 
 def test_tiers_are_in_order():
-    ladder = ["ifma", "aesni", "portable", "pure"]
-    assert [tier for tier in ladder if tier in _fast.TIERS] == list(_fast.TIERS)
+    assert [tier for tier in LADDER if tier in _fast.TIERS] == list(_fast.TIERS)
 
 
 @pytest.mark.skipif(not _fast.COMPILED, reason="needs the compiled code")

@@ -10,7 +10,7 @@ UNITS  := $(filter-out %/__pycache__ %/cli %/bench %/journal %/testing %/attacks
           $(patsubst %/,%,$(wildcard tests/secagg/*/ tests/fedmf/*/)))
 KERNEL := setup.py $(wildcard */_fast/*.pyx */_fast/*.px? */_fast/src/*)
 UV     := $(BIN)/uv -q
-EXTRAS := --extra fedmf --extra privacy --extra cli --extra http --extra flower --extra flare
+EXTRAS := --extra fedmf --extra privacy --extra he --extra cli --extra http --extra flower --extra flare
 COPY   := git ls-files -z | xargs -0 cp --parents -t
 EPOCH  := $(shell git log -1 --format=%ct 2>/dev/null)
 SANITIZE := CC=gcc CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"

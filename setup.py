@@ -4,8 +4,9 @@ Two abi3 extensions per platform, no ``-march``: those of secagg choose their in
 they are imported. ``-O3`` matters for the mask kernels, ``-g0`` makes the files five times
 smaller, and contraction to fused multiply-add would make results depend on the CPU.
 
-Without a working C compiler, or with ``SECAGG_NO_EXTENSION=1``, the wheel is ``py3-none-any``:
-the library then runs on its pure-Python twins, slower and with the same results.
+Without a working C compiler, on a free-threaded Python, which has no stable ABI, or with
+``SECAGG_NO_EXTENSION=1``, the wheel is ``py3-none-any``: the library then runs on its
+pure-Python twins, slower and with the same results.
 ``SECAGG_REQUIRE_EXTENSION=1`` fails instead.
 """
 
@@ -38,6 +39,10 @@ kernels = Extension(
     sources=[
         "secagg/_fast/_kernels.pyx",
         f"{SOURCES}/masks.c",
+        f"{SOURCES}/masks_aesni.c",
+        f"{SOURCES}/masks_armv8.c",
+        f"{SOURCES}/masks_vaes.c",
+        f"{SOURCES}/masks_vaes512.c",
         f"{SOURCES}/m61.c",
         f"{SOURCES}/fixedpoint.c",
         f"{SOURCES}/bits.c",
@@ -45,13 +50,18 @@ kernels = Extension(
         f"{SOURCES}/modular.c",
         f"{SOURCES}/modular_ifma.c",
         f"{SOURCES}/modular_portable.c",
+        f"{SOURCES}/prime.c",
+        f"{SOURCES}/x25519_ifma.c",
     ],
     depends=[
         "secagg/_fast/_kernels.pxd",
         "secagg/_fast/_lanes.pxi",
         "secagg/_fast/_modular.pxi",
+        "secagg/_fast/_prime.pxi",
+        "secagg/_fast/_x25519.pxi",
         f"{SOURCES}/kernels.h",
         f"{SOURCES}/fixedpoint_vector.h",
+        f"{SOURCES}/masks.h",
         f"{SOURCES}/modular.h",
     ],
     include_dirs=[SOURCES],
@@ -96,6 +106,8 @@ def obstacle() -> str:
     """Return the reason why no extension can be compiled here, or an empty string."""
     if os.environ.get("SECAGG_NO_EXTENSION") == "1":
         return "SECAGG_NO_EXTENSION=1"
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return "a free-threaded Python has no stable ABI; take one with the GIL"
     compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
     with tempfile.TemporaryDirectory() as folder:
         probe = Path(folder, "probe.c")

@@ -6,13 +6,14 @@ and other processes differ between runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from secagg import set_threads
 from secagg.bench.timing import machine
 
 Call = Callable[[], object]
@@ -39,6 +40,15 @@ class Versus(NamedTuple):
 @pytest.fixture(params=["secagg", "plain"])
 def versus(request: pytest.FixtureRequest, benchmark: BenchmarkFixture) -> Versus:
     return Versus(benchmark, request.param)
+
+
+@pytest.fixture(autouse=True)
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Set the number of threads of secagg: 1 unless the test states another."""
+    count = int(getattr(request, "param", 1))
+    set_threads(count)
+    yield count
+    set_threads(None)
 
 
 def pytest_benchmark_generate_machine_info() -> dict[str, str]:

@@ -15,11 +15,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from importlib.abc import InspectLoader, Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from secagg._lazily import lazily
 from secagg.errors import (
@@ -37,11 +36,14 @@ from secagg.errors import (
 )
 
 if TYPE_CHECKING:
+    from importlib.abc import Loader
+
     from secagg import graph, oneshot, paillier, shamir, threshold
+    from secagg._threads import set_threads
     from secagg.client import Client
     from secagg.encoding import FixedPoint, Integers, Schema, flatten
     from secagg.journal import Journal
-    from secagg.paillier import Packing, set_threads
+    from secagg.paillier import Packing
     from secagg.protocol import (
         ClientPolicy,
         CohortLedger,
@@ -108,10 +110,11 @@ if not TYPE_CHECKING:  # type checkers then report unknown names
     __getattr__, __dir__ = lazily(
         __name__,
         {
+            "_threads": ("set_threads",),
             "client": ("Client",),
             "encoding": ("FixedPoint", "Integers", "Schema", "flatten"),
             "journal": ("Journal",),
-            "paillier": ("Packing", "set_threads"),
+            "paillier": ("Packing",),
             "protocol": (
                 "ClientPolicy",
                 "CohortLedger",
@@ -134,7 +137,7 @@ if not TYPE_CHECKING:  # type checkers then report unknown names
     )
 
 
-class Moved(Loader, MetaPathFinder):
+class Moved:
     """Import hook that lets the old names of modules renamed since 0.4 still be imported.
 
     Parameters
@@ -153,13 +156,16 @@ class Moved(Loader, MetaPathFinder):
         old = next((m for m in self._modules if f"{name}.".startswith(f"{m}.")), None)
         if old is None:
             return None
-        return ModuleSpec(name, self, origin=self._modules[old] + name.removeprefix(old))
+        loader = cast("Loader", self)  # by its methods: importlib.abc takes long to import
+        return ModuleSpec(name, loader, origin=self._modules[old] + name.removeprefix(old))
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Return None: the import system makes an empty module."""
 
     def get_code(self, name: str) -> CodeType | None:
         """Return the code of the renamed module, for ``python -m``."""
+        from importlib.abc import InspectLoader
+
         moved = self.find_spec(name)
         new = find_spec(moved.origin) if moved and moved.origin else None
         loader = new.loader if new else None

@@ -29,7 +29,10 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "secagg/server/unmasking.py": "vectors_rounds simulate consistency vectors_messages",
         "secagg/server/masked_sum.py": "consistency vectors_rounds active vectors_messages",
         "secagg/shamir/reed_solomon.py": "shamir vectors_rounds recovery",
-        "secagg/shamir/sharing.py": "shamir vectors_rounds vectors server",
+        "secagg/shamir/sharing.py": "shamir prime_fields vectors_rounds vectors server",
+        "secagg/shamir/limbs.py": "shamir prime_fields vectors",
+        "secagg/shamir/arithmetic.py": "prime_fields field shamir",
+        "secagg/shamir/primality.py": "prime_fields",
     },
     "packing": {
         "secagg/paillier/packing.py": "packing encrypted_items encrypted paillier_sum",

@@ -2,8 +2,13 @@
 
 The constant ``TIER`` names the implementation in use, from fastest to slowest:
 
-- ``"ifma"``: like "aesni", and multiplies large numbers eight at a time with AVX-512 IFMA,
-- ``"aesni"``: compiled code that expands masks with AES instructions,
+- ``"vaes512"``: masks with AVX-512 and VAES; large numbers, elements of a prime field, and
+  X25519 eight at a time with AVX-512 IFMA,
+- ``"ifma"``: masks with AES-NI, numbers with AVX-512 IFMA,
+- ``"vaes"``: masks with AVX2 and VAES, numbers with 64-bit instructions, as in all tiers below,
+  and X25519 through ``cryptography``,
+- ``"aesni"``: masks with AES-NI,
+- ``"armv8"``: the same with the AES instructions of ARMv8,
 - ``"portable"``: compiled code for any CPU; masks are expanded through ``cryptography``,
 - ``"pure"``: the module ``reference``, without compiled code.
 
@@ -13,13 +18,18 @@ The environment variable ``SECAGG_TIER`` forces a tier, and ``SECAGG_PURE=1`` fo
 from __future__ import annotations
 
 import os
+import sys
 import warnings
+from collections.abc import Callable
+from functools import partial
 
-from secagg._fast import reference
+from secagg._fast import openssl_x25519, reference
+from secagg._fast.reference_m61 import P61, U64
 from secagg.errors import ParameterError
 
 __all__ = [
     "COMPILED",
+    "MASK_BYTES",
     "TIER",
     "TIERS",
     "choose_tier",
@@ -44,7 +54,11 @@ __all__ = [
     "modular_table",
     "modular_width",
     "pack_bits",
+    "prime_lagrange_at_zero",
+    "prime_matmul",
+    "prime_poly_eval",
     "unpack_bits",
+    "x25519",
 ]
 
 
@@ -55,6 +69,15 @@ def choose_tier(wanted: str | None, available: tuple[str, ...]) -> str:
     return wanted or available[0]
 
 
+_PARTS = {
+    "vaes512": ("vaes512", "ifma"),
+    "ifma": ("aesni", "ifma"),
+    "vaes": ("vaes", "portable"),
+    "aesni": ("aesni", "portable"),
+    "armv8": ("armv8", "portable"),
+}
+"""Kernels of the masks, and of large numbers, in each tier above "portable"."""
+
 TIERS: tuple[str, ...] = ("pure",)
 """Tiers that can run on this machine, fastest first."""
 
@@ -63,26 +86,33 @@ if os.environ.get("SECAGG_PURE") != "1":
         import secagg._fast._kernels as _kernels  # this form names the missing file
     except ImportError as error:
         if os.environ.get("SECAGG_TIER") != "pure":
+            remedy = "install a C compiler and reinstall it, leave the folder of its sources"
+            if "t" in getattr(sys, "abiflags", ""):
+                remedy = "take a Python with the GIL, as a free-threaded one has no stable ABI"
             warnings.warn(
-                f"secagg runs without its compiled code ({error}), many times slower: install "
-                "a C compiler and reinstall secagg, leave the folder of its sources, or set "
-                "SECAGG_PURE=1",
+                f"secagg runs without its compiled code ({error}), many times slower: "
+                f"{remedy}, or set SECAGG_PURE=1",
                 RuntimeWarning,
                 stacklevel=2,
             )
     else:
-        TIERS = (*_kernels.mask_tiers(), "portable", *TIERS)
-        if "ifma" in _kernels.modular_tiers() and "aesni" in TIERS:
-            TIERS = ("ifma", *TIERS)
+        _found = (
+            tier
+            for tier, (masks, numbers) in _PARTS.items()
+            if masks in _kernels.mask_tiers() and numbers in _kernels.modular_tiers()
+        )
+        TIERS = (*_found, "portable", *TIERS)
 
 TIER = choose_tier(os.environ.get("SECAGG_TIER"), TIERS)
 COMPILED = TIER != "pure"
 
-if TIER in ("portable", "pure"):
-    mask_words, mask_mod = reference.mask_words, reference.mask_mod
-else:
-    _masks = _kernels.Masks("aesni")
-    mask_words, mask_mod = _masks.mask_words, _masks.mask_mod
+MASK_BYTES = {"vaes512": 32 << 20, "vaes": 24 << 20, "ifma": 12 << 20, "aesni": 12 << 20}.get(
+    TIER, 6 << 20
+)
+"""Bytes of masks that a core expands in about a millisecond."""
+
+_masks = _kernels.Masks(_PARTS[TIER][0]) if TIER in _PARTS else reference
+mask_words, mask_mod = _masks.mask_words, _masks.mask_mod
 
 if TIER == "portable":
     encode = _kernels.encode_portable
@@ -97,14 +127,27 @@ m61_mul = _kernels.m61_mul if COMPILED else reference.m61_mul
 m61_inv = _kernels.m61_inv if COMPILED else reference.m61_inv
 m61_dot = _kernels.m61_dot if COMPILED else reference.m61_dot
 m61_matmul = _kernels.m61_matmul if COMPILED else reference.m61_matmul
-m61_poly_eval = _kernels.m61_poly_eval if COMPILED else reference.m61_poly_eval
 m61_lagrange_at_zero = (
     _kernels.m61_lagrange_at_zero if COMPILED else reference.m61_lagrange_at_zero
 )
 m61_errors = _kernels.m61_errors if COMPILED else reference.m61_errors
+_numbers = _PARTS[TIER][1] if TIER in _PARTS else "portable"
+_primes = _kernels.Primes(_numbers) if COMPILED else reference
+prime_poly_eval = _primes.prime_poly_eval
+m61_poly_eval: Callable[[U64, U64], U64] = (
+    _kernels.m61_poly_eval if COMPILED else reference.m61_poly_eval
+)
+if _numbers == "ifma":  # faster than the kernel for this prime alone
+    m61_poly_eval = partial(prime_poly_eval, p=P61)
+prime_matmul = _kernels.prime_matmul if COMPILED else reference.prime_matmul
+prime_lagrange_at_zero = (
+    _kernels.prime_lagrange_at_zero if COMPILED else reference.prime_lagrange_at_zero
+)
 discrete_gaussian = _kernels.discrete_gaussian if COMPILED else reference.discrete_gaussian
 
-_modular = _kernels.Modular("ifma" if TIER == "ifma" else "portable") if COMPILED else reference
+_modular = _kernels.Modular(_numbers) if COMPILED else reference
 modular_radix, modular_width = _modular.modular_radix, _modular.modular_width
 modular_multiply, modular_power = _modular.modular_multiply, _modular.modular_power
 modular_table, modular_power_fixed = _modular.modular_table, _modular.modular_power_fixed
+
+x25519 = _kernels.x25519 if _numbers == "ifma" else openssl_x25519.x25519

@@ -1,23 +1,9 @@
-# The functions of src/kernels.h and src/modular.h, which say what they do.
+# The functions of src/kernels.h, src/masks.h and src/modular.h, which say what they do.
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 cdef extern from "kernels.h" nogil:
-    ctypedef struct secagg_mask_tier:
-        const char *name
-        int (*supported)() nogil
-        size_t schedule_bytes
-        void (*expand)(void *, const uint8_t *, size_t) nogil
-        void (*words32)(uint32_t *, size_t, const void *, size_t, size_t, uint64_t) nogil
-        void (*words64)(uint64_t *, size_t, const void *, size_t, size_t, uint64_t) nogil
-        void (*modulo)(
-            uint64_t *, size_t, const void *, size_t, size_t, uint64_t, uint64_t
-        ) nogil
-
-    enum:
-        SECAGG_SCHEDULE_ALIGNMENT
-
     ctypedef struct secagg_encoding:
         size_t width
         int portable
@@ -27,7 +13,6 @@ cdef extern from "kernels.h" nogil:
         uint64_t largest
         const uint64_t *random
 
-    const secagg_mask_tier *secagg_mask_tiers
     void secagg_wipe(void *, size_t)
     void secagg_m61_add(uint64_t *, const uint64_t *, const uint64_t *, size_t)
     void secagg_m61_sub(uint64_t *, const uint64_t *, const uint64_t *, size_t)
@@ -45,6 +30,20 @@ cdef extern from "kernels.h" nogil:
         uint64_t *, uint64_t *, const uint64_t *, const uint64_t *, const uint64_t *,
         size_t, size_t
     )
+    ctypedef struct secagg_prime_tier:
+        const char *name
+        int (*supported)() nogil
+        void (*poly_eval)(
+            uint64_t *, const uint64_t *, const uint64_t *, size_t, size_t, size_t, uint64_t
+        ) nogil
+
+    const secagg_prime_tier *secagg_prime_tiers
+    void secagg_prime_matmul(
+        uint64_t *, const uint64_t *, const uint64_t *, size_t, size_t, size_t, uint64_t
+    )
+    int secagg_prime_lagrange_at_zero(
+        uint64_t *, uint64_t *, const uint64_t *, size_t, uint64_t
+    )
     size_t secagg_encode32(
         uint32_t *, const void *, size_t, const secagg_encoding *, int *
     )
@@ -60,6 +59,38 @@ cdef extern from "kernels.h" nogil:
     int secagg_unpack64(uint64_t *, const uint8_t *, size_t, unsigned)
     size_t secagg_discrete_gaussian(
         int64_t *, size_t, const uint64_t *, size_t, uint64_t, size_t *
+    )
+    int secagg_x25519_supported()
+    void secagg_x25519(uint8_t *, const uint8_t *, size_t, const uint8_t *, size_t)
+
+cdef extern from "masks.h" nogil:
+    enum:
+        SECAGG_MASK_BATCH
+
+    ctypedef struct secagg_mask_schedule:
+        pass
+
+    ctypedef struct secagg_mask_keys:
+        pass
+
+    ctypedef struct secagg_mask_tier:
+        const char *name
+        int (*supported)() nogil
+
+    const secagg_mask_tier *const *secagg_mask_tiers
+    secagg_mask_keys secagg_mask_expand(
+        secagg_mask_schedule *, const uint8_t *, const uint8_t *, size_t,
+        const secagg_mask_tier *
+    )
+    void secagg_mask_words32(
+        uint32_t *, size_t, uint64_t, const secagg_mask_keys *, const secagg_mask_tier *
+    )
+    void secagg_mask_words64(
+        uint64_t *, size_t, uint64_t, const secagg_mask_keys *, const secagg_mask_tier *
+    )
+    void secagg_mask_modulo(
+        uint64_t *, size_t, uint64_t, const secagg_mask_keys *, uint64_t,
+        const secagg_mask_tier *
     )
 
 cdef extern from "modular.h" nogil:

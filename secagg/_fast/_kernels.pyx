@@ -8,7 +8,6 @@ are declared in ``_kernels.pxd``.
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 
 from math import ceil
@@ -19,10 +18,10 @@ import numpy as np
 def mask_tiers():
     """Names of the mask implementations that this CPU can run, best first."""
     names = []
-    cdef const secagg_mask_tier *tier = secagg_mask_tiers
-    while tier.name != NULL:
-        if tier.supported():
-            names.append((<bytes>tier.name).decode())
+    cdef const secagg_mask_tier *const *tier = secagg_mask_tiers
+    while tier[0] != NULL:
+        if tier[0].supported():
+            names.append((<bytes>tier[0].name).decode())
         tier += 1
     return tuple(names)
 
@@ -36,9 +35,10 @@ cdef class Masks:
         names = mask_tiers()
         if tier not in names:
             raise ValueError(f"{tier} is not one of {names}")
-        self.tier = secagg_mask_tiers
-        while <bytes>self.tier.name != tier.encode():
-            self.tier += 1
+        cdef const secagg_mask_tier *const *at = secagg_mask_tiers
+        while <bytes>at[0].name != tier.encode():
+            at += 1
+        self.tier = at[0]
 
     def mask_words(self, acc, keys, negate, start=0):
         self.run(acc, keys, negate, start, 0)
@@ -58,50 +58,41 @@ cdef class Masks:
         start,
         uint64_t modulus,
     ):
-        """Expand the keys, those that add first, and go over acc; modulus 0 means 2^b."""
+        """Go over acc for every batch of keys; modulus 0 means 2^b."""
         cdef uint32_t[::1] acc32 = None
         cdef uint64_t[::1] acc64 = None
         if acc.itemsize == 4:
             acc32 = acc
         else:
             acc64 = acc
-        cdef size_t d = len(acc), k = negate.shape[0], plus = 0, minus = 0, j, place
+        cdef size_t d = len(acc), k = negate.shape[0], j, count
         if <size_t>keys.shape[0] != 16 * k:
             raise ValueError(f"{keys.shape[0]} bytes of keys for {k} signs")
         for j in range(k):
             if negate[j] > 1:
                 raise ValueError("a sign is neither 0 nor 1")
-            minus += negate[j]
         if not 0 <= start <= 2**60 - d:
             raise ValueError(f"start {start} is outside [0, 2^60 - {d}]")
         if d == 0 or k == 0:
             return
         cdef uint64_t first = start
-        cdef size_t each = self.tier.schedule_bytes
-        cdef size_t size = each * k + SECAGG_SCHEDULE_ALIGNMENT
-        cdef uint8_t *memory = <uint8_t *>malloc(size)
-        if memory == NULL:
-            raise MemoryError
-        cdef uint8_t *schedules = memory + (
-            SECAGG_SCHEDULE_ALIGNMENT - <size_t>memory % SECAGG_SCHEDULE_ALIGNMENT
-        )
+        cdef secagg_mask_schedule schedules[SECAGG_MASK_BATCH]
+        cdef secagg_mask_keys batch
+        j = 0
         with nogil:
-            place = k - minus
-            for j in range(k):
-                if negate[j]:
-                    self.tier.expand(schedules + each * place, &keys[16 * j], 1)
-                    place += 1
+            while j < k:
+                count = min(k - j, <size_t>SECAGG_MASK_BATCH)
+                batch = secagg_mask_expand(
+                    schedules, &keys[16 * j], &negate[j], count, self.tier
+                )
+                if modulus != 0:
+                    secagg_mask_modulo(&acc64[0], d, first, &batch, modulus, self.tier)
+                elif acc32 is not None:
+                    secagg_mask_words32(&acc32[0], d, first, &batch, self.tier)
                 else:
-                    self.tier.expand(schedules + each * plus, &keys[16 * j], 1)
-                    plus += 1
-            if modulus != 0:
-                self.tier.modulo(&acc64[0], d, schedules, plus, minus, modulus, first)
-            elif acc32 is not None:
-                self.tier.words32(&acc32[0], d, schedules, plus, minus, first)
-            else:
-                self.tier.words64(&acc64[0], d, schedules, plus, minus, first)
-            secagg_wipe(memory, size)
-            free(memory)
+                    secagg_mask_words64(&acc64[0], d, first, &batch, self.tier)
+                j += count
+            secagg_wipe(schedules, sizeof(schedules))
 
 
 cdef check_modulus(modulus, width):
@@ -218,3 +209,5 @@ def discrete_gaussian(const uint64_t[::1] words, int64_t[::1] out, sigma):
 
 include "_lanes.pxi"
 include "_modular.pxi"
+include "_prime.pxi"
+include "_x25519.pxi"

@@ -2,10 +2,11 @@
 
 Each function has the same signature and result, bit for bit, as its twin in ``_kernels``; tests
 compare them with Hypothesis. The functions here run if there is no compiled code, or with
-``SECAGG_PURE=1``. Both raise ValueError for wrong shapes, dtypes and parameters, and leave
-all other checks to their callers. Masks are in ``reference_masks``, noise in
-``reference_gaussian``, GF(2^61 - 1) in ``reference_m61`` and ``reference_decoder``, and large
-numbers in ``reference_modular``.
+``SECAGG_PURE=1``; but in place of ``x25519`` that of ``openssl_x25519`` runs. Both raise
+ValueError for wrong shapes, dtypes and parameters, and leave all other checks to their callers.
+Masks are in ``reference_masks``, noise in ``reference_gaussian``, GF(2^61 - 1) in
+``reference_m61`` and ``reference_decoder``, other fields in ``reference_prime``, large numbers
+in ``reference_modular``, and X25519 in ``reference_x25519``.
 """
 
 from __future__ import annotations
@@ -36,6 +37,12 @@ from secagg._fast.reference_modular import (
     modular_table,
     modular_width,
 )
+from secagg._fast.reference_prime import (
+    prime_lagrange_at_zero,
+    prime_matmul,
+    prime_poly_eval,
+)
+from secagg._fast.reference_x25519 import x25519
 
 __all__ = [
     "decode",
@@ -60,7 +67,11 @@ __all__ = [
     "modular_table",
     "modular_width",
     "pack_bits",
+    "prime_lagrange_at_zero",
+    "prime_matmul",
+    "prime_poly_eval",
     "unpack_bits",
+    "x25519",
 ]
 
 U32 = NDArray[np.uint32]

@@ -11,7 +11,7 @@ import numpy as np
 
 from secagg.bench.cases import ENCODING, F64, System
 from secagg.bench.keyed import Holder, Keyed, Opened
-from secagg.paillier import EncryptedVector, Packing, PrivateKey, PublicKey, set_threads
+from secagg.paillier import EncryptedVector, Packing, PrivateKey, PublicKey
 from secagg.paillier.public_key import MIN_BITS
 from secagg.threshold import KeyShare, ThresholdKey, deal, deal_insecure
 
@@ -42,7 +42,6 @@ class Party:
     """Client or aggregator; with the private key also the key holder."""
 
     def __init__(self, key: bytes, clients: int, *, private: bool = False) -> None:
-        set_threads(1)
         kind: Any = PrivateKey if private else PublicKey
         self._key = kind.from_bytes(key, allow_insecure=True)
         self._public: PublicKey = self._key.public_key if private else self._key
@@ -75,7 +74,6 @@ class Trustees:
     """Key holder made of trustees, with the aggregator's combination of their answers."""
 
     def __init__(self, key: bytes, shares: list[bytes], clients: int) -> None:
-        set_threads(1)
         self._key, self._clients = ThresholdKey.from_bytes(key, allow_insecure=True), clients
         self._shares = [KeyShare.from_bytes(share, self._key) for share in shares]
 

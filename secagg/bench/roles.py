@@ -15,6 +15,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Generic, NamedTuple, TypeVar, cast
 
+from secagg._threads import set_threads
 from secagg.bench.timing import Peak
 from secagg.errors import SecAggError
 
@@ -83,6 +84,7 @@ class Role(AbstractContextManager["Role"]):
 def _serve(link: Connection) -> None:
     """Make the party, then run the steps that `link` receives until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
+    set_threads(1)  # processor time is that of one core, without waiting threads
     with suppress(EOFError, ConnectionError):
         make = link.recv()  # imports the modules of the party
         peak, party = Peak(), list[object]()

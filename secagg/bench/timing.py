@@ -21,8 +21,6 @@ from statistics import median
 from types import FrameType
 from typing import NamedTuple
 
-import gmpy2
-
 from secagg import _fast
 
 INTERRUPTED = 130  # exit code that shells report for a command that Ctrl-C ended
@@ -63,17 +61,27 @@ def mean_seconds(call: Callable[[], object]) -> float:
 
 
 def machine() -> dict[str, str]:
-    """Return the processor, its cores, the tier of kernels, and the versions of libraries."""
+    """Return the processor, its cores, the tier of kernels, and the versions of libraries.
+
+    Without gmpy2, its version and that of GMP are "none".
+    """
     return {
         "cpu": _cpu(),
         "cores": str(os.cpu_count()),
         "python": platform.python_version(),
         "numpy": version("numpy"),
         "cryptography": version("cryptography"),
-        "gmpy2": gmpy2.version(),
-        "gmp": gmpy2.mp_version(),
+        **_integers(),
         "tier": _fast.TIER,
     }
+
+
+def _integers() -> dict[str, str]:
+    try:
+        import gmpy2  # imported here: only homomorphic encryption needs it
+    except ModuleNotFoundError:
+        return {"gmpy2": "none", "gmp": "none"}
+    return {"gmpy2": gmpy2.version(), "gmp": gmpy2.mp_version()}
 
 
 def _cpu() -> str:

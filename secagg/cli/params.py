@@ -28,6 +28,7 @@ from secagg.server.recovery import Recovery
 
 _ELEMENTS, _SHARES = 1 << 18, 512  # most that is timed; times of more are scaled
 _MASKS = 8  # number that is expanded together, and so timed together
+_PEERS = 64  # number of keys that are found together, likewise
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -144,7 +145,7 @@ def estimate(params: RoundParams, dropped: int) -> Seconds:
     `dropped` clients drop out after sharing their keys, when it costs the server most.
     """
     n, others = params.n_clients, params.holders - 1
-    agree, make_pair, check, seal = _keys()
+    agree, make_pair, check, seal, find = _keys()
     mask, take = _vectors(params)
     share, rebuild = _shares(params, dropped)
     client = 2 * make_pair + others * (2 * agree + 2 * seal + mask) + mask + take + share
@@ -155,13 +156,17 @@ def estimate(params: RoundParams, dropped: int) -> Seconds:
         n * 2 * check
         + survivors * (take + rebuild + mask)
         + dropped * (rebuild + make_pair)
-        + pairs * (agree + mask)
+        + pairs * (find + mask)
     )
     return Seconds(client, server)
 
 
-def _keys() -> tuple[float, float, float, float]:
-    """Return the seconds of a key agreement, a new key pair, a check of a key and a sealing."""
+def _keys() -> tuple[float, float, float, float, float]:
+    """Return the seconds of work with keys.
+
+    These are a key agreement, a new key pair, a check of a key, a sealing, and a mask key of a
+    client whose masking seed is revealed.
+    """
     mine, theirs = keys.KeyPair.generate(os.urandom), keys.KeyPair.generate(os.urandom)
     session, shares = os.urandom(keys.SEED_BYTES), os.urandom(2 * SHARE_BYTES)
 
@@ -172,7 +177,11 @@ def _keys() -> tuple[float, float, float, float]:
     make_pair = mean_seconds(lambda: keys.KeyPair.generate(os.urandom))
     check = mean_seconds(lambda: keys.is_usable(mine.public))
     seal = mean_seconds(lambda: keys.seal(session, session, 0, 1, shares))
-    return mean_seconds(agree), make_pair, check, seal
+    peers = [(1, theirs.public)] * _PEERS
+    find = mean_seconds(
+        lambda: keys.revealed_mask_keys(mine.seed, session, (0, mine.public), peers)
+    )
+    return mean_seconds(agree), make_pair, check, seal, find / _PEERS
 
 
 def _vectors(params: RoundParams) -> tuple[float, float]:

@@ -11,6 +11,7 @@ import math
 import os
 import struct
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from secagg import _fast
 from secagg._check import check_integer
 from secagg._secrets import without_frames
+from secagg._threads import in_slices
 from secagg.encoding.checks import check_lanes, check_weight, one_dimensional
 from secagg.encoding.encoding import Entropy, Vector
 from secagg.encoding.ring import Lanes, Ring
@@ -28,6 +30,8 @@ from secagg.errors import ParameterError
 
 _SLICE = 1 << 15
 """Elements that are rounded stochastically together."""
+_ALONE, _LEAST = 1 << 19, 1 << 16
+"""Elements that one thread encodes or decodes in a millisecond, and the least for a slice."""
 
 
 @dataclass(frozen=True)
@@ -212,8 +216,14 @@ class FixedPoint:
         """
         check_lanes(total, ring)
         floats = np.empty(total.size, dtype=np.float64)
-        _fast.decode(total, floats, ring.modulus, 1.0 / self.scale)
-        return floats, ring.centre(total)
+        integers = np.empty(total.size, dtype=np.int64)
+
+        def part(rows: slice) -> None:
+            _fast.decode(total[rows], floats[rows], ring.modulus, 1.0 / self.scale)
+            integers[rows] = ring.centre(total[rows])
+
+        in_slices(part, total.size, _LEAST, _ALONE)
+        return floats, integers
 
     @without_frames
     def encode_integers(
@@ -240,19 +250,31 @@ class FixedPoint:
     ) -> tuple[int, int]:
         """Encode into `out`; return how many were clipped, and where one is bad or −1."""
         how = float(self.clip), self.scale, weight, ring.modulus
-        if self.rounding == "nearest":
-            return _fast.encode(values, out, *how, None)
-        seed, clipped, bad = entropy(16), 0, -1
-        # rounding bits take 8 bytes an element: those of a slice stay in the cache, and all
-        # slices share memory, because the first touch of new pages takes longer than the bits
-        memory = np.empty(min(_SLICE, values.size), dtype=np.uint64)
-        for first in range(0, values.size, _SLICE):
-            part = slice(first, first + _SLICE)
-            bits = memory[: values[part].size]
-            bits.fill(0)
-            _fast.mask_words(bits, seed, b"\x00", first)
-            beyond, place = _fast.encode(values[part], out[part], *how, bits)
-            clipped += beyond
-            if bad < 0 <= place:
-                bad = first + place
-        return clipped, bad
+        seed = None if self.rounding == "nearest" else entropy(16)
+        found: list[tuple[int, int]] = []
+
+        def part(rows: slice) -> None:
+            for some, bits in _rounding_bits(rows, seed):
+                clipped, bad = _fast.encode(values[some], out[some], *how, bits)
+                found.append((clipped, some.start + bad if bad >= 0 else -1))
+
+        in_slices(part, values.size, _LEAST, _ALONE)
+        clipped = sum(count for count, _ in found)
+        return clipped, min((place for _, place in found if place >= 0), default=-1)
+
+
+def _rounding_bits(
+    rows: slice, seed: bytes | None
+) -> Iterator[tuple[slice, NDArray[np.uint64] | None]]:
+    """Yield blocks of elements, and random words for each; all, and None, without a seed."""
+    if seed is None:
+        yield rows, None
+        return
+    # the words of a block stay in the cache, and all blocks share memory, because the first
+    # touch of new pages takes longer than the words
+    memory = np.empty(min(_SLICE, rows.stop - rows.start), dtype=np.uint64)
+    for first in range(rows.start, rows.stop, _SLICE):
+        bits = memory[: rows.stop - first]
+        bits.fill(0)
+        _fast.mask_words(bits, seed, b"\x00", first)
+        yield slice(first, first + bits.size), bits

@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 
 from secagg._check import check_integer
 from secagg._secrets import without_frames
+from secagg._threads import in_slices
 from secagg.encoding.checks import check_lanes, check_weight, one_dimensional
 from secagg.encoding.encoding import Entropy, Vector
 from secagg.encoding.ring import Lanes, Ring
 from secagg.errors import ParameterError
+
+_ALONE, _LEAST = 1 << 19, 1 << 16
+"""Elements that one thread encodes in a millisecond, and the least for a slice."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +70,22 @@ class Integers:
         """
         integers = one_dimensional(vector, "iu", "an integer type")
         check_weight(weight, self.max, ring)
-        outside = (integers < 0) | (integers > self.max)
-        if outside.any():
+        lanes = ring.zeros(integers.size)
+        wrong: list[int] = []
+
+        def part(rows: slice) -> None:
+            some = integers[rows]
+            outside = (some < 0) | (some > self.max)
+            if outside.any():
+                wrong.append(rows.start + int(outside.argmax()))
+            lanes[rows] = some.astype(np.uint64) * np.uint64(weight)
+
+        in_slices(part, integers.size, _LEAST, _ALONE)
+        if wrong:
             raise ParameterError(
-                f"element {int(outside.argmax())} of the vector lies outside [0, {self.max}]; "
+                f"element {min(wrong)} of the vector lies outside [0, {self.max}]; "
                 "correct it or raise max"
             )
-        lanes = ring.zeros(integers.size)
-        lanes[:] = integers.astype(np.uint64) * np.uint64(weight)
         return lanes, 0
 
     def decode(self, total: Lanes, ring: Ring) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -8,12 +8,12 @@ the key holder. In `secagg.threshold` no party has the key.
 
 from __future__ import annotations
 
+from secagg._threads import set_threads
 from secagg.paillier.ciphertexts import Ciphertexts
 from secagg.paillier.generation import Blinding, generate_insecure_keypair, generate_keypair
 from secagg.paillier.packing import Packing
 from secagg.paillier.private_key import PrivateKey
 from secagg.paillier.public_key import PublicKey
-from secagg.paillier.threads import set_threads
 from secagg.paillier.vectors import DecryptedSum, EncryptedVector
 
 __all__ = [

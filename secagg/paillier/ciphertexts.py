@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-import gmpy2
 import numpy as np
 
 from secagg._check import as_bytes, check_kind, is_integer
 from secagg._secrets import without_frames
+from secagg._threads import in_slices
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.paillier.gmp import gmpy2
 from secagg.paillier.modular import Batch, Modulus
 from secagg.paillier.noise import Noise
-from secagg.paillier.threads import in_slices
 
 PHASE = "paillier"
 

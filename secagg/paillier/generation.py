@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from typing import Literal
 
-import gmpy2
-
 from secagg._check import check_integer, check_kind
 from secagg._secrets import without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
+from secagg.paillier.gmp import gmpy2
 from secagg.paillier.primes import StructuredPrime, random_prime, uniform_below
 from secagg.paillier.private_key import PrivateKey
 from secagg.paillier.public_key import MAX_BITS, MIN_BITS, short_exponent

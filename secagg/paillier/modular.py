@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import gmpy2
 import numpy as np
 from numpy.typing import NDArray
 
 from secagg import _fast
-from secagg.paillier.threads import in_slices
+from secagg._threads import in_slices
+from secagg.paillier.gmp import gmpy2
 
 Batch = NDArray[np.uint64]
 

@@ -10,10 +10,9 @@ from functools import cached_property
 from itertools import count as naturals
 from typing import Protocol
 
-import gmpy2
-
 from secagg.encoding import Entropy
 from secagg.encoding.encoding import take
+from secagg.paillier.gmp import gmpy2
 from secagg.paillier.modular import Batch, FixedBase, Modulus, to_batch
 from secagg.paillier.primes import random_bits, recover, uniform_below
 

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import gmpy2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +24,7 @@ from secagg._check import check_integer, check_kind, check_session
 from secagg._secrets import without_frames
 from secagg.encoding import Encoding, Entropy, Ring, Vector
 from secagg.errors import ParameterError
+from secagg.paillier.gmp import gmpy2
 
 LANES = Ring(1 << 64)
 SIGNED_MAX = (1 << 62) - 1  # sums are int64

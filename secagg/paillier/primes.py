@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-import gmpy2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,6 +25,7 @@ from secagg._check import check_integer
 from secagg.encoding import Entropy
 from secagg.encoding.encoding import take
 from secagg.errors import ParameterError
+from secagg.paillier.gmp import gmpy2
 
 _MIN_BITS, _MAX_BITS = 64, 16384
 _SMALL = 1 << 16

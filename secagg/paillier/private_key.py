@@ -7,13 +7,12 @@ import os
 from dataclasses import replace
 from typing import Literal, Self
 
-import gmpy2
-
 from secagg._check import as_bytes, check_kind
 from secagg._secrets import Confined, without_frames
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import CiphertextGroup, Ciphertexts
+from secagg.paillier.gmp import gmpy2
 from secagg.paillier.modular import Modulus
 from secagg.paillier.noise import OwnerNoise
 from secagg.paillier.packing import Packing

@@ -7,13 +7,12 @@ import os
 import struct
 from typing import Self
 
-import gmpy2
-
 from secagg._check import as_bytes, check_integer, check_kind
 from secagg._secrets import without_frames
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import CiphertextGroup, remote
+from secagg.paillier.gmp import gmpy2
 from secagg.paillier.modular import Modulus
 from secagg.paillier.noise import FixedBaseNoise, Noise, TextbookNoise
 from secagg.paillier.packing import Packing

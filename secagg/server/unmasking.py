@@ -66,7 +66,7 @@ class Unmasking(SessionStage):
                     key = keys.self_mask_key(secret, self.cohort.session, owner)
                     total.add(key, negate=True)
                 else:
-                    self._remove_pairwise(owner, keys.KeyPair(secret), total)
+                    self._remove_pairwise(owner, secret, total)
         total.apply(self._total, self.params.ring)
         self.params.ring.reduce(self._total)
         survivors = tuple(sorted(self._asked))
@@ -123,13 +123,10 @@ class Unmasking(SessionStage):
         published = self.cohort.publics[owner][1]
         return lambda seed: keys.KeyPair(seed).public == published
 
-    def _remove_pairwise(self, u: int, pair: keys.KeyPair, total: keys.MaskSum) -> None:
-        """Undo the masks that the survivors made with the dropped client u."""
-        for v in self.cohort.seen_by(u, self._asked):
-            public = self.cohort.publics[v][1]
-            shared = pair.agree(public)
-            assert shared is not None, "checked when it was advertised"  # noqa: S101
-            key = keys.pairwise_mask_key(
-                shared, self.cohort.session, (u, pair.public), (v, public)
-            )
+    def _remove_pairwise(self, u: int, seed: bytes, total: keys.MaskSum) -> None:
+        """Undo the masks that the survivors made with the dropped client u; `seed` is s_u."""
+        peers = [(v, self.cohort.publics[v][1]) for v in self.cohort.seen_by(u, self._asked)]
+        mine = u, self.cohort.publics[u][1]
+        found = keys.revealed_mask_keys(seed, self.cohort.session, mine, peers)
+        for (v, _), key in zip(peers, found, strict=True):
             total.add(key, negate=not keys.subtracts(v, u))

@@ -1,25 +1,17 @@
-"""Shamir's secret sharing (1979) of byte strings over GF(2^61 − 1).
+"""Shamir's secret sharing (1979) of byte strings and integers over GF(p).
 
 A secret is the constant term of a random polynomial of degree t − 1; a share is its value at a
 point. Any t shares give the secret back, fewer reveal nothing of it. Shares are a Reed–Solomon
-word, so wrong ones can be found if enough others are right (`find_wrong`).
+word, so wrong ones can be found if enough others are right (`find_wrong`). The default field is
+that of the protocol, GF(2^61 − 1); sharing takes any other `Field`.
 """
 
 from __future__ import annotations
 
 from secagg.shamir.field import Field
+from secagg.shamir.limbs import LIMB_BYTES, from_limbs, limb_count, to_limbs
 from secagg.shamir.reed_solomon import find_wrong, leave_one_out
-from secagg.shamir.sharing import (
-    LIMB_BYTES,
-    Share,
-    combine,
-    combine_limbs,
-    from_limbs,
-    limb_count,
-    split,
-    split_limbs,
-    to_limbs,
-)
+from secagg.shamir.sharing import Share, combine, combine_limbs, split, split_limbs
 
 __all__ = [
     "LIMB_BYTES",

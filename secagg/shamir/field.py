@@ -1,4 +1,4 @@
-"""Fields GF(p) on arrays: the compiled GF(2^61 − 1), and any other prime through integers.
+"""Fields GF(p) on arrays, for any prime p.
 
 Elements are ``uint64`` for p < 2^63 and Python integers beyond; always
 canonical, 0 ≤ x < p. Two-dimensional arrays are matrices for ``matmul`` and ``evaluate``.
@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 
 from secagg import _fast
 from secagg.errors import ParameterError
+from secagg.shamir import arithmetic
+from secagg.shamir.arithmetic import M61, Elements, objects, packed
+from secagg.shamir.primality import is_prime
 
 __all__ = ["M61", "Elements", "Field"]
-
-M61 = (1 << 61) - 1
-"""The Mersenne prime 2^61 − 1: the field that secrets are shared in."""
-
-Elements = NDArray[np.uint64] | NDArray[np.object_]
 
 
 @dataclass(frozen=True)
@@ -30,19 +28,21 @@ class Field:
     Parameters
     ----------
     modulus : int
-        p. Fast for 2^61 − 1 (compiled), plain for every other prime.
+        p. The methods `evaluate`, `matmul`, `dot` and `lagrange_at_zero` are compiled for
+        every odd prime below 2^63, and all methods for 2^61 − 1, the fastest. The rest is
+        computed with integers of Python or, if it is installed, gmpy2: not in constant time.
 
     Raises
     ------
     ParameterError
-        Not a prime. Methods raise it for elements outside [0, p), shapes that do not match,
-        and the inverse of zero.
+        Not a prime; from 2^64 on a composite passes with a probability below 4^−40. Methods
+        raise it for elements outside [0, p), shapes that do not match, and the inverse of zero.
     """
 
     modulus: int = M61
 
     def __post_init__(self) -> None:
-        if not isinstance(self.modulus, int) or not _is_prime(self.modulus):
+        if not isinstance(self.modulus, int) or not (self._compiled or is_prime(self.modulus)):
             raise ParameterError(f"modulus {self.modulus!r} is not a prime; a field needs one")
 
     def array(self, values: Sequence[int] | Sequence[Sequence[int]] | Elements) -> Elements:
@@ -98,23 +98,19 @@ class Field:
             raise ParameterError(f"element {int((a == 0).argmax())} is 0 and has no inverse")
         if self._compiled:
             return _fast.m61_inv(_narrow(a))
-        return self._pack(_objects([pow(int(x), -1, self.modulus) for x in a]))
+        return self._pack(objects([pow(int(x), -1, self.modulus) for x in a]))
 
     def dot(self, a: Elements, b: Elements) -> int:
         """Return Σ a_i · b_i."""
         a, b = self._pair(a, b)
-        if self._compiled:
-            return _fast.m61_dot(_narrow(a), _narrow(b))
-        return int((_wide(a) * _wide(b)).sum()) % self.modulus
+        return int(arithmetic.matmul(a.reshape(1, -1), b.reshape(-1, 1), self.modulus)[0, 0])
 
     def matmul(self, a: Elements, b: Elements) -> Elements:
         """Return the product of the matrices a (n × k) and b (k × m)."""
         a, b = self.array(a), self.array(b)
         if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
             raise ParameterError(f"matrices of shapes {a.shape} and {b.shape} do not multiply")
-        if self._compiled:
-            return _fast.m61_matmul(_narrow(a), _narrow(b))
-        return self._pack(_wide(a) @ _wide(b))
+        return arithmetic.matmul(a, b, self.modulus)
 
     def evaluate(self, coefficients: Elements, points: Elements) -> Elements:
         """Evaluate m polynomials of t coefficients at n points by Horner's rule.
@@ -131,13 +127,7 @@ class Field:
         coefficients, points = self.array(coefficients), self.array(points)
         _check_dimensions(coefficients, 2)
         _check_dimensions(points, 1)
-        if self._compiled:
-            return _fast.m61_poly_eval(_narrow(coefficients), _narrow(points))
-        x = _wide(points)[:, None]
-        value = np.zeros((points.size, coefficients.shape[1]), dtype=object)
-        for row in _wide(coefficients)[::-1]:
-            value = (value * x + row) % self.modulus
-        return self._pack(value)
+        return arithmetic.evaluate(coefficients, points, self.modulus)
 
     def lagrange_at_zero(self, points: Elements) -> Elements:
         """Return λ_i = Π_{j≠i} x_j / (x_j − x_i), so that f(0) = Σ λ_i f(x_i).
@@ -148,20 +138,7 @@ class Field:
         _check_dimensions(points, 1)
         if not points.all() or len(set(points.tolist())) != points.size:
             raise ParameterError("points of interpolation must be distinct and non-zero")
-        if self._compiled:
-            return _fast.m61_lagrange_at_zero(_narrow(points))
-        xs, p = [int(x) for x in points], self.modulus
-        above = 1
-        for x in xs:
-            above = above * x % p
-        below = []
-        for x in xs:
-            product = x
-            for other in xs:
-                if other != x:
-                    product = product * (other - x) % p
-            below.append(product)
-        return self._pack(_objects([above * pow(b, -1, p) for b in below]))
+        return arithmetic.lagrange_at_zero(points, self.modulus)
 
     def _pair(self, a: Elements, b: Elements) -> tuple[Elements, Elements]:
         a, b = self.array(a), self.array(b)
@@ -175,16 +152,7 @@ class Field:
 
     def _pack(self, values: Elements) -> Elements:
         reduced = values % self.modulus if values.dtype == np.object_ else values
-        return reduced.astype(np.uint64) if self.modulus < 1 << 63 else _wide(reduced)
-
-
-def _is_prime(modulus: int) -> bool:
-    """Test primality; the field of the protocol needs no gmpy2 for it."""
-    if modulus == M61:
-        return True
-    from gmpy2 import is_prime
-
-    return bool(is_prime(modulus))
+        return packed(reduced, self.modulus)
 
 
 def _check_dimensions(a: Elements, dimensions: int) -> None:
@@ -198,9 +166,3 @@ def _narrow(a: Elements) -> NDArray[np.uint64]:
 
 def _wide(a: Elements) -> NDArray[np.object_]:
     return a.astype(object)
-
-
-def _objects(values: Sequence[int]) -> NDArray[np.object_]:
-    out = np.empty(len(values), dtype=object)
-    out[:] = values
-    return out

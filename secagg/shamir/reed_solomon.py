@@ -1,10 +1,11 @@
-"""Wrong shares of many secrets with the same holders, found together.
+"""Wrong shares of many secrets with the same holders, found together, in GF(2^61 − 1) alone.
 
 Shares of one secret are a Reed–Solomon word: a row for each holder (McEliece and Sarwate 1981).
 A holder that changes its shares spoils the same row of many words, so one random linear
 combination of the words shows all such rows. A dealer that shared off a polynomial spoils its
 own word in any rows. If there is one, the combination cannot be decoded, and each half of the
-words is combined apart.
+words is combined apart. A random combination hides a wrong share with probability 1 / p, so a
+small field would not do.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ def find_wrong(
     points: U64, shares: U64, threshold: int, entropy: Entropy
 ) -> dict[int, NDArray[np.intp] | None]:
     """Return the rows of the wrong shares, by the place of their secret among the d secrets.
+
+    The shares are of GF(2^61 − 1); for other fields `combine` detects wrong shares only.
 
     A wrong share is overlooked with probability 2^−61 over the coefficients.
 

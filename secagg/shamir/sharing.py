@@ -1,46 +1,50 @@
-"""Sharing of byte strings over GF(2^61 − 1) (Shamir 1979).
+"""Sharing of byte strings and integers over GF(p) (Shamir 1979).
 
-A secret of L bytes is cut into ⌈L / 7⌉ little-endian limbs of seven bytes, each below 2^56 and
-so below p. Every limb is the constant term of its own random polynomial of t coefficients. A
-share is the polynomials' values at one non-zero point.
+A secret of L bytes is cut into little-endian limbs of w = ⌊(b − 1) / 8⌋ bytes, for a prime of b
+bits, so that each is below p: seven bytes in GF(2^61 − 1). Every limb is the constant term of
+its own random polynomial of t coefficients. A share is the polynomials' values at one non-zero
+point. An integer in [0, p) is a limb itself.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg import _fast
 from secagg._check import check_integer, is_integer
 from secagg._hedging import Hedged
 from secagg._secrets import without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
-from secagg.shamir.field import M61
+from secagg.shamir import arithmetic
+from secagg.shamir.field import M61, Elements, Field
+from secagg.shamir.limbs import PROTOCOL_FIELD, from_limbs, limb_count, to_limbs
 
 __all__ = [
-    "LIMB_BYTES",
     "Share",
     "combine",
     "combine_limbs",
-    "from_limbs",
-    "limb_count",
     "split",
     "split_limbs",
-    "to_limbs",
     "uniform",
 ]
 
-LIMB_BYTES = 7
+_MOST = 1 << 20  # holders
+
+U64 = NDArray[np.uint64]
+Secret = TypeVar("Secret", bytes, int)
+Limbs = TypeVar("Limbs", U64, NDArray[np.object_], Elements)
 
 
-@dataclass(frozen=True)
-class Share:
+@dataclass(frozen=True, init=False)
+class Share(Generic[Secret]):
     """One of n shares; any `threshold` of them give the secret, fewer reveal nothing of it.
 
     Attributes
@@ -49,30 +53,54 @@ class Share:
         The point, 1 ≤ x ≤ n.
     threshold : int
         t.
-    length : int
-        The secret's length in bytes.
+    length : int or None
+        The secret's length in bytes, or None for an integer.
     limbs : tuple of ints
-        The polynomials' values at x, each in [0, 2^61 − 1). Secret, and so not in the repr.
+        The polynomials' values at x, each in [0, p). Secret, and so not in the repr.
+    field : Field
+        GF(p), by default GF(2^61 − 1).
     """
 
     x: int
     threshold: int
-    length: int
-    limbs: tuple[int, ...] = field(repr=False)
+    length: int | None
+    limbs: tuple[int, ...] = dataclasses.field(repr=False)
+    field: Field = PROTOCOL_FIELD
+
+    def __init__(
+        self,
+        x: int,
+        threshold: int,
+        length: int | None,
+        limbs: tuple[int, ...],
+        field: Field = PROTOCOL_FIELD,
+    ) -> None:
+        own = self.__dict__  # a frozen dataclass sets attributes by calls, in twice the time
+        own["x"], own["threshold"], own["length"] = x, threshold, length
+        own["limbs"], own["field"] = limbs, field
 
 
 @without_frames
 def split(
-    secret: bytes, threshold: int, n: int, *, entropy: Entropy = os.urandom
-) -> list[Share]:
+    secret: Secret,
+    threshold: int,
+    n: int,
+    *,
+    field: Field = PROTOCOL_FIELD,
+    entropy: Entropy = os.urandom,
+) -> list[Share[Secret]]:
     """Share a secret among n holders so that any `threshold` of them can rebuild it.
+
+    `split_limbs` shares many integers at once.
 
     Parameters
     ----------
-    secret : bytes
-        At least one byte.
+    secret : bytes or int
+        At least one byte, for a field with p > 256; or an integer in [0, p).
     threshold, n : int
-        1 ≤ t ≤ n ≤ 2^20.
+        1 ≤ t ≤ n ≤ 2^20, and n < p.
+    field : Field
+        GF(p). Odd primes below 2^63 are fast and in constant time, others are neither.
     entropy : callable
         Source of the polynomials' coefficients, which are hedged with the secret (RFC 8937).
 
@@ -85,130 +113,188 @@ def split(
     ParameterError
         Out of range.
     """
-    if not isinstance(secret, bytes) or not secret:
-        raise ParameterError("the secret must be at least one byte")
-    check_integer("n", n, 1, 1 << 20)
+    p = field.modulus
+    if isinstance(secret, bytes) and secret:
+        length, limbs, key = len(secret), to_limbs(secret, field), secret
+    elif is_integer(secret) and 0 <= (value := int(secret)) < p:
+        length, limbs = None, field.array([value])
+        key = value.to_bytes(-(-p.bit_length() // 8), "little")
+    else:
+        raise ParameterError(
+            f"the secret must be at least one byte, or an int in [0, {p}); take a larger field "
+            "for larger integers"
+        )
+    check_integer("n", n, 1, _MOST)
     check_integer("threshold", threshold, 1, n)
+    if n >= p:
+        raise ParameterError(
+            f"the field of {p} elements has no {n} points for n = {n} holders; take a prime "
+            "above n"
+        )
     points = np.arange(1, n + 1, dtype=np.uint64)
-    statement = b"secagg shamir split v1" + struct.pack("<QQ", threshold, n)
-    hedged = Hedged(entropy, secret, statement)
-    values = split_limbs(to_limbs(secret), threshold, points, hedged)
+    hedged = Hedged(entropy, key, _statement(threshold, n, length, p))
+    values = split_limbs(limbs, threshold, points, hedged, field=field)
     return [
-        Share(x, threshold, len(secret), tuple(row))
-        for x, row in enumerate(values.tolist(), start=1)
+        Share(x, threshold, length, row, field)
+        for x, row in enumerate(zip(*values.T.tolist(), strict=True), start=1)
     ]
 
 
 @without_frames
-def combine(shares: Sequence[Share]) -> bytes:
+def combine(shares: Sequence[Share[Secret]]) -> Secret:
     """Rebuild a secret from at least `threshold` of its shares.
 
     Raises
     ------
     ParameterError
-        Too few shares, shares of different secrets' shapes, repeated or zero points, values
-        outside the field, or shares that do not belong together.
+        Too few shares, shares of different secrets' shapes or fields, repeated or zero points,
+        values outside the field, or shares that do not belong together.
     """
     if not shares:
         raise ParameterError("no shares to combine")
-    first = shares[0]
-    check_integer("threshold", first.threshold, 1, 1 << 20)
-    check_integer("length", first.length, 1, 1 << 30)
-    shape = (first.threshold, first.length)
-    if any((s.threshold, s.length) != shape for s in shares):
-        raise ParameterError("the shares differ in threshold or length: not of one secret")
-    if len(shares) < first.threshold:
+    t, length, field = shares[0].threshold, shares[0].length, shares[0].field
+    p = field.modulus
+    check_integer("threshold", t, 1, _MOST)
+    if length is not None:
+        check_integer("length", length, 1, 1 << 30)
+    if any((s.threshold, s.length, s.field) != (t, length, field) for s in shares):
         raise ParameterError(
-            f"{len(shares)} shares are too few; this secret needs {first.threshold}"
+            "the shares differ in threshold, length or field; take those of one secret"
         )
-    if any(len(s.limbs) != limb_count(first.length) for s in shares):
-        raise ParameterError(f"a share of {first.length} bytes has the wrong number of limbs")
-    if not all(is_integer(s.x) and 0 < s.x < M61 for s in shares) or len(
+    if len(shares) < t:
+        raise ParameterError(f"{len(shares)} shares are too few; this secret needs {t}")
+    limbs = 1 if length is None else limb_count(length, field)
+    if any(len(s.limbs) != limbs for s in shares):
+        raise ParameterError(f"a share has a number of limbs other than its secret's, {limbs}")
+    if not all(is_integer(s.x) and 0 < s.x < p for s in shares) or len(
         {s.x for s in shares}
     ) != len(shares):
         raise ParameterError("the points of the shares must be distinct and non-zero")
-    if not all(is_integer(limb) and 0 <= limb < M61 for s in shares for limb in s.limbs):
-        raise ParameterError("a share has a limb that is not an int in [0, 2^61 - 1)")
-    points = np.array([s.x for s in shares], dtype=np.uint64)
-    values = np.array([s.limbs for s in shares], dtype=np.uint64)
-    t = first.threshold
-    secret = from_limbs(combine_limbs(points[:t], values[:t]), first.length)
-    if secret is None or any(
-        from_limbs(combine_limbs(points[rest], values[rest]), first.length) != secret
-        for rest in _other_quorums(len(shares), t)
-    ):
+    if not all(is_integer(limb) and 0 <= limb < p for s in shares for limb in s.limbs):
+        raise ParameterError(f"a share has a limb that is not an int in [0, {p})")
+    points = arithmetic.packed(np.array([s.x for s in shares], object), p)
+    values = arithmetic.packed(np.array([s.limbs for s in shares], object), p)
+    secrets = (
+        _secret(_at_zero(points[quorum], values[quorum], p), length, field)
+        for quorum in _quorums(len(shares), t)
+    )
+    secret = next(secrets)
+    if secret is None or any(other != secret for other in secrets):
         raise ParameterError("the shares do not belong together: at least one is wrong")
-    return secret
+    return cast("Secret", secret)
 
 
 def split_limbs(
-    limbs: NDArray[np.uint64], threshold: int, points: NDArray[np.uint64], entropy: Entropy
-) -> NDArray[np.uint64]:
+    limbs: Limbs,
+    threshold: int,
+    points: Elements,
+    entropy: Entropy,
+    *,
+    field: Field = PROTOCOL_FIELD,
+) -> Limbs:
     """Share m field elements at n points, each by its own polynomial of t coefficients.
 
     Parameters
     ----------
-    limbs : uint64 array, shape (m,), in [0, p)
+    limbs : array of elements, shape (m,), in [0, p)
+        ``uint64`` for p < 2^63, and else Python integers.
     threshold : int
         t ≥ 1.
-    points : uint64 array, shape (n,), distinct and non-zero
+    points : array of elements, shape (n,), distinct and non-zero
     entropy : callable
+        Source of the coefficients: 8 bytes for each, or ⌈b / 8⌉ where p ≥ 2^63 has b bits, and
+        as many again for each that is not below p.
+    field : Field
 
     Returns
     -------
-    uint64 array, shape (n, m)
+    array of elements, shape (n, m)
+
+    Raises
+    ------
+    ParameterError
+        An element outside the field, or a point that is zero: its share would be the secret.
     """
+    constants, xs = field.array(limbs), field.array(points)
+    if not xs.all():
+        raise ParameterError("a point is 0, whose share is the secret; number holders from 1")
     # t coefficients each, the top one uniform like the others: forbidding it to be zero would
     # exclude one value of the limb for t − 1 holders
-    coefficients = np.empty((threshold, limbs.size), dtype=np.uint64)
-    coefficients[0] = limbs
-    coefficients[1:] = uniform((threshold - 1) * limbs.size, entropy).reshape(-1, limbs.size)
-    return _fast.m61_poly_eval(coefficients, points)
+    coefficients = cast("Elements", np.empty((threshold, constants.size), constants.dtype))
+    coefficients[0] = constants
+    drawn = uniform((threshold - 1) * constants.size, entropy, field.modulus)
+    coefficients[1:] = drawn.reshape(-1, constants.size)
+    shares: Limbs = arithmetic.evaluate(coefficients, xs, field.modulus)  # type: ignore[assignment]
+    return shares
 
 
-def combine_limbs(points: NDArray[np.uint64], values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def combine_limbs(points: Limbs, values: Limbs, *, field: Field = PROTOCOL_FIELD) -> Limbs:
     """Return the m constant terms behind t shares: Lagrange interpolation at zero.
 
     Parameters
     ----------
-    points : uint64 array, shape (t,), distinct and non-zero
-    values : uint64 array, shape (t, m)
+    points : array of elements, shape (t,), distinct and non-zero
+    values : array of elements, shape (t, m)
+    field : Field
+
+    Raises
+    ------
+    ParameterError
+        An element outside the field, or a point that is zero or repeated.
     """
-    weights = _fast.m61_lagrange_at_zero(points).reshape(1, -1)
-    return _fast.m61_matmul(weights, np.ascontiguousarray(values)).ravel()
+    xs, ys = field.array(points), field.array(values)
+    if not xs.all() or len(set(xs.tolist())) != xs.size:
+        raise ParameterError("the points of the shares must be distinct and non-zero")
+    constants: Limbs = _at_zero(xs, ys, field.modulus)  # type: ignore[assignment]
+    return constants
 
 
-def limb_count(length: int) -> int:
-    """Return the number of limbs of a secret of `length` bytes."""
-    return -(-length // LIMB_BYTES)
+@overload
+def uniform(count: int, entropy: Entropy) -> U64: ...
 
 
-def to_limbs(secret: bytes) -> NDArray[np.uint64]:
-    """Cut a secret into little-endian limbs of seven bytes."""
-    rows = np.zeros((limb_count(len(secret)), 8), dtype=np.uint8)
-    padded = secret.ljust(len(rows) * LIMB_BYTES, b"\x00")
-    rows[:, :LIMB_BYTES] = np.frombuffer(padded, dtype=np.uint8).reshape(-1, LIMB_BYTES)
-    return rows.view("<u8").ravel().astype(np.uint64)
+@overload
+def uniform(count: int, entropy: Entropy, p: int) -> Elements: ...
 
 
-def from_limbs(limbs: NDArray[np.uint64], length: int) -> bytes | None:
-    """Return the secret of `length` bytes, or None if the limbs do not hold one."""
-    joined = limbs.astype("<u8").view(np.uint8).reshape(-1, 8)
-    secret = joined[:, :LIMB_BYTES].tobytes()
-    if joined[:, LIMB_BYTES].any() or any(secret[length:]):
-        return None
-    return secret[:length]
+def uniform(count: int, entropy: Entropy, p: int = M61) -> Elements:
+    """Draw elements of [0, p): as many bits as p − 1 has, again if they are not below p."""
+    bits = (p - 1).bit_length()
+    mask = (1 << bits) - 1
 
+    def draw(count: int) -> Elements:
+        if p < 1 << 63:
+            words = np.frombuffer(entropy(8 * count), dtype="<u8")
+            return words.astype(np.uint64) & np.uint64(mask)
+        size = -(-bits // 8)
+        data = entropy(size * count)
+        cuts = (data[i : i + size] for i in range(0, len(data), size))
+        return arithmetic.objects([int.from_bytes(cut, "little") & mask for cut in cuts])
 
-def _other_quorums(n: int, t: int) -> list[slice]:
-    """Slices of t shares that, with the first t, cover all n."""
-    return [slice(start, start + t) for start in range(1, n - t + 1)]
-
-
-def uniform(count: int, entropy: Entropy) -> NDArray[np.uint64]:
-    """Draw elements of [0, p): 61 random bits each, again if they are all ones."""
-    draws = np.frombuffer(entropy(8 * count), dtype="<u8").astype(np.uint64)
-    draws &= np.uint64(M61)
-    while (rejected := draws == np.uint64(M61)).any():
-        draws[rejected] = uniform(int(rejected.sum()), entropy)
+    draws = draw(count)
+    while (rejected := draws >= p).any():
+        draws[rejected] = draw(int(np.count_nonzero(rejected)))
     return draws
+
+
+def _statement(threshold: int, n: int, length: int | None, p: int) -> bytes:
+    """Return what a polynomial is for; only shares of bytes in GF(2^61 − 1) omit the rest."""
+    counts = struct.pack("<QQ", threshold, n)
+    if p == M61 and length is not None:
+        return b"secagg shamir split v1" + counts
+    modulus = p.to_bytes(-(-p.bit_length() // 8), "little")
+    return b"secagg shamir field v1" + counts + struct.pack("<Q", length or 0) + modulus
+
+
+def _at_zero(points: Elements, values: Elements, p: int) -> Elements:
+    weights = arithmetic.lagrange_at_zero(points, p).reshape(1, -1)
+    return arithmetic.matmul(weights, values, p).ravel()
+
+
+def _secret(limbs: Elements, length: int | None, field: Field) -> bytes | int | None:
+    return int(limbs[0]) if length is None else from_limbs(limbs, length, field)
+
+
+def _quorums(n: int, t: int) -> list[slice]:
+    """Slices of t shares that together cover all n."""
+    return [slice(start, start + t) for start in range(n - t + 1)]

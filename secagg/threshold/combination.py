@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import gmpy2
-
 from secagg.paillier import Ciphertexts
+from secagg.paillier.gmp import gmpy2
 from secagg.threshold.partials import violation
 
 

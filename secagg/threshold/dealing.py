@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import os
 
-import gmpy2
-
 from secagg._check import check_integer
 from secagg._secrets import without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.paillier import PublicKey
+from secagg.paillier.gmp import gmpy2
 from secagg.paillier.primes import StructuredPrime, random_safe_prime, uniform_below
 from secagg.paillier.public_key import MAX_BITS, MIN_BITS
 from secagg.threshold.key import MAX_TRUSTEES, ThresholdKey

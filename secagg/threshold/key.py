@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Self
 
-import gmpy2
-
 from secagg._check import as_bytes, check_integer, check_kind
 from secagg.errors import ParameterError, TooFewSurvivors
 from secagg.paillier import Ciphertexts, DecryptedSum, EncryptedVector, PublicKey
+from secagg.paillier.gmp import gmpy2
 from secagg.paillier.vectors import checked_sum, decode_sum
 from secagg.threshold.combination import combine_parts
 from secagg.threshold.partials import PHASE, PartialDecryption, decode_partial, violation

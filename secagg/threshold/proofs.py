@@ -22,10 +22,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import gmpy2
-
 from secagg._hedging import Hedged
 from secagg.encoding import Entropy
+from secagg.paillier.gmp import gmpy2
 from secagg.paillier.modular import Batch, Modulus
 
 _CHALLENGE_BYTES = 16

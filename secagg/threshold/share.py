@@ -6,13 +6,12 @@ import os
 import struct
 from typing import Self
 
-import gmpy2
-
 from secagg._check import as_bytes, check_integer, check_kind
 from secagg._secrets import Confined, without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.paillier import Ciphertexts
+from secagg.paillier.gmp import gmpy2
 from secagg.threshold.key import ThresholdKey
 from secagg.threshold.partials import PartialDecryption
 

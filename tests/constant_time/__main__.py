@@ -33,8 +33,8 @@ def check_tools() -> list[str]:
             print(f"{tool.name:16} {name:18} {'reported' if report else 'no finding'}")
             if bool(report) != (name in tools.PLANTED):
                 failed.append(f"{tool.name}: {name}: {report or 'not reported'}")
-    if tools.lacks_ifma():
-        print("MemorySanitizer  not run: the kernels for AVX-512, which this CPU lacks")
+    for name in tools.lacking():
+        print(f"MemorySanitizer  not run: the kernels for {name}, which this CPU lacks")
     return failed
 
 

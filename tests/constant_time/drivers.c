@@ -5,6 +5,7 @@
  * be reported, or the tool does not work.
  */
 #include "kernels.h"
+#include "masks.h"
 #include "modular.h"
 #include "secret.h"
 
@@ -82,25 +83,26 @@ static void encode(void)
  * and what they expand to is secret. */
 static void masks(int modulo)
 {
-    for (const secagg_mask_tier *tier = secagg_mask_tiers; tier->name != NULL; tier++) {
+    static const uint8_t signs[KEYS] = {0, 1, 0};
+    for (const secagg_mask_tier *const *at = secagg_mask_tiers; *at != NULL; at++) {
+        const secagg_mask_tier *tier = *at;
         if (!tier->supported())
             continue;
-        const size_t bytes = KEYS * tier->schedule_bytes;
-        void *schedules = aligned_alloc(SECAGG_SCHEDULE_ALIGNMENT, bytes);
+        secagg_mask_schedule schedules[KEYS];
         uint64_t *keys = numbers(2 * KEYS, UINT64_MAX);
         uint64_t *acc = secrets(LENGTH, (uint64_t)3 << 60);
         if (!WITH_MSAN)
             hide(keys, 16 * KEYS);
-        tier->expand(schedules, (uint8_t *)keys, KEYS);
+        const secagg_mask_keys all =
+            secagg_mask_expand(schedules, (uint8_t *)keys, signs, KEYS, tier);
         if (WITH_MSAN)
-            hide(schedules, bytes);
+            hide(schedules, sizeof schedules);
         if (modulo)
-            tier->modulo(acc, LENGTH, schedules, 2, 1, (uint64_t)3 << 60, 5);
+            secagg_mask_modulo(acc, LENGTH, 5, &all, (uint64_t)3 << 60, tier);
         else {
-            tier->words32((uint32_t *)acc, LENGTH, schedules, 2, 1, 5);
-            tier->words64(acc, LENGTH, schedules, 2, 1, 5);
+            secagg_mask_words32((uint32_t *)acc, LENGTH, 5, &all, tier);
+            secagg_mask_words64(acc, LENGTH, 5, &all, tier);
         }
-        free(schedules);
         free(keys);
         free(acc);
     }
@@ -156,6 +158,34 @@ static void m61_poly_eval(void)
     free(coeffs);
     free(xs);
     free(out);
+}
+
+/* Points are public, and so is the prime: one below 2^62, and one above. */
+static const uint64_t PRIMES[] = {((uint64_t)1 << 62) - 57, ((uint64_t)1 << 63) - 25};
+
+static void prime_poly_eval(void)
+{
+    for (const secagg_prime_tier *tier = secagg_prime_tiers; tier->name != NULL; tier++)
+        for (int i = 0; tier->supported() && i < 2; i++) {
+            const uint64_t p = PRIMES[i];
+            uint64_t *coeffs = secrets(7 * 5, p), *xs = numbers(43, p), *out = secrets(43 * 5, p);
+            tier->poly_eval(out, coeffs, xs, 7, 5, 43, p);
+            free(coeffs);
+            free(xs);
+            free(out);
+        }
+}
+
+static void prime_matmul(void)
+{
+    for (int i = 0; i < 2; i++) {
+        const uint64_t p = PRIMES[i];
+        uint64_t *a = secrets(3 * 40, p), *b = secrets(40 * 5, p), *out = secrets(3 * 5, p);
+        secagg_prime_matmul(out, a, b, 3, 40, 5, p);
+        free(a);
+        free(b);
+        free(out);
+    }
 }
 
 static void pack_bits(void)
@@ -221,6 +251,21 @@ static void discrete_gaussian(void)
     free(words);
 }
 
+/* Two blocks of lanes, the second not full; the callers' scalars are not secret. */
+static void x25519(void)
+{
+    enum { ROWS = 9, WORDS = 4 };
+    if (!secagg_x25519_supported())
+        return;
+    uint64_t *scalars = secrets(ROWS * WORDS, UINT64_MAX);
+    uint64_t *points = secrets(ROWS * WORDS, UINT64_MAX);
+    uint64_t *out = secrets(ROWS * WORDS, UINT64_MAX);
+    secagg_x25519((uint8_t *)out, (uint8_t *)scalars, 32, (uint8_t *)points, ROWS);
+    free(scalars);
+    free(points);
+    free(out);
+}
+
 static volatile int sink;
 
 static void planted_branch(void)
@@ -249,8 +294,8 @@ static const struct {
     KERNEL(m61_inv),          KERNEL(m61_dot),       KERNEL(m61_matmul),
     KERNEL(m61_poly_eval),    KERNEL(pack_bits),     KERNEL(modular_multiply),
     KERNEL(modular_power),    KERNEL(modular_power_fixed),
-    KERNEL(discrete_gaussian), KERNEL(planted_branch),
-    KERNEL(planted_address),
+    KERNEL(discrete_gaussian), KERNEL(prime_poly_eval), KERNEL(prime_matmul),
+    KERNEL(x25519),           KERNEL(planted_branch), KERNEL(planted_address),
 };
 
 int main(int count, char **names)

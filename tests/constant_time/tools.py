@@ -17,6 +17,7 @@ FLAGS = ["-O3", "-ffp-contract=off"]  # those of setup.py
 SECRET = (
     "encode", "mask_words", "mask_mod", "m61_add", "m61_sub", "m61_mul", "m61_inv", "m61_dot",
     "m61_matmul", "m61_poly_eval", "pack_bits", "modular_multiply", "modular_power",
+    "prime_matmul", "prime_poly_eval", "x25519",
 )  # fmt: skip
 """Kernels that touch secrets in constant time."""
 
@@ -31,6 +32,7 @@ PUBLIC = (
     "modular_radix",  # sizes
     "modular_table",  # powers of a public base
     "modular_width",
+    "prime_lagrange_at_zero",  # points
 )
 """Kernels that touch no secret."""
 
@@ -88,7 +90,8 @@ def _compile(tool: Tool, program: Path) -> None:
     subprocess.run([*command, "-o", str(program)], check=True)  # noqa: S603
 
 
-def lacks_ifma() -> bool:
-    """Return True if this CPU cannot run the kernels for AVX-512."""
-    flags = Path("/proc/cpuinfo")
-    return sys.platform != "linux" or "avx512ifma" not in flags.read_text(encoding="utf-8")
+def lacking() -> list[str]:
+    """Return the instructions of kernels that this CPU lacks, by their names in Linux."""
+    path = Path("/proc/cpuinfo")
+    flags = path.read_text(encoding="utf-8").split() if sys.platform == "linux" else []
+    return [name for name in ("aes", "vaes", "avx512ifma") if name not in flags]

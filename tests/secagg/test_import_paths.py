@@ -142,3 +142,60 @@ def test_lazy_names_are_listed(package: str) -> None:
         pytest.importorskip("flwr")
     missing = f"import {package} as p; print(sorted(set(p.__all__) - set(dir(p))))"
     assert run(missing).strip() == "[]"
+
+
+BLOCKED = "import sys; sys.modules['gmpy2'] = None\n"
+ROUND = """
+import numpy as np, secagg
+from secagg import *
+params = RoundParams(n_clients=5, threshold=3, length=4, encoding=FixedPoint(clip=8.0))
+vectors = {c: np.full(4, c + 0.5) for c in range(5)}
+result = simulate_round(vectors, params, dropouts={3: "masked_input"})
+assert result.sum.tolist() == [9.0] * 4
+for p in (97, 2**62 - 57, 2**127 - 1):
+    assert shamir.combine(shamir.split(5, 2, 3, field=Field(p))) == 5
+secagg.set_threads(1)
+Packing(encoding=FixedPoint(clip=8.0), length=10, summands=3)
+"""
+
+
+def test_secret_sharing_runs_without_gmpy2():
+    run(BLOCKED + ROUND)
+
+
+@pytest.mark.large
+def test_commands_and_recommenders_run_without_gmpy2():
+    run(
+        BLOCKED + "import fedmf.cli, secagg.cli, numpy as np\n"
+        "from secagg.bench.timing import machine\n"
+        "assert machine()['gmpy2'] == machine()['gmp'] == 'none'\n"
+        "fedmf.SecAggSum(), fedmf.PaillierSum(trust='key holder')\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "paillier.generate_keypair()",
+        "paillier.generate_insecure_keypair(512)",
+        "paillier.PublicKey(15)",
+        "paillier.PrivateKey(7, 11)",
+        "threshold.deal(3, 2)",
+        "threshold.deal_insecure(3, 2)",
+    ],
+)
+def test_encryption_without_gmpy2_names_the_extra(call: str) -> None:
+    run(
+        BLOCKED + "import secagg\nfrom secagg import paillier, threshold\n"
+        f"try: {call}\n"
+        "except secagg.MissingExtra as error:\n"
+        "    assert error.name == 'gmpy2' and 'pip install \"secagg[he]\"' in str(error)\n"
+        "else: raise AssertionError\n"
+    )
+
+
+def test_stand_in_for_gmpy2_has_no_dunder_names():
+    run(
+        BLOCKED + "from secagg.paillier.gmp import gmpy2\n"
+        "assert not hasattr(gmpy2, '__wrapped__') and gmpy2.__class__\n"
+    )

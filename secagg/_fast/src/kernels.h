@@ -15,26 +15,7 @@
 #define SECAGG_PUBLIC(bit) (bit)
 #endif
 
-/* masks.c: one row per implementation of the masks, best first, NULL name at the end. */
-typedef struct {
-    const char *name;
-    int (*supported)(void);
-    size_t schedule_bytes; /* for one key, a multiple of the alignment below */
-    void (*expand)(void *schedules, const uint8_t *keys, size_t k);
-    /* acc[i] += word(start + i) for the first `plus` keys, -= for the `minus` after them. */
-    void (*words32)(uint32_t *acc, size_t d, const void *schedules, size_t plus, size_t minus,
-                    uint64_t start);
-    void (*words64)(uint64_t *acc, size_t d, const void *schedules, size_t plus, size_t minus,
-                    uint64_t start);
-    void (*modulo)(uint64_t *acc, size_t d, const void *schedules, size_t plus, size_t minus,
-                   uint64_t modulus, uint64_t start);
-} secagg_mask_tier;
-
-enum { SECAGG_SCHEDULE_ALIGNMENT = 64 };
-
-extern const secagg_mask_tier secagg_mask_tiers[];
-
-/* Overwrite secrets in a way the compiler may not leave out. */
+/* masks.c: overwrite secrets in a way the compiler may not leave out. */
 void secagg_wipe(void *secret, size_t bytes);
 
 /* m61.c: GF(p), p = 2^61 - 1, canonical elements in and out; matrices are row-major. */
@@ -54,6 +35,23 @@ int secagg_m61_lagrange_at_zero(uint64_t *out, uint64_t *scratch, const uint64_t
  * Σ u_i f(x_i) = 0 for deg f < n - 1; rows: n, scratch: n + 4 (n - t + 1), 1 <= t <= n. */
 long secagg_m61_errors(uint64_t *rows, uint64_t *scratch, const uint64_t *xs,
                        const uint64_t *dual, const uint64_t *word, size_t n, size_t t);
+
+/* prime.c: GF(p), p an odd prime below 2^63; as in m61.c. One row per implementation, best first,
+ * NULL name at the end. */
+typedef struct {
+    const char *name;
+    int (*supported)(void);
+    void (*poly_eval)(uint64_t *out, const uint64_t *coeffs, const uint64_t *xs, size_t t, size_t m,
+                      size_t n, uint64_t p);
+} secagg_prime_tier;
+
+extern const secagg_prime_tier secagg_prime_tiers[];
+
+void secagg_prime_matmul(uint64_t *out, const uint64_t *a, const uint64_t *b, size_t n, size_t k,
+                         size_t m, uint64_t p);
+/* 0, or -1 when a point is 0 or occurs twice; `scratch` holds 2 t elements. */
+int secagg_prime_lagrange_at_zero(uint64_t *out, uint64_t *scratch, const uint64_t *xs, size_t t,
+                                  uint64_t p);
 
 /* fixedpoint.c: R is passed as R - 1, so that 2^64 fits. Elements and weight are secret. */
 typedef struct {
@@ -88,5 +86,11 @@ int secagg_unpack64(uint64_t *values, const uint8_t *packed, size_t n, unsigned 
 enum { SECAGG_SIGMA_STEP = 256 };
 size_t secagg_discrete_gaussian(int64_t *out, size_t d, const uint64_t *words, size_t m,
                                 uint64_t p, size_t *used);
+
+/* x25519_ifma.c: 32-byte rows; `step` is 32, or 0 to use one scalar with all n points. For
+ * revealed scalars only. Call it only if this CPU supports it, which is 0 or 1. */
+int secagg_x25519_supported(void);
+void secagg_x25519(uint8_t *out, const uint8_t *scalars, size_t step, const uint8_t *points,
+                   size_t n);
 
 #endif

@@ -26,12 +26,18 @@ _fast.mask_mod(acc, bytes(range(16)), b"\\0", 97, 3)
 n, square = np.array([97], np.uint64), np.array([4**_fast.modular_radix(1) % 97], np.uint64)
 _fast.modular_multiply(acc[:, None], acc[:1, None], acc[:, None], n, square)
 print(_fast.TIER, _fast.COMPILED, ",".join(_fast.TIERS), acc.tobytes().hex()[:64], end=" ")
-print(_fast.modular_radix(1))
+print(_fast.modular_radix(1), end=" ")
+point = np.full((1, 32), 7, np.uint8)
+_fast.x25519(point, point, point)
+print(point.tobytes().hex(), _fast.x25519.__module__)
 """
 WITHOUT_EXTENSION = "import sys; sys.modules['secagg._fast._kernels'] = None\n" + PROBE
 
-RADIX = {"ifma": 8 * 52, "aesni": 64, "portable": 64, "pure": 0}
+LADDER = ("vaes512", "ifma", "vaes", "aesni", "armv8", "portable", "pure")
+RADIX = dict.fromkeys(LADDER, 64) | {"vaes512": 8 * 52, "ifma": 8 * 52, "pure": 0}
 """log2 of Montgomery's radix for one limb: it differs between the implementations."""
+
+SEVENS = np.full((1, 32), 7, np.uint8)
 
 
 def probe(code: str = PROBE, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -79,11 +85,18 @@ def test_choice_is_one_of_those_available():
 )
 def test_every_tier_can_be_forced_and_gives_the_same_results(tier):
     done = probe(SECAGG_TIER=tier)
-    chosen, compiled, _, results, radix = done.stdout.split()
+    chosen, compiled, _, results, radix, shared, module = done.stdout.split()
     assert chosen == tier
     assert compiled == str(tier != "pure")
     assert results == expected()
     assert int(radix) == RADIX[tier]
+    out = np.empty_like(SEVENS)
+    reference.x25519(SEVENS, SEVENS, out)
+    assert shared == out.tobytes().hex()
+    assert (
+        module
+        == f"secagg._fast.{'_kernels' if tier in ('vaes512', 'ifma') else 'openssl_x25519'}"
+    )
 
 
 def test_pure_mode_rejects_other_tiers():
@@ -108,9 +121,16 @@ def test_best_tier_is_the_default():
 
 def test_without_the_extension_the_twins_run():
     done = probe(WITHOUT_EXTENSION)
-    assert done.stdout.split() == ["pure", "False", "pure", expected(), "0"]
+    assert done.stdout.split()[:5] == ["pure", "False", "pure", expected(), "0"]
     assert done.stderr.count("RuntimeWarning") == 1
     assert "SECAGG_PURE=1" in done.stderr
+
+
+def test_without_the_extension_a_free_threaded_python_is_named():
+    done = probe("import sys; sys.abiflags = 't'\n" + WITHOUT_EXTENSION)
+    assert done.stdout.split()[:5] == ["pure", "False", "pure", expected(), "0"]
+    assert "free-threaded" in done.stderr
+    assert "free-threaded" not in probe(WITHOUT_EXTENSION).stderr
 
 
 @pytest.mark.parametrize(
@@ -129,8 +149,7 @@ def test_both_sides_offer_the_same_functions():
 
 
 def test_tiers_are_in_order():
-    ladder = ["ifma", "aesni", "portable", "pure"]
-    assert [tier for tier in ladder if tier in _fast.TIERS] == list(_fast.TIERS)
+    assert [tier for tier in LADDER if tier in _fast.TIERS] == list(_fast.TIERS)
 
 
 @pytest.mark.skipif(not _fast.COMPILED, reason="needs the compiled code")

@@ -11,16 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
-from secagg import _fast
+from mask_case import IMPLEMENTATIONS, every
 from secagg._fast import reference, reference_masks
-
-IMPLEMENTATIONS = {"reference": reference, "active": _fast}
-if _fast.COMPILED:
-    from secagg._fast import _kernels
-
-    IMPLEMENTATIONS |= {name: _kernels.Masks(name) for name in _kernels.mask_tiers()}
-
-every = pytest.mark.parametrize("masks", IMPLEMENTATIONS.values(), ids=IMPLEMENTATIONS.keys())
 
 KEY = bytes(range(16))
 

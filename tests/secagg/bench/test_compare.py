@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from paillier_keys import keypair
+from secagg._threads import threads
 from secagg.bench import he, keyed, run, ss
 from secagg.bench.cases import ENCODING, F64, Case, Figure, Load, System
 from secagg.bench.keyed import Keyed, Opened, sample
@@ -19,7 +20,6 @@ from secagg.bench.roles import Role
 from secagg.bench.table import Column, duration, volume
 from secagg.bench.timing import Peak
 from secagg.errors import ParameterError, SecAggError
-from secagg.paillier.threads import threads
 from secagg.protocol.traffic import client_traffic
 
 PLAIN = System("plain", "plain", "he", 1, "-", "every party")

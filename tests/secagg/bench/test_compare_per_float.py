@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from paillier_keys import keypair
+from secagg._threads import threads
 from secagg.bench import per_float, timing
 from secagg.bench.per_float import Work
-from secagg.paillier.threads import threads
 
 
 def test_per_float_is_in_proportion_to_floats_and_peer(

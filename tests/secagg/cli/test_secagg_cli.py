@@ -344,7 +344,7 @@ def test_estimate_multiplies_times_by_counts(
         2 * n
         + left * (vector + mask)
         + n * rebuild
-        + dropped * (1 + (g - 1) * left / (n - 1) * (1 + mask))
+        + dropped * (1 + (g - 1) * left / (n - 1) * (1 / 64 + mask))
     )
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
+from secagg import _threads as parallel
 from secagg.errors import ParameterError
-from secagg.paillier import threads as parallel
 from secagg.paillier.modular import FixedBase, Modulus
 
 MODULI = st.integers(3, 1 << 700).map(lambda n: n | 1)

@@ -165,7 +165,7 @@ def _implicit(order: Order) -> Scheduled:
 
 def _fcf(order: Order) -> Scheduled:
     return FCF(
-        Implicit(**order.of("k", "reg")),
+        Implicit(**{"k": 32} | order.of("k", "reg")),
         optimiser=Adam(**order.of("rate")),
         epochs=order.rounds,
         progress=order.progress,

@@ -130,3 +130,11 @@ def test_option_of_another_model_exits_with_2(option):
     assert done.exit_code == 2
     assert option[0] in done.stderr
     assert "--model fedmf" in done.stderr
+
+
+@pytest.mark.parametrize("model", ["implicit", "fcf"])
+def test_models_of_views_have_32_factors_by_default(model):
+    arguments = ("train", "--model", model, "--aggregation", "plain", "--rounds", "1", "--json")
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["settings"]["hyper_parameters"]["k"] == 32

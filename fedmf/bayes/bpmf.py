@@ -143,7 +143,8 @@ class FedBPMF(Scheduled):
             If the cohort does not fit the data, the parts differ in users or items, or the
             aggregation clipped a moment. `Diverged` if the draws leave the scale.
         DataError
-            If `train` or `test` has no rating, or `features` has not a row per item.
+            If `train` or `test` has no rating, or `features` has not a row per item. Also if no
+            item has `min_raters` raters.
         ModelError
             If the checkpoint is damaged, or of another training, or `start` knows no item.
         RoundAborted

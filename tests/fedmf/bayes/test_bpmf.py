@@ -168,6 +168,11 @@ def test_items_with_few_raters_are_not_trained():
     assert 0 < trained < 40
 
 
+def test_no_item_with_enough_raters_raises():
+    with pytest.raises(DataError):
+        made(min_raters=31).fit(SPLIT.train)
+
+
 def test_features_enter_the_link():
     groups = np.arange(RATINGS.n_items) % 2
     features = Features(groups[:, None].astype(float), ["group"])

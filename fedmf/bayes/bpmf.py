@@ -19,7 +19,7 @@ from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_parts
 from fedmf.data.features import check_are_features, item_features
 from fedmf.data.internal import internal
-from fedmf.errors import DataError, SettingError
+from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.models import Factors
 from fedmf.models.warm import shared_items
 from fedmf.settings import Count, Fraction, Seed
@@ -146,7 +146,8 @@ class FedBPMF(Scheduled):
             If `train` or `test` has no rating, or `features` has not a row per item. Also if no
             item has `min_raters` raters.
         ModelError
-            If the checkpoint is damaged, or of another training, or `start` knows no item.
+            If the checkpoint is damaged, or of another training. Also if `start` knows no item,
+            is no model of ratings, or no `Factors` or `Posterior` at all.
         RoundAborted
             If every sum was aborted.
         """
@@ -225,6 +226,16 @@ class FedBPMF(Scheduled):
 
 def _warm(items: Floats, earlier: Factors, train: Ratings) -> Floats:
     """Return the start with the items that an earlier model has, by the id."""
+    if not isinstance(earlier, Factors):
+        raise ModelError(
+            f"start = {earlier!r} must be Factors or a Posterior, such as factors_ or "
+            "posterior_ of an earlier training"
+        )
+    if earlier.ranks:
+        raise ModelError(
+            "start was trained on implicit feedback, and this is a training on ratings: pass "
+            "the result of a training on ratings"
+        )
     mine, theirs = shared_items(train, earlier)
     width = min(earlier.k, items.shape[1] - 1)
     items = items.copy()

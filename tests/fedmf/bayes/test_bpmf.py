@@ -1,5 +1,7 @@
 """Training of FedBPMF: sums, drop-outs, scales, checkpoints and Ctrl-C."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -192,6 +194,12 @@ def test_start_is_matched_by_id(fitted, of):
     warm = made(sweeps=3).fit(SPLIT.train, start=earlier)
     cold = made(sweeps=3).fit(SPLIT.train)
     assert (table(warm) != table(cold)).any()
+
+
+def test_start_that_is_no_model_of_ratings_raises(fitted):
+    for wrong in (fitted, "model.fedmf", replace(fitted.posterior_.factors(), ranks=True)):
+        with pytest.raises(ModelError):
+            made(sweeps=3).fit(SPLIT.train, start=wrong)
 
 
 @pytest.mark.parametrize("burn_in", [2, 12, 22], ids=["after", "within", "before"])

@@ -149,7 +149,7 @@ class FedBPMF(Scheduled):
             If the checkpoint is damaged, or of another training. Also if `start` knows no item,
             is no model of ratings, or no `Factors` or `Posterior` at all.
         RoundAborted
-            If every sum was aborted.
+            If the mean rating cannot be summed, or every sum after the burn-in was aborted.
         """
         self._forget()
         check_parts(train, test)
@@ -182,9 +182,15 @@ class FedBPMF(Scheduled):
         if saved is not None:
             rounds = saved.kept(rounds, begun)
         chain, history = keep(rounds, begun.chain, self._report)
-        self.history_ = History(begun.records + history.rounds, history.interrupted)
-        if not chain.samples and not history.interrupted:
-            raise RoundAborted(f"every sum was aborted: {self.history_.last.aborted}")
+        whole = History(begun.records + history.rounds, history.interrupted)
+        late = whole.rounds[self.burn_in :]
+        # if only rounds whose draws are kept were aborted, the last draw stands in for them
+        if late and all(one.aborted is not None for one in late) and not whole.interrupted:
+            raise RoundAborted(
+                f"every sum after burn_in = {self.burn_in} was aborted, the last for: "
+                f"{whole.last.aborted}"
+            )
+        self.history_ = whole
         self.posterior_ = Posterior(
             chain.samples or (chain.sample,),
             begun.mean,

@@ -158,7 +158,38 @@ def test_dropouts_and_cohorts_train(fitted):
     assert np.isfinite(table(model)).all()
 
 
-def test_rounds_that_are_all_aborted_raise():
+class Failing(PlainSum):
+    """Sum that is aborted in some rounds."""
+
+    failing: tuple[int, ...] = ()
+
+    def sum(self, vectors, *, dropouts, session=b""):
+        if any(session.endswith(b"sum %d" % number) for number in self.failing):
+            raise RoundAborted("as the test wants")
+        return super().sum(vectors, dropouts=dropouts, session=session)
+
+
+def failing(*rounds):
+    return type("Some", (Failing,), {"failing": rounds})()
+
+
+@pytest.mark.parametrize("rounds", [range(1, 7), range(3, 7)], ids=["all", "after burn-in"])
+def test_aborted_sums_without_a_draw_to_keep_raise(rounds):
+    model = made(failing(*rounds))
+    with pytest.raises(RoundAborted):
+        model.fit(SPLIT.train)
+    assert not hasattr(model, "history_")
+
+
+def test_aborted_round_of_a_kept_draw_loses_no_training(fitted):
+    model = made(failing(6), samples=1).fit(SPLIT.train, SPLIT.test)
+    assert model._kept() == [6]
+    assert len(model.posterior_.samples) == 1
+    kept = fitted.posterior_.samples[2]  # of round 5
+    assert (model.posterior_.samples[0].users == kept.users).all()
+
+
+def test_mean_that_is_never_summed_raises():
     with pytest.raises(RoundAborted):
         made(SecAggSum(), dropout=0.95).fit(SPLIT.train)
 

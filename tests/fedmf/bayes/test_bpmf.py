@@ -302,6 +302,7 @@ def test_settings_out_of_range_raise(wrong):
         made(**wrong)
 
 
-def test_settings_are_cloned():
+def test_settings_are_cloned_and_shown():
     model = made(dropout=0.1, seed=4)
+    assert repr(model).startswith(f"FedBPMF({model.aggregation!r}, k=2, sweeps=6, burn_in=2, ")
     assert clone(model).get_params() == model.get_params()

@@ -154,6 +154,7 @@ class DPEase(Scheduled):
             If dp-accounting is not installed.
         """
         self._forget()
+        self._check()  # again, as attributes can be set: no exact sum by mistake
         check_parts(ratings)
         sigma = None if self.epsilon is None else deviation(self.epsilon, self.delta)
         sums = _Sums(self._summing(sigma), self.schedule, ratings.n_users)

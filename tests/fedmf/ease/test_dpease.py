@@ -164,6 +164,13 @@ def test_refusal_of_exact_sums_names_the_attack():
         DPEase(epsilon=None)
 
 
+def test_attributes_set_later_are_refused_by_fit():
+    model = made(where="central")
+    model.epsilon = None
+    with pytest.raises(SettingError, match="peeled"):
+        model.fit(RATINGS)
+
+
 def test_too_few_users_abort_and_leave_nothing():
     model = made(SecAggSum()).fit(RATINGS).set_params(dropout=0.9)
     with pytest.raises(RoundAborted):

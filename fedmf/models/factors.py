@@ -168,8 +168,9 @@ class Factors(Recommender):
         """Return what each of the user's own ratings adds to r̂ of an item.
 
         On implicit feedback the sum is r̂, as X is exact for Y (Hu, Koren and Volinsky 2008,
-        section 5, eq. 7). For a model of ratings it is the difference that the ratings make to
-        the row of `fold_in`. See `Recommender.contributions`.
+        section 5, eq. 7). It differs slightly after `with_items`, which leaves X as it is, or
+        for items that `FCF` left out. For a model of ratings it is the difference that the
+        ratings make to the row of `fold_in`. See `Recommender.contributions`.
         """
         row, column = pairs([user], [item], self.n_users, self.n_items)
         rated_items = self.seen(int(row[0]))

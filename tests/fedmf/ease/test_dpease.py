@@ -184,6 +184,16 @@ def test_ratings_without_any_raise():
         made().fit(RATINGS.take(np.zeros(RATINGS.n_ratings, dtype=bool)))
 
 
+@pytest.mark.parametrize(("honest", "dropout"), [(1.0, 0.0), (0.2, 0.0), (0.2, 0.4)])
+def test_sigma_is_that_of_all_noise_in_the_sum(honest, dropout):
+    """Those beyond the honest add noise, too, which the server removes by its deviation."""
+    sums = PlainSum(clip=256)
+    settings = {"items": 40, "epsilon": 0.5, "honest": honest, "dropout": dropout}
+    model = made(sums, **settings).fit(RATINGS)
+    noise = model.gram_[np.triu_indices(40)]
+    assert noise.std() == pytest.approx(model.sigma_, rel=0.06)
+
+
 def test_reg_is_used_and_by_default_follows_the_noise():
     one = made(where="central").fit(RATINGS)
     same = made(where="central", reg=float(one.sigma_ * np.sqrt(12))).fit(RATINGS)

@@ -45,13 +45,12 @@ class DPEase(Scheduled):
     See `fedmf.ease`. A user sends a number for each item, once, by which the server chooses the
     items to keep; then m (m + 1) / 2 numbers for the m kept items, once. Both messages together
     have an L2 norm of at most 1, and both sums have noise for the same σ. λ depends on σ, m and
-    the number of users in the sum alone.
-    So the sums, and all that follows from them, cost (ε, δ). If all items are kept, the first
-    sum is left out, and the second has the whole norm.
+    the number of users in the sum alone. So the sums, and all that follows from them, cost
+    (ε, δ). If all items are kept, the first sum is left out, and the second has the whole norm.
 
     Neighbouring data differ by adding or removing all ratings of one user, who takes part in
-    either case. Ratings count as views, whatever their values. Never publish the rated items of
-    a saved model; see docs/privacy.md.
+    either case. The ids of users and items are public. Ratings count as views, whatever their
+    values. Never publish the rated items of a saved model; see docs/privacy.md.
 
     Parameters
     ----------

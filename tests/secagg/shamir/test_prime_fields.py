@@ -310,3 +310,9 @@ def test_arrays_of_shapes_that_do_not_match_are_rejected(p: int) -> None:
         with pytest.raises(ParameterError):
             shamir.split_limbs(limbs, t, points, os.urandom, field=field)
     assert shamir.split_limbs(one[:0], 2, one, os.urandom, field=field).shape == (1, 0)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_modulus_that_python_would_not_print_is_rejected(sign: int) -> None:
+    with pytest.raises(ParameterError):
+        Field(sign * 10**5000)

@@ -94,6 +94,7 @@ class PlainArchive(sdist):  # type: ignore[misc, no-any-unimported]  # setuptool
             return member
 
         name = f"{base_name}.tar.gz"
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
         with (
             gzip.GzipFile(name, "wb", mtime=epoch) as packed,
             tarfile.open(fileobj=packed, mode="w") as archive,

@@ -67,6 +67,7 @@ def in_slices(
     Slices begin at multiples of eight and are not shorter than `least`. If `count` is below
     `alone`, there is one slice. Calls within `work` stay in their thread. If `work` raises, no
     further slice begins and the error is raised, without frames of other modules than its own.
+    After an interruption, too, no thread works on when this function ends.
     """
     most = max(1, count // max(1, least))
     available = threads()
@@ -108,15 +109,23 @@ def in_slices(
             helping -= 1
             changed.notify()
 
-    with suppress(RuntimeError):  # where no more threads can begin, fewer do the work
-        pool = _shared_pool(available - 1)
-        for _ in range(workers - 1):
-            pool.submit(help_out)
+    def finish() -> None:
+        slices.clear()  # a thread that wakes up later finds no slice
+        try:
+            with changed:
+                changed.wait_for(lambda: helping == 0)
+        except BaseException:  # a thread would go on writing into the caller's arrays
+            finish()
+            raise
+
     try:
+        with suppress(RuntimeError):  # where no more threads can begin, fewer do the work
+            pool = _shared_pool(available - 1)
+            for _ in range(workers - 1):
+                pool.submit(help_out)
         take_part()
     finally:
-        with changed:  # a thread that wakes up later finds no slice
-            changed.wait_for(lambda: helping == 0)
+        finish()
     if errors:
         raise errors[0]
 

@@ -168,8 +168,8 @@ def revealed_mask_keys(
         alone=_POINTS_ALONE,
     )
     canonical = all(int.from_bytes(public, "little") < _P for _, public in peers)
-    usable = canonical and shared.any(axis=1).all()
-    assert usable, "checked when they were advertised"  # noqa: S101
+    if not canonical or not shared.any(axis=1).all():  # also by `python -O`
+        raise AssertionError("a public key is unusable, which was checked when it came")
     infos = [_pair(_PAIRWISE, mine, peer) for peer in peers]
     return _derive_each(shared, session, infos, _MASK_KEY_BYTES)
 

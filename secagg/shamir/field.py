@@ -20,6 +20,8 @@ from secagg.shamir.primality import is_prime
 
 __all__ = ["M61", "Elements", "Field"]
 
+_SHOWN = 4096  # bits of a modulus in an error; Python refuses to print some longer ones
+
 
 @dataclass(frozen=True)
 class Field:
@@ -43,7 +45,9 @@ class Field:
 
     def __post_init__(self) -> None:
         if not isinstance(self.modulus, int) or not (self._compiled or is_prime(self.modulus)):
-            raise ParameterError(f"modulus {self.modulus!r} is not a prime; a field needs one")
+            bits = self.modulus.bit_length() if isinstance(self.modulus, int) else 0
+            shown = f"of {bits} bits" if bits > _SHOWN else repr(self.modulus)
+            raise ParameterError(f"modulus {shown} is not a prime; a field needs one")
 
     def array(self, values: Sequence[int] | Sequence[Sequence[int]] | Elements) -> Elements:
         """Return `values` as canonical elements; raise `ParameterError` outside [0, p)."""

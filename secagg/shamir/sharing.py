@@ -213,9 +213,15 @@ def split_limbs(
     Raises
     ------
     ParameterError
-        An element outside the field, or a point that is zero: its share would be the secret.
+        A shape that does not match, t < 1, an element outside the field, or a point that is
+        zero: its share would be the secret.
     """
+    check_integer("threshold", threshold, 1, _MOST)
     constants, xs = field.array(limbs), field.array(points)
+    if constants.ndim != 1 or xs.ndim != 1:
+        raise ParameterError(
+            f"limbs of shape {constants.shape} and points of shape {xs.shape} must be vectors"
+        )
     if not xs.all():
         raise ParameterError("a point is 0, whose share is the secret; number holders from 1")
     # t coefficients each, the top one uniform like the others: forbidding it to be zero would
@@ -223,7 +229,7 @@ def split_limbs(
     coefficients = cast("Elements", np.empty((threshold, constants.size), constants.dtype))
     coefficients[0] = constants
     drawn = uniform((threshold - 1) * constants.size, entropy, field.modulus)
-    coefficients[1:] = drawn.reshape(-1, constants.size)
+    coefficients[1:] = drawn.reshape(threshold - 1, constants.size)
     shares: Limbs = arithmetic.evaluate(coefficients, xs, field.modulus)  # type: ignore[assignment]
     return shares
 
@@ -240,9 +246,15 @@ def combine_limbs(points: Limbs, values: Limbs, *, field: Field = PROTOCOL_FIELD
     Raises
     ------
     ParameterError
-        An element outside the field, or a point that is zero or repeated.
+        A shape that does not match, an element outside the field, or a point that is zero or
+        repeated.
     """
     xs, ys = field.array(points), field.array(values)
+    if xs.ndim != 1 or ys.ndim != 2 or len(xs) != len(ys):
+        raise ParameterError(
+            f"values of shape {ys.shape} are not one row for each of the points, of shape "
+            f"{xs.shape}"
+        )
     if not xs.all() or len(set(xs.tolist())) != xs.size:
         raise ParameterError("the points of the shares must be distinct and non-zero")
     constants: Limbs = _at_zero(xs, ys, field.modulus)  # type: ignore[assignment]

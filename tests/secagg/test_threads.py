@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -271,6 +272,51 @@ def test_without_more_threads_the_caller_does_the_work(
     secagg.set_threads(3)
     ring = Ring(2**32)
     np.testing.assert_array_equal(masked(3, ring, 1000), expected_of(3, ring, 1000))
+
+
+def test_interrupted_start_leaves_no_slice_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    secagg.set_threads(2)
+    gate, ran, real = threading.Event(), list[slice](), ThreadPoolExecutor.submit
+    _threads._shared_pool(1).submit(gate.wait, 60)
+
+    def interrupted(*arguments: Any) -> None:
+        real(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        _threads.in_slices(ran.append, 1000)
+    gate.set()
+    end_threads(1)
+    assert ran == []
+
+
+def test_interrupted_wait_still_ends_after_the_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while the caller waits: a helper is in the middle of its slice."""
+    caller, begun, interrupted = threading.get_ident(), threading.Event(), threading.Event()
+    done, waits = list[slice](), list[bool]()
+
+    class Interrupted(threading.Condition):
+        def wait_for(self, predicate: Callable[[], bool], timeout: float | None = None) -> bool:
+            waits.append(predicate())
+            if len(waits) == 1:
+                interrupted.set()
+                raise KeyboardInterrupt
+            return super().wait_for(predicate, timeout)
+
+    def work(rows: slice) -> None:
+        if threading.get_ident() == caller:
+            begun.wait(60)
+        else:
+            begun.set()
+            interrupted.wait(60)
+            done.append(rows)
+
+    monkeypatch.setattr(_threads.threading, "Condition", Interrupted)
+    secagg.set_threads(2)
+    with pytest.raises(KeyboardInterrupt):
+        _threads.in_slices(work, 1000)
+    assert (len(waits), waits[0], len(done) > 0) == (2, False, True)
 
 
 def failing_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:

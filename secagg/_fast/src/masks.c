@@ -13,7 +13,7 @@ const secagg_mask_tier *const secagg_mask_tiers[] = {
     &secagg_masks_vaes,
     &secagg_masks_aesni,
 #endif
-#if defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#if defined(SECAGG_ARMV8)
     &secagg_masks_armv8,
 #endif
     NULL,

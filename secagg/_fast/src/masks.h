@@ -10,6 +10,13 @@
 
 #include "kernels.h"
 
+/* clang before 16 knows the instructions only if all code may use them. */
+#if defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#if defined(__ARM_FEATURE_AES) || !defined(__clang__) || __clang_major__ >= 16
+#define SECAGG_ARMV8
+#endif
+#endif
+
 enum {
     SECAGG_MASK_ROUNDS = 10,      /* of AES-128 */
     SECAGG_MASK_BATCH = 64,       /* keys at a time: their schedules stay in the first cache */

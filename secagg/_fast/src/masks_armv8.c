@@ -3,9 +3,9 @@
  * AESE is AddRoundKey, then SubBytes and ShiftRows, so a round of FIPS 197 begins one step
  * earlier here, and the last round key is added alone.
  */
-#if defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-
 #include "masks.h"
+
+#if defined(SECAGG_ARMV8)
 
 #include <arm_neon.h>
 #include <string.h>
@@ -159,4 +159,4 @@ const secagg_mask_tier secagg_masks_armv8 = {
     "armv8", armv8_supported, GROUP, armv8_expand, words32, words64, modulo,
 };
 
-#endif /* __aarch64__ */
+#endif /* SECAGG_ARMV8 */

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hmac
 import json
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -50,6 +52,19 @@ def test_unusable_key_gives_no_mask_keys(public: bytes, place: int) -> None:
     peers[place] = peers[place][0], public
     with pytest.raises(AssertionError):
         keys.revealed_mask_keys(pair.seed, SESSION, (u, pair.public), peers)
+
+
+def test_unusable_key_gives_no_mask_keys_without_assertions() -> None:
+    """`python -O` drops the assert statements; the secret would be zero, which anyone knows."""
+    code = (
+        "from secagg.protocol import keys\n"
+        "pair, zero = keys.KeyPair(bytes(range(32))), bytes(32)\n"
+        "try: keys.revealed_mask_keys(pair.seed, zero, (1, pair.public), [(2, zero)])\n"
+        "except AssertionError: print('refused')\n"
+    )
+    command = [sys.executable, "-O", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout == "refused\n"
 
 
 @pure_repeats

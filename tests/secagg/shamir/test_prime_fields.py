@@ -297,3 +297,22 @@ def test_primality_of_known_numbers(gmpy2: bool, monkeypatch: pytest.MonkeyPatch
         assert not primality.is_prime(n)
         with pytest.raises(ParameterError):
             Field(n)
+
+
+@pytest.mark.parametrize("p", [2, 97, M61, LARGE])
+def test_arrays_of_shapes_that_do_not_match_are_rejected(p: int) -> None:
+    field = Field(p)
+    one, rows = field.array([1]), field.array([[1], [1]])
+    for points, values in ((one, rows), (one, one), (rows, rows)):
+        with pytest.raises(ParameterError):
+            shamir.combine_limbs(points, values, field=field)
+    for limbs, t, points in ((rows, 1, one), (one, 1, rows), (one, 0, one), (one, -1, one)):
+        with pytest.raises(ParameterError):
+            shamir.split_limbs(limbs, t, points, os.urandom, field=field)
+    assert shamir.split_limbs(one[:0], 2, one, os.urandom, field=field).shape == (1, 0)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_modulus_that_python_would_not_print_is_rejected(sign: int) -> None:
+    with pytest.raises(ParameterError):
+        Field(sign * 10**5000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from fedmf.data.columns import check_scale, from_triples, ids, ids_of, integers
 from fedmf.data.ratings import Ids, Ratings
-from fedmf.data.tables import Table, is_missing, read_table
+from fedmf.data.tables import Table, is_missing, is_time, read_table
 from fedmf.errors import DataError
 from fedmf.settings import check
 
@@ -22,6 +23,7 @@ Duplicates = Literal["last", "mean", "error"]
 """Methods for several ratings of one item by one user."""
 
 COLUMNS = ("user", "item", "rating")
+DECIMAL_COMMA = re.compile(r"\s*[0-9]+,[0-9]+\s*")
 
 
 def read_ratings(
@@ -77,6 +79,7 @@ def read_ratings(
     users, items = (ids(table.name, names[side], table.columns[side]) for side in (0, 1))
     when = np.zeros(values.size, dtype=np.int64)
     if len(names) == 4:
+        _check_times(table, names[3])
         when = integers(table.name, names[3], table.columns[3])
     pairs = _pairs(users, items)
     rows = _latest(pairs, when)
@@ -112,9 +115,10 @@ def _values(table: Table, title: str) -> Floats:
     if column.dtype.kind in "OU":
         for row, entry in enumerate(column.tolist()):
             if not _is_number(entry):
+                comma = DECIMAL_COMMA.fullmatch(str(entry))
                 raise DataError(
                     f"{table.name}, {table.place(row)}: {title} {entry!r} is not a number "
-                    "such as 4 or 3.5: correct it"
+                    f"such as 4 or 3.5: {'write decimal points' if comma else 'correct it'}"
                 )
     values = column.astype(np.float64)
     bad = ~np.isfinite(values)
@@ -125,6 +129,17 @@ def _values(table: Table, title: str) -> Floats:
             "the row"
         )
     return values
+
+
+def _check_times(table: Table, title: str) -> None:
+    """Raise DataError for a column of times of which some are no dates and no numbers."""
+    column = table.columns[3]
+    for row, entry in enumerate(column.tolist() if column.dtype.kind in "OU" else ()):
+        if isinstance(entry, str) and not is_time(entry):
+            raise DataError(
+                f"{table.name}, {table.place(row)}: {title} {entry!r} is neither a number nor "
+                "a date such as 2026-01-31: correct it"
+            )
 
 
 def _is_number(entry: object) -> bool:

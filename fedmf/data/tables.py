@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fedmf.errors import DataError, MissingExtra
 
-__all__ = ["Table", "is_missing", "read_table"]
+__all__ = ["Table", "is_missing", "is_time", "read_table"]
 
 DELIMITERS = (",", ";", "\t", "|")
 PARQUET = (".parquet", ".pq")
@@ -214,6 +214,15 @@ def is_missing(entry: object) -> bool:
     """Return True for None, NaN, and the missing values of pandas."""
     # the comparison of pandas.NA has no truth value
     return entry is None or type(entry).__name__ == "NAType" or entry != entry
+
+
+def is_time(text: str) -> bool:
+    """Return True for a number, and for a date in ISO 8601."""
+    try:
+        _seconds(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _seconds(text: str) -> int:

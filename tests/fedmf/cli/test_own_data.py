@@ -85,7 +85,14 @@ def test_names_from_file_to_recommendations(table, tmp_path):
         ((*COLUMNS, "--duplicates", "first"), "--duplicates"),
         (("--data", "simulated", "--scale", "1,5"), "--scale"),
         (("--data", "none.csv", "--scale", "1,5"), "none.csv"),
-        (("--data", "none", "--scale", "1,5"), "neither a file nor"),
+        (("--data", "none", "--scale", "1,5"), "neither a CSV or Parquet file nor"),
+        (("--data", "ratings.xlsx"), "neither a CSV or Parquet file nor"),
+        (("--data", "ml-100", "--model", "fedmf"), "did you mean 'ml-100k'"),
+        ((*COLUMNS[:2], "--scale", "1,5"), "pass --duplicates last or mean"),
+        (("--columns", "who,what,star", "--scale", "1,5"), "set --columns .* mean 'stars'"),
+        ((*COLUMNS[:3], "2,5", *COLUMNS[4:]), "widen --scale"),
+        ((*COLUMNS, "--rounds", "0"), "--rounds = 0"),
+        ((*COLUMNS, "--model", "fedmmf"), "pass --mask mean"),
     ],
 )
 def test_wrong_options_end_with_2_and_one_line(table, arguments, message):

@@ -157,6 +157,22 @@ def test_times_of_frames_are_read_as_those_of_files(times):
     assert found.times.tolist() == [wanted] * 3
 
 
+@pytest.mark.parametrize("frame", [False, True])
+def test_wrong_date_raises_with_place_and_remedy(write, frame):
+    path = write("who,what,stars,day\nBo,Dune,4,2026-01-31\nAda,Emma,2,31.01.2026\n")
+    pandas = pytest.importorskip("pandas") if frame else None
+    source = pandas.read_csv(path) if frame else path
+    place = "row 1" if frame else "line 3"
+    with pytest.raises(DataError, match=f"{place}: day '31.01.2026' .* such as 2026-01-31"):
+        read_ratings(source, ("who", "what", "stars", "day"), scale=(1, 5))
+
+
+def test_decimal_comma_raises_with_its_remedy(write):
+    path = write("user;item;rating\nBo;Dune;2,5\n")
+    with pytest.raises(DataError, match=r"line 2: rating '2,5' .* decimal points"):
+        read_ratings(path, scale=(1, 5))
+
+
 @pytest.mark.parametrize("missing", ["NaT", float("nan"), None])
 def test_missing_time_of_a_frame_raises_with_the_row(missing):
     pandas = pytest.importorskip("pandas")

@@ -19,7 +19,7 @@ from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_parts
 from fedmf.data.features import check_are_features, item_features
 from fedmf.data.internal import internal
-from fedmf.errors import DataError, SettingError
+from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.models import Factors
 from fedmf.models.warm import shared_items
 from fedmf.settings import Count, Fraction, Seed
@@ -143,11 +143,13 @@ class FedBPMF(Scheduled):
             If the cohort does not fit the data, the parts differ in users or items, or the
             aggregation clipped a moment. `Diverged` if the draws leave the scale.
         DataError
-            If `train` or `test` has no rating, or `features` has not a row per item.
+            If `train` or `test` has no rating, or `features` has not a row per item. Also if no
+            item has `min_raters` raters.
         ModelError
-            If the checkpoint is damaged, or of another training, or `start` knows no item.
+            If the checkpoint is damaged, or of another training. Also if `start` knows no item,
+            is no model of ratings, or no `Factors` or `Posterior` at all.
         RoundAborted
-            If every sum was aborted.
+            If the mean rating cannot be summed, or every sum after the burn-in was aborted.
         """
         self._forget()
         check_parts(train, test)
@@ -180,9 +182,15 @@ class FedBPMF(Scheduled):
         if saved is not None:
             rounds = saved.kept(rounds, begun)
         chain, history = keep(rounds, begun.chain, self._report)
-        self.history_ = History(begun.records + history.rounds, history.interrupted)
-        if not chain.samples and not history.interrupted:
-            raise RoundAborted(f"every sum was aborted: {self.history_.last.aborted}")
+        whole = History(begun.records + history.rounds, history.interrupted)
+        late = whole.rounds[self.burn_in :]
+        # if only rounds whose draws are kept were aborted, the last draw stands in for them
+        if late and all(one.aborted is not None for one in late) and not whole.interrupted:
+            raise RoundAborted(
+                f"every sum after burn_in = {self.burn_in} was aborted, the last for: "
+                f"{whole.last.aborted}"
+            )
+        self.history_ = whole
         self.posterior_ = Posterior(
             chain.samples or (chain.sample,),
             begun.mean,
@@ -224,6 +232,16 @@ class FedBPMF(Scheduled):
 
 def _warm(items: Floats, earlier: Factors, train: Ratings) -> Floats:
     """Return the start with the items that an earlier model has, by the id."""
+    if not isinstance(earlier, Factors):
+        raise ModelError(
+            f"start = {earlier!r} must be Factors or a Posterior, such as factors_ or "
+            "posterior_ of an earlier training"
+        )
+    if earlier.ranks:
+        raise ModelError(
+            "start was trained on implicit feedback, and this is a training on ratings: pass "
+            "the result of a training on ratings"
+        )
     mine, theirs = shared_items(train, earlier)
     width = min(earlier.k, items.shape[1] - 1)
     items = items.copy()

@@ -97,24 +97,31 @@ def check_solved(solved: NDArray[np.bool_]) -> None:
         )
 
 
-def draw_prior(rng: np.random.Generator, n: float, total: Floats, products: Floats) -> Prior:
-    """Draw (μ, Λ) from the normal-Wishart posterior of n rows (eq. 14).
+def draw_prior(
+    rng: np.random.Generator, n: float, total: Floats, products: Floats, link: Link
+) -> Prior:
+    """Draw (μ, Λ) from the normal-Wishart posterior of n rows (eq. 14) and of their link.
+
+    The rows of W are ~ N(0, (λΛ)⁻¹), so that they tell of Λ as rows do (Simm et al.; see
+    `draw_link`).
 
     Parameters
     ----------
     rng : generator of the server
     n : float, number of rows, ≥ 0
     total, products : float64, shapes (d,) and (d, d): Σ x and Σ x xᵀ over the rows
+    link : link that was subtracted from the rows, in units of its draw
     """
-    d = total.size
+    d, f = total.size, len(link.weights)
     mean = total / max(n, 1.0)
     scatter = products - n * np.outer(mean, mean)
     spread = np.eye(d) + scatter + (BETA_0 * n / (BETA_0 + n)) * np.outer(mean, mean)
+    spread += link.precision * (link.weights.T @ link.weights)
     # Bartlett 1933: Λ = T Tᵀ with T = L A, L Lᵀ = W* and A lower triangular
     scale = np.linalg.inv(spread)
     bartlett = np.zeros((d, d))
     bartlett[np.tril_indices(d, -1)] = rng.standard_normal(d * (d - 1) // 2)
-    bartlett[np.diag_indices(d)] = np.sqrt(rng.chisquare(d + n - np.arange(d)))
+    bartlett[np.diag_indices(d)] = np.sqrt(rng.chisquare(d + n + f - np.arange(d)))
     root = np.linalg.cholesky((scale + scale.T) / 2) @ bartlett
     precision = root @ root.T
     centre = n * mean / (BETA_0 + n)
@@ -183,10 +190,12 @@ def draw_linked_prior(
     gram, cross, w = apart[d:, d:], apart[d:, :d], link.weights
     around = apart[:d, :d] - cross.T @ w - w.T @ cross + w.T @ gram @ w
     rest = around + n * np.outer(mean[:d], mean[:d])
-    prior = draw_prior(rng, n, total[:d], rest)
     spread = np.sqrt(np.maximum(np.diagonal(gram), 0.0) / n)
-    if (spread > LEAST).any():
-        unit = np.divide(1.0, spread, out=np.zeros(f), where=spread > LEAST)
+    some = spread > LEAST
+    drawn_before = Link(w[some] * spread[some, None], link.precision)
+    prior = draw_prior(rng, n, total[:d], rest, drawn_before)
+    if some.any():
+        unit = np.divide(1.0, spread, out=np.zeros(f), where=some)
         drawn = draw_link(rng, gram * np.outer(unit, unit), cross * unit[:, None], prior, link)
         link = Link(drawn.weights * unit[:, None], drawn.precision)
     return Prior(prior.mean - mean[d:] @ link.weights, prior.precision), link

@@ -25,7 +25,7 @@ from fedmf.bayes.traits import Traits, profiles
 from fedmf.bayes.users import UNIT, Sweep
 from fedmf.data import Ratings
 from fedmf.data.internal import to_public
-from fedmf.errors import Diverged
+from fedmf.errors import DataError, Diverged
 from fedmf.models.federated import Raters
 from fedmf.training.history import RoundRecord, mae, rmse
 from fedmf.training.loop import Training
@@ -78,6 +78,11 @@ class Sweeps(Training[Chain, Sweep]):
         """Return the users' part of the next sweep; ratings of untrained items are left out."""
         if raters is not None and raters is not self._trained[0]:
             enough = raters.at_least(self.min_raters)[self.ratings.items]
+            if not enough.any():  # the hyper-prior of no item is too wide to predict with
+                raise DataError(
+                    f"no item of {self.ratings.name} has {self.min_raters} raters in a round: "
+                    "lower min_raters"
+                )
             self._trained = raters, self.ratings.take(enough)
         ratings = self._trained[1]
         if self._profiles is None or self._profiles[:2] != (ratings, state.traits):
@@ -102,7 +107,8 @@ class Sweeps(Training[Chain, Sweep]):
         user_prior, user_link = draw_linked_prior(rng, n, sums, products, state.user_link)
         seen, features = counts > 0, self._features(state)
         rest = (state.items - features @ state.link.weights)[seen]
-        item_prior = draw_prior(rng, float(seen.sum()), rest.sum(axis=0), rest.T @ rest)
+        sums = rest.sum(axis=0), rest.T @ rest
+        item_prior = draw_prior(rng, float(seen.sum()), *sums, state.link)
         trained = features[seen]
         cross = trained.T @ (state.items[seen] - item_prior.mean)
         link = draw_link(rng, trained.T @ trained, cross, item_prior, state.link)
@@ -184,7 +190,8 @@ class Sweeps(Training[Chain, Sweep]):
         if not error <= self.scale[1] - self.scale[0]:
             raise Diverged(
                 f"the draws diverge: a training error of {error:.3g} on a scale from "
-                f"{self.scale[0]:g} to {self.scale[1]:g}; check the ratings, or lower k"
+                f"{self.scale[0]:g} to {self.scale[1]:g}; check the ratings, or lower k or "
+                "min_raters"
             )
         record = replace(record, train_rmse=error)
         if self.test is None:

@@ -129,12 +129,12 @@ def _private(order: Order) -> Scheduled:
     """Return the trainer under noise for ε and `DELTA`; raises SettingError without ε."""
     if "epsilon" not in order.given:
         raise SettingError("--epsilon is missing: --model dpfedmf needs it, such as 8")
-    epsilon, dropout = order.given["epsilon"], order.common["dropout"]
+    epsilon = order.given["epsilon"]
     noisy = NoisySum(
         inner=order.common["aggregation"],
         clip_norm=CLIP_NORM,
         noise_multiplier=noise_multiplier(epsilon, DELTA, order.rounds),
-        honest=max(1 - 2 * dropout, FEWEST),
+        honest=_honest(order.common["dropout"]),
     )
     model = DPFedMF(**{"k": 1, "reg": 0.1, "rate": 0.005} | order.of("k", "reg", "rate"))
     return Trainer(
@@ -144,6 +144,11 @@ def _private(order: Order) -> Scheduled:
         callbacks=[order.report],
         **{name: one for name, one in order.together.items() if name != "aggregation"},
     )
+
+
+def _honest(dropout: float) -> float:
+    """Return the share of a cohort whose noise must be enough, with a margin for dropouts."""
+    return max(1 - 2 * dropout, FEWEST)
 
 
 def _bpmf(order: Order) -> Scheduled:
@@ -183,7 +188,8 @@ def _dpease(order: Order) -> Scheduled:
             f"--rounds {order.rounds} cannot be combined with --model dpease, which takes "
             f"{EASE_SUMS} sums at most: omit it"
         )
-    return DPEase(**order.of("epsilon", "reg"), **order.together)
+    honest = _honest(order.common["dropout"])
+    return DPEase(honest=honest, **order.of("epsilon", "reg"), **order.together)
 
 
 def _context(model: Callable[..., Any]) -> Callable[[Order], Scheduled]:

@@ -76,24 +76,32 @@ def recommend(
         elif not is_file(name):
             catalogue = _catalogue(path, trained, name)
         number = _number(trained, user)
-        if ranker is not None and not ranker.seen(number).size:
-            ranker = None  # all of its scores are 0
+        best = trained if ranker is None else ranker
+        unrated = best.ranks and not best.seen(number).size  # all of its scores are 0
+        if unrated:
+            ranker = None
         items = _recommended(trained, ranker, catalogue, number, k)
         trainer = "implicit" if path.name == FILE else _recorded(path, "model")
-        console.print(_about(trained, trainer, second=ranker is not None), soft_wrap=True)
+        about = _about(trained, trainer, second=ranker is not None, unrated=unrated)
+        console.print(about, soft_wrap=True)
         ranks = trained.ranks or ranker is not None
         document = {"data": name, "user": _id(trained, user), "ranks": ranks}
         typer.echo(to_json(document | {"items": items}) if as_json else _table(items))
 
 
-def _about(trained: Saved, model: str | None, *, second: bool) -> str:
+def _about(trained: Saved, model: str | None, *, second: bool, unrated: bool) -> str:
+    """Return the models that rank and predict; `unrated` is a user whom no model can rank."""
     if second:
         return f"ranked by {FILE} (implicit), ratings predicted by {model or 'model.fedmf'}"
     if trained.ranks:
-        return f"ranked by {model or 'a model of implicit feedback'}"
+        order = "; the user rated nothing in training: all scores are 0" if unrated else ""
+        return f"ranked by {model or 'a model of implicit feedback'}{order}"
+    remedy = f"give a folder with {FILE}, or train --model implicit"
+    if unrated:
+        remedy = f"the user rated nothing in training, so {FILE} has no score above 0"
     return (
         f"ranked by the predicted ratings of {model or 'the model'}, which mostly rank badly: "
-        f"give a folder with {FILE}, or train --model implicit"
+        f"{remedy}"
     )
 
 

@@ -120,6 +120,7 @@ def search(
                 folds=folds,
                 seed=seed,
                 measure=measure or ("map" if kind.ranks else "rmse"),
+                first=min(10, train.n_items),
                 fit_params=_fit_params(learner, train),
                 progress=report,
             )

@@ -297,6 +297,7 @@ def train(
             raise SettingError(
                 f"every round was aborted ({error}): {choices.REMEDIES[aggregation]}"
             ) from error
+        spent = getattr(trainer, "epsilon", epsilon)  # by default of the model
         recorded: dict[str, object] = {
             **source,
             "model": model.value,
@@ -304,8 +305,8 @@ def train(
             "split": split.value,
             "mask": None if masked is None else repr(masked.mask),
             "head": head,
-            "epsilon": epsilon,
-            "delta": None if epsilon is None else DELTA,
+            "epsilon": spent,
+            "delta": None if spent is None else DELTA,
             "start": None if start is None else str(start.resolve()),
         }
         interrupted, more = history.interrupted or second.interrupted, {}

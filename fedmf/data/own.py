@@ -42,8 +42,8 @@ def read_ratings(
     ----------
     source
         Path of a CSV file in UTF-8 with a header, its fields separated by comma, semicolon, tab
-        or bar. Or path of a file ``.parquet``, a frame of pandas or polars, an Arrow table, or
-        an object with ``__arrow_c_stream__``.
+        or bar; blanks around a field do not count. Or path of a file ``.parquet``, a frame of
+        pandas or polars, an Arrow table, or an object with ``__arrow_c_stream__``.
     columns
         Names of the columns of users, items, ratings and, optionally, times. Times are integers
         or, in ISO 8601, dates; see `fedmf.data.from_triples`.
@@ -79,8 +79,7 @@ def read_ratings(
     users, items = (ids(table.name, names[side], table.columns[side]) for side in (0, 1))
     when = np.zeros(values.size, dtype=np.int64)
     if len(names) == 4:
-        _check_times(table, names[3])
-        when = integers(table.name, names[3], table.columns[3])
+        when = _times(table, names[3])
     pairs = _pairs(users, items)
     rows = _latest(pairs, when)
     if rows.size < pairs.size and duplicates == "error":
@@ -131,15 +130,17 @@ def _values(table: Table, title: str) -> Floats:
     return values
 
 
-def _check_times(table: Table, title: str) -> None:
-    """Raise DataError for a column of times of which some are no dates and no numbers."""
+def _times(table: Table, title: str) -> NDArray[np.int64]:
+    """Return the times as int64; raises DataError for the first that is no time."""
     column = table.columns[3]
-    for row, entry in enumerate(column.tolist() if column.dtype.kind in "OU" else ()):
-        if isinstance(entry, str) and not is_time(entry):
-            raise DataError(
-                f"{table.name}, {table.place(row)}: {title} {entry!r} is neither a number nor "
-                "a date such as 2026-01-31: correct it"
-            )
+    if column.dtype.kind in "OU":  # at least one is no time
+        for row, entry in enumerate(column.tolist()):
+            if not is_time(entry):
+                raise DataError(
+                    f"{table.name}, {table.place(row)}: {title} {entry!r} is neither a number "
+                    "of seconds nor a date such as 2024-05-31: correct it"
+                )
+    return integers(table.name, title, column)
 
 
 def _is_number(entry: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import difflib
+import io
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -84,7 +85,7 @@ def _of_csv(path: Path, columns: Sequence[str]) -> Table:
         ) from None
     if not text.strip():
         raise DataError(f"{path} is empty: give a CSV file with a header and ratings")
-    lines = text.splitlines(keepends=True)
+    lines = list(io.StringIO(text, newline=""))  # splitlines has more ends of lines than CSV
     heads = {mark: _fields(lines[:1], mark) for mark in DELIMITERS}
     mark = max(DELIMITERS, key=lambda one: (set(columns) <= set(heads[one]), len(heads[one])))
     numbers = _positions(path.name, heads[mark], columns)
@@ -103,7 +104,7 @@ def _of_csv(path: Path, columns: Sequence[str]) -> Table:
                     f"{path.name}, line {line}: {len(fields)} fields, but the header has "
                     f"{width}: add the missing fields, or quote fields that contain {mark!r}"
                 )
-            rows.append([fields[number] for number in numbers])
+            rows.append([fields[number].rstrip() for number in numbers])
             where.append(line)
     except csv.Error as error:
         raise DataError(f"{path.name}, line {reader.line_num}: {error}: mend it") from None
@@ -189,7 +190,7 @@ def _times(texts: list[str]) -> NDArray[Any]:
         return np.array(texts, dtype=np.int64)
     try:
         return np.array([_seconds(text) for text in texts], dtype=np.int64)
-    except ValueError:
+    except (OverflowError, ValueError):
         return np.array(texts, dtype=object)
 
 
@@ -216,20 +217,23 @@ def is_missing(entry: object) -> bool:
     return entry is None or type(entry).__name__ == "NAType" or entry != entry
 
 
-def is_time(text: str) -> bool:
-    """Return True for a number, and for a date in ISO 8601."""
+def is_time(entry: object) -> bool:
+    """Return True for a number or a date, also as a text, that is a time of 64 bits."""
     try:
-        _seconds(text)
-    except ValueError:
+        _seconds(str(entry))
+    except (OverflowError, ValueError):
         return False
     return True
 
 
 def _seconds(text: str) -> int:
-    """Return a number, or the seconds from 1970 to a date in ISO 8601, by default in UTC."""
+    """Return a number, or the seconds from 1970 to a date in ISO 8601, by default in UTC.
+
+    Raises ValueError if it is neither, or OverflowError if it has more than 64 bits.
+    """
     try:
-        return int(float(text))
-    except (OverflowError, ValueError):
+        return int(np.int64(int(float(text))))
+    except ValueError:
         moment = datetime.fromisoformat(text)
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 

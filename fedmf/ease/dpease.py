@@ -20,7 +20,7 @@ from fedmf.ease.budget import deviation
 from fedmf.ease.noise import DiscreteNoise, Where
 from fedmf.ease.weights import ItemWeights
 from fedmf.errors import SettingError
-from fedmf.settings import Count, Fraction, Positive, Proportion, Seed, Share
+from fedmf.settings import Count, Fraction, Positive, Proportion, Seed, Share, part_of
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.loop import COSTS
 from fedmf.training.schedule import Draw, Schedule, Scheduled, Summing
@@ -44,13 +44,13 @@ class DPEase(Scheduled):
 
     See `fedmf.ease`. A user sends a number for each item, once, by which the server chooses the
     items to keep; then m (m + 1) / 2 numbers for the m kept items, once. Both messages together
-    have an L2 norm of at most 1, and both sums have the same noise. λ depends on σ and m alone.
-    So the sums, and all that follows from them, cost (ε, δ). If all items are kept, the first
-    sum is left out, and the second has the whole norm.
+    have an L2 norm of at most 1, and both sums have noise for the same σ. λ depends on σ, m and
+    the number of users in the sum alone. So the sums, and all that follows from them, cost
+    (ε, δ). If all items are kept, the first sum is left out, and the second has the whole norm.
 
     Neighbouring data differ by adding or removing all ratings of one user, who takes part in
-    either case. Ratings count as views, whatever their values. Never publish the rated items of
-    a saved model; see docs/privacy.md.
+    either case. The ids of users and items are public. Ratings count as views, whatever their
+    values. Never publish the rated items of a saved model; see docs/privacy.md.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ class DPEase(Scheduled):
         Number m of kept items, ≥ 1: those with the largest noised sums. The more noise, the
         fewer are best: 500 on ml-1m at ε = 2.
     reg
-        λ > 0. None for σ√m with noise, in units of the norm bound, and 1200 without. A value
-        that was chosen on the users' ratings is not covered by ε.
+        λ > 0. None for √m times `sigma_` with noise, in units of the norm bound, and 1200
+        without. A value that was chosen on the users' ratings is not covered by ε.
     aggregation
         Sum of integers, `PlainSum()` by default, or `SecAggSum`, `OneShotSum`, `PaillierSum`.
         Its clip must leave room for the noise.
@@ -85,7 +85,9 @@ class DPEase(Scheduled):
     ----------
     weights_ : ItemWeights, the trained model
     gram_ : the released sum as a symmetric table, float64, shape (m, m)
-    sigma_ : float, σ in a cell of `gram_`; 0 without noise
+    sigma_
+        Standard deviation of the noise in a cell of `gram_`: 0 without noise, and above σ if
+        more users stayed than `honest` requires. Their number is public.
     history_ : History, a record of each sum, without errors
     """
 
@@ -154,6 +156,7 @@ class DPEase(Scheduled):
             If dp-accounting is not installed.
         """
         self._forget()
+        self._check()  # again, as attributes can be set: no exact sum by mistake
         check_parts(ratings)
         sigma = None if self.epsilon is None else deviation(self.epsilon, self.delta)
         sums = _Sums(self._summing(sigma), self.schedule, ratings.n_users)
@@ -164,7 +167,7 @@ class DPEase(Scheduled):
             kept, norm = np.sort(largest).astype(np.int32), 1 - ITEMS
         column = sums.of(_triangles(ratings, kept, _norm(sigma, norm)))
         self.gram_ = shallow.from_triangle(column, kept.size)
-        self.sigma_ = 0.0 if sigma is None else sigma
+        self.sigma_ = 0.0 if sigma is None else sigma * self._excess(sums, ratings.n_users)
         self.weights_ = ItemWeights(
             self._weights(kept.size),
             kept,
@@ -188,6 +191,12 @@ class DPEase(Scheduled):
             entropy=self.entropy,
         )
         return noised.sum
+
+    def _excess(self, sums: _Sums, n_users: int) -> float:
+        """Return the factor above σ of the last sum's noise, as more users stay than needed."""
+        if self.where == "central":
+            return 1.0
+        return float(np.sqrt(sums.records[-1].survivors / part_of(self.honest, n_users)))
 
     def _weights(self, m: int) -> Floats:
         """Return B, from the released sum and public numbers alone."""

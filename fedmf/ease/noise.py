@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -48,6 +48,7 @@ class DiscreteNoise:
     where: Where
     honest: float
     entropy: Callable[[int], bytes]
+    _keys: set[bytes] = field(default_factory=set, init=False, repr=False)
 
     def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes) -> Aggregate:
         """Sum with noise; see `Aggregation.sum`.
@@ -56,7 +57,7 @@ class DiscreteNoise:
         ------
         SettingError
             If the clip of `inner` or its fractional_bits do not suit the noise, or `entropy`
-            returns a wrong number of bytes.
+            returns a wrong number of bytes, or the same ones again.
         RoundAborted
             If fewer users are left than `honest` requires, or the sum of `inner` is aborted.
         """
@@ -113,12 +114,18 @@ class DiscreteNoise:
             )
 
     def _key(self) -> bytes:
-        key = self.entropy(KEY)
+        key = bytes(self.entropy(KEY))
         if len(key) != KEY:
             raise SettingError(
                 f"entropy returned {len(key)} bytes instead of {KEY}: pass a function that "
                 "returns the requested number, such as os.urandom"
             )
+        if key in self._keys:  # whoever knows one user's noise would know all
+            raise SettingError(
+                "entropy returned the same bytes twice: pass a function that returns new ones, "
+                "such as os.urandom or np.random.default_rng(1).bytes"
+            )
+        self._keys.add(key)
         return key
 
 

@@ -139,7 +139,10 @@ class ItemWeights(Recommender):
         )
 
     def factors(self) -> Factors:
-        """Return the same scores as factors of rank m: P has the rows x_u, and Q is Bᵀ."""
+        """Return the same scores as factors of rank m: P has the rows x_u, and Q is Bᵀ.
+
+        They are for export: their `fold_in` and `contributions` are those of another model.
+        """
         p, q = np.zeros((self.n_users, self.n_items)), np.zeros((self.n_items, self.kept.size))
         p[np.repeat(np.arange(self.n_users), np.diff(self.seen_indptr)), self.seen_items] = 1.0
         q[self.kept] = self.weights.T

@@ -36,6 +36,7 @@ __all__ = ["FCF", "Step", "gradients"]
 
 Floats = NDArray[np.float64]
 
+DIVERGED = "the factors diverge: lower the optimiser's rate"
 BLOCK = 1 << 18  # elements of a block of users' gradients: two megabytes
 
 
@@ -181,7 +182,7 @@ class _Descent(ImplicitTraining[_Gradients]):
 
     def server_step(self, state: XY, steps: _Gradients, total: Aggregate) -> XY:
         if not np.isfinite(total.sum).all():
-            raise SettingError("the factors diverge: lower the optimiser's rate")
+            raise SettingError(DIVERGED)
         x, y = state
         # Eq. 12; the regularisation needs no user and is the server's.
         slope = -2.0 * self.of_all(total).reshape(y.T.shape).T + 2.0 * self.model.reg * y
@@ -193,7 +194,10 @@ class _Descent(ImplicitTraining[_Gradients]):
             return state
         if self._fcf.reset:
             self._move = self._fcf.optimiser.fresh()
-        return self.with_users(state.y)
+        after = self.with_users(state.y)
+        if not np.isfinite(after.x).all():  # of a finite Y whose squares are not
+            raise SettingError(DIVERGED)
+        return after
 
 
 def gradients(x: Floats, y: Floats, confidence: Confidence, users: ArrayLike) -> Floats:

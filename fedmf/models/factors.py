@@ -168,8 +168,9 @@ class Factors(Recommender):
         """Return what each of the user's own ratings adds to r̂ of an item.
 
         On implicit feedback the sum is r̂, as X is exact for Y (Hu, Koren and Volinsky 2008,
-        section 5, eq. 7). For a model of ratings it is the difference that the ratings make to
-        the row of `fold_in`. See `Recommender.contributions`.
+        section 5, eq. 7). It differs slightly after `with_items`, which leaves X as it is, or
+        for items that `FCF` left out. For a model of ratings it is the difference that the
+        ratings make to the row of `fold_in`. See `Recommender.contributions`.
         """
         row, column = pairs([user], [item], self.n_users, self.n_items)
         rated_items = self.seen(int(row[0]))
@@ -246,7 +247,7 @@ class Factors(Recommender):
         """Return the factors with new items, whose rows follow from their features.
 
         A ridge regression links the features of the items that were rated in training to
-        their rows of Q.
+        their rows of Q. So add new items before `fold_in`, which forgets that training.
 
         Parameters
         ----------
@@ -258,13 +259,19 @@ class Factors(Recommender):
         Raises
         ------
         ModelError
-            If an id is known or occurs twice, or the features do not fit.
+            If an id is known or occurs twice, the features do not fit, or the model has one
+            user, as after `fold_in`.
         SettingError
             If `penalty` is not positive, or an argument is not `Features`.
         """
         check(Positive, penalty=penalty)
         check_columns(features, known, self.n_items)
         together = new_ids(self.item_ids, ids, len(features))
+        if self.n_users == 1:
+            raise ModelError(
+                "a model of one user does not know which items were rated in training: call "
+                "with_items before fold_in"
+            )
         was_rated = np.unique(self.seen_items)
         of_rated = Features(known.matrix[was_rated], known.names)
         rows = linked_rows(self.item_factors[was_rated], of_rated, features, penalty)

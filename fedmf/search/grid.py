@@ -9,11 +9,14 @@ from time import perf_counter
 from fedmf.aggregate import RoundAborted
 from fedmf.data import Ratings, Split
 from fedmf.data.splits import random_folds, random_split
-from fedmf.errors import SettingError
+from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.search.scoring import Judge, Learner, Model, clone, refuse_noise
 from fedmf.search.table import Candidate, SearchResult
 
 __all__ = ["search"]
+
+FAILURES = (SettingError, DataError, ModelError, RoundAborted)
+"""Errors that one candidate's settings may cause, such as min_raters above all raters."""
 
 Made = tuple[Mapping[str, object], Learner | None, str | None]
 
@@ -35,9 +38,10 @@ def search(
 ) -> SearchResult[Model]:
     """Score every combination of settings on the same parts of the training ratings.
 
-    `model` stays as it is. A candidate that raises SettingError, such as `Diverged`, or whose
-    every sum is aborted, has failed, and the search goes on. Ctrl-C ends the search early and
-    keeps the finished candidates. See `fedmf.search` for the cost in privacy.
+    `model` stays as it is. A candidate that raises SettingError, such as `Diverged`, DataError
+    or ModelError, or whose every sum is aborted, has failed, and the search goes on. Ctrl-C
+    ends the search early and keeps the finished candidates. See `fedmf.search` for the cost in
+    privacy.
 
     Parameters
     ----------
@@ -120,6 +124,6 @@ def _judged(judge: Judge, made: Made, parts: Sequence[Split]) -> Candidate:
     if model is not None:
         try:
             scores = judge.scores(model, parts)
-        except (SettingError, RoundAborted) as error:
+        except FAILURES as error:
             message = str(error)
     return Candidate(settings, scores, message, perf_counter() - start)

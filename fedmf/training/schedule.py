@@ -148,6 +148,8 @@ class Scheduled(Estimator):
         return self.schedule.dropout
 
     def __repr__(self) -> str:
-        shown = [name for name in self._names() if name not in FIRST + REPORTS]
+        names = self._names()
+        first = [repr(getattr(self, name)) for name in FIRST if name in names]
+        shown = [name for name in names if name not in FIRST + REPORTS]
         rest = [f"{one}={getattr(self, one)!r}" for one in shown if hasattr(self, one)]
-        return f"{type(self).__name__}({self.model!r}, {self.aggregation!r}, {', '.join(rest)})"
+        return f"{type(self).__name__}({', '.join(first + rest)})"

@@ -1,5 +1,7 @@
 """Training of FedBPMF: sums, drop-outs, scales, checkpoints and Ctrl-C."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -156,7 +158,38 @@ def test_dropouts_and_cohorts_train(fitted):
     assert np.isfinite(table(model)).all()
 
 
-def test_rounds_that_are_all_aborted_raise():
+class Failing(PlainSum):
+    """Sum that is aborted in some rounds."""
+
+    failing: tuple[int, ...] = ()
+
+    def sum(self, vectors, *, dropouts, session=b""):
+        if any(session.endswith(b"sum %d" % number) for number in self.failing):
+            raise RoundAborted("as the test wants")
+        return super().sum(vectors, dropouts=dropouts, session=session)
+
+
+def failing(*rounds):
+    return type("Some", (Failing,), {"failing": rounds})()
+
+
+@pytest.mark.parametrize("rounds", [range(1, 7), range(3, 7)], ids=["all", "after burn-in"])
+def test_aborted_sums_without_a_draw_to_keep_raise(rounds):
+    model = made(failing(*rounds))
+    with pytest.raises(RoundAborted):
+        model.fit(SPLIT.train)
+    assert not hasattr(model, "history_")
+
+
+def test_aborted_round_of_a_kept_draw_loses_no_training(fitted):
+    model = made(failing(6), samples=1).fit(SPLIT.train, SPLIT.test)
+    assert model._kept() == [6]
+    assert len(model.posterior_.samples) == 1
+    kept = fitted.posterior_.samples[2]  # of round 5
+    assert (model.posterior_.samples[0].users == kept.users).all()
+
+
+def test_mean_that_is_never_summed_raises():
     with pytest.raises(RoundAborted):
         made(SecAggSum(), dropout=0.95).fit(SPLIT.train)
 
@@ -166,6 +199,11 @@ def test_items_with_few_raters_are_not_trained():
     trained = model.history_.last.trained_items
     assert trained == (np.bincount(SPLIT.train.items, minlength=40) >= 12).sum()
     assert 0 < trained < 40
+
+
+def test_no_item_with_enough_raters_raises():
+    with pytest.raises(DataError):
+        made(min_raters=31).fit(SPLIT.train)
 
 
 def test_features_enter_the_link():
@@ -187,6 +225,12 @@ def test_start_is_matched_by_id(fitted, of):
     warm = made(sweeps=3).fit(SPLIT.train, start=earlier)
     cold = made(sweeps=3).fit(SPLIT.train)
     assert (table(warm) != table(cold)).any()
+
+
+def test_start_that_is_no_model_of_ratings_raises(fitted):
+    for wrong in (fitted, "model.fedmf", replace(fitted.posterior_.factors(), ranks=True)):
+        with pytest.raises(ModelError):
+            made(sweeps=3).fit(SPLIT.train, start=wrong)
 
 
 @pytest.mark.parametrize("burn_in", [2, 12, 22], ids=["after", "within", "before"])
@@ -258,6 +302,7 @@ def test_settings_out_of_range_raise(wrong):
         made(**wrong)
 
 
-def test_settings_are_cloned():
+def test_settings_are_cloned_and_shown():
     model = made(dropout=0.1, seed=4)
+    assert repr(model).startswith(f"FedBPMF({model.aggregation!r}, k=2, sweeps=6, burn_in=2, ")
     assert clone(model).get_params() == model.get_params()

@@ -22,6 +22,7 @@ from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
 
 RNG = np.random.default_rng(5)
+NONE = Link.none(0, 2)
 
 
 def test_triangles_are_inverted():
@@ -74,7 +75,7 @@ def test_user_without_ratings_is_drawn_from_the_prior():
 def test_prior_finds_the_rows_it_was_given():
     root = np.array([[1.0, 0.0], [0.8, 0.5]])
     rows = RNG.normal(size=(5000, 2)) @ root.T + [1.0, -2.0]
-    found = [draw_prior(RNG, 5000, rows.sum(axis=0), rows.T @ rows) for _ in range(50)]
+    found = [draw_prior(RNG, 5000, rows.sum(axis=0), rows.T @ rows, NONE) for _ in range(50)]
     mean = np.mean([one.mean for one in found], axis=0)
     covariance = np.linalg.inv(np.mean([one.precision for one in found], axis=0))
     np.testing.assert_allclose(mean, [1.0, -2.0], atol=0.05)
@@ -84,7 +85,7 @@ def test_prior_finds_the_rows_it_was_given():
 
 def test_prior_of_no_rows_is_the_hyper_prior():
     """The mean of the Wishart distribution with ν = d and W = I is d · I."""
-    found = [draw_prior(RNG, 0.0, np.zeros(2), np.zeros((2, 2))) for _ in range(4000)]
+    found = [draw_prior(RNG, 0.0, np.zeros(2), np.zeros((2, 2)), NONE) for _ in range(4000)]
     average = np.mean([one.precision for one in found], axis=0)
     np.testing.assert_allclose(average, 2 * np.eye(2), atol=0.2)
 
@@ -121,6 +122,24 @@ def test_linked_prior_recovers_the_line_from_sums():
     np.testing.assert_allclose(link.weights, weights, atol=0.1)
     np.testing.assert_allclose(prior.mean + centre @ link.weights, [0.3, -0.2], atol=0.02)
     np.testing.assert_allclose(np.linalg.inv(prior.precision), 0.01 * np.eye(2), atol=0.002)
+
+
+def test_linked_prior_keeps_its_prior_when_rows_are_drawn_anew():
+    """Rows from the link and the link from the rows: λ must stay ~ Gamma(1, 1).
+
+    Geweke, "Getting it right: joint distribution tests of posterior simulators", 2004.
+    """
+    features = RNG.normal(size=(6, 3))
+    features = (features - features.mean(axis=0)) / features.std(axis=0)
+    prior, link, found = Prior.standard(2), Link.none(3, 2), []
+    for _ in range(4000):
+        root = np.linalg.cholesky(np.linalg.inv(prior.precision))
+        rows = prior.mean + features @ link.weights + RNG.normal(size=(6, 2)) @ root.T
+        y = np.concatenate((rows, features), axis=1)
+        prior, link = draw_linked_prior(RNG, 6.0, y.sum(axis=0), y.T @ y, link)
+        found.append((np.log(link.precision), np.linalg.slogdet(prior.precision)[1]))
+    # the means of log λ, and of log |Λ| = log χ²(2) + log χ²(1)
+    np.testing.assert_allclose(np.mean(found, axis=0), [-0.577, -1.154], atol=1.2)
 
 
 def test_linked_prior_without_features_keeps_its_link():

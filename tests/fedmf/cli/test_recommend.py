@@ -218,6 +218,10 @@ def test_user_without_ratings_is_ranked_by_the_first_model(pair):
     replace(ranker, seen_indptr=indptr, seen_items=seen).save(pair / "ranking.fedmf")
     ran = invoke(pair, "--user", USER, "-k", 1, "--json")
     assert "predicted ratings" in ran.stderr
+    assert "rated nothing" in ran.stderr
+    assert "give a folder" not in ran.stderr
+    alone = invoke(pair / "ranking.fedmf", "--user", USER)
+    assert "all scores are 0" in alone.stderr
     found = json.loads(ran.stdout)
     assert not found["ranks"]
     assert "score" not in found["items"][0]

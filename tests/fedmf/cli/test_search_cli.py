@@ -73,6 +73,15 @@ def test_advice_trains_the_same_ratings(tmp_path):
     assert settings["hyper_parameters"]["min_raters"] == 2
 
 
+def test_few_items_are_ranked_among_themselves(tmp_path):
+    """The measures are of the first ten items where there are so many."""
+    path = tmp_path / "few.csv"
+    rows = [f"u{user},i{(user + step) % 6},1" for user in range(12) for step in (0, 1, 3)]
+    path.write_text("\n".join(["user,item,rating", *rows]))
+    done = invoke("--data", path, "--scale", "0,1", "--model", "implicit", "--grid", "k=1,2")
+    assert done.exit_code == 0, done.stderr
+
+
 def setting_of(model):
     return next(name for name in ("k", "rate") if name in KINDS[model].takes)
 

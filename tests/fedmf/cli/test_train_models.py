@@ -1,6 +1,7 @@
 """``fedmf train`` with FedMMF's masks and with local heads."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -113,6 +114,23 @@ def test_private_model_is_ranked_and_saved(tmp_path):
     target = tmp_path / "factors.npz"
     done = CliRunner().invoke(app, ["export", str(tmp_path), "--out", str(target)])
     assert done.exit_code == 0, done.output
+
+
+def test_private_model_records_its_usual_epsilon():
+    arguments = ("train", "--aggregation", "plain", "--model", "dpease")
+    run = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
+    assert (run["settings"]["epsilon"], run["settings"]["delta"]) == (8.0, 1e-5)
+    assert re.search("noise +ε = 8, δ = 1e-05", CliRunner().invoke(app, arguments).stdout)
+
+
+def test_private_model_has_noise_for_dropouts():
+    """Those who stay add the noise of those who drop out."""
+    arguments = ("train", "--aggregation", "plain", "--model", "dpease", "--dropout", "0.1")
+    done = CliRunner().invoke(app, [*arguments, "--json"])
+    assert done.exit_code == 0, done.output
+    run = json.loads(done.stdout)
+    assert run["settings"]["hyper_parameters"]["honest"] == 0.8
+    assert run["result"]["survivors_per_round"] < 300
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,13 @@ def test_refusal_of_exact_sums_names_the_attack():
         DPEase(epsilon=None)
 
 
+def test_attributes_set_later_are_refused_by_fit():
+    model = made(where="central")
+    model.epsilon = None
+    with pytest.raises(SettingError, match="peeled"):
+        model.fit(RATINGS)
+
+
 def test_too_few_users_abort_and_leave_nothing():
     model = made(SecAggSum()).fit(RATINGS).set_params(dropout=0.9)
     with pytest.raises(RoundAborted):
@@ -175,6 +182,16 @@ def test_too_few_users_abort_and_leave_nothing():
 def test_ratings_without_any_raise():
     with pytest.raises(DataError):
         made().fit(RATINGS.take(np.zeros(RATINGS.n_ratings, dtype=bool)))
+
+
+@pytest.mark.parametrize(("honest", "dropout"), [(1.0, 0.0), (0.2, 0.0), (0.2, 0.4)])
+def test_sigma_is_that_of_all_noise_in_the_sum(honest, dropout):
+    """Those beyond the honest add noise, too, which the server removes by its deviation."""
+    sums = PlainSum(clip=256)
+    settings = {"items": 40, "epsilon": 0.5, "honest": honest, "dropout": dropout}
+    model = made(sums, **settings).fit(RATINGS)
+    noise = model.gram_[np.triu_indices(40)]
+    assert noise.std() == pytest.approx(model.sigma_, rel=0.06)
 
 
 def test_reg_is_used_and_by_default_follows_the_noise():

@@ -93,6 +93,20 @@ def test_settings_of_the_sum_that_spoil_the_noise_raise(where):
         summed(noised(where, entropy=lambda size: b"\0" * (size - 1)), empty(4, 3))
 
 
+def test_entropy_that_repeats_itself_raises():
+    """As a generator that is made anew at each call, for the users or for a second sum."""
+
+    def same(size):
+        return np.random.default_rng(1).bytes(size)
+
+    with pytest.raises(SettingError, match="twice"):
+        summed(noised(entropy=same), empty(4, 3))
+    central = noised("central", entropy=same)
+    summed(central, empty(4, 3))
+    with pytest.raises(SettingError, match="twice"):
+        summed(central, empty(4, 3))
+
+
 def test_share_that_the_grid_or_the_clip_loses_raises():
     with pytest.raises(SettingError):
         summed(noised(inner=PlainSum(fractional_bits=4)), empty(9, 3))

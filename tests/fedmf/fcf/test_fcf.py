@@ -147,6 +147,13 @@ def test_divergence_and_clipping_raise_with_remedies():
         )
 
 
+def test_divergence_in_the_last_step_raises():
+    """Y is finite, and YᵀY is not."""
+    ratings = simulate_views(100, 40, seed=0)
+    with np.errstate(all="ignore"), pytest.raises(SettingError):
+        FCF(optimiser=Descent(rate=1e200), epochs=1, steps=1).fit(ratings)
+
+
 @pytest.mark.parametrize(("done", "like"), [(6, {"epochs": 2}), (2, {"epochs": 1, "steps": 2})])
 def test_fcf_interrupted_in_progress_keeps_the_finished_sums(done, like):
     def stop(what, number, of):

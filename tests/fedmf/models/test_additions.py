@@ -180,6 +180,14 @@ def test_new_items_follow_from_their_features(model):
     assert set(range(model.n_items, model.n_items + 3)) <= set(more.recommend(0, 10**6)[0])
 
 
+@pytest.mark.parametrize("rated", [0, 3])
+def test_new_items_after_a_new_user_raise(model, rated):
+    """The link would be that of the user's own items, or of none."""
+    guest = model.fold_in(model.item_ids[:rated], np.full(rated, 4.0))
+    with pytest.raises(ModelError, match="before fold_in"):
+        guest.with_items([9001], linear(1, 1), linear(model.n_items, 0))
+
+
 @pytest.fixture(scope="module")
 def posterior():
     sampler = FedBPMF(k=2, sweeps=4, burn_in=1)

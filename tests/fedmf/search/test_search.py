@@ -14,8 +14,8 @@ from fedmf.context import ContextTrainer, FedLR
 from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_folds, random_split
-from fedmf.errors import DataError, Diverged, SettingError
-from fedmf.fcf import FCF, FederatedCF, Implicit, ranking, views
+from fedmf.errors import DataError, Diverged, MissingExtra, ModelError, SettingError
+from fedmf.fcf import FCF, FederatedCF, Implicit, ranking, tuned, views
 from fedmf.models.dp import DPFedMF
 from fedmf.search import Scores, cross_validate, search
 from fedmf.settings import Settings
@@ -160,7 +160,14 @@ def test_refit_is_the_training_on_all_ratings():
 
 
 @pytest.mark.parametrize(
-    "error", [Diverged("left the scale"), SettingError("clipped"), RoundAborted("lost")]
+    "error",
+    [
+        Diverged("left the scale"),
+        SettingError("clipped"),
+        RoundAborted("lost"),
+        DataError("no item has 500 raters"),
+        ModelError("predictions are NaN"),
+    ],
 )
 def test_failed_candidate_keeps_its_message(error):
     found = search(Constant(), {"fails": [error, None]}, RATINGS)
@@ -178,8 +185,15 @@ def test_setting_out_of_range_fails_and_infinity_too():
 
 
 def test_other_errors_end_the_search():
-    with pytest.raises(DataError):
-        search(Constant(), {"fails": [DataError("no rating"), None]}, RATINGS)
+    with pytest.raises(MissingExtra):
+        search(Constant(), {"fails": [MissingExtra("no scipy"), None]}, RATINGS)
+
+
+def test_too_many_raters_for_a_candidate_keep_the_others():
+    model = FederatedCF(tuned(2), epochs=1)
+    found = search(model, {"min_raters": [1, 500]}, VIEWS, measure="map")
+    assert found.settings == {"min_raters": 1}
+    assert "min_raters" in found.candidates[1].error
 
 
 def test_interrupt_keeps_the_finished_candidates():

@@ -20,6 +20,7 @@ SANITIZE := CC=gcc CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=un
 
 demo: $(READY)
 	$(BIN)/fedmf train --aggregation secagg --dropout 0.05 --rounds 25 --factors 4 --out runs/demo
+	$(BIN)/fedmf recommend runs/demo --user 7
 
 # linters, types, layers and the packages' own tests: about a minute
 check: lint

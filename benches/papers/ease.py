@@ -8,13 +8,14 @@ from functools import partial
 import numpy as np
 
 from benches.papers.fcf2 import parts
-from benches.papers.ranked import LONG, SHORT, Popularity
+from benches.papers.ranked import LONG, SHORT
 from benches.papers.table import Panel, Row, Run, Table, Target, at_most
 from fedmf.attacks import peeled
 from fedmf.data import Ratings, load
 from fedmf.ease import DPEase
 from fedmf.models.recommender import Recommender
 from fedmf.training import ranking
+from fedmf.training.baseline import Popularity
 
 SMALL, LARGE = "ml-100k", "ml-1m"
 PEELED = "% of profiles found"

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from benches.papers import fcf2
 from benches.papers.fcf2 import Parts
@@ -21,8 +20,9 @@ from fedmf.data import Ratings, load
 from fedmf.data.splits import time_split, user_split
 from fedmf.fcf import CF, FCF, FederatedCF, Implicit, tuned, views
 from fedmf.models import preset
-from fedmf.models.recommender import Recommender, Trained, pairs
+from fedmf.models.recommender import Recommender
 from fedmf.training import Trainer, ranking
+from fedmf.training.baseline import Popularity
 
 SHORT, LONG = 10, 100
 METRICS = ("P@10", "R@10", "NDCG@100", "MAP@10", "hit rate@10", "coverage@10")
@@ -30,18 +30,6 @@ RANDOM, TIME = "random", "time"
 EPOCHS = 10  # of the default of --model implicit
 SEEDS = 3
 CHOSEN_ON = 1000  # seed of the split on whose validation part the default was chosen
-
-
-class Popularity(Trained):
-    """Recommender whose score of an item is its number of ratings, a sum over the users."""
-
-    def __init__(self, train: Ratings) -> None:
-        self.train = train
-        self._counts = np.bincount(train.items, minlength=train.n_items).astype(np.float64)
-
-    def predict(self, users: ArrayLike, items: ArrayLike) -> NDArray[np.float64]:
-        """Return the number of ratings of each item."""
-        return np.asarray(self._counts[pairs(users, items, self.n_users, self.n_items)[1]])
 
 
 def _popular(train: Ratings, run: Run) -> Recommender:

@@ -41,6 +41,17 @@ Duplicates = Annotated[
     ),
 ]
 
+WORDS = {
+    "set duplicates to 'last' or 'mean'": "pass --duplicates last or mean",
+    "set columns to names of its header": "set --columns to names of its header",
+    "widen scale": "widen --scale",
+    "read a column of times": "name a column of times as the fourth of --columns",
+    "pass Features(array, names), or MeanMask as the mask": "pass --mask mean",
+    "sweeps = ": "--rounds = ",
+    "epochs = ": "--rounds = ",
+}
+"""Words of Python in errors, and those of the commands."""
+
 
 def stderr() -> Console:
     """Return a console that writes progress, warnings and errors to stderr."""
@@ -56,7 +67,10 @@ def errors_in_one_line(interrupted: str) -> Iterator[None]:
     try:
         yield
     except FedMFError as error:
-        typer.echo(f"fedmf: {with_options(str(error))}", err=True)
+        text = str(error)
+        for python, option in WORDS.items():
+            text = text.replace(python, option)
+        typer.echo(f"fedmf: {with_options(text)}", err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
         typer.echo(f"fedmf: interrupted {interrupted}", err=True)

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fedmf.bayes import FedBPMF, Posterior
 from fedmf.cli import choices
 from fedmf.cli.ranker import VIEWS
@@ -26,6 +28,7 @@ from fedmf.models.factors import Factors
 from fedmf.models.factors_file import kind_of
 from fedmf.models.recommender import Recommender
 from fedmf.training import Trainer, mae, ranking, rmse
+from fedmf.training.baseline import Popularity
 from fedmf.training.schedule import Scheduled
 
 __all__ = [
@@ -273,12 +276,19 @@ def fit(
 def measured(
     trainer: Scheduled, kind: Kind, fitted: Recommender, parts: Split, *, head: bool
 ) -> dict[str, object]:
-    """Return the measures on the test part that the history does not have, by name."""
-    found: dict[str, object] = {"ranking": ranked(fitted, parts)}
+    """Return the measures on the test part that the history does not have, by name.
+
+    Those of the most popular items, and of the mean rating as a guess, are for comparison.
+    """
+    simple = ranked(Popularity(parts.train), parts)
+    found: dict[str, object] = {"ranking": ranked(fitted, parts), "popularity": simple}
+    if not kind.ranks:
+        guess = np.full(parts.test.n_ratings, parts.train.values.mean())
+        found["mean_rmse"] = rmse(parts.test.values, guess)
     if kind.ranks or (not head and any(one.test_rmse is not None for one in trainer.history_)):
         return found
-    guesses = fitted.predict(parts.test.users, parts.test.items)
-    prefix, values = "head_" if head else "", parts.test.values
+    guesses, values = fitted.predict(parts.test.users, parts.test.items), parts.test.values
+    prefix = "head_" if head else ""
     return found | {
         f"{prefix}rmse": rmse(values, guesses),
         f"{prefix}mae": mae(values, guesses),

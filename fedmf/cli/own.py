@@ -30,8 +30,10 @@ def ratings_of(
     options = {"columns": columns, "scale": scale, "duplicates": duplicates}
     if not is_file(data):
         given = [f"--{name}" for name, value in options.items() if value is not None]
-        if given and data not in NAMES:
-            raise DataError(f"--data {data} is neither a file nor one of {', '.join(NAMES)}")
+        if data not in NAMES and (given or Path(data).suffix):
+            raise DataError(
+                f"--data {data} is neither a CSV or Parquet file nor one of {', '.join(NAMES)}"
+            )
         if given:
             raise SettingError(
                 f"{', '.join(given)} needs a CSV or Parquet file, not --data {data}"

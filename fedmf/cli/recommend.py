@@ -100,7 +100,8 @@ def _about(trained: Saved, model: str | None, *, second: bool, unrated: bool) ->
     if unrated:
         remedy = f"the user rated nothing in training, so {FILE} has no score above 0"
     return (
-        f"ranked by the predicted ratings of {model or 'the model'}, which rank badly: {remedy}"
+        f"ranked by the predicted ratings of {model or 'the model'}, which mostly rank badly: "
+        f"{remedy}"
     )
 
 
@@ -208,14 +209,14 @@ def _table(items: list[dict[str, Any]]) -> str:
     heads = {"prediction": "rating", "score": "score"}
     numbers = [name for name in heads if name in known]
     because = ["because you rated"] if "because" in known else []
-    titles = ["", "title", "year", "genres", *(heads[name] for name in numbers), *because]
+    public = [name for name in ("year", "genres") if any(one[name] for one in items)]
+    titles = ["", "title", *public, *(heads[name] for name in numbers), *because]
     left = {"title", "genres", *because}
     rows = [
         (
             str(one["rank"]).rjust(len(str(len(items)))),
             one["title"],
-            str(one["year"] or ""),
-            ", ".join(one["genres"]),
+            *(_public(one[name]) for name in public),
             *(f"{one[name]:.2f}" for name in numbers),
             *("; ".join(one["because"]) for _ in because),
         )
@@ -224,3 +225,8 @@ def _table(items: list[dict[str, Any]]) -> str:
     return as_text(
         Table(columns=[Column(head, left=head in left) for head in titles], rows=rows)
     )
+
+
+def _public(known: int | list[str] | None) -> str:
+    """Return the year or the genres of an item as text."""
+    return ", ".join(known) if isinstance(known, list) else str(known or "")

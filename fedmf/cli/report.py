@@ -143,7 +143,10 @@ def print_summary(console: Console, run: dict[str, Any]) -> None:
     if settings.get("epsilon") is not None:
         table.add_row("noise", f"ε = {settings['epsilon']:g}, δ = {settings['delta']:g}")
     if result["rmse"] is not None:
-        table.add_row("test RMSE", f"[bold]{result['rmse']:.4f}[/bold]")
+        errors = f"[bold]{result['rmse']:.4f}[/bold]"
+        if "mean_rmse" in result:
+            errors += f"; of the mean rating {result['mean_rmse']:.4f}"
+        table.add_row("test RMSE", errors)
         table.add_row("test MAE", f"{result['mae']:.4f}")
     if "head_rmse" in result:
         errors = f"RMSE [bold]{result['head_rmse']:.4f}[/bold], MAE {result['head_mae']:.4f}"
@@ -152,6 +155,8 @@ def print_summary(console: Console, run: dict[str, Any]) -> None:
         table.add_row("first 10 items", _ranking(result["ranking"]))
     if "ranking_model" in result:
         table.add_row(f"the same by {FILE}", _ranking(result["ranking_model"]))
+    if "popularity" in result:
+        table.add_row("the same by popularity", _ranking(result["popularity"]))
     if result["train_rmse"] is not None:
         table.add_row("train RMSE", f"{result['train_rmse']:.4f}")
     aborted = f", {result['aborted']} of them aborted" if result["aborted"] else ""

@@ -21,10 +21,11 @@ from fedmf.cli.manners import (
     make_folder,
     stderr,
 )
-from fedmf.cli.models import DELTA, KINDS, Order, fit, load_model, measured, ranked
+from fedmf.cli.models import DELTA, KINDS, Order, fit, measured, ranked
 from fedmf.cli.own import ratings_of
 from fedmf.cli.ranker import Ranker, train_ranker
 from fedmf.cli.report import LiveReport, document, holder_name, key_line, print_summary, save
+from fedmf.cli.start import forgotten, load_start
 from fedmf.errors import SettingError
 from fedmf.models import PRESETS
 from secagg.bench.timing import INTERRUPTED, undisturbed
@@ -45,7 +46,8 @@ fedmf train --data ratings.csv --columns user,item,rating --scale 1,5 --out runs
 
 fedmf train --model implicit --out runs/best  [dim]# a model that ranks items[/dim]
 
-fedmf train --data new.csv --scale 1,5 --start runs/own --out runs/own  [dim]# go on[/dim]
+fedmf train --data all.csv --scale 1,5 --start runs/own --out runs/own  [dim]# go on[/dim]
+
 fedmf train --model dpease --epsilon 4  [dim]# the same with differential privacy[/dim]
 
 fedmf train --model fedmmf --mask ridge --head  [dim]# use genres and year privately[/dim]
@@ -193,7 +195,7 @@ def train(
         Path | None,
         typer.Option(
             help="The file or folder of an earlier training, from which this one continues; "
-            "users and items are matched by id."
+            "users and items are matched by id. --data has all ratings, the old and the new."
         ),
     ] = None,
     out: Annotated[
@@ -267,12 +269,15 @@ def train(
             rounds=live.rounds,
             report=live.round_done,
             progress=live.advanced,
-            start=None if start is None else load_model(start),
+            start=None if start is None else load_start(start, model.value),
         )
         trainer = kind.build(order)
         if out is not None:
             make_folder(out)
         ratings, source = ratings_of(data, columns, scale, duplicates)
+        lost = None if order.start is None else forgotten(order.start, ratings)
+        if lost is not None:
+            console.print(f"warning: {lost}", style="yellow", soft_wrap=True)
         parts = choices.split(ratings, split, seed)
         if isinstance(summing, PaillierSum):
             warning = f"trust {summing.trust}: {summing.warning}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -22,6 +23,7 @@ Duplicates = Literal["last", "mean", "error"]
 """Methods for several ratings of one item by one user."""
 
 COLUMNS = ("user", "item", "rating")
+DECIMAL_COMMA = re.compile(r"\s*[0-9]+,[0-9]+\s*")
 
 
 def read_ratings(
@@ -112,9 +114,10 @@ def _values(table: Table, title: str) -> Floats:
     if column.dtype.kind in "OU":
         for row, entry in enumerate(column.tolist()):
             if not _is_number(entry):
+                comma = DECIMAL_COMMA.fullmatch(str(entry))
                 raise DataError(
                     f"{table.name}, {table.place(row)}: {title} {entry!r} is not a number "
-                    "such as 4 or 3.5: correct it"
+                    f"such as 4 or 3.5: {'write decimal points' if comma else 'correct it'}"
                 )
     values = column.astype(np.float64)
     bad = ~np.isfinite(values)

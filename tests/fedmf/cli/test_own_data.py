@@ -85,7 +85,14 @@ def test_names_from_file_to_recommendations(table, tmp_path):
         ((*COLUMNS, "--duplicates", "first"), "--duplicates"),
         (("--data", "simulated", "--scale", "1,5"), "--scale"),
         (("--data", "none.csv", "--scale", "1,5"), "none.csv"),
-        (("--data", "none", "--scale", "1,5"), "neither a file nor"),
+        (("--data", "none", "--scale", "1,5"), "neither a CSV or Parquet file nor"),
+        (("--data", "ratings.xlsx"), "neither a CSV or Parquet file nor"),
+        (("--data", "ml-100", "--model", "fedmf"), "did you mean 'ml-100k'"),
+        ((*COLUMNS[:2], "--scale", "1,5"), "pass --duplicates last or mean"),
+        (("--columns", "who,what,star", "--scale", "1,5"), "set --columns .* mean 'stars'"),
+        ((*COLUMNS[:3], "2,5", *COLUMNS[4:]), "widen --scale"),
+        ((*COLUMNS, "--rounds", "0"), "--rounds = 0"),
+        ((*COLUMNS, "--model", "fedmmf"), "pass --mask mean"),
     ],
 )
 def test_wrong_options_end_with_2_and_one_line(table, arguments, message):
@@ -166,6 +173,36 @@ def test_training_continues_from_a_folder(model, table, tmp_path):
     other = invoke(*own, "--rounds", 1, "-k", 3, "--start", runs["first"])
     assert other.exit_code == 2
     assert "columns" in other.stderr
+
+
+def test_start_warns_of_ratings_that_the_file_lacks(table, tmp_path):
+    """A file of new ratings alone, and the file of all, from which nothing is lost."""
+    own = ("train", *COLUMNS, *QUICK, "-k", 2)
+    out = tmp_path / "run"
+    assert invoke(*own, "--data", table, "--out", out).exit_code == 0
+    lines = table.read_text().splitlines()
+    few = tmp_path / "few.csv"
+    kept = [line for line in lines if not line.startswith("name7;")]
+    few.write_text("\n".join([*kept, "name31;film 2;3;1"]) + "\n")
+    again = invoke(*own, "--data", few, "--start", out)
+    assert again.exit_code == 0
+    model = load_model(out / "model.fedmf")
+    lost = model.seen(model.user_ids.tolist().index("name7")).size
+    assert 0 < lost < model.seen_items.size
+    assert f"lacks {lost} of {model.seen_items.size} ratings" in again.stderr
+    assert "and 1 of its 30 users" in again.stderr
+    few.write_text("\n".join([*lines, "name31;film 2;3;1"]) + "\n")
+    whole = invoke(*own, "--data", few, "--start", out)
+    assert whole.exit_code == 0
+    assert "lacks" not in whole.stderr
+
+
+def test_other_model_does_not_continue_a_posterior(table, tmp_path):
+    own = ("train", "--data", table, *COLUMNS, *QUICK, "-k", 2)
+    assert invoke(*own, "--out", tmp_path).exit_code == 0
+    ran = invoke(*own, "--model", "implicit", "--start", tmp_path)
+    assert ran.exit_code == 2
+    assert "choose --model fedbpmf" in ran.stderr
 
 
 def test_bayesian_training_starts_from_any_model(table, tmp_path):

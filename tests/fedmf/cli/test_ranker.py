@@ -11,11 +11,12 @@ from typer.testing import CliRunner
 import fedmf.cli.train
 from fedmf.aggregate import OneShotSum, RoundAborted
 from fedmf.cli import app
-from fedmf.data import load
-from fedmf.data.splits import time_split
+from fedmf.data import load, read_ratings
+from fedmf.data.splits import random_split, time_split
 from fedmf.fcf import FederatedCF, tuned, views
 from fedmf.models import Factors
 from fedmf.training import ranking
+from fedmf.training.baseline import Popularity
 
 QUICK = ("train", "--model", "fedmf", "--aggregation", "plain", "--rounds", "2", "-k", "2")
 
@@ -156,3 +157,18 @@ def test_model_under_noise_has_no_second_model(tmp_path):
     assert done.exit_code == 0, done.output
     assert (tmp_path / "model.fedmf").exists()
     assert not (tmp_path / "ranking.fedmf").exists()
+
+
+def test_measures_stand_beside_those_without_a_model(small):
+    """The most popular items first, and the mean of the training ratings as a guess."""
+    arguments = ("--data", small[1], "--scale", "1,5", "--json")
+    result = json.loads(train(*arguments).stdout)["result"]
+    parts = random_split(read_ratings(small[1], scale=(1, 5)), seed=0)
+    popular = ranking(Popularity(parts.train), parts.test, parts.train, 8)
+    assert result["popularity"]["ndcg"] == popular.ndcg
+    mean = parts.train.values.mean()
+    assert result["mean_rmse"] == pytest.approx(
+        np.sqrt(np.mean((parts.test.values - mean) ** 2))
+    )
+    assert "of the mean rating" in train(*arguments[:-1]).stdout
+    assert "the same by popularity" in train(*arguments[:-1]).stdout

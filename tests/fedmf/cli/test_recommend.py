@@ -87,6 +87,21 @@ def test_title_with_brackets_and_no_year_is_unchanged(folder, monkeypatch):
     assert found["items"][0]["year"] is None
 
 
+@pytest.mark.parametrize("known", ["year", "genres", ""])
+def test_columns_that_are_empty_are_left_out(folder, monkeypatch, known):
+    catalogue = RATINGS.catalogue
+    few = type(catalogue)(
+        catalogue.titles,
+        catalogue.years * (known == "year"),
+        catalogue.genres & (known == "genres"),
+        catalogue.genre_names,
+    )
+    odd = type(RATINGS)(**(vars_of(RATINGS) | {"catalogue": few}))
+    monkeypatch.setattr("fedmf.cli.recommend.load", lambda name: odd)
+    heads = invoke(folder, "--user", USER).stdout.splitlines()[0].split()
+    assert heads == ["title", *filter(None, [known]), "rating"]
+
+
 def vars_of(ratings):
     return {name: getattr(ratings, name) for name in type(ratings).__dataclass_fields__}
 
@@ -137,7 +152,7 @@ def test_damaged_history_shows_ids_for_titles(folder):
 
 def test_ranking_models_are_named(folder):
     path = folder / "model.fedmf"
-    assert "which rank badly" in invoke(folder, "--user", USER).stderr
+    assert "predicted ratings" in invoke(folder, "--user", USER).stderr
     replace(Factors.load(path), ranks=True, scale=None).save(path)
     settings = {"data": "simulated", "model": "implicit"}
     (folder / "history.json").write_text(json.dumps({"settings": settings}))
@@ -184,7 +199,7 @@ def test_folder_is_ranked_by_its_second_model(pair):
 
 def test_file_alone_is_ranked_by_itself(pair):
     alone = invoke(pair / "model.fedmf", "--user", USER, "-k", 1, "--json")
-    assert "which rank badly" in alone.stderr
+    assert "predicted ratings" in alone.stderr
     (item,) = json.loads(alone.stdout)["items"]
     assert {"score", "because"}.isdisjoint(item)
     second = invoke(pair / "ranking.fedmf", "--user", USER, "-k", 1, "--json")
@@ -202,7 +217,7 @@ def test_user_without_ratings_is_ranked_by_the_first_model(pair):
     seen = np.delete(ranker.seen_items, np.arange(first, first + n))
     replace(ranker, seen_indptr=indptr, seen_items=seen).save(pair / "ranking.fedmf")
     ran = invoke(pair, "--user", USER, "-k", 1, "--json")
-    assert "which rank badly" in ran.stderr
+    assert "predicted ratings" in ran.stderr
     assert "rated nothing" in ran.stderr
     assert "give a folder" not in ran.stderr
     alone = invoke(pair / "ranking.fedmf", "--user", USER)

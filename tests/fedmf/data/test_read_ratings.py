@@ -168,6 +168,12 @@ def test_times_of_frames_are_read_as_those_of_files(times):
     assert found.times.tolist() == [wanted] * 3
 
 
+def test_decimal_comma_raises_with_its_remedy(write):
+    path = write("user;item;rating\nBo;Dune;2,5\n")
+    with pytest.raises(DataError, match=r"line 2: rating '2,5' .* decimal points"):
+        read_ratings(path, scale=(1, 5))
+
+
 @pytest.mark.parametrize("missing", ["NaT", float("nan"), None])
 def test_missing_time_of_a_frame_raises_with_the_row(missing):
     pandas = pytest.importorskip("pandas")

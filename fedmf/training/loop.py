@@ -29,7 +29,7 @@ from fedmf.models.federated import Raters
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.schedule import Draw, Schedule
 
-__all__ = ["LocalSteps", "Loop", "Means", "Round", "Steps", "Training", "keep"]
+__all__ = ["LocalSteps", "Loop", "Means", "Round", "Steps", "Training", "check_learnt", "keep"]
 
 State = TypeVar("State")
 Steps = TypeVar("Steps", bound="LocalSteps")
@@ -268,6 +268,12 @@ def keep(
     except KeyboardInterrupt:
         interrupted = True
     return done[0], History(done[1], interrupted)
+
+
+def check_learnt(history: History) -> None:
+    """Raise RoundAborted if every round was aborted, unless Ctrl-C ended the training."""
+    if not history.interrupted and all(one.aborted is not None for one in history):
+        raise RoundAborted(f"every sum was aborted, the last for: {history.last.aborted}")
 
 
 class Means(LocalSteps):

@@ -61,7 +61,9 @@ class FedBPMF(Scheduled):
     seed
         Seed of every random choice, ≥ 0, also of those that users make in secret: a deployment
         needs a generator of each user's own.
-    cohort, dropout : see `Trainer`; sums are scaled from the survivors to all users
+    cohort, dropout
+        See `Trainer`; sums are scaled from the survivors to all users. At least half of the
+        users should be in each sum: with fewer the draws drift, until SettingError is raised.
     callbacks : functions that are called with the record of each finished round
 
     Attributes

@@ -107,8 +107,9 @@ class Sweeps(Training[Chain, Sweep]):
         user_prior, user_link = draw_linked_prior(rng, n, sums, products, state.user_link)
         seen, features = counts > 0, self._features(state)
         rest = (state.items - features @ state.link.weights)[seen]
-        sums = rest.sum(axis=0), rest.T @ rest
-        item_prior = draw_prior(rng, float(seen.sum()), *sums, state.link)
+        item_prior = draw_prior(
+            rng, float(seen.sum()), rest.sum(axis=0), rest.T @ rest, state.link
+        )
         trained = features[seen]
         cross = trained.T @ (state.items[seen] - item_prior.mean)
         link = draw_link(rng, trained.T @ trained, cross, item_prior, state.link)

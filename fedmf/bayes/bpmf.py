@@ -163,10 +163,11 @@ class FedBPMF(Scheduled):
                 f"features have {len(known)} rows, and the ratings {train.n_items} items: pass "
                 "a row per item"
             )
+        loop = Loop(self.aggregation, self.schedule, self.sweeps)
+        loop.check_exact()  # a checkpoint has a mean already
         scaling, inside = Scaling.of(known), internal(train)
         saved = None if checkpoint is None else Checkpoint(checkpoint, self, train, test, known)
         begun = None if saved is None else saved.read()
-        loop = Loop(self.aggregation, self.schedule, self.sweeps)
         if begun is None:
             begun = Begun(loop.mean(inside), self._start(train, start, len(known.names)))
         sweeps = Sweeps(

@@ -61,7 +61,9 @@ class FedBPMF(Scheduled):
     seed
         Seed of every random choice, ≥ 0, also of those that users make in secret: a deployment
         needs a generator of each user's own.
-    cohort, dropout : see `Trainer`; sums are scaled from the survivors to all users
+    cohort, dropout
+        See `Trainer`; sums are scaled from the survivors to all users. At least half of the
+        users should be in each sum: with fewer the draws drift, until SettingError is raised.
     callbacks : functions that are called with the record of each finished round
 
     Attributes
@@ -161,10 +163,11 @@ class FedBPMF(Scheduled):
                 f"features have {len(known)} rows, and the ratings {train.n_items} items: pass "
                 "a row per item"
             )
+        loop = Loop(self.aggregation, self.schedule, self.sweeps)
+        loop.check_exact()  # a checkpoint has a mean already
         scaling, inside = Scaling.of(known), internal(train)
         saved = None if checkpoint is None else Checkpoint(checkpoint, self, train, test, known)
         begun = None if saved is None else saved.read()
-        loop = Loop(self.aggregation, self.schedule, self.sweeps)
         if begun is None:
             begun = Begun(loop.mean(inside), self._start(train, start, len(known.names)))
         sweeps = Sweeps(

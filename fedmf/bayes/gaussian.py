@@ -76,7 +76,8 @@ def draws(triangles: Floats, shifts: Floats, noise: Floats) -> Floats:
     Raises
     ------
     SettingError
-        If a precision is not positive definite, as after too coarse a rounding of the sums.
+        If a precision is not positive definite, as after too coarse a rounding of the sums, or
+        many rounds that lack most of the users.
     """
     n, d = shifts.shape
     a, b = triangle(d)
@@ -92,8 +93,8 @@ def check_solved(solved: NDArray[np.bool_]) -> None:
     """Raise SettingError unless every precision was positive definite."""
     if not solved.all():
         raise SettingError(
-            "the sums of the moments are too coarse to draw from: raise fractional_bits of the "
-            "aggregation"
+            "the sums of moments are too coarse to draw from, or lack too many users: raise "
+            "fractional_bits of the aggregation, or the cohort"
         )
 
 

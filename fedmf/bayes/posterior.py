@@ -335,6 +335,12 @@ class Posterior(Recommender):
                 tables["embedding"],
             )
             check_seen(model.seen_indptr, model.seen_items, model.n_items, path)
+            for name in ("mean", "embedding", "feature_centre"):
+                if not np.isfinite(tables[name]).all():
+                    raise ValueError(f"{name} has NaN or infinity")
+            centre, width = model.scaling.centre, model.scaling.width
+            if centre.shape != width.shape or not (width > 0).all():
+                raise ValueError(f"widths {width} do not fit {centre.shape} features")
             return model
         except (IndexError, TypeError, ValueError) as error:
             raise ModelError(

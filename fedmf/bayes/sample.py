@@ -90,7 +90,7 @@ def tables_of(samples: Sequence[Sample]) -> dict[str, NDArray[Any]]:
 
 
 def samples_of(tables: Mapping[str, NDArray[Any]]) -> tuple[Sample, ...]:
-    """Return the samples of the tables in a file; ValueError if their shapes do not match."""
+    """Return the samples of the tables in a file; ValueError if they are inconsistent."""
     users, items, links = tables["users"], tables["items"], tables["links"]
     count, n_users, d = users.shape
     shapes = {
@@ -112,6 +112,9 @@ def samples_of(tables: Mapping[str, NDArray[Any]]) -> tuple[Sample, ...]:
     for name in SAMPLES:
         if not np.isfinite(tables[name]).all():
             raise ValueError(f"{name} has NaN or infinity")
+    for name in ("weights", "noise"):
+        if not (tables[name] > 0).all():
+            raise ValueError(f"{name} is not positive")
     return tuple(
         Sample(
             users[s],

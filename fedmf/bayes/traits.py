@@ -4,7 +4,8 @@ The server computes them in each round of the second half of the burn-in, from s
 anyway; then they stay. Items get their popularity and the mean factors of their raters, beside
 the public features f_i. Users compute g_u = Σ e_i / (n_u + 20) over their n_u rated items; the
 e_i are the standardised factors of the round before. Rated items as features of a user are due
-to Koren, "Factorization meets the neighborhood", KDD 2008, section 4.
+to Koren, "Factorization meets the neighborhood", KDD 2008, section 4. As they come from the
+ratings, the draws are from no joint posterior distribution: docs/bayes.md has the effect.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from fedmf.models.recommender import Recommender, Trained, pairs
 from fedmf.settings import Count, Fraction, Has, Seed
 from fedmf.training import Adam
 from fedmf.training.history import RoundRecord, rmse
-from fedmf.training.loop import LocalSteps, Loop, Training, keep
+from fedmf.training.loop import LocalSteps, Loop, Training, check_learnt, keep
 from fedmf.training.optimisers import BETA_1, BETA_2
 from fedmf.training.schedule import Draw, Scheduled, Summing
 
@@ -98,6 +98,8 @@ class ContextTrainer(Scheduled):
             If `items` or `users` is not `Features` or has another number of rows. Also if the
             cohort does not fit, or a user's numbers diverge or exceed the aggregation's clip.
             `Diverged` if the training error after the last round is beyond the scale.
+        RoundAborted
+            If every round was aborted.
         """
         self._forget()
         check_ratings(train=train)
@@ -117,6 +119,7 @@ class ContextTrainer(Scheduled):
         start = self.model.initial(n_features, NEUTRAL, self.schedule.rng(Draw.START))
         rounds = Loop(self.aggregation, self.schedule, self.rounds).iterate(training, start)
         theta, history = keep(rounds, start, self._report)
+        check_learnt(history)
         found = _Fitted(train, self.model, theta, items.matrix, users.matrix)
         self._check_error(found, train)
         self.parameters_, self.history_, self.recommender_ = theta, history, found

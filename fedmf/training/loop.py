@@ -29,7 +29,7 @@ from fedmf.models.federated import Raters
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.schedule import Draw, Schedule
 
-__all__ = ["LocalSteps", "Loop", "Means", "Round", "Steps", "Training", "keep"]
+__all__ = ["LocalSteps", "Loop", "Means", "Round", "Steps", "Training", "check_learnt", "keep"]
 
 State = TypeVar("State")
 Steps = TypeVar("Steps", bound="LocalSteps")
@@ -180,6 +180,14 @@ class Loop:
         )
         return Raters(counted.integers, len(counted.survivors) / users.size), counted
 
+    def check_exact(self) -> None:
+        """Raise SettingError if the sums of the training are to be differentially private."""
+        if is_noisy(self.aggregation):
+            raise SettingError(
+                "an exact mean of the ratings would not be differentially private: train a "
+                "model with a fixed mean, such as DPFedMF() or FedMF(mean=3.5)"
+            )
+
     def mean(self, ratings: Ratings) -> float:
         """Return the mean rating of the users of the first round, by a sum of two numbers.
 
@@ -188,11 +196,7 @@ class Loop:
         RoundAborted is raised. Raises SettingError if the sums of a training are to be
         differentially private, or are clipped.
         """
-        if is_noisy(self.aggregation):
-            raise SettingError(
-                "an exact mean of the ratings would not be differentially private: train a "
-                "model with a fixed mean, such as DPFedMF() or FedMF(mean=3.5)"
-            )
+        self.check_exact()
         users, means = self.schedule.users(1, ratings.n_users), Means(ratings)
         for number in range(1, self.rounds + 1):
             try:
@@ -268,6 +272,12 @@ def keep(
     except KeyboardInterrupt:
         interrupted = True
     return done[0], History(done[1], interrupted)
+
+
+def check_learnt(history: History) -> None:
+    """Raise RoundAborted if every round was aborted, unless Ctrl-C ended the training."""
+    if not history.interrupted and all(one.aborted is not None for one in history):
+        raise RoundAborted(f"every sum was aborted, the last for: {history.last.aborted}")
 
 
 class Means(LocalSteps):

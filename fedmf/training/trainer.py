@@ -25,7 +25,7 @@ from fedmf.models.federated import Raters
 from fedmf.models.warm import warm
 from fedmf.settings import Count, Fraction, Has, Seed
 from fedmf.training.history import History, RoundRecord, mae, rmse
-from fedmf.training.loop import LocalSteps, Loop, Training, keep
+from fedmf.training.loop import LocalSteps, Loop, Training, check_learnt, keep
 from fedmf.training.schedule import Draw, Scheduled, Summing
 
 __all__ = ["Trainer"]
@@ -124,7 +124,7 @@ class Trainer(Scheduled):
         DataError
             If `train` or `test` has no rating.
         RoundAborted
-            If the mean rating cannot be summed.
+            If the mean rating cannot be summed, or every round was aborted.
         """
         self._forget()
         check_parts(train, test)
@@ -160,7 +160,9 @@ class Trainer(Scheduled):
             self.factors_, self.history_ = first, History(interrupted=True)
             return self
         rounds = loop.iterate(FactorTraining(model, train, test), first)
-        self.factors_, self.history_ = keep(rounds, first, self._report)
+        factors, history = keep(rounds, first, self._report)
+        check_learnt(history)
+        self.factors_, self.history_ = factors, history
         return self
 
     def _report(self, record: RoundRecord) -> None:

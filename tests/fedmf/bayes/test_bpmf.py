@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from fedmf import FedALS, FedBPMF, OneShotSum, PaillierSum, PlainSum, SecAggSum, Trainer
-from fedmf.aggregate import RoundAborted
+from fedmf.aggregate import NoisySum, RoundAborted
 from fedmf.bayes.users import Sweep, message_shape
 from fedmf.data.blocks import Block
 from fedmf.data.features import Features
@@ -262,6 +262,17 @@ def test_checkpoint_of_another_training_raises(tmp_path):
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(ModelError):
         made(sweeps=10).fit(SPLIT.train, checkpoint=path)
+
+
+def test_noisy_sum_raises_from_a_checkpoint_too(tmp_path):
+    path, noisy = (
+        tmp_path / "chain",
+        NoisySum(inner=PlainSum(), clip_norm=1.0, noise_multiplier=0.1),
+    )
+    made(sweeps=10).fit(SPLIT.train, checkpoint=path)
+    for checkpoint in (None, path):
+        with pytest.raises(SettingError):
+            made(noisy, sweeps=10).fit(SPLIT.train, checkpoint=checkpoint)
 
 
 def test_ctrl_c_keeps_the_finished_rounds():

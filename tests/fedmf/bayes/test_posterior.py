@@ -50,6 +50,12 @@ def test_saved_model_is_loaded_unchanged(model, tmp_path):
         ("mean", lambda table: np.zeros(2)),
         ("embedding", lambda table: table[:-1]),
         ("user_links", lambda table: table[:, :-1]),
+        ("weights", lambda table: -table),
+        ("noise", lambda table: 0 * table),
+        ("mean", lambda table: table * np.nan),
+        ("embedding", lambda table: table * np.nan),
+        ("feature_width", lambda table: table[:-1]),
+        ("feature_width", lambda table: -table),
     ],
 )
 def test_inconsistent_tables_raise(model, tmp_path, name, change):
@@ -57,7 +63,8 @@ def test_inconsistent_tables_raise(model, tmp_path, name, change):
     model.save(path)
     with np.load(_body(path)) as archive:
         tables = {one: archive[one] for one in archive.files if one != "kind"}
-    write_tables(path, "posterior", tables | {name: np.ascontiguousarray(change(tables[name]))})
+    changed = np.asarray(change(tables[name]), order="C")
+    write_tables(path, "posterior", tables | {name: changed})
     with pytest.raises(ModelError):
         Posterior.load(path)
 

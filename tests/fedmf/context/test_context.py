@@ -18,6 +18,7 @@ from fedmf.data.splits import random_split
 from fedmf.errors import ModelError, SettingError
 from fedmf.training import Adam
 from fedmf.training.optimisers import BETA_1, BETA_2
+from watched_sum import Watched
 
 MODELS = [FedLR(), FedFM(k=3, spread=0.5), FedNN(hidden=5)]
 
@@ -168,9 +169,18 @@ class Aborts(PlainSum):
 
 def test_aborted_round_keeps_the_parameters():
     ratings, items, users = small()
-    trainer = ContextTrainer(FedLR(), Aborts(), rounds=2).fit(ratings, items, users)
-    assert trainer.digests_ == ("", "")
-    assert trainer.parameters_.tolist() == [3.5, 0.0, 0.0, 0.0]
+    watched = Watched(None, RoundAborted("gone"))
+    trainer = ContextTrainer(FedLR(), watched, rounds=2).fit(ratings, items, users)
+    one = ContextTrainer(FedLR(), rounds=1).fit(ratings, items, users)
+    assert trainer.digests_ == (*one.digests_, "")
+    assert trainer.parameters_.tolist() == one.parameters_.tolist()
+
+
+def test_training_whose_sums_are_all_aborted_raises():
+    trainer = ContextTrainer(FedLR(), Aborts(), rounds=2)
+    with pytest.raises(RoundAborted):
+        trainer.fit(*small())
+    assert not hasattr(trainer, "history_")
 
 
 def test_interrupt_keeps_the_finished_rounds():

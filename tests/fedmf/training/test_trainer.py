@@ -218,6 +218,13 @@ def test_aborted_round_changes_nothing_and_continues(split):
     np.testing.assert_array_equal(trainer.factors_.item_factors, twice.factors_.item_factors)
 
 
+def test_training_whose_sums_are_all_aborted_raises(split):
+    trainer = Trainer(PAPER, Watched(*(RoundAborted("too few"),) * 3), rounds=3)
+    with pytest.raises(RoundAborted):
+        trainer.fit(split.train, split.test)
+    assert not hasattr(trainer, "history_")
+
+
 def test_aborted_count_is_repeated(split):
     watched = Watched(RoundAborted("too few"))
     trainer = Trainer(RIDGE, watched, rounds=2).fit(split.train)

@@ -15,7 +15,11 @@ from fedmf.data.splits import random_split
 from fedmf.ease import ItemWeights
 from fedmf.models import Factors
 from fedmf.training import Trainer, rmse
+from secagg import _fast
 
+draws_millions = pytest.mark.skipif(
+    not _fast.COMPILED, reason="draws the noise of 300 users, for minutes in Python"
+)
 QUICK = ("--aggregation", "plain", "--rounds", "2")
 
 
@@ -94,6 +98,7 @@ def test_bayesian_model_is_the_default_and_is_saved(tmp_path):
     assert rmse(test.values, kept) == pytest.approx(run["result"]["rmse"])
 
 
+@draws_millions
 def test_private_model_is_ranked_and_saved(tmp_path):
     """The file of DPEase is of another kind, and `recommend` and `export` read it."""
     arguments = ("--aggregation", "plain", "--model", "dpease", "--epsilon", "4")
@@ -116,6 +121,7 @@ def test_private_model_is_ranked_and_saved(tmp_path):
     assert done.exit_code == 0, done.output
 
 
+@draws_millions
 def test_private_model_records_its_usual_epsilon():
     arguments = ("train", "--aggregation", "plain", "--model", "dpease")
     run = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
@@ -123,6 +129,7 @@ def test_private_model_records_its_usual_epsilon():
     assert re.search("noise +ε = 8, δ = 1e-05", CliRunner().invoke(app, arguments).stdout)
 
 
+@draws_millions
 def test_private_model_has_noise_for_dropouts():
     """Those who stay add the noise of those who drop out."""
     arguments = ("train", "--aggregation", "plain", "--model", "dpease", "--dropout", "0.1")

@@ -14,6 +14,7 @@ from fedmf.data import Ratings
 from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
 from fedmf.models import Factors
+from fedmf.models.warm import matched
 
 __all__ = ["forgotten", "load_start"]
 
@@ -56,7 +57,6 @@ def forgotten(start: Saved, ratings: Ratings) -> str | None:
 def _places(ids: Ids, known: Ids) -> NDArray[np.int64]:
     """Return the place of each id among the known ones, −1 for those that are not there."""
     places = np.full(ids.size, -1)
-    if ids.dtype.kind == known.dtype.kind:  # no integer equals a text
-        _, mine, theirs = np.intersect1d(ids, known, assume_unique=True, return_indices=True)
-        places[mine] = theirs
+    mine, theirs = matched(ids, known)
+    places[mine] = theirs
     return places

@@ -288,10 +288,9 @@ def train(
             with live:
                 fitted = fit(trainer, kind, parts, order, head=head)
                 history, saved = trainer.history_, choices.as_saved(fitted)
-                learnt = not history.interrupted and any(not one.aborted for one in history)
                 # exact sums beside noised ones would undo their noise
                 unranked = out is not None and not (kind.ranks or no_ranking or epsilon)
-                if learnt and unranked and saved is not None:
+                if unranked and saved is not None and not history.interrupted:
                     second = train_ranker(parts, order.common, given, live.advanced, console)
         except RoundAborted as error:
             raise SettingError(
@@ -333,8 +332,3 @@ def train(
             kept = kept if len(history) else "no round was finished, nothing is kept"
             console.print(f"interrupted: {kept}", style="yellow")
             raise typer.Exit(INTERRUPTED)
-        if all(record.aborted for record in history):
-            raise SettingError(
-                f"every round was aborted ({history.last.aborted}): "
-                f"{choices.REMEDIES[aggregation]}"
-            )

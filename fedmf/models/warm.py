@@ -10,7 +10,7 @@ from fedmf.data.ratings import Ids, Ratings
 from fedmf.errors import ModelError
 from fedmf.models.factors import Factors
 
-__all__ = ["shared_items", "warm"]
+__all__ = ["matched", "shared_items", "warm"]
 
 Floats = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ def warm(
             "train it again with this version"
         )
     p, q = p.copy(), q.copy()
-    mine, theirs = _matched(train.user_ids, start.user_ids)
+    mine, theirs = matched(train.user_ids, start.user_ids)
     p[mine] = start.user_factors[theirs]
     mine, theirs = shared_items(train, start)
     q[mine] = start.item_factors[theirs]
@@ -76,7 +76,7 @@ def shared_items(train: Ratings, start: Factors) -> tuple[NDArray[np.int64], NDA
 
     Raises ModelError if there is none.
     """
-    mine, theirs = _matched(train.item_ids, start.item_ids)
+    mine, theirs = matched(train.item_ids, start.item_ids)
     if not mine.size:
         raise ModelError(
             f"start knows no item of {train.name}: its ids are like "
@@ -85,7 +85,7 @@ def shared_items(train: Ratings, start: Factors) -> tuple[NDArray[np.int64], NDA
     return mine, theirs
 
 
-def _matched(ids: Ids, earlier: Ids) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def matched(ids: Ids, earlier: Ids) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the places of the ids that both have, in `ids` and in `earlier`."""
     if ids.dtype.kind != earlier.dtype.kind:  # no integer equals a text
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)

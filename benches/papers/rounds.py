@@ -13,7 +13,6 @@ from fedmf.training import History
 
 DATA = "ml-100k"
 NORMALISED = PRESETS["fast"].model
-BIASED = PRESETS["biases"].model
 ALS = FedALS()
 COUNTED = (5, 10, 20, 40)  # rounds after which the error is shown
 TWICE = 2 * COUNTED[-1]
@@ -83,16 +82,12 @@ TABLES = (
             _rounds_row(
                 "FedMF, exact local solves and normalised steps", NORMALISED, 40, 0.922
             ),
-            _rounds_row(
-                "FedMF with biases, exact local solves and normalised steps", BIASED, 40, None
-            ),
             _rounds_row("exact federated ALS", ALS, 10, 0.920),
         ),
         note=SPLIT
         + f" {ALS_SEEN} Sums are fixed-point integers with a clip of {CLIP:g}; *clipped* "
         f"counts the elements beyond it. FedMF sends {NORMALISED.width} numbers per item and "
-        f"round, with biases {BIASED.width}, ALS {ALS.width}. λ and γ were chosen on a fifth "
-        "of the training parts.",
+        f"round, ALS {ALS.width}. λ and γ were chosen on a fifth of the training parts.",
     ),
     Table(
         key="dropouts",
@@ -127,7 +122,6 @@ TABLES = (
             *(
                 _rounding_row(f"FedMF, {name}", one.model, one.rounds)
                 for name, one in (
-                    ("preset biases", PRESETS["biases"]),
                     ("tuned", TUNED),
                     ("preset paper", PRESETS["paper"]),
                 )

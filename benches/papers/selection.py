@@ -110,7 +110,6 @@ TABLES = (
         rows=(
             _preset_row("fast", most=0.922),
             _preset_row("fast", dropout=0.1),
-            _preset_row("biases"),
         ),
         note="80/20 split per rating, errors unclipped; sums are the fixed-point integers "
         "that the secure sum gives. The preset `paper` is in the table `fedmmf-4`, `large` "

@@ -25,11 +25,6 @@ _FOUND = {
     "fast": Preset(
         FedMF(), 36, "exact local solves and normalised steps: few rounds, for secure sums"
     ),
-    "biases": Preset(
-        FedMF(biases=True),
-        40,
-        "as fast, with a bias of every user and item: less accurate on ml-100k",
-    ),
     "large": Preset(
         FedMF(reg=0.08, rate=0.5), 90, "as fast, for a million ratings: weaker regularisation"
     ),

@@ -44,12 +44,13 @@ def seal_for(
     share_of = {v: row.tobytes() for v, row in zip(holders, rows, strict=True)}
     own_share = share_of.pop(me)[:SHARE_BYTES]
     sealed, opening = [], {}
+    mine = (me, b"".join(holders[me]))
     for v, shares in share_of.items():
-        shared = own.seal_pair.agree(holders[v][0])
+        seal_key, mask_key = holders[v]
+        shared = own.sealing.agree(v, seal_key)
         if shared is None:
             reject(Phase.SHARE_KEYS, "public key", f"client {v}'s sealing key is not usable")
-        theirs = (v, holders[v][0])
-        key, opening[v] = keys.seal_keys(shared, session, (me, own.seal_pair.public), theirs)
+        key, opening[v] = keys.seal_keys(shared, session, mine, (v, seal_key + mask_key))
         sealed.append(keys.seal(key, session, me, v, shares))
     return own_share, b"".join(sealed), opening
 

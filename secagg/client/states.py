@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from secagg._secrets import Confined
+from secagg.client.sealing_key import SealingKey
 from secagg.protocol import Phase, keys
 
 
@@ -30,7 +31,7 @@ class New(ClientState):
 class Advertised(ClientState):
     """State after round 0: the key pairs c_u (sealing) and s_u (masking)."""
 
-    seal_pair: keys.KeyPair
+    sealing: SealingKey
     mask_pair: keys.KeyPair
 
 

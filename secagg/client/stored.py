@@ -13,14 +13,15 @@ from typing import Protocol, runtime_checkable
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from secagg.client.sealing_key import SealingKey
 from secagg.client.states import Advertised, ClientState, Entrusted, Shared
 from secagg.errors import VaultError
 from secagg.protocol import NEXT, Phase, RoundParams, keys
 from secagg.protocol.messages import SHARE_BYTES, pack_ids, unpack_ids
 from secagg.protocol.params_bytes import compare
 
-VERSION = 1
-_LABEL = b"secagg/2 state"
+VERSION = 2
+_LABEL = b"secagg/3 state"
 _NONCE = bytes(12)  # each key encrypts one state
 _HEAD = struct.Struct("<BQH")
 _COUNT = struct.Struct("<I")
@@ -114,7 +115,7 @@ def pack(state: Advertised | Shared | Entrusted, clipped: int) -> bytes:
     due = bytes([_DUE.index(state.phase)])
     match state:
         case Advertised():
-            return due + state.seal_pair.seed + state.mask_pair.seed
+            return due + state.sealing.pair.seed + state.mask_pair.seed
         case Shared():
             secrets = state.session + state.mask_pair.seed + state.seed + state.own_share
             count = _COUNT.pack(len(state.mask_publics))
@@ -138,8 +139,10 @@ def unpack(data: bytes, me: int, params: RoundParams) -> tuple[ClientState, int]
     state: ClientState
     clipped = 0
     if due is Phase.SHARE_KEYS:
-        pairs = (keys.KeyPair(reader.take(keys.SEED_BYTES)) for _ in range(2))
-        state = Advertised(due, *pairs)
+        seal_seed, mask_seed = (reader.take(keys.SEED_BYTES) for _ in range(2))
+        sealing = SealingKey(me)
+        sealing.draw(lambda: seal_seed)
+        state = Advertised(due, sealing, keys.KeyPair(mask_seed))
     elif due is Phase.MASKED_INPUT:
         session, mask_seed, seed = (reader.take(32) for _ in range(3))
         own_share = reader.take(SHARE_BYTES)

@@ -2,8 +2,9 @@
 
 Two clients agree on a secret by X25519, and HKDF-SHA256 derives keys from it. Every key is
 bound to the session (as HKDF's salt), to its purpose (a label), to both ids and their public
-keys. AES-256-GCM seals shares. Each of its keys encrypts one message, so the nonce is always
-zero. AES-128-CTR expands a mask key to a stream that is uniform over [0, R)^d for every R.
+keys. A secret of sealing keys may serve many rounds; all else is of one. AES-256-GCM seals
+shares. Each of its keys encrypts one message, so the nonce is always zero. AES-128-CTR expands
+a mask key to a stream that is uniform over [0, R)^d for every R.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _BLOCK = 64  # bytes that SHA-256 takes at a time
 
 
 class KeyPair(Confined):
-    """X25519 key pair (RFC 7748), fresh for every session.
+    """X25519 key pair (RFC 7748). A masking pair is for one round only.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ class KeyPair(Confined):
     """
 
     __slots__ = ("_private", "public", "seed")
-    _remedy = "it is for one session in one process"
+    _remedy = "it is for one process"
 
     def __init__(self, seed: bytes) -> None:
         self.seed = seed
@@ -111,10 +112,12 @@ def seal_keys(
 ) -> tuple[bytes, bytes]:
     """Return two AES-256 keys: of the message to the peer, and of the message from the peer.
 
-    `shared` is the X25519 secret of the two sealing keys; `mine` and `theirs` are (id, public
-    sealing key). The first half of the derived bytes is for the lower id's message.
+    `shared` is the X25519 secret of the two sealing keys, which may serve many rounds; `mine`
+    and `theirs` are (id, public sealing key ‖ public masking key). The masking keys are of this
+    round alone, and so are the results, whatever session a server names. The first half of the
+    derived bytes is for the lower id's message.
     """
-    derived = _derive(shared, session, _pair(b"secagg/2 seal", mine, theirs), 2 * KEY_BYTES)
+    derived = _derive(shared, session, _pair(b"secagg/3 seal", mine, theirs), 2 * KEY_BYTES)
     upward, downward = derived[:KEY_BYTES], derived[KEY_BYTES:]
     return (upward, downward) if mine < theirs else (downward, upward)
 

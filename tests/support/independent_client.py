@@ -1,4 +1,4 @@
-"""A client of the secagg protocol, version 2, written from its specification alone (`§`).
+"""A client of the secagg protocol, version 3, written from its specification alone (`§`).
 
 A `Client` lives for one session (§7.3); its methods, called in the order of §7.1 or §7.2, turn
 the server's answer into its next message. It rounds to nearest (§4.1). Of the policy (§3.4) it
@@ -157,7 +157,7 @@ class Parameters:
             encoding = b"fixed point" + struct.pack("<d", self.clip) + u64le(self.f)
         flags = self.two + 2 * self.counted
         numbers = (self.n, self.t, self.k or 0, self.d, self.W or 0, self.R - 1)
-        head = struct.pack("<BBBIIIQQQ", 2, self.active, flags, *numbers)
+        head = struct.pack("<BBBIIIQQQ", 3, self.active, flags, *numbers)
         return head + bytes([len(encoding)]) + encoding
 
     def encode(self) -> bytes:
@@ -244,7 +244,7 @@ def signed(label: bytes, context: bytes, u: int, phase: int, what: bytes) -> byt
 
 def encode_message(tag: int, *fields: int | bytes) -> bytes:
     """§6.1, in the shortest formats."""
-    out = b"\x02" + bytes([0x91 + len(fields), tag])
+    out = b"\x03" + bytes([0x91 + len(fields), tag])
     for field in fields:
         if isinstance(field, int) and field < 0x80:
             out += bytes([field])
@@ -261,7 +261,7 @@ def decode_message(data: bytes, tag: int, kinds: str, limit: int) -> list:
     valid(isinstance(data, bytes | bytearray | memoryview), "data: not bytes")
     data, at = bytes(data), 2
     require(len(data) > 0, "encoding")
-    require(data[0] == 2, "version")
+    require(data[0] == 3, "version")
     require(len(data) <= 256 + limit, "size")
 
     def take(size: int) -> bytes:
@@ -293,8 +293,19 @@ def decode_message(data: bytes, tag: int, kinds: str, limit: int) -> list:
     return fields
 
 
+class Sealing:
+    """§5.1: the sealing pair that a client keeps over a session, and what it agreed on."""
+
+    def __init__(self) -> None:
+        self.seed = b""
+        self.agreed: dict[tuple[int, bytes], bytes] = {}  # by the peer's id and public key
+
+
 class Client:
-    """One client in one session. `phase` is the message it sends next (§7)."""
+    """One client in one round. `phase` is the message it sends next (§7).
+
+    `sealing` is kept by the application for the next rounds of the session.
+    """
 
     def __init__(
         self,
@@ -304,6 +315,7 @@ class Client:
         identity_seed: bytes | None = None,
         registry: Mapping[int, bytes] | None = None,
         entropy: Callable[[int], bytes] = os.urandom,
+        sealing: Sealing | None = None,
         min_clients: int = 3,
         min_threshold: int = 2,
     ) -> None:
@@ -330,6 +342,7 @@ class Client:
         self.params, self.phase = self.p.digest(), "advertise_keys"
         self._entropy, self._pid, self._lock = entropy, os.getpid(), threading.Lock()
         self._seeds: list[bytes] = []  # sealing, masking, b
+        self._sealing = sealing or Sealing()
         self._opening: dict[int, bytes] = {}  # by peer: the key of what it seals for us
         self._shares: dict[int, tuple[bytes, bytes]] = {}  # by owner: b-share, s-share
 
@@ -385,16 +398,21 @@ class Client:
 
     def _pair(self, v: int, kind: int, label: bytes, length: int) -> bytes:
         """§5.3: the key shared with v; kind 0 is sealing, 1 masking. Checks `public key`."""
-        own, peer = self.roster[self.id][kind], self.roster[v][kind]
+        peer = self.roster[v][kind]
         require(int.from_bytes(peer, "little") < 2**255 - 19, "public key")  # §5.1: usable
-        seed = x25519.X25519PrivateKey.from_private_bytes(self._seeds[kind])
-        try:
-            shared = seed.exchange(x25519.X25519PublicKey.from_public_bytes(peer))
-        except ValueError:  # so does `cryptography` reject an all-zero result
-            raise ProtocolError("public key") from None
-        (lo, key_lo), (hi, key_hi) = sorted([(self.id, own), (v, peer)])
-        info = label + u64le(lo) + u64le(hi) + key_lo + key_hi
-        return derive(self.session, shared, info, length)
+        known = {} if kind else self._sealing.agreed
+        if (v, peer) not in known:
+            seed = x25519.X25519PrivateKey.from_private_bytes(self._seeds[kind])
+            try:
+                known[v, peer] = seed.exchange(x25519.X25519PublicKey.from_public_bytes(peer))
+            except ValueError:  # so does `cryptography` reject an all-zero result
+                raise ProtocolError("public key") from None
+        (lo, keys_lo), (hi, keys_hi) = sorted((u, self.roster[u]) for u in (self.id, v))
+        if kind:
+            info = label + u64le(lo) + u64le(hi) + keys_lo[1] + keys_hi[1]
+        else:
+            info = label + u64le(lo) + u64le(hi) + b"".join(keys_lo + keys_hi)
+        return derive(self.session, known[v, peer], info, length)
 
     def _verify(self, u: int, signature: bytes, message: bytes) -> None:
         """§5.10, under the registry's key of u."""
@@ -405,13 +423,15 @@ class Client:
             raise ProtocolError("signature") from None
 
     def advertise_keys(self) -> bytes:
-        """Round 0 (§8.1): two key pairs of this session (§5.1); AdvertiseKeys."""
+        """Round 0 (§8.1): two key pairs (§5.1); AdvertiseKeys."""
         with self._step("advertise_keys", "share_keys"):
             secret, about = b"", (self.params, u64le(self.id))
             if self.identity:
                 secret = sha256(self.identity.sign(b"secagg/2 hedged identity"))
             for purpose in (b"sealing seed", b"masking seed"):
-                self._seeds.append(self._hedged(purpose, secret, *about)(32))
+                kept = not self._seeds and self._sealing.seed
+                self._seeds.append(kept or self._hedged(purpose, secret, *about)(32))
+            self._sealing.seed = self._seeds[0]
             pairs = map(x25519.X25519PrivateKey.from_private_bytes, self._seeds)
             self.own = c, s = tuple(pair.public_key().public_bytes_raw() for pair in pairs)
             message = signed(b"keys", self.params, self.id, 0, c + s)
@@ -448,7 +468,7 @@ class Client:
             sealing: dict[int, bytes] = {}
             for v in ids:
                 if v != self.id:  # the last check, `public key`, is made in here
-                    keys = split(self._pair(v, 0, b"secagg/2 seal", 64), 32)
+                    keys = split(self._pair(v, 0, b"secagg/3 seal", 64), 32)
                     sealing[v], self._opening[v] = keys if self.id < v else reversed(keys)
             about = self.session, u64le(self.id)
             self._seeds.append(b := self._hedged(b"b", self._seeds[0], *about)(32))

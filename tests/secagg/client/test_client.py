@@ -605,7 +605,7 @@ def test_answer_without_vector_never_calls_the_encoding() -> None:
 
 def test_answer_after_a_violation_is_out_of_order() -> None:
     _, client, _ = at_phase(3)
-    client_rejects(client, lambda: client.answer(b"\x02"), "encoding")
+    client_rejects(client, lambda: client.answer(b"\x03"), "encoding")
     with pytest.raises(LocalProtocolError):
         client.answer(b"")
 
@@ -634,7 +634,7 @@ def seeds_of(client_id: int) -> list[bytes]:
     cohort.advance(1)
     keys = cohort.clients[client_id]._state
     cohort.advance(1)
-    return [keys.seal_pair.seed, keys.mask_pair.seed, cohort.clients[client_id]._state.seed]
+    return [keys.sealing.pair.seed, keys.mask_pair.seed, cohort.clients[client_id]._state.seed]
 
 
 @pytest.mark.parametrize("phases", [1, 2, 3, 4])
@@ -678,7 +678,7 @@ def test_check29_nothing_secret_in_reprs_or_errors() -> None:
 
 def test_check29_failed_client_keeps_no_secret() -> None:
     _, client, _ = at_phase(3)
-    client_rejects(client, lambda: client.unmask(b"\x02"), "encoding")
+    client_rejects(client, lambda: client.unmask(b"\x03"), "encoding")
     assert _reachable(client._state) == []
 
 

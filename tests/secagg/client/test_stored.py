@@ -33,7 +33,7 @@ def test_check48_head_is_authenticated(kind: str, phases: int) -> None:
 
 def test_check48_head_has_the_version_under_its_label(monkeypatch: pytest.MonkeyPatch) -> None:
     """No later version, and no other use of a key, opens a state of this one."""
-    for name, value in (("VERSION", 2), ("_LABEL", b"secagg/2 other")):
+    for name, value in (("VERSION", 3), ("_LABEL", b"secagg/2 other")):
         cohort, state, slot = suspended("complete", 1)
         sealed = stored.sealed_part(state, ME, cohort.params)
         with monkeypatch.context() as changed:

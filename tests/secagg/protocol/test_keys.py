@@ -54,9 +54,10 @@ def test_check08_every_key_is_hkdf_salted_with_the_session() -> None:
     shared = os.urandom(32)
     ids = struct.pack("<QQ", 3, 9)
     a, b = b"A" * 32, b"B" * 32
-    both = hkdf(shared, SESSION, b"secagg/2 seal" + ids + a + b, 64)
-    assert keys.seal_keys(shared, SESSION, (3, a), (9, b)) == (both[:32], both[32:])
-    assert keys.seal_keys(shared, SESSION, (9, b), (3, a)) == (both[32:], both[:32])
+    x, y = b"A" * 64, b"B" * 64  # a sealing and a masking key each
+    both = hkdf(shared, SESSION, b"secagg/3 seal" + ids + x + y, 64)
+    assert keys.seal_keys(shared, SESSION, (3, x), (9, y)) == (both[:32], both[32:])
+    assert keys.seal_keys(shared, SESSION, (9, y), (3, x)) == (both[32:], both[:32])
     expected = hkdf(shared, SESSION, b"secagg/2 pairwise mask" + ids + a + b, 16)
     assert keys.pairwise_mask_key(shared, SESSION, (3, a), (9, b)) == expected
     assert keys.pairwise_mask_key(shared, SESSION, (9, b), (3, a)) == expected

@@ -4,9 +4,14 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 cdef extern from "kernels.h" nogil:
+    enum:
+        SECAGG_PLAIN
+        SECAGG_AVX2
+        SECAGG_AVX512
+
     ctypedef struct secagg_encoding:
         size_t width
-        int portable
+        int widest
         double clip
         double scale
         int64_t weight

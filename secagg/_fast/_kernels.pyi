@@ -30,6 +30,15 @@ def encode(
     modulus: int,
     random: U64 | None,
 ) -> tuple[int, int]: ...
+def encode_avx2(
+    x: F32 | F64,
+    out: U32 | U64,
+    clip: float,
+    scale: float,
+    weight: int,
+    modulus: int,
+    random: U64 | None,
+) -> tuple[int, int]: ...
 def encode_portable(
     x: F32 | F64,
     out: U32 | U64,

@@ -40,7 +40,7 @@ static uint64_t *secrets(size_t n, uint64_t below)
     return out;
 }
 
-static void encode_all(size_t width, int portable)
+static void encode_all(size_t width, int widest)
 {
     static const uint64_t largest[] = {0xffffffff, ((uint64_t)1 << 48) - 1, 999999999999};
     static const double scales[] = {65536.0, 0x1p53};
@@ -56,7 +56,7 @@ static void encode_all(size_t width, int portable)
                 }
                 uint64_t *random = secrets(LENGTH, UINT64_MAX);
                 hide(x, width * LENGTH);
-                secagg_encoding how = {width,     portable,   4.0, scales[s], 7,
+                secagg_encoding how = {width,     widest,     4.0, scales[s], 7,
                                        largest[r], stochastic ? random : NULL};
                 hide(&how.weight, sizeof how.weight);
                 int finite;
@@ -73,9 +73,9 @@ static void encode_all(size_t width, int portable)
 
 static void encode(void)
 {
-    for (int portable = 0; portable < 2; portable++) {
-        encode_all(8, portable);
-        encode_all(4, portable);
+    for (int widest = SECAGG_PLAIN; widest <= SECAGG_AVX512; widest++) {
+        encode_all(8, widest);
+        encode_all(4, widest);
     }
 }
 

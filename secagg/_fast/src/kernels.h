@@ -54,9 +54,10 @@ int secagg_prime_lagrange_at_zero(uint64_t *out, uint64_t *scratch, const uint64
                                   uint64_t p);
 
 /* fixedpoint.c: R is passed as R - 1, so that 2^64 fits. Elements and weight are secret. */
+enum { SECAGG_PLAIN, SECAGG_AVX2, SECAGG_AVX512 };
 typedef struct {
     size_t width; /* bytes of an element: 8 of a double, 4 of a float */
-    int portable; /* use no instruction that a CPU may lack */
+    int widest;   /* instructions to use at most, where the CPU has them */
     double clip, scale;
     int64_t weight;
     uint64_t largest;       /* R - 1 */

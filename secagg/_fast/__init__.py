@@ -36,6 +36,7 @@ __all__ = [
     "decode",
     "discrete_gaussian",
     "encode",
+    "hkdf",
     "m61_add",
     "m61_dot",
     "m61_errors",
@@ -120,6 +121,10 @@ elif TIER in ("vaes", "aesni"):
     encode = _kernels.encode_avx2
 else:
     encode = _kernels.encode if COMPILED else reference.encode
+if TIER == "portable":
+    hkdf = _kernels.hkdf_portable
+else:
+    hkdf = _kernels.hkdf if COMPILED else reference.hkdf
 decode = _kernels.decode if COMPILED else reference.decode
 pack_bits = _kernels.pack_bits if COMPILED else reference.pack_bits
 unpack_bits = _kernels.unpack_bits if COMPILED else reference.unpack_bits

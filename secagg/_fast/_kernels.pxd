@@ -65,6 +65,10 @@ cdef extern from "kernels.h" nogil:
     size_t secagg_discrete_gaussian(
         int64_t *, size_t, const uint64_t *, size_t, uint64_t, size_t *
     )
+    void secagg_hkdf(
+        uint8_t *, size_t, const uint8_t *, size_t, const uint8_t *, size_t, size_t,
+        const uint8_t *, size_t, int
+    )
     int secagg_x25519_supported()
     void secagg_x25519(uint8_t *, const uint8_t *, size_t, const uint8_t *, size_t)
 

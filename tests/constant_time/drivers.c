@@ -266,6 +266,23 @@ static void x25519(void)
     free(out);
 }
 
+/* Lengths are public: of secrets, infos and two blocks of output. */
+static void hkdf(void)
+{
+    enum { ROWS = 3, SECRET = 32, INFO = 104, SALT = 32, SIZE = 48 };
+    for (int portable = 0; portable < 2; portable++) {
+        uint64_t *keys = secrets(ROWS * SECRET / 8, UINT64_MAX);
+        uint64_t *infos = secrets(ROWS * INFO / 8, UINT64_MAX);
+        uint64_t *salt = secrets(SALT / 8, UINT64_MAX), *out = secrets(ROWS * SIZE / 8, UINT64_MAX);
+        secagg_hkdf((uint8_t *)out, SIZE, (uint8_t *)keys, SECRET, (uint8_t *)infos, INFO, ROWS,
+                    (uint8_t *)salt, SALT, portable);
+        free(keys);
+        free(infos);
+        free(salt);
+        free(out);
+    }
+}
+
 static volatile int sink;
 
 static void planted_branch(void)
@@ -295,7 +312,8 @@ static const struct {
     KERNEL(m61_poly_eval),    KERNEL(pack_bits),     KERNEL(modular_multiply),
     KERNEL(modular_power),    KERNEL(modular_power_fixed),
     KERNEL(discrete_gaussian), KERNEL(prime_poly_eval), KERNEL(prime_matmul),
-    KERNEL(x25519),           KERNEL(planted_branch), KERNEL(planted_address),
+    KERNEL(x25519),           KERNEL(hkdf),          KERNEL(planted_branch),
+    KERNEL(planted_address),
 };
 
 int main(int count, char **names)

@@ -88,6 +88,11 @@ enum { SECAGG_SIGMA_STEP = 256 };
 size_t secagg_discrete_gaussian(int64_t *out, size_t d, const uint64_t *words, size_t m,
                                 uint64_t p, size_t *used);
 
+/* hkdf.c: n rows of each; `length` <= 255 * 32 bytes of every result, a salt of at most 64. */
+void secagg_hkdf(uint8_t *out, size_t length, const uint8_t *secrets, size_t secret_bytes,
+                 const uint8_t *infos, size_t info_bytes, size_t n, const uint8_t *salt,
+                 size_t salt_bytes, int portable);
+
 /* x25519_ifma.c: 32-byte rows; `step` is 32, or 0 to use one scalar with all n points. For
  * revealed scalars only. Call it only if this CPU supports it, which is 0 or 1. */
 int secagg_x25519_supported(void);

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+
+import numpy as np
 
 from secagg._check import is_integer
 from secagg.client.checks import reject
@@ -55,19 +57,23 @@ def encode_input(
 
 
 def add_masks(
-    values: Lanes, params: RoundParams, own: Shared, me: int, others: Iterable[int]
+    values: Lanes, params: RoundParams, own: Shared, me: int, others: Sequence[int]
 ) -> None:
     """Add PRG(b_u), and ± PRG(s_uv) for every client v of `others`, to `values` in place."""
     total = keys.MaskSum()
     total.add(keys.self_mask_key(own.seed, own.session, me))
-    mine = (me, own.mask_pair.public)
-    for v in others:
-        public = own.mask_publics[v]
+    publics = [own.mask_publics[v] for v in others]
+    agreed = []
+    for v, public in zip(others, publics, strict=True):
         shared = own.mask_pair.agree(public)
         if shared is None:
             why = f"client {v}'s masking key is of low order or not canonical"
             reject(Phase.MASKED_INPUT, "public key", why)
-        key = keys.pairwise_mask_key(shared, own.session, mine, (v, public))
-        total.add(key, negate=keys.subtracts(me, v))
+        agreed.append(shared)
+    ids = np.array(others, np.uint64)
+    mine = (me, own.mask_pair.public)
+    peers = ids, keys.rows_of(publics)
+    derived = keys.pairwise_mask_keys(keys.rows_of(agreed), own.session, mine, *peers)
+    total.extend(derived, keys.subtracts(me, ids))
     total.apply(values, params.ring)
     params.ring.reduce(values)

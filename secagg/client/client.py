@@ -58,7 +58,7 @@ from secagg.protocol.phases import out_of_order
 
 
 class Client(OneLife):
-    """One client in one session. Pass every message of the server to `answer`.
+    """One client in one round. Pass every message of the server to `answer`.
 
     A client cannot be copied: a copy could send another vector under the same masks. To
     continue in another process, `suspend` it, and `restore` its state there.
@@ -196,7 +196,7 @@ class Client(OneLife):
 
     @without_frames
     def advertise_keys(self) -> bytes:
-        """Round 0: make fresh key pairs c_u and s_u and return their public halves.
+        """Round 0: return the public keys of the pairs c_u, which may be kept, and s_u, new.
 
         The methods of all rounds raise the errors of `answer`. They also raise
         `LocalProtocolError` if the client is in the phase of another round.
@@ -234,7 +234,7 @@ class Client(OneLife):
         sealing = self._sealing_key or SealingKey(self.client_id)
         sealing.draw(lambda: self._hedged(b"sealing seed", secret, digest)(keys.SEED_BYTES))
         mask_pair = keys.KeyPair.generate(self._hedged(b"masking seed", secret, digest))
-        self._state = Advertised(self._next(), sealing, mask_pair)
+        self._state, self._sealing_key = Advertised(self._next(), sealing, mask_pair), None
         public = (sealing.pair.public, mask_pair.public)
         signature = self._signature(signed_keys(digest, self.client_id, *public))
         own = self.params.to_bytes()
@@ -256,15 +256,12 @@ class Client(OneLife):
             session,
             struct.pack("<Q", threshold) + pack_ids(tuple(holders)),
         )
-        own_share, sealed, opening = seal_for(
-            holders, state, seed, me, session, threshold, coefficients
-        )
-        publics = {v: mask_public for v, (_, mask_public) in holders.items()}
+        made = seal_for(holders, state, seed, me, session, threshold, coefficients)
         self._state = Shared(
-            self._next(), session, state.mask_pair, seed, own_share, publics, opening
+            self._next(), session, seed, made.own_share, made.mask_keys, made.opening
         )
         commitment = keys.commitment(seed, session, me)
-        return encode(ShareKeys(me, session, commitment, sealed))
+        return encode(ShareKeys(me, session, commitment, made.sealed))
 
     def _mask(self, data: bytes, vector: Vector, weight: int | None) -> bytes:
         state = self._due(Phase.MASKED_INPUT, Shared, "masked_input")

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from secagg._check import is_integer
-from secagg.client.checks import reject
 from secagg.client.states import Shared
 from secagg.encoding import Entropy, Lanes, Vector
 from secagg.errors import ParameterError
-from secagg.protocol import Phase, RoundParams, keys
+from secagg.protocol import RoundParams, keys
 
 
 def encode_input(
@@ -62,18 +61,7 @@ def add_masks(
     """Add PRG(b_u), and ± PRG(s_uv) for every client v of `others`, to `values` in place."""
     total = keys.MaskSum()
     total.add(keys.self_mask_key(own.seed, own.session, me))
-    publics = [own.mask_publics[v] for v in others]
-    agreed = []
-    for v, public in zip(others, publics, strict=True):
-        shared = own.mask_pair.agree(public)
-        if shared is None:
-            why = f"client {v}'s masking key is of low order or not canonical"
-            reject(Phase.MASKED_INPUT, "public key", why)
-        agreed.append(shared)
-    ids = np.array(others, np.uint64)
-    mine = (me, own.mask_pair.public)
-    peers = ids, keys.rows_of(publics)
-    derived = keys.pairwise_mask_keys(keys.rows_of(agreed), own.session, mine, *peers)
-    total.extend(derived, keys.subtracts(me, ids))
+    derived = keys.rows_of((own.mask_keys[v] for v in others), keys.MASK_KEY_BYTES)
+    total.extend(derived, keys.subtracts(me, np.array(others, np.uint64)))
     total.apply(values, params.ring)
     params.ring.reduce(values)

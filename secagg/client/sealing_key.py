@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from secagg._secrets import Confined
+from secagg.errors import LocalProtocolError
 from secagg.protocol import keys
 from secagg.protocol.client_ids import ClientKey, identify
 
@@ -18,11 +19,11 @@ class SealingKey(Confined):
 
     Give it to the `Client` of each round. The first one draws the pair, and each agrees only
     with peers that are new or have another key. So a later round takes one X25519 for each
-    neighbour, not two. The keys that seal are derived anew in every round, with the fresh
-    masking keys of both clients (docs/protocol.md, §5.3).
+    neighbour, not two. The keys that seal are derived anew in every round, from what the
+    masking keys of the round agree on, too (docs/protocol.md, §5.3).
 
-    Whoever steals it can open the shares that were sealed for this client in all rounds of the
-    session, not of one round only. Make a new one for each session, and drop it at the end.
+    Whoever steals it can open this client's boxes of earlier rounds with those peers alone
+    whose masking seed was rebuilt. Make a new one for each session, and drop it at the end.
 
     Parameters
     ----------
@@ -58,8 +59,18 @@ class SealingKey(Confined):
 
     @property
     def pair(self) -> keys.KeyPair:
-        """The pair, after `draw`."""
+        """The pair, after `draw`; raises LocalProtocolError before."""
+        if not self._pairs:
+            raise LocalProtocolError(
+                f"the sealing key of client {self.client_id} has no pair yet; give it to its "
+                "Client"
+            )
         return self._pairs[0]
+
+    @property
+    def peers(self) -> int:
+        """Number of peers whose secret is remembered, at most 4096: the first ones."""
+        return len(self._agreed)
 
     def agree(self, peer: int, public: bytes) -> bytes | None:
         """Return `KeyPair.agree` with a peer's sealing key, maybe from an earlier round."""

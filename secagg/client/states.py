@@ -37,13 +37,12 @@ class Advertised(ClientState):
 
 @dataclass(frozen=True, repr=False)
 class Shared(ClientState):
-    """State after round 1: the secrets behind the masks, and keys that open received shares."""
+    """State after round 1: b_u, and by peer the keys of masks and of received shares."""
 
     session: bytes
-    mask_pair: keys.KeyPair
     seed: bytes
     own_share: bytes
-    mask_publics: dict[int, bytes]
+    mask_keys: dict[int, bytes]
     opening: dict[int, bytes]
 
 

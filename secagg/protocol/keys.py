@@ -34,8 +34,9 @@ KEY_BYTES = 32
 SEED_BYTES = 32
 TAG_BYTES = 16
 _NONCE = bytes(12)  # each key seals one message
-_MASK_KEY_BYTES = 16
+MASK_KEY_BYTES = _MASK_KEY_BYTES = 16  # 0.4 documents the second name
 _SHARE_KEYS_ROUND = 1
+_SEAL = b"secagg/3 seal"
 _PAIRWISE = b"secagg/2 pairwise mask"
 _POINTS_ALONE = 300  # X25519 of fewer takes less than a millisecond
 _DERIVED_ALONE = 2000  # and so does HKDF
@@ -109,18 +110,35 @@ def session_id(params_digest: bytes, roster: bytes) -> bytes:
 
 
 def seal_keys(
-    shared: bytes, session: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]
-) -> tuple[bytes, bytes]:
-    """Return two AES-256 keys: of the message to the peer, and of the message from the peer.
+    shared: U8, session: bytes, mine: tuple[int, bytes], ids: U64, publics: U8
+) -> tuple[U8, U8]:
+    """Return the AES-256 keys of a client's messages to its peers, and of those from them.
 
-    `shared` is the X25519 secret of the two sealing keys, which may serve many rounds; `mine`
-    and `theirs` are (id, public sealing key ‖ public masking key). The masking keys are of this
-    round alone, and so are the results, whatever session a server names. The first half of the
-    derived bytes is for the lower id's message.
+    The sealing keys may serve many rounds, the masking keys are of this one. So the results are
+    of this round alone, whatever session a server names. A stolen sealing key does not give
+    them without a masking key, which is forgotten (docs/protocol.md, §5.3).
+
+    Parameters
+    ----------
+    shared : uint8 array, shape (m, 64)
+        With each peer the X25519 secret of the sealing keys, then that of the masking keys.
+    session : bytes
+    mine : (int, bytes)
+        Id of the client, and its public keys, the sealing key first.
+    ids : uint64 array, shape (m,)
+        Ids of the peers.
+    publics : uint8 array, shape (m, 64)
+        Their public keys in the same order.
+
+    Returns
+    -------
+    sending, opening : uint8 arrays, shape (m, 32)
+        The first half of the derived bytes is for the lower id's message.
     """
-    derived = _derive(shared, session, _pair(b"secagg/3 seal", mine, theirs), 2 * KEY_BYTES)
-    upward, downward = derived[:KEY_BYTES], derived[KEY_BYTES:]
-    return (upward, downward) if mine < theirs else (downward, upward)
+    derived = _derive_each(shared, session, _pairs(_SEAL, mine, ids, publics), 2 * KEY_BYTES)
+    upward, downward = derived[:, :KEY_BYTES], derived[:, KEY_BYTES:]
+    below = (ids > mine[0])[:, np.newaxis]  # the client has the lower id
+    return np.where(below, upward, downward), np.where(below, downward, upward)
 
 
 def seal(key: bytes, session: bytes, sender: int, receiver: int, shares: bytes) -> bytes:
@@ -147,7 +165,7 @@ def pairwise_mask_key(
     masking key).
     """
     info = _pair(_PAIRWISE, mine, theirs)
-    return _derive(shared, session, info, _MASK_KEY_BYTES)
+    return _derive(shared, session, info, MASK_KEY_BYTES)
 
 
 def pairwise_mask_keys(
@@ -171,14 +189,8 @@ def pairwise_mask_keys(
     -------
     uint8 array, shape (m, 16)
     """
-    derived = np.empty((len(ids), _MASK_KEY_BYTES), np.uint8)
     infos = _pairs(_PAIRWISE, mine, ids, publics)
-    in_slices(
-        lambda rows: _fast.hkdf(shared[rows], session, infos[rows], derived[rows]),
-        len(ids),
-        alone=_DERIVED_ALONE,
-    )
-    return derived
+    return _derive_each(shared, session, infos, MASK_KEY_BYTES)
 
 
 def revealed_mask_keys(
@@ -204,7 +216,7 @@ def revealed_mask_keys(
 def self_mask_key(seed: bytes, session: bytes, client_id: int) -> bytes:
     """Return the key of the mask PRG(b_u), 16 bytes, from its seed b_u (Bonawitz 2017)."""
     info = b"secagg/2 self mask" + struct.pack("<Q", client_id)
-    return _derive(seed, session, info, _MASK_KEY_BYTES)
+    return _derive(seed, session, info, MASK_KEY_BYTES)
 
 
 def subtracts(u: int, others: U64) -> NDArray[np.bool_]:
@@ -216,9 +228,9 @@ def subtracts(u: int, others: U64) -> NDArray[np.bool_]:
     return lower
 
 
-def rows_of(items: Iterable[bytes]) -> U8:
-    """Return keys or secrets of 32 bytes as a uint8 array, a row each."""
-    return np.frombuffer(b"".join(items), np.uint8).reshape(-1, KEY_BYTES)
+def rows_of(items: Iterable[bytes], width: int = KEY_BYTES) -> U8:
+    """Return strings of `width` bytes as a uint8 array, a row each."""
+    return np.frombuffer(b"".join(items), np.uint8).reshape(-1, width)
 
 
 @dataclass
@@ -272,6 +284,17 @@ def _derive(secret: bytes, session: bytes, info: bytes, length: int) -> bytes:
     return HKDF(algorithm=SHA256(), length=length, salt=session, info=info).derive(secret)
 
 
+def _derive_each(secrets: U8, session: bytes, infos: U8, length: int) -> U8:
+    """Return `_derive` of each row of secrets and infos, a row each."""
+    derived = np.empty((len(secrets), length), np.uint8)
+    in_slices(
+        lambda rows: _fast.hkdf(secrets[rows], session, infos[rows], derived[rows]),
+        len(secrets),
+        alone=_DERIVED_ALONE,
+    )
+    return derived
+
+
 def _pair(label: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]) -> bytes:
     """Return HKDF's info for a key of two clients: label, ascending ids, their public keys."""
     (u, u_key), (v, v_key) = (mine, theirs) if mine < theirs else (theirs, mine)
@@ -282,7 +305,8 @@ def _noncanonical(publics: U8) -> NDArray[np.bool_]:
     """Return for each row if it is a number from 2^255 − 19 on, little-endian."""
     low, high = publics[:, 0], publics[:, 31]
     ones: NDArray[np.bool_] = (publics[:, 1:31] == 0xFF).all(axis=1)
-    return (high > 0x7F) | ((high == 0x7F) & ones & (low >= 0xED))
+    beyond: NDArray[np.bool_] = (high > 0x7F) | ((high == 0x7F) & ones & (low >= 0xED))
+    return beyond
 
 
 def _pairs(label: bytes, mine: tuple[int, bytes], ids: U64, publics: U8) -> U8:
@@ -291,12 +315,12 @@ def _pairs(label: bytes, mine: tuple[int, bytes], ids: U64, publics: U8) -> U8:
     own = np.frombuffer(key, np.uint8)
     above = (ids < me)[:, np.newaxis]  # the peer has the lower id, so it comes first
     first, last = len(label), len(label) + _IDS.size
-    rows = np.empty((len(ids), last + 2 * KEY_BYTES), np.uint8)
+    rows = np.empty((len(ids), last + 2 * len(key)), np.uint8)
     rows[:, :first] = np.frombuffer(label, np.uint8)
     both = np.sort(np.stack([ids, np.full_like(ids, me)], axis=1), axis=1)
     rows[:, first:last] = both.astype("<u8", copy=False).view(np.uint8)
-    rows[:, last : last + KEY_BYTES] = np.where(above, publics, own)
-    rows[:, last + KEY_BYTES :] = np.where(above, own, publics)
+    rows[:, last : last + len(key)] = np.where(above, publics, own)
+    rows[:, last + len(key) :] = np.where(above, own, publics)
     return rows
 
 

@@ -58,7 +58,8 @@ class Server:
         Label of the kind of input in the ledger.
     graph_seed : bytes, optional
         32 secret uniform bytes that order the clients on the graph. With those of an earlier
-        round most clients keep their neighbours, so a `SealingKey` helps. None: fresh ones.
+        round most clients keep their neighbours, so a `SealingKey` helps. The ids must not be
+        chosen after them. None: fresh ones.
     entropy : callable, optional
         Source of the random graph; replace it only to replay a round in a test.
 
@@ -152,7 +153,9 @@ class Server:
                 kind=kind,
                 graph_seed=graph_seed,
             )
-        server = cls(journal.params, registry=registry, ledger=ledger, kind=kind)
+        server = cls(
+            journal.params, registry=registry, ledger=ledger, kind=kind, graph_seed=graph_seed
+        )
         seed = seed_of(first, server._page)
         server._stage = Advertising(journal.params, registry, seed)
         number = 1

@@ -61,7 +61,8 @@ class Attempt:
     store : Store or None
         Folder for the journal and the ledger.
     graph_seed : bytes
-        32 bytes, the same in all attempts, so that members keep most of their neighbours.
+        32 bytes, the same in all rounds until an attempt fails, so that members keep most of
+        their neighbours.
     left_out : set of int
         Clients to leave out of a next attempt: a message of them failed a check, or shares
         that they dealt do not give their secret.

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Self
 
 from secagg._check import as_bytes, check_integer, check_kind
+from secagg.errors import RemoteProtocolError, TooFewSurvivors
 from secagg.graph import SEED_BYTES
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.protocol import CohortLedger, Registry, RoundParams
@@ -177,6 +178,9 @@ class Session:
             )
             try:
                 return await attempt.run(self._desk, self._deadlines)
+            except (TooFewSurvivors, RemoteProtocolError):
+                self._graph_seed = os.urandom(SEED_BYTES)  # or it could fail in the same way
+                raise
             finally:
                 left_out.update(attempt.left_out)
 

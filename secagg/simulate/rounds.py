@@ -116,7 +116,7 @@ def simulate_round(
     up, down = Counter[int](), Counter[int]()
     if session is not None:
         check_kind("session", session, SimulatedSession, "a secagg.SimulatedSession")
-    graph_seed = None if session is None else session.graph_seed(params)
+    graph_seed = None if session is None else session.begin(params)
     server = Server(params, registry=registry, graph_seed=graph_seed, entropy=entropy)
     with timed(seconds, "client"):
         clients = {

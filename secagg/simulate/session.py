@@ -18,8 +18,8 @@ class SimulatedSession:
     """Session of simulated rounds: each client keeps its `SealingKey`, the server its graph.
 
     No client has a secret of another one. Later rounds of the same clients are faster than the
-    first. Rounds with more than a million pairs of client and holder begin anew, since all
-    clients are in one memory.
+    first. All clients are in one memory. So a session that comes to more than a million pairs
+    of client and holder forgets its keys, and a round with more has keys of its own.
 
     Parameters
     ----------
@@ -38,8 +38,14 @@ class SimulatedSession:
         """Copy and pickle as a new session: keys stay in their process."""
         return SimulatedSession, ()
 
-    def graph_seed(self, params: RoundParams) -> bytes | None:
-        """Return the seed of the graph; None in a round too large for this session."""
+    def begin(self, params: RoundParams) -> bytes | None:
+        """Return the seed of a round's graph; None if the round is too large for this session.
+
+        Forget all sealing keys if they and this round's could be of more than a million pairs.
+        """
+        known = sum(key.peers for key in self._keys.values())
+        if known + params.n_clients * params.holders > _PAIRS:
+            self._keys.clear()
         return self._graph_seed if _fits(params) else None
 
     def sealing_key(self, client_id: int, params: RoundParams) -> SealingKey | None:

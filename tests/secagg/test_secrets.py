@@ -105,7 +105,10 @@ def client_of(case: Refused) -> tuple[Client, bytes, list[bytes]]:
     data = cohort.advance(2)[2]
     client = cohort.clients[2]
     state = client._state
-    own = [state.seed, state.mask_pair.seed, state.own_share, *state.opening.values()]
+    own = [
+        *(state.seed, state.own_share),
+        *(*state.mask_keys.values(), *state.opening.values()),
+    ]
     return client, data if case.data is None else case.data, SECRETS + own
 
 

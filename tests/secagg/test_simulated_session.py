@@ -60,17 +60,28 @@ def test_copy_of_a_session_begins_anew() -> None:
     summed(session)
     for copied in (copy.deepcopy(session), pickle.loads(pickle.dumps(session))):  # noqa: S301
         assert not copied._keys
-        assert copied.graph_seed(PARAMS) != session.graph_seed(PARAMS)
+        assert copied.begin(PARAMS) != session.begin(PARAMS)
 
 
 def test_round_too_large_for_one_memory_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     session = SimulatedSession()
     monkeypatch.setattr(simulated, "_PAIRS", 12 * 5 - 1)
-    assert session.graph_seed(PARAMS) is None
+    assert session.begin(PARAMS) is None
     assert session.sealing_key(1, PARAMS) is None
     monkeypatch.setattr(simulated, "_PAIRS", 12 * 5)
-    assert session.graph_seed(PARAMS) is not None
+    assert session.begin(PARAMS) is not None
     assert session.sealing_key(1, PARAMS) is session.sealing_key(1, PARAMS)
+
+
+def test_session_of_changing_cohorts_forgets_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated, "_PAIRS", 150)
+    session, most = SimulatedSession(), 0
+    for first in range(0, 120, 12):  # other clients in each round
+        vectors = {first + u: vector for u, vector in VECTORS.items()}
+        result = simulate_round(vectors, PARAMS, policy=toy_policy(PARAMS), session=session)
+        assert len(result.survivors) == 12
+        most = max(most, sum(key.peers for key in session._keys.values()))
+    assert 12 * 4 < most <= 150
 
 
 def test_session_of_another_type_is_rejected() -> None:

@@ -344,6 +344,7 @@ class Client:
         self._seeds: list[bytes] = []  # sealing, masking, b
         self._sealing = sealing or Sealing()
         self._opening: dict[int, bytes] = {}  # by peer: the key of what it seals for us
+        self._masks: dict[int, bytes] = {}  # by peer: the key of the mask with it
         self._shares: dict[int, tuple[bytes, bytes]] = {}  # by owner: b-share, s-share
 
     def __reduce__(self) -> str:
@@ -368,7 +369,7 @@ class Client:
             raise
         finally:
             if self.phase in ("failed", "finished"):
-                for held in (self._seeds, self._opening, self._shares):
+                for held in (self._seeds, self._opening, self._masks, self._shares):
                     held.clear()
             self._lock.release()
 
@@ -396,8 +397,8 @@ class Client:
                 drawn[i] = word & SHAMIR_PRIME  # its low 61 bits
         return [drawn[at : at + 10] for at in range(0, len(drawn), 10)]
 
-    def _pair(self, v: int, kind: int, label: bytes, length: int) -> bytes:
-        """§5.3: the key shared with v; kind 0 is sealing, 1 masking. Checks `public key`."""
+    def _agree(self, v: int, kind: int) -> bytes:
+        """§5.1: the secret shared with v; kind 0 is sealing, 1 masking. Checks `public key`."""
         peer = self.roster[v][kind]
         require(int.from_bytes(peer, "little") < 2**255 - 19, "public key")  # §5.1: usable
         known = {} if kind else self._sealing.agreed
@@ -407,12 +408,17 @@ class Client:
                 known[v, peer] = seed.exchange(x25519.X25519PublicKey.from_public_bytes(peer))
             except ValueError:  # so does `cryptography` reject an all-zero result
                 raise ProtocolError("public key") from None
+        return known[v, peer]
+
+    def _pair(self, v: int) -> tuple[bytes, bytes]:
+        """§5.3: the 64 bytes of the two sealing keys shared with v, and the mask's key."""
+        secrets = [self._agree(v, kind) for kind in (0, 1)]
         (lo, keys_lo), (hi, keys_hi) = sorted((u, self.roster[u]) for u in (self.id, v))
-        if kind:
-            info = label + u64le(lo) + u64le(hi) + keys_lo[1] + keys_hi[1]
-        else:
-            info = label + u64le(lo) + u64le(hi) + b"".join(keys_lo + keys_hi)
-        return derive(self.session, known[v, peer], info, length)
+        ids = u64le(lo) + u64le(hi)
+        info = b"secagg/3 seal" + ids + b"".join(keys_lo + keys_hi)
+        sealing = derive(self.session, b"".join(secrets), info, 64)
+        info = b"secagg/2 pairwise mask" + ids + keys_lo[1] + keys_hi[1]
+        return sealing, derive(self.session, secrets[1], info, 16)
 
     def _verify(self, u: int, signature: bytes, message: bytes) -> None:
         """§5.10, under the registry's key of u."""
@@ -468,7 +474,8 @@ class Client:
             sealing: dict[int, bytes] = {}
             for v in ids:
                 if v != self.id:  # the last check, `public key`, is made in here
-                    keys = split(self._pair(v, 0, b"secagg/3 seal", 64), 32)
+                    pair, self._masks[v] = self._pair(v)
+                    keys = split(pair, 32)
                     sealing[v], self._opening[v] = keys if self.id < v else reversed(keys)
             about = self.session, u64le(self.id)
             self._seeds.append(b := self._hedged(b"b", self._seeds[0], *about)(32))
@@ -490,7 +497,7 @@ class Client:
                     sealed += AESGCM(sealing[v]).encrypt(bytes(12), share, ad)
             label = b"secagg/2 self mask commitment"
             commitment = sha256(label, self.session, u64le(self.id), b)  # §5.6
-            self._seeds[0] = b""  # §7.3
+            self._seeds[:2] = b"", b""  # §7.3
             return encode_message(3, self.id, self.session, commitment, sealed)
 
     def masked_input(self, data: bytes, vector: Iterable, weight: int | None = None) -> bytes:
@@ -516,15 +523,14 @@ class Client:
                 require(all(value < SHAMIR_PRIME for value in values), "share")
             info = b"secagg/2 self mask" + u64le(self.id)
             masks = [(1, derive(self.session, self._seeds[2], info, 16))]
-            for v in senders:  # the last check, `public key`, is made in here
-                key = self._pair(v, 1, b"secagg/2 pairwise mask", 16)
-                masks.append((1 if self.id < v else -1, key))
+            masks += [(1 if self.id < v else -1, self._masks[v]) for v in senders]
             for sign, key in masks:  # §5.8: the lower id adds, the higher subtracts
                 pairs = zip(y, self.p.mask(key), strict=True)
                 y = [(a + sign * m) % self.p.R for a, m in pairs]
             self.u2 = {self.id, *senders}
             self._seeds.clear()  # §7.3
             self._opening.clear()
+            self._masks.clear()
             return encode_message(5, self.id, self.session, self.p.pack(y))
 
     def check_consistency(self, data: bytes) -> bytes:

@@ -141,7 +141,7 @@ class Round:
 
     def seal_key(self, sender: int, receiver: int) -> bytes:
         a, b = self.parties[sender], self.parties[receiver]
-        shared = pr.x25519(a.seal_seed, b.seal_key)
+        shared = pr.x25519(a.seal_seed, b.seal_key) + pr.x25519(a.mask_seed, b.mask_key)
         pairs = (a.u, b"".join(a.keys)), (b.u, b"".join(b.keys))
         both = pr.seal_keys(self.session, shared, *pairs)
         return both[0] if sender < receiver else both[1]

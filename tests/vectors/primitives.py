@@ -115,7 +115,10 @@ def pair_info(label: bytes, one: tuple[int, bytes], two: tuple[int, bytes]) -> b
 def seal_keys(
     session: bytes, shared: bytes, one: tuple[int, bytes], two: tuple[int, bytes]
 ) -> tuple[bytes, bytes]:
-    """The key from the lower id to the higher, and the one back; of (id, c ‖ s) each."""
+    """The key from the lower id to the higher, and the one back; of (id, c ‖ s) each.
+
+    `shared` are the secrets of the sealing and of the masking keys.
+    """
     out = hkdf(shared, session, pair_info(b"secagg/3 seal", one, two), 64)
     return out[:32], out[32:]
 

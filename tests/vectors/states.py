@@ -35,11 +35,11 @@ def content(r: Round, u: int, due: int) -> bytes:
     if due == 0:
         return u8(0) + me.seal_seed + me.mask_seed
     if due == 1:
-        holders = r.holders[u]
+        others = [v for v in r.holders[u] if v != u]
         return b"".join([
-            u8(1), r.session, me.mask_seed, me.b, r.share(u, u)[:40], u32le(len(holders)),
-            pr.ids(holders), *(r.parties[v].mask_key for v in holders),
-            *(r.seal_key(v, u) for v in holders if v != u),
+            u8(1), r.session, me.b, r.share(u, u)[:40],
+            u32le(len(r.holders[u])), pr.ids(r.holders[u]),
+            *(r.pairwise_key(u, v) for v in others), *(r.seal_key(v, u) for v in others),
         ])  # fmt: skip
     u2 = r.seen(u, r.u2)
     signed = r.u3 if due == 3 and r.params.active else []
@@ -140,7 +140,7 @@ def contents(r: Round, u: int, due: int, good: bytes) -> Iterator[tuple[str, byt
         yield f"a content due at {first}", u8(first) + good[1:]
     if due == 0:
         return
-    at = 141 if due == 1 else 49  # of the first id
+    at = 109 if due == 1 else 49  # of the first id
     count = len(r.holders[u] if due == 1 else r.seen(u, r.u2))
     counted = at - (4 if due == 1 else 8)
     for wrong in (0, count - 1, count + 1, 2**32 - 1):

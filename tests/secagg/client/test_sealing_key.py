@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from harness import Cohort, make_params, read
+from harness import Cohort, make_params, read, seal_keys_of
 from secagg import Client, LocalProtocolError, ParameterError, RoundParams, SealingKey, testing
 from secagg.client import sealing_key
 from secagg.protocol import keys
@@ -75,7 +75,7 @@ def agreements(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 @pytest.mark.parametrize("security", ["semi-honest", "active"])
 def test_later_round_agrees_with_masking_keys_alone(security, agreements) -> None:
-    seen = []
+    seen = []  # in round 1, with four others
     for cohort in rounds_of(make_params(5, security=security), 3):
         agreements.clear()
         cohort.deliver(cohort.step())
@@ -86,7 +86,7 @@ def test_later_round_agrees_with_masking_keys_alone(security, agreements) -> Non
         cohort.clients[2] = Client(  # it goes on without this one
             2, cohort.params, policy=client.policy, **_signer(cohort, 2)
         )
-    assert seen == [4, 0, 0]
+    assert seen == [8, 4, 4]
 
 
 def _signer(cohort: testing.Cohort, u: int) -> dict[str, object]:
@@ -110,15 +110,16 @@ def test_check01_public_sealing_key_stays_and_masking_key_is_fresh() -> None:
 
 def test_check01_sealing_keys_of_a_round_are_of_no_other() -> None:
     """Every key that seals is of one round, also if the server names one session twice."""
-    pair, peer = keys.KeyPair(bytes([1]) * 32), keys.KeyPair(bytes([2]) * 32)
-    shared, session = pair.agree(peer.public), bytes(32)
-    assert shared is not None
+    c, peer = keys.KeyPair(bytes([1]) * 32), keys.KeyPair(bytes([2]) * 32)
+    kept, session = c.agree(peer.public), bytes(32)
+    assert kept is not None
     made = set()
     for mine in (b"A" * 32, b"B" * 32):  # masking keys of two rounds
         for theirs in (b"C" * 32, b"D" * 32):
-            mine_and_theirs = (1, pair.public + mine), (2, peer.public + theirs)
-            made |= set(keys.seal_keys(shared, session, *mine_and_theirs))
-    assert len(made) == 8
+            ends = (1, c.public + mine), (2, peer.public + theirs)
+            for masking_secret in (b"E" * 32, b"F" * 32):  # without it a thief opens nothing
+                made |= set(seal_keys_of(kept + masking_secret, session, *ends))
+    assert len(made) == 16
 
 
 def test_peer_with_another_sealing_key_is_agreed_with_again(agreements) -> None:
@@ -130,7 +131,8 @@ def test_peer_with_another_sealing_key_is_agreed_with_again(agreements) -> None:
     second.deliver(second.step())
     agreements.clear()
     second.clients[0].answer(second.inbox[0])
-    assert agreements == [sealing_keys[3].pair.public]
+    assert agreements[2] == sealing_keys[3].pair.public
+    assert len(agreements) == 4  # with the three masking keys, too
 
 
 def test_unusable_key_is_rejected_and_not_remembered() -> None:
@@ -180,7 +182,21 @@ def test_client_without_one_drops_its_pair_after_sharing() -> None:
     seed = cohort.clients[1]._state.sealing.pair.seed
     cohort.advance(1)
     assert all(seed != value for value in vars(cohort.clients[1]._state).values())
-    assert cohort.clients[1]._sealing_key is None
+
+
+def test_check29_client_that_shared_keeps_no_pair_of_the_session() -> None:
+    sealing_keys = {u: SealingKey(u) for u in range(4)}
+    cohort = next(rounds_of(make_params(4), 1, sealing_keys))
+    cohort.advance(2)
+    for u, client in cohort.clients.items():
+        assert client._sealing_key is None
+        assert sealing_keys[u] not in vars(client._state).values()
+    assert sealing_keys[1].pair.public
+
+
+def test_sealing_key_without_a_pair_names_the_remedy() -> None:
+    with pytest.raises(LocalProtocolError):
+        SealingKey(1).agree(2, bytes([9]) * 32)
 
 
 def test_sealing_key_is_not_pickled_shown_or_copied_apart() -> None:

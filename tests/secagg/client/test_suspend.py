@@ -336,7 +336,7 @@ def test_check29_state_and_key_have_no_secret_alone(kind: str, phases: int) -> N
     cohort.advance(phases)
     client = cohort.clients[ME]
     secrets = [*secrets_of(client)]
-    content = stored.pack(client._state, client.clipped)  # type: ignore[arg-type]
+    content = stored.pack(client._state, ME, client.clipped)  # type: ignore[arg-type]
     state = client.suspend(slot)
     assert len(secrets) >= 2
     for secret in secrets:

@@ -393,7 +393,8 @@ def test_a_member_that_runs_twice_gets_a_hint_in_its_log(caplog):
     assert ["twice" in text for text in texts] == [True, False]
 
 
-def test_check01_members_keep_sealing_keys_and_neighbours_over_rounds() -> None:
+@pytest.mark.parametrize("stored", [False, True])
+def test_check01_members_keep_sealing_keys_and_neighbours_over_rounds(stored, tmp_path) -> None:
     """Later rounds agree on little that is new; masking keys are fresh all the same."""
     params = RoundParams(
         n_clients=8,
@@ -404,7 +405,7 @@ def test_check01_members_keep_sealing_keys_and_neighbours_over_rounds() -> None:
     )
 
     async def run() -> None:
-        async with session_of(8) as party:
+        async with session_of(8, folder=tmp_path / "session" if stored else None) as party:
             for u in range(8):
                 party.join(u, lambda *_: np.ones(2), **member_options(u, params))
             for _ in range(3):

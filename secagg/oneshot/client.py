@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+import numpy as np
+
 from secagg._check import check_kind
 from secagg._filled import filled
 from secagg._hedging import Hedged
@@ -103,8 +105,9 @@ def write_report(
 
     own = {i: drawn[size * (i - 1) : size * i] for i in range(1, count + 1)}
     masks = MaskSum()
-    for i, seed in own.items():
-        masks.add(seeds.mask_key(seed, params.digest, number, i))
+    rows = np.frombuffer(drawn, np.uint8).reshape(count, size)
+    found = seeds.mask_keys(rows, params.digest, ((number, i) for i in own))
+    masks.extend(found, np.zeros(count, bool))
 
     commitments = (seeds.commitment(seed, params.digest, number, i) for i, seed in own.items())
     content = number.to_bytes(8, "little") + b"".join(commitments)

@@ -55,6 +55,7 @@ __all__ = [
     "modular_table",
     "modular_width",
     "pack_bits",
+    "pack_into",
     "prime_lagrange_at_zero",
     "prime_matmul",
     "prime_poly_eval",
@@ -112,6 +113,7 @@ MASK_BYTES = {"vaes512": 32 << 20, "vaes": 24 << 20, "ifma": 12 << 20, "aesni": 
 )
 """Bytes of masks that a core expands in about a millisecond."""
 
+_numbers = _PARTS[TIER][1] if TIER in _PARTS else "portable"
 _masks = _kernels.Masks(_PARTS[TIER][0]) if TIER in _PARTS else reference
 mask_words, mask_mod = _masks.mask_words, _masks.mask_mod
 
@@ -126,7 +128,12 @@ if TIER == "portable":
 else:
     hkdf = _kernels.hkdf if COMPILED else reference.hkdf
 decode = _kernels.decode if COMPILED else reference.decode
-pack_bits = _kernels.pack_bits if COMPILED else reference.pack_bits
+if _numbers == "ifma":
+    pack_bits, pack_into = _kernels.pack_bits, _kernels.pack_into
+elif COMPILED:
+    pack_bits, pack_into = _kernels.pack_bits_portable, _kernels.pack_into_portable
+else:
+    pack_bits, pack_into = reference.pack_bits, reference.pack_into
 unpack_bits = _kernels.unpack_bits if COMPILED else reference.unpack_bits
 m61_add = _kernels.m61_add if COMPILED else reference.m61_add
 m61_sub = _kernels.m61_sub if COMPILED else reference.m61_sub
@@ -138,7 +145,6 @@ m61_lagrange_at_zero = (
     _kernels.m61_lagrange_at_zero if COMPILED else reference.m61_lagrange_at_zero
 )
 m61_errors = _kernels.m61_errors if COMPILED else reference.m61_errors
-_numbers = _PARTS[TIER][1] if TIER in _PARTS else "portable"
 _primes = _kernels.Primes(_numbers) if COMPILED else reference
 prime_poly_eval = _primes.prime_poly_eval
 m61_poly_eval: Callable[[U64, U64], U64] = (

@@ -58,8 +58,8 @@ cdef extern from "kernels.h" nogil:
     size_t secagg_first_not_finite(const void *, size_t, size_t)
     void secagg_decode32(double *, const uint32_t *, size_t, uint64_t, double)
     void secagg_decode64(double *, const uint64_t *, size_t, uint64_t, double)
-    void secagg_pack32(uint8_t *, const uint32_t *, size_t, unsigned)
-    void secagg_pack64(uint8_t *, const uint64_t *, size_t, unsigned)
+    void secagg_pack32(uint8_t *, const uint32_t *, size_t, unsigned, int)
+    void secagg_pack64(uint8_t *, const uint64_t *, size_t, unsigned, int)
     int secagg_unpack32(uint32_t *, const uint8_t *, size_t, unsigned)
     int secagg_unpack64(uint64_t *, const uint8_t *, size_t, unsigned)
     size_t secagg_discrete_gaussian(

@@ -90,23 +90,48 @@ cdef check_bits(bits, width):
 
 
 def pack_bits(values, bits):
+    return packed_with(values, bits, SECAGG_AVX512)
+
+
+def pack_bits_portable(values, bits):
+    return packed_with(values, bits, SECAGG_PLAIN)
+
+
+def pack_into(values, bits, packed):
+    pack_into_with(values, bits, packed, SECAGG_AVX512)
+
+
+def pack_into_portable(values, bits, packed):
+    pack_into_with(values, bits, packed, SECAGG_PLAIN)
+
+
+cdef packed_with(values, bits, int widest):
+    check_bits(bits, values.itemsize)
+    cdef bytes packed = PyBytes_FromStringAndSize(NULL, (len(values) * bits + 7) // 8)
+    pack(<uint8_t *>PyBytes_AsString(packed), values, bits, widest)
+    return packed
+
+
+cdef pack_into_with(values, bits, uint8_t[::1] packed, int widest):
+    check_bits(bits, values.itemsize)
+    if packed.shape[0] != (len(values) * bits + 7) // 8:
+        raise ValueError(f"{packed.shape[0]} bytes for {len(values)} values of {bits} bits")
+    pack(&packed[0], values, bits, widest)
+
+
+cdef pack(uint8_t *packed, values, unsigned bits, int widest):
     cdef const uint32_t[::1] values32 = None
     cdef const uint64_t[::1] values64 = None
     if values.itemsize == 4:
         values32 = values
     else:
         values64 = values
-    check_bits(bits, values.itemsize)
     cdef size_t n = len(values)
-    cdef unsigned b = bits
-    cdef bytes packed = PyBytes_FromStringAndSize(NULL, (len(values) * bits + 7) // 8)
-    cdef uint8_t *to = <uint8_t *>PyBytes_AsString(packed)
     with nogil:
         if values32 is not None:
-            secagg_pack32(to, &values32[0], n, b)
+            secagg_pack32(packed, &values32[0], n, bits, widest)
         else:
-            secagg_pack64(to, &values64[0], n, b)
-    return packed
+            secagg_pack64(packed, &values64[0], n, bits, widest)
 
 
 def unpack_bits(const uint8_t[::1] data, bits, out):

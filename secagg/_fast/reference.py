@@ -12,6 +12,7 @@ GF(2^61 - 1) in ``reference_m61`` and ``reference_decoder``, other fields in
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +70,7 @@ __all__ = [
     "modular_table",
     "modular_width",
     "pack_bits",
+    "pack_into",
     "prime_lagrange_at_zero",
     "prime_matmul",
     "prime_poly_eval",
@@ -193,6 +195,13 @@ def pack_bits(values: U32 | U64, bits: int) -> bytes:
     return np.packbits(table[:, :bits], bitorder="little").tobytes()
 
 
+def pack_into(values: U32 | U64, bits: int, packed: NDArray[np.uint8]) -> None:
+    """Overwrite `packed`, uint8[ceil(d b / 8)], with the bytes of ``pack_bits``."""
+    found = np.frombuffer(pack_bits(values, bits), np.uint8)
+    _check_vector(packed, np.uint8, found.size)
+    packed[:] = found
+
+
 def unpack_bits(data: bytes | bytearray | memoryview, bits: int, out: U32 | U64) -> None:
     """Undo ``pack_bits`` into `out`; raise ValueError if a bit after the last value is set."""
     _check_lane(out)
@@ -214,7 +223,7 @@ def _check_lane(array: U32 | U64) -> None:
 
 
 def _check_vector(
-    array: F32 | F64 | U64, dtype: type[np.float32 | np.float64 | np.uint64], size: int
+    array: NDArray[Any], dtype: type[np.float32 | np.float64 | np.uint64 | np.uint8], size: int
 ) -> None:
     if array.dtype != dtype or array.shape != (size,) or not array.flags.c_contiguous:
         raise ValueError(f"expected a contiguous vector of {size} {dtype.__name__}")

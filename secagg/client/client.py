@@ -10,8 +10,8 @@ import os
 import struct
 from dataclasses import replace
 
-from secagg import _fast
 from secagg._check import as_bytes, check_kind
+from secagg._filled import filled
 from secagg._forks import process
 from secagg._hedging import Hedged
 from secagg._secrets import without_frames
@@ -25,7 +25,7 @@ from secagg.client.checks import (
     reject,
 )
 from secagg.client.lifecycle import OneLife
-from secagg.client.masked_input import add_masks, encode_input
+from secagg.client.masked_input import Input, masks_of
 from secagg.client.sealing import open_from, seal_for
 from secagg.client.sealing_key import SealingKey
 from secagg.client.states import Advertised, Ended, Entrusted, New, Shared
@@ -53,6 +53,7 @@ from secagg.protocol.messages import (
     decode,
     encode,
     pack_ids,
+    start,
 )
 from secagg.protocol.phases import out_of_order
 
@@ -265,18 +266,20 @@ class Client(OneLife):
 
     def _mask(self, data: bytes, vector: Vector, weight: int | None) -> bytes:
         state = self._due(Phase.MASKED_INPUT, Shared, "masked_input")
-        values, clipped = encode_input(vector, weight, self.params, self._entropy)
+        given = Input(vector, weight, self.params, self._entropy)
         message = decode(data, Shares, self.params, sender=None, phase=self.phase)
         self._check_session(message, state.session)
         senders = check_senders(
             message.senders, state.opening, self.params, self.policy, self.client_id
         )
         opened = open_from(senders, message.sealed, state, self.client_id)
-        add_masks(values, self.params, state, self.client_id, senders)
+        masks = masks_of(state, self.client_id, senders)
+        size = -(-self.params.elements * self.params.ring.bits // 8)
+        head = start(MaskedInput(self.client_id, state.session, b""), size)
+        masked, clipped = filled([head], size, lambda packed: given.write(packed, masks))
         self._state = Entrusted(self._next(), state.session, *opened)
         self.clipped = clipped
-        packed = _fast.pack_bits(values, self.params.ring.bits)
-        return encode(MaskedInput(self.client_id, state.session, packed))
+        return masked
 
     def _sign(self, data: bytes) -> bytes:
         state = self._due(Phase.CONSISTENCY_CHECK, Entrusted, "check_consistency")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -256,19 +256,27 @@ class MaskSum:
         `values` are in [0, R), shape (d,), in the lanes of the ring. If R is a power of two,
         the results are congruent modulo R only; call ``ring.reduce`` afterwards.
         """
+        add, (least, alone) = self.adder(ring), self.slices(values.itemsize)
+        in_slices(lambda rows: add(values[rows], rows.start), values.size, least, alone)
+
+    def adder(self, ring: Ring) -> Callable[[Lanes, int], None]:
+        """Return a function that adds all collected masks to a part of a vector; see `apply`.
+
+        It is called with the elements, and the number of the first of them in the vector.
+        """
         keys, signs = b"".join(self._keys), bytes(self._signs)
+        if ring.is_power_of_two:
+            return lambda part, start: _fast.mask_words(part, keys, signs, start)
+        modulus = ring.modulus
+        return lambda part, start: _fast.mask_mod(
+            part.view(np.uint64), keys, signs, modulus, start
+        )
 
-        def part(rows: slice) -> None:
-            if ring.is_power_of_two:
-                _fast.mask_words(values[rows], keys, signs, rows.start)
-            else:
-                lanes = values[rows].view(np.uint64)
-                _fast.mask_mod(lanes, keys, signs, ring.modulus, rows.start)
-
-        alone = _fast.MASK_BYTES // (max(1, len(signs)) * values.itemsize)
+    def slices(self, itemsize: int) -> tuple[int, int]:
+        """Return `least` and `alone` of `in_slices` for a vector with lanes of `itemsize`."""
+        alone = _fast.MASK_BYTES // (max(1, len(self._signs)) * itemsize)
         # each slice expands all keys again, which takes as long as about 1 KB of their masks
-        least = max(alone // 8, _SLICE_BYTES // values.itemsize)
-        in_slices(part, values.size, least, alone)
+        return max(alone // 8, _SLICE_BYTES // itemsize), alone
 
 
 def commitment(seed: bytes, session: bytes, client_id: int) -> bytes:
@@ -304,9 +312,9 @@ def _pair(label: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]) -> b
 def _noncanonical(publics: U8) -> NDArray[np.bool_]:
     """Return for each row if it is a number from 2^255 − 19 on, little-endian."""
     low, high = publics[:, 0], publics[:, 31]
-    ones: NDArray[np.bool_] = (publics[:, 1:31] == 0xFF).all(axis=1)
-    beyond: NDArray[np.bool_] = (high > 0x7F) | ((high == 0x7F) & ones & (low >= 0xED))
-    return beyond
+    ones = (publics[:, 1:31] == 0xFF).all(axis=1)
+    found: NDArray[np.bool_] = (high > 0x7F) | ((high == 0x7F) & ones & (low >= 0xED))
+    return found
 
 
 def _pairs(label: bytes, mine: tuple[int, bytes], ids: U64, publics: U8) -> U8:

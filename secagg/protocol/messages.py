@@ -151,6 +151,21 @@ def encode(message: Message) -> bytes:
     return bytes([VERSION]) + _ENCODER.encode(message)
 
 
+def start(message: MaskedInput, size: int) -> bytes:
+    """Return `encode` of a message up to its values, of which there will be `size` bytes.
+
+    The values of `message` itself are empty.
+    """
+    before = encode(message)[: -len(_bin_header(0))]
+    return before + _bin_header(size)
+
+
+def _bin_header(size: int) -> bytes:
+    """Return the bytes before a byte string in MessagePack ("bin 8", "bin 16" or "bin 32")."""
+    width, code = (1, 0xC4) if size < 1 << 8 else (2, 0xC5) if size < 1 << 16 else (4, 0xC6)
+    return bytes([code]) + size.to_bytes(width, "big")
+
+
 def decode(
     data: bytes, kind: type[M], params: RoundParams, *, sender: int | None, phase: str
 ) -> M:

@@ -190,13 +190,15 @@ static void prime_matmul(void)
 
 static void pack_bits(void)
 {
-    static const unsigned bits[] = {1, 13, 32, 33, 61, 64};
-    for (int i = 0; i < 6; i++) {
+    static const unsigned bits[] = {1, 13, 20, 32, 33, 61, 64};
+    for (int i = 0; i < 7; i++) {
         uint64_t *values = secrets(LENGTH, UINT64_MAX);
         uint8_t packed[8 * LENGTH];
-        if (bits[i] <= 32)
-            secagg_pack32(packed, (uint32_t *)values, LENGTH, bits[i]);
-        secagg_pack64(packed, values, LENGTH, bits[i]);
+        for (int widest = SECAGG_PLAIN; widest <= SECAGG_AVX512; widest++) {
+            if (bits[i] <= 32)
+                secagg_pack32(packed, (uint32_t *)values, LENGTH, bits[i], widest);
+            secagg_pack64(packed, values, LENGTH, bits[i], widest);
+        }
         free(values);
     }
 }
@@ -266,6 +268,8 @@ static void x25519(void)
     free(out);
 }
 
+static void pack_into(void) { pack_bits(); } /* the same kernel */
+
 /* Lengths are public: of secrets, infos and two blocks of output. */
 static void hkdf(void)
 {
@@ -312,7 +316,8 @@ static const struct {
     KERNEL(m61_poly_eval),    KERNEL(pack_bits),     KERNEL(modular_multiply),
     KERNEL(modular_power),    KERNEL(modular_power_fixed),
     KERNEL(discrete_gaussian), KERNEL(prime_poly_eval), KERNEL(prime_matmul),
-    KERNEL(x25519),           KERNEL(hkdf),          KERNEL(planted_branch),
+    KERNEL(x25519),           KERNEL(hkdf),          KERNEL(pack_into),
+    KERNEL(planted_branch),
     KERNEL(planted_address),
 };
 

@@ -123,7 +123,7 @@ def test_check46_frames_of_a_rejected_input_do_not_have_it(name: str, method: st
 
 
 @pytest.mark.parametrize("broken", [MemoryError, KeyboardInterrupt, OSError])
-@pytest.mark.parametrize("where", ["pack_bits", "mask_words", "encode", "entropy"])
+@pytest.mark.parametrize("where", ["pack_into", "mask_words", "encode", "entropy"])
 def test_check46_frames_of_any_other_failure_do_not_have_the_input(
     where: str, broken: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from harness import seal_keys_of
+from inputs_of import encoded
 from secagg import (
     Identity,
     ParameterError,
@@ -24,7 +25,6 @@ from secagg import (
     shamir,
 )
 from secagg._hedging import Hedged
-from secagg.client.masked_input import encode_input
 from secagg.encoding import Ring
 from secagg.protocol import keys
 from secagg.protocol.identities import hedging_secret, signed_keys, signed_survivors
@@ -226,7 +226,7 @@ def test_check27_packing(case) -> None:
 @pytest.mark.parametrize("case", load("encodings")["nearest"], ids=lambda c: c["name"])
 def test_check27_encoding_to_the_nearest(case) -> None:
     params = params_of(case["parameters"])
-    values, _ = encode_input(vector_of(case["vector"], params), case["weight"], params, Fed([]))
+    values, _ = encoded(vector_of(case["vector"], params), case["weight"], params, Fed([]))
     assert values.tolist() == lanes(case["elements"], params.ring).tolist()
     assert _fast.pack_bits(values, params.ring.bits) == b(case["packed"])
     unpacked = params.ring.zeros(params.elements)
@@ -237,9 +237,7 @@ def test_check27_encoding_to_the_nearest(case) -> None:
 @pytest.mark.parametrize("case", load("encodings")["stochastic"])
 def test_check27_stochastic_rounding(case) -> None:
     params = params_of(case["parameters"], "stochastic")
-    values, _ = encode_input(
-        vector_of(case["vector"], params), None, params, Fed([case["key"]])
-    )
+    values, _ = encoded(vector_of(case["vector"], params), None, params, Fed([case["key"]]))
     assert values.tolist() == lanes(case["elements"], params.ring).tolist()
 
 
@@ -260,7 +258,7 @@ def test_check27_rejected_vectors(case) -> None:
     if not params.encoding.signed and (vector == np.floor(vector)).all():
         vector = vector.astype(np.int64)
     with pytest.raises(ParameterError):
-        encode_input(vector, None, params, Fed([]))
+        encoded(vector, None, params, Fed([]))
 
 
 @pytest.mark.parametrize("case", load("shamir")["limbs"])

@@ -23,6 +23,7 @@ from secagg.errors import SecAggError
 DOC = Path(__file__).parents[2] / "docs" / "speed.md"
 DOCUMENT, PICTURE = DOC.with_suffix(".json"), DOC.parent / "pictures" / "scaling.svg"
 SCALING = "scaling"
+GROWN = 3  # most repetitions of a series
 _EXAMPLES = f"""\
 examples:
   python -m benches.speed                         # all rows and series
@@ -110,7 +111,9 @@ def _measure(run: Run, names: Sequence[str], tiers: Sequence[str]) -> None:
                 done += 1
         for one in series:
             try:
-                run.grown.append(grow(one, tiers[0], run.repeats, show, quick=run.quick))
+                run.grown.append(
+                    grow(one, tiers[0], min(run.repeats, GROWN), show, quick=run.quick)
+                )
             except SecAggError as error:
                 run.failed[f"{one.title} over {one.axis}"] = str(error)
             done += 1

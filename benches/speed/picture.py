@@ -45,14 +45,21 @@ def _panel(axes: Axes, one: Grown) -> None:
     axes.plot(sizes, seconds, "-o", ms=5, color=BLUE, label="measured", zorder=3)
     found = fit(sizes, seconds)
     exponent = "" if found is None else f", exponent {found.overall:.2f}"
-    axes.set_title(f"{one.series.title}:\n{one.series.theory}{exponent}", fontsize=10)
+    axes.set_title(f"{one.series.title}:\norder {one.series.theory}{exponent}", fontsize=10)
     axes.set_xlabel(_LABELS.get(one.series.axis, one.series.axis), fontsize=10)
-    axes.set_xticks(sizes, [f"{x // 1000}k" if x >= 10_000 else f"{x:,}" for x in sizes])
+    axes.set_xticks(sizes, [_short(x) for x in sizes])
     least, most = min(*seconds, *due), max(*seconds, *due)
     ticks = [10.0**i for i in range(-6, 4) if least / 3 <= 10.0**i <= 3 * most]
     axes.set_yticks(ticks)
-    axes.set_ylim(min(least / 1.5, *ticks), max(1.5 * most, *ticks))
+    axes.set_ylim(min([least / 1.5, *ticks]), max([1.5 * most, *ticks]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: duration(value)))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_minor_locator(NullLocator())
     plain(axes)
+
+
+def _short(size: int) -> str:
+    for unit, letter in ((1_000_000, "M"), (1000, "k")):
+        if size >= 10_000 and size % unit == 0:
+            return f"{size // unit}{letter}"
+    return f"{size:,}"

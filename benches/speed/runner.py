@@ -157,17 +157,19 @@ def measure(row: Row, tier: str, repeats: int, show: Show, *, quick: bool = Fals
                 workers[key] = stack.enter_context(Worker(code, of))
             return workers[key].ask(case, arguments, threads)
 
-        def ask_rival(rival: Rival) -> float:
+        def run_rival(at: int) -> float | None:
+            rival = rivals[at].rival
             arguments = {**chosen, **rival.arguments}
-            return ask(rival.case, arguments, rival.code, rival.tier or tier, 1)
+            try:
+                return ask(rival.case, arguments, rival.code, rival.tier or tier, 1)
+            except Absent as error:
+                rivals[at] = Against(rival, absent=str(error))
+                return None
 
         for at, one in enumerate(rivals):
-            try:
-                if one.rival.runs is None:
-                    show(f"{row.name}: {one.rival.label}, warming up")
-                    ask_rival(one.rival)
-            except Absent as error:
-                rivals[at] = Against(one.rival, absent=str(error))
+            if one.rival.runs is None:
+                show(f"{row.name}: {one.rival.label}, warming up")
+                run_rival(at)
         if row.runs is None:
             show(f"{row.name}: warming up")
             ask(row.case, chosen, PRESENT, tier, row.cores[0])
@@ -175,10 +177,12 @@ def measure(row: Row, tier: str, repeats: int, show: Show, *, quick: bool = Fals
             for cores, seconds in ours.items():
                 show(f"{row.name}: turn {turn + 1}, {cores} cores")
                 seconds.append(ask(row.case, chosen, PRESENT, tier, cores))
-            for one in rivals:
+            for at, one in enumerate(rivals):
                 if one.absent is None and turn < (one.rival.runs or repeats):
                     show(f"{row.name}: turn {turn + 1}, {one.rival.label}")
-                    one.seconds.append(ask_rival(one.rival))
+                    taken = run_rival(at)
+                    if taken is not None:
+                        one.seconds.append(taken)
     return Measured(row, tier, ours, rivals)
 
 

@@ -68,7 +68,7 @@ def _round(part: str, axis: str, **sizes: int | None) -> Arguments:
 
 
 _CLIENTS, _NEIGHBOURS = (125, 250, 500, 1000, 2000), (16, 32, 64, 128, 256)
-_LENGTHS, _COMPLETE = (10_000, 30_000, 100_000, 300_000, 1_000_000), (50, 100, 200, 400, 800)
+_LENGTHS, _COMPLETE = (30_000, 100_000, 300_000, 1_000_000, 3_000_000), (50, 100, 200, 400, 800)
 CORES = os.cpu_count() or 1
 
 SERIES = (

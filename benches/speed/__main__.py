@@ -21,7 +21,7 @@ from secagg.cli.console import progress
 from secagg.errors import SecAggError
 
 DOC = Path(__file__).parents[2] / "docs" / "speed.md"
-DOCUMENT, PICTURE = DOC.with_suffix(".json"), DOC.parent / "pictures" / "scaling.svg"
+PICTURE, DOCUMENT = DOC.with_suffix(".svg"), DOC.with_suffix(".json")
 SCALING = "scaling"
 GROWN = 3  # most repetitions of a series
 _EXAMPLES = f"""\
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=5, help="repetitions, ≥ 1: 5")
     parser.add_argument("--quick", action="store_true", help="a trial on small sizes")
     parser.add_argument("--json", action="store_true", help="print JSON in place of tables")
-    parser.add_argument("--out", type=Path, help="folder for speed.json and scaling.svg")
+    parser.add_argument("--out", type=Path, help="folder for speed.json and speed.svg")
     parser.add_argument(
         "--write", action="store_true", help="write docs/speed.md, its .json and picture"
     )
@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with undisturbed():
         text = as_json(run)
         if given.out is not None:
-            _save(run, text, given.out / "speed.json", given.out / "scaling.svg")
+            _save(run, text, given.out / "speed.json", given.out / "speed.svg")
         if given.write and run.complete and not run.failed:
             _save(run, text, DOCUMENT, PICTURE)
             write_atomically(DOC, written(DOC.read_text(encoding="utf-8"), parts(run)))

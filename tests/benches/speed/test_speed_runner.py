@@ -67,9 +67,12 @@ def test_ways_are_measured_in_turn_after_one_to_warm_up() -> None:
 
 
 def test_slow_ways_are_not_warmed_up_and_run_less() -> None:
-    found = measured(row(Rival("slow", "b.c", runs=1), cores=(1,), runs=1))
-    assert [call[2] for call in Fake.calls] == ["own.case", "b.c"]
+    found = measured(row(Rival("slow", "b.c", runs=1), cores=(1,)))
+    assert [call[2] for call in Fake.calls] == ["own.case", "own.case", "b.c", "own.case"]
     assert [one.seconds for one in found.against] == [[6]]
+    Fake.calls.clear()
+    measured(row(cores=(1,), runs=1))
+    assert len(Fake.calls) == 1
 
 
 def test_rival_has_arguments_of_its_own() -> None:

@@ -100,7 +100,11 @@ def test_document_has_all_figures() -> None:
 
 
 def test_picture_has_a_panel_for_each_series() -> None:
-    text = svg(draw([grown(1, 1), grown(2, 2), grown(-1, -1)])).decode()
+    drawn = draw([grown(1, 1), grown(2, 2), grown(1, 2)])
+    due, found = (line.get_ydata() for line in drawn.axes[2].lines)
+    assert due == pytest.approx([1e-7, 1e-5, 1e-3])
+    assert found == pytest.approx([1e-5, 1e-4, 1e-3])
+    text = svg(drawn).decode()
     assert text.count("exponent 2.00") == 1
     assert text.count("exponent") == 3
 
@@ -109,6 +113,17 @@ def test_page_has_a_place_for_each_part() -> None:
     page = command.DOC.read_text(encoding="utf-8")
     once = written(page, dict.fromkeys(parts(run()), "| new |"))
     assert once.count("| new |") == 4
+
+
+@pytest.fixture(autouse=True)
+def _copied_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let ``--write`` write a copy of the page, so that a mistake leaves the page alone."""
+    copy = tmp_path / "docs" / command.DOC.name
+    copy.parent.mkdir()
+    copy.write_text(command.DOC.read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setattr(command, "DOC", copy)
+    for name in ("DOCUMENT", "PICTURE"):
+        monkeypatch.setattr(command, name, copy.parent / getattr(command, name).name)
 
 
 class Measuring:
@@ -152,7 +167,7 @@ def test_rows_are_measured_in_each_tier(
     saved = (tmp_path / "speed.json").read_text()
     assert capsys.readouterr().out == saved
     assert json.loads(saved)["complete"] is True
-    assert not (tmp_path / "scaling.svg").exists()
+    assert not (tmp_path / "speed.svg").exists()
 
 
 def test_trial_measures_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -161,7 +176,7 @@ def test_trial_measures_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert {(tier, repeats, quick) for _, tier, repeats, quick in made.asked} == {
         ("vaes512", 1, True)
     }
-    assert (tmp_path / "scaling.svg").exists()
+    assert (tmp_path / "speed.svg").exists()
 
 
 @pytest.mark.parametrize(
@@ -184,13 +199,10 @@ def test_ctrl_c_or_a_failed_row_keeps_the_others(
 
 @pytest.mark.parametrize("error", [None, SecAggError, KeyboardInterrupt])
 def test_page_is_written_by_a_whole_run_only(
-    error: type[BaseException] | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    error: type[BaseException] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in(monkeypatch, error)
     page = command.DOC.read_text(encoding="utf-8")
-    for name in ("DOC", "DOCUMENT", "PICTURE"):
-        monkeypatch.setattr(command, name, tmp_path / getattr(command, name).name)
-    command.DOC.write_text(page, encoding="utf-8")
     command.main(["--write", "--tier", "all"])
     assert (command.DOC.read_text(encoding="utf-8") == page) == (error is not None)
     assert command.DOCUMENT.exists() == command.PICTURE.exists() == (error is None)

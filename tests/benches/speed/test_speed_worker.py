@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Callable
 
 import pytest
 
-from benches.speed import releases, worker
-from benches.speed.clock import timed
+import secagg
+from benches.speed import clock, releases, worker
 from benches.speed.releases import PRESENT
 from benches.speed.runner import Absent, Worker
-from secagg import _fast, _threads
+from secagg import _fast
 from secagg.errors import SecAggError
 
 MASKS = {"keys": 2, "length": 10, "bits": 32}
@@ -36,20 +37,14 @@ def test_case_is_prepared_once_for_its_arguments(monkeypatch: pytest.MonkeyPatch
     assert made == [1, 2]
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="pins to cores")
 def test_case_is_pinned_to_as_many_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[int, int]] = []
-
-    def measure() -> float:
-        seen.append((len(os.sched_getaffinity(0)), _threads.threads()))
-        return 1.0
-
-    monkeypatch.setattr(worker, "_case", lambda name: lambda: measure)
-    before = os.sched_getaffinity(0)
-    list(worker.answers([request("any", 1)]))
-    assert seen == [(1, 1)]
-    assert os.sched_getaffinity(0) == before
-    assert _threads.threads() == len(before)
+    did: list[object] = []
+    monkeypatch.setattr(worker, "_CORES", [3, 5, 8])
+    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, cores: did.append(cores), False)
+    monkeypatch.setattr(secagg, "set_threads", did.append)
+    monkeypatch.setattr(worker, "_case", lambda name: lambda: lambda: float(len(did)))
+    assert list(worker.answers([request("any", 2)])) == [{"seconds": 2}]
+    assert did == [[3, 5], 2, [3, 5, 8], None]
 
 
 @pytest.mark.parametrize(
@@ -108,8 +103,10 @@ def test_unknown_commit_is_an_error(tmp_path: object, monkeypatch: pytest.Monkey
         releases.folder("0" * 40)
 
 
-def test_short_call_is_repeated_and_divided() -> None:
+def test_short_call_is_repeated_and_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = (0.4 * clock.LEAST * tick for tick in itertools.count())
+    monkeypatch.setattr(clock, "perf_counter", lambda: next(ticks))
     calls: list[int] = []
-    seconds = timed(lambda: calls.append(1), units=2)()
-    assert len(calls) > 1
-    assert 0 < seconds * 2 * len(calls) < 10
+    seconds = clock.timed(lambda: calls.append(1), units=3)()
+    assert len(calls) == 2  # at 0.4 and 0.8 of the least
+    assert seconds == pytest.approx(1.2 * clock.LEAST / 2 / 3)

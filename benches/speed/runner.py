@@ -16,11 +16,12 @@ from typing import Any, Self
 from benches.speed import releases
 from benches.speed.releases import PRESENT
 from benches.speed.rows import Arguments, Rival, Row
+from secagg import _fast
 from secagg.errors import SecAggError
 
 Show = Callable[[str], None]
 
-FORMER_TIERS = {"vaes512": "ifma", "vaes": "aesni"}
+FORMER_TIERS = {"vaes512": "ifma", "vaes": "aesni", "armv8": "portable"}
 """Tiers of earlier releases on a processor with these of today; the others had their names."""
 
 
@@ -143,11 +144,12 @@ def measure(row: Row, tier: str, repeats: int, show: Show, *, quick: bool = Fals
     """Measure a row and its rivals, each once in every repetition, in processes of their own.
 
     `show` is called with what is being done. SecAggError is raised if a case fails; a rival
-    whose package is missing, or whose tier is the row's own, is left out.
+    whose package or tier is missing, or whose tier is the row's own, is left out.
     """
     chosen = row.quick if quick else row.arguments
     ours = {cores: list[float]() for cores in row.cores}
-    rivals = [Against(rival) for rival in row.rivals if rival.tier != tier]
+    others = [None, *(other for other in _fast.TIERS if other != tier)]
+    rivals = [Against(rival) for rival in row.rivals if rival.tier in others]
     with ExitStack() as stack:
         workers: dict[tuple[str, str, str], Worker] = {}
 

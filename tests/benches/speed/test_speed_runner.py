@@ -45,6 +45,7 @@ def _fakes(monkeypatch: pytest.MonkeyPatch) -> None:
     Fake.calls, Fake.open = [], []
     monkeypatch.setattr(runner, "Worker", Fake)
     monkeypatch.setattr(scaling, "Worker", Fake)
+    monkeypatch.setattr(runner._fast, "TIERS", TIERS)
 
 
 def row(*rivals: Rival, cores: tuple[int, ...] = (1, 2), runs: int | None = None) -> Row:
@@ -97,8 +98,9 @@ def test_absent_slow_rival_is_left_out() -> None:
     assert [one.absent for one in found.against] == ["it is not installed"]
 
 
-def test_rival_with_the_tier_of_the_row_is_left_out() -> None:
-    assert measured(row(Rival("a", "b.c", tier="aesni")), "aesni").against == []
+@pytest.mark.parametrize("tier", ["aesni", "vaes"])
+def test_rival_with_the_tier_of_the_row_or_none_is_left_out(tier: str) -> None:
+    assert measured(row(Rival("a", "b.c", tier=tier)), "aesni").against == []
 
 
 def test_processes_end_after_ctrl_c() -> None:

@@ -19,6 +19,9 @@ from benches.plain import CLIP, F64
 from benches.speed.clock import Measure, timed
 from benches.speed.moved import find
 
+STARTS = 5
+"""Starts of an interpreter, whose times have more noise than what an import adds."""
+
 
 def masks(keys: int, length: int, bits: int) -> Measure:
     """Return the measure of adding k masks to d words of 32 or 64 bits."""
@@ -142,7 +145,7 @@ def one_shot(length: int, clients: int, suite: Any) -> Measure:
 def imports(statement: str) -> Measure:
     """Return the measure of a statement in a fresh interpreter, beyond ``import numpy``.
 
-    Both are started in turn in each run; the measure is the difference.
+    Both are started in turn, `STARTS` times; the measure is the difference of the least times.
     """
 
     def seconds(text: str) -> float:
@@ -150,7 +153,12 @@ def imports(statement: str) -> Measure:
         subprocess.run([sys.executable, "-c", text], check=True)  # noqa: S603 - of `rows`
         return perf_counter() - start
 
-    return lambda: -seconds("import numpy") + seconds(f"import numpy; {statement}")
+    def run() -> float:
+        texts = ("import numpy", f"import numpy; {statement}")
+        without, beyond = zip(*(map(seconds, texts) for _ in range(STARTS)), strict=True)
+        return min(beyond) - min(without)
+
+    return run
 
 
 def _played(n: int, threshold: int, length: int, dropped: int) -> Transcript:

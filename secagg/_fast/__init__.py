@@ -2,11 +2,11 @@
 
 The constant ``TIER`` names the implementation in use, from fastest to slowest:
 
-- ``"vaes512"``: masks with AVX-512 and VAES; large numbers, elements of a prime field, and
-  X25519 eight at a time with AVX-512 IFMA,
-- ``"ifma"``: masks with AES-NI, numbers with AVX-512 IFMA,
-- ``"vaes"``: masks with AVX2 and VAES, numbers with 64-bit instructions, as in all tiers below,
-  and X25519 through ``cryptography``,
+- ``"vaes512"``: masks with AVX-512 and VAES; encoding with AVX-512; large numbers, elements of
+  a prime field, and X25519 eight at a time with AVX-512 IFMA,
+- ``"ifma"``: the same, but masks with AES-NI,
+- ``"vaes"``: masks with AVX2 and VAES, encoding with AVX2, numbers with 64-bit instructions, as
+  in all tiers below, and X25519 through ``cryptography``,
 - ``"aesni"``: masks with AES-NI,
 - ``"armv8"``: the same with the AES instructions of ARMv8,
 - ``"portable"``: compiled code for any CPU; masks are expanded through ``cryptography``,
@@ -36,6 +36,7 @@ __all__ = [
     "decode",
     "discrete_gaussian",
     "encode",
+    "hkdf",
     "m61_add",
     "m61_dot",
     "m61_errors",
@@ -116,8 +117,14 @@ mask_words, mask_mod = _masks.mask_words, _masks.mask_mod
 
 if TIER == "portable":
     encode = _kernels.encode_portable
+elif TIER in ("vaes", "aesni"):
+    encode = _kernels.encode_avx2
 else:
     encode = _kernels.encode if COMPILED else reference.encode
+if TIER == "portable":
+    hkdf = _kernels.hkdf_portable
+else:
+    hkdf = _kernels.hkdf if COMPILED else reference.hkdf
 decode = _kernels.decode if COMPILED else reference.decode
 pack_bits = _kernels.pack_bits if COMPILED else reference.pack_bits
 unpack_bits = _kernels.unpack_bits if COMPILED else reference.unpack_bits

@@ -30,6 +30,15 @@ def encode(
     modulus: int,
     random: U64 | None,
 ) -> tuple[int, int]: ...
+def encode_avx2(
+    x: F32 | F64,
+    out: U32 | U64,
+    clip: float,
+    scale: float,
+    weight: int,
+    modulus: int,
+    random: U64 | None,
+) -> tuple[int, int]: ...
 def encode_portable(
     x: F32 | F64,
     out: U32 | U64,
@@ -77,5 +86,7 @@ class Modular:
         self, table: U64, exponents: U64, out: U64, window: int, modulus: U64, square: U64
     ) -> None: ...
 
+def hkdf(secrets: U8, salt: bytes, infos: U8, out: U8) -> None: ...
+def hkdf_portable(secrets: U8, salt: bytes, infos: U8, out: U8) -> None: ...
 def x25519_tiers() -> tuple[str, ...]: ...
 def x25519(scalars: U8, points: U8, out: U8) -> None: ...

@@ -2,14 +2,18 @@
 
 
 def encode(x, out, clip, scale, weight, modulus, random):
-    return encode_with(x, out, clip, scale, weight, modulus, random, False)
+    return encode_with(x, out, clip, scale, weight, modulus, random, SECAGG_AVX512)
+
+
+def encode_avx2(x, out, clip, scale, weight, modulus, random):
+    return encode_with(x, out, clip, scale, weight, modulus, random, SECAGG_AVX2)
 
 
 def encode_portable(x, out, clip, scale, weight, modulus, random):
-    return encode_with(x, out, clip, scale, weight, modulus, random, True)
+    return encode_with(x, out, clip, scale, weight, modulus, random, SECAGG_PLAIN)
 
 
-cdef encode_with(x, out, clip, scale, weight, modulus, random, bint portable):
+cdef encode_with(x, out, clip, scale, weight, modulus, random, int widest):
     cdef size_t n = len(x), clipped, bad = 0
     cdef int finite
     cdef const float[::1] floats = None
@@ -46,7 +50,7 @@ cdef encode_with(x, out, clip, scale, weight, modulus, random, bint portable):
             raise ValueError(f"lengths differ: {n} and {noise.shape[0]}")
         how.random = &noise[0]
     how.width = x.itemsize
-    how.portable = portable
+    how.widest = widest
     how.clip = clip
     how.scale = scale
     how.weight = weight

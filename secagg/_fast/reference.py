@@ -4,9 +4,9 @@ Each function has the same signature and result, bit for bit, as its twin in ``_
 compare them with Hypothesis. The functions here run if there is no compiled code, or with
 ``SECAGG_PURE=1``; but in place of ``x25519`` that of ``openssl_x25519`` runs. Both raise
 ValueError for wrong shapes, dtypes and parameters, and leave all other checks to their callers.
-Masks are in ``reference_masks``, noise in ``reference_gaussian``, GF(2^61 - 1) in
-``reference_m61`` and ``reference_decoder``, other fields in ``reference_prime``, large numbers
-in ``reference_modular``, and X25519 in ``reference_x25519``.
+Masks are in ``reference_masks``, noise in ``reference_gaussian``, HKDF in ``reference_hkdf``,
+GF(2^61 - 1) in ``reference_m61`` and ``reference_decoder``, other fields in
+``reference_prime``, large numbers in ``reference_modular``, X25519 in ``reference_x25519``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from secagg._fast.reference_decoder import m61_errors
 from secagg._fast.reference_gaussian import discrete_gaussian
+from secagg._fast.reference_hkdf import hkdf
 from secagg._fast.reference_m61 import (
     m61_add,
     m61_dot,
@@ -48,6 +49,7 @@ __all__ = [
     "decode",
     "discrete_gaussian",
     "encode",
+    "hkdf",
     "keystream",
     "m61_add",
     "m61_dot",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+
+import numpy as np
 
 from secagg._check import is_integer
-from secagg.client.checks import reject
 from secagg.client.states import Shared
 from secagg.encoding import Entropy, Lanes, Vector
 from secagg.errors import ParameterError
-from secagg.protocol import Phase, RoundParams, keys
+from secagg.protocol import RoundParams, keys
 
 
 def encode_input(
@@ -55,19 +56,12 @@ def encode_input(
 
 
 def add_masks(
-    values: Lanes, params: RoundParams, own: Shared, me: int, others: Iterable[int]
+    values: Lanes, params: RoundParams, own: Shared, me: int, others: Sequence[int]
 ) -> None:
     """Add PRG(b_u), and ± PRG(s_uv) for every client v of `others`, to `values` in place."""
     total = keys.MaskSum()
     total.add(keys.self_mask_key(own.seed, own.session, me))
-    mine = (me, own.mask_pair.public)
-    for v in others:
-        public = own.mask_publics[v]
-        shared = own.mask_pair.agree(public)
-        if shared is None:
-            why = f"client {v}'s masking key is of low order or not canonical"
-            reject(Phase.MASKED_INPUT, "public key", why)
-        key = keys.pairwise_mask_key(shared, own.session, mine, (v, public))
-        total.add(key, negate=keys.subtracts(me, v))
+    derived = keys.rows_of((own.mask_keys[v] for v in others), keys.MASK_KEY_BYTES)
+    total.extend(derived, keys.subtracts(me, np.array(others, np.uint64)))
     total.apply(values, params.ring)
     params.ring.reduce(values)

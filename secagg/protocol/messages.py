@@ -34,7 +34,7 @@ Parameters = Annotated[bytes, Meta(max_length=MAX_PARAMS_BYTES)]
 
 
 class AdvertiseKeys(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=True):
-    """Round 0, client to server: fresh public keys c_u (sealing) and s_u (masking).
+    """Round 0, client to server: public keys c_u (sealing) and s_u (masking, fresh).
 
     `parameters` are the client's. The signature is 64 bytes in the active variant, and empty in
     the semi-honest variant.

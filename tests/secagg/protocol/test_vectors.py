@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness import seal_keys_of
 from secagg import (
     Identity,
     ParameterError,
@@ -139,9 +140,11 @@ def test_check27_keys_of_a_pair_from_both_sides(case) -> None:
         mask_shared = mask_pair.agree(b(theirs["mask_key"]))
         assert seal_shared == b(case["seal_shared"])
         assert mask_shared == b(case["mask_shared"])
-        theirs_seal = (peer, b(theirs["seal_key"]))
-        sending, opening = keys.seal_keys(
-            seal_shared, session, (me, seal_pair.public), theirs_seal
+        sending, opening = seal_keys_of(
+            seal_shared + mask_shared,
+            session,
+            (me, seal_pair.public + mask_pair.public),
+            (peer, b(theirs["seal_key"]) + b(theirs["mask_key"])),
         )
         assert (sending, opening) == (b(case[f"seal_{to}"]), b(case[f"seal_{back}"]))
         assert keys.pairwise_mask_key(

@@ -19,7 +19,7 @@ from secagg.encoding.pieces import begin
 from secagg.errors import ParameterError
 from secagg.protocol import RoundParams, keys
 
-_BLOCK = 1 << 15
+_BLOCK = 1 << 16
 """Elements that are encoded, masked and packed together; a multiple of 8."""
 _ALONE = 1 << 19
 """Elements that one thread encodes in a millisecond."""

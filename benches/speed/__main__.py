@@ -6,11 +6,12 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benches.compare import written
 from benches.speed import __doc__ as described
-from benches.speed.rows import ROWS
+from benches.speed.rows import ROWS, Row
 from benches.speed.runner import known_tiers, measure
 from benches.speed.scaling import SERIES, grow
 from benches.speed.show import Run, parts
@@ -103,7 +104,7 @@ def _measure(run: Run, names: Sequence[str], tiers: Sequence[str]) -> None:
             bar(what, done, total)
 
         for tier in tiers:
-            for row in rows:
+            for row in rows if tier == tiers[0] else map(_again, rows):
                 try:
                     run.rows.append(measure(row, tier, run.repeats, show, quick=run.quick))
                 except SecAggError as error:
@@ -117,6 +118,11 @@ def _measure(run: Run, names: Sequence[str], tiers: Sequence[str]) -> None:
             except SecAggError as error:
                 run.failed[f"{one.title} over {one.axis}"] = str(error)
             done += 1
+
+
+def _again(row: Row) -> Row:
+    """Return a row for a lower tier, without rivals that take minutes: Flower has no tiers."""
+    return replace(row, rivals=tuple(one for one in row.rivals if one.runs != 1))
 
 
 def _save(run: Run, text: str, document: Path, picture: Path) -> None:

@@ -4,6 +4,7 @@
  * the CPU has it. The first and last step, here, treat secrets like that file does. Contraction
  * to fused multiply-add, which would change the rounding, is switched off in setup.py.
  */
+#include "cpu.h"
 #include "kernels.h"
 
 #include <float.h>
@@ -34,7 +35,7 @@ typedef uint64_t slice_encoder(void *out, size_t count, uint64_t *slice, const d
 #endif
 #include "fixedpoint_vector.h"
 
-#if defined(__x86_64__)
+#if defined(SECAGG_X86_64)
 #undef NAME
 #undef TARGET
 #undef LANES
@@ -65,9 +66,8 @@ static inline void widen(double *wide, const uint8_t *x, size_t n)
 
 static slice_encoder *best(int portable)
 {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (!portable && __builtin_cpu_supports("avx2"))
+#if defined(SECAGG_X86_64)
+    if (!portable && secagg_cpu_has(SECAGG_AVX2))
         return avx2_encode;
 #endif
     (void)portable;

@@ -1,4 +1,4 @@
-"""What runs on Windows, as far as Linux can tell: modules and functions are taken away."""
+"""Rounds and files on Windows, as far as Linux can tell: what Windows lacks is taken away."""
 
 from __future__ import annotations
 

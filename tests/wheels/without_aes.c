@@ -1,4 +1,4 @@
-/* Preloaded by all programs: a processor of ARM without the AES instructions, of which qemu has none. */
+/* Preloaded: a processor of ARM without the AES instructions, of which qemu has none. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sys/auxv.h>

@@ -13,10 +13,16 @@ UV     := $(BIN)/uv -q
 EXTRAS := --extra fedmf --extra privacy --extra he --extra cli --extra http --extra flower --extra flare
 COPY   := git ls-files -z | xargs -0 cp --parents -t
 EPOCH  := $(shell git log -1 --format=%ct 2>/dev/null)
+TOOLS  := abi3audit==0.0.26 auditwheel==6.8.2 lief==1.0.0 ziglang==0.17.1
+ARM    := $(CURDIR)/build/aarch64
+APT    := apt-get -q -o APT::Architecture=arm64 -o APT::Architectures::=arm64 -o APT::Install-Recommends=false \
+          -o Dir::State=$(ARM)/apt -o Dir::State::status=/dev/null -o Dir::Cache=$(ARM)/apt -o Debug::NoLocking=1
+WHEEL_NEEDS := -c requirements.lock gmpy2 hypothesis phe pytest pytest-benchmark pytest-xdist
+WHEEL_TESTS := -P -m pytest -q -p no:cacheprovider -o pythonpath="tests/support tests" $(SMALL)
 SANITIZE := CC=gcc CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
 
 .PHONY: demo check test test-all lint docs bench slow results fuzz constant-time clean
-.PHONY: sanitize lock test-oldest test-newest reproducible sbom
+.PHONY: sanitize lock test-oldest test-newest reproducible sbom wheels test-x86-64 test-aarch64
 
 demo: $(READY)
 	$(BIN)/fedmf train --aggregation secagg --dropout 0.05 --rounds 25 --factors 4 --out runs/demo
@@ -123,6 +129,47 @@ sbom: reproducible
 	SOURCE_DATE_EPOCH=$(EPOCH) $(BIN)/cyclonedx-py environment build/sbom --pyproject pyproject.toml \
 	    --mc-type library --short-PURLs --output-reproducible -o dist/sbom.json
 	$(BIN)/python tests/sbom.py dist/*.whl dist/sbom.json
+
+# wheels with the stable ABI for six platforms, cross-compiled from a copy of the files and audited;
+# dist/wheels has them
+wheels: $(READY)
+	rm -rf build/wheels dist/wheels && mkdir -p build/wheels/sources dist && $(COPY) build/wheels/sources
+	$(UV) pip install --python $(BIN)/python --target build/tools $(TOOLS)
+	umask 022 && SOURCE_DATE_EPOCH=$(EPOCH) PYTHONWARNINGS=ignore PYTHONPATH=$(CURDIR)/build/tools:$(CURDIR)/tests \
+	    $(BIN)/python -m wheels build/wheels/sources build/wheels
+	cp -r build/wheels/dist dist/wheels && cd dist/wheels && sha256sum *.whl
+
+# the wheel of this machine, in an environment without the sources: an example, kernels and protocol
+test-x86-64: wheels
+	rm -rf build/x86-64 && mkdir -p build/x86-64 && cp -r build/wheels/sources build/x86-64/copy
+	rm -r build/x86-64/copy/secagg build/x86-64/copy/fedmf
+	$(UV) venv --python $(BIN)/python build/x86-64/venv
+	$(UV) pip install --python build/x86-64/venv $(WHEEL_NEEDS) dist/wheels/*-manylinux_2_17_x86_64.whl
+	cd build/x86-64/copy && ../venv/bin/python -P examples/private_sum.py
+	cd build/x86-64/copy && ../venv/bin/python $(WHEEL_TESTS) -n auto --maxprocesses 4 $(KERNELS)
+
+# that of aarch64 under qemu, on Debian 12: with the AES instructions, then the kernels without; ten minutes
+test-aarch64: wheels $(ARM)/root
+	rm -rf $(ARM)/copy && cp -r build/wheels/sources $(ARM)/copy && rm -r $(ARM)/copy/secagg $(ARM)/copy/fedmf
+	$(UV) pip install --python $(BIN)/python --python-version 3.11 --python-platform aarch64-manylinux_2_28 \
+	    --only-binary :all: --reinstall-package secagg --target $(ARM)/root/usr/lib/python3/dist-packages \
+	    $(WHEEL_NEEDS) dist/wheels/*-manylinux_2_17_aarch64.whl
+	PYTHONPATH=build/tools $(BIN)/python -m ziglang cc -target aarch64-linux-gnu.2.17 -shared -fPIC \
+	    -o $(ARM)/without_aes.so tests/wheels/without_aes.c
+	cp tests/wheels/python-aarch64 $(ARM)/python
+	cd $(ARM)/copy && ../python -P -c "from secagg._fast import TIERS; assert TIERS[0] == 'armv8', TIERS"
+	cd $(ARM)/copy && ../python $(WHEEL_TESTS) $(KERNELS)
+	cd $(ARM)/copy && export PRELOAD=$(ARM)/without_aes.so && \
+	    ../python -P -c "from secagg._fast import TIERS; assert TIERS[0] == 'portable', TIERS" && \
+	    ../python $(WHEEL_TESTS) tests/secagg/_fast
+
+# Debian's Python for aarch64 in a folder: the packages of this machine stay as they are
+$(ARM)/root:
+	rm -rf $(ARM) && mkdir -p $(ARM)/apt/lists/partial $(ARM)/apt/archives/partial $(ARM)/part
+	$(APT) update
+	$(APT) -y --download-only install python3.11-minimal libpython3.11-stdlib libstdc++6
+	for package in $(ARM)/apt/archives/*.deb; do dpkg -x $$package $(ARM)/part || exit 1; done
+	mkdir -p $(ARM)/part/usr/lib/python3/dist-packages && mv $(ARM)/part $@
 
 clean:
 	rm -rf $(VENV) build dist docs/_build *.egg-info */_fast/_kernels.c */_fast/*.so

@@ -4,6 +4,8 @@ Two abi3 extensions per platform, no ``-march``: those of secagg choose their in
 they are imported. ``-O3`` matters for the mask kernels, ``-g0`` makes the files five times
 smaller, and contraction to fused multiply-add would make results depend on the CPU.
 
+``SETUPTOOLS_EXT_SUFFIX`` names the files for another platform: ``make wheels`` cross-compiles.
+
 Without a working C compiler, on a free-threaded Python, which has no stable ABI, or with
 ``SECAGG_NO_EXTENSION=1``, the wheel is ``py3-none-any``: the library then runs on its
 pure-Python twins, slower and with the same results.
@@ -27,10 +29,11 @@ from setuptools.command.sdist import sdist
 SOURCES = "secagg/_fast/src"
 STEPS = "fedmf/_fast/src"
 
-
+MACROS = [("Py_LIMITED_API", "0x030B0000")]
 COMMON = {
-    "define_macros": [("Py_LIMITED_API", "0x030B0000")],
-    "py_limited_api": True,
+    "define_macros": MACROS,
+    # setuptools would ignore a suffix from the environment for a limited API
+    "py_limited_api": "SETUPTOOLS_EXT_SUFFIX" not in os.environ,
     "extra_compile_args": ["-O3", "-g0", "-ffp-contract=off"],
 }
 
@@ -38,6 +41,7 @@ kernels = Extension(
     "secagg._fast._kernels",
     sources=[
         "secagg/_fast/_kernels.pyx",
+        f"{SOURCES}/cpu.c",
         f"{SOURCES}/masks.c",
         f"{SOURCES}/masks_aesni.c",
         f"{SOURCES}/masks_armv8.c",
@@ -61,6 +65,7 @@ kernels = Extension(
         "secagg/_fast/_modular.pxi",
         "secagg/_fast/_prime.pxi",
         "secagg/_fast/_x25519.pxi",
+        f"{SOURCES}/cpu.h",
         f"{SOURCES}/kernels.h",
         f"{SOURCES}/fixedpoint_vector.h",
         f"{SOURCES}/masks.h",
@@ -115,8 +120,9 @@ def obstacle() -> str:
     with tempfile.TemporaryDirectory() as folder:
         probe = Path(folder, "probe.c")
         probe.write_text("#include <Python.h>\n#include <string.h>\n")
+        macros = [f"-D{name}={value}" for name, value in MACROS]
         headers = [f"-I{sysconfig.get_path(path)}" for path in ("include", "platinclude")]
-        command = [*shlex.split(compiler), *headers, "-fPIC", "-shared", str(probe)]
+        command = [*shlex.split(compiler), *macros, *headers, "-fPIC", "-shared", str(probe)]
         try:
             subprocess.run(  # noqa: S603
                 [*command, "-o", f"{probe}.so"], check=True, capture_output=True, text=True

@@ -6,7 +6,8 @@ import os
 
 _forks: list[None] = []
 """As many items as there were forks between the first process and this one."""
-os.register_at_fork(after_in_child=lambda: _forks.append(None))
+if hasattr(os, "register_at_fork"):  # Windows cannot fork
+    os.register_at_fork(after_in_child=lambda: _forks.append(None))
 
 
 def process() -> tuple[int, int]:

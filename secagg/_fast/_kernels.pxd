@@ -5,9 +5,9 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 cdef extern from "kernels.h" nogil:
     enum:
-        SECAGG_PLAIN
-        SECAGG_AVX2
-        SECAGG_AVX512
+        SECAGG_UP_TO_PLAIN
+        SECAGG_UP_TO_AVX2
+        SECAGG_UP_TO_AVX512
 
     ctypedef struct secagg_encoding:
         size_t width

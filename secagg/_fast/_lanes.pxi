@@ -2,15 +2,15 @@
 
 
 def encode(x, out, clip, scale, weight, modulus, random):
-    return encode_with(x, out, clip, scale, weight, modulus, random, SECAGG_AVX512)
+    return encode_with(x, out, clip, scale, weight, modulus, random, SECAGG_UP_TO_AVX512)
 
 
 def encode_avx2(x, out, clip, scale, weight, modulus, random):
-    return encode_with(x, out, clip, scale, weight, modulus, random, SECAGG_AVX2)
+    return encode_with(x, out, clip, scale, weight, modulus, random, SECAGG_UP_TO_AVX2)
 
 
 def encode_portable(x, out, clip, scale, weight, modulus, random):
-    return encode_with(x, out, clip, scale, weight, modulus, random, SECAGG_PLAIN)
+    return encode_with(x, out, clip, scale, weight, modulus, random, SECAGG_UP_TO_PLAIN)
 
 
 cdef encode_with(x, out, clip, scale, weight, modulus, random, int widest):
@@ -90,19 +90,19 @@ cdef check_bits(bits, width):
 
 
 def pack_bits(values, bits):
-    return packed_with(values, bits, SECAGG_AVX512)
+    return packed_with(values, bits, SECAGG_UP_TO_AVX512)
 
 
 def pack_bits_portable(values, bits):
-    return packed_with(values, bits, SECAGG_PLAIN)
+    return packed_with(values, bits, SECAGG_UP_TO_PLAIN)
 
 
 def pack_into(values, bits, packed):
-    pack_into_with(values, bits, packed, SECAGG_AVX512)
+    pack_into_with(values, bits, packed, SECAGG_UP_TO_AVX512)
 
 
 def pack_into_portable(values, bits, packed):
-    pack_into_with(values, bits, packed, SECAGG_PLAIN)
+    pack_into_with(values, bits, packed, SECAGG_UP_TO_PLAIN)
 
 
 cdef packed_with(values, bits, int widest):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import os
 import platform
-import resource
 import signal
 import sys
 import threading
@@ -131,6 +130,8 @@ def undisturbed() -> Iterator[None]:
 
 def peak_memory() -> int:
     """Return the peak memory of this process so far, in bytes."""
+    import resource  # Windows has none; the other commands work there
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
 

@@ -14,7 +14,6 @@ stays locked until the parent closes it or both processes have ended.
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import os
 import sqlite3
 import threading
@@ -24,6 +23,11 @@ from pathlib import Path
 
 from secagg._forks import process
 from secagg.errors import JournalError
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows: all but journals works
+    fcntl = None  # type: ignore[assignment]
 
 _BUSY = "it is open already, in this process or another: close it there first"
 _SPOILT = "; it cannot be continued: begin a new round or session with a new journal"
@@ -129,6 +133,8 @@ class FileLock:
 def errors_of(path: Path) -> Iterator[None]:
     """Turn any error of SQLite or the file in the block into a JournalError with its path."""
     try:
+        if fcntl is None:
+            raise JournalError("this system has no flock; keep it on Linux or macOS")
         yield
     except FileExistsError:
         why = "it or its -wal file exists: open it, delete both, or choose another name"

@@ -135,6 +135,12 @@ class Vault:
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """Turn any error of the file in the block into a VaultError with its path."""
+        if not hasattr(os, "O_DIRECTORY"):  # Windows: all but journals and vaults works
+            raise VaultError(
+                f"vault {self.path}: this system cannot sync a folder; keep it on Linux or "
+                "macOS",
+                check="file",
+            )
         try:
             yield
         except OSError as error:

@@ -73,7 +73,7 @@ static void encode_all(size_t width, int widest)
 
 static void encode(void)
 {
-    for (int widest = SECAGG_PLAIN; widest <= SECAGG_AVX512; widest++) {
+    for (int widest = SECAGG_UP_TO_PLAIN; widest <= SECAGG_UP_TO_AVX512; widest++) {
         encode_all(8, widest);
         encode_all(4, widest);
     }
@@ -194,7 +194,7 @@ static void pack_bits(void)
     for (int i = 0; i < 7; i++) {
         uint64_t *values = secrets(LENGTH, UINT64_MAX);
         uint8_t packed[8 * LENGTH];
-        for (int widest = SECAGG_PLAIN; widest <= SECAGG_AVX512; widest++) {
+        for (int widest = SECAGG_UP_TO_PLAIN; widest <= SECAGG_UP_TO_AVX512; widest++) {
             if (bits[i] <= 32)
                 secagg_pack32(packed, (uint32_t *)values, LENGTH, bits[i], widest);
             secagg_pack64(packed, values, LENGTH, bits[i], widest);

@@ -8,11 +8,12 @@
  * AVX-512 packs 8 values of 32 to 64 bits at a time, which may be pairs of narrower ones. Each of
  * the 8 words to write has bits of three values at most.
  */
+#include "cpu.h"
 #include "kernels.h"
 
 #include <string.h>
 
-#if defined(__x86_64__)
+#if defined(SECAGG_X86_64)
 #include <immintrin.h>
 #endif
 
@@ -69,7 +70,11 @@ static inline void put(writer *to, uint64_t value, unsigned bits)
     to->fill = fill & 7;
 }
 
-#define VALUE(i) (lane == 32 ? ((const uint32_t *)values)[i] : ((const uint64_t *)values)[i])
+static inline __attribute__((always_inline)) uint64_t
+value_at(const void *values, size_t i, int lane)
+{
+    return lane == 32 ? ((const uint32_t *)values)[i] : ((const uint64_t *)values)[i];
+}
 
 static inline __attribute__((always_inline)) void
 pack_run(uint8_t *packed, const void *values, size_t n, unsigned bits, int lane)
@@ -79,9 +84,9 @@ pack_run(uint8_t *packed, const void *values, size_t n, unsigned bits, int lane)
     size_t i = 0;
     if (bits <= PAIR)
         for (; i + 2 <= n; i += 2)
-            put(&to, (VALUE(i) & mask) | (VALUE(i + 1) & mask) << bits, 2 * bits);
+            put(&to, (value_at(values, i, lane) & mask) | (value_at(values, i + 1, lane) & mask) << bits, 2 * bits);
     for (; i < n; i++) {
-        const uint64_t value = VALUE(i) & mask;
+        const uint64_t value = value_at(values, i, lane) & mask;
         if (bits <= NARROW)
             put(&to, value, bits);
         else {
@@ -93,7 +98,7 @@ pack_run(uint8_t *packed, const void *values, size_t n, unsigned bits, int lane)
         *to.at = (uint8_t)to.word;
 }
 
-#if defined(__x86_64__)
+#if defined(SECAGG_X86_64)
 /* Pack values 64 bytes at a time, as long as the string has as many to write; return how many. */
 static __attribute__((target("avx512f"))) size_t
 pack_avx512(uint8_t *packed, const void *values, size_t n, unsigned bits, int lane)
@@ -141,10 +146,9 @@ static inline size_t pack_fast(uint8_t *packed, const void *values, size_t n, un
         return most;
     }
 #endif
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (widest >= SECAGG_AVX512 && bits >= (lane == 32 ? 16 : 32) &&
-        __builtin_cpu_supports("avx512f"))
+#if defined(SECAGG_X86_64)
+    if (widest >= SECAGG_UP_TO_AVX512 && bits >= (lane == 32 ? 16 : 32) &&
+        secagg_cpu_has(SECAGG_AVX512))
         return pack_avx512(packed, values, n, bits, lane);
 #endif
     (void)widest;

@@ -1,15 +1,16 @@
 /* Floats to residues mod R and back; specified by reference.py.
  *
- * A slice of the vector at a time goes through the code of fixedpoint_vector.h, with AVX-512
- * or AVX2 where the CPU has it. The first and last step, here, treat secrets like that file does. Contraction
- * to fused multiply-add, which would change the rounding, is switched off in setup.py.
+ * A slice of the vector at a time goes through the code of fixedpoint_vector.h, with AVX-512 or
+ * AVX2 where the CPU has it. The first and last step, here, treat secrets like that file does.
+ * Contraction to fused multiply-add, which would change the rounding, is switched off in setup.py.
  */
+#include "cpu.h"
 #include "kernels.h"
 
 #include <float.h>
 #include <string.h>
 
-#if defined(__x86_64__)
+#if defined(SECAGG_X86_64)
 #include <immintrin.h>
 #endif
 
@@ -27,14 +28,14 @@ typedef uint64_t slice_encoder(void *out, size_t count, uint64_t *slice, const d
 #define NAME(name) plain_##name
 #define TARGET
 #define LANES 2
-#if defined(__x86_64__)
+#if defined(SECAGG_X86_64)
 #define MIN(a, b) _mm_min_pd(a, b)
 #define MAX(a, b) _mm_max_pd(a, b)
 #define LOW_PRODUCT(a, b) (words)_mm_mul_epu32((__m128i)(a), (__m128i)(b))
 #endif
 #include "fixedpoint_vector.h"
 
-#if defined(__x86_64__)
+#if defined(SECAGG_X86_64)
 #undef NAME
 #undef TARGET
 #undef LANES
@@ -77,12 +78,10 @@ static inline void widen(double *wide, const uint8_t *x, size_t n)
 
 static slice_encoder *best(int widest)
 {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (widest >= SECAGG_AVX512 && __builtin_cpu_supports("avx512f") &&
-        __builtin_cpu_supports("avx512dq"))
+#if defined(SECAGG_X86_64)
+    if (widest >= SECAGG_UP_TO_AVX512 && secagg_cpu_has(SECAGG_AVX512))
         return avx512_encode;
-    if (widest >= SECAGG_AVX2 && __builtin_cpu_supports("avx2"))
+    if (widest >= SECAGG_UP_TO_AVX2 && secagg_cpu_has(SECAGG_AVX2))
         return avx2_encode;
 #endif
     (void)widest;

@@ -119,6 +119,16 @@ INLINE uint64_t NAME(round)(uint64_t *residues, const double *x, const uint64_t 
     return count;
 }
 
+/* `round` for one width of lanes; a constant `stochastic` saves a test for each element. */
+INLINE uint64_t NAME(round_lanes)(uint64_t *residues, const double *x, const uint64_t *random,
+                                  const secagg_encoding *how, uint64_t *infinite, int lane,
+                                  int large)
+{
+    if (random)
+        return NAME(round)(residues, x, random, how, infinite, lane, 1, large);
+    return NAME(round)(residues, x, random, how, infinite, lane, 0, large);
+}
+
 TARGET static uint64_t NAME(encode)(void *out, size_t count, uint64_t *slice, const double *x,
                                     const uint64_t *random, const secagg_encoding *how,
                                     uint64_t *infinite, int lane)
@@ -126,14 +136,12 @@ TARGET static uint64_t NAME(encode)(void *out, size_t count, uint64_t *slice, co
     uint64_t clipped;
     uint64_t *const residues = lane == 64 && count == SLICE ? out : slice;
     const int large = how->clip * how->scale >= 0x1p51;
-#define ROUND(lane, large)                                                                    \
-    (random ? NAME(round)(residues, x, random, how, infinite, lane, 1, large)                 \
-            : NAME(round)(residues, x, random, how, infinite, lane, 0, large))
     if (lane == 64)
-        clipped = large ? ROUND(64, 1) : ROUND(64, 0);
+        clipped = large ? NAME(round_lanes)(residues, x, random, how, infinite, 64, 1)
+                        : NAME(round_lanes)(residues, x, random, how, infinite, 64, 0);
     else
-        clipped = large ? ROUND(32, 1) : ROUND(32, 0);
-#undef ROUND
+        clipped = large ? NAME(round_lanes)(residues, x, random, how, infinite, 32, 1)
+                        : NAME(round_lanes)(residues, x, random, how, infinite, 32, 0);
     if (lane == 32)
         for (size_t i = 0; i < count; i++)
             ((uint32_t *)out)[i] = (uint32_t)slice[i];

@@ -4,12 +4,12 @@
  * SHA-256 runs on the CPU's own instructions where it has them. Lengths are public. Nothing
  * branches on other input, and no address depends on it.
  */
+#include "cpu.h"
 #include "kernels.h"
 
 #include <string.h>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
+#if defined(SECAGG_X86_64)
 #include <immintrin.h>
 #endif
 
@@ -104,16 +104,8 @@ static void compress_plain(uint32_t state[WORDS], const uint8_t block[BLOCK])
     secagg_wipe(w, sizeof w);
 }
 
-#if defined(__x86_64__)
+#if defined(SECAGG_X86_64)
 #define SHA __attribute__((target("sha,sse4.1")))
-
-static int has_instructions(void)
-{
-    unsigned a, b, c, d;
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("sse4.1") && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
-           (b & bit_SHA);
-}
 
 /* Four rounds at a time; the instructions keep the state as (a, b, e, f) and (c, d, g, h). */
 SHA static void compress_sha(uint32_t state[WORDS], const uint8_t block[BLOCK])
@@ -146,8 +138,8 @@ SHA static void compress_sha(uint32_t state[WORDS], const uint8_t block[BLOCK])
 
 static compressor *best(int portable)
 {
-#if defined(__x86_64__)
-    if (!portable && has_instructions())
+#if defined(SECAGG_X86_64)
+    if (!portable && secagg_cpu_has(SECAGG_SHA))
         return compress_sha;
 #endif
     (void)portable;

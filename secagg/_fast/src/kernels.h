@@ -54,7 +54,7 @@ int secagg_prime_lagrange_at_zero(uint64_t *out, uint64_t *scratch, const uint64
                                   uint64_t p);
 
 /* The widest instructions that a kernel may use, where the CPU has them. */
-enum { SECAGG_PLAIN, SECAGG_AVX2, SECAGG_AVX512 };
+enum { SECAGG_UP_TO_PLAIN, SECAGG_UP_TO_AVX2, SECAGG_UP_TO_AVX512 };
 
 /* fixedpoint.c: R is passed as R - 1, so that 2^64 fits. Elements and weight are secret. */
 typedef struct {

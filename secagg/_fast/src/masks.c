@@ -3,12 +3,13 @@
  * A word w becomes (w R) >> 64 unless w R mod 2^64 < 2^64 mod R, which would make the value
  * biased (Lemire, ACM TOMACS 29(1), 2019). Then the same word of domain 1, 2, ... is tried.
  */
+#include "cpu.h"
 #include "masks.h"
 
 #include <string.h>
 
 const secagg_mask_tier *const secagg_mask_tiers[] = {
-#if defined(__x86_64__)
+#if defined(SECAGG_X86_64)
     &secagg_masks_vaes512,
     &secagg_masks_vaes,
     &secagg_masks_aesni,

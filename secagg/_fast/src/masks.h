@@ -10,8 +10,9 @@
 
 #include "kernels.h"
 
-/* clang before 16 knows the instructions only if all code may use them. */
-#if defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+/* Compiled where the tests run it. clang before 16 knows the instructions only if all code may use
+ * them. */
+#if defined(__aarch64__) && defined(__linux__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #if defined(__ARM_FEATURE_AES) || !defined(__clang__) || __clang_major__ >= 16
 #define SECAGG_ARMV8
 #endif

@@ -1,7 +1,8 @@
 /* Masks with AES-NI, FIPS 197: 8 independent blocks hide the latency of the rounds; see masks.h. */
-#if defined(__x86_64__)
-
+#include "cpu.h"
 #include "masks.h"
+
+#if defined(SECAGG_X86_64)
 
 #include <immintrin.h>
 
@@ -10,11 +11,7 @@
 
 enum { ROUNDS = SECAGG_MASK_ROUNDS, BLOCKS = 8, GROUP = 16 * BLOCKS };
 
-static int aesni_supported(void)
-{
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("aes") && __builtin_cpu_supports("sse4.1");
-}
+static int aesni_supported(void) { return secagg_cpu_has(SECAGG_AES); }
 
 /* The next round key, FIPS 197 section 5.2: `word` is RotWord, SubWord, Rcon of the last word. */
 AESNI_INLINE __m128i next_round_key(__m128i key, __m128i word)
@@ -144,4 +141,4 @@ const secagg_mask_tier secagg_masks_aesni = {
     "aesni", aesni_supported, GROUP, secagg_aesni_expand, words32, words64, modulo,
 };
 
-#endif /* __x86_64__ */
+#endif /* SECAGG_X86_64 */

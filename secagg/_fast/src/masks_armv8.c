@@ -9,9 +9,7 @@
 
 #include <arm_neon.h>
 #include <string.h>
-#if defined(__linux__)
 #include <sys/auxv.h>
-#endif
 
 #define ARMV8 __attribute__((target("+crypto")))
 #define ARMV8_INLINE static inline __attribute__((target("+crypto"), always_inline))
@@ -20,14 +18,8 @@ enum { ROUNDS = SECAGG_MASK_ROUNDS, BLOCKS = 8, GROUP = 16 * BLOCKS };
 
 static int armv8_supported(void)
 {
-#if defined(__linux__)
     const unsigned long aes = 1 << 3; /* HWCAP_AES of the kernel */
     return (getauxval(AT_HWCAP) & aes) != 0;
-#elif defined(__APPLE__)
-    return 1; /* all of its 64-bit processors have the instructions */
-#else
-    return 0;
-#endif
 }
 
 /* SubWord: ShiftRows moves nothing when all columns are equal. */

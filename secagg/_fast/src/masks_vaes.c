@@ -1,9 +1,9 @@
 /* Masks with AVX2 and VAES: 16 blocks of AES side by side, 4 words mod R; see masks.h. */
-#if defined(__x86_64__)
-
+#include "cpu.h"
 #include "masks.h"
 
-#include <cpuid.h>
+#if defined(SECAGG_X86_64)
+
 #include <immintrin.h>
 
 #define TARGET "aes,avx2,vaes"
@@ -14,11 +14,7 @@ enum { ROUNDS = SECAGG_MASK_ROUNDS, VECTORS = 8, GROUP = 32 * VECTORS };
 
 static int vaes_supported(void)
 {
-    unsigned a, b, c, d;
-    __builtin_cpu_init(); /* also asks whether the system keeps the registers */
-    return __builtin_cpu_supports("aes") && __builtin_cpu_supports("avx2") &&
-           __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
-           (c & bit_VAES); /* which older compilers do not know by name */
+    return secagg_cpu_has(SECAGG_AES | SECAGG_AVX2 | SECAGG_VAES);
 }
 
 VAES256_INLINE __m256i round_key(const secagg_mask_schedule *key, int r)
@@ -195,4 +191,4 @@ const secagg_mask_tier secagg_masks_vaes = {
     "vaes", vaes_supported, GROUP, secagg_aesni_expand, words32, words64, modulo,
 };
 
-#endif /* __x86_64__ */
+#endif /* SECAGG_X86_64 */

@@ -1,9 +1,9 @@
 /* Masks with AVX-512 and VAES: 32 blocks of AES side by side, 8 words mod R; see masks.h. */
-#if defined(__x86_64__)
-
+#include "cpu.h"
 #include "masks.h"
 
-#include <cpuid.h>
+#if defined(SECAGG_X86_64)
+
 #include <immintrin.h>
 
 #define TARGET "aes,avx512f,avx512bw,avx512dq,avx512vl,vaes"
@@ -14,12 +14,7 @@ enum { ROUNDS = SECAGG_MASK_ROUNDS, VECTORS = 8, GROUP = 64 * VECTORS };
 
 static int vaes512_supported(void)
 {
-    unsigned a, b, c, d;
-    __builtin_cpu_init(); /* also asks whether the system keeps the registers */
-    return __builtin_cpu_supports("aes") && __builtin_cpu_supports("avx512f") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl") && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
-           (c & bit_VAES); /* which older compilers do not know by name */
+    return secagg_cpu_has(SECAGG_AES | SECAGG_AVX512 | SECAGG_VAES);
 }
 
 VAES512_INLINE __m512i round_key(const secagg_mask_schedule *key, int r)
@@ -189,4 +184,4 @@ const secagg_mask_tier secagg_masks_vaes512 = {
     "vaes512", vaes512_supported, GROUP, secagg_aesni_expand, words32, words64, modulo,
 };
 
-#endif /* __x86_64__ */
+#endif /* SECAGG_X86_64 */

@@ -1,4 +1,5 @@
 /* Batches of numbers modulo N, over the arithmetic of a tier; see modular.h. */
+#include "cpu.h"
 #include "modular.h"
 #include "kernels.h"
 
@@ -6,12 +7,13 @@
 #include <string.h>
 
 enum {
-    LANES = 8,   /* at most, of any tier */
-    BLOCK = 1024 /* powers of a fixed base that share a slice of the table while it is hot */
+    LANES = 8,      /* at most, of any tier */
+    ALIGNMENT = 64, /* of a vector of LANES words, in bytes */
+    BLOCK = 1024    /* powers of a fixed base that share a slice of the table while it is hot */
 };
 
 const secagg_modular_tier *const secagg_modular_tiers[] = {
-#if defined(__x86_64__)
+#if defined(SECAGG_X86_64)
     &secagg_modular_ifma,
 #endif
     &secagg_modular_portable,
@@ -51,12 +53,12 @@ static int begin(job *j, const secagg_modulus *modulus, size_t numbers)
     const size_t digits = c->digits = tier->digits(limbs), wide = round_up(limbs, lanes) * lanes;
     j->words = digits * lanes;
     const size_t own = round_up(digits, 8) + 4 * j->words + wide;
-    j->bytes = round_up((own + numbers * j->words) * sizeof(uint64_t), 64);
-    j->memory = aligned_alloc(64, j->bytes);
+    j->bytes = (own + numbers * j->words) * sizeof(uint64_t) + ALIGNMENT;
+    j->memory = malloc(j->bytes); /* Windows has no aligned_alloc */
     if (j->memory == NULL)
         return -1;
     memset(j->memory, 0, j->bytes);
-    c->n = j->memory;
+    c->n = (uint64_t *)((uint8_t *)j->memory + (0 - (uintptr_t)j->memory) % ALIGNMENT);
     c->square = c->n + round_up(digits, 8);
     c->one = c->square + j->words;
     c->sums = c->one + j->words;

@@ -8,9 +8,10 @@
  * Head-room: a column takes at most 4 K halves of products, below 2^52 each, and a carry before
  * it is normalised; 4 K + 1 < 2^12, as N has at most 2^14 bits (K = 316).
  */
+#include "cpu.h"
 #include "modular.h"
 
-#if defined(__x86_64__)
+#if defined(SECAGG_X86_64)
 
 #include <immintrin.h>
 
@@ -29,13 +30,7 @@ enum {
 
 static const uint64_t MASK = ((uint64_t)1 << DIGIT) - 1;
 
-static int ifma_supported(void)
-{
-    __builtin_cpu_init(); /* also asks whether the system keeps the registers */
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512ifma");
-}
+static int ifma_supported(void) { return secagg_cpu_has(SECAGG_AVX512 | SECAGG_IFMA); }
 
 /* R > 4 N, in whole tiles, and two at least. */
 static size_t ifma_digits(size_t limbs)
@@ -309,4 +304,4 @@ const secagg_modular_tier secagg_modular_ifma = {
     ifma_load, ifma_store, ifma_choose, ifma_read, ifma_write,
 };
 
-#endif /* __x86_64__ */
+#endif /* SECAGG_X86_64 */

@@ -5,6 +5,7 @@
  * AVX-512 IFMA. All other products are Montgomery's (1985), with R = 2^64. Points and p are
  * public; nothing branches on the value of an element.
  */
+#include "cpu.h"
 #include "kernels.h"
 
 typedef unsigned __int128 u128;
@@ -66,7 +67,7 @@ static void poly_eval_portable(uint64_t *out, const uint64_t *coeffs, const uint
 
 static int always(void) { return 1; }
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(SECAGG_X86_64)
 #include <immintrin.h>
 
 #define IFMA __attribute__((target("avx512f,avx512dq,avx512ifma")))
@@ -79,11 +80,7 @@ typedef struct {
     __m512i low[VECTORS], high[VECTORS], low_quotient[VECTORS], high_quotient[VECTORS];
 } known_points;
 
-static int has_ifma(void)
-{
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512ifma");
-}
+static int has_ifma(void) { return secagg_cpu_has(SECAGG_AVX512 | SECAGG_IFMA); }
 
 IFMA static known_points prepare(const uint64_t *xs, size_t count, uint64_t p)
 {
@@ -176,7 +173,7 @@ IFMA static void poly_eval_ifma(uint64_t *out, const uint64_t *coeffs, const uin
 #endif
 
 const secagg_prime_tier secagg_prime_tiers[] = {
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(SECAGG_X86_64)
     {"ifma", has_ifma, poly_eval_ifma},
 #endif
     {"portable", always, poly_eval_portable},

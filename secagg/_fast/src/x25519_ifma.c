@@ -15,9 +15,10 @@
  *
  * No branch and no address depends on a scalar or a point.
  */
+#include "cpu.h"
 #include "kernels.h"
 
-#if defined(__x86_64__)
+#if defined(SECAGG_X86_64)
 
 #include <immintrin.h>
 #include <string.h>
@@ -45,13 +46,7 @@ typedef struct {
     eight limb[LIMBS];
 } element;
 
-int secagg_x25519_supported(void)
-{
-    __builtin_cpu_init(); /* also asks whether the system keeps the registers */
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512ifma");
-}
+int secagg_x25519_supported(void) { return secagg_cpu_has(SECAGG_AVX512 | SECAGG_IFMA); }
 
 IFMA_INLINE eight low(eight sum, eight a, eight b) { return _mm512_madd52lo_epu64(sum, a, b); }
 IFMA_INLINE eight high(eight sum, eight a, eight b) { return _mm512_madd52hi_epu64(sum, a, b); }
@@ -333,4 +328,4 @@ void secagg_x25519(uint8_t *out, const uint8_t *scalars, size_t step, const uint
     (void)out, (void)scalars, (void)step, (void)points, (void)n; /* never called */
 }
 
-#endif /* __x86_64__ */
+#endif /* SECAGG_X86_64 */

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,6 +105,28 @@ def test_pure_mode_rejects_other_tiers():
     assert probe(SECAGG_PURE="1").stdout.split()[:3] == ["pure", "False", "pure"]
     done = probe(SECAGG_PURE="1", SECAGG_TIER="portable")
     assert "ParameterError: SECAGG_TIER=portable " in done.stderr
+
+
+AVX512 = {"aes", "sse4_1", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl"}
+NEEDS = {
+    "vaes512": AVX512 | {"avx512ifma", "vaes"},
+    "ifma": AVX512 | {"avx512ifma"},
+    "vaes": {"aes", "sse4_1", "avx2", "vaes"},
+    "aesni": {"aes", "sse4_1"},
+}
+"""Instructions of the tiers for x86-64, as Linux names them."""
+
+
+@pytest.mark.skipif(
+    not _fast.COMPILED or (sys.platform, platform.machine()) != ("linux", "x86_64"),
+    reason="compiled code for x86-64 under Linux asks the processor",
+)
+def test_tiers_are_those_of_the_processor_as_linux_lists_it():
+    words = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\nflags")[2]
+    flags = set(words.partition("\n")[0].split())
+    assert "fpu" in flags
+    found = [tier for tier, needed in NEEDS.items() if needed <= flags]
+    assert [tier for tier in _fast.TIERS if tier in NEEDS] == found
 
 
 def test_unknown_tier_raises_with_its_name():

@@ -57,7 +57,9 @@ docs: $(READY)
 slow: $(READY)
 	$(BIN)/pytest -v -s -m slow
 
+# ratios to other code and to 0.4, and growth: runs/speed; then single kernels
 bench: $(READY)
+	$(BIN)/python -m benches.speed --out runs/speed
 	$(BIN)/pytest benches --benchmark-enable --benchmark-only --benchmark-columns=median,rounds
 
 results: $(READY)

@@ -51,6 +51,7 @@ kernels = Extension(
         f"{SOURCES}/fixedpoint.c",
         f"{SOURCES}/bits.c",
         f"{SOURCES}/gaussian.c",
+        f"{SOURCES}/hkdf.c",
         f"{SOURCES}/modular.c",
         f"{SOURCES}/modular_ifma.c",
         f"{SOURCES}/modular_portable.c",
@@ -59,6 +60,7 @@ kernels = Extension(
     ],
     depends=[
         "secagg/_fast/_kernels.pxd",
+        "secagg/_fast/_hkdf.pxi",
         "secagg/_fast/_lanes.pxi",
         "secagg/_fast/_modular.pxi",
         "secagg/_fast/_prime.pxi",

@@ -94,8 +94,8 @@ def written(page: str, parts: dict[str, str]) -> str:
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         before, begun, rest = page.partition(begin)
         _, ended, after = rest.partition(end)
-        assert begun, f"{DOC.name} has no place for {name}"
-        assert ended, f"{DOC.name} has no end of {name}"
+        assert begun, f"the page has no place for {name}"
+        assert ended, f"the page has no end of {name}"
         page = f"{before}{begin}{text}\n{end}{after}"
     return page
 

@@ -43,11 +43,10 @@ def versus(request: pytest.FixtureRequest, benchmark: BenchmarkFixture) -> Versu
 
 
 @pytest.fixture(autouse=True)
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    """Set the number of threads of secagg: 1 unless the test states another."""
-    count = int(getattr(request, "param", 1))
-    set_threads(count)
-    yield count
+def _one_thread() -> Iterator[None]:
+    """Let secagg use one thread."""
+    set_threads(1)
+    yield
     set_threads(None)
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from secagg import graph, oneshot, paillier, shamir, threshold
     from secagg._threads import set_threads
-    from secagg.client import Client
+    from secagg.client import Client, SealingKey
     from secagg.encoding import FixedPoint, Integers, Schema, flatten
     from secagg.journal import Journal
     from secagg.paillier import Packing
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from secagg.simulate import (
         SimulatedOneShot,
         SimulatedRound,
+        SimulatedSession,
         simulate_one_shot,
         simulate_round,
     )
@@ -86,10 +87,12 @@ __all__ = [
     "RoundParams",
     "RoundResult",
     "Schema",
+    "SealingKey",
     "SecAggError",
     "Server",
     "SimulatedOneShot",
     "SimulatedRound",
+    "SimulatedSession",
     "TooFewSurvivors",
     "Vault",
     "VaultError",
@@ -111,7 +114,7 @@ if not TYPE_CHECKING:  # type checkers then report unknown names
         __name__,
         {
             "_threads": ("set_threads",),
-            "client": ("Client",),
+            "client": ("Client", "SealingKey"),
             "encoding": ("FixedPoint", "Integers", "Schema", "flatten"),
             "journal": ("Journal",),
             "paillier": ("Packing",),
@@ -129,6 +132,7 @@ if not TYPE_CHECKING:  # type checkers then report unknown names
             "simulate": (
                 "SimulatedOneShot",
                 "SimulatedRound",
+                "SimulatedSession",
                 "simulate_one_shot",
                 "simulate_round",
             ),

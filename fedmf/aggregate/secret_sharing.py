@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -30,6 +31,8 @@ NEIGHBOURS = 60
 @dataclass(frozen=True, kw_only=True)
 class SecAggSum(IntegerSum):
     """Sum by secure aggregation, each user a client of the protocol: only the sum is revealed.
+
+    All sums of one object are rounds of one session, so the later ones are faster.
 
     Parameters
     ----------
@@ -86,6 +89,10 @@ class SecAggSum(IntegerSum):
             session=session,
         )
 
+    @cached_property
+    def _session(self) -> secagg.SimulatedSession:
+        return secagg.SimulatedSession()
+
     def _add(
         self, vectors: Vectors, dropouts: Dropouts, session: bytes, encoding: Encoding
     ) -> Aggregate:
@@ -94,7 +101,11 @@ class SecAggSum(IntegerSum):
             # every round is counted in the Aggregate, and a training has hundreds
             with warnings.catch_warnings(category=secagg.ClippingWarning, action="ignore"):
                 result = secagg.simulate_round(
-                    vectors.dense(), params, dropouts=dropouts, progress=self.progress
+                    vectors.dense(),
+                    params,
+                    dropouts=dropouts,
+                    session=self._session,
+                    progress=self.progress,
                 )
         except secagg.TooFewSurvivors as error:
             raise RoundAborted(str(error)) from error

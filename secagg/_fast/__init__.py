@@ -2,11 +2,11 @@
 
 The constant ``TIER`` names the implementation in use, from fastest to slowest:
 
-- ``"vaes512"``: masks with AVX-512 and VAES; large numbers, elements of a prime field, and
-  X25519 eight at a time with AVX-512 IFMA,
-- ``"ifma"``: masks with AES-NI, numbers with AVX-512 IFMA,
-- ``"vaes"``: masks with AVX2 and VAES, numbers with 64-bit instructions, as in all tiers below,
-  and X25519 through ``cryptography``,
+- ``"vaes512"``: masks with AVX-512 and VAES; encoding with AVX-512; large numbers, elements of
+  a prime field, and X25519 eight at a time with AVX-512 IFMA,
+- ``"ifma"``: the same, but masks with AES-NI,
+- ``"vaes"``: masks with AVX2 and VAES, encoding with AVX2, numbers with 64-bit instructions, as
+  in all tiers below, and X25519 through ``cryptography``,
 - ``"aesni"``: masks with AES-NI,
 - ``"armv8"``: the same with the AES instructions of ARMv8,
 - ``"portable"``: compiled code for any CPU; masks are expanded through ``cryptography``,
@@ -36,6 +36,7 @@ __all__ = [
     "decode",
     "discrete_gaussian",
     "encode",
+    "hkdf",
     "m61_add",
     "m61_dot",
     "m61_errors",
@@ -54,6 +55,7 @@ __all__ = [
     "modular_table",
     "modular_width",
     "pack_bits",
+    "pack_into",
     "prime_lagrange_at_zero",
     "prime_matmul",
     "prime_poly_eval",
@@ -111,15 +113,27 @@ MASK_BYTES = {"vaes512": 32 << 20, "vaes": 24 << 20, "ifma": 12 << 20, "aesni": 
 )
 """Bytes of masks that a core expands in about a millisecond."""
 
+_numbers = _PARTS[TIER][1] if TIER in _PARTS else "portable"
 _masks = _kernels.Masks(_PARTS[TIER][0]) if TIER in _PARTS else reference
 mask_words, mask_mod = _masks.mask_words, _masks.mask_mod
 
 if TIER == "portable":
     encode = _kernels.encode_portable
+elif TIER in ("vaes", "aesni"):
+    encode = _kernels.encode_avx2
 else:
     encode = _kernels.encode if COMPILED else reference.encode
+if TIER == "portable":
+    hkdf = _kernels.hkdf_portable
+else:
+    hkdf = _kernels.hkdf if COMPILED else reference.hkdf
 decode = _kernels.decode if COMPILED else reference.decode
-pack_bits = _kernels.pack_bits if COMPILED else reference.pack_bits
+if _numbers == "ifma":
+    pack_bits, pack_into = _kernels.pack_bits, _kernels.pack_into
+elif COMPILED:
+    pack_bits, pack_into = _kernels.pack_bits_portable, _kernels.pack_into_portable
+else:
+    pack_bits, pack_into = reference.pack_bits, reference.pack_into
 unpack_bits = _kernels.unpack_bits if COMPILED else reference.unpack_bits
 m61_add = _kernels.m61_add if COMPILED else reference.m61_add
 m61_sub = _kernels.m61_sub if COMPILED else reference.m61_sub
@@ -131,7 +145,6 @@ m61_lagrange_at_zero = (
     _kernels.m61_lagrange_at_zero if COMPILED else reference.m61_lagrange_at_zero
 )
 m61_errors = _kernels.m61_errors if COMPILED else reference.m61_errors
-_numbers = _PARTS[TIER][1] if TIER in _PARTS else "portable"
 _primes = _kernels.Primes(_numbers) if COMPILED else reference
 prime_poly_eval = _primes.prime_poly_eval
 m61_poly_eval: Callable[[U64, U64], U64] = (

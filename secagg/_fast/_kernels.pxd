@@ -4,9 +4,14 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 cdef extern from "kernels.h" nogil:
+    enum:
+        SECAGG_PLAIN
+        SECAGG_AVX2
+        SECAGG_AVX512
+
     ctypedef struct secagg_encoding:
         size_t width
-        int portable
+        int widest
         double clip
         double scale
         int64_t weight
@@ -53,12 +58,16 @@ cdef extern from "kernels.h" nogil:
     size_t secagg_first_not_finite(const void *, size_t, size_t)
     void secagg_decode32(double *, const uint32_t *, size_t, uint64_t, double)
     void secagg_decode64(double *, const uint64_t *, size_t, uint64_t, double)
-    void secagg_pack32(uint8_t *, const uint32_t *, size_t, unsigned)
-    void secagg_pack64(uint8_t *, const uint64_t *, size_t, unsigned)
+    void secagg_pack32(uint8_t *, const uint32_t *, size_t, unsigned, int)
+    void secagg_pack64(uint8_t *, const uint64_t *, size_t, unsigned, int)
     int secagg_unpack32(uint32_t *, const uint8_t *, size_t, unsigned)
     int secagg_unpack64(uint64_t *, const uint8_t *, size_t, unsigned)
     size_t secagg_discrete_gaussian(
         int64_t *, size_t, const uint64_t *, size_t, uint64_t, size_t *
+    )
+    void secagg_hkdf(
+        uint8_t *, size_t, const uint8_t *, size_t, const uint8_t *, size_t, size_t,
+        const uint8_t *, size_t, int
     )
     int secagg_x25519_supported()
     void secagg_x25519(uint8_t *, const uint8_t *, size_t, const uint8_t *, size_t)

@@ -2,14 +2,18 @@
 
 
 def encode(x, out, clip, scale, weight, modulus, random):
-    return encode_with(x, out, clip, scale, weight, modulus, random, False)
+    return encode_with(x, out, clip, scale, weight, modulus, random, SECAGG_AVX512)
+
+
+def encode_avx2(x, out, clip, scale, weight, modulus, random):
+    return encode_with(x, out, clip, scale, weight, modulus, random, SECAGG_AVX2)
 
 
 def encode_portable(x, out, clip, scale, weight, modulus, random):
-    return encode_with(x, out, clip, scale, weight, modulus, random, True)
+    return encode_with(x, out, clip, scale, weight, modulus, random, SECAGG_PLAIN)
 
 
-cdef encode_with(x, out, clip, scale, weight, modulus, random, bint portable):
+cdef encode_with(x, out, clip, scale, weight, modulus, random, int widest):
     cdef size_t n = len(x), clipped, bad = 0
     cdef int finite
     cdef const float[::1] floats = None
@@ -46,7 +50,7 @@ cdef encode_with(x, out, clip, scale, weight, modulus, random, bint portable):
             raise ValueError(f"lengths differ: {n} and {noise.shape[0]}")
         how.random = &noise[0]
     how.width = x.itemsize
-    how.portable = portable
+    how.widest = widest
     how.clip = clip
     how.scale = scale
     how.weight = weight
@@ -86,23 +90,48 @@ cdef check_bits(bits, width):
 
 
 def pack_bits(values, bits):
+    return packed_with(values, bits, SECAGG_AVX512)
+
+
+def pack_bits_portable(values, bits):
+    return packed_with(values, bits, SECAGG_PLAIN)
+
+
+def pack_into(values, bits, packed):
+    pack_into_with(values, bits, packed, SECAGG_AVX512)
+
+
+def pack_into_portable(values, bits, packed):
+    pack_into_with(values, bits, packed, SECAGG_PLAIN)
+
+
+cdef packed_with(values, bits, int widest):
+    check_bits(bits, values.itemsize)
+    cdef bytes packed = PyBytes_FromStringAndSize(NULL, (len(values) * bits + 7) // 8)
+    pack(<uint8_t *>PyBytes_AsString(packed), values, bits, widest)
+    return packed
+
+
+cdef pack_into_with(values, bits, uint8_t[::1] packed, int widest):
+    check_bits(bits, values.itemsize)
+    if packed.shape[0] != (len(values) * bits + 7) // 8:
+        raise ValueError(f"{packed.shape[0]} bytes for {len(values)} values of {bits} bits")
+    pack(&packed[0], values, bits, widest)
+
+
+cdef pack(uint8_t *packed, values, unsigned bits, int widest):
     cdef const uint32_t[::1] values32 = None
     cdef const uint64_t[::1] values64 = None
     if values.itemsize == 4:
         values32 = values
     else:
         values64 = values
-    check_bits(bits, values.itemsize)
     cdef size_t n = len(values)
-    cdef unsigned b = bits
-    cdef bytes packed = PyBytes_FromStringAndSize(NULL, (len(values) * bits + 7) // 8)
-    cdef uint8_t *to = <uint8_t *>PyBytes_AsString(packed)
     with nogil:
         if values32 is not None:
-            secagg_pack32(to, &values32[0], n, b)
+            secagg_pack32(packed, &values32[0], n, bits, widest)
         else:
-            secagg_pack64(to, &values64[0], n, b)
-    return packed
+            secagg_pack64(packed, &values64[0], n, bits, widest)
 
 
 def unpack_bits(const uint8_t[::1] data, bits, out):

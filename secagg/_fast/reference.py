@@ -4,20 +4,22 @@ Each function has the same signature and result, bit for bit, as its twin in ``_
 compare them with Hypothesis. The functions here run if there is no compiled code, or with
 ``SECAGG_PURE=1``; but in place of ``x25519`` that of ``openssl_x25519`` runs. Both raise
 ValueError for wrong shapes, dtypes and parameters, and leave all other checks to their callers.
-Masks are in ``reference_masks``, noise in ``reference_gaussian``, GF(2^61 - 1) in
-``reference_m61`` and ``reference_decoder``, other fields in ``reference_prime``, large numbers
-in ``reference_modular``, and X25519 in ``reference_x25519``.
+Masks are in ``reference_masks``, noise in ``reference_gaussian``, HKDF in ``reference_hkdf``,
+GF(2^61 - 1) in ``reference_m61`` and ``reference_decoder``, other fields in
+``reference_prime``, large numbers in ``reference_modular``, X25519 in ``reference_x25519``.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secagg._fast.reference_decoder import m61_errors
 from secagg._fast.reference_gaussian import discrete_gaussian
+from secagg._fast.reference_hkdf import hkdf
 from secagg._fast.reference_m61 import (
     m61_add,
     m61_dot,
@@ -48,6 +50,7 @@ __all__ = [
     "decode",
     "discrete_gaussian",
     "encode",
+    "hkdf",
     "keystream",
     "m61_add",
     "m61_dot",
@@ -67,6 +70,7 @@ __all__ = [
     "modular_table",
     "modular_width",
     "pack_bits",
+    "pack_into",
     "prime_lagrange_at_zero",
     "prime_matmul",
     "prime_poly_eval",
@@ -191,6 +195,13 @@ def pack_bits(values: U32 | U64, bits: int) -> bytes:
     return np.packbits(table[:, :bits], bitorder="little").tobytes()
 
 
+def pack_into(values: U32 | U64, bits: int, packed: NDArray[np.uint8]) -> None:
+    """Overwrite `packed`, uint8[ceil(d b / 8)], with the bytes of ``pack_bits``."""
+    found = np.frombuffer(pack_bits(values, bits), np.uint8)
+    _check_vector(packed, np.uint8, found.size)
+    packed[:] = found
+
+
 def unpack_bits(data: bytes | bytearray | memoryview, bits: int, out: U32 | U64) -> None:
     """Undo ``pack_bits`` into `out`; raise ValueError if a bit after the last value is set."""
     _check_lane(out)
@@ -212,7 +223,7 @@ def _check_lane(array: U32 | U64) -> None:
 
 
 def _check_vector(
-    array: F32 | F64 | U64, dtype: type[np.float32 | np.float64 | np.uint64], size: int
+    array: NDArray[Any], dtype: type[np.float32 | np.float64 | np.uint64 | np.uint8], size: int
 ) -> None:
     if array.dtype != dtype or array.shape != (size,) or not array.flags.c_contiguous:
         raise ValueError(f"expected a contiguous vector of {size} {dtype.__name__}")

@@ -10,8 +10,8 @@ import os
 import struct
 from dataclasses import replace
 
-from secagg import _fast
 from secagg._check import as_bytes, check_kind
+from secagg._filled import filled
 from secagg._forks import process
 from secagg._hedging import Hedged
 from secagg._secrets import without_frames
@@ -25,8 +25,9 @@ from secagg.client.checks import (
     reject,
 )
 from secagg.client.lifecycle import OneLife
-from secagg.client.masked_input import add_masks, encode_input
+from secagg.client.masked_input import Input, masks_of
 from secagg.client.sealing import open_from, seal_for
+from secagg.client.sealing_key import SealingKey
 from secagg.client.states import Advertised, Ended, Entrusted, New, Shared
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
@@ -52,12 +53,13 @@ from secagg.protocol.messages import (
     decode,
     encode,
     pack_ids,
+    start,
 )
 from secagg.protocol.phases import out_of_order
 
 
 class Client(OneLife):
-    """One client in one session. Pass every message of the server to `answer`.
+    """One client in one round. Pass every message of the server to `answer`.
 
     A client cannot be copied: a copy could send another vector under the same masks. To
     continue in another process, `suspend` it, and `restore` its state there.
@@ -82,6 +84,9 @@ class Client(OneLife):
         send the answers of the last two phases.
     kind : str
         Label of the kind of input in the ledger.
+    sealing_key : SealingKey, optional
+        Sealing key of this client for all rounds of a session, which makes the later ones
+        faster. None: one for this round alone.
     entropy : callable, optional
         Source of secret bytes; replace it only to replay a round in a test.
 
@@ -99,7 +104,7 @@ class Client(OneLife):
     ParameterError
         An argument has a wrong type or range, or `params` do not satisfy the policy. Or the
         identity or registry is missing, not allowed or does not match. Or there is a ledger on
-        a graph, or a kind without a ledger.
+        a graph, or a kind without a ledger, or the sealing key is of another client.
     """
 
     @without_frames
@@ -113,6 +118,7 @@ class Client(OneLife):
         registry: Registry | None = None,
         ledger: CohortLedger | None = None,
         kind: str = "",
+        sealing_key: SealingKey | None = None,
         entropy: Entropy = os.urandom,
     ) -> None:
         own_id, _ = identify(client_id)
@@ -124,6 +130,13 @@ class Client(OneLife):
         self.policy.check(params)
         check_identity(self.client_id, params, identity, registry)
         self._page = open_page(ledger, kind)
+        if sealing_key is not None:
+            check_kind("sealing_key", sealing_key, SealingKey, "a secagg.SealingKey")
+            if sealing_key.client_id != own_id:
+                raise ParameterError(
+                    f"sealing_key is of client {sealing_key.client_id}, and this is client "
+                    f"{own_id}; give each client its own"
+                )
         if ledger is not None and params.neighbours is not None:
             raise ParameterError(
                 f"neighbours is {params.neighbours}: a client on a graph sees only its "
@@ -131,6 +144,7 @@ class Client(OneLife):
             )
         self._identity = identity
         self._registry = registry
+        self._sealing_key = sealing_key
         self._entropy = entropy
 
     def __repr__(self) -> str:
@@ -183,7 +197,7 @@ class Client(OneLife):
 
     @without_frames
     def advertise_keys(self) -> bytes:
-        """Round 0: make fresh key pairs c_u and s_u and return their public halves.
+        """Round 0: return the public keys of the pairs c_u, which may be kept, and s_u, new.
 
         The methods of all rounds raise the errors of `answer`. They also raise
         `LocalProtocolError` if the client is in the phase of another round.
@@ -218,10 +232,11 @@ class Client(OneLife):
         self._process = process()  # first: a fork meanwhile has the secrets, too
         digest = self.params.digest
         secret = hedging_secret(self._identity)
-        seal_pair = keys.KeyPair.generate(self._hedged(b"sealing seed", secret, digest))
+        sealing = self._sealing_key or SealingKey(self.client_id)
+        sealing.draw(lambda: self._hedged(b"sealing seed", secret, digest)(keys.SEED_BYTES))
         mask_pair = keys.KeyPair.generate(self._hedged(b"masking seed", secret, digest))
-        self._state = Advertised(self._next(), seal_pair, mask_pair)
-        public = (seal_pair.public, mask_pair.public)
+        self._state, self._sealing_key = Advertised(self._next(), sealing, mask_pair), None
+        public = (sealing.pair.public, mask_pair.public)
         signature = self._signature(signed_keys(digest, self.client_id, *public))
         own = self.params.to_bytes()
         return encode(AdvertiseKeys(self.client_id, own, *public, signature))
@@ -230,11 +245,11 @@ class Client(OneLife):
         state = self._due(Phase.SHARE_KEYS, Advertised, "share_keys")
         roster = decode(data, Roster, self.params, sender=None, phase=self.phase)
         me = self.client_id
-        own_keys = (me, state.seal_pair.public, state.mask_pair.public)
+        own_keys = (me, state.sealing.pair.public, state.mask_pair.public)
         holders = check_roster(roster, self.params, self.policy, own_keys, self._registry)
         session = keys.session_id(self.params.digest, roster.digest)
         # b must stay secret when the masking seed is rebuilt, so it is not hedged with that
-        seed = self._hedged(b"b", state.seal_pair.seed, session)(keys.SEED_BYTES)
+        seed = self._hedged(b"b", state.sealing.pair.seed, session)(keys.SEED_BYTES)
         threshold = self.params.threshold
         coefficients = self._hedged(
             b"shares",
@@ -242,30 +257,29 @@ class Client(OneLife):
             session,
             struct.pack("<Q", threshold) + pack_ids(tuple(holders)),
         )
-        own_share, sealed, opening = seal_for(
-            holders, state, seed, me, session, threshold, coefficients
-        )
-        publics = {v: mask_public for v, (_, mask_public) in holders.items()}
+        made = seal_for(holders, state, seed, me, session, threshold, coefficients)
         self._state = Shared(
-            self._next(), session, state.mask_pair, seed, own_share, publics, opening
+            self._next(), session, seed, made.own_share, made.mask_keys, made.opening
         )
         commitment = keys.commitment(seed, session, me)
-        return encode(ShareKeys(me, session, commitment, sealed))
+        return encode(ShareKeys(me, session, commitment, made.sealed))
 
     def _mask(self, data: bytes, vector: Vector, weight: int | None) -> bytes:
         state = self._due(Phase.MASKED_INPUT, Shared, "masked_input")
-        values, clipped = encode_input(vector, weight, self.params, self._entropy)
+        given = Input(vector, weight, self.params, self._entropy)
         message = decode(data, Shares, self.params, sender=None, phase=self.phase)
         self._check_session(message, state.session)
         senders = check_senders(
             message.senders, state.opening, self.params, self.policy, self.client_id
         )
         opened = open_from(senders, message.sealed, state, self.client_id)
-        add_masks(values, self.params, state, self.client_id, senders)
+        masks = masks_of(state, self.client_id, senders)
+        size = -(-self.params.elements * self.params.ring.bits // 8)
+        head = start(MaskedInput(self.client_id, state.session, b""), size)
+        masked, clipped = filled([head], size, lambda packed: given.write(packed, masks))
         self._state = Entrusted(self._next(), state.session, *opened)
         self.clipped = clipped
-        packed = _fast.pack_bits(values, self.params.ring.bits)
-        return encode(MaskedInput(self.client_id, state.session, packed))
+        return masked
 
     def _sign(self, data: bytes) -> bytes:
         state = self._due(Phase.CONSISTENCY_CHECK, Entrusted, "check_consistency")

@@ -1,4 +1,4 @@
-"""Lifecycle of a client: one session, one object, one call at a time, no repeated phase.
+"""Lifecycle of a client: one round, one object, one call at a time, no repeated phase.
 
 Two vectors sent under the same masks would reveal their difference. Copies, forks and calls
 from several threads could send two, so they raise LocalProtocolError. To continue in another
@@ -14,6 +14,7 @@ from secagg._check import as_bytes, check_kind
 from secagg._forks import process
 from secagg._secrets import without_frames
 from secagg.client import stored
+from secagg.client.sealing_key import SealingKey
 from secagg.client.states import Advertised, ClientState, Ended, Entrusted, New, Shared
 from secagg.client.stored import KeySlot
 from secagg.errors import LocalProtocolError, RemoteProtocolError, VaultError
@@ -31,6 +32,7 @@ class OneLife:
         self.params = params
         self.clipped = 0
         self._state: ClientState = New(Phase.ADVERTISE_KEYS)
+        self._sealing_key: SealingKey | None = None
         self._exclusive = Exclusive()
         self._process: tuple[int, int] | None = None
 
@@ -68,7 +70,7 @@ class OneLife:
             if not isinstance(state, Advertised | Shared | Entrusted):
                 raise out_of_order("suspend", self.phase)
             self._check_process()
-            content = stored.pack(state, self.clipped)
+            content = stored.pack(state, self.client_id, self.clipped)
             data = stored.seal(vault.renew(), self.client_id, self.params, content)
             self._state = Ended(Phase.SUSPENDED)
             return data
@@ -77,7 +79,8 @@ class OneLife:
     def restore(self, state: bytes, vault: KeySlot) -> None:
         """Continue a suspended client in this one, which has sent nothing yet.
 
-        Make this client with the arguments of the suspended one. The key leaves the vault
+        Make this client with the arguments of the suspended one; a sealing key is not used, as
+        the state has what is needed. The key leaves the vault
         before the call returns, so a state is restored at most once. After an error of the
         state or vault this client has ended; a state of which nothing else is wrong is intact.
 
@@ -113,6 +116,7 @@ class OneLife:
                 self._state = Ended(Phase.FAILED)
                 raise
             self._state, self.clipped = restored
+            self._sealing_key = None
 
     def __reduce__(self) -> NoReturn:
         raise LocalProtocolError(

@@ -1,27 +1,32 @@
-"""Round 2 at the client: encode the vector and weight modulo R, and add all masks."""
+"""Round 2 at the client: encode the vector and weight modulo R, add all masks, and pack.
+
+These steps follow each other for a block of elements at a time, in a small array. The first
+touch of new memory, which a copy of the whole vector would need, takes longer than they do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
+import numpy as np
+
+from secagg import _fast
 from secagg._check import is_integer
-from secagg.client.checks import reject
+from secagg._threads import in_slices
 from secagg.client.states import Shared
 from secagg.encoding import Entropy, Lanes, Vector
+from secagg.encoding.pieces import begin
 from secagg.errors import ParameterError
-from secagg.protocol import Phase, RoundParams, keys
+from secagg.protocol import RoundParams, keys
+
+_BLOCK = 1 << 16
+"""Elements that are encoded, masked and packed together; a multiple of 8."""
+_ALONE = 1 << 19
+"""Elements that one thread encodes in a millisecond."""
 
 
-def encode_input(
-    vector: Vector, weight: int | None, params: RoundParams, entropy: Entropy
-) -> tuple[Lanes, int]:
-    """Return the encoded vector modulo R and the number of clipped elements.
-
-    In a weighted sum the vector is multiplied by its weight, which follows as an element. With
-    ``params.count_clipped`` the number of clipped elements is the last one.
-    `ParameterError` is raised for an invalid vector, and for a weight that is missing, not
-    allowed or out of range.
-    """
+def check_weight(weight: int | None, params: RoundParams) -> None:
+    """Raise `ParameterError` for a weight that is missing, not allowed or out of range."""
     if weight is None and params.max_weight is not None:
         raise ParameterError(
             f"the weight is missing; pass an int from 0 to {params.max_weight}"
@@ -37,37 +42,81 @@ def encode_input(
                 f"weight must be an int from 0 to {params.max_weight}; this one, of type "
                 f"{type(weight).__name__}, is not"
             )
-    factor = 1 if weight is None else int(weight)
-    values, clipped = params.encoding.encode(vector, params.ring, factor, entropy)
-    if values.size != params.length:
-        raise ParameterError(
-            f"the vector has {values.size} elements; the vectors of this round have "
-            f"{params.length}"
-        )
-    more = [] if weight is None else [int(weight)]
-    if params.count_clipped:
-        more.append(clipped)
-    if not more:
-        return values, clipped
-    elements = params.ring.zeros(params.elements)
-    elements[: params.length], elements[params.length :] = values, more
-    return elements, clipped
 
 
-def add_masks(
-    values: Lanes, params: RoundParams, own: Shared, me: int, others: Iterable[int]
-) -> None:
-    """Add PRG(b_u), and ± PRG(s_uv) for every client v of `others`, to `values` in place."""
+class Input:
+    """Vector and weight of a client, which `write` encodes, masks and packs.
+
+    In a weighted sum the vector is multiplied by its weight, which follows as an element. With
+    ``params.count_clipped`` the number of clipped elements is the last one.
+
+    Raises
+    ------
+    ParameterError
+        The vector or weight is invalid. The elements themselves are checked by `write`.
+    """
+
+    def __init__(
+        self, vector: Vector, weight: int | None, params: RoundParams, entropy: Entropy
+    ) -> None:
+        check_weight(weight, params)
+        factor = 1 if weight is None else int(weight)
+        pieces = begin(params.encoding, vector, params.ring, factor, entropy)
+        if pieces.size != params.length:
+            raise ParameterError(
+                f"the vector has {pieces.size} elements; the vectors of this round have "
+                f"{params.length}"
+            )
+        self._pieces, self._params = pieces, params
+        self._more = [] if weight is None else [int(weight)]
+
+    def write(self, packed: memoryview, masks: keys.MaskSum) -> int:
+        """Write the masked input to `packed`, and return the number of clipped elements.
+
+        `packed` is overwritten with ⌈log2 R⌉ bits for each element. It has meaningless bytes
+        after an error.
+
+        Raises
+        ------
+        ParameterError
+            An element of the vector is invalid.
+        """
+        params, pieces = self._params, self._pieces
+        bits, dtype, add = params.ring.bits, params.ring.dtype, masks.adder(params.ring)
+        into = np.frombuffer(packed, np.uint8)
+
+        def finish(values: Lanes, start: int) -> None:
+            add(values, start)  # packing drops what is above `bits` bits
+            first = start * bits // 8
+            size = (values.size * bits + 7) // 8
+            _fast.pack_into(values, bits, into[first : first + size])
+
+        def part(rows: slice) -> None:
+            memory = np.empty(min(_BLOCK, rows.stop - rows.start), dtype)
+            for start in range(rows.start, rows.stop, _BLOCK):
+                stop = min(start + _BLOCK, rows.stop)
+                values = memory[: stop - start]
+                pieces.write(values, slice(start, stop))
+                finish(values, start)
+
+        whole = pieces.size // 8 * 8  # eight elements are whole bytes
+        least, alone = masks.slices(dtype.itemsize)
+        in_slices(part, whole, least, min(alone, _ALONE))
+        last = params.ring.zeros(params.elements - whole)
+        if pieces.size > whole:
+            pieces.write(last[: pieces.size - whole], slice(whole, pieces.size))
+        clipped = pieces.clipped()
+        more = [*self._more, clipped] if params.count_clipped else self._more
+        last[pieces.size - whole :] = more
+        if last.size:
+            finish(last, whole)
+        return clipped
+
+
+def masks_of(own: Shared, me: int, others: Sequence[int]) -> keys.MaskSum:
+    """Return a client's masks: PRG(b_u), and ± PRG(s_uv) for every client v of `others`."""
     total = keys.MaskSum()
     total.add(keys.self_mask_key(own.seed, own.session, me))
-    mine = (me, own.mask_pair.public)
-    for v in others:
-        public = own.mask_publics[v]
-        shared = own.mask_pair.agree(public)
-        if shared is None:
-            why = f"client {v}'s masking key is of low order or not canonical"
-            reject(Phase.MASKED_INPUT, "public key", why)
-        key = keys.pairwise_mask_key(shared, own.session, mine, (v, public))
-        total.add(key, negate=keys.subtracts(me, v))
-    total.apply(values, params.ring)
-    params.ring.reduce(values)
+    derived = keys.rows_of((own.mask_keys[v] for v in others), keys.MASK_KEY_BYTES)
+    total.extend(derived, keys.subtracts(me, np.array(others, np.uint64)))
+    return total

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from secagg import shamir
 from secagg.client.checks import reject
@@ -15,6 +17,25 @@ from secagg.protocol.messages import SEALED_BYTES, SHARE_BYTES
 from secagg.shamir.field import M61
 
 
+class Sealed(NamedTuple):
+    """Shares that a client has sealed, and the keys that it keeps.
+
+    Attributes
+    ----------
+    sealed : bytes
+        A sealed pair of shares for each other holder, in the order of the holders.
+    own_share : bytes
+        The client's own share of b_u.
+    mask_keys, opening : dict of id to bytes
+        For each other holder the key of the mask with it, and the key that opens its shares.
+    """
+
+    sealed: bytes
+    own_share: bytes
+    mask_keys: dict[int, bytes]
+    opening: dict[int, bytes]
+
+
 def seal_for(
     holders: Mapping[int, tuple[bytes, bytes]],
     own: Advertised,
@@ -23,35 +44,54 @@ def seal_for(
     session: bytes,
     threshold: int,
     entropy: Entropy,
-) -> tuple[bytes, bytes, dict[int, bytes]]:
+) -> Sealed:
     """Share b_u, the `seed`, and the seed of s_u among the holders (Bonawitz 2017, round 1).
 
     `holders` maps ascending ids, that of the client `me` included, to sealing and masking key.
     Holder i gets the share at the point i + 1.
-
-    Returns
-    -------
-    own_share : bytes
-        The client's own share of b_u.
-    sealed : bytes
-        A sealed pair of shares for each other holder, in the order of `holders`.
-    opening : dict of id to bytes
-        Keys that open the shares which the other holders will send to this client.
     """
     limbs = np.concatenate([shamir.to_limbs(seed), shamir.to_limbs(own.mask_pair.seed)])
     points = np.arange(1, len(holders) + 1, dtype=np.uint64)
     rows = shamir.split_limbs(limbs, threshold, points, entropy).astype("<u8")
     share_of = {v: row.tobytes() for v, row in zip(holders, rows, strict=True)}
     own_share = share_of.pop(me)[:SHARE_BYTES]
-    sealed, opening = [], {}
-    for v, shares in share_of.items():
-        shared = own.seal_pair.agree(holders[v][0])
-        if shared is None:
-            reject(Phase.SHARE_KEYS, "public key", f"client {v}'s sealing key is not usable")
-        theirs = (v, holders[v][0])
-        key, opening[v] = keys.seal_keys(shared, session, (me, own.seal_pair.public), theirs)
-        sealed.append(keys.seal(key, session, me, v, shares))
-    return own_share, b"".join(sealed), opening
+    peers = list(share_of)
+    secrets = [_agreed(v, *holders[v], own) for v in peers]
+    ids = np.array(peers, np.uint64)
+    publics = keys.rows_of((b"".join(holders[v]) for v in peers), 2 * keys.KEY_BYTES)
+    sending, opening = keys.seal_keys(
+        keys.rows_of(map(b"".join, secrets), 2 * keys.KEY_BYTES),
+        session,
+        (me, b"".join(holders[me])),
+        ids,
+        publics,
+    )
+    masks = keys.pairwise_mask_keys(
+        keys.rows_of(shared for _, shared in secrets),
+        session,
+        (me, holders[me][1]),
+        ids,
+        publics[:, keys.KEY_BYTES :],
+    )
+    sealed = [
+        keys.seal(key.tobytes(), session, me, v, shares)
+        for key, (v, shares) in zip(sending, share_of.items(), strict=True)
+    ]
+    return Sealed(b"".join(sealed), own_share, _by_peer(peers, masks), _by_peer(peers, opening))
+
+
+def _agreed(v: int, seal_key: bytes, mask_key: bytes, own: Advertised) -> tuple[bytes, bytes]:
+    """Return the secrets of the sealing and of the masking keys with client v."""
+    of_seal, of_mask = own.sealing.agree(v, seal_key), own.mask_pair.agree(mask_key)
+    if of_seal is None or of_mask is None:
+        which = "sealing" if of_seal is None else "masking"
+        why = f"client {v}'s {which} key is of low order or not canonical"
+        reject(Phase.SHARE_KEYS, "public key", why)
+    return of_seal, of_mask
+
+
+def _by_peer(peers: Sequence[int], rows: NDArray[np.uint8]) -> dict[int, bytes]:
+    return {v: row.tobytes() for v, row in zip(peers, rows, strict=True)}
 
 
 def open_from(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from secagg._secrets import Confined
+from secagg.client.sealing_key import SealingKey
 from secagg.protocol import Phase, keys
 
 
@@ -30,19 +31,18 @@ class New(ClientState):
 class Advertised(ClientState):
     """State after round 0: the key pairs c_u (sealing) and s_u (masking)."""
 
-    seal_pair: keys.KeyPair
+    sealing: SealingKey
     mask_pair: keys.KeyPair
 
 
 @dataclass(frozen=True, repr=False)
 class Shared(ClientState):
-    """State after round 1: the secrets behind the masks, and keys that open received shares."""
+    """State after round 1: b_u, and by peer the keys of masks and of received shares."""
 
     session: bytes
-    mask_pair: keys.KeyPair
     seed: bytes
     own_share: bytes
-    mask_publics: dict[int, bytes]
+    mask_keys: dict[int, bytes]
     opening: dict[int, bytes]
 
 

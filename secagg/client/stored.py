@@ -13,14 +13,15 @@ from typing import Protocol, runtime_checkable
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from secagg.client.sealing_key import SealingKey
 from secagg.client.states import Advertised, ClientState, Entrusted, Shared
 from secagg.errors import VaultError
 from secagg.protocol import NEXT, Phase, RoundParams, keys
 from secagg.protocol.messages import SHARE_BYTES, pack_ids, unpack_ids
 from secagg.protocol.params_bytes import compare
 
-VERSION = 1
-_LABEL = b"secagg/2 state"
+VERSION = 2
+_LABEL = b"secagg/3 state"
 _NONCE = bytes(12)  # each key encrypts one state
 _HEAD = struct.Struct("<BQH")
 _COUNT = struct.Struct("<I")
@@ -109,16 +110,18 @@ def unseal(key: bytes, me: int, params: RoundParams, sealed: bytes) -> bytes:
         ) from None
 
 
-def pack(state: Advertised | Shared | Entrusted, clipped: int) -> bytes:
-    """Return the secrets of a state, not encrypted; `clipped` follows round 2."""
+def pack(state: Advertised | Shared | Entrusted, me: int, clipped: int) -> bytes:
+    """Return the secrets of client `me`'s state, not encrypted; `clipped` follows round 2."""
     due = bytes([_DUE.index(state.phase)])
     match state:
         case Advertised():
-            return due + state.seal_pair.seed + state.mask_pair.seed
+            return due + state.sealing.pair.seed + state.mask_pair.seed
         case Shared():
-            secrets = state.session + state.mask_pair.seed + state.seed + state.own_share
-            count = _COUNT.pack(len(state.mask_publics))
-            return due + secrets + count + _columns(state.mask_publics, state.opening)
+            secrets = state.session + state.seed + state.own_share
+            peers = sorted(state.opening)
+            ids = pack_ids(sorted([me, *peers]))
+            columns = [of[v] for of in (state.mask_keys, state.opening) for v in peers]
+            return due + secrets + _COUNT.pack(len(peers) + 1) + ids + b"".join(columns)
         case Entrusted():
             signed = state.signed or b""
             counts = _ENTRUSTED.pack(clipped, len(state.self_shares), len(signed) // 8)
@@ -138,18 +141,26 @@ def unpack(data: bytes, me: int, params: RoundParams) -> tuple[ClientState, int]
     state: ClientState
     clipped = 0
     if due is Phase.SHARE_KEYS:
-        pairs = (keys.KeyPair(reader.take(keys.SEED_BYTES)) for _ in range(2))
-        state = Advertised(due, *pairs)
+        seal_seed, mask_seed = (reader.take(keys.SEED_BYTES) for _ in range(2))
+        sealing = SealingKey(me)
+        sealing.draw(lambda: seal_seed)
+        state = Advertised(due, sealing, keys.KeyPair(mask_seed))
     elif due is Phase.MASKED_INPUT:
-        session, mask_seed, seed = (reader.take(32) for _ in range(3))
+        session, seed = (reader.take(32) for _ in range(2))
         own_share = reader.take(SHARE_BYTES)
-        (holders,) = _COUNT.unpack(reader.take(_COUNT.size))
-        columns = reader.columns(holders, me, params, 32)
-        state = Shared(due, session, keys.KeyPair(mask_seed), seed, own_share, *columns)
+        (count,) = _COUNT.unpack(reader.take(_COUNT.size))
+        peers = [v for v in reader.ids(count, params.holders) if v != me]
+        mask_keys = {v: reader.take(keys.MASK_KEY_BYTES) for v in peers}
+        opening = {v: reader.take(keys.KEY_BYTES) for v in peers}
+        state = Shared(due, session, seed, own_share, mask_keys, opening)
     else:
         session = reader.take(32)
         clipped, holders, signers = _ENTRUSTED.unpack(reader.take(_ENTRUSTED.size))
-        columns = reader.columns(holders, me, params, SHARE_BYTES)
+        holding = reader.ids(holders, params.holders)
+        columns = (
+            {v: reader.take(SHARE_BYTES) for v in holding},
+            {v: reader.take(SHARE_BYTES) for v in holding if v != me},
+        )
         signed = reader.take(8 * signers)
         ids = unpack_ids(signed)
         if ids is None or not set(ids) <= set(columns[0]):
@@ -185,19 +196,12 @@ class _Reader:
         self._at += size
         return self._data[self._at - size : self._at]
 
-    def columns(
-        self, count: int, me: int, params: RoundParams, size: int
-    ) -> tuple[dict[int, bytes], dict[int, bytes]]:
-        """Read `_columns` of `count` ids, this client's included, and items of `size` bytes."""
-        if count > params.holders:
-            raise spoilt()
-        ids = unpack_ids(self.take(8 * count))
+    def ids(self, count: int, most: int) -> tuple[int, ...]:
+        """Read `count` ascending ids, at most `most`."""
+        ids = unpack_ids(self.take(8 * count)) if count <= most else None
         if ids is None:
             raise spoilt()
-        return (
-            {v: self.take(size) for v in ids},
-            {v: self.take(size) for v in ids if v != me},
-        )
+        return ids
 
 
 def lost(check: str, why: str) -> VaultError:

@@ -28,6 +28,8 @@ from secagg.encoding.ring import Lanes, Ring
 from secagg.encoding.suggestion import Suggestion, bits_for, clip_for
 from secagg.errors import ParameterError
 
+Floats = NDArray[np.float32] | NDArray[np.float64]
+
 _SLICE = 1 << 15
 """Elements that are rounded stochastically together."""
 _ALONE, _LEAST = 1 << 19, 1 << 16
@@ -179,27 +181,25 @@ class FixedPoint:
             The vector is not a 1-d array of floats, an element is NaN or infinite, or the
             weight is out of range. Or an element is beyond the clip and `beyond_clip` "refuse".
         """
+        pieces = self.pieces(vector, ring, weight, entropy)
+        out = np.empty(pieces.size, dtype=ring.dtype)
+        in_slices(lambda rows: pieces.write(out[rows], rows), out.size, _LEAST, _ALONE)
+        return out, pieces.clipped()
+
+    def pieces(
+        self, vector: Vector, ring: Ring, weight: int, entropy: Entropy
+    ) -> FixedPointPieces:
+        """Begin to encode a vector; see `encode` and `secagg.encoding.pieces.Pieces`."""
         floats = one_dimensional(vector, "f", "float64 or float32")
         check_weight(weight, self.max_encoded, ring)
-        values: NDArray[np.float32] | NDArray[np.float64]
-        if floats.dtype.itemsize == 4:  # the kernel widens: numpy takes longer for subnormals
-            values = np.ascontiguousarray(floats, dtype=np.float32)
+        # the kernel widens: numpy takes longer for subnormals
+        values: Floats
+        if floats.dtype.itemsize == 4:
+            values = np.ascontiguousarray(floats, np.float32)
         else:
-            values = np.ascontiguousarray(floats, dtype=np.float64)
-        out = np.empty(values.size, dtype=ring.dtype)
-        clipped, bad = self._encode_into(out, values, ring, weight, entropy)
-        if bad >= 0:
-            raise ParameterError(
-                f"element {bad} of the vector is NaN or infinite; replace it, or the sum "
-                "would be lost"
-            )
-        if self.beyond_clip == "refuse" and clipped:
-            raise ParameterError(
-                f"{clipped} elements of {values.size} are beyond the clip {self.clip}; scale "
-                "the vector, raise the clip, or pass beyond_clip='clip' to have them clipped "
-                "and counted"
-            )
-        return out, clipped
+            values = np.ascontiguousarray(floats, np.float64)
+        seed = None if self.rounding == "nearest" else entropy(16)
+        return FixedPointPieces(self, values, ring, weight, seed)
 
     def decode(self, total: Lanes, ring: Ring) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return a sum of encoded vectors as floats, and as exact integers in units of 2^−f.
@@ -240,27 +240,44 @@ class FixedPoint:
         """Return integers of `encode_integers`, or sums of them, as floats."""
         return integers / self.scale
 
-    def _encode_into(
-        self,
-        out: Lanes,
-        values: NDArray[np.float32] | NDArray[np.float64],
-        ring: Ring,
-        weight: int,
-        entropy: Entropy,
-    ) -> tuple[int, int]:
-        """Encode into `out`; return how many were clipped, and where one is bad or −1."""
-        how = float(self.clip), self.scale, weight, ring.modulus
-        seed = None if self.rounding == "nearest" else entropy(16)
-        found: list[tuple[int, int]] = []
 
-        def part(rows: slice) -> None:
-            for some, bits in _rounding_bits(rows, seed):
-                clipped, bad = _fast.encode(values[some], out[some], *how, bits)
-                found.append((clipped, some.start + bad if bad >= 0 else -1))
+class FixedPointPieces:
+    """Vector of floats that is being encoded; see `secagg.encoding.pieces.Pieces`.
 
-        in_slices(part, values.size, _LEAST, _ALONE)
-        clipped = sum(count for count, _ in found)
-        return clipped, min((place for _, place in found if place >= 0), default=-1)
+    `seed` gives the random bits of stochastic rounding; it is None for rounding to nearest.
+    """
+
+    def __init__(
+        self, encoding: FixedPoint, values: Floats, ring: Ring, weight: int, seed: bytes | None
+    ) -> None:
+        self._encoding, self._values, self._seed = encoding, values, seed
+        self._how = encoding.clip, encoding.scale, weight, ring.modulus
+        self._found: list[tuple[int, int]] = []  # clipped elements, and where one is bad or −1
+        self.size: int = values.size
+
+    def write(self, out: Lanes, rows: slice) -> None:
+        """Overwrite `out` with the elements of `rows`, encoded."""
+        for some, bits in _rounding_bits(rows, self._seed):
+            part = out[some.start - rows.start : some.stop - rows.start]
+            clipped, bad = _fast.encode(self._values[some], part, *self._how, bits)
+            self._found.append((clipped, some.start + bad if bad >= 0 else -1))
+
+    def clipped(self) -> int:
+        """Return the number of clipped elements once all are written, or raise."""
+        bad = min((place for _, place in self._found if place >= 0), default=-1)
+        if bad >= 0:
+            raise ParameterError(
+                f"element {bad} of the vector is NaN or infinite; replace it, or the sum "
+                "would be lost"
+            )
+        clipped = sum(count for count, _ in self._found)
+        if self._encoding.beyond_clip == "refuse" and clipped:
+            raise ParameterError(
+                f"{clipped} elements of {self.size} are beyond the clip "
+                f"{self._encoding.clip}; scale the vector, raise the clip, or pass "
+                "beyond_clip='clip' to have them clipped and counted"
+            )
+        return clipped
 
 
 def _rounding_bits(

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+import numpy as np
+
 from secagg._check import check_kind
+from secagg._filled import filled
 from secagg._hedging import Hedged
 from secagg._secrets import without_frames
-from secagg.client.masked_input import encode_input
+from secagg.client.masked_input import Input
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.oneshot import messages, seeds, suites
@@ -98,14 +101,13 @@ def write_report(
     size, count = seeds.SEED_BYTES, params.seeds
     statement = b"secagg/1 one-shot seeds" + params.digest + number.to_bytes(8, "little")
     drawn = Hedged(entropy, hedging_secret(identity), statement)(size * count)
-    values, clipped = encode_input(vector, weight, params.sums, entropy)
+    given = Input(vector, weight, params.sums, entropy)
 
     own = {i: drawn[size * (i - 1) : size * i] for i in range(1, count + 1)}
     masks = MaskSum()
-    for i, seed in own.items():
-        masks.add(seeds.mask_key(seed, params.digest, number, i))
-    masks.apply(values, params.ring)
-    params.ring.reduce(values)
+    rows = np.frombuffer(drawn, np.uint8).reshape(count, size)
+    found = seeds.mask_keys(rows, params.digest, ((number, i) for i in own))
+    masks.extend(found, np.zeros(count, bool))
 
     commitments = (seeds.commitment(seed, params.digest, number, i) for i, seed in own.items())
     content = number.to_bytes(8, "little") + b"".join(commitments)
@@ -120,9 +122,8 @@ def write_report(
         for j, (key, _) in enumerate(params.helpers, 1)
     ]
     signature = b"" if identity is None else identity.sign(head.content)
-    packed = messages.pack(values, params.ring)
-    start = messages.start(Kind.REPORT, params)
-    return b"".join((start, content, *boxes, signature, packed)), clipped
+    parts = (messages.start(Kind.REPORT, params), content, *boxes, signature)
+    return filled(parts, params.layout.packed, lambda packed: given.write(packed, masks))
 
 
 def check_signer(params: OneShotParams, identity: Identity | None) -> None:

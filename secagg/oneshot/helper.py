@@ -250,11 +250,12 @@ class Helper(Confined):
         """
         ring = self.params.ring
         total = ring.zeros(self.params.elements)
-        for at, block in enumerate(messages.blocks(ids, _BLOCK)):
+        for first in range(0, ids.size, _BLOCK):
+            some = slice(first, first + _BLOCK)
+            places = ((u, index) for u in ids[some].tolist())
+            found = seeds.mask_keys(drawn[some], self.params.digest, places)
             masks = MaskSum()
-            for u, row in zip(block, drawn[_BLOCK * at : _BLOCK * (at + 1)], strict=True):
-                seed = row.tobytes()
-                masks.add(seeds.mask_key(seed, self.params.digest, u, index))
+            masks.extend(found, np.zeros(len(found), bool))
             masks.apply(total, ring)
         if self.params.noise is not None:
             key = noise_key(index, (row.tobytes() for row in drawn), digest)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple, cast
 
@@ -189,9 +189,3 @@ def named(ids: NDArray[np.uint64], digests: NDArray[np.uint8]) -> bytes:
     """Return ``u64(id) ‖ digest`` of each report, joined."""
     little = ids.astype("<u8", copy=False).view(np.uint8).reshape(-1, ID_BYTES)
     return np.hstack((little, digests)).tobytes()
-
-
-def blocks(ids: NDArray[np.uint64], size: int) -> Iterator[list[int]]:
-    """Yield ids in lists of at most `size`, so that a million of them are not all objects."""
-    for first in range(0, ids.size, size):
-        yield ids[first : first + size].tolist()

@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Iterable
 from functools import cache
 from itertools import combinations
 
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+import numpy as np
+
+from secagg import _fast
+from secagg._records import Rows
 
 SEED_BYTES = 16
 COMMITMENT_BYTES = 32
+_MASK = b"secagg/1 one-shot mask"
 _PLACE = struct.Struct("<QH")
 
 
@@ -28,10 +32,23 @@ def held(helper: int, helpers: int, threshold: int) -> tuple[int, ...]:
     return tuple(i for i, subset in enumerate(subsets, 1) if helper not in subset)
 
 
-def mask_key(seed: bytes, params: bytes, client_id: int, index: int) -> bytes:
-    """Return the key k_S of the mask PRG(k_S), 16 bytes; `params` is their digest."""
-    info = b"secagg/1 one-shot mask" + _PLACE.pack(client_id, index)
-    return HKDF(algorithm=SHA256(), length=16, salt=params, info=info).derive(seed)
+def mask_keys(drawn: Rows, params: bytes, places: Iterable[tuple[int, int]]) -> Rows:
+    """Return the keys k_S of masks PRG(k_S), uint8 array of shape (m, 16).
+
+    Parameters
+    ----------
+    drawn : uint8 array, shape (m, 16)
+        Seeds.
+    params : bytes
+        Digest of the parameters.
+    places : m pairs of int
+        Id of the client and index of S, for each seed.
+    """
+    infos = b"".join([_MASK + _PLACE.pack(u, index) for u, index in places])
+    rows = np.frombuffer(infos, np.uint8).reshape(len(drawn), -1)
+    derived = np.empty((len(drawn), SEED_BYTES), np.uint8)
+    _fast.hkdf(np.ascontiguousarray(drawn), params, rows, derived)
+    return derived
 
 
 def commitment(seed: bytes, params: bytes, client_id: int, index: int) -> bytes:

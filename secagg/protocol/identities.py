@@ -64,7 +64,7 @@ class Identity(Confined):
         The seed is not 32 bytes.
     """
 
-    __slots__ = ("_private", "public")
+    __slots__ = ("_hedging", "_private", "public")
     _remedy = "store Identity.to_pem(), and make it again with Identity.from_pem"
 
     @without_frames
@@ -73,6 +73,7 @@ class Identity(Confined):
             raise ParameterError("an identity's seed must be 32 bytes, and this one is not")
         self._private = Ed25519PrivateKey.from_private_bytes(seed)
         self.public = self._private.public_key().public_bytes_raw()
+        self._hedging = b""
 
     def __repr__(self) -> str:
         return f"Identity(public={self.public.hex()})"
@@ -255,11 +256,15 @@ def check_identity(
 def hedging_secret(identity: Identity | None) -> bytes:
     """Return the secret under which a client draws its keys; no bytes without an identity.
 
-    It is the SHA-256 of a signature that is never sent (RFC 8937, §3).
+    It is the SHA-256 of a signature that is never sent (RFC 8937, §3), made once: it is as
+    secret as the identity, and is kept in it.
     """
     if identity is None:
         return b""
-    return hashlib.sha256(identity.sign(b"secagg/2 hedged identity")).digest()
+    if not identity._hedging:
+        signature = identity.sign(b"secagg/2 hedged identity")
+        identity._hedging = hashlib.sha256(signature).digest()
+    return identity._hedging
 
 
 def signed_keys(params_digest: bytes, sender: int, seal_key: bytes, mask_key: bytes) -> bytes:

@@ -2,15 +2,16 @@
 
 Two clients agree on a secret by X25519, and HKDF-SHA256 derives keys from it. Every key is
 bound to the session (as HKDF's salt), to its purpose (a label), to both ids and their public
-keys. AES-256-GCM seals shares. Each of its keys encrypts one message, so the nonce is always
-zero. AES-128-CTR expands a mask key to a stream that is uniform over [0, R)^d for every R.
+keys. A secret of sealing keys may serve many rounds; all else is of one. AES-256-GCM seals
+shares. Each of its keys encrypts one message, so the nonce is always zero. AES-128-CTR expands
+a mask key to a stream that is uniform over [0, R)^d for every R.
 """
 
 from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,23 +28,25 @@ from secagg._threads import in_slices
 from secagg.encoding import Entropy, Lanes, Ring
 
 U8 = NDArray[np.uint8]
+U64 = NDArray[np.uint64]
 
 KEY_BYTES = 32
 SEED_BYTES = 32
 TAG_BYTES = 16
 _NONCE = bytes(12)  # each key seals one message
-_MASK_KEY_BYTES = 16
+MASK_KEY_BYTES = _MASK_KEY_BYTES = 16  # 0.4 documents the second name
 _SHARE_KEYS_ROUND = 1
+_SEAL = b"secagg/3 seal"
 _PAIRWISE = b"secagg/2 pairwise mask"
 _POINTS_ALONE = 300  # X25519 of fewer takes less than a millisecond
+_DERIVED_ALONE = 2000  # and so does HKDF
 _SLICE_BYTES = 1 << 14  # of a vector, at least, for a thread
 _P = 2**255 - 19
 _IDS = struct.Struct("<QQ")
-_BLOCK = 64  # bytes that SHA-256 takes at a time
 
 
 class KeyPair(Confined):
-    """X25519 key pair (RFC 7748), fresh for every session.
+    """X25519 key pair (RFC 7748). A masking pair is for one round only.
 
     Parameters
     ----------
@@ -57,7 +60,7 @@ class KeyPair(Confined):
     """
 
     __slots__ = ("_private", "public", "seed")
-    _remedy = "it is for one session in one process"
+    _remedy = "it is for one process"
 
     def __init__(self, seed: bytes) -> None:
         self.seed = seed
@@ -107,16 +110,35 @@ def session_id(params_digest: bytes, roster: bytes) -> bytes:
 
 
 def seal_keys(
-    shared: bytes, session: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]
-) -> tuple[bytes, bytes]:
-    """Return two AES-256 keys: of the message to the peer, and of the message from the peer.
+    shared: U8, session: bytes, mine: tuple[int, bytes], ids: U64, publics: U8
+) -> tuple[U8, U8]:
+    """Return the AES-256 keys of a client's messages to its peers, and of those from them.
 
-    `shared` is the X25519 secret of the two sealing keys; `mine` and `theirs` are (id, public
-    sealing key). The first half of the derived bytes is for the lower id's message.
+    The sealing keys may serve many rounds, the masking keys are of this one. So the results are
+    of this round alone, whatever session a server names. A stolen sealing key does not give
+    them without a masking key, which is forgotten (docs/protocol.md, §5.3).
+
+    Parameters
+    ----------
+    shared : uint8 array, shape (m, 64)
+        With each peer the X25519 secret of the sealing keys, then that of the masking keys.
+    session : bytes
+    mine : (int, bytes)
+        Id of the client, and its public keys, the sealing key first.
+    ids : uint64 array, shape (m,)
+        Ids of the peers.
+    publics : uint8 array, shape (m, 64)
+        Their public keys in the same order.
+
+    Returns
+    -------
+    sending, opening : uint8 arrays, shape (m, 32)
+        The first half of the derived bytes is for the lower id's message.
     """
-    derived = _derive(shared, session, _pair(b"secagg/2 seal", mine, theirs), 2 * KEY_BYTES)
-    upward, downward = derived[:KEY_BYTES], derived[KEY_BYTES:]
-    return (upward, downward) if mine < theirs else (downward, upward)
+    derived = _derive_each(shared, session, _pairs(_SEAL, mine, ids, publics), 2 * KEY_BYTES)
+    upward, downward = derived[:, :KEY_BYTES], derived[:, KEY_BYTES:]
+    below = (ids > mine[0])[:, np.newaxis]  # the client has the lower id
+    return np.where(below, upward, downward), np.where(below, downward, upward)
 
 
 def seal(key: bytes, session: bytes, sender: int, receiver: int, shares: bytes) -> bytes:
@@ -143,46 +165,72 @@ def pairwise_mask_key(
     masking key).
     """
     info = _pair(_PAIRWISE, mine, theirs)
-    return _derive(shared, session, info, _MASK_KEY_BYTES)
+    return _derive(shared, session, info, MASK_KEY_BYTES)
+
+
+def pairwise_mask_keys(
+    shared: U8, session: bytes, mine: tuple[int, bytes], ids: U64, publics: U8
+) -> U8:
+    """Return `pairwise_mask_key` of a client with each of its peers, in bulk.
+
+    Parameters
+    ----------
+    shared : uint8 array, shape (m, 32)
+        X25519 secret with each peer.
+    session : bytes
+    mine : (int, bytes)
+        Id and public masking key of the client.
+    ids : uint64 array, shape (m,)
+        Ids of the peers.
+    publics : uint8 array, shape (m, 32)
+        Their public masking keys.
+
+    Returns
+    -------
+    uint8 array, shape (m, 16)
+    """
+    infos = _pairs(_PAIRWISE, mine, ids, publics)
+    return _derive_each(shared, session, infos, MASK_KEY_BYTES)
 
 
 def revealed_mask_keys(
-    seed: bytes,
-    session: bytes,
-    mine: tuple[int, bytes],
-    peers: Sequence[tuple[int, bytes]],
-) -> list[bytes]:
-    """Return `pairwise_mask_key` of a client with each of its peers, in bulk.
+    seed: bytes, session: bytes, mine: tuple[int, bytes], ids: U64, publics: U8
+) -> U8:
+    """Return `pairwise_mask_keys` of a client whose masking seed is revealed.
 
-    `seed` is the client's masking seed, which must be revealed already: the server rebuilds it
-    when the client drops out. `mine` is (id, public masking key), and so is each of `peers`,
-    whose keys are usable.
+    The server rebuilds the `seed` when the client drops out. The public keys are usable. See
+    `pairwise_mask_keys` for the other parameters.
     """
-    points = np.frombuffer(b"".join(public for _, public in peers), np.uint8)
-    points = points.reshape(-1, KEY_BYTES)
-    shared = np.empty_like(points)
+    shared = np.empty_like(publics)
     scalar = np.frombuffer(seed, np.uint8).reshape(1, -1)
     in_slices(
-        lambda rows: _fast.x25519(scalar, points[rows], shared[rows]),
-        len(points),
+        lambda rows: _fast.x25519(scalar, publics[rows], shared[rows]),
+        len(publics),
         alone=_POINTS_ALONE,
     )
-    canonical = all(int.from_bytes(public, "little") < _P for _, public in peers)
-    if not canonical or not shared.any(axis=1).all():  # also by `python -O`
+    if _noncanonical(publics).any() or not shared.any(axis=1).all():  # also by `python -O`
         raise AssertionError("a public key is unusable, which was checked when it came")
-    infos = [_pair(_PAIRWISE, mine, peer) for peer in peers]
-    return _derive_each(shared, session, infos, _MASK_KEY_BYTES)
+    return pairwise_mask_keys(shared, session, mine, ids, publics)
 
 
 def self_mask_key(seed: bytes, session: bytes, client_id: int) -> bytes:
     """Return the key of the mask PRG(b_u), 16 bytes, from its seed b_u (Bonawitz 2017)."""
     info = b"secagg/2 self mask" + struct.pack("<Q", client_id)
-    return _derive(seed, session, info, _MASK_KEY_BYTES)
+    return _derive(seed, session, info, MASK_KEY_BYTES)
 
 
-def subtracts(u: int, v: int) -> bool:
-    """Return True if client u subtracts its mask with v: v < u (Bonawitz 2017, §4)."""
-    return v < u
+def subtracts(u: int, others: U64) -> NDArray[np.bool_]:
+    """Return for each client v of `others` if u subtracts its mask with v (Bonawitz 2017, §4).
+
+    It does if v < u, and v adds that mask.
+    """
+    lower: NDArray[np.bool_] = others < u
+    return lower
+
+
+def rows_of(items: Iterable[bytes], width: int = KEY_BYTES) -> U8:
+    """Return strings of `width` bytes as a uint8 array, a row each."""
+    return np.frombuffer(b"".join(items), np.uint8).reshape(-1, width)
 
 
 @dataclass
@@ -197,25 +245,38 @@ class MaskSum:
         self._keys.append(key)
         self._signs.append(negate)
 
+    def extend(self, keys: U8, negate: NDArray[np.bool_]) -> None:
+        """Collect m masks, by their keys, shape (m, 16), each to be subtracted if `negate`."""
+        self._keys.append(keys.tobytes())
+        self._signs += negate.tobytes()
+
     def apply(self, values: Lanes, ring: Ring) -> None:
         """Add all collected masks to `values` modulo R, in place, on several threads.
 
         `values` are in [0, R), shape (d,), in the lanes of the ring. If R is a power of two,
         the results are congruent modulo R only; call ``ring.reduce`` afterwards.
         """
+        add, (least, alone) = self.adder(ring), self.slices(values.itemsize)
+        in_slices(lambda rows: add(values[rows], rows.start), values.size, least, alone)
+
+    def adder(self, ring: Ring) -> Callable[[Lanes, int], None]:
+        """Return a function that adds all collected masks to a part of a vector; see `apply`.
+
+        It is called with the elements, and the number of the first of them in the vector.
+        """
         keys, signs = b"".join(self._keys), bytes(self._signs)
+        if ring.is_power_of_two:
+            return lambda part, start: _fast.mask_words(part, keys, signs, start)
+        modulus = ring.modulus
+        return lambda part, start: _fast.mask_mod(
+            part.view(np.uint64), keys, signs, modulus, start
+        )
 
-        def part(rows: slice) -> None:
-            if ring.is_power_of_two:
-                _fast.mask_words(values[rows], keys, signs, rows.start)
-            else:
-                lanes = values[rows].view(np.uint64)
-                _fast.mask_mod(lanes, keys, signs, ring.modulus, rows.start)
-
-        alone = _fast.MASK_BYTES // (max(1, len(signs)) * values.itemsize)
+    def slices(self, itemsize: int) -> tuple[int, int]:
+        """Return `least` and `alone` of `in_slices` for a vector with lanes of `itemsize`."""
+        alone = _fast.MASK_BYTES // (max(1, len(self._signs)) * itemsize)
         # each slice expands all keys again, which takes as long as about 1 KB of their masks
-        least = max(alone // 8, _SLICE_BYTES // values.itemsize)
-        in_slices(part, values.size, least, alone)
+        return max(alone // 8, _SLICE_BYTES // itemsize), alone
 
 
 def commitment(seed: bytes, session: bytes, client_id: int) -> bytes:
@@ -231,42 +292,44 @@ def _derive(secret: bytes, session: bytes, info: bytes, length: int) -> bytes:
     return HKDF(algorithm=SHA256(), length=length, salt=session, info=info).derive(secret)
 
 
-def _derive_each(
-    secrets: U8, session: bytes, infos: Sequence[bytes], length: int
-) -> list[bytes]:
-    """Return `_derive` of each row of `secrets` and its info; at most 32 bytes.
-
-    That is one block of HKDF (RFC 5869), so two HMACs for each key.
-    """
-    salt = np.frombuffer(session, np.uint8).reshape(1, -1)
-    extracted = b"".join(_hmac(salt, [secret.tobytes() for secret in secrets]))
-    pseudorandom = np.frombuffer(extracted, np.uint8).reshape(-1, KEY_BYTES)
-    blocks = _hmac(pseudorandom, [info + b"\1" for info in infos])
-    return [block[:length] for block in blocks]
-
-
-def _hmac(key: U8, messages: Sequence[bytes]) -> list[bytes]:
-    """Return HMAC-SHA256 of each message under its row of `key`, or under the only row.
-
-    This is RFC 2104 for keys of at most 64 bytes. Over hashlib it takes half the time of a call
-    of ``cryptography`` or `hmac` for each message.
-    """
-    padded = np.zeros((len(key), _BLOCK), np.uint8)
-    padded[:, : key.shape[1]] = key
-    inner, outer = (padded ^ 0x36).tobytes(), (padded ^ 0x5C).tobytes()
-    step = _BLOCK if len(key) > 1 else 0
-    digests = []
-    for i, message in enumerate(messages):
-        block = slice(i * step, i * step + _BLOCK)
-        digest = hashlib.sha256(inner[block] + message).digest()
-        digests.append(hashlib.sha256(outer[block] + digest).digest())
-    return digests
+def _derive_each(secrets: U8, session: bytes, infos: U8, length: int) -> U8:
+    """Return `_derive` of each row of secrets and infos, a row each."""
+    derived = np.empty((len(secrets), length), np.uint8)
+    in_slices(
+        lambda rows: _fast.hkdf(secrets[rows], session, infos[rows], derived[rows]),
+        len(secrets),
+        alone=_DERIVED_ALONE,
+    )
+    return derived
 
 
 def _pair(label: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]) -> bytes:
     """Return HKDF's info for a key of two clients: label, ascending ids, their public keys."""
     (u, u_key), (v, v_key) = (mine, theirs) if mine < theirs else (theirs, mine)
     return label + _IDS.pack(u, v) + u_key + v_key
+
+
+def _noncanonical(publics: U8) -> NDArray[np.bool_]:
+    """Return for each row if it is a number from 2^255 − 19 on, little-endian."""
+    low, high = publics[:, 0], publics[:, 31]
+    ones = (publics[:, 1:31] == 0xFF).all(axis=1)
+    found: NDArray[np.bool_] = (high > 0x7F) | ((high == 0x7F) & ones & (low >= 0xED))
+    return found
+
+
+def _pairs(label: bytes, mine: tuple[int, bytes], ids: U64, publics: U8) -> U8:
+    """Return `_pair` of a client with each of its peers, a row each."""
+    me, key = mine
+    own = np.frombuffer(key, np.uint8)
+    above = (ids < me)[:, np.newaxis]  # the peer has the lower id, so it comes first
+    first, last = len(label), len(label) + _IDS.size
+    rows = np.empty((len(ids), last + 2 * len(key)), np.uint8)
+    rows[:, :first] = np.frombuffer(label, np.uint8)
+    both = np.sort(np.stack([ids, np.full_like(ids, me)], axis=1), axis=1)
+    rows[:, first:last] = both.astype("<u8", copy=False).view(np.uint8)
+    rows[:, last : last + len(key)] = np.where(above, publics, own)
+    rows[:, last + len(key) :] = np.where(above, own, publics)
+    return rows
 
 
 def _associated_data(session: bytes, sender: int, receiver: int) -> bytes:

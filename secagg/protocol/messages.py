@@ -34,7 +34,7 @@ Parameters = Annotated[bytes, Meta(max_length=MAX_PARAMS_BYTES)]
 
 
 class AdvertiseKeys(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=True):
-    """Round 0, client to server: fresh public keys c_u (sealing) and s_u (masking).
+    """Round 0, client to server: public keys c_u (sealing) and s_u (masking, fresh).
 
     `parameters` are the client's. The signature is 64 bytes in the active variant, and empty in
     the semi-honest variant.
@@ -149,6 +149,21 @@ _FRAME = 256
 def encode(message: Message) -> bytes:
     """Return a message as bytes for the wire."""
     return bytes([VERSION]) + _ENCODER.encode(message)
+
+
+def start(message: MaskedInput, size: int) -> bytes:
+    """Return `encode` of a message up to its values, of which there will be `size` bytes.
+
+    The values of `message` itself are empty.
+    """
+    before = encode(message)[: -len(_bin_header(0))]
+    return before + _bin_header(size)
+
+
+def _bin_header(size: int) -> bytes:
+    """Return the bytes before a byte string in MessagePack ("bin 8", "bin 16" or "bin 32")."""
+    width, code = (1, 0xC4) if size < 1 << 8 else (2, 0xC5) if size < 1 << 16 else (4, 0xC6)
+    return bytes([code]) + size.to_bytes(width, "big")
 
 
 def decode(

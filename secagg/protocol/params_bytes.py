@@ -26,7 +26,7 @@ __all__ = [
     "unpack",
 ]
 
-VERSION = 2
+VERSION = 3
 """Version of the protocol: the first byte of parameters and of every message."""
 MAX_ENCODING_BYTES = 255
 MAX_SESSION_BYTES = 64

@@ -8,7 +8,7 @@ the sets of clients that completed each phase are nested, U1 ⊇ U2 ⊇ U3 ⊇ U
 ==================  ============================  ==============================  ============
 phase               a client sends                it is answered                  completed by
 ==================  ============================  ==============================  ============
-advertise_keys      two fresh public keys c, s    the keys of its holders in U1   U1
+advertise_keys      two public keys, c and s      the keys of its holders in U1   U1
 share_keys          shares of b and s, sealed     the shares sealed for it by U2  U2
 masked_input        y, its vector under masks     U3, to sign or to unmask        U3
 consistency_check   its signature over U3         the signatures of U4            U4

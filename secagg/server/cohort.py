@@ -41,9 +41,16 @@ class Cohort:
         self._digest = keys.roster_digest([(u, c, s) for u, (c, s) in self.publics.items()])
         self.session = keys.session_id(params.digest, self._digest)
 
-    def roster(self, u: int) -> bytes:
-        """Return the message of round 1 to client u: its holders and their public keys."""
-        holders = self.graph.holders[u]
+    def rosters(self) -> dict[int, bytes]:
+        """Return each client's message of round 1; clients with the same holders share one."""
+        made: dict[int, bytes] = {}
+        for holders in self.graph.holders.values():  # one tuple for all on the complete graph
+            if id(holders) not in made:
+                made[id(holders)] = self._roster(holders)
+        return {u: made[id(self.graph.holders[u])] for u in self.publics}
+
+    def _roster(self, holders: tuple[int, ...]) -> bytes:
+        """Return the message of round 1 to a client: its holders and their public keys."""
         return encode(
             Roster(
                 self.params.to_bytes(),

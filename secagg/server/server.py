@@ -17,6 +17,7 @@ from secagg.encoding import Entropy
 from secagg.errors import (
     JournalError,
     LocalProtocolError,
+    ParameterError,
     RemoteProtocolError,
     TooFewSurvivors,
 )
@@ -55,14 +56,19 @@ class Server:
         for. Store ``ledger.to_bytes()`` before you send the answers of `close_round`.
     kind : str
         Label of the kind of input in the ledger.
+    graph_seed : bytes, optional
+        32 secret uniform bytes that order the clients on the graph. With those of an earlier
+        round most clients keep their neighbours, so a `SealingKey` helps. The ids must not be
+        chosen after them. None: fresh ones.
     entropy : callable, optional
         Source of the random graph; replace it only to replay a round in a test.
 
     Raises
     ------
     ParameterError
-        An argument is of the wrong type, the registry is missing or not allowed, the journal is
-        for other parameters, or there is a kind without a ledger.
+        An argument is of the wrong type, `graph_seed` has not 32 bytes, the registry is missing
+        or not allowed, the journal is for other parameters, or there is a kind without a
+        ledger.
     JournalError
         The journal already has entries, or cannot be written.
     """
@@ -75,6 +81,7 @@ class Server:
         journal: Log | None = None,
         ledger: CohortLedger | None = None,
         kind: str = "",
+        graph_seed: bytes | None = None,
         entropy: Entropy = os.urandom,
     ) -> None:
         check_kind("params", params, RoundParams, "a secagg.RoundParams")
@@ -83,7 +90,11 @@ class Server:
             check_log(journal, params)
         self.params = params
         self._page = open_page(ledger, kind)
-        seed = entropy(SEED_BYTES)
+        seed = entropy(SEED_BYTES) if graph_seed is None else as_bytes(graph_seed, "graph_seed")
+        if len(seed) != SEED_BYTES:
+            raise ParameterError(
+                f"graph_seed has {len(seed)} bytes; pass {SEED_BYTES} secret random bytes"
+            )
         self._stage: Stage | Over = Advertising(params, registry, seed)
         self._journal, self._entries = journal, 0
         self._write(first_entry(seed, self._page))
@@ -103,6 +114,7 @@ class Server:
         registry: Registry | None = None,
         ledger: CohortLedger | None = None,
         kind: str = "",
+        graph_seed: bytes | None = None,
     ) -> Server:
         """Return the server that wrote a journal, in its last state.
 
@@ -118,6 +130,8 @@ class Server:
             The registry of the first server, because a journal does not contain it.
         ledger, kind
             Ledger and kind of the first server. A recorded cohort is not counted again.
+        graph_seed : bytes, optional
+            As in `Server`, for a round that begins; a journal with entries has its own.
 
         Raises
         ------
@@ -132,9 +146,16 @@ class Server:
         first = next(entries, None)
         if first is None:
             return cls(
-                journal.params, registry=registry, journal=journal, ledger=ledger, kind=kind
+                journal.params,
+                registry=registry,
+                journal=journal,
+                ledger=ledger,
+                kind=kind,
+                graph_seed=graph_seed,
             )
-        server = cls(journal.params, registry=registry, ledger=ledger, kind=kind)
+        server = cls(
+            journal.params, registry=registry, ledger=ledger, kind=kind, graph_seed=graph_seed
+        )
         seed = seed_of(first, server._page)
         server._stage = Advertising(journal.params, registry, seed)
         number = 1

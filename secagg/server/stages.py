@@ -190,11 +190,13 @@ class KeysShared:
 
     def inbox(self, u: int) -> bytes:
         """Return the message of round 2 to client u: the shares that others sealed for it."""
-        senders, pieces = [v for v in self.cohort.seen_by(u, self.sealed) if v != u], []
-        for sender in senders:
-            place = bisect_left(self.cohort.graph.holders[sender], u) - (u > sender)
-            start = SEALED_BYTES * place
-            pieces.append(self.sealed[sender][start : start + SEALED_BYTES])
+        holders, sealed = self.cohort.graph.holders, self.sealed
+        senders, pieces = [v for v in self.cohort.seen_by(u, sealed) if v != u], []
+        own, rank = holders[u], bisect_left(holders[u], u)
+        for v in senders:  # on the complete graph all have one tuple
+            place = rank if holders[v] is own else bisect_left(holders[v], u)
+            start = SEALED_BYTES * (place - (u > v))
+            pieces.append(sealed[v][start : start + SEALED_BYTES])
         return encode(Shares(self.cohort.session, pack_ids(senders), b"".join(pieces)))
 
 
@@ -204,7 +206,7 @@ class Sharing(SessionStage):
     phase = Phase.SHARE_KEYS
 
     def __init__(self, cohort: Cohort) -> None:
-        super().__init__(cohort, {u: cohort.roster(u) for u in cohort.publics})
+        super().__init__(cohort, cohort.rosters())
         self._commitments: dict[int, bytes] = {}
         self._sealed: dict[int, bytes] = {}
 

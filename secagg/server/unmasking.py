@@ -48,7 +48,8 @@ class Unmasking(SessionStage):
 
     def close(self) -> RoundResult:
         """Rebuild the secrets, remove the masks and decode the sum."""
-        asked = (owner for lists in self._asked.values() for ids in lists for owner in ids)
+        questions = {id(question): question for question in self._asked.values()}
+        asked = (owner for lists in questions.values() for ids in lists for owner in ids)
         owners = sorted(set(asked))
         # count all shares first: below the threshold no secret is rebuilt
         for owner in owners:
@@ -124,9 +125,14 @@ class Unmasking(SessionStage):
         return lambda seed: keys.KeyPair(seed).public == published
 
     def _remove_pairwise(self, u: int, seed: bytes, total: keys.MaskSum) -> None:
-        """Undo the masks that the survivors made with the dropped client u; `seed` is s_u."""
-        peers = [(v, self.cohort.publics[v][1]) for v in self.cohort.seen_by(u, self._asked)]
-        mine = u, self.cohort.publics[u][1]
-        found = keys.revealed_mask_keys(seed, self.cohort.session, mine, peers)
-        for (v, _), key in zip(peers, found, strict=True):
-            total.add(key, negate=not keys.subtracts(v, u))
+        """Undo the masks that the survivors made with the dropped client u; `seed` is s_u.
+
+        The other half of a mask is the one that u would have added, so it is added here.
+        """
+        publics = self.cohort.publics
+        peers = self.cohort.seen_by(u, self._asked)
+        ids = np.array(peers, np.uint64)
+        rows = keys.rows_of([publics[v][1] for v in peers])
+        mine = u, publics[u][1]
+        found = keys.revealed_mask_keys(seed, self.cohort.session, mine, ids, rows)
+        total.extend(found, keys.subtracts(u, ids))

@@ -10,7 +10,7 @@ from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 
 from secagg._secrets import without_frames
-from secagg.client import Client
+from secagg.client import Client, SealingKey
 from secagg.encoding import Encoding, Vector
 from secagg.encoding.clipping import warn_of_clipping
 from secagg.errors import ParameterError, RemoteProtocolError
@@ -70,7 +70,8 @@ async def take_part(
     does not learn whether the server got the sum.
 
     A round whose server breaks the protocol is logged and left; the next one begins anew. A
-    second attempt at a round sends the vector of the first, under new masks. A
+    second attempt at a round sends the vector of the first, under new masks. All rounds have
+    one `SealingKey`, which is forgotten when the session ends. A
     `ClippingWarning` has the number of elements of a vector that were clipped, if any.
 
     Parameters
@@ -154,6 +155,7 @@ class _Member:
             identity=identity,
             registry=registry,
             ledger=ledger,
+            sealing_key=SealingKey(self._id),
         )
         self._client: Client | None = None
         self._reported = False

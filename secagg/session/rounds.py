@@ -60,6 +60,9 @@ class Attempt:
         Those of the `Server`.
     store : Store or None
         Folder for the journal and the ledger.
+    graph_seed : bytes
+        32 bytes, the same in all rounds until an attempt fails, so that members keep most of
+        their neighbours.
     left_out : set of int
         Clients to leave out of a next attempt: a message of them failed a check, or shares
         that they dealt do not give their secret.
@@ -72,6 +75,7 @@ class Attempt:
     registry: Registry | None
     ledger: CohortLedger | None
     store: Store | None
+    graph_seed: bytes = field(repr=False)
     left_out: set[int] = field(default_factory=set)
     _journal: Journal | None = None
     _log: GroupedJournal | None = None
@@ -126,11 +130,21 @@ class Attempt:
     def _open(self) -> Server:
         """Return the server, new or resumed; nothing went out before it is stored."""
         if self.store is None:
-            return Server(self.params, registry=self.registry, ledger=self.ledger)
+            return Server(
+                self.params,
+                registry=self.registry,
+                ledger=self.ledger,
+                graph_seed=self.graph_seed,
+            )
         number, attempt = self.place.number, self.place.attempt
         self._journal = self.store.journal(number, attempt, self.params)
         self._log = GroupedJournal(self._journal)
-        server = Server.resume(self._log, registry=self.registry, ledger=self.ledger)
+        server = Server.resume(
+            self._log,
+            registry=self.registry,
+            ledger=self.ledger,
+            graph_seed=self.graph_seed,
+        )
         self._store()
         self._read(self._journal)
         return server

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Self
 
 from secagg._check import as_bytes, check_integer, check_kind
+from secagg.errors import RemoteProtocolError, TooFewSurvivors
+from secagg.graph import SEED_BYTES
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.protocol import CohortLedger, Registry, RoundParams
 from secagg.protocol.client_ids import ClientKey, Names, identify
@@ -86,6 +88,7 @@ class Session:
         self._deadlines = Deadlines() if deadlines is None else Deadlines.of(deadlines)
         self._registry, self._ledger = registry, ledger
         self._hooks, self._clock = Hooks(on_event), clock or Clock()
+        self._graph_seed = os.urandom(SEED_BYTES)
         self._thread = Thread()
         ids = Names().keys(members)
         self._desk = Desk(name, ids, self._thread, self._hooks, self._clock)
@@ -171,9 +174,13 @@ class Session:
                 registry=registry,
                 ledger=self._ledger,
                 store=self._store,
+                graph_seed=self._graph_seed,
             )
             try:
                 return await attempt.run(self._desk, self._deadlines)
+            except (TooFewSurvivors, RemoteProtocolError):
+                self._graph_seed = os.urandom(SEED_BYTES)  # or it could fail in the same way
+                raise
             finally:
                 left_out.update(attempt.left_out)
 

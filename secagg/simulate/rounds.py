@@ -18,6 +18,7 @@ from secagg.protocol import NEXT, ClientPolicy, Identity, Phase, Registry, Round
 from secagg.protocol.client_ids import ByClient, ClientKey, Names
 from secagg.server import RoundResult, Server
 from secagg.simulate.inputs import keys_of, timed, weights_of
+from secagg.simulate.session import SimulatedSession
 
 __all__ = ["DROPOUT_PHASES", "SimulatedRound", "simulate_round"]
 
@@ -58,6 +59,7 @@ def simulate_round(
     dropouts: ByClient[str] | None = None,
     weights: ByClient[int] | Sequence[int] | None = None,
     policy: ClientPolicy | None = None,
+    session: SimulatedSession | None = None,
     entropy: Entropy = os.urandom,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> SimulatedRound:
@@ -80,6 +82,8 @@ def simulate_round(
         Weight of each vector. Required if the parameters have a `max_weight`, an error if not.
     policy : ClientPolicy, optional
         Policy of all clients.
+    session : SimulatedSession, optional
+        Session of which this is a round. None: a round of its own.
     entropy : callable, optional
         Source of random bytes; replace it only to replay a round in a test.
     progress : callable, optional
@@ -110,7 +114,10 @@ def simulate_round(
     registry = Registry({u: i.public for u, i in identities.items()}) if identities else None
     seconds = {"client": 0.0, "server": 0.0}
     up, down = Counter[int](), Counter[int]()
-    server = Server(params, registry=registry, entropy=entropy)
+    if session is not None:
+        check_kind("session", session, SimulatedSession, "a secagg.SimulatedSession")
+    graph_seed = None if session is None else session.begin(params)
+    server = Server(params, registry=registry, graph_seed=graph_seed, entropy=entropy)
     with timed(seconds, "client"):
         clients = {
             u: Client(
@@ -119,6 +126,7 @@ def simulate_round(
                 policy=policy,
                 identity=identities.get(u),
                 registry=registry,
+                sealing_key=None if session is None else session.sealing_key(u, params),
                 entropy=entropy,
             )
             for u in ids

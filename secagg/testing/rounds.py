@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from secagg.client import Client
+from secagg.client import Client, SealingKey
 from secagg.encoding import Entropy, FixedPoint, Vector
 from secagg.errors import ParameterError
 from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams
@@ -119,6 +119,8 @@ class Round:
         Policy of all clients.
     seed : object
         Seed of the entropy of clients and server.
+    sealing_keys : mapping of id to SealingKey
+        Keys of clients that are in other rounds of one session, too; by default none.
     """
 
     params: RoundParams
@@ -127,6 +129,7 @@ class Round:
     dropouts: Mapping[int, str]
     policy: ClientPolicy
     seed: object = 0
+    sealing_keys: Mapping[int, SealingKey] = field(default_factory=dict)
 
     def client(self, client_id: int, entropy: Entropy | None = None) -> Client:
         """Return a new client of this round; its default entropy follows from the seed."""
@@ -138,6 +141,7 @@ class Round:
             policy=self.policy,
             identity=make_identity(client_id) if self.params.active else None,
             registry=self.registry,
+            sealing_key=self.sealing_keys.get(client_id),
             entropy=entropy,
         )
 

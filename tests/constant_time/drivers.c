@@ -40,7 +40,7 @@ static uint64_t *secrets(size_t n, uint64_t below)
     return out;
 }
 
-static void encode_all(size_t width, int portable)
+static void encode_all(size_t width, int widest)
 {
     static const uint64_t largest[] = {0xffffffff, ((uint64_t)1 << 48) - 1, 999999999999};
     static const double scales[] = {65536.0, 0x1p53};
@@ -56,7 +56,7 @@ static void encode_all(size_t width, int portable)
                 }
                 uint64_t *random = secrets(LENGTH, UINT64_MAX);
                 hide(x, width * LENGTH);
-                secagg_encoding how = {width,     portable,   4.0, scales[s], 7,
+                secagg_encoding how = {width,     widest,     4.0, scales[s], 7,
                                        largest[r], stochastic ? random : NULL};
                 hide(&how.weight, sizeof how.weight);
                 int finite;
@@ -73,9 +73,9 @@ static void encode_all(size_t width, int portable)
 
 static void encode(void)
 {
-    for (int portable = 0; portable < 2; portable++) {
-        encode_all(8, portable);
-        encode_all(4, portable);
+    for (int widest = SECAGG_PLAIN; widest <= SECAGG_AVX512; widest++) {
+        encode_all(8, widest);
+        encode_all(4, widest);
     }
 }
 
@@ -190,13 +190,15 @@ static void prime_matmul(void)
 
 static void pack_bits(void)
 {
-    static const unsigned bits[] = {1, 13, 32, 33, 61, 64};
-    for (int i = 0; i < 6; i++) {
+    static const unsigned bits[] = {1, 13, 20, 32, 33, 61, 64};
+    for (int i = 0; i < 7; i++) {
         uint64_t *values = secrets(LENGTH, UINT64_MAX);
         uint8_t packed[8 * LENGTH];
-        if (bits[i] <= 32)
-            secagg_pack32(packed, (uint32_t *)values, LENGTH, bits[i]);
-        secagg_pack64(packed, values, LENGTH, bits[i]);
+        for (int widest = SECAGG_PLAIN; widest <= SECAGG_AVX512; widest++) {
+            if (bits[i] <= 32)
+                secagg_pack32(packed, (uint32_t *)values, LENGTH, bits[i], widest);
+            secagg_pack64(packed, values, LENGTH, bits[i], widest);
+        }
         free(values);
     }
 }
@@ -266,6 +268,25 @@ static void x25519(void)
     free(out);
 }
 
+static void pack_into(void) { pack_bits(); } /* the same kernel */
+
+/* Lengths are public: of secrets, infos and two blocks of output. */
+static void hkdf(void)
+{
+    enum { ROWS = 3, SECRET = 32, INFO = 104, SALT = 32, SIZE = 48 };
+    for (int portable = 0; portable < 2; portable++) {
+        uint64_t *keys = secrets(ROWS * SECRET / 8, UINT64_MAX);
+        uint64_t *infos = secrets(ROWS * INFO / 8, UINT64_MAX);
+        uint64_t *salt = secrets(SALT / 8, UINT64_MAX), *out = secrets(ROWS * SIZE / 8, UINT64_MAX);
+        secagg_hkdf((uint8_t *)out, SIZE, (uint8_t *)keys, SECRET, (uint8_t *)infos, INFO, ROWS,
+                    (uint8_t *)salt, SALT, portable);
+        free(keys);
+        free(infos);
+        free(salt);
+        free(out);
+    }
+}
+
 static volatile int sink;
 
 static void planted_branch(void)
@@ -295,7 +316,9 @@ static const struct {
     KERNEL(m61_poly_eval),    KERNEL(pack_bits),     KERNEL(modular_multiply),
     KERNEL(modular_power),    KERNEL(modular_power_fixed),
     KERNEL(discrete_gaussian), KERNEL(prime_poly_eval), KERNEL(prime_matmul),
-    KERNEL(x25519),           KERNEL(planted_branch), KERNEL(planted_address),
+    KERNEL(x25519),           KERNEL(hkdf),          KERNEL(pack_into),
+    KERNEL(planted_branch),
+    KERNEL(planted_address),
 };
 
 int main(int count, char **names)

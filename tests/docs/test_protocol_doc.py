@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import protocol_doc
+from harness import seal_keys_of
 from secagg import FixedPoint, Identity, Registry, RoundParams, Server
 from secagg.encoding import Ring
 from secagg.protocol import NEXT, Phase, keys
@@ -135,7 +136,8 @@ def test_worked_example_has_the_key_schedules_values() -> None:
     s1, s2 = mask_pairs[1].public, mask_pairs[2].public
     roster = keys.roster_digest([(u, seal_pairs[u].public, mask_pairs[u].public) for u in IDS])
     session = keys.session_id(shown["parameters digest"], roster)
-    there, back = keys.seal_keys(seal_pairs[1].agree(c2), session, (1, c1), (2, c2))
+    shared = seal_pairs[1].agree(c2) + mask_pairs[1].agree(s2)
+    there, back = seal_keys_of(shared, session, (1, c1 + s1), (2, c2 + s2))
     sealed_for_2 = shown["ShareKeys from 1"][-3 * 96 : -2 * 96]
     derived = {
         "seal_key of 1": c1,

@@ -41,7 +41,7 @@ def world(params: RoundParams) -> World:
     for phase in cohort.phases()[1:]:
         cohort.advance(1)
         client = cohort.clients[ME]
-        contents[phase] = stored.pack(client._state, client.clipped)
+        contents[phase] = stored.pack(client._state, ME, client.clipped)
         asked[phase] = cohort.inbox[ME]
     return World(cohort, contents, asked)
 
@@ -73,7 +73,7 @@ def states(data: bytes) -> None:
         return
     assert slot.key is None
     if kind == CONTENT:
-        assert stored.pack(client._state, client.clipped) == data[1:]
+        assert stored.pack(client._state, ME, client.clipped) == data[1:]
     try:
         client.answer(asked[client.phase], cohort.vectors[ME], cohort.weights[ME])
     except RemoteProtocolError as error:

@@ -57,7 +57,7 @@ def secrets_of(
     for u, client in clients.items():
         server.receive(u, client.share_keys(inbox[u]))
     made = {
-        "sealing seed": pairs.seal_pair.seed,
+        "sealing seed": pairs.sealing.pair.seed,
         "masking seed": pairs.mask_pair.seed,
         "b": clients[0]._state.seed,
         "session": clients[0]._state.session,
@@ -117,7 +117,7 @@ def test_check45_known_entropy_does_not_give_the_secrets_of_an_identity() -> Non
             entropy=constant,
         )
         client.advertise_keys()
-        made |= {client._state.seal_pair.seed, client._state.mask_pair.seed}
+        made |= {client._state.sealing.pair.seed, client._state.mask_pair.seed}
     assert len(made) == 4
 
 

@@ -105,7 +105,10 @@ def client_of(case: Refused) -> tuple[Client, bytes, list[bytes]]:
     data = cohort.advance(2)[2]
     client = cohort.clients[2]
     state = client._state
-    own = [state.seed, state.mask_pair.seed, state.own_share, *state.opening.values()]
+    own = [
+        *(state.seed, state.own_share),
+        *(*state.mask_keys.values(), *state.opening.values()),
+    ]
     return client, data if case.data is None else case.data, SECRETS + own
 
 
@@ -120,7 +123,7 @@ def test_check46_frames_of_a_rejected_input_do_not_have_it(name: str, method: st
 
 
 @pytest.mark.parametrize("broken", [MemoryError, KeyboardInterrupt, OSError])
-@pytest.mark.parametrize("where", ["pack_bits", "mask_words", "encode", "entropy"])
+@pytest.mark.parametrize("where", ["pack_into", "mask_words", "encode", "entropy"])
 def test_check46_frames_of_any_other_failure_do_not_have_the_input(
     where: str, broken: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,7 +148,7 @@ def test_check46_frames_of_other_phases_do_not_have_the_input(phases: int) -> No
     client = cohort.clients[2]
     state, secrets = client._state, list(SECRETS)
     if phases == 1:
-        secrets += [state.seal_pair.seed, state.mask_pair.seed]
+        secrets += [state.sealing.pair.seed, state.mask_pair.seed]
     if phases == 3:
         secrets += [*state.self_shares.values(), *state.mask_shares.values()]
     client._entropy = lambda size: bytes(size // 0)

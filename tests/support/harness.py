@@ -23,7 +23,7 @@ from secagg import (
     testing,
 )
 from secagg._fast import reference
-from secagg.protocol import NEXT, messages
+from secagg.protocol import NEXT, keys, messages
 from secagg.testing import InsecureReplayedEntropy as ReplayedEntropy
 from secagg.testing import make_identity
 
@@ -128,6 +128,16 @@ def altered(data: bytes, kind: type[msgspec.Struct], **changes: object) -> bytes
 
 def read(data: bytes, kind: type[msgspec.Struct]) -> msgspec.Struct:
     return msgspec.msgpack.decode(data[1:], type=kind)
+
+
+def seal_keys_of(
+    shared: bytes, session: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]
+) -> tuple[bytes, bytes]:
+    """The keys that seal for one peer, and that open what it sealed; of (id, c ‖ s) each."""
+    ids, publics = np.array([theirs[0]], np.uint64), keys.rows_of([theirs[1]], len(theirs[1]))
+    both = keys.seal_keys(keys.rows_of([shared], len(shared)), session, mine, ids, publics)
+    sending, opening = (rows.tobytes() for rows in both)
+    return sending, opening
 
 
 def pieces(data: bytes, size: int) -> list[bytes]:

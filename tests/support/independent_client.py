@@ -1,4 +1,4 @@
-"""A client of the secagg protocol, version 2, written from its specification alone (`§`).
+"""A client of the secagg protocol, version 3, written from its specification alone (`§`).
 
 A `Client` lives for one session (§7.3); its methods, called in the order of §7.1 or §7.2, turn
 the server's answer into its next message. It rounds to nearest (§4.1). Of the policy (§3.4) it
@@ -157,7 +157,7 @@ class Parameters:
             encoding = b"fixed point" + struct.pack("<d", self.clip) + u64le(self.f)
         flags = self.two + 2 * self.counted
         numbers = (self.n, self.t, self.k or 0, self.d, self.W or 0, self.R - 1)
-        head = struct.pack("<BBBIIIQQQ", 2, self.active, flags, *numbers)
+        head = struct.pack("<BBBIIIQQQ", 3, self.active, flags, *numbers)
         return head + bytes([len(encoding)]) + encoding
 
     def encode(self) -> bytes:
@@ -244,7 +244,7 @@ def signed(label: bytes, context: bytes, u: int, phase: int, what: bytes) -> byt
 
 def encode_message(tag: int, *fields: int | bytes) -> bytes:
     """§6.1, in the shortest formats."""
-    out = b"\x02" + bytes([0x91 + len(fields), tag])
+    out = b"\x03" + bytes([0x91 + len(fields), tag])
     for field in fields:
         if isinstance(field, int) and field < 0x80:
             out += bytes([field])
@@ -261,7 +261,7 @@ def decode_message(data: bytes, tag: int, kinds: str, limit: int) -> list:
     valid(isinstance(data, bytes | bytearray | memoryview), "data: not bytes")
     data, at = bytes(data), 2
     require(len(data) > 0, "encoding")
-    require(data[0] == 2, "version")
+    require(data[0] == 3, "version")
     require(len(data) <= 256 + limit, "size")
 
     def take(size: int) -> bytes:
@@ -293,8 +293,19 @@ def decode_message(data: bytes, tag: int, kinds: str, limit: int) -> list:
     return fields
 
 
+class Sealing:
+    """§5.1: the sealing pair that a client keeps over a session, and what it agreed on."""
+
+    def __init__(self) -> None:
+        self.seed = b""
+        self.agreed: dict[tuple[int, bytes], bytes] = {}  # by the peer's id and public key
+
+
 class Client:
-    """One client in one session. `phase` is the message it sends next (§7)."""
+    """One client in one round. `phase` is the message it sends next (§7).
+
+    `sealing` is kept by the application for the next rounds of the session.
+    """
 
     def __init__(
         self,
@@ -304,6 +315,7 @@ class Client:
         identity_seed: bytes | None = None,
         registry: Mapping[int, bytes] | None = None,
         entropy: Callable[[int], bytes] = os.urandom,
+        sealing: Sealing | None = None,
         min_clients: int = 3,
         min_threshold: int = 2,
     ) -> None:
@@ -330,7 +342,9 @@ class Client:
         self.params, self.phase = self.p.digest(), "advertise_keys"
         self._entropy, self._pid, self._lock = entropy, os.getpid(), threading.Lock()
         self._seeds: list[bytes] = []  # sealing, masking, b
+        self._sealing = sealing or Sealing()
         self._opening: dict[int, bytes] = {}  # by peer: the key of what it seals for us
+        self._masks: dict[int, bytes] = {}  # by peer: the key of the mask with it
         self._shares: dict[int, tuple[bytes, bytes]] = {}  # by owner: b-share, s-share
 
     def __reduce__(self) -> str:
@@ -355,7 +369,7 @@ class Client:
             raise
         finally:
             if self.phase in ("failed", "finished"):
-                for held in (self._seeds, self._opening, self._shares):
+                for held in (self._seeds, self._opening, self._masks, self._shares):
                     held.clear()
             self._lock.release()
 
@@ -383,18 +397,28 @@ class Client:
                 drawn[i] = word & SHAMIR_PRIME  # its low 61 bits
         return [drawn[at : at + 10] for at in range(0, len(drawn), 10)]
 
-    def _pair(self, v: int, kind: int, label: bytes, length: int) -> bytes:
-        """§5.3: the key shared with v; kind 0 is sealing, 1 masking. Checks `public key`."""
-        own, peer = self.roster[self.id][kind], self.roster[v][kind]
+    def _agree(self, v: int, kind: int) -> bytes:
+        """§5.1: the secret shared with v; kind 0 is sealing, 1 masking. Checks `public key`."""
+        peer = self.roster[v][kind]
         require(int.from_bytes(peer, "little") < 2**255 - 19, "public key")  # §5.1: usable
-        seed = x25519.X25519PrivateKey.from_private_bytes(self._seeds[kind])
-        try:
-            shared = seed.exchange(x25519.X25519PublicKey.from_public_bytes(peer))
-        except ValueError:  # so does `cryptography` reject an all-zero result
-            raise ProtocolError("public key") from None
-        (lo, key_lo), (hi, key_hi) = sorted([(self.id, own), (v, peer)])
-        info = label + u64le(lo) + u64le(hi) + key_lo + key_hi
-        return derive(self.session, shared, info, length)
+        known = {} if kind else self._sealing.agreed
+        if (v, peer) not in known:
+            seed = x25519.X25519PrivateKey.from_private_bytes(self._seeds[kind])
+            try:
+                known[v, peer] = seed.exchange(x25519.X25519PublicKey.from_public_bytes(peer))
+            except ValueError:  # so does `cryptography` reject an all-zero result
+                raise ProtocolError("public key") from None
+        return known[v, peer]
+
+    def _pair(self, v: int) -> tuple[bytes, bytes]:
+        """§5.3: the 64 bytes of the two sealing keys shared with v, and the mask's key."""
+        secrets = [self._agree(v, kind) for kind in (0, 1)]
+        (lo, keys_lo), (hi, keys_hi) = sorted((u, self.roster[u]) for u in (self.id, v))
+        ids = u64le(lo) + u64le(hi)
+        info = b"secagg/3 seal" + ids + b"".join(keys_lo + keys_hi)
+        sealing = derive(self.session, b"".join(secrets), info, 64)
+        info = b"secagg/2 pairwise mask" + ids + keys_lo[1] + keys_hi[1]
+        return sealing, derive(self.session, secrets[1], info, 16)
 
     def _verify(self, u: int, signature: bytes, message: bytes) -> None:
         """§5.10, under the registry's key of u."""
@@ -405,13 +429,15 @@ class Client:
             raise ProtocolError("signature") from None
 
     def advertise_keys(self) -> bytes:
-        """Round 0 (§8.1): two key pairs of this session (§5.1); AdvertiseKeys."""
+        """Round 0 (§8.1): two key pairs (§5.1); AdvertiseKeys."""
         with self._step("advertise_keys", "share_keys"):
             secret, about = b"", (self.params, u64le(self.id))
             if self.identity:
                 secret = sha256(self.identity.sign(b"secagg/2 hedged identity"))
             for purpose in (b"sealing seed", b"masking seed"):
-                self._seeds.append(self._hedged(purpose, secret, *about)(32))
+                kept = not self._seeds and self._sealing.seed
+                self._seeds.append(kept or self._hedged(purpose, secret, *about)(32))
+            self._sealing.seed = self._seeds[0]
             pairs = map(x25519.X25519PrivateKey.from_private_bytes, self._seeds)
             self.own = c, s = tuple(pair.public_key().public_bytes_raw() for pair in pairs)
             message = signed(b"keys", self.params, self.id, 0, c + s)
@@ -448,7 +474,8 @@ class Client:
             sealing: dict[int, bytes] = {}
             for v in ids:
                 if v != self.id:  # the last check, `public key`, is made in here
-                    keys = split(self._pair(v, 0, b"secagg/2 seal", 64), 32)
+                    pair, self._masks[v] = self._pair(v)
+                    keys = split(pair, 32)
                     sealing[v], self._opening[v] = keys if self.id < v else reversed(keys)
             about = self.session, u64le(self.id)
             self._seeds.append(b := self._hedged(b"b", self._seeds[0], *about)(32))
@@ -470,7 +497,7 @@ class Client:
                     sealed += AESGCM(sealing[v]).encrypt(bytes(12), share, ad)
             label = b"secagg/2 self mask commitment"
             commitment = sha256(label, self.session, u64le(self.id), b)  # §5.6
-            self._seeds[0] = b""  # §7.3
+            self._seeds[:2] = b"", b""  # §7.3
             return encode_message(3, self.id, self.session, commitment, sealed)
 
     def masked_input(self, data: bytes, vector: Iterable, weight: int | None = None) -> bytes:
@@ -496,15 +523,14 @@ class Client:
                 require(all(value < SHAMIR_PRIME for value in values), "share")
             info = b"secagg/2 self mask" + u64le(self.id)
             masks = [(1, derive(self.session, self._seeds[2], info, 16))]
-            for v in senders:  # the last check, `public key`, is made in here
-                key = self._pair(v, 1, b"secagg/2 pairwise mask", 16)
-                masks.append((1 if self.id < v else -1, key))
+            masks += [(1 if self.id < v else -1, self._masks[v]) for v in senders]
             for sign, key in masks:  # §5.8: the lower id adds, the higher subtracts
                 pairs = zip(y, self.p.mask(key), strict=True)
                 y = [(a + sign * m) % self.p.R for a, m in pairs]
             self.u2 = {self.id, *senders}
             self._seeds.clear()  # §7.3
             self._opening.clear()
+            self._masks.clear()
             return encode_message(5, self.id, self.session, self.p.pack(y))
 
     def check_consistency(self, data: bytes) -> bytes:

@@ -16,6 +16,7 @@ from secagg import (
     Integers,
     Registry,
     RoundParams,
+    SealingKey,
     Server,
 )
 from secagg.encoding import Lanes, Ring
@@ -121,12 +122,17 @@ class Replay:
         params = params_of(self.vector["parameters"], self.of[u]["rounding"])
         self.fed[u] = Fed(self.of[u]["draws"])
         kind = Client if self.of[u]["hedged"] else Unhedged
+        kept = self.of[u]["kept_seal_seed"]
+        sealing_key = None if kept is None else SealingKey(u)
+        if sealing_key is not None:
+            sealing_key.draw(lambda: b(kept))
         return kind(
             u,
             params,
             policy=policy,
             identity=self.identity(u) if params.active else None,
             registry=self.registry,
+            sealing_key=sealing_key,
             entropy=self.fed[u],
         )
 

@@ -131,7 +131,9 @@ def keys() -> dict[str, object]:
         s_lo, s_hi = pr.x25519_public(mask_lo), pr.x25519_public(mask_hi)
         seal_shared, mask_shared = pr.x25519(seal_lo, c_hi), pr.x25519(mask_lo, s_hi)
         assert seal_shared == pr.x25519(seal_hi, c_lo)
-        up, down = pr.seal_keys(session, seal_shared, (lo, c_lo), (hi, c_hi))
+        up, down = pr.seal_keys(
+            session, seal_shared + mask_shared, (lo, c_lo + s_lo), (hi, c_hi + s_hi)
+        )
         share = draw(f"keys share {lo}", 80)
         share = b"".join(
             u64le(int.from_bytes(share[i : i + 7], "big")) for i in range(0, 80, 8)
@@ -144,7 +146,9 @@ def keys() -> dict[str, object]:
                        "mask_seed": mask_hi, "mask_key": s_hi},
                 "seal_shared": seal_shared,
                 "mask_shared": mask_shared,
-                "seal_info": pr.pair_info(b"secagg/2 seal", (lo, c_lo), (hi, c_hi)),
+                "seal_info": pr.pair_info(
+                    b"secagg/3 seal", (lo, c_lo + s_lo), (hi, c_hi + s_hi)
+                ),
                 "mask_info": pr.pair_info(b"secagg/2 pairwise mask", (lo, s_lo), (hi, s_hi)),
                 "seal_lo_to_hi": up,
                 "seal_hi_to_lo": down,

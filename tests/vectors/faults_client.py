@@ -1,8 +1,7 @@
 """Faults that a client rejects (docs/protocol.md §8.2-§8.5): one in each message."""
 
 import primitives as pr
-from derivations import LOW_ORDER, NOT_CANONICAL
-from faults_roster import Add, lying, roster, roster_faults, signed_roster_faults
+from faults_roster import Add, roster_faults, signed_roster_faults
 from faults_server import flip
 from kinds import KINDS, but, get
 from parties import Round
@@ -34,7 +33,6 @@ def client_faults(rounds: dict[str, Round]) -> list[dict[str, object]]:
     roster_faults(add, rounds)
     signed_roster_faults(add, rounds)
     _shares(add, rounds)
-    _unusable_mask_key(add, rounds["complete-nobody-drops"])
     _consistency(add, rounds)
     _unmask(add, rounds["annex-a-semi-honest"], rounds["active"].session)
     _unmask_active(add, rounds["annex-a-active"], rounds["active-prime"].session)
@@ -87,18 +85,6 @@ def _shares(add: Add, rounds: dict[str, Round]) -> None:
             bent = share[: 8 * c] + u64le(number) + share[8 * c + 8 :]
             bent_sealed = pr.seal(key, r.session, 8, 7, bent)
             with_(f"{number} as number {c} of a share", "share", sealed=bent_sealed + two)
-
-
-def _unusable_mask_key(add: Add, r: Round) -> None:
-    """A roster that is in order but for a masking key, and shares sealed under its session."""
-    for key in (LOW_ORDER[1], LOW_ORDER[3], NOT_CANONICAL[0], NOT_CANONICAL[4]):
-        p = [*[r.parties[v] for v in (7, 8)], lying(r.parties[9], mask_key=key)]
-        message = roster(r, p)
-        like = Round(r.name, r.params, {x.u: x for x in p}, holders=r.holders)
-        like.session = pr.session_id(r.params.digest(), get(message, "digest"))
-        sealed = b"".join(like.sealed(v, 7) for v in (8, 9))
-        shares: Message = [4, like.session, ids([8, 9]), sealed]
-        add(r, "a masking key that is not usable", "public key", 7, shares, [message])
 
 
 def _consistency(add: Add, rounds: dict[str, Round]) -> None:

@@ -12,7 +12,7 @@ def other_parameters(p: Params) -> Iterator[tuple[str, str, bytes]]:
     good = p.to_bytes()
     flags = (1 if p.two else 0) + (2 if p.count else 0)
     for name, value in (
-        ("version", u8(1)),
+        ("version", u8(2)),
         ("security", u8(0 if p.active else 1)),
         ("security", u8(2)),
         ("flags", u8(flags ^ 1)),
@@ -45,7 +45,7 @@ def not_parameters() -> Iterator[tuple[str, str, bytes]]:
     """Yield a name, the check of the decoder of parameters, and the bytes."""
     p = Params(10, 7, 1000, FixedPoint(8.0, 16), session=b"round 7")
     good, counted = p.to_bytes(), p.but(modulus=101, d=10, encoding=Integers(9), count=True)
-    for version in (0, 1, 3, 255):
+    for version in (0, 1, 2, 4, 255):
         yield f"version {version}", "version", u8(version) + good[1:]
     for size in (0, 1, 38, 39, 40, 66, 67, len(good) - 1):
         yield f"the first {size} bytes", "length", good[:size]

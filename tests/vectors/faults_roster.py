@@ -97,6 +97,8 @@ def roster_faults(add: Add, rounds: dict[str, Round]) -> None:
     for key in (*LOW_ORDER, *NOT_CANONICAL):
         message = roster(r, [*p[:2], lying(p[2], seal_key=key)])
         add(r, "a sealing key that is not usable", "public key", u, message)
+        message = roster(r, [*p[:2], lying(p[2], mask_key=key)])
+        add(r, "a masking key that is not usable", "public key", u, message)
 
     r = rounds["graph"]
     u = r.u1[1]

@@ -128,7 +128,7 @@ def _filled(params: Params, size: int) -> dict[str, object]:
 def odd_spellings(message: Message) -> Iterator[tuple[str, bytes]]:
     """§6.1: the same message in formats that a decoder MUST accept."""
     body = [pr.mp(field) for field in message]
-    one = b"\x02"
+    one = b"\x03"
     count = len(message)
     yield "array 16", one + b"\xdc" + count.to_bytes(2, "big") + b"".join(body)
     yield "array 32", one + b"\xdd" + count.to_bytes(4, "big") + b"".join(body)
@@ -160,7 +160,7 @@ def broken(message: Message, most: int) -> Iterator[tuple[str, str, bytes]]:
     layout = KINDS[tag][2]
 
     def with_body(parts: list[bytes]) -> bytes:
-        return bytes([0x02, 0x90 | len(parts)]) + b"".join(parts)
+        return bytes([0x03, 0x90 | len(parts)]) + b"".join(parts)
 
     def replaced(i: int, by: bytes) -> bytes:
         return with_body([*body[:i], by, *body[i + 1 :]])
@@ -168,9 +168,10 @@ def broken(message: Message, most: int) -> Iterator[tuple[str, str, bytes]]:
     yield "empty", "encoding", b""
     yield "version 0", "version", b"\0" + good[1:]
     yield "version 1", "version", b"\x01" + good[1:]
-    yield "version 3", "version", b"\x03" + good[1:]
+    yield "version 2", "version", b"\x02" + good[1:]
+    yield "version 4", "version", b"\x04" + good[1:]
     yield "no version byte", "version", good[1:]
-    yield "another version, too long", "version", b"\x03" + good[1:].ljust(most, b"\0")
+    yield "another version, too long", "version", b"\x02" + good[1:].ljust(most, b"\0")
     yield "one byte too long", "size", good.ljust(most + 1, b"\0")
     yield "as long as allowed, but padded", "encoding", good.ljust(most, b"\0")
     yield "a byte after it", "encoding", good + b"\0"
@@ -180,14 +181,14 @@ def broken(message: Message, most: int) -> Iterator[tuple[str, str, bytes]]:
     yield "the last field missing", "encoding", with_body(body[:-1])
     yield "a field more: nil", "encoding", with_body([*body, b"\xc0"])
     yield "a field more: bin", "encoding", with_body([*body, b"\xc4\x00"])
-    yield "the header one too high", "encoding", bytes([2, 0x90 | count + 1]) + b"".join(body)
-    yield "the header one too low", "encoding", bytes([2, 0x90 | count - 1]) + b"".join(body)
-    yield "array 32 of 2^32 - 1", "encoding", b"\x02\xdd\xff\xff\xff\xff" + b"".join(body)
+    yield "the header one too high", "encoding", bytes([3, 0x90 | count + 1]) + b"".join(body)
+    yield "the header one too low", "encoding", bytes([3, 0x90 | count - 1]) + b"".join(body)
+    yield "array 32 of 2^32 - 1", "encoding", b"\x03\xdd\xff\xff\xff\xff" + b"".join(body)
     pairs = b"".join(bytes([i]) + part for i, part in enumerate(body))
-    yield "a map", "encoding", bytes([2, 0x80 | count]) + pairs
-    yield "no array: the tag", "encoding", b"\x02" + body[0]
-    yield "no array: nil", "encoding", b"\x02\xc0"
-    yield "an array in an array", "encoding", b"\x02\x91" + good[1:]
+    yield "a map", "encoding", bytes([3, 0x80 | count]) + pairs
+    yield "no array: the tag", "encoding", b"\x03" + body[0]
+    yield "no array: nil", "encoding", b"\x03\xc0"
+    yield "an array in an array", "encoding", b"\x03\x91" + good[1:]
     yield "the byte c1", "encoding", replaced(1, b"\xc1")
     for other in (0, 10, tag % 9 + 1):
         yield f"tag {other}", "encoding", replaced(0, pr.mp_int(other))

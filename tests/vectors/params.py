@@ -85,7 +85,7 @@ class Params:
         """§3.3: the fields in their order."""
         encoding = self.encoding.part()
         return [
-            ("version", u8(2)),
+            ("version", u8(3)),
             ("security", u8(1 if self.active else 0)),
             ("flags", u8((1 if self.two else 0) + (2 if self.count else 0))),
             ("n_clients", u32le(self.n)),

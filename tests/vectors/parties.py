@@ -17,7 +17,8 @@ PHASES = ["advertise_keys", "share_keys", "masked_input", "consistency_check", "
 class Party:
     """A client, the values that it draws in this order (Annex B), and its dropout.
 
-    With `entropy`, the first four values are hedged (§5.13), and the round sets them.
+    With `entropy`, the first four values are hedged (§5.13), and the round sets them. With
+    `kept`, the sealing seed is that of an earlier round of the session and is not drawn (§5.1).
     """
 
     u: int
@@ -29,17 +30,26 @@ class Party:
     rounding: str = "nearest"
     wrong_share: bool = False
     entropy: list[bytes] | None = None
+    kept: bytes | None = None
 
     def hedge_seeds(self, params: Params) -> None:
         if self.entropy is not None:
             secret, about = pr.hedging_secret(self.identity), params.digest() + pr.u64le(self.u)
-            for i, purpose in enumerate((b"sealing seed", b"masking seed")):
+            fresh = [self.entropy[0]] if self.kept else self.entropy[:2]
+            for purpose, entropy in zip(self.purposes(), fresh, strict=True):
                 label = b"secagg/2 hedged " + purpose
-                self.draws += pr.hedged(secret, self.entropy[i], [32], label, about)
+                self.draws += pr.hedged(secret, entropy, [32], label, about)
+            if self.kept:
+                self.draws.insert(0, self.kept)
+
+    def purposes(self) -> list[bytes]:
+        """The values that are drawn in round 0, in their order."""
+        return [b"masking seed"] if self.kept else [b"sealing seed", b"masking seed"]
 
     def hedge_shares(self, params: Params, session: bytes, holders: list[int]) -> None:
         if self.entropy is not None:
-            about, fresh = session + pr.u64le(self.u), self.entropy[2:]
+            about = session + pr.u64le(self.u)
+            fresh = self.entropy[len(self.purposes()) :]
             self.draws += pr.hedged(self.seal_seed, fresh[0], [32], b"secagg/2 hedged b", about)
             about += pr.u64le(params.t) + pr.ids(holders)
             secret, size = self.b + self.mask_seed, 80 * (params.t - 1)
@@ -131,8 +141,9 @@ class Round:
 
     def seal_key(self, sender: int, receiver: int) -> bytes:
         a, b = self.parties[sender], self.parties[receiver]
-        shared = pr.x25519(a.seal_seed, b.seal_key)
-        both = pr.seal_keys(self.session, shared, (a.u, a.seal_key), (b.u, b.seal_key))
+        shared = pr.x25519(a.seal_seed, b.seal_key) + pr.x25519(a.mask_seed, b.mask_key)
+        pairs = (a.u, b"".join(a.keys)), (b.u, b"".join(b.keys))
+        both = pr.seal_keys(self.session, shared, *pairs)
         return both[0] if sender < receiver else both[1]
 
     def pairwise_key(self, u: int, v: int) -> bytes:

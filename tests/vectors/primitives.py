@@ -115,8 +115,11 @@ def pair_info(label: bytes, one: tuple[int, bytes], two: tuple[int, bytes]) -> b
 def seal_keys(
     session: bytes, shared: bytes, one: tuple[int, bytes], two: tuple[int, bytes]
 ) -> tuple[bytes, bytes]:
-    """The key from the lower id to the higher, and the one back."""
-    out = hkdf(shared, session, pair_info(b"secagg/2 seal", one, two), 64)
+    """The key from the lower id to the higher, and the one back; of (id, c ‖ s) each.
+
+    `shared` are the secrets of the sealing and of the masking keys.
+    """
+    out = hkdf(shared, session, pair_info(b"secagg/3 seal", one, two), 64)
     return out[:32], out[32:]
 
 
@@ -246,4 +249,4 @@ Message = list[int | bytes]
 
 def encode(message: Message) -> bytes:
     """A message, its tag first."""
-    return b"\x02" + u8(0x90 | len(message)) + b"".join(mp(field) for field in message)
+    return b"\x03" + u8(0x90 | len(message)) + b"".join(mp(field) for field in message)

@@ -149,10 +149,41 @@ def rounds() -> list[Round]:
         make("active-counted-weighted",
              Params(4, 3, 5, fixed, 65521, max_weight=7, count=True, security="active"),
              [1, 2, 3, 300], {300: "consistency_check"}),
+        *sessions(),
         wrong_shares("one-wrong-of-t-plus-1", Params(4, 3, 2, fixed, 2**16), [2]),
         wrong_shares("one-wrong-of-t-plus-2", Params(5, 3, 2, fixed, 2**16), [4]),
         wrong_shares("two-wrong-of-t-plus-4", Params(9, 5, 2, Integers(9), 101), [3, 6]),
     ]  # fmt: skip
+
+
+def later(name: str, params: Params, among: list[int], drops: dict[int, str],
+          first: Round) -> Round:  # fmt: skip
+    """A later round of the session of `first`: its clients keep their sealing seeds."""
+    params = params.but(session=name.encode())
+    parties = [party(name, params, u, drops.get(u)) for u in among]
+    for p in parties:
+        if p.u in first.u1:
+            assert p.entropy
+            p.kept, p.entropy = first.parties[p.u].seal_seed, p.entropy[1:]
+    return run(name, params, parties, first.server_draws[0] if first.server_draws else None)
+
+
+def sessions() -> list[Round]:
+    """Two rounds of one session each, on both graphs and in both variants."""
+    fixed, seed = FixedPoint(4.0, 6), draw("session graph", 32)
+    found = []
+    for name, params, among, drops in (
+        ("session", Params(4, 3, 3, fixed, 2**20), [1, 2, 3, 300], {3: "masked_input"}),
+        ("session-active", Params(4, 3, 2, fixed, 2**16, security="active"), [1, 2, 3, 4],
+         {4: "advertise_keys"}),
+        ("session-graph", Params(8, 4, 2, fixed, 2**16, k=6), WIDE[:8], {127: "masked_input"}),
+    ):  # fmt: skip
+        first = make(f"{name}-first", params, among, drops, seed if params.k else None)
+        found += [
+            first,
+            later(f"{name}-later", params, among, {among[0]: "masked_input"}, first),
+        ]
+    return found
 
 
 def describe(r: Round) -> dict[str, object]:
@@ -161,6 +192,7 @@ def describe(r: Round) -> dict[str, object]:
     for u, p in sorted(r.parties.items()):
         clients.append({
             "id": u, "vector": p.vector, "weight": p.weight, "rounding": p.rounding,
+            "kept_seal_seed": p.kept,
             "draws": p.draws if p.entropy is None else p.entropy,
             "hedged": p.entropy is not None, "values": p.draws,
             "identity_seed": p.identity, "drops_at": p.drop, "wrong_share": p.wrong_share,

@@ -12,12 +12,13 @@ from primitives import draw, u8, u32le, u64le
 ROUNDS = [
     "complete", "complete-counted", "two-clients", "graph", "graph-few-came", "active",
     "active-prime", "active-counted-weighted",
+    "session-later",
 ]  # fmt: skip
 FAULTY = ["two-clients", "active-prime"]  # the smallest, so that the file stays small
 DUE = ["share_keys", "masked_input", "consistency_check", "unmasking"]
 
 
-def head(params: Params, u: int, version: int = 1) -> bytes:
+def head(params: Params, u: int, version: int = 2) -> bytes:
     own = params.to_bytes()
     return u8(version) + u64le(u) + len(own).to_bytes(2, "little") + own
 
@@ -25,7 +26,7 @@ def head(params: Params, u: int, version: int = 1) -> bytes:
 def state(params: Params, u: int, key: bytes, content: bytes) -> bytes:
     """§13.1."""
     h = head(params, u)
-    return h + AESGCM(key).encrypt(bytes(12), content, b"secagg/2 state" + h)
+    return h + AESGCM(key).encrypt(bytes(12), content, b"secagg/3 state" + h)
 
 
 def content(r: Round, u: int, due: int) -> bytes:
@@ -34,11 +35,11 @@ def content(r: Round, u: int, due: int) -> bytes:
     if due == 0:
         return u8(0) + me.seal_seed + me.mask_seed
     if due == 1:
-        holders = r.holders[u]
+        others = [v for v in r.holders[u] if v != u]
         return b"".join([
-            u8(1), r.session, me.mask_seed, me.b, r.share(u, u)[:40], u32le(len(holders)),
-            pr.ids(holders), *(r.parties[v].mask_key for v in holders),
-            *(r.seal_key(v, u) for v in holders if v != u),
+            u8(1), r.session, me.b, r.share(u, u)[:40],
+            u32le(len(r.holders[u])), pr.ids(r.holders[u]),
+            *(r.pairwise_key(u, v) for v in others), *(r.seal_key(v, u) for v in others),
         ])  # fmt: skip
     u2 = r.seen(u, r.u2)
     signed = r.u3 if due == 3 and r.params.active else []
@@ -93,10 +94,10 @@ def faults(r: Round, u: int, due: int, key: bytes) -> Iterator[tuple[str, str, b
     """§13.3: (what is wrong, the check that it fails, bytes)."""
     p, inside = r.params, content(r, u, due)
     good, start = state(p, u, key, inside), len(head(p, u))
-    for version in (0, 2, 255):
+    for version in (0, 1, 3, 255):
         yield f"version {version}", "version", u8(version) + good[1:]
-    sealed = AESGCM(key).encrypt(bytes(12), inside, b"secagg/2 state" + head(p, u, 2))
-    yield "version 2 as version 1", "latest", good[:start] + sealed
+    sealed = AESGCM(key).encrypt(bytes(12), inside, b"secagg/3 state" + head(p, u, 1))
+    yield "version 1 as version 2", "latest", good[:start] + sealed
     for size in (0, 1, 10, 11, start - 1, start, start + 15):
         yield f"the first {size} bytes", "length", good[:size]
     yield "the last byte missing", "latest", good[:-1]
@@ -123,7 +124,7 @@ def faults(r: Round, u: int, due: int, key: bytes) -> Iterator[tuple[str, str, b
     yield "under another key", "latest", state(p, u, draw("another key", 32), inside)
     sealed = AESGCM(key).encrypt(bytes(12), inside, head(p, u))
     yield "without the label", "latest", head(p, u) + sealed
-    sealed = AESGCM(key).encrypt(u8(1) + bytes(11), inside, b"secagg/2 state" + head(p, u))
+    sealed = AESGCM(key).encrypt(u8(1) + bytes(11), inside, b"secagg/3 state" + head(p, u))
     yield "under another nonce", "latest", head(p, u) + sealed
     for what, wrong in contents(r, u, due, inside):
         yield what, "content", state(p, u, key, wrong)
@@ -139,7 +140,7 @@ def contents(r: Round, u: int, due: int, good: bytes) -> Iterator[tuple[str, byt
         yield f"a content due at {first}", u8(first) + good[1:]
     if due == 0:
         return
-    at = 141 if due == 1 else 49  # of the first id
+    at = 109 if due == 1 else 49  # of the first id
     count = len(r.holders[u] if due == 1 else r.seen(u, r.u2))
     counted = at - (4 if due == 1 else 8)
     for wrong in (0, count - 1, count + 1, 2**32 - 1):

@@ -4,10 +4,18 @@
  * fit one unaligned word of 8 bytes; wider values go in two parts, narrow ones in pairs.
  * Every access is 8 bytes wide, so the last values go through a scratch buffer that is wide
  * enough: 8 values are b whole bytes, and what is left when 8 bytes no longer fit is short.
+ *
+ * AVX-512 packs 8 values of 32 to 64 bits at a time, which may be pairs of narrower ones. Each of
+ * the 8 words to write has bits of three values at most.
  */
+#include "cpu.h"
 #include "kernels.h"
 
 #include <string.h>
+
+#if defined(SECAGG_X86_64)
+#include <immintrin.h>
+#endif
 
 enum { NARROW = 57, PAIR = NARROW / 2, SCRATCH = 8 + 64 + 8 };
 
@@ -86,9 +94,70 @@ pack_run(uint8_t *packed, const void *values, size_t n, unsigned bits, int lane)
         *to.at = (uint8_t)to.word;
 }
 
-static inline __attribute__((always_inline)) void
-pack(uint8_t *packed, const void *values, size_t n, unsigned bits, int lane)
+#if defined(SECAGG_X86_64)
+/* Pack values 64 bytes at a time, as long as the string has as many to write; return how many. */
+static __attribute__((target("avx512f"))) size_t
+pack_avx512(uint8_t *packed, const void *values, size_t n, unsigned bits, int lane)
 {
+    const unsigned wide = lane == 32 ? 2 * bits : bits;
+    const size_t each = lane == 32 ? 16 : 8;
+    const uint8_t *at = values, *end = packed + bytes_for(n, bits);
+    uint64_t first[8], skipped[8];
+    for (unsigned w = 0; w < 8; w++) { /* word w begins in value `first`, after `skipped` bits */
+        first[w] = 64 * w / wide;
+        skipped[w] = 64 * w % wide;
+    }
+    const __m512i one = _mm512_set1_epi64(1), width = _mm512_set1_epi64(wide);
+    const __m512i index0 = _mm512_loadu_si512(first), index1 = _mm512_add_epi64(index0, one);
+    const __m512i index2 = _mm512_add_epi64(index1, one), right = _mm512_loadu_si512(skipped);
+    const __m512i left1 = _mm512_sub_epi64(width, right), left2 = _mm512_add_epi64(left1, width);
+    const __m512i mask = _mm512_set1_epi64((long long)low_bits(bits));
+    const __m128i half = _mm_cvtsi32_si128(32), by = _mm_cvtsi32_si128((int)bits);
+    size_t done = 0;
+    for (; done + each <= n && end - packed >= 64; done += each, packed += wide, at += 64) {
+        __m512i x = _mm512_loadu_si512(at);
+        if (lane == 32) {
+            const __m512i second = _mm512_and_si512(_mm512_srl_epi64(x, half), mask);
+            x = _mm512_or_si512(_mm512_and_si512(x, mask), _mm512_sll_epi64(second, by));
+        } else
+            x = _mm512_and_si512(x, mask);
+        /* shifts by 64 and more give zero; what follows value 7 is written again */
+        const __m512i low = _mm512_srlv_epi64(_mm512_permutexvar_epi64(index0, x), right);
+        const __m512i middle = _mm512_sllv_epi64(_mm512_permutexvar_epi64(index1, x), left1);
+        const __m512i high = _mm512_sllv_epi64(_mm512_permutexvar_epi64(index2, x), left2);
+        _mm512_storeu_si512(packed, _mm512_or_si512(low, _mm512_or_si512(middle, high)));
+    }
+    return done;
+}
+#endif
+
+/* Pack a multiple of 8 values in the fastest way there is; return how many. */
+static inline size_t pack_fast(uint8_t *packed, const void *values, size_t n, unsigned bits,
+                               int lane, int widest)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (bits == (unsigned)lane) {
+        const size_t most = n / 8 * 8;
+        memcpy(packed, values, most * bits / 8);
+        return most;
+    }
+#endif
+#if defined(SECAGG_X86_64)
+    if (widest >= SECAGG_AVX512 && bits >= (lane == 32 ? 16 : 32) &&
+        secagg_cpu_has(SECAGG_HAS_AVX512))
+        return pack_avx512(packed, values, n, bits, lane);
+#endif
+    (void)widest;
+    return 0;
+}
+
+static inline __attribute__((always_inline)) void
+pack(uint8_t *packed, const void *values, size_t n, unsigned bits, int lane, int widest)
+{
+    const size_t before = pack_fast(packed, values, n, bits, lane, widest);
+    packed += bytes_for(before, bits);
+    values = (const uint8_t *)values + before * (size_t)(lane / 8);
+    n -= before;
     const size_t most = bulk(n, bits), done = bytes_for(most, bits);
     uint8_t scratch[SCRATCH] = {0};
     pack_run(packed, values, most, bits, lane);
@@ -129,14 +198,14 @@ unpack(void *values, const uint8_t *packed, size_t n, unsigned bits, int lane)
     return 0;
 }
 
-void secagg_pack32(uint8_t *packed, const uint32_t *values, size_t n, unsigned bits)
+void secagg_pack32(uint8_t *packed, const uint32_t *values, size_t n, unsigned bits, int widest)
 {
-    pack(packed, values, n, bits, 32);
+    pack(packed, values, n, bits, 32, widest);
 }
 
-void secagg_pack64(uint8_t *packed, const uint64_t *values, size_t n, unsigned bits)
+void secagg_pack64(uint8_t *packed, const uint64_t *values, size_t n, unsigned bits, int widest)
 {
-    pack(packed, values, n, bits, 64);
+    pack(packed, values, n, bits, 64, widest);
 }
 
 int secagg_unpack32(uint32_t *values, const uint8_t *packed, size_t n, unsigned bits)

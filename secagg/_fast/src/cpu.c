@@ -23,26 +23,30 @@ static unsigned kept_registers(void)
 
 __attribute__((constructor)) static void ask(void)
 {
-    unsigned a, b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d))
+    unsigned a, b7, c1, c7, d; /* EBX and ECX of leaves 1 and 7 */
+    if (!__get_cpuid(1, &a, &b7, &c1, &d))
         return;
-    if (all(c, bit_AES | bit_SSE4_1))
-        found |= SECAGG_AES;
-    if (!all(c, bit_OSXSAVE | bit_AVX))
+    if (all(c1, bit_AES | bit_SSE4_1))
+        found |= SECAGG_HAS_AES;
+    if (!__get_cpuid_count(7, 0, &a, &b7, &c7, &d))
+        return;
+    if (all(c1, bit_SSE4_1) && all(b7, bit_SHA))
+        found |= SECAGG_HAS_SHA;
+    if (!all(c1, bit_OSXSAVE | bit_AVX))
         return;
     const unsigned kept = kept_registers();
-    if (!all(kept, XMM_YMM) || !__get_cpuid_count(7, 0, &a, &b, &c, &d))
+    if (!all(kept, XMM_YMM))
         return;
-    if (all(b, bit_AVX2))
-        found |= SECAGG_AVX2;
-    if (all(c, bit_VAES))
-        found |= SECAGG_VAES;
+    if (all(b7, bit_AVX2))
+        found |= SECAGG_HAS_AVX2;
+    if (all(c7, bit_VAES))
+        found |= SECAGG_HAS_VAES;
     if (!all(kept, OF_AVX512) ||
-        !all(b, bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL))
+        !all(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL))
         return;
-    found |= SECAGG_AVX512;
-    if (all(b, bit_AVX512IFMA))
-        found |= SECAGG_IFMA;
+    found |= SECAGG_HAS_AVX512;
+    if (all(b7, bit_AVX512IFMA))
+        found |= SECAGG_HAS_IFMA;
 }
 
 int secagg_cpu_has(unsigned wanted) { return all(found, wanted); }

@@ -11,11 +11,12 @@
 #define SECAGG_X86_64
 
 enum {
-    SECAGG_AES = 1, /* with SSE4.1 */
-    SECAGG_AVX2 = 2,
-    SECAGG_AVX512 = 4, /* F, BW, DQ and VL */
-    SECAGG_IFMA = 8, /* of AVX-512 */
-    SECAGG_VAES = 16,
+    SECAGG_HAS_AES = 1, /* with SSE4.1 */
+    SECAGG_HAS_AVX2 = 2,
+    SECAGG_HAS_AVX512 = 4, /* F, BW, DQ and VL */
+    SECAGG_HAS_IFMA = 8,   /* of AVX-512 */
+    SECAGG_HAS_VAES = 16,
+    SECAGG_HAS_SHA = 32, /* with SSE4.1 */
 };
 
 /* 1 if this CPU has all that is `wanted` and the system keeps the registers, else 0. */

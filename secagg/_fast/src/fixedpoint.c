@@ -1,7 +1,7 @@
 /* Floats to residues mod R and back; specified by reference.py.
  *
- * A slice of the vector at a time goes through the code of fixedpoint_vector.h, with AVX2 where
- * the CPU has it. The first and last step, here, treat secrets like that file does. Contraction
+ * A slice of the vector at a time goes through the code of fixedpoint_vector.h, with AVX-512
+ * or AVX2 where the CPU has it. The first and last step, here, treat secrets like that file does. Contraction
  * to fused multiply-add, which would change the rounding, is switched off in setup.py.
  */
 #include "cpu.h"
@@ -49,6 +49,18 @@ typedef uint64_t slice_encoder(void *out, size_t count, uint64_t *slice, const d
 #define MAX(a, b) _mm256_max_pd(a, b)
 #define LOW_PRODUCT(a, b) (words)_mm256_mul_epu32((__m256i)(a), (__m256i)(b))
 #include "fixedpoint_vector.h"
+
+#undef NAME
+#undef TARGET
+#undef LANES
+#undef MIN
+#undef MAX
+#undef LOW_PRODUCT
+#define NAME(name) avx512_##name
+#define TARGET __attribute__((target("avx512f,avx512dq")))
+#define LANES 8
+#define LOW_PRODUCT(a, b) (words)_mm512_mul_epu32((__m512i)(a), (__m512i)(b))
+#include "fixedpoint_vector.h"
 #endif
 
 /* Elements of 4 bytes as doubles, subnormal ones as zero: converting them takes longer, too. */
@@ -64,20 +76,22 @@ static inline void widen(double *wide, const uint8_t *x, size_t n)
     }
 }
 
-static slice_encoder *best(int portable)
+static slice_encoder *best(int widest)
 {
 #if defined(SECAGG_X86_64)
-    if (!portable && secagg_cpu_has(SECAGG_AVX2))
+    if (widest >= SECAGG_AVX512 && secagg_cpu_has(SECAGG_HAS_AVX512))
+        return avx512_encode;
+    if (widest >= SECAGG_AVX2 && secagg_cpu_has(SECAGG_HAS_AVX2))
         return avx2_encode;
 #endif
-    (void)portable;
+    (void)widest;
     return plain_encode;
 }
 
 static size_t encode(void *out, const void *x, size_t n, const secagg_encoding *how, int *finite,
                      int lane)
 {
-    slice_encoder *const encode_slice = best(how->portable);
+    slice_encoder *const encode_slice = best(how->widest);
     uint64_t clipped = 0, infinite = 0, slice[SLICE], last_random[SLICE] = {0};
     double copy[SLICE] = {0};
     for (size_t first = 0; first < n; first += SLICE) {

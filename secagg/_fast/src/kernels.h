@@ -53,10 +53,13 @@ void secagg_prime_matmul(uint64_t *out, const uint64_t *a, const uint64_t *b, si
 int secagg_prime_lagrange_at_zero(uint64_t *out, uint64_t *scratch, const uint64_t *xs, size_t t,
                                   uint64_t p);
 
+/* The widest instructions that a kernel may use, where the CPU has them. */
+enum { SECAGG_PLAIN, SECAGG_AVX2, SECAGG_AVX512 };
+
 /* fixedpoint.c: R is passed as R - 1, so that 2^64 fits. Elements and weight are secret. */
 typedef struct {
     size_t width; /* bytes of an element: 8 of a double, 4 of a float */
-    int portable; /* use no instruction that a CPU may lack */
+    int widest;
     double clip, scale;
     int64_t weight;
     uint64_t largest;       /* R - 1 */
@@ -76,8 +79,8 @@ void secagg_decode64(double *out, const uint64_t *values, size_t n, uint64_t lar
                      double inverse_scale);
 
 /* bits.c: `packed` has ceil(n bits / 8) bytes. unpack returns -1 when a padding bit is set. */
-void secagg_pack32(uint8_t *packed, const uint32_t *values, size_t n, unsigned bits);
-void secagg_pack64(uint8_t *packed, const uint64_t *values, size_t n, unsigned bits);
+void secagg_pack32(uint8_t *packed, const uint32_t *values, size_t n, unsigned bits, int widest);
+void secagg_pack64(uint8_t *packed, const uint64_t *values, size_t n, unsigned bits, int widest);
 int secagg_unpack32(uint32_t *values, const uint8_t *packed, size_t n, unsigned bits);
 int secagg_unpack64(uint64_t *values, const uint8_t *packed, size_t n, unsigned bits);
 
@@ -86,6 +89,11 @@ int secagg_unpack64(uint64_t *values, const uint8_t *packed, size_t n, unsigned 
 enum { SECAGG_SIGMA_STEP = 256 };
 size_t secagg_discrete_gaussian(int64_t *out, size_t d, const uint64_t *words, size_t m,
                                 uint64_t p, size_t *used);
+
+/* hkdf.c: n rows of each; `length` <= 255 * 32 bytes of every result, a salt of at most 64. */
+void secagg_hkdf(uint8_t *out, size_t length, const uint8_t *secrets, size_t secret_bytes,
+                 const uint8_t *infos, size_t info_bytes, size_t n, const uint8_t *salt,
+                 size_t salt_bytes, int portable);
 
 /* x25519_ifma.c: 32-byte rows; `step` is 32, or 0 to use one scalar with all n points. For
  * revealed scalars only. Call it only if this CPU supports it, which is 0 or 1. */

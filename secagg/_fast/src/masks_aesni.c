@@ -11,7 +11,7 @@
 
 enum { ROUNDS = SECAGG_MASK_ROUNDS, BLOCKS = 8, GROUP = 16 * BLOCKS };
 
-static int aesni_supported(void) { return secagg_cpu_has(SECAGG_AES); }
+static int aesni_supported(void) { return secagg_cpu_has(SECAGG_HAS_AES); }
 
 /* The next round key, FIPS 197 section 5.2: `word` is RotWord, SubWord, Rcon of the last word. */
 AESNI_INLINE __m128i next_round_key(__m128i key, __m128i word)

@@ -14,7 +14,7 @@ enum { ROUNDS = SECAGG_MASK_ROUNDS, VECTORS = 8, GROUP = 32 * VECTORS };
 
 static int vaes_supported(void)
 {
-    return secagg_cpu_has(SECAGG_AES | SECAGG_AVX2 | SECAGG_VAES);
+    return secagg_cpu_has(SECAGG_HAS_AES | SECAGG_HAS_AVX2 | SECAGG_HAS_VAES);
 }
 
 VAES256_INLINE __m256i round_key(const secagg_mask_schedule *key, int r)

@@ -14,7 +14,7 @@ enum { ROUNDS = SECAGG_MASK_ROUNDS, VECTORS = 8, GROUP = 64 * VECTORS };
 
 static int vaes512_supported(void)
 {
-    return secagg_cpu_has(SECAGG_AES | SECAGG_AVX512 | SECAGG_VAES);
+    return secagg_cpu_has(SECAGG_HAS_AES | SECAGG_HAS_AVX512 | SECAGG_HAS_VAES);
 }
 
 VAES512_INLINE __m512i round_key(const secagg_mask_schedule *key, int r)

@@ -30,7 +30,7 @@ enum {
 
 static const uint64_t MASK = ((uint64_t)1 << DIGIT) - 1;
 
-static int ifma_supported(void) { return secagg_cpu_has(SECAGG_AVX512 | SECAGG_IFMA); }
+static int ifma_supported(void) { return secagg_cpu_has(SECAGG_HAS_AVX512 | SECAGG_HAS_IFMA); }
 
 /* R > 4 N, in whole tiles, and two at least. */
 static size_t ifma_digits(size_t limbs)

@@ -80,7 +80,7 @@ typedef struct {
     __m512i low[VECTORS], high[VECTORS], low_quotient[VECTORS], high_quotient[VECTORS];
 } known_points;
 
-static int has_ifma(void) { return secagg_cpu_has(SECAGG_AVX512 | SECAGG_IFMA); }
+static int has_ifma(void) { return secagg_cpu_has(SECAGG_HAS_AVX512 | SECAGG_HAS_IFMA); }
 
 IFMA static known_points prepare(const uint64_t *xs, size_t count, uint64_t p)
 {

@@ -46,7 +46,7 @@ typedef struct {
     eight limb[LIMBS];
 } element;
 
-int secagg_x25519_supported(void) { return secagg_cpu_has(SECAGG_AVX512 | SECAGG_IFMA); }
+int secagg_x25519_supported(void) { return secagg_cpu_has(SECAGG_HAS_AVX512 | SECAGG_HAS_IFMA); }
 
 IFMA_INLINE eight low(eight sum, eight a, eight b) { return _mm512_madd52lo_epu64(sum, a, b); }
 IFMA_INLINE eight high(eight sum, eight a, eight b) { return _mm512_madd52hi_epu64(sum, a, b); }

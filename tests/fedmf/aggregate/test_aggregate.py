@@ -224,3 +224,17 @@ def test_float_sum_of_no_user_or_infinity_raises():
     rows = Rows(np.array([0], dtype=np.int32), np.array([[np.inf]]), 1)
     with pytest.raises(SettingError):
         FloatSum().sum(Vectors(range(4), lambda _: rows, (1, 1)), dropouts={})
+
+
+def test_sums_of_one_object_are_rounds_of_one_session():
+    secure, other = SecAggSum(), SecAggSum()
+    for session in (b"first", b"second"):
+        found = secure.sum(gradients(range(8)), dropouts={}, session=session)
+        plain = PlainSum().sum(gradients(range(8)), dropouts={}, session=session)
+        assert found.digest == plain.digest
+    keys = secure._session._keys
+    assert sorted(keys) == list(range(8))
+    assert {key.peers for key in keys.values()} == {7}
+    other.sum(gradients(range(8)), dropouts={}, session=b"third")
+    assert all(other._session._keys[u].pair.seed != keys[u].pair.seed for u in keys)
+    assert secure == other

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +14,15 @@ from effort import examples
 from secagg import _fast
 from secagg._fast import reference
 
-every = pytest.mark.parametrize("kernels", [reference, _fast], ids=["reference", "active"])
+KERNELS: dict[str, Any] = {"reference": reference, "active": _fast}
+if _fast.COMPILED:
+    KERNELS["best"] = _fast._kernels
+    KERNELS["portable"] = SimpleNamespace(
+        pack_bits=_fast._kernels.pack_bits_portable,
+        pack_into=_fast._kernels.pack_into_portable,
+        unpack_bits=_fast._kernels.unpack_bits,
+    )
+every = pytest.mark.parametrize("kernels", KERNELS.values(), ids=KERNELS.keys())
 lanes = pytest.mark.parametrize("lane", [np.uint32, np.uint64])
 
 
@@ -22,7 +33,7 @@ def random_values(seed: int, size: int, lane: type) -> np.ndarray:
 
 def test_known_answer():
     """By hand: 1, 2, 3 at 3 bits are 0b011_010_001, two bytes from the low end."""
-    for kernels in (reference, _fast):
+    for kernels in KERNELS.values():
         assert kernels.pack_bits(np.array([1, 2, 3], np.uint32), 3) == b"\xd1\x00"
         assert kernels.pack_bits(np.array([0x12345], np.uint32), 20) == b"\x45\x23\x01"
 
@@ -43,6 +54,9 @@ def test_against_one_big_integer(kernels, lane, bits, size, seed):
     packed = kernels.pack_bits(values, bits)
     assert type(packed) is bytes
     assert packed == string.to_bytes((size * bits + 7) // 8, "little")
+    into = np.full(len(packed) + 2, 0xEE, np.uint8)
+    kernels.pack_into(values, bits, into[1:-1])
+    assert into.tobytes() == b"\xee" + packed + b"\xee"
     out = np.full(size, 77, lane)
     kernels.unpack_bits(packed, bits, out)
     assert out.tolist() == kept
@@ -60,17 +74,17 @@ def test_all_ones_at_every_width(kernels, bits):
         assert (out == 2**bits - 1).all()
 
 
-@pytest.mark.skipif(not _fast.COMPILED, reason="compares the compiled kernels with their twin")
+@every
 @lanes
 @examples(30)
 @given(bits=st.integers(1, 64), size=st.integers(0, 5000), seed=st.integers(0, 99))
-def test_long_vectors_against_the_reference(lane, bits, size, seed):
+def test_long_vectors_against_the_reference(kernels, lane, bits, size, seed):
     bits = min(bits, 8 * np.dtype(lane).itemsize)
     values = random_values(seed, size, lane)
-    packed = _fast.pack_bits(values, bits)
+    packed = kernels.pack_bits(values, bits)
     assert packed == reference.pack_bits(values, bits)
     out, expected = np.zeros(size, lane), np.zeros(size, lane)
-    _fast.unpack_bits(packed, bits, out)
+    kernels.unpack_bits(packed, bits, out)
     reference.unpack_bits(packed, bits, expected)
     np.testing.assert_array_equal(out, expected)
 
@@ -99,6 +113,8 @@ def test_set_padding_is_rejected(kernels, bit):
 def test_wrong_length_is_rejected(kernels, data):
     with pytest.raises(ValueError, match="bytes"):
         kernels.unpack_bits(data, 3, np.zeros(3, np.uint32))
+    with pytest.raises(ValueError, match=r"."):
+        kernels.pack_into(np.zeros(3, np.uint32), 3, np.zeros(len(data), np.uint8))
 
 
 @every

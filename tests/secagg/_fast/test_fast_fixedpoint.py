@@ -15,6 +15,8 @@ from secagg._fast import reference
 
 KERNELS = {"reference": reference.encode, "active": _fast.encode}
 if _fast.COMPILED:
+    KERNELS["avx512"] = _fast._kernels.encode
+    KERNELS["avx2"] = _fast._kernels.encode_avx2
     KERNELS["portable"] = _fast._kernels.encode_portable
 every = pytest.mark.parametrize("kernels", [reference, _fast], ids=["reference", "active"])
 encoders = pytest.mark.parametrize("encode", KERNELS.values(), ids=KERNELS)
@@ -100,7 +102,7 @@ def test_encode_against_python(encode, encoding, stochastic):
 
 
 @pytest.mark.skipif(not _fast.COMPILED, reason="compares the compiled kernels with their twin")
-@pytest.mark.parametrize("portable", [False, True])
+@encoders
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @examples(40)
 @given(
@@ -111,7 +113,7 @@ def test_encode_against_python(encode, encoding, stochastic):
     stochastic=st.booleans(),
 )
 def test_long_vectors_against_the_reference(
-    portable, dtype, seed, size, bounds, modulus, stochastic
+    encode, dtype, seed, size, bounds, modulus, stochastic
 ):
     clip, scale = bounds
     modulus = fitting(modulus, clip, scale)
@@ -121,7 +123,6 @@ def test_long_vectors_against_the_reference(
     x = x.astype(dtype)
     random = rng.integers(0, 2**64, size, dtype=np.uint64) if stochastic else None
     out, expected = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
-    encode = _fast._kernels.encode_portable if portable else _fast._kernels.encode
     found = encode(x, out, clip, scale, 1, modulus, random)
     assert found == reference.encode(x, expected, clip, scale, 1, modulus, random)
     np.testing.assert_array_equal(out, expected)

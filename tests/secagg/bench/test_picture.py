@@ -133,8 +133,9 @@ def test_a_single_length_is_a_line_for_each_system() -> None:
 
 
 def test_documentation_pictures_are_linked_and_light_or_dark() -> None:
-    shown = {*(DOCS / "results").iterdir(), DOCS / "ss-or-he.svg", DOCS / "learning-curve.svg"}
-    pages = [DOCS / name for name in ("results.md", "ss-or-he.md", "fedmf.md")]
+    drawn = ("ss-or-he.svg", "learning-curve.svg", "speed.svg")
+    shown = {*(DOCS / "results").iterdir(), *(DOCS / name for name in drawn)}
+    pages = [DOCS / name for name in ("results.md", "ss-or-he.md", "fedmf.md", "speed.md")]
     names = [one for page in pages for one in re.findall(r"\]\((.*svg)\)", page.read_text())]
     linked = {DOCS / name for name in names if not name.startswith("pictures/")}  # by hand
     assert linked == shown

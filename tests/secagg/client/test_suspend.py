@@ -27,7 +27,7 @@ from secagg import (
     VaultError,
     testing,
 )
-from secagg.client import stored
+from secagg.client import SealingKey, stored
 from slots import Slot
 from suspended import CASES, KINDS, ME, again, refused, suspended
 
@@ -327,7 +327,7 @@ def secrets_of(client: Client) -> Iterator[bytes]:
         elif isinstance(value, bytes):
             yield value
         elif not isinstance(value, Phase) and value is not None:
-            yield value.seed
+            yield (value.pair if isinstance(value, SealingKey) else value).seed
 
 
 @pytest.mark.parametrize(("kind", "phases"), CASES)
@@ -336,7 +336,7 @@ def test_check29_state_and_key_have_no_secret_alone(kind: str, phases: int) -> N
     cohort.advance(phases)
     client = cohort.clients[ME]
     secrets = [*secrets_of(client)]
-    content = stored.pack(client._state, client.clipped)  # type: ignore[arg-type]
+    content = stored.pack(client._state, ME, client.clipped)  # type: ignore[arg-type]
     state = client.suspend(slot)
     assert len(secrets) >= 2
     for secret in secrets:

@@ -37,7 +37,7 @@ def fresh(replay: Replay, u: int) -> Client:
 def test_check27_state_bytes_and_the_messages_after_them(case: dict[str, Any]) -> None:
     replay, u, phase = Replay(case["round"]), int(case["client"]), case["phase"]
     client, slot = replay.client_in(u, phase), Given(b(case["key"]))
-    content = stored.pack(client._state, client.clipped)  # type: ignore[arg-type]
+    content = stored.pack(client._state, client.client_id, client.clipped)  # type: ignore[arg-type]
     assert content == b(case["content"])
     assert client.suspend(slot) == b(case["bytes"])
     client = fresh(replay, u)

@@ -560,7 +560,7 @@ def test_check28_nothing_stored_reveals_an_input(
     pairs = [client._state for client in cohort.clients.values()]
     late = cohort.step()
     cohort.deliver({u: data for u, data in late.items() if u != 1})
-    seeds = [pair.seed for state in pairs for pair in (state.seal_pair, state.mask_pair)]
+    seeds = [pair.seed for state in pairs for pair in (state.sealing.pair, state.mask_pair)]
     seeds += [client._state.seed for client in cohort.clients.values()]
     for gone in ([6], []):
         cohort.deliver(cohort.step(without=gone))

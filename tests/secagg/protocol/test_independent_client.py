@@ -28,6 +28,7 @@ from secagg import (
     RemoteProtocolError,
     RoundParams,
     RoundResult,
+    SealingKey,
     TooFewSurvivors,
     _fast,
     testing,
@@ -65,7 +66,9 @@ def as_mapping(params: RoundParams) -> dict[str, object]:
     }
 
 
-def rival_of(round: testing.Round, u: int) -> independent.Client:
+def rival_of(
+    round: testing.Round, u: int, sealing: independent.Sealing | None = None
+) -> independent.Client:
     """The other implementation of client u, with the same entropy."""
     active = round.params.active
     return independent.Client(
@@ -74,6 +77,7 @@ def rival_of(round: testing.Round, u: int) -> independent.Client:
         identity_seed=testing.InsecureReplayedEntropy(("identity", u))(32) if active else None,
         registry=dict(round.registry or {}) if active else None,
         entropy=round.entropy(u),
+        sealing=sealing,
     )
 
 
@@ -99,13 +103,16 @@ def outcome(step: Callable[[], bytes]) -> bytes | tuple[str, str]:
         return error.phase, error.check
 
 
-def run(round: testing.Round, script: Script) -> RoundResult | None:
+def run(
+    round: testing.Round, script: Script, kept: dict[int, independent.Sealing] | None = None
+) -> RoundResult | None:
     """Run both implementations side by side; return the sum, or None if there is none.
 
-    The server is given the one's messages for even ids, the other's for odd ones.
+    The server is given the one's messages for even ids, the other's for odd ones. `kept` has
+    the sealing pairs of the other implementation in a session.
     """
     cohort = testing.Cohort(round)
-    rivals = {u: rival_of(round, u) for u in cohort.ids}
+    rivals = {u: rival_of(round, u, (kept or {}).get(u)) for u in cohort.ids}
     seen = [b""]
     for phase in NEXT[round.params.security]:
         for u, asked in cohort.inbox.items():
@@ -182,6 +189,24 @@ def test_whole_rounds_with_clients_lost_in_every_phase(security: str) -> None:
     early = {u for u, phase in lost.items() if phase in ("share_keys", "masked_input")}
     assert set(result.survivors) == set(ids) - early
     assert result.integers.tolist() == cohort.expected(result.survivors)
+
+
+@given(ROUNDS, st.binary(max_size=30))
+@examples(EXAMPLES // 2)
+def test_two_implementations_agree_over_a_session(round: testing.Round, script: bytes) -> None:
+    """Both keep their sealing pairs over three rounds, the second of which is altered."""
+    kept = {u: independent.Sealing() for u in round.vectors}
+    sealing_keys = {u: SealingKey(u) for u in round.vectors}
+    for number, altered in enumerate((b"", script, b"")):
+        params = dataclasses.replace(round.params, session=b"round %d" % number)
+        later = dataclasses.replace(
+            round, params=params, seed=(round.seed, number), sealing_keys=sealing_keys
+        )
+        run(later, Script(altered), kept)
+    for u, key in sealing_keys.items():
+        drawn = kept[u].seed
+        assert not drawn or key.pair.seed == drawn
+        assert {(v, k): s for v, (k, s) in key._agreed.items()} == kept[u].agreed
 
 
 def test_independent_client_imports_nothing_of_the_package() -> None:

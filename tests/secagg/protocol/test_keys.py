@@ -8,7 +8,7 @@ import struct
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from harness import _P, LOW_ORDER
+from harness import _P, LOW_ORDER, seal_keys_of
 from secagg.protocol import keys
 
 SESSION = bytes(range(32))
@@ -51,12 +51,13 @@ def test_x25519_known_answer() -> None:
 
 def test_check08_every_key_is_hkdf_salted_with_the_session() -> None:
     """Every key is HKDF of the secret, with the session as salt."""
-    shared = os.urandom(32)
+    shared, two = os.urandom(32), os.urandom(64)
     ids = struct.pack("<QQ", 3, 9)
     a, b = b"A" * 32, b"B" * 32
-    both = hkdf(shared, SESSION, b"secagg/2 seal" + ids + a + b, 64)
-    assert keys.seal_keys(shared, SESSION, (3, a), (9, b)) == (both[:32], both[32:])
-    assert keys.seal_keys(shared, SESSION, (9, b), (3, a)) == (both[32:], both[:32])
+    x, y = b"A" * 64, b"B" * 64  # a sealing and a masking key each
+    both = hkdf(two, SESSION, b"secagg/3 seal" + ids + x + y, 64)
+    assert seal_keys_of(two, SESSION, (3, x), (9, y)) == (both[:32], both[32:])
+    assert seal_keys_of(two, SESSION, (9, y), (3, x)) == (both[32:], both[:32])
     expected = hkdf(shared, SESSION, b"secagg/2 pairwise mask" + ids + a + b, 16)
     assert keys.pairwise_mask_key(shared, SESSION, (3, a), (9, b)) == expected
     assert keys.pairwise_mask_key(shared, SESSION, (9, b), (3, a)) == expected
@@ -67,10 +68,10 @@ def test_check08_every_key_is_hkdf_salted_with_the_session() -> None:
 def test_check08_labels_ids_keys_and_session_each_change_the_key() -> None:
     shared, a, b = os.urandom(32), b"A" * 32, b"B" * 32
     derived = [
-        *(key[:16] for key in keys.seal_keys(shared, SESSION, (3, a), (9, b))),
-        *(key[:16] for key in keys.seal_keys(shared, SESSION, (3, b), (9, a))),
-        *(key[:16] for key in keys.seal_keys(shared, SESSION, (3, a), (8, b))),
-        *(key[:16] for key in keys.seal_keys(shared, bytes(32), (3, a), (9, b))),
+        *(key[:16] for key in seal_keys_of(shared, SESSION, (3, a), (9, b))),
+        *(key[:16] for key in seal_keys_of(shared, SESSION, (3, b), (9, a))),
+        *(key[:16] for key in seal_keys_of(shared, SESSION, (3, a), (8, b))),
+        *(key[:16] for key in seal_keys_of(shared, bytes(32), (3, a), (9, b))),
         keys.pairwise_mask_key(shared, SESSION, (3, a), (9, b)),
         keys.pairwise_mask_key(shared, SESSION, (3, b), (9, a)),
         keys.pairwise_mask_key(shared, SESSION, (3, a), (8, b)),

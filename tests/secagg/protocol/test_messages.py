@@ -57,9 +57,9 @@ def attempt(data: bytes, kind: type[msgspec.Struct]) -> msgspec.Struct | None:
 
 
 @given(st.sampled_from(KINDS), st.binary(max_size=200))
-@example(AdvertiseKeys, b"\x02\xdd\xff\xff\xff\xff")
-@example(AdvertiseKeys, b"\x02" + b"\x91" * 199)
-@example(ShareKeys, b"\x02\x94\x03\xcf" + b"\xff" * 8)
+@example(AdvertiseKeys, b"\x03\xdd\xff\xff\xff\xff")
+@example(AdvertiseKeys, b"\x03" + b"\x91" * 199)
+@example(ShareKeys, b"\x03\x94\x03\xcf" + b"\xff" * 8)
 def test_check26_any_bytes_give_a_value_or_the_one_error(kind: type, data: bytes) -> None:
     attempt(data, kind)
 
@@ -86,7 +86,7 @@ def test_check26_strict_lengths_versions_and_tags(kind: type) -> None:
     assert encode(attempt(real, kind)) == real
     assert attempt(real + b"\x00", kind) is None, "trailing bytes"
     assert attempt(real[:-1], kind) is None, "cut short"
-    assert attempt(b"\x03" + real[1:], kind) is None, "an unknown version"
+    assert attempt(b"\x02" + real[1:], kind) is None, "an unknown version"
     assert attempt(b"", kind) is None
     tag = real[2]
     for other in range(128):
@@ -94,7 +94,7 @@ def test_check26_strict_lengths_versions_and_tags(kind: type) -> None:
             assert attempt(real[:2] + bytes([other]) + real[3:], kind) is None
     fields = msgspec.msgpack.decode(real[1:])
     for wrong in ([*fields, b""], fields[:-1]):
-        assert attempt(b"\x02" + msgspec.msgpack.encode(wrong), kind) is None, "field count"
+        assert attempt(b"\x03" + msgspec.msgpack.encode(wrong), kind) is None, "field count"
 
 
 def test_check26_message_that_is_not_bytes_is_rejected() -> None:
@@ -107,13 +107,13 @@ def test_check26_message_beyond_the_maximum_is_not_decoded(kind: type) -> None:
     """A message larger than the parameters allow is not read."""
     assert len(REAL[kind]) <= max_bytes(kind, PARAMS)
     with pytest.raises(RemoteProtocolError) as caught:
-        decode(b"\x02" + bytes(max_bytes(kind, PARAMS)), kind, PARAMS, sender=None, phase="x")
+        decode(b"\x03" + bytes(max_bytes(kind, PARAMS)), kind, PARAMS, sender=None, phase="x")
     assert caught.value.check == "size"
 
 
 def test_check26_decoding_allocates_at_most_the_message_size() -> None:
     """A header that promises 4 GiB costs nothing."""
-    promises = [b"\x02\xdd\xff\xff\xff\xff", b"\x02\x94\x03\x00\xc6\xff\xff\xff\xff"]
+    promises = [b"\x03\xdd\xff\xff\xff\xff", b"\x03\x94\x03\x00\xc6\xff\xff\xff\xff"]
     tracemalloc.start()
     try:
         for data in promises:
@@ -201,13 +201,13 @@ def test_check26_parameters_have_at_most_360_bytes(kind: type) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_message_of_version_1_is_named_with_the_remedy(kind: type) -> None:
     with pytest.raises(
-        RemoteProtocolError, match=r"version 1 .*secagg 0\.4.* version 2.* run "
+        RemoteProtocolError, match=r"version 1 .*secagg 0\.4.* version 3.* run "
     ):
         decode(b"\x01" + REAL[kind][1:], kind, PARAMS, sender=3, phase="share_keys")
 
 
 def test_check29_decoder_errors_are_not_shown() -> None:
     with pytest.raises(RemoteProtocolError) as caught:
-        decode(b"\x02\x93\x01\xc4\x06secret\x00", AdvertiseKeys, PARAMS, sender=1, phase="x")
+        decode(b"\x03\x93\x01\xc4\x06secret\x00", AdvertiseKeys, PARAMS, sender=1, phase="x")
     assert caught.value.__context__ is None
     assert "secret" not in str(caught.value)

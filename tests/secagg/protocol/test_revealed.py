@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
-import json
 import random
 import subprocess
 import sys
@@ -13,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from effort import examples, pure_repeats
+import secagg
+from effort import examples
 from harness import _P, LOW_ORDER
 from secagg.protocol import keys
-from vectors_reader import FOLDER, b
 
 SESSION = bytes(range(32))
 
@@ -28,21 +26,40 @@ def clients(seed: int, count: int) -> list[tuple[int, keys.KeyPair]]:
     return [(u, keys.KeyPair(draw.randbytes(32))) for u in ids]
 
 
+def columns(peers: list[tuple[int, bytes]]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([v for v, _ in peers], np.uint64), keys.rows_of(key for _, key in peers)
+
+
 @examples(20)
 @given(seed=st.integers(0, 2**32), count=st.integers(0, 20))
 def test_keys_in_bulk_are_those_of_each_pair(seed: int, count: int) -> None:
     (u, pair), *others = clients(seed, count + 1)
     mine, peers = (u, pair.public), [(v, other.public) for v, other in others]
-    found = keys.revealed_mask_keys(pair.seed, SESSION, mine, peers)
-    assert len(found) == count
+    found = keys.revealed_mask_keys(pair.seed, SESSION, mine, *columns(peers))
+    assert found.shape == (count, 16)
     for key, (v, other) in zip(found, others, strict=True):
         shared = other.agree(pair.public)
         assert shared is not None
-        assert key == keys.pairwise_mask_key(shared, SESSION, (v, other.public), mine)
+        assert key.tobytes() == keys.pairwise_mask_key(shared, SESSION, (v, other.public), mine)
+
+
+def test_keys_in_bulk_are_the_same_on_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    (u, pair), *others = clients(3, 60)
+    peers = columns([(v, other.public) for v, other in others])
+    expected = keys.revealed_mask_keys(pair.seed, SESSION, (u, pair.public), *peers)
+    monkeypatch.setattr(keys, "_POINTS_ALONE", 0)
+    monkeypatch.setattr(keys, "_DERIVED_ALONE", 0)
+    secagg.set_threads(3)
+    try:
+        found = keys.revealed_mask_keys(pair.seed, SESSION, (u, pair.public), *peers)
+    finally:
+        secagg.set_threads(None)
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(
-    "public", [*LOW_ORDER, (_P + 9).to_bytes(32, "little"), bytes([9, *bytes(30), 0x80])]
+    "public",
+    [*LOW_ORDER, *(n.to_bytes(32, "little") for n in (_P, _P + 9, _P + 18, 9 | 1 << 255))],
 )
 @pytest.mark.parametrize("place", [0, 4])
 def test_unusable_key_gives_no_mask_keys(public: bytes, place: int) -> None:
@@ -51,15 +68,17 @@ def test_unusable_key_gives_no_mask_keys(public: bytes, place: int) -> None:
     peers = [(v, other.public) for v, other in others]
     peers[place] = peers[place][0], public
     with pytest.raises(AssertionError):
-        keys.revealed_mask_keys(pair.seed, SESSION, (u, pair.public), peers)
+        keys.revealed_mask_keys(pair.seed, SESSION, (u, pair.public), *columns(peers))
 
 
 def test_unusable_key_gives_no_mask_keys_without_assertions() -> None:
     """`python -O` drops the assert statements; the secret would be zero, which anyone knows."""
     code = (
         "from secagg.protocol import keys\n"
+        "import numpy as np\n"
         "pair, zero = keys.KeyPair(bytes(range(32))), bytes(32)\n"
-        "try: keys.revealed_mask_keys(pair.seed, zero, (1, pair.public), [(2, zero)])\n"
+        "peers = np.array([2], np.uint64), keys.rows_of([zero])\n"
+        "try: keys.revealed_mask_keys(pair.seed, zero, (1, pair.public), *peers)\n"
         "except AssertionError: print('refused')\n"
     )
     command = [sys.executable, "-O", "-c", code]
@@ -67,40 +86,9 @@ def test_unusable_key_gives_no_mask_keys_without_assertions() -> None:
     assert done.stdout == "refused\n"
 
 
-@pure_repeats
-@examples(40)
-@given(
-    key=st.binary(min_size=1, max_size=64),
-    messages=st.lists(st.binary(max_size=200), max_size=5),
-)
-def test_hmac_in_bulk_is_that_of_the_library(key: bytes, messages: list[bytes]) -> None:
-    expected = [hmac.digest(key, message, "sha256") for message in messages]
-    one = np.frombuffer(key, np.uint8).reshape(1, -1)
-    assert keys._hmac(one, messages) == expected
-    if len(messages) > 1:
-        assert keys._hmac(np.repeat(one, len(messages), axis=0), messages) == expected
-
-
-@pytest.mark.parametrize("length", [16, 32])
-def test_hkdf_in_bulk_is_that_of_the_library(length: int) -> None:
-    draw = random.Random(length)
-    secrets, infos = ([draw.randbytes(32) for _ in range(9)] for _ in range(2))
-    rows = np.frombuffer(b"".join(secrets), np.uint8).reshape(-1, 32)
-    expected = [
-        keys._derive(secret, SESSION, info, length)
-        for secret, info in zip(secrets, infos, strict=True)
-    ]
-    assert keys._derive_each(rows, SESSION, infos, length) == expected
-
-
-def test_hkdf_in_bulk_derives_29_wycheproof_cases() -> None:
-    """These are the cases whose salt and output have at most one block."""
-    text = (FOLDER / "wycheproof" / "hkdf_sha256_test.json").read_text(encoding="ascii")
-    derived = 0
-    for case in (case for group in json.loads(text)["testGroups"] for case in group["tests"]):
-        salt, info, size = b(case["salt"]), b(case["info"]), case["size"]
-        if case["result"] == "valid" and len(salt) <= 64 and size <= 32:
-            secret = np.frombuffer(b(case["ikm"]), np.uint8).reshape(1, -1)
-            assert keys._derive_each(secret, salt, [info], size) == [b(case["okm"])]
-            derived += 1
-    assert derived == 29
+def test_largest_usable_numbers_are_canonical() -> None:
+    """2^255 − 20 is canonical, and so is every number with one lesser byte."""
+    largest = _P - 1
+    below = [largest, *(largest - (1 << 8 * i) for i in range(32))]
+    rows = keys.rows_of(n.to_bytes(32, "little") for n in [*below, _P])
+    assert keys._noncanonical(rows).tolist() == [False] * len(below) + [True]

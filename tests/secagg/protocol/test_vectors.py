@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness import seal_keys_of
+from inputs_of import encoded
 from secagg import (
     Identity,
     ParameterError,
@@ -23,7 +25,6 @@ from secagg import (
     shamir,
 )
 from secagg._hedging import Hedged
-from secagg.client.masked_input import encode_input
 from secagg.encoding import Ring
 from secagg.protocol import keys
 from secagg.protocol.identities import hedging_secret, signed_keys, signed_survivors
@@ -139,9 +140,11 @@ def test_check27_keys_of_a_pair_from_both_sides(case) -> None:
         mask_shared = mask_pair.agree(b(theirs["mask_key"]))
         assert seal_shared == b(case["seal_shared"])
         assert mask_shared == b(case["mask_shared"])
-        theirs_seal = (peer, b(theirs["seal_key"]))
-        sending, opening = keys.seal_keys(
-            seal_shared, session, (me, seal_pair.public), theirs_seal
+        sending, opening = seal_keys_of(
+            seal_shared + mask_shared,
+            session,
+            (me, seal_pair.public + mask_pair.public),
+            (peer, b(theirs["seal_key"]) + b(theirs["mask_key"])),
         )
         assert (sending, opening) == (b(case[f"seal_{to}"]), b(case[f"seal_{back}"]))
         assert keys.pairwise_mask_key(
@@ -223,7 +226,7 @@ def test_check27_packing(case) -> None:
 @pytest.mark.parametrize("case", load("encodings")["nearest"], ids=lambda c: c["name"])
 def test_check27_encoding_to_the_nearest(case) -> None:
     params = params_of(case["parameters"])
-    values, _ = encode_input(vector_of(case["vector"], params), case["weight"], params, Fed([]))
+    values, _ = encoded(vector_of(case["vector"], params), case["weight"], params, Fed([]))
     assert values.tolist() == lanes(case["elements"], params.ring).tolist()
     assert _fast.pack_bits(values, params.ring.bits) == b(case["packed"])
     unpacked = params.ring.zeros(params.elements)
@@ -234,9 +237,7 @@ def test_check27_encoding_to_the_nearest(case) -> None:
 @pytest.mark.parametrize("case", load("encodings")["stochastic"])
 def test_check27_stochastic_rounding(case) -> None:
     params = params_of(case["parameters"], "stochastic")
-    values, _ = encode_input(
-        vector_of(case["vector"], params), None, params, Fed([case["key"]])
-    )
+    values, _ = encoded(vector_of(case["vector"], params), None, params, Fed([case["key"]]))
     assert values.tolist() == lanes(case["elements"], params.ring).tolist()
 
 
@@ -257,7 +258,7 @@ def test_check27_rejected_vectors(case) -> None:
     if not params.encoding.signed and (vector == np.floor(vector)).all():
         vector = vector.astype(np.int64)
     with pytest.raises(ParameterError):
-        encode_input(vector, None, params, Fed([]))
+        encoded(vector, None, params, Fed([]))
 
 
 @pytest.mark.parametrize("case", load("shamir")["limbs"])

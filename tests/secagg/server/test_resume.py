@@ -365,3 +365,11 @@ def test_check30_server_resumes_with_its_ledger_only() -> None:
         Server.resume(MemoryLog(params, [(None, bytes(33))]))
     fresh = Server.resume(MemoryLog(params), ledger=ledger, kind="updates")
     assert fresh.phase is Phase.ADVERTISE_KEYS
+
+
+def test_server_that_begins_from_an_empty_log_takes_the_graph_seed() -> None:
+    params = make_params(9, neighbours=4)
+    log = MemoryLog(params)
+    seed = bytes(range(32))
+    assert Server.resume(log, graph_seed=seed)._stage._seed == seed
+    assert Server.resume(log, graph_seed=bytes(32))._stage._seed == seed  # the log has its own

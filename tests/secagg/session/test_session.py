@@ -186,11 +186,11 @@ def test_the_same_answer_again_is_accepted_and_changes_nothing():
 class Spoiled(Party):
     """Party in which client 1 sends garbage in a step, in the first attempt."""
 
-    step, garbage = "masked_input", b"\x02\x93garbage"
+    step, garbage = "masked_input", b"\x03\x93garbage"
 
     async def deliver(self, link: Any, task: Any, answer: bytes) -> None:
         if link._client == 1 and (task.number, task.attempt, task.step) == (0, 0, self.step):
-            answer = self.garbage or encode(Answer(task.id, b"\x02garbage"))
+            answer = self.garbage or encode(Answer(task.id, b"\x03garbage"))
         await link.send(answer)
 
 
@@ -601,7 +601,7 @@ class Stale(Party):
 
     async def deliver(self, link: Any, task: Any, answer: bytes) -> None:
         if link._client == 1 and (task.attempt, task.step) == (0, "masked_input"):
-            answer = encode(Answer(bytes(16), b"\x02stale"))
+            answer = encode(Answer(bytes(16), b"\x03stale"))
         await link.send(answer)
 
 

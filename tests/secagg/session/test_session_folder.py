@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import session_server
+from inputs_of import Altered
 from secagg import (
     CohortLedger,
     Dispute,
@@ -31,7 +32,6 @@ from secagg import (
     RoundResult,
     TooFewSurvivors,
 )
-from secagg.client.masked_input import encode_input
 from secagg.oneshot import HelperJournal, OneShotPolicy
 from secagg.session import (
     MessageAccepted,
@@ -283,10 +283,9 @@ def test_a_failure_that_the_program_met_before_is_met_again(ram_path):
 def test_a_round_whose_sum_was_opened_is_never_tried_again(killed, ram_path, monkeypatch):
     """Two sums of the same vectors over other survivors would give one vector."""
 
-    def spoil(vector: Any, *rest: Any) -> Any:
-        values, clipped = encode_input(vector, *rest)
-        values[0] = 1 << 30
-        return values, clipped
+    class Spoilt(Altered):
+        def alter(self, masked: Any, plain: Any) -> None:
+            masked[:1] += np.uint32(1 << 30)  # an array wraps around without a warning
 
     def fail(*_: object) -> None:
         raise JournalError("killed here")
@@ -302,7 +301,7 @@ def test_a_round_whose_sum_was_opened_is_never_tried_again(killed, ram_path, mon
             return getattr(caught.value, "check", ""), getattr(caught.value, "phase", "")
 
     with monkeypatch.context() as patch:
-        patch.setattr("secagg.client.client.encode_input", spoil)
+        patch.setattr("secagg.client.client.Input", Spoilt)
         if killed:
             patch.setattr("secagg.session.store.Store.keep_outcome", fail)
         first = asyncio.run(run(N))

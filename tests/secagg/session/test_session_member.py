@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from frames import leaks
+from harness import pieces, read
 from secagg import (
     ClientPolicy,
     FixedPoint,
@@ -21,6 +22,7 @@ from secagg import (
     RoundParams,
     TooFewSurvivors,
 )
+from secagg.protocol.messages import Roster
 from secagg.protocol.params_bytes import pack, unpack
 from secagg.session import (
     MemberDeclined,
@@ -389,3 +391,33 @@ def test_a_member_that_runs_twice_gets_a_hint_in_its_log(caplog):
         member.leave(RemoteProtocolError("", sender=0, phase="p", check=check))
     texts = [record.getMessage() for record in caplog.records]
     assert ["twice" in text for text in texts] == [True, False]
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_check01_members_keep_sealing_keys_and_neighbours_over_rounds(stored, tmp_path) -> None:
+    """Later rounds agree on little that is new; masking keys are fresh all the same."""
+    params = RoundParams(
+        n_clients=8,
+        threshold=3,
+        length=2,
+        encoding=FixedPoint(clip=8.0),
+        neighbours=4,
+    )
+
+    async def run() -> None:
+        async with session_of(8, folder=tmp_path / "session" if stored else None) as party:
+            for u in range(8):
+                party.join(u, lambda *_: np.ones(2), **member_options(u, params))
+            for _ in range(3):
+                result = await party.session.round(params)
+                assert result.sum.tolist() == [8.0, 8.0]
+            for link in party.links.values():
+                tasks = [task for task in link.tasks if task.step == "share_keys"]
+                rosters = [read(task.data, Roster) for task in tasks]
+                assert len(rosters) == 3
+                assert len({roster.ids for roster in rosters}) == 1
+                assert len({roster.seal_keys for roster in rosters}) == 1
+                fresh = {key for r in rosters for key in pieces(r.mask_keys, 32)}
+                assert len(fresh) == 3 * 5
+
+    asyncio.run(run())

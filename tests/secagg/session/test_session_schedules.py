@@ -45,7 +45,7 @@ class Faulty(Party):
         u = link._client
         fault = self.faults[u].get((task.number, task.attempt, task.step))
         if fault == "garbage":
-            answer = encode(Answer(task.id, b"\x02\x93garbage"))
+            answer = encode(Answer(task.id, b"\x03\x93garbage"))
         elif fault == "empty":
             answer = b""
         elif fault == "stale":

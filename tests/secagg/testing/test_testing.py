@@ -13,6 +13,7 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from harness import make_params, make_vector
+from inputs_of import Altered
 from secagg import (
     FixedPoint,
     Integers,
@@ -25,7 +26,6 @@ from secagg import (
     simulate_round,
     testing,
 )
-from secagg.client import masked_input as masking
 from secagg.encoding import Ring
 from secagg.protocol import keys
 from secagg.server.stages import Masking
@@ -507,24 +507,20 @@ def hidden(run: Callable[[testing.Round, testing.Record], object], examples: int
 
 
 def test_inputs_without_masks_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys.MaskSum, "apply", lambda *_: None)
+    monkeypatch.setattr(keys.MaskSum, "adder", lambda *_: lambda *_: None)
     with pytest.raises(AssertionError, match=r"^message \d from client \d+ "):
         hidden(transmit)
 
 
 def test_scaled_input_under_its_masks_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sum is unreadable, but its input is wrong."""
-    encode = masking.encode_input
 
-    def doubled(
-        vector: object, weight: object, params: RoundParams, entropy: object
-    ) -> tuple[np.ndarray, int]:
-        values, clipped = encode(vector, weight, params, entropy)
-        params.ring.add_into(values, values.copy())
-        params.ring.reduce(values)
-        return values, clipped
+    class Doubled(Altered):
+        def alter(self, masked: np.ndarray, plain: np.ndarray) -> None:
+            self.params.ring.add_into(masked, plain)
+            self.params.ring.reduce(masked)
 
-    monkeypatch.setattr("secagg.client.client.encode_input", doubled)
+    monkeypatch.setattr("secagg.client.client.Input", Doubled)
     with pytest.raises(AssertionError, match=r"^integers |^message "):
         hidden(transmit)
 

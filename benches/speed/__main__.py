@@ -1,0 +1,138 @@
+"""Command line of the ratios and fits: tables on stdout, progress and errors on stderr."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from benches.compare import written
+from benches.speed import __doc__ as described
+from benches.speed.rows import ROWS, Row
+from benches.speed.runner import known_tiers, measure
+from benches.speed.scaling import SERIES, grow
+from benches.speed.show import Run, parts
+from secagg import _fast
+from secagg.bench.table import as_json, write_atomically
+from secagg.bench.timing import INTERRUPTED, interruptible, undisturbed
+from secagg.cli.console import progress
+from secagg.errors import SecAggError
+
+DOC = Path(__file__).parents[2] / "docs" / "speed.md"
+PICTURE, DOCUMENT = DOC.with_suffix(".svg"), DOC.with_suffix(".json")
+SCALING = "scaling"
+GROWN = 3  # most repetitions of a series
+_EXAMPLES = f"""\
+examples:
+  python -m benches.speed                         # all rows and series
+  python -m benches.speed --row masks --row {SCALING}
+  python -m benches.speed --tier all --out runs/speed
+  python -m benches.speed --quick                 # a trial that everything runs: no result
+  python -m benches.speed --tier all --write      # docs/speed.md, on an idle machine
+
+rows: {", ".join(row.name for row in ROWS)}, {SCALING}
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print; after Ctrl-C, print what was measured. A failed row gives code 1."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benches.speed",
+        description=described,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    names = [*(row.name for row in ROWS), SCALING]
+    parser.add_argument(
+        "--row",
+        action="append",
+        metavar="NAME",
+        choices=names,
+        help="only this row; repeatable",
+    )
+    parser.add_argument("--tier", help="tiers, separated by commas, or all: the fastest")
+    parser.add_argument("--repeats", type=int, default=5, help="repetitions, ≥ 1: 5")
+    parser.add_argument("--quick", action="store_true", help="a trial on small sizes")
+    parser.add_argument("--json", action="store_true", help="print JSON in place of tables")
+    parser.add_argument("--out", type=Path, help="folder for speed.json and speed.svg")
+    parser.add_argument(
+        "--write", action="store_true", help="write docs/speed.md, its .json and picture"
+    )
+    given = parser.parse_args(argv)
+    if given.repeats < 1:
+        parser.error(f"--repeats is {given.repeats}; take 1 or more")
+    if given.write and (given.quick or given.row):
+        parser.error("--write takes a whole run, without --quick and --row")
+    try:
+        tiers = known_tiers(given.tier, _fast.TIERS)
+    except SecAggError as error:
+        parser.error(str(error))
+    repeats = 1 if given.quick else given.repeats
+    run = Run(given.quick, repeats, os.getloadavg()[0])
+    try:
+        with interruptible():
+            _measure(run, given.row or names, tiers)
+        run.complete = True
+    except KeyboardInterrupt:
+        print("interrupted: the rows so far", file=sys.stderr)
+    with undisturbed():
+        text = as_json(run)
+        if given.out is not None:
+            _save(run, text, given.out / "speed.json", given.out / "speed.svg")
+        if given.write and run.complete and not run.failed:
+            _save(run, text, DOCUMENT, PICTURE)
+            write_atomically(DOC, written(DOC.read_text(encoding="utf-8"), parts(run)))
+        if given.json:
+            print(text)
+        else:
+            for name, part in parts(run).items():
+                print(f"## {name}\n\n{part}\n")
+    return (1 if run.failed else 0) if run.complete else INTERRUPTED
+
+
+def _measure(run: Run, names: Sequence[str], tiers: Sequence[str]) -> None:
+    """Add the rows with these names to a run, in each tier, then the series in the first."""
+    rows = [row for row in ROWS if row.name in names]
+    series = SERIES if SCALING in names else ()
+    total, done = len(rows) * len(tiers) + len(series), 0
+    with progress("rows and series", total) as bar:
+
+        def show(what: str) -> None:
+            bar(what, done, total)
+
+        for tier in tiers:
+            for row in rows if tier == tiers[0] else map(_again, rows):
+                try:
+                    run.rows.append(measure(row, tier, run.repeats, show, quick=run.quick))
+                except SecAggError as error:
+                    run.failed[f"{row.name}, {tier}"] = str(error)
+                done += 1
+        for one in series:
+            try:
+                run.grown.append(
+                    grow(one, tiers[0], min(run.repeats, GROWN), show, quick=run.quick)
+                )
+            except SecAggError as error:
+                run.failed[f"{one.title} over {one.axis}"] = str(error)
+            done += 1
+
+
+def _again(row: Row) -> Row:
+    """Return a row for a lower tier, without rivals that take minutes: Flower has no tiers."""
+    return replace(row, rivals=tuple(one for one in row.rivals if one.runs != 1))
+
+
+def _save(run: Run, text: str, document: Path, picture: Path) -> None:
+    write_atomically(document, f"{text}\n")
+    if run.grown:
+        from benches.speed.picture import draw  # needs matplotlib, the figures do not
+        from secagg.bench.picture import svg
+
+        write_atomically(picture, svg(draw(run.grown)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

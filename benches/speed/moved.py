@@ -1,0 +1,24 @@
+"""Objects whose modules moved since the earlier releases that are measured."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_PLACES = {
+    "MaskSum": ("secagg.protocol.keys", "secagg.masks"),
+    "Ring": ("secagg.encoding", "secagg.ring"),
+    "simulate": ("fedmf.data.sets.simulated", "fedmf.datasets.simulated"),
+}
+"""Modules of an object, the newest first."""
+
+
+def find(name: str) -> Any:
+    """Return an object of secagg or fedmf, from the module where this release has it."""
+    for place in _PLACES[name]:
+        try:
+            return getattr(import_module(place), name)
+        except ModuleNotFoundError as error:
+            if not place.startswith(str(error.name)):
+                raise  # a package that secagg needs
+    raise ModuleNotFoundError(f"no module has {name}", name=name)

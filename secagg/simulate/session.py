@@ -1,0 +1,61 @@
+"""Session of simulated rounds: sealing keys of the clients, and the order of their graph."""
+
+from __future__ import annotations
+
+import os
+
+from secagg.client import SealingKey
+from secagg.encoding import Entropy
+from secagg.graph import SEED_BYTES
+from secagg.protocol import RoundParams
+
+__all__ = ["SimulatedSession"]
+
+_PAIRS = 1 << 20  # about 250 MB in all clients together
+
+
+class SimulatedSession:
+    """Session of simulated rounds: each client keeps its `SealingKey`, the server its graph.
+
+    No client has a secret of another one. Later rounds of the same clients are faster than the
+    first. All clients are in one memory. So a session that comes to more than a million pairs
+    of client and holder forgets its keys, and a round with more has keys of its own.
+
+    Parameters
+    ----------
+    entropy : callable, optional
+        Source of the graph; replace it only to replay rounds in a test.
+    """
+
+    def __init__(self, *, entropy: Entropy = os.urandom) -> None:
+        self._graph_seed = entropy(SEED_BYTES)
+        self._keys: dict[int, SealingKey] = {}
+
+    def __repr__(self) -> str:
+        return f"<SimulatedSession: {len(self._keys):,} clients>"
+
+    def __reduce__(self) -> tuple[type[SimulatedSession], tuple[()]]:
+        """Copy and pickle as a new session: keys stay in their process."""
+        return SimulatedSession, ()
+
+    def begin(self, params: RoundParams) -> bytes | None:
+        """Return the seed of a round's graph; None if the round is too large for this session.
+
+        Forget all sealing keys if they and this round's could be of more than a million pairs.
+        """
+        known = sum(key.peers for key in self._keys.values())
+        if known + params.n_clients * params.holders > _PAIRS:
+            self._keys.clear()
+        return self._graph_seed if _fits(params) else None
+
+    def sealing_key(self, client_id: int, params: RoundParams) -> SealingKey | None:
+        """Return the sealing key of a client; None in a round too large for this session."""
+        if not _fits(params):
+            return None
+        if client_id not in self._keys:
+            self._keys[client_id] = SealingKey(client_id)
+        return self._keys[client_id]
+
+
+def _fits(params: RoundParams) -> bool:
+    return params.n_clients * params.holders <= _PAIRS

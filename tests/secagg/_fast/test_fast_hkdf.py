@@ -1,0 +1,113 @@
+"""HKDF in bulk: the twin and the kernels against ``cryptography``, RFC 5869 and Wycheproof."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from hypothesis import given
+from hypothesis import strategies as st
+
+from effort import examples
+from secagg import _fast
+from secagg._fast import reference
+from vectors_reader import FOLDER, b
+
+IMPLEMENTATIONS = {"reference": reference.hkdf, "active": _fast.hkdf}
+if _fast.COMPILED:
+    IMPLEMENTATIONS["instructions"] = _fast._kernels.hkdf
+    IMPLEMENTATIONS["portable"] = _fast._kernels.hkdf_portable
+
+every = pytest.mark.parametrize("hkdf", IMPLEMENTATIONS.values(), ids=IMPLEMENTATIONS.keys())
+
+
+def rows(items: list[bytes]) -> np.ndarray:
+    shape = (len(items), len(items[0]) if items else 0)
+    return np.frombuffer(b"".join(items), np.uint8).reshape(shape)
+
+
+def run(hkdf, secrets: list[bytes], salt: bytes, infos: list[bytes], size: int) -> list[bytes]:
+    out = np.full((len(secrets), size), 0xEE, np.uint8)
+    hkdf(rows(secrets), salt, rows(infos), out)
+    return [row.tobytes() for row in out]
+
+
+@every
+def test_vectors_of_rfc_5869_appendix_a(hkdf):
+    """Cases 1 to 3; the salt of case 2 has 80 bytes, and HMAC hashes it first."""
+    okm = "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5b887185865"
+    salt, info = bytes(range(13)), bytes(range(0xF0, 0xFA))
+    assert run(hkdf, [b"\x0b" * 22], salt, [info], 42) == [bytes.fromhex(okm)]
+    okm = (
+        "b11e398dc80327a1c8e7f78c596a49344f012eda2d4efad8a050cc4c19afa97c59045a99cac7827271cb41"
+        "c65e590e09da3275600c2f09b8367793a9aca3db71cc30c58179ec3e87c14c01d5c1f3434f1d87"
+    )
+    salt = hashlib.sha256(bytes(range(0x60, 0xB0))).digest()
+    secret, info = bytes(range(0x50)), bytes(range(0xB0, 0x100))
+    assert run(hkdf, [secret], salt, [info], 82) == [bytes.fromhex(okm)]
+    okm = "8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d9d201395faa4b61a96c8"
+    assert run(hkdf, [b"\x0b" * 22], b"", [b""], 42) == [bytes.fromhex(okm)]
+
+
+@every
+def test_valid_cases_of_wycheproof(hkdf):
+    text = (FOLDER / "wycheproof" / "hkdf_sha256_test.json").read_text(encoding="ascii")
+    derived = 0
+    for case in (case for group in json.loads(text)["testGroups"] for case in group["tests"]):
+        salt, info = b(case["salt"]), b(case["info"])
+        if case["result"] == "valid" and len(salt) <= 64:
+            found = run(hkdf, [b(case["ikm"])], salt, [info], case["size"])
+            assert found == [b(case["okm"])]
+            derived += 1
+    assert derived > 50
+
+
+@every
+@examples(60)
+@given(
+    count=st.integers(0, 4),
+    secret=st.integers(0, 150),
+    salt=st.binary(max_size=64),
+    info=st.integers(0, 150),
+    size=st.one_of(st.integers(0, 70), st.sampled_from([96, 3200, 8160])),
+    seed=st.integers(0, 2**32),
+)
+def test_against_cryptography(hkdf, count, secret, salt, info, size, seed):
+    """Lengths around 55 and 64 need another block of SHA-256."""
+    draw = random.Random(seed)
+    secrets, infos = ([draw.randbytes(n) for _ in range(count)] for n in (secret, info))
+    expected = [
+        HKDF(SHA256(), size, salt, info).derive(secret) if size else b""
+        for secret, info in zip(secrets, infos, strict=True)
+    ]
+    assert run(hkdf, secrets, salt, infos, size) == expected
+
+
+@every
+@pytest.mark.parametrize(
+    ("secrets", "salt", "infos", "out"),
+    [
+        ((3, 32), 32, (2, 5), (3, 16)),
+        ((3, 32), 32, (3, 5), (2, 16)),
+        ((3, 32), 65, (3, 5), (3, 16)),
+        ((3, 32), 32, (3, 5), (3, 8161)),
+        ((3,), 32, (3, 5), (3, 16)),
+    ],
+)
+def test_rejects_wrong_shapes(hkdf, secrets, salt, infos, out):
+    arrays = [np.zeros(shape, np.uint8) for shape in (secrets, infos, out)]
+    with pytest.raises(ValueError, match=r"."):
+        hkdf(arrays[0], bytes(salt), arrays[1], arrays[2])
+
+
+@every
+def test_rejects_other_dtypes_and_strides(hkdf):
+    good, out = np.zeros((4, 32), np.uint8), np.zeros((4, 16), np.uint8)
+    for wrong in (good.astype(np.int8), good[:, ::2], np.asfortranarray(good)):
+        with pytest.raises(ValueError, match=r"."):
+            hkdf(wrong, b"", good, out)

@@ -1,0 +1,223 @@
+"""Sealing keys that a client keeps over the rounds of a session (docs/protocol.md, §5.1)."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from harness import Cohort, make_params, read, seal_keys_of
+from secagg import Client, LocalProtocolError, ParameterError, RoundParams, SealingKey, testing
+from secagg.client import sealing_key
+from secagg.protocol import keys
+from secagg.protocol.messages import AdvertiseKeys, Roster, ShareKeys
+from slots import Slot
+
+LOW_ORDER = bytes(32)
+
+
+def rounds_of(
+    params: RoundParams, count: int, sealing_keys: dict[int, SealingKey] | None = None
+) -> Iterator[testing.Cohort]:
+    """Rounds of one session, not yet run; the keys are made here or given."""
+    if sealing_keys is None:
+        sealing_keys = {u: SealingKey(u) for u in range(params.n_clients)}
+    for number in range(count):
+        own = replace(params, session=b"round %d" % number)
+        first = Cohort(own)
+        yield testing.Cohort(
+            testing.Round(
+                params=own,
+                vectors=first.vectors,
+                weights=None,
+                dropouts={},
+                policy=testing.toy_policy(own),
+                seed=number,
+                sealing_keys=sealing_keys,
+            )
+        )
+
+
+def finish(cohort: testing.Cohort) -> None:
+    while cohort.server.phase not in ("finished", "failed"):
+        cohort.deliver(cohort.step())
+    result = cohort.server.result()
+    assert result.integers.tolist() == cohort.expected(result.survivors)
+
+
+@pytest.fixture
+def agreements(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The public keys with which X25519 was computed, in order."""
+    made: list[bytes] = []
+
+    class Counting:
+        def __init__(self, private: X25519PrivateKey) -> None:
+            self._private = private
+
+        def public_key(self) -> object:
+            return self._private.public_key()
+
+        def exchange(self, public: object) -> bytes:
+            made.append(public.public_bytes_raw())  # type: ignore[attr-defined]
+            return self._private.exchange(public)  # type: ignore[arg-type]
+
+        @classmethod
+        def from_private_bytes(cls, seed: bytes) -> Counting:
+            return cls(X25519PrivateKey.from_private_bytes(seed))
+
+    monkeypatch.setattr(keys, "X25519PrivateKey", Counting)
+    return made
+
+
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+def test_later_round_agrees_with_masking_keys_alone(security, agreements) -> None:
+    seen = []  # in round 1, with four others
+    for cohort in rounds_of(make_params(5, security=security), 3):
+        agreements.clear()
+        cohort.deliver(cohort.step())
+        client = cohort.clients[2]
+        agreements.clear()
+        client.answer(cohort.inbox[2])
+        seen.append(len(agreements))
+        cohort.clients[2] = Client(  # it goes on without this one
+            2, cohort.params, policy=client.policy, **_signer(cohort, 2)
+        )
+    assert seen == [8, 4, 4]
+
+
+def _signer(cohort: testing.Cohort, u: int) -> dict[str, object]:
+    if not cohort.params.active:
+        return {}
+    return {"identity": testing.make_identity(u), "registry": cohort.registry}
+
+
+@pytest.mark.parametrize("changes", [{}, {"security": "active"}, {"neighbours": 4}])
+def test_rounds_of_a_session_give_their_sums(changes: dict[str, object]) -> None:
+    for cohort in rounds_of(make_params(9, **changes), 3):
+        finish(cohort)
+
+
+def test_check01_public_sealing_key_stays_and_masking_key_is_fresh() -> None:
+    cohorts = rounds_of(make_params(4), 3)
+    sent = [read(cohort.step()[1], AdvertiseKeys) for cohort in cohorts]
+    assert len({m.seal_key for m in sent}) == 1
+    assert len({m.mask_key for m in sent}) == 3
+
+
+def test_check01_sealing_keys_of_a_round_are_of_no_other() -> None:
+    """Every key that seals is of one round, also if the server names one session twice."""
+    c, peer = keys.KeyPair(bytes([1]) * 32), keys.KeyPair(bytes([2]) * 32)
+    kept, session = c.agree(peer.public), bytes(32)
+    assert kept is not None
+    made = set()
+    for mine in (b"A" * 32, b"B" * 32):  # masking keys of two rounds
+        for theirs in (b"C" * 32, b"D" * 32):
+            ends = (1, c.public + mine), (2, peer.public + theirs)
+            for masking_secret in (b"E" * 32, b"F" * 32):  # without it a thief opens nothing
+                made |= set(seal_keys_of(kept + masking_secret, session, *ends))
+    assert len(made) == 16
+
+
+def test_peer_with_another_sealing_key_is_agreed_with_again(agreements) -> None:
+    sealing_keys = {u: SealingKey(u) for u in range(4)}
+    cohorts = rounds_of(make_params(4), 2, sealing_keys)
+    finish(next(cohorts))
+    sealing_keys[3] = SealingKey(3)  # client 3 has restarted
+    second = next(cohorts)
+    second.deliver(second.step())
+    agreements.clear()
+    second.clients[0].answer(second.inbox[0])
+    assert agreements[2] == sealing_keys[3].pair.public
+    assert len(agreements) == 4  # with the three masking keys, too
+
+
+def test_unusable_key_is_rejected_and_not_remembered() -> None:
+    key = SealingKey(1)
+    key.draw(lambda: bytes([7]) * 32)
+    for _ in range(2):
+        assert key.agree(2, LOW_ORDER) is None
+    good = keys.KeyPair(bytes([9]) * 32)
+    assert key.agree(2, good.public) == good.agree(key.pair.public)
+    assert key.agree(2, LOW_ORDER) is None
+    assert key.agree(2, good.public) == good.agree(key.pair.public)
+
+
+def test_secrets_of_a_bounded_number_of_peers_are_kept(monkeypatch, agreements) -> None:
+    monkeypatch.setattr(sealing_key, "_PEERS", 2)
+    key = SealingKey(0)
+    key.draw(lambda: bytes([7]) * 32)
+    peers = {u: keys.KeyPair(bytes([u]) * 32).public for u in (1, 2, 3)}
+    agreements.clear()
+    for _ in range(3):
+        for u, public in peers.items():
+            assert key.agree(u, public) is not None
+    assert agreements.count(peers[1]) == agreements.count(peers[2]) == 1
+    assert agreements.count(peers[3]) == 3
+
+
+def test_pair_is_drawn_once() -> None:
+    key = SealingKey(5)
+    key.draw(lambda: bytes([1]) * 32)
+    key.draw(lambda: pytest.fail("drawn twice"))
+    assert key.pair.seed == bytes([1]) * 32
+
+
+def test_client_with_the_sealing_key_of_another_is_rejected() -> None:
+    with pytest.raises(ParameterError):
+        Client(1, make_params(), sealing_key=SealingKey(2))
+    with pytest.raises(ParameterError):
+        Client(1, make_params(), sealing_key=b"\1" * 32)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError):
+        SealingKey(-1)
+    assert Client("ada", make_params(), sealing_key=SealingKey("ada")).phase
+
+
+def test_client_without_one_drops_its_pair_after_sharing() -> None:
+    cohort = Cohort(make_params(4))
+    cohort.advance(1)
+    seed = cohort.clients[1]._state.sealing.pair.seed
+    cohort.advance(1)
+    assert all(seed != value for value in vars(cohort.clients[1]._state).values())
+
+
+def test_check29_client_that_shared_keeps_no_pair_of_the_session() -> None:
+    sealing_keys = {u: SealingKey(u) for u in range(4)}
+    cohort = next(rounds_of(make_params(4), 1, sealing_keys))
+    cohort.advance(2)
+    for u, client in cohort.clients.items():
+        assert client._sealing_key is None
+        assert sealing_keys[u] not in vars(client._state).values()
+    assert sealing_keys[1].pair.public
+
+
+def test_sealing_key_without_a_pair_names_the_remedy() -> None:
+    with pytest.raises(LocalProtocolError):
+        SealingKey(1).agree(2, bytes([9]) * 32)
+
+
+def test_sealing_key_is_not_pickled_shown_or_copied_apart() -> None:
+    key = SealingKey(3)
+    key.draw(lambda: bytes(range(32)))
+    with pytest.raises(LocalProtocolError):
+        pickle.dumps(key)
+    assert copy.deepcopy(key) is key
+    assert repr(key) == "SealingKey(3)"
+
+
+def test_client_suspended_before_sharing_keeps_the_pair_of_its_state() -> None:
+    cohort = next(rounds_of(make_params(4), 1))
+    cohort.advance(1)
+    slot, client = Slot(), cohort.clients[1]
+    public = client._state.sealing.pair.public
+    state = client.suspend(slot)
+    again = Client(1, cohort.params, policy=client.policy, sealing_key=SealingKey(1))
+    again.restore(state, slot)
+    cohort.clients[1] = again
+    sent = read(cohort.step()[1], ShareKeys)
+    assert again.phase == "masked_input"
+    assert sent.sender == 1
+    assert public in read(cohort.inbox[1], Roster).seal_keys

@@ -129,13 +129,15 @@ def test_unpack(versus: Versus) -> None:
 def test_large_numbers(versus: Versus, size: int, work: str) -> None:
     """Compare with gmpy2, at the sizes of n² for Paillier keys n of 2048 and 3072 bits."""
     limbs = size // 64
-    n = _rng.integers(2**63, 2**64, limbs, dtype=np.uint64) | np.uint64(1)
+    root = _rng.integers(2**63, 2**64, limbs // 2, dtype=np.uint64) | np.uint64(1)
+    (number,) = _integers([root])
+    n = np.frombuffer(int(number**2).to_bytes(size // 8, "little"), np.uint64)
     rows, others, out = list[U64](_rng.integers(0, 2**63, (3, BATCH, limbs), dtype=np.uint64))
     exponents = _rng.integers(0, 2**64, (BATCH, EXPONENT // 64), dtype=np.uint64)
     (modulus,), left = _integers([n]), _integers(rows)
     right, powers = _integers(others), _integers(exponents)
     square = pow(2, 2 * _fast.modular_radix(limbs), int(modulus))
-    constants = n, np.frombuffer(square.to_bytes(size // 8, "little"), np.uint64)
+    constants = n, np.frombuffer(square.to_bytes(size // 8, "little"), np.uint64), root
     table = np.empty((EXPONENT // WINDOW, 1 << WINDOW, _fast.modular_width(limbs)), np.uint64)
     _fast.modular_table(rows[0], table, WINDOW, *constants)
 

@@ -116,7 +116,9 @@ cdef extern from "modular.h" nogil:
         const secagg_modular_tier *tier
         const uint64_t *n
         const uint64_t *square
+        const uint64_t *root
         size_t limbs
+        size_t root_limbs
 
     const secagg_modular_tier *const *secagg_modular_tiers
     int secagg_modular_multiply(

@@ -53,9 +53,9 @@ cdef class Modular:
         return self.tier.digits(limbs)
 
     cdef secagg_modulus modulus(
-        self, const uint64_t[::1] n, const uint64_t[::1] square
+        self, const uint64_t[::1] n, const uint64_t[::1] square, const uint64_t[::1] root
     ) except *:
-        """Check N and R², and bind them to the tier; both must outlive the result."""
+        """Check N, R² and √N, and bind them to the tier; all must outlive the result."""
         cdef secagg_modulus bound
         check_limbs(n.shape[0])
         if square.shape[0] != n.shape[0]:
@@ -66,6 +66,12 @@ cdef class Modular:
         bound.n = &n[0]
         bound.square = &square[0]
         bound.limbs = n.shape[0]
+        bound.root_limbs = root.shape[0]
+        bound.root = NULL
+        if root.shape[0] > 0:
+            if 2 * root.shape[0] - n.shape[0] not in (0, 1) or root[0] % 2 == 0:
+                raise ValueError(f"a root of {root.shape[0]} limbs, or even")
+            bound.root = &root[0]
         return bound
 
     cdef check_table(
@@ -84,8 +90,9 @@ cdef class Modular:
         uint64_t[:, ::1] out,
         const uint64_t[::1] modulus,
         const uint64_t[::1] square,
+        const uint64_t[::1] root,
     ):
-        cdef secagg_modulus bound = self.modulus(modulus, square)
+        cdef secagg_modulus bound = self.modulus(modulus, square, root)
         cdef size_t step = 0 if b.shape[0] == 1 else bound.limbs
         cdef int status
         check_batch(a, a.shape[0], bound.limbs)
@@ -104,8 +111,9 @@ cdef class Modular:
         uint64_t[:, ::1] out,
         const uint64_t[::1] modulus,
         const uint64_t[::1] square,
+        const uint64_t[::1] root,
     ):
-        cdef secagg_modulus bound = self.modulus(modulus, square)
+        cdef secagg_modulus bound = self.modulus(modulus, square, root)
         cdef int status
         check_batch(base, base.shape[0], bound.limbs)
         check_batch(out, base.shape[0], bound.limbs)
@@ -122,8 +130,9 @@ cdef class Modular:
         window,
         const uint64_t[::1] modulus,
         const uint64_t[::1] square,
+        const uint64_t[::1] root,
     ):
-        cdef secagg_modulus bound = self.modulus(modulus, square)
+        cdef secagg_modulus bound = self.modulus(modulus, square, root)
         cdef unsigned bits
         cdef int status
         if <size_t>base.shape[0] != bound.limbs:
@@ -144,8 +153,9 @@ cdef class Modular:
         window,
         const uint64_t[::1] modulus,
         const uint64_t[::1] square,
+        const uint64_t[::1] root,
     ):
-        cdef secagg_modulus bound = self.modulus(modulus, square)
+        cdef secagg_modulus bound = self.modulus(modulus, square, root)
         cdef unsigned bits
         cdef int status
         check_batch(out, out.shape[0], bound.limbs)

@@ -7,8 +7,9 @@ zero. `out` is overwritten with the result and may be an input. ValueError is ra
 other modulus and for shapes that do not fit.
 
 The C kernels compute with Montgomery's radix R = 2^``modular_radix(limbs)`` (Montgomery 1985),
-and need R² mod N as ``square``; here R = 1. Only the implementation that filled a table of
-powers can read the table.
+and need R² mod N as ``square``; here R = 1. If N is a square, they are faster with ``root``, √N
+in half the limbs, rounded up; for any other N it has no limbs. Only the implementation that
+filled a table of powers can read the table, with the same root.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ def modular_width(limbs: int) -> int:
     return limbs
 
 
-def modular_multiply(a: U64, b: U64, out: U64, modulus: U64, square: U64) -> None:
+def modular_multiply(a: U64, b: U64, out: U64, modulus: U64, square: U64, root: U64) -> None:
     """Write a · b mod N to `out`, row by row; a `b` of one row multiplies all rows of `a`."""
-    n = _modulus(modulus, square, a, out)
+    n = _modulus(modulus, square, root, a, out)
     _check_words(b)
     if b.shape != a.shape and b.shape != (1, a.shape[1]):
         raise ValueError(f"shapes {a.shape} and {b.shape} differ")
@@ -53,9 +54,11 @@ def modular_multiply(a: U64, b: U64, out: U64, modulus: U64, square: U64) -> Non
         _write(out[i], _number(a[i]) * right[i if len(right) > 1 else 0] % n)
 
 
-def modular_power(base: U64, exponent: U64, out: U64, modulus: U64, square: U64) -> None:
+def modular_power(
+    base: U64, exponent: U64, out: U64, modulus: U64, square: U64, root: U64
+) -> None:
     """Write base^e mod N to `out`, row by row; e is `exponent`, shape (exponent_limbs,)."""
-    n = _modulus(modulus, square, base, out)
+    n = _modulus(modulus, square, root, base, out)
     _check_words(exponent)
     if exponent.ndim != 1:
         raise ValueError(f"an exponent of shape {exponent.shape}")
@@ -64,13 +67,15 @@ def modular_power(base: U64, exponent: U64, out: U64, modulus: U64, square: U64)
         _write(out[i], pow(_number(base[i]), e, n))
 
 
-def modular_table(base: U64, table: U64, window: int, modulus: U64, square: U64) -> None:
+def modular_table(
+    base: U64, table: U64, window: int, modulus: U64, square: U64, root: U64
+) -> None:
     """Fill `table` with base^(d · 2^(window · w)) mod N for every window w and digit d.
 
     `base` has shape (limbs,), `table` has shape (windows, 2^window, modular_width(limbs)), and
     `window` is the length of a window in bits, 1 to 16.
     """
-    n = _modulus(modulus, square, base[np.newaxis])
+    n = _modulus(modulus, square, root, base[np.newaxis])
     _check_table(table, window, modulus)
     step = _number(base)
     for row in table:
@@ -82,14 +87,14 @@ def modular_table(base: U64, table: U64, window: int, modulus: U64, square: U64)
 
 
 def modular_power_fixed(
-    table: U64, exponents: U64, out: U64, window: int, modulus: U64, square: U64
+    table: U64, exponents: U64, out: U64, window: int, modulus: U64, square: U64, root: U64
 ) -> None:
     """Write base^e mod N to `out` for each row e of `exponents`, shape (count, exponent_limbs).
 
     `table` is that of the base, from `modular_table`. ValueError is raised for an exponent with
     more bits than the windows of the table.
     """
-    n = _modulus(modulus, square, out)
+    n = _modulus(modulus, square, root, out)
     _check_table(table, window, modulus)
     _check_words(exponents)
     if exponents.ndim != 2 or len(exponents) != len(out):
@@ -105,9 +110,13 @@ def modular_power_fixed(
         _write(out[i], product)
 
 
-def _modulus(modulus: U64, square: U64, *batches: U64) -> int:
-    """Check the shapes and return N as an integer."""
-    _check_words(modulus, square, *batches)
+def _modulus(modulus: U64, square: U64, root: U64, *batches: U64) -> int:
+    """Check the shapes and the root, and return N as an integer."""
+    _check_words(modulus, square, root, *batches)
+    if root.ndim != 1 or (root.size and 2 * root.size - modulus.size not in (0, 1)):
+        raise ValueError(f"a root of shape {root.shape} of a modulus of {modulus.shape}")
+    if root.size and _number(root) ** 2 != _number(modulus):
+        raise ValueError("the square of the root is not the modulus")
     if modulus.ndim != 1 or square.shape != modulus.shape:
         raise ValueError(f"a modulus of shape {modulus.shape}, its square {square.shape}")
     _check_limbs(len(modulus))

@@ -39,8 +39,13 @@ class Modulus:
         self.value: int = gmpy2.mpz(value)
         self.limbs = -(-int(value).bit_length() // 64)
         radix = 1 << _fast.modular_radix(self.limbs)
-        self._n = self.pack([self.value])[0]
-        self._square = self.pack([radix * radix % self.value])[0]
+        root = gmpy2.isqrt(self.value)
+        roots = [root] if root * root == self.value else []
+        self._constants = (
+            self.pack([self.value])[0],
+            self.pack([radix * radix % self.value])[0],
+            to_batch(roots, (self.limbs + 1) // 2).reshape(-1),
+        )
 
     @property
     def width(self) -> int:
@@ -71,7 +76,7 @@ class Modulus:
 
         def part(rows: slice) -> None:
             right = b if len(b) == 1 else b[rows]
-            _fast.modular_multiply(a[rows], right, out[rows], self._n, self._square)
+            _fast.modular_multiply(a[rows], right, out[rows], *self._constants)
 
         in_slices(part, len(a), least=512)
         return out
@@ -86,7 +91,7 @@ class Modulus:
         words = to_batch([exponent], limbs)[0]
 
         def part(rows: slice) -> None:
-            _fast.modular_power(batch[rows], words, out[rows], self._n, self._square)
+            _fast.modular_power(batch[rows], words, out[rows], *self._constants)
 
         in_slices(part, len(batch))
         return out
@@ -140,7 +145,7 @@ class FixedBase:
 
         def part(rows: slice) -> None:
             _fast.modular_power_fixed(
-                table, exponents[rows], out[rows], window, modulus._n, modulus._square
+                table, exponents[rows], out[rows], window, *modulus._constants
             )
 
         in_slices(part, len(exponents))
@@ -163,5 +168,5 @@ class FixedBase:
         modulus = self.modulus
         width = _fast.modular_width(modulus.limbs)
         table = np.zeros((self._windows(window), 1 << window, width), dtype=np.uint64)
-        _fast.modular_table(self._base, table, window, modulus._n, modulus._square)
+        _fast.modular_table(self._base, table, window, *modulus._constants)
         return table

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LENGTH = 300, KEYS = 3, LIMBS = 4, EXPONENT = 2, WINDOW = 4 }; /* more than a slice of 256 */
+enum { LENGTH = 300, KEYS = 3, LIMBS = 4, ROOT_LIMBS = 16, EXPONENT = 2, WINDOW = 4 }; /* more than a slice of 256 */
 
 static uint64_t state = 2017;
 
@@ -205,39 +205,47 @@ static void pack_bits(void)
 
 enum { MULTIPLY, POWER, POWER_FIXED };
 
-/* The modulus is public in Paillier; bases, exponents and tables need not be. */
+/* The modulus is public in Paillier; bases, exponents and tables need not be. With `root_limbs`
+ * the modulus is taken for the square of a number, whose sizes alone decide the code. */
+static void modular_of(const secagg_modular_tier *tier, int which, size_t limbs, size_t root_limbs)
+{
+    const size_t count = tier->lanes + 1, windows = 64 * EXPONENT / WINDOW;
+    uint64_t *n = numbers(limbs, UINT64_MAX), *square = numbers(limbs, UINT64_MAX);
+    uint64_t *root = numbers(limbs, UINT64_MAX);
+    n[0] |= 1;
+    root[0] |= 1;
+    n[limbs - 1] = root[root_limbs > 0 ? root_limbs - 1 : 0] = UINT64_MAX;
+    const secagg_modulus modulus = {tier, n, square, root, limbs, root_limbs};
+    uint64_t *a = secrets(limbs * count, UINT64_MAX), *b = secrets(limbs * count, UINT64_MAX);
+    uint64_t *exponents = secrets(EXPONENT * count, UINT64_MAX);
+    uint64_t *out = secrets(limbs * count, UINT64_MAX);
+    if (which == MULTIPLY)
+        secagg_modular_multiply(out, a, b, count, limbs, &modulus);
+    else if (which == POWER)
+        secagg_modular_power(out, a, count, exponents, EXPONENT, &modulus);
+    else {
+        uint64_t *table = malloc(8 * (windows << WINDOW) * tier->digits(limbs));
+        secagg_modular_table(table, a, windows, WINDOW, &modulus);
+        secagg_modular_power_fixed(out, table, exponents, count, EXPONENT, windows, WINDOW,
+                                   &modulus);
+        free(table);
+    }
+    free(n);
+    free(square);
+    free(root);
+    free(a);
+    free(b);
+    free(exponents);
+    free(out);
+}
+
 static void modular(int which)
 {
-    for (const secagg_modular_tier *const *at = secagg_modular_tiers; *at != NULL; at++) {
-        const secagg_modular_tier *tier = *at;
-        if (!tier->supported())
-            continue;
-        const size_t count = tier->lanes + 1, windows = 64 * EXPONENT / WINDOW;
-        uint64_t *n = numbers(LIMBS, UINT64_MAX), *square = numbers(LIMBS, UINT64_MAX);
-        n[0] |= 1;
-        n[LIMBS - 1] = UINT64_MAX;
-        const secagg_modulus modulus = {tier, n, square, LIMBS};
-        uint64_t *a = secrets(LIMBS * count, UINT64_MAX), *b = secrets(LIMBS * count, UINT64_MAX);
-        uint64_t *exponents = secrets(EXPONENT * count, UINT64_MAX);
-        uint64_t *out = secrets(LIMBS * count, UINT64_MAX);
-        if (which == MULTIPLY)
-            secagg_modular_multiply(out, a, b, count, LIMBS, &modulus);
-        else if (which == POWER)
-            secagg_modular_power(out, a, count, exponents, EXPONENT, &modulus);
-        else {
-            uint64_t *table = malloc(8 * (windows << WINDOW) * tier->digits(LIMBS));
-            secagg_modular_table(table, a, windows, WINDOW, &modulus);
-            secagg_modular_power_fixed(out, table, exponents, count, EXPONENT, windows, WINDOW,
-                                       &modulus);
-            free(table);
+    for (const secagg_modular_tier *const *at = secagg_modular_tiers; *at != NULL; at++)
+        if ((*at)->supported()) {
+            modular_of(*at, which, LIMBS, 0);
+            modular_of(*at, which, 2 * ROOT_LIMBS, ROOT_LIMBS);
         }
-        free(n);
-        free(square);
-        free(a);
-        free(b);
-        free(exponents);
-        free(out);
-    }
 }
 
 static void modular_multiply(void) { modular(MULTIPLY); }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import numpy as np
@@ -40,7 +41,12 @@ class Case:
         self.n = n
         self.limbs = -(-n.bit_length() // 64)
         radix = 1 << modular.modular_radix(self.limbs)
-        self.constants = limbs_of(n, self.limbs), limbs_of(radix * radix % n, self.limbs)
+        root, half = math.isqrt(n), (self.limbs + 1) // 2
+        self.constants = (
+            limbs_of(n, self.limbs),
+            limbs_of(radix * radix % n, self.limbs),
+            limbs_of(root, half) if root * root == n else np.empty(0, np.uint64),
+        )
         self._random = random.Random(seed)
 
     def draw(self, count: int) -> list[int]:

@@ -47,7 +47,10 @@ typedef struct {
 /* Memory for the constants and for `numbers` numbers more, at room; secrets may be in it. */
 static int begin(job *j, const secagg_modulus *modulus, size_t numbers)
 {
-    const secagg_modular_tier *tier = j->tier = modulus->tier;
+    const secagg_modular_tier *tier = modulus->tier, *faster = NULL;
+    if (modulus->root_limbs > 0 && tier->of_square != NULL)
+        faster = tier->of_square(modulus);
+    j->tier = tier = faster != NULL ? faster : tier;
     secagg_modular *c = &j->c;
     const size_t lanes = tier->lanes, limbs = c->limbs = modulus->limbs;
     const size_t digits = c->digits = tier->digits(limbs), wide = round_up(limbs, lanes) * lanes;
@@ -64,16 +67,14 @@ static int begin(job *j, const secagg_modulus *modulus, size_t numbers)
     c->sums = c->one + j->words;
     c->wide = c->sums + 2 * j->words;
     j->room = c->wide + wide;
-    tier->load(c->square, modulus->n, 0, 1, c);
-    for (size_t i = 0; i < digits; i++)
-        c->n[i] = c->square[i * lanes];
-    tier->load(c->square, modulus->square, 0, 1, c);
     for (size_t lane = 0; lane < lanes; lane++)
         c->one[lane] = 1;
+    const uint64_t lowest = faster != NULL ? modulus->root[0] : modulus->n[0];
     c->inverse = 1; /* Newton's iteration: each step doubles the bits that are right */
     for (unsigned bits = 1; bits < 64; bits *= 2)
-        c->inverse *= 2 - modulus->n[0] * c->inverse;
+        c->inverse *= 2 - lowest * c->inverse;
     c->inverse = 0 - c->inverse;
+    tier->begin(c, modulus);
     return 0;
 }
 

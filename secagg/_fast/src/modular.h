@@ -15,19 +15,30 @@ enum { SECAGG_MODULAR_LIMBS = 256 }; /* at most: N < 2^16384 */
 
 typedef struct {
     size_t limbs, digits;
-    uint64_t inverse; /* -1/N mod 2^64 */
-    uint64_t *n;      /* digits of N, once */
+    uint64_t inverse; /* -1/N mod 2^64, or -1/n in the tier for N = n^2 */
+    uint64_t *n;      /* digits of N, or n, once */
     uint64_t *square; /* R^2 mod N in every lane */
     uint64_t *one;    /* 1 in every lane */
     uint64_t *sums;   /* the columns of a product, twice the digits */
     uint64_t *wide;   /* limbs on their way in and out */
 } secagg_modular;
 
+typedef struct secagg_modular_tier secagg_modular_tier;
+
 typedef struct {
+    const secagg_modular_tier *tier;
+    const uint64_t *n, *square; /* N and R^2 mod N */
+    const uint64_t *root;       /* its square root, if root_limbs > 0 */
+    size_t limbs, root_limbs;
+} secagg_modulus;
+
+struct secagg_modular_tier {
     const char *name;
     int (*supported)(void);
     size_t lanes, digit_bits;
     size_t (*digits)(size_t limbs);
+    /* Set n and square; limbs, digits, inverse and one are set. */
+    void (*begin)(secagg_modular *c, const secagg_modulus *modulus);
     /* out = a b / R; out may be a or b, and a = b, the same place, is faster. */
     void (*multiply)(uint64_t *out, const uint64_t *a, const uint64_t *b,
                      const secagg_modular *c);
@@ -42,16 +53,12 @@ typedef struct {
     /* The words of every lane in a row, with one pointer for each, or as store has them. */
     void (*read)(uint64_t *x, const uint64_t *const *rows, size_t words);
     void (*write)(uint64_t *rows, size_t step, const uint64_t *x, size_t words, size_t count);
-} secagg_modular_tier;
+    /* The tier for a square, faster with the same results; or NULL. */
+    const secagg_modular_tier *(*of_square)(const secagg_modulus *modulus);
+};
 
 extern const secagg_modular_tier *const secagg_modular_tiers[]; /* best first, then NULL */
 extern const secagg_modular_tier secagg_modular_ifma, secagg_modular_portable;
-
-typedef struct {
-    const secagg_modular_tier *tier;
-    const uint64_t *n, *square; /* N and R^2 mod N */
-    size_t limbs;
-} secagg_modulus;
 
 /* 0, or -1 when there is no memory. `b_step` is limbs, or 0 to multiply all by one number. */
 int secagg_modular_multiply(uint64_t *out, const uint64_t *a, const uint64_t *b, size_t count,

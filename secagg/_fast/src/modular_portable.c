@@ -91,6 +91,12 @@ static void portable_load(uint64_t *x, const uint64_t *rows, size_t step, size_t
     memcpy(x, rows, c->limbs * sizeof *x);
 }
 
+static void portable_begin(secagg_modular *c, const secagg_modulus *modulus)
+{
+    memcpy(c->n, modulus->n, c->limbs * sizeof *c->n);
+    memcpy(c->square, modulus->square, c->limbs * sizeof *c->square);
+}
+
 static void portable_store(uint64_t *rows, uint64_t *x, size_t count, const secagg_modular *c)
 {
     (void)count;
@@ -123,7 +129,8 @@ static void portable_write(uint64_t *rows, size_t step, const uint64_t *x, size_
 
 const secagg_modular_tier secagg_modular_portable = {
     "portable",     portable_supported, 1,
-    64,             portable_digits,    portable_multiply,
-    portable_load,  portable_store,     portable_choose,
-    portable_read,  portable_write,
+    64,             portable_digits,    portable_begin,
+    portable_multiply, portable_load,   portable_store,
+    portable_choose, portable_read,     portable_write,
+    NULL,
 };

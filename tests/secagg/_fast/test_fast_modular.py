@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,13 +28,24 @@ def moduli(draw, largest: int = 100) -> int:
     return max(odd, top // 2) | 1
 
 
+@st.composite
+def squares(draw, sizes=(16, 32, 48)):
+    """Squares of odd numbers that fill their limbs, as Paillier's n and p do."""
+    limbs = draw(st.sampled_from([*sizes, 2, 9]))
+    top = 1 << 64 * limbs
+    root = draw(st.sampled_from([top - 1, top // 2 + 1, top - 189, None]))
+    if root is None:
+        root = random.Random(draw(st.integers(0, 2**32))).randrange(top // 2, top)
+    return (root | 1) ** 2
+
+
 seeds = st.integers(0, 2**32)
 counts = st.integers(1, 20)
 
 
 @every
 @quick
-@given(n=moduli(), seed=seeds, count=counts)
+@given(n=st.one_of(moduli(), squares()), seed=seeds, count=counts)
 def test_multiply(modular, n, seed, count):
     case = Case(modular, n, seed)
     a, b = case.draw(count), case.draw(count)
@@ -44,7 +56,7 @@ def test_multiply(modular, n, seed, count):
 @every
 @quick
 @given(
-    n=moduli(largest=40),
+    n=st.one_of(moduli(largest=40), squares((16, 32))),
     seed=seeds,
     count=counts,
     exponent=st.one_of(
@@ -62,7 +74,7 @@ def test_powers_equal_those_of_python(modular, n, seed, count, exponent, leading
 @every
 @quick
 @given(
-    n=moduli(largest=40),
+    n=st.one_of(moduli(largest=40), squares((16, 32))),
     seed=seeds,
     count=counts,
     window=st.integers(1, 6),
@@ -101,6 +113,28 @@ def test_largest_modulus(modular):
 
 
 @every
+@pytest.mark.parametrize("limbs", [16, 32, 48, 64])
+def test_square_moduli_at_the_edges_of_both_parts(modular, limbs):
+    """Numbers x0 + x1 n with parts at 0, 1 and n - 1, so that sums and borrows are longest."""
+    for root in ((1 << 64 * limbs) - 1, (1 << 64 * limbs - 1) | 1):
+        case, n = Case(modular, root**2), root**2
+        parts = (0, 1, 2, root // 2, root - 2, root - 1)
+        a = [low + high * root for low in parts for high in parts]
+        assert case.multiply(a, a[::-1]) == [x * y % n for x, y in zip(a, a[::-1], strict=True)]
+        assert case.power(a, 3, 1) == [pow(x, 3, n) for x in a]
+
+
+@every
+def test_root_of_another_size_is_rejected(modular):
+    case = Case(modular, (2**1024 - 1) ** 2)
+    n, square, root = case.constants
+    out = case.empty(1)
+    for wrong in (root[:-1], np.append(root, root), np.zeros(16, np.uint64)):
+        with pytest.raises(ValueError):  # noqa: PT011 - kernels raise no other
+            modular.modular_multiply(out, out, out, n, square, np.ascontiguousarray(wrong))
+
+
+@every
 def test_more_powers_than_share_a_slice_of_the_table(modular):
     case = Case(modular, 2**127 - 1)
     table = case.table(3, 4, 3)
@@ -120,7 +154,7 @@ def test_powers_with_the_widest_window_are_exact(modular):
 
 @every
 @quick
-@given(n=moduli(largest=20), seed=seeds)
+@given(n=st.one_of(moduli(largest=20), squares((16,))), seed=seeds)
 def test_numbers_above_the_modulus_are_reduced(modular, n, seed):
     case = Case(modular, n, seed)
     most = (1 << 64 * case.limbs) - 1

@@ -26,7 +26,7 @@ acc %= 97
 acc[:4] ^= noise.view(np.uint64) % 97
 _fast.mask_mod(acc, bytes(range(16)), b"\\0", 97, 3)
 n, square = np.array([97], np.uint64), np.array([4**_fast.modular_radix(1) % 97], np.uint64)
-_fast.modular_multiply(acc[:, None], acc[:1, None], acc[:, None], n, square)
+_fast.modular_multiply(acc[:, None], acc[:1, None], acc[:, None], n, square, n[:0])
 print(_fast.TIER, _fast.COMPILED, ",".join(_fast.TIERS), acc.tobytes().hex()[:64], end=" ")
 print(_fast.modular_radix(1), end=" ")
 point = np.full((1, 32), 7, np.uint8)

@@ -19,6 +19,7 @@ def test_shapes_of_a_product_are_checked(modular, name):
         "out": case.empty(3),
         "modulus": case.constants[0],
         "square": case.constants[1],
+        "root": case.constants[2],
     }
     modular.modular_multiply(**good)
     bad = [good[name][..., :1].copy(), good[name][..., ::-1], good[name].astype(np.int64)]
@@ -77,7 +78,7 @@ def test_even_modulus_is_rejected(modular):
     case = Case(modular, 2**127 - 1)
     for n in (2**127 - 2, 2**63 - 1):
         with pytest.raises(ValueError, match="limb"):
-            modular.modular_multiply(*[case.empty(1)] * 3, limbs_of(n, 2), case.constants[1])
+            modular.modular_multiply(*[case.empty(1)] * 3, limbs_of(n, 2), *case.constants[1:])
 
 
 @every
@@ -86,8 +87,8 @@ def test_modulus_beyond_the_headroom_is_rejected(modular):
     for call in (
         lambda: modular.modular_radix(257),
         lambda: modular.modular_width(0),
-        lambda: modular.modular_multiply(one, one, one.copy(), one[0], one[0]),
-        lambda: modular.modular_multiply(*[one[:, :0].copy()] * 3, *[one[0, :0]] * 2),
+        lambda: modular.modular_multiply(one, one, one.copy(), one[0], one[0], one[0, :0]),
+        lambda: modular.modular_multiply(*[one[:, :0].copy()] * 3, *[one[0, :0]] * 3),
     ):
         with pytest.raises(ValueError, match=r"\[1, 256\]"):
             call()

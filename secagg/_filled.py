@@ -23,4 +23,4 @@ def filled(
     made.seek(start + size - 1)
     made.write(b"\0")
     result = fill(made.getbuffer()[start:])
-    return made.getvalue(), result  # not a copy: no view is left
+    return made.getvalue(), result  # a copy only if a thread still has the view

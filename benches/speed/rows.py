@@ -26,7 +26,7 @@ class Rival:
     tier : str or None
         Tier of its kernels; None for that of the row, or the nearest that the commit has.
     runs : int or None
-        Most repetitions, then without one to warm up; None for as many as the row's.
+        Most repetitions; None for as many as the row's. A single one has none to warm up.
     arguments : mapping
         Arguments that replace those of the row.
     """
@@ -58,7 +58,7 @@ class Row:
     most : float or None
         Required upper bound of the seconds on one core.
     runs : int or None
-        Most repetitions, then without one to warm up.
+        Most repetitions. A single one has none to warm up.
     """
 
     name: str

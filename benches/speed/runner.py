@@ -169,10 +169,10 @@ def measure(row: Row, tier: str, repeats: int, show: Show, *, quick: bool = Fals
                 return None
 
         for at, one in enumerate(rivals):
-            if one.rival.runs is None:
+            if one.rival.runs != 1:  # a warm-up of what takes minutes would take as long
                 show(f"{row.name}: {one.rival.label}, warming up")
                 run_rival(at)
-        if row.runs is None:
+        if row.runs != 1:
             show(f"{row.name}: warming up")
             ask(row.case, chosen, PRESENT, tier, row.cores[0])
         for turn in range(min(repeats, row.runs or repeats)):

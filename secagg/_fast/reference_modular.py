@@ -9,7 +9,8 @@ other modulus and for shapes that do not fit.
 The C kernels compute with Montgomery's radix R = 2^``modular_radix(limbs)`` (Montgomery 1985),
 and need R² mod N as ``square``; here R = 1. If N is a square, they are faster with ``root``, √N
 in half the limbs, rounded up; for any other N it has no limbs. Only the implementation that
-filled a table of powers can read the table, with the same root.
+filled a table of powers can read the table, with the same root. The kernels check the sizes of
+the root, but not its square.
 """
 
 from __future__ import annotations

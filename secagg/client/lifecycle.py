@@ -80,9 +80,9 @@ class OneLife:
         """Continue a suspended client in this one, which has sent nothing yet.
 
         Make this client with the arguments of the suspended one; a sealing key is not used, as
-        the state has what is needed. The key leaves the vault
-        before the call returns, so a state is restored at most once. After an error of the
-        state or vault this client has ended; a state of which nothing else is wrong is intact.
+        the state has what is needed. The key leaves the vault before the call returns, so a
+        state is restored at most once. After an error of the state or vault this client has
+        ended; a state of which nothing else is wrong is intact.
 
         Parameters
         ----------

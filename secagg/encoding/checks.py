@@ -40,6 +40,23 @@ def check_weight(weight: int, max_encoded: int, ring: Ring) -> None:
         )
 
 
+def check_encoded(values: Lanes, ring: Ring) -> None:
+    """Raise `ParameterError` unless an encoding's elements are a vector in the ring's lanes.
+
+    Elements of R or more are not: a cast or the masks would turn them into others.
+    """
+    array = isinstance(values, np.ndarray) and values.ndim == 1
+    if not array or values.dtype != ring.dtype:
+        what = f"shape {values.shape}, {values.dtype}" if array else type(values).__name__
+        raise ParameterError(
+            f"the encoding made {what}; its encode must return a vector of {ring.dtype}"
+        )
+    if not ring.is_power_of_two and values.size and int(values.max()) >= ring.modulus:
+        raise ParameterError(
+            f"the encoding made an element of R or more in {ring}; reduce its elements modulo R"
+        )
+
+
 def check_lanes(total: Lanes, ring: Ring) -> None:
     """Raise `ParameterError` for a sum of another dtype than the ring's."""
     if total.dtype != ring.dtype:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from secagg.encoding.checks import check_encoded
 from secagg.encoding.encoding import Encoding, Entropy, Vector
 from secagg.encoding.fixed_point import FixedPoint
 from secagg.encoding.ring import Lanes, Ring
@@ -57,8 +58,11 @@ def begin(
     Raises
     ------
     ParameterError
-        The vector or weight is invalid. Its elements may be checked by `Pieces.clipped`.
+        The vector or weight is invalid, or an own encoding's elements are not those of the
+        ring. Elements may be checked by `Pieces.clipped`.
     """
     if type(encoding) is FixedPoint:  # a subclass may have its own `encode`
         return encoding.pieces(vector, ring, weight, entropy)
-    return Whole(*encoding.encode(vector, ring, weight, entropy))
+    values, clipped = encoding.encode(vector, ring, weight, entropy)
+    check_encoded(values, ring)
+    return Whole(values, clipped)

@@ -13,7 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LENGTH = 300, KEYS = 3, LIMBS = 4, ROOT_LIMBS = 16, EXPONENT = 2, WINDOW = 4 }; /* more than a slice of 256 */
+enum {
+    LENGTH = 300, /* more than a slice of 256 */
+    KEYS = 3,
+    LIMBS = 4,
+    ROOT_LIMBS = 16,
+    EXPONENT = 2,
+    WINDOW = 4
+};
 
 static uint64_t state = 2017;
 

@@ -83,8 +83,11 @@ pack_run(uint8_t *packed, const void *values, size_t n, unsigned bits, int lane)
     writer to = {packed, 0, 0};
     size_t i = 0;
     if (bits <= PAIR)
-        for (; i + 2 <= n; i += 2)
-            put(&to, (value_at(values, i, lane) & mask) | (value_at(values, i + 1, lane) & mask) << bits, 2 * bits);
+        for (; i + 2 <= n; i += 2) {
+            const uint64_t first = value_at(values, i, lane) & mask;
+            const uint64_t second = value_at(values, i + 1, lane) & mask;
+            put(&to, first | second << bits, 2 * bits);
+        }
     for (; i < n; i++) {
         const uint64_t value = value_at(values, i, lane) & mask;
         if (bits <= NARROW)

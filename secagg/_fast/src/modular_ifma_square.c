@@ -93,8 +93,7 @@ IFMA static void find_bias(const secagg_modular *c)
     divide(sums + k, sums, k, c);
     memcpy(sums, sums + k, k * sizeof *sums); /* R^3 */
     divide_by_radix(sums, k, c);
-    divide_by_radix(sums, k, c); /* R mod n */
-    reduce(sums, k, c);
+    divide_by_radix(sums, k, c); /* R mod n, at most n */
     uint64_t *bias = c->n + k;
     int64_t carry = 1;
     for (size_t j = 0; j < k; j++) {
@@ -129,8 +128,7 @@ IFMA static void square_store(uint64_t *rows, uint64_t *from, size_t count,
         high_part[j] = _mm512_and_si512(sum, all(MASK));
         carry = shift_right(sum, DIGIT);
     }
-    reduce(high_part, k, c); /* from at most 2 n */
-    reduce(high_part, k, c);
+    reduce(high_part, k, c); /* x1 + 1 is below 2 n, as R > 16 n */
     for (size_t j = 0; j < k; j++) {
         sums[j] = x[j];
         sums[k + j] = _mm512_setzero_si512();

@@ -69,7 +69,7 @@ def test_error_of_a_case_is_answered(
 
 
 def test_process_runs_cases_of_this_code() -> None:
-    with Worker(PRESENT, "portable") as one:
+    with Worker(PRESENT, _fast.TIER) as one:
         assert one.ask("cases.masks", MASKS, 1) > 0
         assert one.ask("obvious.masks", MASKS, 1) > 0
         with pytest.raises(SecAggError, match="AttributeError"):
@@ -91,7 +91,7 @@ def test_process_of_other_code_is_rejected(
 
 
 def test_missing_package_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Worker(PRESENT, "portable") as one:
+    with Worker(PRESENT, _fast.TIER) as one:
         monkeypatch.setattr(one, "_answer", lambda: {"missing": "flint"})
         with pytest.raises(Absent):
             one.ask("present.shares_in_flint", {}, 1)

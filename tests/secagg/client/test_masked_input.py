@@ -122,6 +122,48 @@ def test_an_encoding_of_the_caller_encodes_the_whole_vector():
     assert bytes(packed) == _fast.pack_bits(np.ones(9, np.uint32), 20)
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        np.full(9, -1, np.int64),
+        np.full(9, 0.7),
+        np.zeros(9, np.uint32),
+        np.zeros((9, 1), np.uint64),
+        [0] * 9,
+        np.full(9, 9973, np.uint64),
+    ],
+)
+def test_elements_of_an_own_encoding_must_be_those_of_the_ring(made):
+    class Own(FixedPoint):
+        def encode(self, vector, ring, weight=1, entropy=None):
+            return made, 0
+
+    params = params_of(9, Own(2.0, 3), 9973, None)
+    with pytest.raises(ParameterError):
+        Input(np.zeros(9), None, params, lambda n: SEED[:n])
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_largest_finite_element_is_clipped_and_not_rejected(kind):
+    encoding, most = FixedPoint(2.0, 3, rounding="nearest"), np.finfo(kind).max
+    params = params_of(9, encoding, 1 << 20, None)
+    vector = np.full(9, most, kind) * np.array([1, -1, 1, -1, 1, -1, 1, -1, 1], kind)
+    packed = bytearray(23)
+    given = Input(vector, None, params, lambda n: SEED[:n])
+    assert given.write(memoryview(packed), masks(0)) == 9
+
+
+def test_vectors_of_several_whole_blocks_are_those_of_one():
+    """At the real size of a block."""
+    length = 2 * masked_input._BLOCK + 1003
+    encoding = FixedPoint(2.0, 3, rounding="nearest")
+    params = params_of(length, encoding, 1 << 20, None)
+    vector = np.random.default_rng(5).normal(size=length)
+    packed = bytearray(-(-length * 20 // 8))
+    Input(vector, None, params, lambda n: SEED[:n]).write(memoryview(packed), masks(3))
+    assert bytes(packed) == expected(vector, None, params, 3)
+
+
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 65535, 65536])
 def test_a_message_begins_as_it_is_encoded(size):
     whole = encode(MaskedInput(3, bytes(32), bytes(size)))

@@ -157,6 +157,9 @@ def test_secrets_of_a_bounded_number_of_peers_are_kept(monkeypatch, agreements) 
             assert key.agree(u, public) is not None
     assert agreements.count(peers[1]) == agreements.count(peers[2]) == 1
     assert agreements.count(peers[3]) == 3
+    fresh = keys.KeyPair(bytes([9]) * 32).public  # of a known peer, while there is no room
+    assert key.agree(1, fresh) == key.agree(1, fresh)
+    assert agreements.count(fresh) == 1
 
 
 def test_pair_is_drawn_once() -> None:

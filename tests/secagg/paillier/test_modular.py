@@ -132,3 +132,11 @@ def test_bytes_are_little_endian_and_of_fixed_width():
     data = modulus.wrap(modulus.pack([1, 258]))
     assert data == b"\1" + bytes(15) + b"\2\1" + bytes(14)
     assert modulus.unpack(modulus.unwrap(data)) == [1, 258]
+
+
+def test_a_square_has_its_root_for_the_kernels():
+    """They are faster with it, so that nothing else would notice that it is missing."""
+    assert Modulus((2**1024 - 105) ** 2)._constants[2].tobytes() == (
+        (2**1024 - 105).to_bytes(128, "little")
+    )
+    assert Modulus(2**127 - 1)._constants[2].size == 0

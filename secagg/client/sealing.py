@@ -109,14 +109,17 @@ def open_from(
     phase = Phase.MASKED_INPUT
     if len(sealed) != SEALED_BYTES * len(senders):
         reject(phase, "length", f"expected one sealed share for each of {len(senders)} senders")
-    self_shares, mask_shares = {me: own.own_share}, {}
+    pairs = []
     for i, v in enumerate(senders):
         piece = sealed[SEALED_BYTES * i : SEALED_BYTES * (i + 1)]
         opened = keys.open_sealed(own.opening[v], own.session, v, me, piece)
         if opened is None:
             reject(phase, "sealed share", f"client {v}'s sealed share fails authentication")
-        if not (np.frombuffer(opened, dtype="<u8") < M61).all():
-            reject(phase, "share", f"client {v}'s share is not a field element")
-        self_shares[v] = opened[:SHARE_BYTES]
-        mask_shares[v] = opened[SHARE_BYTES:]
-    return self_shares, mask_shares
+        pairs.append(opened)
+    elements = np.frombuffer(b"".join(pairs), "<u8").reshape(len(pairs), -1)
+    beyond = np.flatnonzero((elements >= M61).any(axis=1))
+    if beyond.size:
+        reject(phase, "share", f"client {senders[beyond[0]]}'s share is not a field element")
+    self_shares = {v: pair[:SHARE_BYTES] for v, pair in zip(senders, pairs, strict=True)}
+    mask_shares = {v: pair[SHARE_BYTES:] for v, pair in zip(senders, pairs, strict=True)}
+    return {me: own.own_share} | self_shares, mask_shares

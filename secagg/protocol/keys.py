@@ -43,6 +43,7 @@ _DERIVED_ALONE = 2000  # and so does HKDF
 _SLICE_BYTES = 1 << 14  # of a vector, at least, for a thread
 _P = 2**255 - 19
 _IDS = struct.Struct("<QQ")
+_PLACE = struct.Struct("<QQB")
 
 
 class KeyPair(Confined):
@@ -333,6 +334,4 @@ def _pairs(label: bytes, mine: tuple[int, bytes], ids: U64, publics: U8) -> U8:
 
 
 def _associated_data(session: bytes, sender: int, receiver: int) -> bytes:
-    return (
-        b"secagg/2 shares" + session + struct.pack("<QQB", sender, receiver, _SHARE_KEYS_ROUND)
-    )
+    return b"secagg/2 shares" + session + _PLACE.pack(sender, receiver, _SHARE_KEYS_ROUND)

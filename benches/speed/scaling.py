@@ -67,7 +67,7 @@ def _round(part: str, axis: str, **sizes: int | None) -> Arguments:
     return {"part": part, "dropout": 0.1} | {k: v for k, v in whole.items() if k != axis}
 
 
-_CLIENTS, _NEIGHBOURS = (250, 500, 1000, 2000, 4000), (16, 32, 64, 128, 256)
+_CLIENTS, _NEIGHBOURS = (250, 500, 1000, 2000, 4000), (32, 64, 128, 256)
 _LENGTHS, _COMPLETE = (30_000, 100_000, 300_000, 1_000_000, 3_000_000), (50, 100, 200, 400, 800)
 CORES = os.cpu_count() or 1
 

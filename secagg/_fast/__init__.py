@@ -109,9 +109,12 @@ TIER = choose_tier(os.environ.get("SECAGG_TIER"), TIERS)
 COMPILED = TIER != "pure"
 
 MASK_BYTES = {"vaes512": 32 << 20, "vaes": 24 << 20, "ifma": 12 << 20, "aesni": 12 << 20}.get(
-    TIER, 6 << 20
+    TIER, 256 << 20
 )
-"""Bytes of masks that a core expands in about a millisecond."""
+"""Bytes of masks for which threads pay: where a core has AES, those of about a millisecond.
+
+Through ``cryptography``, in Python, threads wait for each other, and only long slices gain.
+"""
 
 _numbers = _PARTS[TIER][1] if TIER in _PARTS else "portable"
 _masks = _kernels.Masks(_PARTS[TIER][0]) if TIER in _PARTS else reference

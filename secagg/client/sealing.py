@@ -53,7 +53,7 @@ def seal_for(
     limbs = np.concatenate([shamir.to_limbs(seed), shamir.to_limbs(own.mask_pair.seed)])
     points = np.arange(1, len(holders) + 1, dtype=np.uint64)
     rows = shamir.split_limbs(limbs, threshold, points, entropy).astype("<u8")
-    share_of = {v: row.tobytes() for v, row in zip(holders, rows, strict=True)}
+    share_of = dict(zip(holders, _strings(rows.view(np.uint8)), strict=True))
     own_share = share_of.pop(me)[:SHARE_BYTES]
     peers = list(share_of)
     secrets = [_agreed(v, *holders[v], own) for v in peers]
@@ -74,10 +74,13 @@ def seal_for(
         publics[:, keys.KEY_BYTES :],
     )
     sealed = [
-        keys.seal(key.tobytes(), session, me, v, shares)
-        for key, (v, shares) in zip(sending, share_of.items(), strict=True)
+        keys.seal(key, session, me, v, shares)
+        for key, (v, shares) in zip(_strings(sending), share_of.items(), strict=True)
     ]
-    return Sealed(b"".join(sealed), own_share, _by_peer(peers, masks), _by_peer(peers, opening))
+    mask_keys, opened_by = (
+        dict(zip(peers, _strings(rows), strict=True)) for rows in (masks, opening)
+    )
+    return Sealed(b"".join(sealed), own_share, mask_keys, opened_by)
 
 
 def _agreed(v: int, seal_key: bytes, mask_key: bytes, own: Advertised) -> tuple[bytes, bytes]:
@@ -90,8 +93,10 @@ def _agreed(v: int, seal_key: bytes, mask_key: bytes, own: Advertised) -> tuple[
     return of_seal, of_mask
 
 
-def _by_peer(peers: Sequence[int], rows: NDArray[np.uint8]) -> dict[int, bytes]:
-    return {v: row.tobytes() for v, row in zip(peers, rows, strict=True)}
+def _strings(rows: NDArray[np.uint8]) -> list[bytes]:
+    """Return the rows as strings of bytes."""
+    data, width = rows.tobytes(), rows.shape[1]
+    return [data[i : i + width] for i in range(0, len(data), width)]
 
 
 def open_from(

@@ -52,6 +52,6 @@ def _run(command: list[str], place: Path) -> bytes:
         why = said[-1] if said else str(error)
         raise SecAggError(
             f"{' '.join(command[:3])} failed in {place.name}: {why}; run it in a clone "
-            "with the whole history, with a C compiler"
+            "with the whole history, with a C compiler and in the environment of `make demo`"
         ) from None
     return done.stdout

@@ -20,7 +20,8 @@ class SealingKey(Confined):
     Give it to the `Client` of each round. The first one draws the pair, and each agrees only
     with peers that are new or have another key. So a later round takes one X25519 for each
     neighbour, not two. The keys that seal are derived anew in every round, from what the
-    masking keys of the round agree on, too (docs/protocol.md, §5.3).
+    masking keys of the round agree on, too (docs/protocol.md, §5.3). On a sparse graph, the
+    neighbours stay the same with ``Server(graph_seed=…)``.
 
     Whoever steals it can open this client's boxes of earlier rounds with those peers alone
     whose masking seed was rebuilt. Make a new one for each session, and drop it at the end.

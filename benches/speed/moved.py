@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 _PLACES = {
-    "MaskSum": ("secagg.protocol.keys", "secagg.masks"),
+    "MaskSum": ("secagg.protocol.masks", "secagg.protocol.keys", "secagg.masks"),
     "Ring": ("secagg.encoding", "secagg.ring"),
     "simulate": ("fedmf.data.sets.simulated", "fedmf.datasets.simulated"),
 }

@@ -21,7 +21,7 @@ from secagg.cli import one_shot as oneshot
 from secagg.encoding import FixedPoint
 from secagg.graph.assumptions import count, to_adversary
 from secagg.protocol import RoundParams, keys
-from secagg.protocol.keys import MaskSum
+from secagg.protocol.masks import MaskSum
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS
 from secagg.protocol.traffic import client_traffic
 from secagg.server.recovery import Recovery
@@ -170,9 +170,11 @@ def _keys() -> tuple[float, float, float, float, float]:
     mine, theirs = keys.KeyPair.generate(os.urandom), keys.KeyPair.generate(os.urandom)
     session, shares = os.urandom(keys.SEED_BYTES), os.urandom(2 * SHARE_BYTES)
 
+    one = np.ones(1, np.uint64), keys.rows_of([theirs.public])
+
     def agree() -> None:
-        shared = mine.agree(theirs.public)
-        keys.pairwise_mask_key(shared or b"", session, (0, mine.public), (1, theirs.public))
+        shared = keys.rows_of([mine.agree(theirs.public) or b""])
+        keys.pairwise_mask_keys(shared, session, (0, mine.public), *one)
 
     make_pair = mean_seconds(lambda: keys.KeyPair.generate(os.urandom))
     check = mean_seconds(lambda: keys.is_usable(mine.public))

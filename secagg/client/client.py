@@ -274,7 +274,7 @@ class Client(OneLife):
         )
         opened = open_from(senders, message.sealed, state, self.client_id)
         masks = masks_of(state, self.client_id, senders)
-        size = -(-self.params.elements * self.params.ring.bits // 8)
+        size = self.params.ring.packed_bytes(self.params.elements)
         head = start(MaskedInput(self.client_id, state.session, b""), size)
         masked, clipped = filled([head], size, lambda packed: given.write(packed, masks))
         self._state = Entrusted(self._next(), state.session, *opened)

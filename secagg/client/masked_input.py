@@ -18,6 +18,7 @@ from secagg.encoding import Entropy, Lanes, Vector
 from secagg.encoding.pieces import begin
 from secagg.errors import ParameterError
 from secagg.protocol import RoundParams, keys
+from secagg.protocol.masks import MaskSum
 
 _BLOCK = 1 << 16
 """Elements that are encoded, masked and packed together; a multiple of 8."""
@@ -70,7 +71,7 @@ class Input:
         self._pieces, self._params = pieces, params
         self._more = [] if weight is None else [int(weight)]
 
-    def write(self, packed: memoryview, masks: keys.MaskSum) -> int:
+    def write(self, packed: memoryview, masks: MaskSum) -> int:
         """Write the masked input to `packed`, and return the number of clipped elements.
 
         `packed` is overwritten with ⌈log2 R⌉ bits for each element. It has meaningless bytes
@@ -82,14 +83,15 @@ class Input:
             An element of the vector is invalid.
         """
         params, pieces = self._params, self._pieces
-        bits, dtype, add = params.ring.bits, params.ring.dtype, masks.adder(params.ring)
+        ring, bits, dtype = params.ring, params.ring.bits, params.ring.dtype
+        add = masks.adder(ring)
         into = np.frombuffer(packed, np.uint8)
 
         def finish(values: Lanes, start: int) -> None:
             add(values, start)  # packing drops what is above `bits` bits
             first = start * bits // 8
-            size = (values.size * bits + 7) // 8
-            _fast.pack_into(values, bits, into[first : first + size])
+            last = first + ring.packed_bytes(values.size)
+            _fast.pack_into(values, bits, into[first:last])
 
         def part(rows: slice) -> None:
             memory = np.empty(min(_BLOCK, rows.stop - rows.start), dtype)
@@ -102,7 +104,7 @@ class Input:
         whole = pieces.size // 8 * 8  # eight elements are whole bytes
         least, alone = masks.slices(dtype.itemsize)
         in_slices(part, whole, least, min(alone, _ALONE))
-        last = params.ring.zeros(params.elements - whole)
+        last = ring.zeros(params.elements - whole)
         if pieces.size > whole:
             pieces.write(last[: pieces.size - whole], slice(whole, pieces.size))
         clipped = pieces.clipped()
@@ -113,9 +115,9 @@ class Input:
         return clipped
 
 
-def masks_of(own: Shared, me: int, others: Sequence[int]) -> keys.MaskSum:
+def masks_of(own: Shared, me: int, others: Sequence[int]) -> MaskSum:
     """Return a client's masks: PRG(b_u), and ± PRG(s_uv) for every client v of `others`."""
-    total = keys.MaskSum()
+    total = MaskSum()
     total.add(keys.self_mask_key(own.seed, own.session, me))
     derived = keys.rows_of((own.mask_keys[v] for v in others), keys.MASK_KEY_BYTES)
     total.extend(derived, keys.subtracts(me, np.array(others, np.uint64)))

@@ -56,22 +56,14 @@ def seal_for(
     share_of = dict(zip(holders, _strings(rows.view(np.uint8)), strict=True))
     own_share = share_of.pop(me)[:SHARE_BYTES]
     peers = list(share_of)
-    secrets = [_agreed(v, *holders[v], own) for v in peers]
-    ids = np.array(peers, np.uint64)
-    publics = keys.rows_of((b"".join(holders[v]) for v in peers), 2 * keys.KEY_BYTES)
-    sending, opening = keys.seal_keys(
-        keys.rows_of(map(b"".join, secrets), 2 * keys.KEY_BYTES),
-        session,
-        (me, b"".join(holders[me])),
-        ids,
-        publics,
-    )
+    ids, half = np.array(peers, np.uint64), keys.KEY_BYTES
+    # the sealing key comes first, and so does what it agreed on
+    secrets = keys.rows_of([_agreed(v, *holders[v], own) for v in peers], 2 * half)
+    publics = keys.rows_of([b"".join(holders[v]) for v in peers], 2 * half)
+    seal_key, mask_key = holders[me]
+    sending, opening = keys.seal_keys(secrets, session, (me, seal_key + mask_key), ids, publics)
     masks = keys.pairwise_mask_keys(
-        keys.rows_of(shared for _, shared in secrets),
-        session,
-        (me, holders[me][1]),
-        ids,
-        publics[:, keys.KEY_BYTES :],
+        secrets[:, half:], session, (me, mask_key), ids, publics[:, half:]
     )
     sealed = [
         keys.seal(key, session, me, v, shares)
@@ -83,14 +75,14 @@ def seal_for(
     return Sealed(b"".join(sealed), own_share, mask_keys, opened_by)
 
 
-def _agreed(v: int, seal_key: bytes, mask_key: bytes, own: Advertised) -> tuple[bytes, bytes]:
-    """Return the secrets of the sealing and of the masking keys with client v."""
+def _agreed(v: int, seal_key: bytes, mask_key: bytes, own: Advertised) -> bytes:
+    """Return the secret of the sealing keys with client v, then that of the masking keys."""
     of_seal, of_mask = own.sealing.agree(v, seal_key), own.mask_pair.agree(mask_key)
     if of_seal is None or of_mask is None:
         which = "sealing" if of_seal is None else "masking"
         why = f"client {v}'s {which} key is of low order or not canonical"
         reject(Phase.SHARE_KEYS, "public key", why)
-    return of_seal, of_mask
+    return of_seal + of_mask
 
 
 def _strings(rows: NDArray[np.uint8]) -> list[bytes]:

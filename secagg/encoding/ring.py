@@ -69,6 +69,10 @@ class Ring:
         """Return an array of `length` zeros, in the dtype of this ring."""
         return np.zeros(length, dtype=self.dtype)
 
+    def packed_bytes(self, length: int) -> int:
+        """Return the number of bytes of `length` packed elements."""
+        return -(-length * self.bits // 8)
+
     def add_into(self, total: Lanes, values: Lanes) -> None:
         """Add `values` to `total` in place; both are arrays of this ring, of one shape."""
         np.add(total, values, out=total)

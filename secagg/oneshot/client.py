@@ -21,7 +21,7 @@ from secagg.oneshot.policy import OneShotPolicy
 from secagg.protocol import Identity
 from secagg.protocol.client_ids import ClientKey, identify
 from secagg.protocol.identities import hedging_secret
-from secagg.protocol.keys import MaskSum
+from secagg.protocol.masks import MaskSum
 
 
 @without_frames

@@ -20,7 +20,7 @@ from secagg.oneshot.policy import endorsement
 from secagg.oneshot.seeds import SEED_BYTES
 from secagg.protocol import Registry
 from secagg.protocol.identities import check_registry
-from secagg.protocol.keys import MaskSum
+from secagg.protocol.masks import MaskSum
 
 _BLOCK = 512
 """Masks that one pass over the vector adds."""

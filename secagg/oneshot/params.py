@@ -211,7 +211,7 @@ class OneShotParams:
     def layout(self) -> Layout:
         """Sizes and offsets of the messages."""
         held_by = [len(self.held_by(j)) for j in range(1, len(self.helpers) + 1)]
-        packed = -(-self.elements * self.ring.bits // 8)
+        packed = self.ring.packed_bytes(self.elements)
         return Layout.of(self.suite, self.seeds, held_by, packed, signed=self.active)
 
     @cached_property

@@ -16,8 +16,8 @@ from itertools import combinations
 
 import numpy as np
 
-from secagg import _fast
 from secagg._records import Rows
+from secagg.protocol.keys import MASK_KEY_BYTES, derive_each
 
 SEED_BYTES = 16
 COMMITMENT_BYTES = 32
@@ -46,9 +46,7 @@ def mask_keys(drawn: Rows, params: bytes, places: Iterable[tuple[int, int]]) -> 
     """
     infos = b"".join([_MASK + _PLACE.pack(u, index) for u, index in places])
     rows = np.frombuffer(infos, np.uint8).reshape(len(drawn), -1)
-    derived = np.empty((len(drawn), SEED_BYTES), np.uint8)
-    _fast.hkdf(np.ascontiguousarray(drawn), params, rows, derived)
-    return derived
+    return derive_each(drawn, params, rows, MASK_KEY_BYTES)
 
 
 def commitment(seed: bytes, params: bytes, client_id: int, index: int) -> bytes:

@@ -47,7 +47,7 @@ def check_headroom(params: RoundParams, noise: int = 0) -> None:
             f"clipped; take modulus_bits={clipped.bit_length()} or more, or leave "
             "count_clipped out"
         )
-    packed = -(-params.elements * params.ring.bits // 8)
+    packed = params.ring.packed_bytes(params.elements)
     if packed >= 1 << 32:
         raise ParameterError(
             f"length {params.length} at {params.ring.bits} bits makes a message of {packed} "

@@ -1,18 +1,16 @@
-"""Keys of clients, the sealing (encryption) of shares, and the masks.
+"""Keys of clients, and the sealing (encryption) of shares.
 
 Two clients agree on a secret by X25519, and HKDF-SHA256 derives keys from it. Every key is
 bound to the session (as HKDF's salt), to its purpose (a label), to both ids and their public
 keys. A secret of sealing keys may serve many rounds; all else is of one. AES-256-GCM seals
-shares. Each of its keys encrypts one message, so the nonce is always zero. AES-128-CTR expands
-a mask key to a stream that is uniform over [0, R)^d for every R.
+shares. Each of its keys encrypts one message, so the nonce is always zero.
 """
 
 from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
@@ -25,7 +23,7 @@ from numpy.typing import NDArray
 from secagg import _fast
 from secagg._secrets import Confined
 from secagg._threads import in_slices
-from secagg.encoding import Entropy, Lanes, Ring
+from secagg.encoding import Entropy
 
 U8 = NDArray[np.uint8]
 U64 = NDArray[np.uint64]
@@ -40,7 +38,6 @@ _SEAL = b"secagg/3 seal"
 _PAIRWISE = b"secagg/2 pairwise mask"
 _POINTS_ALONE = 300  # X25519 of fewer takes less than a millisecond
 _DERIVED_ALONE = 2000  # and so does HKDF
-_SLICE_BYTES = 1 << 14  # of a vector, at least, for a thread
 _P = 2**255 - 19
 _IDS = struct.Struct("<QQ")
 _PLACE = struct.Struct("<QQB")
@@ -81,7 +78,7 @@ class KeyPair(Confined):
 
         Keys of low order are unusable (RFC 7748 §6.1), and so are numbers from 2^255 − 19 on:
         X25519 reduces them, so one key could join twice in two encodings. Pass the secret to
-        `seal_keys` or `pairwise_mask_key`; it is not itself a key.
+        `seal_keys` or `pairwise_mask_keys`; it is not itself a key.
         """
         if int.from_bytes(peer, "little") >= _P:
             return None
@@ -136,7 +133,7 @@ def seal_keys(
     sending, opening : uint8 arrays, shape (m, 32)
         The first half of the derived bytes is for the lower id's message.
     """
-    derived = _derive_each(shared, session, _pairs(_SEAL, mine, ids, publics), 2 * KEY_BYTES)
+    derived = derive_each(shared, session, _pairs(_SEAL, mine, ids, publics), 2 * KEY_BYTES)
     upward, downward = derived[:, :KEY_BYTES], derived[:, KEY_BYTES:]
     below = (ids > mine[0])[:, np.newaxis]  # the client has the lower id
     return np.where(below, upward, downward), np.where(below, downward, upward)
@@ -157,22 +154,10 @@ def open_sealed(
         return None
 
 
-def pairwise_mask_key(
-    shared: bytes, session: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]
-) -> bytes:
-    """Return the key of the mask PRG(s_uv), 16 bytes, the same for u and v (Bonawitz 2017).
-
-    `shared` is the X25519 secret of the two masking keys; `mine` and `theirs` are (id, public
-    masking key).
-    """
-    info = _pair(_PAIRWISE, mine, theirs)
-    return _derive(shared, session, info, MASK_KEY_BYTES)
-
-
 def pairwise_mask_keys(
     shared: U8, session: bytes, mine: tuple[int, bytes], ids: U64, publics: U8
 ) -> U8:
-    """Return `pairwise_mask_key` of a client with each of its peers, in bulk.
+    """Return the keys of the masks PRG(s_uv) of a client and its peers (Bonawitz 2017).
 
     Parameters
     ----------
@@ -191,7 +176,7 @@ def pairwise_mask_keys(
     uint8 array, shape (m, 16)
     """
     infos = _pairs(_PAIRWISE, mine, ids, publics)
-    return _derive_each(shared, session, infos, MASK_KEY_BYTES)
+    return derive_each(shared, session, infos, MASK_KEY_BYTES)
 
 
 def revealed_mask_keys(
@@ -234,52 +219,6 @@ def rows_of(items: Iterable[bytes], width: int = KEY_BYTES) -> U8:
     return np.frombuffer(b"".join(items), np.uint8).reshape(-1, width)
 
 
-@dataclass
-class MaskSum:
-    """Collection of masks that `apply` adds to a vector in one pass; see `add`."""
-
-    _keys: list[bytes] = field(default_factory=list, repr=False)
-    _signs: bytearray = field(default_factory=bytearray, repr=False)
-
-    def add(self, key: bytes, *, negate: bool = False) -> None:
-        """Collect the mask PRG(key), to be added, or subtracted if `negate`; 16-byte key."""
-        self._keys.append(key)
-        self._signs.append(negate)
-
-    def extend(self, keys: U8, negate: NDArray[np.bool_]) -> None:
-        """Collect m masks, by their keys, shape (m, 16), each to be subtracted if `negate`."""
-        self._keys.append(keys.tobytes())
-        self._signs += negate.tobytes()
-
-    def apply(self, values: Lanes, ring: Ring) -> None:
-        """Add all collected masks to `values` modulo R, in place, on several threads.
-
-        `values` are in [0, R), shape (d,), in the lanes of the ring. If R is a power of two,
-        the results are congruent modulo R only; call ``ring.reduce`` afterwards.
-        """
-        add, (least, alone) = self.adder(ring), self.slices(values.itemsize)
-        in_slices(lambda rows: add(values[rows], rows.start), values.size, least, alone)
-
-    def adder(self, ring: Ring) -> Callable[[Lanes, int], None]:
-        """Return a function that adds all collected masks to a part of a vector; see `apply`.
-
-        It is called with the elements, and the number of the first of them in the vector.
-        """
-        keys, signs = b"".join(self._keys), bytes(self._signs)
-        if ring.is_power_of_two:
-            return lambda part, start: _fast.mask_words(part, keys, signs, start)
-        modulus = ring.modulus
-        return lambda part, start: _fast.mask_mod(
-            part.view(np.uint64), keys, signs, modulus, start
-        )
-
-    def slices(self, itemsize: int) -> tuple[int, int]:
-        """Return `least` and `alone` of `in_slices` for a vector with lanes of `itemsize`."""
-        alone = _fast.MASK_BYTES // (max(1, len(self._signs)) * itemsize)
-        # each slice expands all keys again, which takes as long as about 1 KB of their masks
-        return max(alone // 8, _SLICE_BYTES // itemsize), alone
-
-
 def commitment(seed: bytes, session: bytes, client_id: int) -> bytes:
     """Return the commitment to b_u, which the server compares with the b_u that it rebuilds.
 
@@ -293,21 +232,16 @@ def _derive(secret: bytes, session: bytes, info: bytes, length: int) -> bytes:
     return HKDF(algorithm=SHA256(), length=length, salt=session, info=info).derive(secret)
 
 
-def _derive_each(secrets: U8, session: bytes, infos: U8, length: int) -> U8:
-    """Return `_derive` of each row of secrets and infos, a row each."""
+def derive_each(secrets: U8, salt: bytes, infos: U8, length: int) -> U8:
+    """Return HKDF-SHA256 (RFC 5869) of each secret and info, `length` bytes a row."""
     derived = np.empty((len(secrets), length), np.uint8)
+    secrets = np.ascontiguousarray(secrets)  # a kernel takes no columns of a wider array
     in_slices(
-        lambda rows: _fast.hkdf(secrets[rows], session, infos[rows], derived[rows]),
+        lambda rows: _fast.hkdf(secrets[rows], salt, infos[rows], derived[rows]),
         len(secrets),
         alone=_DERIVED_ALONE,
     )
     return derived
-
-
-def _pair(label: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]) -> bytes:
-    """Return HKDF's info for a key of two clients: label, ascending ids, their public keys."""
-    (u, u_key), (v, v_key) = (mine, theirs) if mine < theirs else (theirs, mine)
-    return label + _IDS.pack(u, v) + u_key + v_key
 
 
 def _noncanonical(publics: U8) -> NDArray[np.bool_]:
@@ -319,7 +253,7 @@ def _noncanonical(publics: U8) -> NDArray[np.bool_]:
 
 
 def _pairs(label: bytes, mine: tuple[int, bytes], ids: U64, publics: U8) -> U8:
-    """Return `_pair` of a client with each of its peers, a row each."""
+    """Return HKDF's info for each pair: label, ascending ids, their public keys."""
     me, key = mine
     own = np.frombuffer(key, np.uint8)
     above = (ids < me)[:, np.newaxis]  # the peer has the lower id, so it comes first

@@ -201,7 +201,7 @@ def max_bytes(kind: type[Struct], params: RoundParams) -> int:
         Roster: MAX_PARAMS_BYTES + holders * (8 + 32 + 32 + signature),
         ShareKeys: holders * SEALED_BYTES,
         Shares: holders * (8 + SEALED_BYTES),
-        MaskedInput: -(-params.elements * params.ring.bits // 8),
+        MaskedInput: params.ring.packed_bytes(params.elements),
         ConsistencyRequest: holders * 8,
         UnmaskRequest: holders * (8 + (8 + signature if params.active else 0)),
         UnmaskShares: holders * SHARE_BYTES,

@@ -80,7 +80,7 @@ def client_traffic(
     parameters = _bytes(len(params.to_bytes()))
     key = _bytes(KEY_BYTES)
     ids = [_bytes(_ID_BYTES * count) for count in (g1, g2 - 1, g3, g2 - g3)]
-    masked = _bytes(-(-params.elements * params.ring.bits // 8))
+    masked = _bytes(params.ring.packed_bytes(params.elements))
     traffic = {
         Phase.ADVERTISE_KEYS: Traffic(
             up=_message(sender, parameters, key, key, _bytes(signed)),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg.protocol import Phase, keys
+from secagg.protocol.masks import MaskSum
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS, UnmaskShares
 from secagg.server.masked_sum import Question, Summed
 from secagg.server.recovery import Recovery
@@ -58,7 +59,7 @@ class Unmasking(SessionStage):
                 len(self.cohort.seen_by(owner, self._answers)), self.params.threshold, who
             )
         recovery = Recovery(self.params.threshold, self._digest())
-        total = keys.MaskSum()
+        total = MaskSum()
         for dealers, holders, points, shares in self._groups(owners):
             checks = {dealer: self._check_of(dealer) for dealer in dealers}
             secrets = recovery.rebuild(checks, holders, points, shares)
@@ -124,7 +125,7 @@ class Unmasking(SessionStage):
         published = self.cohort.publics[owner][1]
         return lambda seed: keys.KeyPair(seed).public == published
 
-    def _remove_pairwise(self, u: int, seed: bytes, total: keys.MaskSum) -> None:
+    def _remove_pairwise(self, u: int, seed: bytes, total: MaskSum) -> None:
         """Undo the masks that the survivors made with the dropped client u; `seed` is s_u.
 
         The other half of a mask is the one that u would have added, so it is added here.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from secagg.client import SealingKey
-from secagg.encoding import Entropy
 from secagg.graph import SEED_BYTES
 from secagg.protocol import RoundParams
 
@@ -20,15 +19,10 @@ class SimulatedSession:
     No client has a secret of another one. Later rounds of the same clients are faster than the
     first. All clients are in one memory. So a session that comes to more than a million pairs
     of client and holder forgets its keys, and a round with more has keys of its own.
-
-    Parameters
-    ----------
-    entropy : callable, optional
-        Source of the graph; replace it only to replay rounds in a test.
     """
 
-    def __init__(self, *, entropy: Entropy = os.urandom) -> None:
-        self._graph_seed = entropy(SEED_BYTES)
+    def __init__(self) -> None:
+        self._graph_seed = os.urandom(SEED_BYTES)
         self._keys: dict[int, SealingKey] = {}
 
     def __repr__(self) -> str:

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import protocol_doc
-from harness import seal_keys_of
+from harness import mask_key_of, seal_keys_of
 from secagg import FixedPoint, Identity, Registry, RoundParams, Server
 from secagg.encoding import Ring
 from secagg.protocol import NEXT, Phase, keys
+from secagg.protocol.masks import MaskSum
 from vectors_reader import Unhedged
 
 IDS = (1, 2, 3, 300)
@@ -149,7 +150,7 @@ def test_worked_example_has_the_key_schedules_values() -> None:
         "seal key 2 to 1": back,
         "commitment of 1": keys.commitment(seed(0x30, 1), session, 1),
         "self mask key of 1": keys.self_mask_key(seed(0x30, 1), session, 1),
-        "pairwise mask key of 1 and 2": keys.pairwise_mask_key(
+        "pairwise mask key of 1 and 2": mask_key_of(
             mask_pairs[1].agree(s2), session, (1, s1), (2, s2)
         ),
     }
@@ -161,7 +162,7 @@ def test_mask_streams_are_those_of_the_code() -> None:
     for name, value in protocol_doc.listing("masks").items():
         ring = Ring(int(name.removeprefix("R = ")))
         elements = ring.zeros(8)
-        mask = keys.MaskSum()
+        mask = MaskSum()
         mask.add(bytes(range(16)))
         mask.apply(elements, ring)
         ring.reduce(elements)

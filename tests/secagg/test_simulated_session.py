@@ -90,12 +90,12 @@ def test_session_of_another_type_is_rejected() -> None:
 
 
 def test_server_orders_its_graph_by_the_given_seed() -> None:
-    def graph_of(seed: bytes | None) -> bytes:
+    def used(seed: bytes | None) -> bytes:
         server = Server(PARAMS, graph_seed=seed, entropy=InsecureReplayedEntropy(1))
         return server._stage._seed
 
-    assert graph_of(bytes(32)) == bytes(32)
-    assert graph_of(None) != bytes(32)
+    assert used(bytes(32)) == bytes(32)
+    assert used(None) != bytes(32)
     for wrong in (b"", bytes(31), bytes(33)):
         with pytest.raises(ParameterError):
             Server(PARAMS, graph_seed=wrong)

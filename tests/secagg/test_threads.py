@@ -30,7 +30,8 @@ from secagg import (
 from secagg._fast import reference
 from secagg._secrets import without_frames
 from secagg.encoding import Ring, fixed_point, integers
-from secagg.protocol import keys
+from secagg.protocol import masks
+from secagg.protocol.masks import MaskSum
 
 MODULI = st.one_of(
     st.integers(1, 64).map(lambda bits: 1 << bits),
@@ -63,7 +64,7 @@ def restored() -> Iterator[None]:
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads begin for the shortest vectors."""
     monkeypatch.setattr(_fast, "MASK_BYTES", 1)
-    monkeypatch.setattr(keys, "_SLICE_BYTES", 1)
+    monkeypatch.setattr(masks, "_SLICE_BYTES", 1)
     for module in (fixed_point, integers):
         monkeypatch.setattr(module, "_ALONE", 0)
         monkeypatch.setattr(module, "_LEAST", 8)
@@ -86,8 +87,8 @@ def entropy(size: int) -> bytes:
     return bytes(range(size))
 
 
-def masks_of(count: int) -> keys.MaskSum:
-    total = keys.MaskSum()
+def masks_of(count: int) -> MaskSum:
+    total = MaskSum()
     for j in range(count):
         total.add(j.to_bytes(16, "big"), negate=j % 3 == 0)
     return total
@@ -343,7 +344,7 @@ def test_check46_frames_of_a_failed_thread_have_no_secret(
     secrets = [mark.tobytes(), b"sixteen byte key"]
 
     def masks() -> object:
-        total, values = keys.MaskSum(), np.full(1000, mark).view(np.uint64)
+        total, values = MaskSum(), np.full(1000, mark).view(np.uint64)
         total.add(b"sixteen byte key")
         return total.apply(values, Ring(2**64))
 

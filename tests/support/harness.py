@@ -140,6 +140,14 @@ def seal_keys_of(
     return sending, opening
 
 
+def mask_key_of(
+    shared: bytes, session: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]
+) -> bytes:
+    """The key of the mask with one peer; of (id, s) each."""
+    peer = np.array([theirs[0]], np.uint64), keys.rows_of([theirs[1]])
+    return keys.pairwise_mask_keys(keys.rows_of([shared]), session, mine, *peer).tobytes()
+
+
 def pieces(data: bytes, size: int) -> list[bytes]:
     return [data[i : i + size] for i in range(0, len(data), size)]
 

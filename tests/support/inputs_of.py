@@ -7,15 +7,15 @@ import numpy as np
 from secagg import RoundParams, _fast
 from secagg.client.masked_input import Input
 from secagg.encoding import Entropy, Lanes, Vector
-from secagg.protocol import keys
+from secagg.protocol.masks import MaskSum
 
 
 def encoded(
     vector: Vector, weight: int | None, params: RoundParams, entropy: Entropy
 ) -> tuple[Lanes, int]:
     """Return the elements of an input, and the number of clipped elements."""
-    packed = bytearray(-(-params.elements * params.ring.bits // 8))
-    clipped = Input(vector, weight, params, entropy).write(memoryview(packed), keys.MaskSum())
+    packed = bytearray(params.ring.packed_bytes(params.elements))
+    clipped = Input(vector, weight, params, entropy).write(memoryview(packed), MaskSum())
     values = params.ring.zeros(params.elements)
     _fast.unpack_bits(packed, params.ring.bits, values)
     return values, clipped
@@ -34,11 +34,11 @@ class Altered(Input):
         """Change `masked` in place."""
         raise NotImplementedError
 
-    def write(self, packed: memoryview, masks: keys.MaskSum) -> int:
+    def write(self, packed: memoryview, masks: MaskSum) -> int:
         """Write the altered input."""
         ring = self.params.ring
         plain, masked = (ring.zeros(self.params.elements) for _ in range(2))
-        for values, some in ((plain, keys.MaskSum()), (masked, masks)):
+        for values, some in ((plain, MaskSum()), (masked, masks)):
             clipped = super().write(packed, some)
             _fast.unpack_bits(packed, ring.bits, values)
         self.alter(masked, plain)

@@ -14,7 +14,7 @@ from secagg._filled import filled
 from secagg.client import masked_input
 from secagg.client.masked_input import Input
 from secagg.encoding import Encoding, Vector
-from secagg.protocol import keys
+from secagg.protocol.masks import MaskSum
 from secagg.protocol.messages import MaskedInput, encode, start
 
 ENCODINGS: list[Encoding] = [
@@ -46,8 +46,8 @@ def vector_of(length: int, encoding: Encoding) -> Vector:
     return draw.uniform(-3, 3, length)
 
 
-def masks(count: int) -> keys.MaskSum:
-    total = keys.MaskSum()
+def masks(count: int) -> MaskSum:
+    total = MaskSum()
     for i in range(count):
         total.add(bytes([i]) * 16, negate=i % 2 == 1)
     return total
@@ -90,7 +90,7 @@ def test_blocks_are_those_of_the_whole_vector(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(masked_input, "_BLOCK", 16)
         patch.setattr(masked_input, "_ALONE", 0)
-        patch.setattr(keys.MaskSum, "slices", lambda *_: (8, 0))
+        patch.setattr(MaskSum, "slices", lambda *_: (8, 0))
         try:
             found, _ = filled([b"head"], size, lambda packed: given_input.write(packed, total))
         finally:

@@ -8,7 +8,7 @@ import struct
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from harness import _P, LOW_ORDER, seal_keys_of
+from harness import _P, LOW_ORDER, mask_key_of, seal_keys_of
 from secagg.protocol import keys
 
 SESSION = bytes(range(32))
@@ -59,8 +59,8 @@ def test_check08_every_key_is_hkdf_salted_with_the_session() -> None:
     assert seal_keys_of(two, SESSION, (3, x), (9, y)) == (both[:32], both[32:])
     assert seal_keys_of(two, SESSION, (9, y), (3, x)) == (both[32:], both[:32])
     expected = hkdf(shared, SESSION, b"secagg/2 pairwise mask" + ids + a + b, 16)
-    assert keys.pairwise_mask_key(shared, SESSION, (3, a), (9, b)) == expected
-    assert keys.pairwise_mask_key(shared, SESSION, (9, b), (3, a)) == expected
+    assert mask_key_of(shared, SESSION, (3, a), (9, b)) == expected
+    assert mask_key_of(shared, SESSION, (9, b), (3, a)) == expected
     expected = hkdf(shared, SESSION, b"secagg/2 self mask" + struct.pack("<Q", 3), 16)
     assert keys.self_mask_key(shared, SESSION, 3) == expected
 
@@ -72,10 +72,10 @@ def test_check08_labels_ids_keys_and_session_each_change_the_key() -> None:
         *(key[:16] for key in seal_keys_of(shared, SESSION, (3, b), (9, a))),
         *(key[:16] for key in seal_keys_of(shared, SESSION, (3, a), (8, b))),
         *(key[:16] for key in seal_keys_of(shared, bytes(32), (3, a), (9, b))),
-        keys.pairwise_mask_key(shared, SESSION, (3, a), (9, b)),
-        keys.pairwise_mask_key(shared, SESSION, (3, b), (9, a)),
-        keys.pairwise_mask_key(shared, SESSION, (3, a), (8, b)),
-        keys.pairwise_mask_key(shared, bytes(32), (3, a), (9, b)),
+        mask_key_of(shared, SESSION, (3, a), (9, b)),
+        mask_key_of(shared, SESSION, (3, b), (9, a)),
+        mask_key_of(shared, SESSION, (3, a), (8, b)),
+        mask_key_of(shared, bytes(32), (3, a), (9, b)),
         keys.self_mask_key(shared, SESSION, 3),
         keys.self_mask_key(shared, SESSION, 9),
         keys.self_mask_key(shared, bytes(32), 3),

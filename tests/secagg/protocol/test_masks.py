@@ -5,6 +5,7 @@ import pytest
 
 from secagg.encoding import Ring
 from secagg.protocol import keys
+from secagg.protocol.masks import MaskSum
 
 
 def test_lower_id_adds_and_the_higher_subtracts() -> None:
@@ -17,7 +18,7 @@ def test_masks_of_either_sign_cancel(modulus: int) -> None:
     ring = Ring(modulus)
     values = ring.zeros(100)
     values[:] = np.arange(100)
-    there, back = keys.MaskSum(), keys.MaskSum()
+    there, back = MaskSum(), MaskSum()
     for i in range(5):
         there.add(bytes([i]) * 16, negate=i % 2 == 0)
         back.add(bytes([i]) * 16, negate=i % 2 == 1)
@@ -31,6 +32,6 @@ def test_masks_of_either_sign_cancel(modulus: int) -> None:
 
 
 def test_check29_mask_keys_are_not_printed() -> None:
-    total = keys.MaskSum()
+    total = MaskSum()
     total.add(b"sixteen byte key")
     assert "sixteen" not in repr(total)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import secagg
 from effort import examples
-from harness import _P, LOW_ORDER
+from harness import _P, LOW_ORDER, mask_key_of
 from secagg.protocol import keys
 
 SESSION = bytes(range(32))
@@ -40,7 +40,7 @@ def test_keys_in_bulk_are_those_of_each_pair(seed: int, count: int) -> None:
     for key, (v, other) in zip(found, others, strict=True):
         shared = other.agree(pair.public)
         assert shared is not None
-        assert key.tobytes() == keys.pairwise_mask_key(shared, SESSION, (v, other.public), mine)
+        assert key.tobytes() == mask_key_of(shared, SESSION, (v, other.public), mine)
 
 
 def test_keys_in_bulk_are_the_same_on_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:

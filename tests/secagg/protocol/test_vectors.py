@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import seal_keys_of
+from harness import mask_key_of, seal_keys_of
 from inputs_of import encoded
 from secagg import (
     Identity,
@@ -28,6 +28,7 @@ from secagg._hedging import Hedged
 from secagg.encoding import Ring
 from secagg.protocol import keys
 from secagg.protocol.identities import hedging_secret, signed_keys, signed_survivors
+from secagg.protocol.masks import MaskSum
 from vectors_reader import FOLDER, Fed, b, lanes, load, params_of, vector_of
 
 no_kernels = pytest.mark.skipif(
@@ -147,7 +148,7 @@ def test_check27_keys_of_a_pair_from_both_sides(case) -> None:
             (peer, b(theirs["seal_key"]) + b(theirs["mask_key"])),
         )
         assert (sending, opening) == (b(case[f"seal_{to}"]), b(case[f"seal_{back}"]))
-        assert keys.pairwise_mask_key(
+        assert mask_key_of(
             mask_shared, session, (me, mask_pair.public), (peer, b(theirs["mask_key"]))
         ) == b(case["pairwise_mask"])
         share = b(case["share"])
@@ -176,7 +177,7 @@ def test_check27_unusable_public_keys() -> None:
 def test_check27_mask_streams(case) -> None:
     ring = Ring(int(case["modulus"]))
     values = ring.zeros(case["count"])
-    total = keys.MaskSum()
+    total = MaskSum()
     total.add(b(case["key"]))
     total.apply(values, ring)
     ring.reduce(values)
@@ -188,7 +189,7 @@ def test_check27_mask_streams(case) -> None:
         assert stream[80_000:80_064] == b(case["from_10000"])
         assert stream[-64:] == b(case["last"])
         assert hashlib.sha256(stream).digest() == b(case["sha256"])
-    back = keys.MaskSum()
+    back = MaskSum()
     back.add(b(case["key"]), negate=True)
     back.apply(values, ring)
     ring.reduce(values)

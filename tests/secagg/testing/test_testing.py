@@ -27,7 +27,7 @@ from secagg import (
     testing,
 )
 from secagg.encoding import Ring
-from secagg.protocol import keys
+from secagg.protocol.masks import MaskSum
 from secagg.server.stages import Masking
 from secagg.testing.rounds import plain_encoding
 
@@ -507,7 +507,7 @@ def hidden(run: Callable[[testing.Round, testing.Record], object], examples: int
 
 
 def test_inputs_without_masks_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys.MaskSum, "adder", lambda *_: lambda *_: None)
+    monkeypatch.setattr(MaskSum, "adder", lambda *_: lambda *_: None)
     with pytest.raises(AssertionError, match=r"^message \d from client \d+ "):
         hidden(transmit)
 

@@ -1,0 +1,63 @@
+"""Masks of vectors: AES-128-CTR expands a key to a stream uniform over [0, R)^d for every R."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg import _fast
+from secagg._threads import in_slices
+from secagg.encoding import Lanes, Ring
+
+U8 = NDArray[np.uint8]
+
+_SLICE_BYTES = 1 << 14  # of a vector, at least, for a thread
+
+
+@dataclass
+class MaskSum:
+    """Collection of masks that `apply` adds to a vector in one pass; see `add`."""
+
+    _keys: list[bytes] = field(default_factory=list, repr=False)
+    _signs: bytearray = field(default_factory=bytearray, repr=False)
+
+    def add(self, key: bytes, *, negate: bool = False) -> None:
+        """Collect the mask PRG(key), to be added, or subtracted if `negate`; 16-byte key."""
+        self._keys.append(key)
+        self._signs.append(negate)
+
+    def extend(self, keys: U8, negate: NDArray[np.bool_]) -> None:
+        """Collect m masks, by their keys, shape (m, 16), each to be subtracted if `negate`."""
+        self._keys.append(keys.tobytes())
+        self._signs += negate.tobytes()
+
+    def apply(self, values: Lanes, ring: Ring) -> None:
+        """Add all collected masks to `values` modulo R, in place, on several threads.
+
+        `values` are in [0, R), shape (d,), in the lanes of the ring. If R is a power of two,
+        the results are congruent modulo R only; call ``ring.reduce`` afterwards.
+        """
+        add, (least, alone) = self.adder(ring), self.slices(values.itemsize)
+        in_slices(lambda rows: add(values[rows], rows.start), values.size, least, alone)
+
+    def adder(self, ring: Ring) -> Callable[[Lanes, int], None]:
+        """Return a function that adds all collected masks to a part of a vector; see `apply`.
+
+        It is called with the elements, and the number of the first of them in the vector.
+        """
+        keys, signs = b"".join(self._keys), bytes(self._signs)
+        if ring.is_power_of_two:
+            return lambda part, start: _fast.mask_words(part, keys, signs, start)
+        modulus = ring.modulus
+        return lambda part, start: _fast.mask_mod(
+            part.view(np.uint64), keys, signs, modulus, start
+        )
+
+    def slices(self, itemsize: int) -> tuple[int, int]:
+        """Return `least` and `alone` of `in_slices` for a vector with lanes of `itemsize`."""
+        alone = _fast.MASK_BYTES // (max(1, len(self._signs)) * itemsize)
+        # each slice expands all keys again, which takes as long as about 1 KB of their masks
+        return max(alone // 8, _SLICE_BYTES // itemsize), alone

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from secagg.errors import LocalProtocolError
 
@@ -17,9 +17,20 @@ T = TypeVar("T")
 async def in_thread(call: Callable[[], T]) -> T:
     """Return the result of a call in any thread.
 
-    Unlike `asyncio.to_thread`, no frame of its error has the arguments.
+    Unlike with `asyncio.to_thread`, no frame of its error has the arguments: not those of a
+    pool either, which holds the call in a frame until its thread goes on.
     """
-    return await asyncio.get_running_loop().run_in_executor(None, call)
+
+    def caught() -> tuple[T | None, BaseException | None]:
+        try:
+            return call(), None
+        except BaseException as error:  # raised below, in another thread
+            return None, error
+
+    result, error = await asyncio.get_running_loop().run_in_executor(None, caught)
+    if error is not None:
+        raise error
+    return cast("T", result)
 
 
 class Thread:

@@ -31,6 +31,7 @@ from secagg.session import (
     take_part,
 )
 from secagg.session.member import _Member
+from secagg.session.thread import in_thread
 from secagg.session.wire import (
     Answer,
     AttemptName,
@@ -421,3 +422,11 @@ def test_check01_members_keep_sealing_keys_and_neighbours_over_rounds(stored, tm
                 assert len(fresh) == 3 * 5
 
     asyncio.run(run())
+
+
+def test_error_of_a_call_has_no_frame_of_the_pool_that_ran_it() -> None:
+    """The pool's frame holds the call, and with it the vector, until its thread goes on."""
+    with pytest.raises(ValueError, match="no vector") as caught:
+        asyncio.run(in_thread(lambda: int("no vector")))
+    modules = {entry.frame.f_globals["__name__"] for entry in caught.traceback}
+    assert not any(name.startswith("concurrent") for name in modules)

@@ -2,8 +2,8 @@
 
 `joblib.Memory` stores a run under its table, row and seed, and under a digest of the sources
 and the data. Runs are made in processes with one thread of linear algebra each. These processes
-ignore Ctrl-C, so that no training that ended early is taken for a result; `ending_all` kills
-them.
+ignore Ctrl-C, so that no training that ended early is taken for a result; the runner kills them
+when it ends.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import os
 import signal
 import traceback
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -69,17 +69,14 @@ class Job:
 
 
 @contextmanager
-def ending_all() -> Iterator[None]:
-    """Kill all processes at the end, so that the exit does not wait for unfinished runs."""
+def ended_once() -> Iterator[None]:
+    """Raise KeyboardInterrupt at Ctrl-C, and ignore Ctrl-C from there to the exit."""
     try:
         with interruptible():
             yield
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to end
         raise
-    finally:
-        for process in active_children():
-            process.kill()
 
 
 def reproduce(
@@ -114,9 +111,10 @@ def reproduce(
                 outcomes[job] = Outcome(missing=missing) if missing else _kept(folder, job)
     pending = deque(job for job, outcome in outcomes.items() if outcome == Outcome())
     watch.begin(sum(one.record is not None for one in outcomes.values()), len(pending))
-    for job, outcome in _run_all(pending, folder, jobs):
-        outcomes[job] = outcome
-        watch.finished(job, outcome)
+    with closing(_run_all(pending, folder, jobs)) as ended:
+        for job, outcome in ended:
+            outcomes[job] = outcome
+            watch.finished(job, outcome)
 
     def result(key: str, row: Row) -> RowResult:
         place = key, row.name
@@ -137,32 +135,39 @@ def reproduce(
     return Report(tables=tuple(results), missing=absent, seeds=seeds, quick=quick)
 
 
-def _run_all(pending: deque[Job], folder: Path, jobs: int) -> Iterator[tuple[Job, Outcome]]:
+def _run_all(
+    pending: deque[Job], folder: Path, jobs: int
+) -> Generator[tuple[Job, Outcome], None, None]:
     """Run the jobs and yield each when it ends; skip further jobs of a row that failed."""
     context = get_context("spawn")
     pool = ProcessPoolExecutor(jobs, context)
     running, failed = dict[Future[Outcome], Job](), set[tuple[str, str]]()
-    while pending or running:
-        while pending and len(running) < jobs:
-            job = pending.popleft()
-            if (job.table, job.row) in failed:
-                continue
-            try:
-                with undisturbed():  # a new process inherits the ignored signal
-                    running[pool.submit(_attempt, folder, job)] = job
-            except BrokenProcessPool:  # its runs are lost; the other rows continue
-                pool = ProcessPoolExecutor(jobs, context)
-                pending.appendleft(job)
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
-            job = running.pop(future)
-            try:
-                outcome = future.result()
-            except BrokenProcessPool:
-                outcome = Outcome(error=DIED)
-            if outcome.record is None:
-                failed.add((job.table, job.row))
-            yield job, outcome
-    pool.shutdown()
+    try:
+        while pending or running:
+            while pending and len(running) < jobs:
+                job = pending.popleft()
+                if (job.table, job.row) in failed:
+                    continue
+                try:
+                    with undisturbed():  # a new process inherits the ignored signal
+                        running[pool.submit(_attempt, folder, job)] = job
+                except BrokenProcessPool:  # its runs are lost; the other rows continue
+                    pool = ProcessPoolExecutor(jobs, context)
+                    pending.appendleft(job)
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                job = running.pop(future)
+                try:
+                    outcome = future.result()
+                except BrokenProcessPool:
+                    outcome = Outcome(error=DIED)
+                if outcome.record is None:
+                    failed.add((job.table, job.row))
+                yield job, outcome
+    finally:
+        with undisturbed():  # at its exit Python calls the pool without the pool's lock
+            for process in active_children():
+                process.kill()  # the exit does not wait for unfinished runs
+            pool.shutdown()
 
 
 def _attempt(folder: Path, job: Job) -> Outcome:

@@ -3,12 +3,18 @@
 import os
 import re
 import signal
+import threading
 from contextlib import suppress
+from multiprocessing import active_children
 from subprocess import TimeoutExpired
 from time import monotonic
 
 import pytest
-from test_reproduce import started
+from test_reproduce import Silent, started
+
+import reproduce_fakes
+from benches.papers import table as listed
+from benches.papers.runner import reproduce
 
 AT_MOST = 20  # seconds; it takes one or two
 BEGUN = "0 earlier runs kept, 3 to run"
@@ -76,6 +82,23 @@ def test_repeated_ctrl_c_ends_with_one_line(tmp_path, monkeypatch, table, wait, 
     *printed, line = stderr.splitlines()
     assert {one for one in printed if not one.startswith("endless: ")} <= {BEGUN}, stderr
     assert re.match(said.format(out=out), line), line
+
+
+@pytest.mark.large
+def test_no_process_and_no_thread_is_left_after_an_interrupt(tmp_path, monkeypatch):
+    """At its exit Python would race with a thread of the pool, and may show a traceback."""
+
+    class Interrupted(Silent):
+        def finished(self, job, outcome):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(listed, "MODULES", reproduce_fakes.MODULES)
+    monkeypatch.setenv("FAKE_TRACE", str(tmp_path / "trace"))
+    before = {*threading.enumerate()}
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(["endless"], tmp_path, Interrupted(), jobs=2)
+    assert active_children() == []
+    assert {*threading.enumerate()} == before
 
 
 # Python runs this when it starts; only worker processes are struck.

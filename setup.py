@@ -51,6 +51,7 @@ kernels = Extension(
         f"{SOURCES}/fixedpoint.c",
         f"{SOURCES}/bits.c",
         f"{SOURCES}/gaussian.c",
+        f"{SOURCES}/gcm_aesni.c",
         f"{SOURCES}/hkdf.c",
         f"{SOURCES}/modular.c",
         f"{SOURCES}/modular_ifma.c",
@@ -61,6 +62,7 @@ kernels = Extension(
     ],
     depends=[
         "secagg/_fast/_kernels.pxd",
+        "secagg/_fast/_gcm.pxi",
         "secagg/_fast/_hkdf.pxi",
         "secagg/_fast/_lanes.pxi",
         "secagg/_fast/_modular.pxi",

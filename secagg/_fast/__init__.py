@@ -36,6 +36,8 @@ __all__ = [
     "decode",
     "discrete_gaussian",
     "encode",
+    "gcm_open",
+    "gcm_seal",
     "hkdf",
     "m61_add",
     "m61_dot",
@@ -130,6 +132,10 @@ if TIER == "portable":
     hkdf = _kernels.hkdf_portable
 else:
     hkdf = _kernels.hkdf if COMPILED else reference.hkdf
+if TIER in _PARTS and _kernels.gcm_tiers():
+    gcm_seal, gcm_open = _kernels.gcm_seal, _kernels.gcm_open
+else:
+    gcm_seal, gcm_open = reference.gcm_seal, reference.gcm_open
 decode = _kernels.decode if COMPILED else reference.decode
 if _numbers == "ifma":
     pack_bits, pack_into = _kernels.pack_bits, _kernels.pack_into

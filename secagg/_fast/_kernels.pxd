@@ -65,6 +65,15 @@ cdef extern from "kernels.h" nogil:
     size_t secagg_discrete_gaussian(
         int64_t *, size_t, const uint64_t *, size_t, uint64_t, size_t *
     )
+    int secagg_gcm_supported()
+    void secagg_gcm_seal(
+        uint8_t *, const uint8_t *, const uint8_t *, const uint8_t *, size_t,
+        const uint8_t *, size_t, size_t
+    )
+    size_t secagg_gcm_open(
+        uint8_t *, const uint8_t *, const uint8_t *, const uint8_t *, size_t,
+        const uint8_t *, size_t, size_t
+    )
     void secagg_hkdf(
         uint8_t *, size_t, const uint8_t *, size_t, const uint8_t *, size_t, size_t,
         const uint8_t *, size_t, int

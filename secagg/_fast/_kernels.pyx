@@ -207,6 +207,7 @@ def discrete_gaussian(const uint64_t[::1] words, int64_t[::1] out, sigma):
     return drawn, used
 
 
+include "_gcm.pxi"
 include "_hkdf.pxi"
 include "_lanes.pxi"
 include "_modular.pxi"

@@ -5,8 +5,9 @@ compare them with Hypothesis. The functions here run if there is no compiled cod
 ``SECAGG_PURE=1``; but in place of ``x25519`` that of ``openssl_x25519`` runs. Both raise
 ValueError for wrong shapes, dtypes and parameters, and leave all other checks to their callers.
 Masks are in ``reference_masks``, noise in ``reference_gaussian``, HKDF in ``reference_hkdf``,
-GF(2^61 - 1) in ``reference_m61`` and ``reference_decoder``, other fields in
-``reference_prime``, large numbers in ``reference_modular``, X25519 in ``reference_x25519``.
+AES-GCM in ``reference_gcm``, GF(2^61 - 1) in ``reference_m61`` and ``reference_decoder``, other
+fields in ``reference_prime``, large numbers in ``reference_modular``, X25519 in
+``reference_x25519``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from secagg._fast.reference_decoder import m61_errors
 from secagg._fast.reference_gaussian import discrete_gaussian
+from secagg._fast.reference_gcm import gcm_open, gcm_seal
 from secagg._fast.reference_hkdf import hkdf
 from secagg._fast.reference_m61 import (
     m61_add,
@@ -50,6 +52,8 @@ __all__ = [
     "decode",
     "discrete_gaussian",
     "encode",
+    "gcm_open",
+    "gcm_seal",
     "hkdf",
     "keystream",
     "m61_add",

@@ -52,37 +52,42 @@ def seal_for(
     """
     limbs = np.concatenate([shamir.to_limbs(seed), shamir.to_limbs(own.mask_pair.seed)])
     points = np.arange(1, len(holders) + 1, dtype=np.uint64)
-    rows = shamir.split_limbs(limbs, threshold, points, entropy).astype("<u8")
-    share_of = dict(zip(holders, _strings(rows.view(np.uint8)), strict=True))
-    own_share = share_of.pop(me)[:SHARE_BYTES]
-    peers = list(share_of)
+    rows = shamir.split_limbs(limbs, threshold, points, entropy).astype("<u8").view(np.uint8)
+    peers = [v for v in holders if v != me]
+    others = np.array([v != me for v in holders])
     ids, half = np.array(peers, np.uint64), keys.KEY_BYTES
     # the sealing key comes first, and so does what it agreed on
-    secrets = keys.rows_of([_agreed(v, *holders[v], own) for v in peers], 2 * half)
-    publics = keys.rows_of([b"".join(holders[v]) for v in peers], 2 * half)
+    publics = keys.rows_of(key for v in peers for key in holders[v]).reshape(-1, 2 * half)
+    secrets = _agreed(peers, holders, own)
     seal_key, mask_key = holders[me]
     sending, opening = keys.seal_keys(secrets, session, (me, seal_key + mask_key), ids, publics)
     masks = keys.pairwise_mask_keys(
         secrets[:, half:], session, (me, mask_key), ids, publics[:, half:]
     )
-    sealed = [
-        keys.seal(key, session, me, v, shares)
-        for key, (v, shares) in zip(_strings(sending), share_of.items(), strict=True)
-    ]
+    sealed = keys.seal(sending, session, me, ids, rows[others])
     mask_keys, opened_by = (
         dict(zip(peers, _strings(rows), strict=True)) for rows in (masks, opening)
     )
-    return Sealed(b"".join(sealed), own_share, mask_keys, opened_by)
+    own_share = rows[~others, :SHARE_BYTES].tobytes()
+    return Sealed(sealed.tobytes(), own_share, mask_keys, opened_by)
 
 
-def _agreed(v: int, seal_key: bytes, mask_key: bytes, own: Advertised) -> bytes:
-    """Return the secret of the sealing keys with client v, then that of the masking keys."""
-    of_seal, of_mask = own.sealing.agree(v, seal_key), own.mask_pair.agree(mask_key)
-    if of_seal is None or of_mask is None:
-        which = "sealing" if of_seal is None else "masking"
-        why = f"client {v}'s {which} key is of low order or not canonical"
-        reject(Phase.SHARE_KEYS, "public key", why)
-    return of_seal + of_mask
+def _agreed(
+    peers: Sequence[int], holders: Mapping[int, tuple[bytes, bytes]], own: Advertised
+) -> NDArray[np.uint8]:
+    """Return with each peer the secret of the sealing keys, then that of the masking keys."""
+    halves = []
+    for which, secrets in (
+        ("sealing", [own.sealing.agree(v, holders[v][0]) for v in peers]),
+        ("masking", [own.mask_pair.agree(holders[v][1]) for v in peers]),
+    ):
+        found = [secret for secret in secrets if secret is not None]
+        if len(found) < len(peers):
+            v = peers[secrets.index(None)]
+            why = f"client {v}'s {which} key is of low order or not canonical"
+            reject(Phase.SHARE_KEYS, "public key", why)
+        halves.append(keys.rows_of(found))
+    return np.hstack(halves)
 
 
 def _strings(rows: NDArray[np.uint8]) -> list[bytes]:
@@ -106,17 +111,21 @@ def open_from(
     phase = Phase.MASKED_INPUT
     if len(sealed) != SEALED_BYTES * len(senders):
         reject(phase, "length", f"expected one sealed share for each of {len(senders)} senders")
-    pairs = []
-    for i, v in enumerate(senders):
-        piece = sealed[SEALED_BYTES * i : SEALED_BYTES * (i + 1)]
-        opened = keys.open_sealed(own.opening[v], own.session, v, me, piece)
-        if opened is None:
-            reject(phase, "sealed share", f"client {v}'s sealed share fails authentication")
-        pairs.append(opened)
-    elements = np.frombuffer(b"".join(pairs), "<u8").reshape(len(pairs), -1)
-    beyond = np.flatnonzero((elements >= M61).any(axis=1))
+    opened, whole = keys.open_sealed(
+        keys.rows_of(own.opening[v] for v in senders),
+        own.session,
+        np.array(senders, np.uint64),
+        me,
+        keys.rows_of([sealed], SEALED_BYTES),
+    )
+    if whole < len(senders):
+        why = f"client {senders[whole]}'s sealed share fails authentication"
+        reject(phase, "sealed share", why)
+    beyond = np.flatnonzero((opened.view("<u8") >= M61).any(axis=1))
     if beyond.size:
         reject(phase, "share", f"client {senders[beyond[0]]}'s share is not a field element")
-    self_shares = {v: pair[:SHARE_BYTES] for v, pair in zip(senders, pairs, strict=True)}
-    mask_shares = {v: pair[SHARE_BYTES:] for v, pair in zip(senders, pairs, strict=True)}
+    self_shares, mask_shares = (
+        dict(zip(senders, _strings(half), strict=True))
+        for half in (opened[:, :SHARE_BYTES], opened[:, SHARE_BYTES:])
+    )
     return {me: own.own_share} | self_shares, mask_shares

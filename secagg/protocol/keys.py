@@ -13,9 +13,7 @@ import struct
 from collections.abc import Iterable
 
 import numpy as np
-from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
@@ -35,12 +33,12 @@ _NONCE = bytes(12)  # each key seals one message
 MASK_KEY_BYTES = _MASK_KEY_BYTES = 16  # 0.4 documents the second name
 _SHARE_KEYS_ROUND = 1
 _SEAL = b"secagg/3 seal"
+_SHARES = b"secagg/2 shares"
 _PAIRWISE = b"secagg/2 pairwise mask"
 _POINTS_ALONE = 300  # X25519 of fewer takes less than a millisecond
 _DERIVED_ALONE = 2000  # and so does HKDF
 _P = 2**255 - 19
-_IDS = struct.Struct("<QQ")
-_PLACE = struct.Struct("<QQB")
+_ID_BYTES = 8
 
 
 class KeyPair(Confined):
@@ -139,19 +137,41 @@ def seal_keys(
     return np.where(below, upward, downward), np.where(below, downward, upward)
 
 
-def seal(key: bytes, session: bytes, sender: int, receiver: int, shares: bytes) -> bytes:
-    """Return the shares of `sender` for `receiver`, encrypted and authenticated (round 1)."""
-    return AESGCM(key).encrypt(_NONCE, shares, _associated_data(session, sender, receiver))
+def seal(keys: U8, session: bytes, sender: int, receivers: U64, shares: U8) -> U8:
+    """Return a client's shares for its peers, encrypted and authenticated (round 1).
+
+    Parameters
+    ----------
+    keys : uint8 array, shape (m, 32)
+        Key of the messages to each peer, from `seal_keys`.
+    session : bytes
+    sender : int
+        Id of the client.
+    receivers : uint64 array, shape (m,)
+        Ids of the peers.
+    shares : uint8 array, shape (m, L)
+
+    Returns
+    -------
+    uint8 array, shape (m, L + 16)
+    """
+    sealed = np.empty((len(keys), shares.shape[1] + TAG_BYTES), np.uint8)
+    bound = _associated_data(session, sender, receivers, len(keys))
+    _fast.gcm_seal(keys, _NONCE, bound, shares, sealed)
+    return sealed
 
 
 def open_sealed(
-    key: bytes, session: bytes, sender: int, receiver: int, sealed: bytes
-) -> bytes | None:
-    """Return the shares that `seal` encrypted, or None if key, ids, session or bytes differ."""
-    try:
-        return AESGCM(key).decrypt(_NONCE, sealed, _associated_data(session, sender, receiver))
-    except InvalidTag:
-        return None
+    keys: U8, session: bytes, senders: U64, receiver: int, sealed: U8
+) -> tuple[U8, int]:
+    """Return the shares that `seal` of each sender encrypted, and how many were opened.
+
+    That is m, or the first row whose key, ids, session or bytes differ. From that row on the
+    shares are meaningless. `senders` are the ids of the m peers; see `seal` for the shapes.
+    """
+    shares = np.empty((len(keys), sealed.shape[1] - TAG_BYTES), np.uint8)
+    bound = _associated_data(session, senders, receiver, len(keys))
+    return shares, _fast.gcm_open(keys, _NONCE, bound, sealed, shares)
 
 
 def pairwise_mask_keys(
@@ -257,15 +277,28 @@ def _pairs(label: bytes, mine: tuple[int, bytes], ids: U64, publics: U8) -> U8:
     me, key = mine
     own = np.frombuffer(key, np.uint8)
     above = (ids < me)[:, np.newaxis]  # the peer has the lower id, so it comes first
-    first, last = len(label), len(label) + _IDS.size
+    first, last = len(label), len(label) + 2 * _ID_BYTES
     rows = np.empty((len(ids), last + 2 * len(key)), np.uint8)
     rows[:, :first] = np.frombuffer(label, np.uint8)
-    both = np.sort(np.stack([ids, np.full_like(ids, me)], axis=1), axis=1)
-    rows[:, first:last] = both.astype("<u8", copy=False).view(np.uint8)
+    rows[:, first : first + _ID_BYTES] = _columns(np.minimum(ids, np.uint64(me)))
+    rows[:, first + _ID_BYTES : last] = _columns(np.maximum(ids, np.uint64(me)))
     rows[:, last : last + len(key)] = np.where(above, publics, own)
     rows[:, last + len(key) :] = np.where(above, own, publics)
     return rows
 
 
-def _associated_data(session: bytes, sender: int, receiver: int) -> bytes:
-    return b"secagg/2 shares" + session + _PLACE.pack(sender, receiver, _SHARE_KEYS_ROUND)
+def _associated_data(session: bytes, sender: int | U64, receiver: int | U64, count: int) -> U8:
+    """Return what the tag of each message covers, too: label, session, both ids, round."""
+    label = _SHARES + session
+    middle, last = len(label) + _ID_BYTES, len(label) + 2 * _ID_BYTES
+    rows = np.empty((count, last + 1), np.uint8)
+    rows[:, : len(label)] = np.frombuffer(label, np.uint8)
+    rows[:, len(label) : middle] = _columns(sender)
+    rows[:, middle:last] = _columns(receiver)
+    rows[:, last] = _SHARE_KEYS_ROUND
+    return rows
+
+
+def _columns(ids: int | U64) -> U8:
+    """Return ids as bytes, a row of eight for each."""
+    return np.array(ids, "<u8").reshape(-1, 1).view(np.uint8)

@@ -195,6 +195,14 @@ def kernels() -> Iterator[Case]:
 
     yield Case("x25519", (_words(1, 4), _words(2**63, 4)), scalar, x25519)
 
+    aad, text, key = np.full((1, 64), 7, np.uint8), np.full((1, 80), 7, np.uint8), scalar.copy()
+    box = np.empty((1, 96), np.uint8)
+
+    def seal(key: NDArray[Any], _: int) -> object:
+        return _fast.gcm_seal(key.view(np.uint8).reshape(1, 32), bytes(12), aad, text, box)
+
+    yield Case("gcm_seal", (_words(1, 4), _words(2**63, 4)), key, seal)
+
 
 def controls() -> Iterator[Case]:
     """Yield cases whose time depends on the input, which the test must find."""

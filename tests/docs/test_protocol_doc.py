@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import protocol_doc
-from harness import mask_key_of, seal_keys_of
+from harness import mask_key_of, opening_of, seal_keys_of
 from secagg import FixedPoint, Identity, Registry, RoundParams, Server
 from secagg.encoding import Ring
 from secagg.protocol import NEXT, Phase, keys
@@ -145,7 +145,7 @@ def test_worked_example_has_the_key_schedules_values() -> None:
         "mask_key of 1": s1,
         "roster digest": roster,
         "session": session,
-        "share of 1 for 2": keys.open_sealed(there, session, 1, 2, sealed_for_2),
+        "share of 1 for 2": opening_of(there, session, 1, 2, sealed_for_2),
         "seal key 1 to 2": there,
         "seal key 2 to 1": back,
         "commitment of 1": keys.commitment(seed(0x30, 1), session, 1),

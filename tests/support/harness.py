@@ -140,6 +140,21 @@ def seal_keys_of(
     return sending, opening
 
 
+def seal_of(key: bytes, session: bytes, sender: int, receiver: int, shares: bytes) -> bytes:
+    """Shares for one peer, sealed."""
+    peer, text = np.array([receiver], np.uint64), np.frombuffer(shares, np.uint8).reshape(1, -1)
+    return keys.seal(keys.rows_of([key]), session, sender, peer, text).tobytes()
+
+
+def opening_of(
+    key: bytes, session: bytes, sender: int, receiver: int, sealed: bytes
+) -> bytes | None:
+    """Shares that `seal_of` sealed; None if they are not authentic."""
+    peer, box = np.array([sender], np.uint64), np.frombuffer(sealed, np.uint8).reshape(1, -1)
+    shares, count = keys.open_sealed(keys.rows_of([key]), session, peer, receiver, box)
+    return shares.tobytes() if count else None
+
+
 def mask_key_of(
     shared: bytes, session: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]
 ) -> bytes:

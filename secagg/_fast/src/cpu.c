@@ -28,6 +28,8 @@ __attribute__((constructor)) static void ask(void)
         return;
     if (all(c, bit_AES | bit_SSE4_1))
         found |= SECAGG_AES;
+    if (all(c, bit_PCLMUL))
+        found |= SECAGG_CLMUL;
     const unsigned first = c;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d))
         return;

@@ -17,6 +17,7 @@ enum {
     SECAGG_IFMA = 8, /* of AVX-512 */
     SECAGG_VAES = 16,
     SECAGG_SHA = 32, /* with SSE4.1 */
+    SECAGG_CLMUL = 64,
 };
 
 /* 1 if this CPU has all that is `wanted` and the system keeps the registers, else 0. */

@@ -31,7 +31,7 @@ print(_fast.TIER, _fast.COMPILED, ",".join(_fast.TIERS), acc.tobytes().hex()[:64
 print(_fast.modular_radix(1), end=" ")
 point = np.full((1, 32), 7, np.uint8)
 _fast.x25519(point, point, point)
-print(point.tobytes().hex(), _fast.x25519.__module__)
+print(point.tobytes().hex(), _fast.x25519.__module__, _fast.gcm_seal.__module__)
 """
 WITHOUT_EXTENSION = "import sys; sys.modules['secagg._fast._kernels'] = None\n" + PROBE
 
@@ -39,6 +39,8 @@ LADDER = ("vaes512", "ifma", "vaes", "aesni", "armv8", "portable", "pure")
 RADIX = dict.fromkeys(LADDER, 64) | {"vaes512": 8 * 52, "ifma": 8 * 52, "pure": 0}
 """log2 of Montgomery's radix for one limb: it differs between the implementations."""
 
+SEALING = ("vaes512", "ifma", "vaes", "aesni")
+HAS_GCM = _fast.COMPILED and _fast._kernels.gcm_tiers() != ()
 SEVENS = np.full((1, 32), 7, np.uint8)
 
 
@@ -87,7 +89,7 @@ def test_choice_is_one_of_those_available():
 )
 def test_every_tier_can_be_forced_and_gives_the_same_results(tier):
     done = probe(SECAGG_TIER=tier)
-    chosen, compiled, _, results, radix, shared, module = done.stdout.split()
+    chosen, compiled, _, results, radix, shared, module, gcm = done.stdout.split()
     assert chosen == tier
     assert compiled == str(tier != "pure")
     assert results == expected()
@@ -98,6 +100,9 @@ def test_every_tier_can_be_forced_and_gives_the_same_results(tier):
     assert (
         module
         == f"secagg._fast.{'_kernels' if tier in ('vaes512', 'ifma') else 'openssl_x25519'}"
+    )
+    assert (
+        gcm == f"secagg._fast.{'_kernels' if tier in SEALING and HAS_GCM else 'reference_gcm'}"
     )
 
 

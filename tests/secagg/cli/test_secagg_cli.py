@@ -339,7 +339,7 @@ def test_estimate_multiplies_times_by_counts(
     rebuild = large / min(g, 512) if neighbours is None else large**2
     left = n - dropped
     found = estimate(params, dropped)
-    assert found.client == pytest.approx(2 + 4 * (g - 1) + g * mask + vector + share)
+    assert found.client == pytest.approx(2 + (2 + 2 / 64) * (g - 1) + g * mask + vector + share)
     assert found.server == pytest.approx(
         2 * n
         + left * (vector + mask)

@@ -22,6 +22,7 @@ from harness import (
     make_params,
     pieces,
     read,
+    seal_of,
 )
 from secagg import (
     Client,
@@ -35,7 +36,6 @@ from secagg import (
     simulate_round,
 )
 from secagg.encoding import Vector
-from secagg.protocol import keys as key_functions
 from secagg.protocol import messages
 from secagg.protocol.keys import roster_digest
 from secagg.protocol.messages import (
@@ -704,7 +704,7 @@ def test_check10_sealed_share_outside_the_field_is_rejected(limb: int, value: in
     state = client._state
     limbs = np.zeros(2 * messages.SHARE_LIMBS, dtype="<u8")
     limbs[limb] = value
-    forged = key_functions.seal(state.opening[0], state.session, 0, 2, limbs.tobytes())
+    forged = seal_of(state.opening[0], state.session, 0, 2, limbs.tobytes())
     changed = with_sealed(shares, lambda sealed: sealed.__setitem__(0, forged))
     client_rejects(client, lambda: client.masked_input(changed, np.zeros(4)), "share")
 

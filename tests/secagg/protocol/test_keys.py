@@ -8,7 +8,7 @@ import struct
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from harness import _P, LOW_ORDER, mask_key_of, seal_keys_of
+from harness import _P, LOW_ORDER, mask_key_of, opening_of, seal_keys_of, seal_of
 from secagg.protocol import keys
 
 SESSION = bytes(range(32))
@@ -92,11 +92,11 @@ def test_check09_sealed_share_opens_only_for_its_receiver(
 ) -> None:
     """Session, sender and receiver are in the associated data, not only in the key."""
     key = os.urandom(32)
-    sealed = keys.seal(key, SESSION, 3, 9, b"shares")
-    assert keys.open_sealed(key, SESSION, 3, 9, sealed) == b"shares"
-    assert keys.open_sealed(key, session, sender, receiver, sealed) is None
+    sealed = seal_of(key, SESSION, 3, 9, b"shares")
+    assert opening_of(key, SESSION, 3, 9, sealed) == b"shares"
+    assert opening_of(key, session, sender, receiver, sealed) is None
     altered = sealed[:-1] + bytes([sealed[-1] ^ 1])
-    assert keys.open_sealed(key, SESSION, 3, 9, altered) is None
+    assert opening_of(key, SESSION, 3, 9, altered) is None
 
 
 def test_check11_commitment_binds_seed_session_and_owner() -> None:
@@ -137,4 +137,4 @@ def test_check09_associated_data_names_session_ids_and_round() -> None:
     key = os.urandom(32)
     data = b"secagg/2 shares" + SESSION + struct.pack("<QQB", 3, 9, 1)
     expected = AESGCM(key).encrypt(bytes(12), b"x" * 80, data)
-    assert keys.seal(key, SESSION, 3, 9, b"x" * 80) == expected
+    assert seal_of(key, SESSION, 3, 9, b"x" * 80) == expected

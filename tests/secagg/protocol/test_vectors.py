@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import mask_key_of, seal_keys_of
+from harness import mask_key_of, opening_of, seal_keys_of, seal_of
 from inputs_of import encoded
 from secagg import (
     Identity,
@@ -152,10 +152,10 @@ def test_check27_keys_of_a_pair_from_both_sides(case) -> None:
             mask_shared, session, (me, mask_pair.public), (peer, b(theirs["mask_key"]))
         ) == b(case["pairwise_mask"])
         share = b(case["share"])
-        assert keys.seal(sending, session, me, peer, share) == b(case[f"sealed_{to}"])
+        assert seal_of(sending, session, me, peer, share) == b(case[f"sealed_{to}"])
         came = b(case[f"sealed_{back}"])
-        assert keys.open_sealed(opening, session, peer, me, came) == share
-        assert keys.open_sealed(sending, session, me, peer, came) is None
+        assert opening_of(opening, session, peer, me, came) == share
+        assert opening_of(sending, session, me, peer, came) is None
 
 
 @pytest.mark.parametrize("case", load("keys")["own"])

@@ -1,0 +1,76 @@
+"""AES-256-GCM in bulk, over ``cryptography``: the specification of ``src/gcm_aesni.c``.
+
+It also runs where the kernel cannot.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from numpy.typing import NDArray
+
+__all__ = ["gcm_open", "gcm_seal"]
+
+U8 = NDArray[np.uint8]
+
+_SIZES = (32, 12, 16)  # bytes of a key, the nonce and a tag
+
+
+def gcm_seal(keys: U8, nonce: bytes, aads: U8, texts: U8, out: U8) -> None:
+    """Write to `out` each text, encrypted, and its tag (NIST SP 800-38D).
+
+    Parameters
+    ----------
+    keys : uint8[n, 32]
+        A key for each message, used for no other one.
+    nonce : bytes, 12
+        Nonce of all messages.
+    aads : uint8[n, any]
+        Associated data.
+    texts : uint8[n, L]
+    out : uint8[n, L + 16]
+        Array that is overwritten; not one of the inputs.
+
+    Raises
+    ------
+    ValueError
+        A shape, dtype or length is not the one above, or an array is not C-contiguous.
+    """
+    _check(keys, nonce, aads, texts, out)
+    made = (
+        AESGCM(key.tobytes()).encrypt(nonce, text.tobytes(), aad.tobytes())
+        for key, aad, text in zip(keys, aads, texts, strict=True)
+    )
+    out[:] = np.frombuffer(b"".join(made), np.uint8).reshape(out.shape)
+
+
+def gcm_open(keys: U8, nonce: bytes, aads: U8, sealed: U8, out: U8) -> int:
+    """Write to `out` the texts that `gcm_seal` encrypted, and return how many.
+
+    That is n, or the first row that is not authentic. From that row on `out` is unchanged. The
+    arguments and errors are those of `gcm_seal`, of shape (n, L + 16) for `sealed` and (n, L)
+    for `out`.
+    """
+    _check(keys, nonce, aads, out, sealed)
+    texts = list[bytes]()
+    with suppress(InvalidTag):
+        for key, aad, box in zip(keys, aads, sealed, strict=True):
+            texts.append(AESGCM(key.tobytes()).decrypt(nonce, box.tobytes(), aad.tobytes()))
+    opened = len(texts)
+    out[:opened] = np.frombuffer(b"".join(texts), np.uint8).reshape(opened, out.shape[1])
+    return opened
+
+
+def _check(keys: U8, nonce: bytes, aads: U8, texts: U8, sealed: U8) -> None:
+    arrays = (keys, aads, texts, sealed)
+    if any(x.dtype != np.uint8 or x.ndim != 2 or not x.flags.c_contiguous for x in arrays):
+        raise ValueError("expected C-contiguous matrices of uint8")
+    rows = tuple(len(x) for x in arrays)
+    if len(set(rows)) != 1:
+        raise ValueError(f"keys, associated data, texts and sealed texts have {rows} rows")
+    widths = (keys.shape[1], len(nonce), sealed.shape[1] - texts.shape[1])
+    if widths != _SIZES:
+        raise ValueError(f"key, nonce and tag have {widths} bytes, not {_SIZES}")

@@ -1,0 +1,167 @@
+"""AES-GCM in bulk: the twin and the kernel against ``cryptography``, NIST and Wycheproof."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from hypothesis import given
+from hypothesis import strategies as st
+
+from effort import examples
+from secagg import _fast
+from secagg._fast import reference
+from vectors_reader import FOLDER, b
+
+TAG = 16
+IMPLEMENTATIONS = {
+    "reference": (reference.gcm_seal, reference.gcm_open),
+    "active": (_fast.gcm_seal, _fast.gcm_open),
+}
+if _fast.COMPILED and _fast._kernels.gcm_tiers():
+    IMPLEMENTATIONS["aesni"] = (_fast._kernels.gcm_seal, _fast._kernels.gcm_open)
+
+every = pytest.mark.parametrize("gcm", IMPLEMENTATIONS.values(), ids=IMPLEMENTATIONS.keys())
+
+
+def rows(items: list[bytes]) -> np.ndarray:
+    shape = (len(items), len(items[0]) if items else 0)
+    return np.frombuffer(b"".join(items), np.uint8).reshape(shape)
+
+
+def sealed_by(gcm, keys, nonce, aads, texts) -> list[bytes]:
+    out = np.full((len(keys), len(texts[0]) + TAG), 0xEE, np.uint8)
+    gcm[0](rows(keys), nonce, rows(aads), rows(texts), out)
+    return [row.tobytes() for row in out]
+
+
+def opened_by(gcm, keys, nonce, aads, sealed) -> tuple[int, list[bytes]]:
+    out = np.full((len(keys), len(sealed[0]) - TAG), 0xEE, np.uint8)
+    return gcm[1](rows(keys), nonce, rows(aads), rows(sealed), out), [x.tobytes() for x in out]
+
+
+@every
+@pytest.mark.parametrize(
+    ("text", "sealed"),
+    [
+        ("", "530f8afbc74536b9a963b4f1c4cb738b"),
+        ("00" * 16, "cea7403d4d606b6e074ec5d3baf39d18d0d1c8a799996bf0265b98b5d48ab919"),
+    ],
+)
+def test_cases_13_and_14_of_the_specification(gcm, text, sealed):
+    """McGrew and Viega, "The Galois/Counter Mode of Operation (GCM)", appendix B."""
+    given = [bytes(32)], bytes(12), [b""]
+    assert sealed_by(gcm, *given, [bytes.fromhex(text)]) == [bytes.fromhex(sealed)]
+    assert opened_by(gcm, *given, [bytes.fromhex(sealed)]) == (1, [bytes.fromhex(text)])
+
+
+@every
+def test_cases_of_wycheproof(gcm):
+    text = (FOLDER / "wycheproof" / "aes_gcm_test.json").read_text(encoding="ascii")
+    valid = invalid = 0
+    for case in (case for group in json.loads(text)["testGroups"] for case in group["tests"]):
+        given = [b(case["key"])], b(case["iv"]), [b(case["aad"])]
+        message, sealed = b(case["msg"]), b(case["ct"]) + b(case["tag"])
+        count, texts = opened_by(gcm, *given, [sealed])
+        if case["result"] == "valid":
+            assert (count, texts) == (1, [message])
+            assert sealed_by(gcm, *given, [message]) == [sealed]
+            valid += 1
+        else:
+            assert count == 0
+            invalid += 1
+    assert (valid, invalid) == (39, 27)
+
+
+@every
+@examples(60)
+@given(
+    count=st.integers(1, 5),
+    text=st.one_of(st.integers(0, 100), st.sampled_from([127, 128, 1000])),
+    aad=st.one_of(st.integers(0, 70), st.just(300)),
+    seed=st.integers(0, 2**32),
+)
+def test_against_cryptography(gcm, count, text, aad, seed):
+    """The key stream is made of eight blocks at a time, the first six of which are texts."""
+    draw = random.Random(seed)
+    keys, aads, texts = ([draw.randbytes(n) for _ in range(count)] for n in (32, aad, text))
+    nonce = draw.randbytes(12)
+    expected = [
+        AESGCM(key).encrypt(nonce, *pair) for key, *pair in zip(keys, texts, aads, strict=True)
+    ]
+    assert sealed_by(gcm, keys, nonce, aads, texts) == expected
+    assert opened_by(gcm, keys, nonce, aads, expected) == (count, texts)
+
+
+@every
+@examples(60)
+@given(
+    row=st.integers(0, 3),
+    part=st.sampled_from(["key", "nonce", "aad", "sealed"]),
+    bit=st.integers(0, 8 * 12 - 1),
+    end=st.booleans(),
+    seed=st.integers(0, 2**32),
+)
+def test_any_altered_bit_ends_the_opening_at_its_row(gcm, row, part, bit, end, seed):
+    """The rows before it are opened, and nothing is written from it on."""
+    draw = random.Random(seed)
+    keys, aads, texts = ([draw.randbytes(n) for _ in range(4)] for n in (32, 21, 40))
+    nonce = draw.randbytes(12)
+    sealed = sealed_by(gcm, keys, nonce, aads, texts)
+
+    def flipped(data: bytes) -> bytes:
+        at = (len(data) - 1 - bit // 8) if end else bit // 8
+        return data[:at] + bytes([data[at] ^ 1 << bit % 8]) + data[at + 1 :]
+
+    if part == "nonce":
+        row, nonce = 0, flipped(nonce)
+    else:
+        changed = {"key": keys, "aad": aads, "sealed": sealed}[part]
+        changed[row] = flipped(changed[row])
+    count, found = opened_by(gcm, keys, nonce, aads, sealed)
+    assert count == row
+    assert found == texts[:row] + [b"\xee" * 40] * (4 - row)
+
+
+@every
+def test_no_message_is_fine(gcm):
+    none = np.empty((0, 0), np.uint8)
+    keys, out = np.empty((0, 32), np.uint8), np.empty((0, TAG), np.uint8)
+    gcm[0](keys, bytes(12), none, none, out)
+    assert gcm[1](keys, bytes(12), none, out, none) == 0
+
+
+@every
+@pytest.mark.parametrize(
+    ("keys", "nonce", "aads", "texts", "sealed"),
+    [
+        ((2, 32), 12, (3, 5), (3, 8), (3, 24)),
+        ((3, 32), 12, (2, 5), (3, 8), (3, 24)),
+        ((3, 32), 12, (3, 5), (2, 8), (3, 24)),
+        ((3, 32), 12, (3, 5), (3, 8), (2, 24)),
+        ((3, 16), 12, (3, 5), (3, 8), (3, 24)),
+        ((3, 32), 13, (3, 5), (3, 8), (3, 24)),
+        ((3, 32), 12, (3, 5), (3, 8), (3, 23)),
+        ((3,), 12, (3, 5), (3, 8), (3, 24)),
+    ],
+)
+def test_rejects_wrong_shapes(gcm, keys, nonce, aads, texts, sealed):
+    given = np.zeros(keys, np.uint8), bytes(nonce), np.zeros(aads, np.uint8)
+    clear, boxes = np.zeros(texts, np.uint8), np.zeros(sealed, np.uint8)
+    with pytest.raises(ValueError, match=r"."):
+        gcm[0](*given, clear, boxes)
+    with pytest.raises(ValueError, match=r"."):
+        gcm[1](*given, boxes, clear)
+
+
+@every
+def test_rejects_other_dtypes_and_strides(gcm):
+    keys, texts, out = (np.zeros((4, n), np.uint8) for n in (32, 8, 24))
+    for wrong in (texts.astype(np.int8), np.zeros((4, 16), np.uint8)[:, ::2]):
+        with pytest.raises(ValueError, match=r"."):
+            gcm[0](keys, bytes(12), texts, wrong, out)
+        with pytest.raises(ValueError, match=r"."):
+            gcm[1](keys, bytes(12), wrong, out, texts)

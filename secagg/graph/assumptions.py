@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 from typing import Literal
 
@@ -36,7 +37,12 @@ def count(fraction: float, n: int) -> int:
 
     The product is exact for the decimal as written; in floats it is 7.000000000000001.
     """
-    return ceil(Fraction(str(to_float(fraction))) * n)
+    return _count(to_float(fraction), n)
+
+
+@lru_cache(maxsize=256)
+def _count(fraction: float, n: int) -> int:  # every client asks in every round
+    return ceil(Fraction(str(fraction)) * n)
 
 
 def to_adversary(security: str) -> Adversary:

@@ -192,21 +192,24 @@ def decode(
     raise violation("encoding", f"these bytes are not a {kind.__name__}")
 
 
+_SIZES: dict[type[Struct], tuple[int, int, int]] = {
+    AdvertiseKeys: (MAX_PARAMS_BYTES, 0, 0),
+    Roster: (MAX_PARAMS_BYTES, 8 + 32 + 32, SIGNATURE_BYTES),
+    ShareKeys: (0, SEALED_BYTES, 0),
+    Shares: (0, 8 + SEALED_BYTES, 0),
+    ConsistencyRequest: (0, 8, 0),
+    UnmaskRequest: (0, 8, 8 + SIGNATURE_BYTES),
+    UnmaskShares: (0, SHARE_BYTES, 0),
+}
+"""Bytes of variable length, at most: alone, for each holder, and then in the active variant."""
+
+
 def max_bytes(kind: type[Struct], params: RoundParams) -> int:
     """Return an upper bound on the size of a message of this kind under these parameters."""
-    holders = params.holders
-    signature = SIGNATURE_BYTES if params.active else 0
-    variable = {
-        AdvertiseKeys: MAX_PARAMS_BYTES,
-        Roster: MAX_PARAMS_BYTES + holders * (8 + 32 + 32 + signature),
-        ShareKeys: holders * SEALED_BYTES,
-        Shares: holders * (8 + SEALED_BYTES),
-        MaskedInput: params.ring.packed_bytes(params.elements),
-        ConsistencyRequest: holders * 8,
-        UnmaskRequest: holders * (8 + (8 + signature if params.active else 0)),
-        UnmaskShares: holders * SHARE_BYTES,
-    }
-    return _FRAME + variable.get(kind, 0)
+    if kind is MaskedInput:
+        return _FRAME + params.ring.packed_bytes(params.elements)
+    alone, each, signed = _SIZES.get(kind, (0, 0, 0))
+    return _FRAME + alone + params.holders * (each + (signed if params.active else 0))
 
 
 def pack_ids(ids: Sequence[int]) -> bytes:

@@ -206,6 +206,10 @@ class RoundParams:
 
         The encoding's `rounding` and `beyond_clip` are each client's own, and not in the bytes.
         """
+        return self._packed
+
+    @cached_property
+    def _packed(self) -> bytes:
         return pack(
             Fields(
                 self.security,

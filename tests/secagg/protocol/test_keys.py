@@ -6,12 +6,15 @@ import os
 import struct
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from harness import _P, LOW_ORDER, mask_key_of, opening_of, seal_keys_of, seal_of
 from secagg.protocol import keys
 
 SESSION = bytes(range(32))
+A = 486662
+L = 2**252 + 27742317777372353535851937790883648493
 
 # the points of order 1, 2, 4 and 8 on Curve25519 and its twist, canonical and not
 # (Bernstein, "Curve25519: new Diffie-Hellman speed records", §3; cr.yp.to/ecdh.html#validate)
@@ -25,6 +28,48 @@ def hkdf(secret: bytes, salt: bytes, info: bytes, length: int) -> bytes:
         block = hmac.digest(extracted, block + info + bytes([len(out) // 32 + 1]), "sha256")
         out += block
     return out[:length]
+
+
+def times(n: int, u: int) -> int:
+    """Return the u of n times a point of v^2 = u^3 + A u^2 + u or its twist; 0 for infinity.
+
+    Montgomery's ladder: (x, z) and (s, t) are multiples that differ by the point itself.
+    """
+    x, z, s, t = 1, 0, u, 1
+    for bit in f"{n:b}":
+        total = (x * s - z * t) ** 2 % _P, u * (x * t - z * s) ** 2 % _P
+        a, b = (s, t) if bit == "1" else (x, z)
+        double = (a * a - b * b) ** 2 % _P, 4 * a * b * (a * a + A * a * b + b * b) % _P
+        x, z, s, t = (*total, *double) if bit == "1" else (*double, *total)
+    return x * pow(z, _P - 2, _P) % _P
+
+
+def test_check07_list_of_low_order_keys_is_complete() -> None:
+    """The curve has 8 L points and the twist the others of 2 p + 2, 4 times a prime.
+
+    So L times a point, or that prime times one of the twist, has an order that divides 8, and
+    some have each of them.
+    """
+    found = set()
+    for u in range(2, 60):
+        on_curve = pow(u**3 + A * u**2 + u, (_P - 1) // 2, _P) == 1
+        found.add(times(L if on_curve else (2 * _P + 2 - 8 * L) // 4, u))
+    assert found == keys._LOW_ORDER
+
+
+def test_check07_keys_of_the_list_give_zero() -> None:
+    private = X25519PrivateKey.generate()
+    for u in keys._LOW_ORDER:
+        public = X25519PublicKey.from_public_bytes(u.to_bytes(32, "little"))
+        with pytest.raises(ValueError, match="shared key"):  # cryptography's for all zero
+            private.exchange(public)
+
+
+def test_check07_canonical_keys_of_32_bytes_are_usable() -> None:
+    drawn = [keys.KeyPair.generate(os.urandom).public for _ in range(200)]
+    assert all(map(keys.is_usable, [*drawn, (_P - 2).to_bytes(32, "little")]))
+    for public in (b"", b"9" * 31, drawn[0] + bytes(1), (_P + 9).to_bytes(32, "little")):
+        assert not keys.is_usable(public)
 
 
 def test_check07_low_order_keys_lead_to_no_secret() -> None:

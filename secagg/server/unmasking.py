@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
+from itertools import accumulate, chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from secagg.protocol import Phase, keys
 from secagg.protocol.masks import MaskSum
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS, UnmaskShares
-from secagg.server.masked_sum import Question, Summed
+from secagg.server.masked_sum import Summed
 from secagg.server.recovery import Recovery
 from secagg.server.result import RoundResult, decode_sum
 from secagg.server.stages import SessionStage
@@ -31,38 +31,49 @@ class Unmasking(SessionStage):
         self._commitments = summed.commitments
         self._total = summed.total
         self._asked = summed.asked
-        # one array for each client that answers: a row for each survivor it was asked about,
-        # with a share of that one's b, and a row for each of the dropped, with one of its s
-        self._answers: dict[int, NDArray[np.uint64]] = {}
+        # a client's rows are the shares it is asked for: a row for each survivor, with a share
+        # of that one's b, and a row for each of the dropped, with one of its s
+        self._questions = {id(question): question for question in self._asked.values()}
+        each = {
+            name: np.array([*chain(*question)], dtype=np.uint64)
+            for name, question in self._questions.items()
+        }
+        owners = [each[id(self._asked[u])] for u in self.asks]  # by ascending ids of clients
+        self._owners = np.concatenate(owners)
+        ends = accumulate(map(len, owners))
+        self._rows = {
+            u: slice(end - len(ids), end)
+            for u, ids, end in zip(self.asks, owners, ends, strict=True)
+        }
+        self._shares = np.empty((self._owners.size, SHARE_LIMBS), dtype=np.uint64)
+        self._answered: set[int] = set()
 
     def take(self, u: int, data: bytes) -> None:
         """Check and keep the shares a client reveals."""
         message = self.read(u, data, UnmaskShares)
         self.check_origin(u, message)
-        survivors, dropped = self._asked[u]
-        owners = len(survivors) + len(dropped)
+        rows = self._rows[u]
+        owners = rows.stop - rows.start
         whole = len(message.shares) == SHARE_BYTES * owners
         self.require(whole, u, "length", f"expected one share for each of {owners} owners")
-        limbs = np.frombuffer(message.shares, dtype="<u8").astype(np.uint64)
+        limbs = np.frombuffer(message.shares, dtype="<u8").reshape(-1, SHARE_LIMBS)
         self.require(bool((limbs < M61).all()), u, "share", "a share is not a field element")
-        self._answers[u] = limbs.reshape(-1, SHARE_LIMBS)
+        self._shares[rows] = limbs
+        self._answered.add(u)
 
     def close(self) -> RoundResult:
         """Rebuild the secrets, remove the masks and decode the sum."""
-        questions = {id(question): question for question in self._asked.values()}
-        asked = (owner for lists in questions.values() for ids in lists for owner in ids)
-        owners = sorted(set(asked))
+        groups = self._groups()
         # count all shares first: below the threshold no secret is rebuilt
-        for owner in owners:
-            who = f"clients with a share of client {owner}'s secret answered"
-            self.enough(
-                len(self.cohort.seen_by(owner, self._answers)), self.params.threshold, who
-            )
+        for dealers, holders in groups:
+            who = f"clients with a share of client {dealers[0]}'s secret answered"
+            self.enough(len(holders), self.params.threshold, who)
         recovery = Recovery(self.params.threshold, self._digest())
-        total = MaskSum()
-        for dealers, holders, points, shares in self._groups(owners):
+        total, rows = MaskSum(), self._rows_by_owner()
+        for dealers, holders in groups:
             checks = {dealer: self._check_of(dealer) for dealer in dealers}
-            secrets = recovery.rebuild(checks, holders, points, shares)
+            shares = self._shares[np.stack([rows[dealer] for dealer in dealers], axis=1)]
+            secrets = recovery.rebuild(checks, holders, self._points(dealers[0]), shares)
             for owner, secret in zip(dealers, secrets, strict=True):
                 if owner in self._asked:
                     key = keys.self_mask_key(secret, self.cohort.session, owner)
@@ -78,41 +89,36 @@ class Unmasking(SessionStage):
     def _digest(self) -> bytes:
         """Hash all answers."""
         seen = hashlib.sha256(self.cohort.session)
-        for u, shares in sorted(self._answers.items()):
-            seen.update(u.to_bytes(8, "little") + shares.tobytes())
+        for u in sorted(self._answered):
+            seen.update(u.to_bytes(8, "little") + self._shares[self._rows[u]].tobytes())
         return seen.digest()
 
-    def _groups(
-        self, owners: Sequence[int]
-    ) -> Iterator[tuple[list[int], list[int], NDArray[np.uint64], NDArray[np.uint64]]]:
-        """Yield owners with the same holders, those that answered, their points and shares.
+    def _groups(self) -> list[tuple[list[int], list[int]]]:
+        """Return all owners, those with the same holders together, and the holders' answered.
 
         On the complete graph it is one group; on a sparse one each owner is alone.
         """
-        groups = dict[int, list[int]]()
-        for owner in owners:  # there the graph has one tuple for all
-            groups.setdefault(id(self.cohort.graph.holders[owner]), []).append(owner)
-        for group in groups.values():
-            place = {v: x for x, v in enumerate(self.cohort.graph.holders[group[0]], start=1)}
-            holders = list(self.cohort.seen_by(group[0], self._answers))
-            points = np.array([place[u] for u in holders], dtype=np.uint64)
-            rows = dict[int, list[int]]()  # by question: on the complete graph one in all
-            for u in holders:
-                question = self._asked[u]
-                if id(question) not in rows:
-                    rows[id(question)] = self._rows(question, group)
-            shares = np.stack([self._answers[u][rows[id(self._asked[u])]] for u in holders])
-            yield group, holders, points, shares
-
-    def _rows(self, question: Question, owners: Sequence[int]) -> list[int]:
-        """Return the places of the owners in an answer."""
-        survivors, dropped = question
+        graph, groups = self.cohort.graph, dict[int, list[int]]()
+        for owner in sorted(set[int]().union(*chain(*self._questions.values()))):
+            groups.setdefault(id(graph.holders[owner]), []).append(owner)  # there one tuple
         return [
-            bisect_left(survivors, owner)
-            if owner in self._asked
-            else len(survivors) + bisect_left(dropped, owner)
-            for owner in owners
+            (group, self.cohort.seen_by(group[0], self._answered)) for group in groups.values()
         ]
+
+    def _points(self, owner: int) -> NDArray[np.uint64]:
+        """Return the points of the holders that answered."""
+        holders = enumerate(self.cohort.graph.holders[owner], start=1)
+        return np.array([x for x, v in holders if v in self._answered], dtype=np.uint64)
+
+    def _rows_by_owner(self) -> dict[int, NDArray[np.intp]]:
+        """Return the rows that came of each owner's shares, by ascending ids of its holders."""
+        came = np.zeros(self._owners.size, dtype=bool)
+        for u in self._answered:
+            came[self._rows[u]] = True
+        rows = np.flatnonzero(came)
+        rows = rows[np.argsort(self._owners[rows], kind="stable")]
+        owners, first = np.unique(self._owners[rows], return_index=True)
+        return dict(zip(owners.tolist(), np.split(rows, first[1:]), strict=True))
 
     def _check_of(self, owner: int) -> Callable[[bytes], bool]:
         return self._is_self_mask(owner) if owner in self._asked else self._is_mask_key(owner)

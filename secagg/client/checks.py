@@ -12,7 +12,8 @@ third of all clients lie and t is above two thirds of all (Bonawitz 2017, §6.2)
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from struct import iter_unpack
 from typing import NoReturn
 
 from secagg.errors import RemoteProtocolError
@@ -46,15 +47,13 @@ def check_roster(
     ids = _ids(phase, roster.ids)
     if len(roster.seal_keys) != 32 * len(ids) or len(roster.mask_keys) != 32 * len(ids):
         reject(phase, "length", f"expected one pair of keys for each of {len(ids)} ids")
-    entries = [
-        (u, roster.seal_keys[32 * i : 32 * i + 32], roster.mask_keys[32 * i : 32 * i + 32])
-        for i, u in enumerate(ids)
-    ]
-    if me not in entries:
+    seal_keys, mask_keys = _split(roster.seal_keys), _split(roster.mask_keys)
+    publics = dict(zip(ids, zip(seal_keys, mask_keys, strict=True), strict=True))
+    if publics.get(me[0]) != me[1:]:
         reject(
             phase, "own keys", "this client's id is missing from the roster or has other keys"
         )
-    if len({key for _, c, s in entries for key in (c, s)}) != 2 * len(entries):
+    if len({*seal_keys, *mask_keys}) != 2 * len(ids):
         reject(phase, "duplicate key", "a public key appears twice")
     if not len(ids) <= roster.size <= params.n_clients:
         reject(
@@ -66,28 +65,30 @@ def check_roster(
     objection = policy.objection(params, roster.size)
     if objection is not None:
         reject(phase, "size", objection)
-    if len(ids) == roster.size and roster_digest(entries) != roster.digest:
-        reject(phase, "digest", "the roster's digest differs from that of the session")
-    _check_signatures(entries, roster.signatures, params, registry)
-    return {u: (c, s) for u, c, s in entries}
+    if len(ids) == roster.size:
+        entries = [(u, *pair) for u, pair in publics.items()]
+        if roster_digest(entries) != roster.digest:
+            reject(phase, "digest", "the roster's digest differs from that of the session")
+    _check_signatures(publics, roster.signatures, params, registry)
+    return publics
 
 
 def _check_signatures(
-    entries: list[tuple[int, bytes, bytes]],
+    publics: Mapping[int, tuple[bytes, bytes]],
     signatures: bytes,
     params: RoundParams,
     registry: Registry | None,
 ) -> None:
     phase = Phase.SHARE_KEYS
-    if len(signatures) != (SIGNATURE_BYTES * len(entries) if params.active else 0):
-        reject(phase, "length", f"{len(signatures)} bytes of signatures for {len(entries)} ids")
+    if len(signatures) != (SIGNATURE_BYTES * len(publics) if params.active else 0):
+        reject(phase, "length", f"{len(signatures)} bytes of signatures for {len(publics)} ids")
     if registry is None:
         return
-    for i, (u, seal_key, mask_key) in enumerate(entries):
+    for i, (u, pair) in enumerate(publics.items()):
         if u not in registry:
             reject(phase, "unknown client", f"client {u} is not in this client's registry")
         signature = signatures[SIGNATURE_BYTES * i : SIGNATURE_BYTES * (i + 1)]
-        content = signed_keys(params.digest, u, seal_key, mask_key)
+        content = signed_keys(params.digest, u, *pair)
         if not registry.verifies(u, content, signature):
             reject(phase, "signature", f"client {u} did not sign these keys for this round")
 
@@ -207,6 +208,11 @@ def check_ledger(page: Page | None, survivors: bytes, phase: Phase) -> None:
             f"the survivors differ from an earlier cohort by {difference} clients, and this "
             f"client's ledger asks for {page.ledger.min_difference}",
         )
+
+
+def _split(joined: bytes) -> list[bytes]:
+    """Return the keys of 32 bytes that a string is made of."""
+    return [key for (key,) in iter_unpack("32s", joined)]
 
 
 def _ids(phase: Phase, packed: bytes, name: str = "the ids") -> tuple[int, ...]:

@@ -26,6 +26,7 @@ SUBJECTS: dict[str, dict[str, str]] = {
     },
     "recovery": {
         "secagg/server/recovery.py": "server vectors_rounds resume vectors_messages recovery",
+        "secagg/server/per_peer.py": "per_peer vectors_rounds",
         "secagg/server/unmasking.py": "vectors_rounds simulate consistency vectors_messages",
         "secagg/server/masked_sum.py": "consistency vectors_rounds active vectors_messages",
         "secagg/shamir/reed_solomon.py": "shamir vectors_rounds recovery",

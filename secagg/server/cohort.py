@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+import numpy as np
+from numpy.typing import NDArray
+
 from secagg import graph
 from secagg.protocol import Registry, RoundParams, keys
 from secagg.protocol.messages import Roster, encode, pack_ids
@@ -62,6 +65,13 @@ class Cohort:
                 b"".join(self._signatures[v] for v in holders),
             )
         )
+
+    def receivers(self) -> dict[int, NDArray[np.uint64]]:
+        """Return the ids of the other holders of each client's shares, ascending."""
+        holders = self.graph.holders
+        distinct = {id(ids): ids for ids in holders.values()}  # one tuple on the complete graph
+        ids = {name: np.array(ids, dtype=np.uint64) for name, ids in distinct.items()}
+        return {u: (own := ids[id(holders[u])])[own != u] for u in self.publics}
 
     def seen_by(self, u: int, clients: Container[int]) -> list[int]:
         """Return the clients of `clients` that are holders of u's shares, ascending."""

@@ -9,7 +9,6 @@ memory does not grow with the number of clients times elements.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
@@ -36,6 +35,7 @@ from secagg.protocol.messages import (
 from secagg.protocol.params_bytes import compare
 from secagg.server.cohort import Cohort
 from secagg.server.masked_sum import Question, Summed
+from secagg.server.per_peer import PerPeer
 
 __all__ = ["Advertising", "Consistency", "Masking", "SessionStage", "Sharing", "Stage"]
 
@@ -178,26 +178,25 @@ class KeysShared:
     Attributes
     ----------
     cohort : Cohort
-    commitments, sealed : dict of id to bytes
+    commitments : dict of id to bytes
+    sealed : PerPeer of uint8
     present : list of int, ascending
         Clients of U2 with enough holders in it, which can send an input.
     """
 
     cohort: Cohort
     commitments: dict[int, bytes]
-    sealed: dict[int, bytes]
+    sealed: PerPeer[np.uint8]
     present: list[int]
 
-    def inbox(self, u: int) -> bytes:
-        """Return the message of round 2 to client u: the shares that others sealed for it."""
-        holders, sealed = self.cohort.graph.holders, self.sealed
-        senders, pieces = [v for v in self.cohort.seen_by(u, sealed) if v != u], []
-        own, rank = holders[u], bisect_left(holders[u], u)
-        for v in senders:  # on the complete graph all have one tuple
-            place = rank if holders[v] is own else bisect_left(holders[v], u)
-            start = SEALED_BYTES * (place - (u > v))
-            pieces.append(sealed[v][start : start + SEALED_BYTES])
-        return encode(Shares(self.cohort.session, pack_ids(senders), b"".join(pieces)))
+    def inboxes(self) -> dict[int, bytes]:
+        """Return the messages of round 2: the shares that others sealed for each client."""
+        items, rows, session = self.sealed.items, self.sealed.by_peer(), self.cohort.session
+        made = {}
+        for u in self.present:
+            senders = [v for v in self.cohort.seen_by(u, self.commitments) if v != u]
+            made[u] = encode(Shares(session, pack_ids(senders), items[rows[u]].tobytes()))
+        return made
 
 
 class Sharing(SessionStage):
@@ -208,23 +207,23 @@ class Sharing(SessionStage):
     def __init__(self, cohort: Cohort) -> None:
         super().__init__(cohort, cohort.rosters())
         self._commitments: dict[int, bytes] = {}
-        self._sealed: dict[int, bytes] = {}
+        self._sealed = PerPeer(cohort.receivers(), SEALED_BYTES, np.uint8)
 
     def take(self, u: int, data: bytes) -> None:
         """Validate and store a client's commitment and sealed shares."""
         message = self.read(u, data, ShareKeys)
         self.check_origin(u, message)
-        receivers = len(self.cohort.graph.holders[u]) - 1
+        receivers = self._sealed.peers_of(u)
         whole = len(message.sealed) == SEALED_BYTES * receivers
         self.require(
             whole, u, "length", f"expected one sealed share for each of {receivers} receivers"
         )
         self._commitments[u] = message.commitment
-        self._sealed[u] = message.sealed
+        self._sealed.put(u, np.frombuffer(message.sealed, np.uint8).reshape(-1, SEALED_BYTES))
 
     def close(self) -> KeysShared:
         """Return the commitments and sealed shares."""
-        least, u2 = self.params.min_survivors, self._sealed.keys()
+        least, u2 = self.params.min_survivors, self._commitments.keys()
         self.enough(len(u2), least, "clients shared their keys")
         present = [u for u in sorted(u2) if self.cohort.is_enough_for(u, u2)]
         self.enough(len(present), least, f"clients have {least} holders that shared their keys")
@@ -237,7 +236,7 @@ class Masking(SessionStage):
     phase = Phase.MASKED_INPUT
 
     def __init__(self, shared: KeysShared) -> None:
-        super().__init__(shared.cohort, {u: shared.inbox(u) for u in shared.present})
+        super().__init__(shared.cohort, shared.inboxes())
         self._commitments = shared.commitments
         self._total = self.params.ring.zeros(self.params.elements)
         self._values = np.empty_like(self._total)

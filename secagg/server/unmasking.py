@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from itertools import accumulate, chain
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from secagg.protocol import Phase, keys
 from secagg.protocol.masks import MaskSum
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS, UnmaskShares
 from secagg.server.masked_sum import Summed
+from secagg.server.per_peer import PerPeer
 from secagg.server.recovery import Recovery
 from secagg.server.result import RoundResult, decode_sum
 from secagg.server.stages import SessionStage
@@ -31,35 +32,25 @@ class Unmasking(SessionStage):
         self._commitments = summed.commitments
         self._total = summed.total
         self._asked = summed.asked
-        # a client's rows are the shares it is asked for: a row for each survivor, with a share
-        # of that one's b, and a row for each of the dropped, with one of its s
         self._questions = {id(question): question for question in self._asked.values()}
-        each = {
+        owners = {
             name: np.array([*chain(*question)], dtype=np.uint64)
             for name, question in self._questions.items()
         }
-        owners = [each[id(self._asked[u])] for u in self.asks]  # by ascending ids of clients
-        self._owners = np.concatenate(owners)
-        ends = accumulate(map(len, owners))
-        self._rows = {
-            u: slice(end - len(ids), end)
-            for u, ids, end in zip(self.asks, owners, ends, strict=True)
-        }
-        self._shares = np.empty((self._owners.size, SHARE_LIMBS), dtype=np.uint64)
-        self._answered: set[int] = set()
+        # of each survivor that a client is asked about a share of b, of each dropped one of s
+        asked = {u: owners[id(self._asked[u])] for u in self.asks}
+        self._shares = PerPeer(asked, SHARE_LIMBS, np.uint64)
 
     def take(self, u: int, data: bytes) -> None:
         """Check and keep the shares a client reveals."""
         message = self.read(u, data, UnmaskShares)
         self.check_origin(u, message)
-        rows = self._rows[u]
-        owners = rows.stop - rows.start
+        owners = self._shares.peers_of(u)
         whole = len(message.shares) == SHARE_BYTES * owners
         self.require(whole, u, "length", f"expected one share for each of {owners} owners")
         limbs = np.frombuffer(message.shares, dtype="<u8").reshape(-1, SHARE_LIMBS)
         self.require(bool((limbs < M61).all()), u, "share", "a share is not a field element")
-        self._shares[rows] = limbs
-        self._answered.add(u)
+        self._shares.put(u, limbs)
 
     def close(self) -> RoundResult:
         """Rebuild the secrets, remove the masks and decode the sum."""
@@ -69,10 +60,10 @@ class Unmasking(SessionStage):
             who = f"clients with a share of client {dealers[0]}'s secret answered"
             self.enough(len(holders), self.params.threshold, who)
         recovery = Recovery(self.params.threshold, self._digest())
-        total, rows = MaskSum(), self._rows_by_owner()
+        total, rows = MaskSum(), self._shares.by_peer()
         for dealers, holders in groups:
             checks = {dealer: self._check_of(dealer) for dealer in dealers}
-            shares = self._shares[np.stack([rows[dealer] for dealer in dealers], axis=1)]
+            shares = self._shares.items[np.stack([rows[dealer] for dealer in dealers], axis=1)]
             secrets = recovery.rebuild(checks, holders, self._points(dealers[0]), shares)
             for owner, secret in zip(dealers, secrets, strict=True):
                 if owner in self._asked:
@@ -89,36 +80,26 @@ class Unmasking(SessionStage):
     def _digest(self) -> bytes:
         """Hash all answers."""
         seen = hashlib.sha256(self.cohort.session)
-        for u in sorted(self._answered):
-            seen.update(u.to_bytes(8, "little") + self._shares[self._rows[u]].tobytes())
+        for u in sorted(self._shares.came):
+            seen.update(u.to_bytes(8, "little") + self._shares.of(u).tobytes())
         return seen.digest()
 
     def _groups(self) -> list[tuple[list[int], list[int]]]:
-        """Return all owners, those with the same holders together, and the holders' answered.
+        """Return the owners, grouped by their holders, and which of the holders answered.
 
         On the complete graph it is one group; on a sparse one each owner is alone.
         """
-        graph, groups = self.cohort.graph, dict[int, list[int]]()
+        cohort, groups = self.cohort, dict[int, list[int]]()
         for owner in sorted(set[int]().union(*chain(*self._questions.values()))):
-            groups.setdefault(id(graph.holders[owner]), []).append(owner)  # there one tuple
-        return [
-            (group, self.cohort.seen_by(group[0], self._answered)) for group in groups.values()
-        ]
+            holders = cohort.graph.holders[owner]  # on the complete graph one tuple for all
+            groups.setdefault(id(holders), []).append(owner)
+        came = self._shares.came
+        return [(owners, cohort.seen_by(owners[0], came)) for owners in groups.values()]
 
     def _points(self, owner: int) -> NDArray[np.uint64]:
         """Return the points of the holders that answered."""
         holders = enumerate(self.cohort.graph.holders[owner], start=1)
-        return np.array([x for x, v in holders if v in self._answered], dtype=np.uint64)
-
-    def _rows_by_owner(self) -> dict[int, NDArray[np.intp]]:
-        """Return the rows that came of each owner's shares, by ascending ids of its holders."""
-        came = np.zeros(self._owners.size, dtype=bool)
-        for u in self._answered:
-            came[self._rows[u]] = True
-        rows = np.flatnonzero(came)
-        rows = rows[np.argsort(self._owners[rows], kind="stable")]
-        owners, first = np.unique(self._owners[rows], return_index=True)
-        return dict(zip(owners.tolist(), np.split(rows, first[1:]), strict=True))
+        return np.array([x for x, v in holders if v in self._shares.came], dtype=np.uint64)
 
     def _check_of(self, owner: int) -> Callable[[bytes], bool]:
         return self._is_self_mask(owner) if owner in self._asked else self._is_mask_key(owner)

@@ -139,7 +139,7 @@ def _run_all(
     pending: deque[Job], folder: Path, jobs: int
 ) -> Generator[tuple[Job, Outcome], None, None]:
     """Run the jobs and yield each when it ends; skip further jobs of a row that failed."""
-    context = get_context("spawn")
+    context, others = get_context("spawn"), {*active_children()}
     pool = ProcessPoolExecutor(jobs, context)
     running, failed = dict[Future[Outcome], Job](), set[tuple[str, str]]()
     try:
@@ -152,6 +152,7 @@ def _run_all(
                     with undisturbed():  # a new process inherits the ignored signal
                         running[pool.submit(_attempt, folder, job)] = job
                 except BrokenProcessPool:  # its runs are lost; the other rows continue
+                    pool.shutdown()
                     pool = ProcessPoolExecutor(jobs, context)
                     pending.appendleft(job)
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -164,10 +165,10 @@ def _run_all(
                     failed.add((job.table, job.row))
                 yield job, outcome
     finally:
-        with undisturbed():  # at its exit Python calls the pool without the pool's lock
-            for process in active_children():
-                process.kill()  # the exit does not wait for unfinished runs
-            pool.shutdown()
+        with undisturbed():
+            for process in {*active_children()} - others:
+                process.kill()  # unfinished runs are not waited for
+            pool.shutdown()  # now, as Python's exit calls a pool without the pool's lock
 
 
 def _attempt(folder: Path, job: Job) -> Outcome:

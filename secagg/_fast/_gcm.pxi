@@ -20,6 +20,8 @@ cdef check_messages(
     widths = (keys.shape[1], nonce.shape[0], sealed.shape[1] - texts.shape[1])
     if widths != (32, 12, 16):
         raise ValueError(f"key, nonce and tag have {widths} bytes, not (32, 12, 16)")
+    if sealed.shape[1] >= 2**31:
+        raise ValueError(f"sealed texts of {sealed.shape[1]} bytes; at most {2**31 - 1}")
 
 
 def gcm_seal(

@@ -17,6 +17,7 @@ __all__ = ["gcm_open", "gcm_seal"]
 U8 = NDArray[np.uint8]
 
 _SIZES = (32, 12, 16)  # bytes of a key, the nonce and a tag
+_MOST = 2**31 - 1
 
 
 def gcm_seal(keys: U8, nonce: bytes, aads: U8, texts: U8, out: U8) -> None:
@@ -31,7 +32,7 @@ def gcm_seal(keys: U8, nonce: bytes, aads: U8, texts: U8, out: U8) -> None:
     aads : uint8[n, any]
         Associated data.
     texts : uint8[n, L]
-    out : uint8[n, L + 16]
+    out : uint8[n, L + 16], L + 16 < 2^31
         Array that is overwritten; not one of the inputs.
 
     Raises
@@ -74,3 +75,5 @@ def _check(keys: U8, nonce: bytes, aads: U8, texts: U8, sealed: U8) -> None:
     widths = (keys.shape[1], len(nonce), sealed.shape[1] - texts.shape[1])
     if widths != _SIZES:
         raise ValueError(f"key, nonce and tag have {widths} bytes, not {_SIZES}")
+    if sealed.shape[1] > _MOST:
+        raise ValueError(f"sealed texts of {sealed.shape[1]} bytes; at most {_MOST}")

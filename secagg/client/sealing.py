@@ -76,18 +76,16 @@ def _agreed(
     peers: Sequence[int], holders: Mapping[int, tuple[bytes, bytes]], own: Advertised
 ) -> NDArray[np.uint8]:
     """Return with each peer the secret of the sealing keys, then that of the masking keys."""
-    halves = []
-    for which, secrets in (
-        ("sealing", [own.sealing.agree(v, holders[v][0]) for v in peers]),
-        ("masking", [own.mask_pair.agree(holders[v][1]) for v in peers]),
-    ):
-        found = [secret for secret in secrets if secret is not None]
-        if len(found) < len(peers):
-            v = peers[secrets.index(None)]
+    joined = list[bytes]()
+    for v in peers:
+        seal_key, mask_key = holders[v]
+        of_seal, of_mask = own.sealing.agree(v, seal_key), own.mask_pair.agree(mask_key)
+        if of_seal is None or of_mask is None:
+            which = "sealing" if of_seal is None else "masking"
             why = f"client {v}'s {which} key is of low order or not canonical"
             reject(Phase.SHARE_KEYS, "public key", why)
-        halves.append(keys.rows_of(found))
-    return np.hstack(halves)
+        joined += (of_seal, of_mask)
+    return keys.rows_of(joined).reshape(-1, 2 * keys.KEY_BYTES)
 
 
 def _strings(rows: NDArray[np.uint8]) -> list[bytes]:

@@ -40,7 +40,7 @@ def count(fraction: float, n: int) -> int:
     return _count(to_float(fraction), n)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256, typed=True)
 def _count(fraction: float, n: int) -> int:  # every client asks in every round
     return ceil(Fraction(str(fraction)) * n)
 

@@ -201,7 +201,7 @@ _SIZES: dict[type[Struct], tuple[int, int, int]] = {
     UnmaskRequest: (0, 8, 8 + SIGNATURE_BYTES),
     UnmaskShares: (0, SHARE_BYTES, 0),
 }
-"""Bytes of variable length, at most: alone, for each holder, and then in the active variant."""
+"""Bytes at most: of parameters, for each holder, and more for each in the active variant."""
 
 
 def max_bytes(kind: type[Struct], params: RoundParams) -> int:

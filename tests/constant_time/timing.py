@@ -198,10 +198,12 @@ def kernels() -> Iterator[Case]:
     aad, text, key = np.full((1, 64), 7, np.uint8), np.full((1, 80), 7, np.uint8), scalar.copy()
     box = np.empty((1, 96), np.uint8)
 
-    def seal(key: NDArray[Any], _: int) -> object:
-        return _fast.gcm_seal(key.view(np.uint8).reshape(1, 32), bytes(12), aad, text, box)
+    def seal_and_open(key: NDArray[Any], _: int) -> object:
+        given = key.view(np.uint8).reshape(1, 32), bytes(12), aad
+        _fast.gcm_seal(*given, text, box)
+        return _fast.gcm_open(*given, box, text)
 
-    yield Case("gcm_seal", (_words(1, 4), _words(2**63, 4)), key, seal)
+    yield Case("gcm_seal, gcm_open", (_words(1, 4), _words(2**63, 4)), key, seal_and_open)
 
 
 def controls() -> Iterator[Case]:

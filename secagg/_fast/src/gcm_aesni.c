@@ -14,7 +14,7 @@
 
 #include <immintrin.h>
 
-#define GCM __attribute__((target("aes,pclmul,sse4.1")))
+#define GCM_APART static __attribute__((target("aes,pclmul,sse4.1"), noinline))
 #define GCM_INLINE static inline __attribute__((target("aes,pclmul,sse4.1"), always_inline))
 
 enum { BLOCK = 16, KEY = 32, NONCE = 12, TAG = BLOCK, ROUNDS = 14, BATCH = 8 };
@@ -171,7 +171,7 @@ GCM_INLINE __m128i tag(const message *of, const uint8_t *aad, size_t aad_bytes,
 
 int secagg_gcm_supported(void) { return secagg_cpu_has(SECAGG_AES | SECAGG_CLMUL); }
 
-GCM void secagg_gcm_seal(uint8_t *out, const uint8_t *keys, const uint8_t *nonce,
+GCM_APART void seal_rows(uint8_t *out, const uint8_t *keys, const uint8_t *nonce,
                          const uint8_t *aads, size_t aad_bytes, const uint8_t *texts,
                          size_t text_bytes, size_t n)
 {
@@ -182,27 +182,47 @@ GCM void secagg_gcm_seal(uint8_t *out, const uint8_t *keys, const uint8_t *nonce
         _mm_storeu_si128((__m128i *)(out + text_bytes),
                          tag(&one, aads, aad_bytes, out, text_bytes));
     }
-    secagg_wipe(&one, sizeof one);
 }
 
-GCM size_t secagg_gcm_open(uint8_t *out, const uint8_t *keys, const uint8_t *nonce,
+GCM_APART size_t open_rows(uint8_t *out, const uint8_t *keys, const uint8_t *nonce,
                            const uint8_t *aads, size_t aad_bytes, const uint8_t *sealed,
                            size_t text_bytes, size_t n)
 {
     message one;
-    size_t i = 0;
-    for (; i < n; i++, sealed += text_bytes + TAG, aads += aad_bytes) {
+    for (size_t i = 0; i < n; i++, sealed += text_bytes + TAG, aads += aad_bytes) {
         begin(&one, keys + KEY * i, nonce);
         const __m128i wrong = _mm_xor_si128(tag(&one, aads, aad_bytes, sealed, text_bytes),
                                             load(sealed + text_bytes, TAG));
         uint64_t bits[2];
         _mm_storeu_si128((__m128i *)bits, wrong);
-        if (SECAGG_PUBLIC((bits[0] | bits[1]) != 0)) /* the caller says so */
-            break;
+        if (SECAGG_PUBLIC((bits[0] | bits[1]) != 0)) /* the caller reports a forged message */
+            return i;
         cipher(&one, out + text_bytes * i, sealed, text_bytes);
     }
-    secagg_wipe(&one, sizeof one);
-    return i;
+    return n;
+}
+
+/* Overwrite the frame of a function that has returned, with the keys that it spilled. */
+static __attribute__((noinline)) void wipe_below(void)
+{
+    uint8_t below[4096];
+    secagg_wipe(below, sizeof below);
+}
+
+void secagg_gcm_seal(uint8_t *out, const uint8_t *keys, const uint8_t *nonce, const uint8_t *aads,
+                     size_t aad_bytes, const uint8_t *texts, size_t text_bytes, size_t n)
+{
+    seal_rows(out, keys, nonce, aads, aad_bytes, texts, text_bytes, n);
+    wipe_below();
+}
+
+size_t secagg_gcm_open(uint8_t *out, const uint8_t *keys, const uint8_t *nonce, const uint8_t *aads,
+                       size_t aad_bytes, const uint8_t *sealed, size_t text_bytes, size_t n)
+{
+    const size_t opened =
+        open_rows(out, keys, nonce, aads, aad_bytes, sealed, text_bytes, n);
+    wipe_below();
+    return opened;
 }
 
 #else
@@ -221,8 +241,8 @@ size_t secagg_gcm_open(uint8_t *out, const uint8_t *keys, const uint8_t *nonce, 
                        size_t aad_bytes, const uint8_t *sealed, size_t text_bytes, size_t n)
 {
     (void)out, (void)keys, (void)nonce, (void)aads, (void)aad_bytes, (void)sealed;
-    (void)text_bytes;
-    return n;
+    (void)text_bytes, (void)n;
+    return 0;
 }
 
 #endif /* SECAGG_X86_64 */

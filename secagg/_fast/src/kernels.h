@@ -90,8 +90,8 @@ enum { SECAGG_SIGMA_STEP = 256 };
 size_t secagg_discrete_gaussian(int64_t *out, size_t d, const uint64_t *words, size_t m,
                                 uint64_t p, size_t *used);
 
-/* gcm_aesni.c: n rows of each; keys of 32 bytes, a nonce of 12, tags of 16 behind the sealed texts.
- * Call them only if this CPU supports it, which is 0 or 1. */
+/* gcm_aesni.c: n rows of each; keys of 32 bytes, a nonce of 12, tags of 16 behind the sealed texts,
+ * which have less than 2^31 bytes. Call them only if this CPU supports it, which is 0 or 1. */
 int secagg_gcm_supported(void);
 void secagg_gcm_seal(uint8_t *out, const uint8_t *keys, const uint8_t *nonce, const uint8_t *aads,
                      size_t aad_bytes, const uint8_t *texts, size_t text_bytes, size_t n);

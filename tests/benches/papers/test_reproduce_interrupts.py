@@ -95,8 +95,9 @@ def test_no_process_and_no_thread_is_left_after_an_interrupt(tmp_path, monkeypat
     monkeypatch.setattr(listed, "MODULES", reproduce_fakes.MODULES)
     monkeypatch.setenv("FAKE_TRACE", str(tmp_path / "trace"))
     before = {*threading.enumerate()}
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as caught:  # it keeps the frames and what is in them
         reproduce(["endless"], tmp_path, Interrupted(), jobs=2)
+    assert caught
     assert active_children() == []
     assert {*threading.enumerate()} == before
 

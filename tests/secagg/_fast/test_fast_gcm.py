@@ -85,7 +85,7 @@ def test_cases_of_wycheproof(gcm):
     seed=st.integers(0, 2**32),
 )
 def test_against_cryptography(gcm, count, text, aad, seed):
-    """The key stream is made of eight blocks at a time, the first six of which are texts."""
+    """Texts end within and at the end of a block, and take several batches of blocks."""
     draw = random.Random(seed)
     keys, aads, texts = ([draw.randbytes(n) for _ in range(count)] for n in (32, aad, text))
     nonce = draw.randbytes(12)
@@ -94,6 +94,15 @@ def test_against_cryptography(gcm, count, text, aad, seed):
     ]
     assert sealed_by(gcm, keys, nonce, aads, texts) == expected
     assert opened_by(gcm, keys, nonce, aads, expected) == (count, texts)
+
+
+@every
+@pytest.mark.parametrize("size", [4096, (1 << 20) + 17])
+def test_counters_of_long_texts_have_32_bits(gcm, size):
+    key, text = bytes(range(32)), bytes(size)
+    expected = AESGCM(key).encrypt(bytes(12), text, b"")
+    assert sealed_by(gcm, [key], bytes(12), [b""], [text]) == [expected]
+    assert opened_by(gcm, [key], bytes(12), [b""], [expected]) == (1, [text])
 
 
 @every
@@ -146,11 +155,12 @@ def test_no_message_is_fine(gcm):
         ((3, 32), 13, (3, 5), (3, 8), (3, 24)),
         ((3, 32), 12, (3, 5), (3, 8), (3, 23)),
         ((3,), 12, (3, 5), (3, 8), (3, 24)),
+        ((1, 32), 12, (1, 5), (1, 2**31 - 16), (1, 2**31)),  # never touched, so not in memory
     ],
 )
 def test_rejects_wrong_shapes(gcm, keys, nonce, aads, texts, sealed):
     given = np.zeros(keys, np.uint8), bytes(nonce), np.zeros(aads, np.uint8)
-    clear, boxes = np.zeros(texts, np.uint8), np.zeros(sealed, np.uint8)
+    clear, boxes = np.empty(texts, np.uint8), np.empty(sealed, np.uint8)
     with pytest.raises(ValueError, match=r"."):
         gcm[0](*given, clear, boxes)
     with pytest.raises(ValueError, match=r"."):

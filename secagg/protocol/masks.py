@@ -14,7 +14,8 @@ from secagg.encoding import Lanes, Ring
 
 U8 = NDArray[np.uint8]
 
-_SLICE_BYTES = 1 << 14  # of a vector, at least, for a thread
+_SLICE_BYTES = 1 << (20 if _fast.TIER in ("portable", "pure") else 14)
+"""Bytes of a vector for a thread, at least; through ``cryptography`` each key takes the GIL."""
 
 
 @dataclass

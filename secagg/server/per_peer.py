@@ -42,7 +42,7 @@ class PerPeer(Generic[T]):
             u: slice(end - len(ids), end)
             for (u, ids), end in zip(peers.items(), ends, strict=True)
         }
-        self._peers = np.concatenate([*peers.values()])
+        self._peers = np.concatenate([np.empty(0, np.uint64), *peers.values()])
         self.items: NDArray[T] = np.empty((self._peers.size, width), dtype)
         self.came: set[int] = set()
 

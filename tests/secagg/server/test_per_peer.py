@@ -25,3 +25,7 @@ def test_rows_of_a_peer_are_those_of_the_clients_that_came_by_ascending_ids() ->
     found = {v: shares.items[rows].tolist() for v, rows in shares.by_peer().items()}
     expected = {v: [[u, v] for u in sorted(came) if v in peers[u]] for v in ids}
     assert found == expected
+
+
+def test_there_may_be_no_clients() -> None:
+    assert PerPeer({}, 5, np.uint64).items.shape == (0, 5)

@@ -202,7 +202,10 @@ def test_short_work_stays_in_its_thread(
     masked(6, ring, 300_000)
     encoding.decode(encoding.encode(np.zeros(300_000), ring)[0], ring)
     Integers(9).encode(np.zeros(300_000, np.int64), ring)
+    monkeypatch.setattr(masks, "_SLICE_BYTES", 1 << 20)
+    masked(8, ring, 300_000)
     assert begun == []
+    monkeypatch.setattr(masks, "_SLICE_BYTES", 1 << 14)
     masked(8, ring, 300_000)
     assert begun == [3]
     secagg.set_threads(3)

@@ -11,7 +11,7 @@ try:
     from rich.console import Console
 
     from benches.papers import table as listed
-    from benches.papers.runner import QUICK_SEEDS, ended_once
+    from benches.papers.runner import QUICK_SEEDS, interrupted_once
     from benches.papers.runner import reproduce as measure
     from benches.papers.show import LiveRuns, document, print_report, write
     from fedmf.cli.manners import errors_in_one_line, make_folder, stderr
@@ -82,7 +82,7 @@ def reproduce(
     live = LiveRuns(stderr())
     with errors_in_one_line("before the first run; no run is lost"):
         try:
-            with ended_once():
+            with interrupted_once():
                 make_folder(folder)
                 with live.bar:
                     report = measure(

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from benches.papers.runner import ended_once
+from benches.papers.runner import interrupted_once
 from benches.papers.under_encryption import (
     Comparison,
     fedmf_under_encryption,
@@ -105,7 +105,7 @@ def _run(
     *,
     json: bool,
 ) -> None:
-    with errors_in_one_line("before the end; nothing is kept"), ended_once():
+    with errors_in_one_line("before the end; nothing is kept"), interrupted_once():
         split = random_split(most_rated(load(data), items, users), seed=seed)
         quiet = json and not sys.stdout.isatty()
         with nullcontext() if quiet else progress("done", 1) as show:

@@ -69,7 +69,7 @@ class Job:
 
 
 @contextmanager
-def ended_once() -> Iterator[None]:
+def interrupted_once() -> Iterator[None]:
     """Raise KeyboardInterrupt at Ctrl-C, and ignore Ctrl-C from there to the exit."""
     try:
         with interruptible():

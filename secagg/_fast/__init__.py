@@ -30,6 +30,7 @@ from secagg.errors import ParameterError
 __all__ = [
     "COMPILED",
     "MASK_BYTES",
+    "SLICE_BYTES",
     "TIER",
     "TIERS",
     "choose_tier",
@@ -117,6 +118,8 @@ MASK_BYTES = {"vaes512": 32 << 20, "vaes": 24 << 20, "ifma": 12 << 20, "aesni": 
 
 Through ``cryptography``, in Python, threads wait for each other, and only long slices gain.
 """
+SLICE_BYTES = 1 << (20 if TIER in ("portable", "pure") else 14)
+"""Bytes of a vector, at least, for a thread that adds masks."""
 
 _numbers = _PARTS[TIER][1] if TIER in _PARTS else "portable"
 _masks = _kernels.Masks(_PARTS[TIER][0]) if TIER in _PARTS else reference

@@ -14,9 +14,6 @@ from secagg.encoding import Lanes, Ring
 
 U8 = NDArray[np.uint8]
 
-_SLICE_BYTES = 1 << (20 if _fast.TIER in ("portable", "pure") else 14)
-"""Bytes of a vector for a thread, at least; through ``cryptography`` each key takes the GIL."""
-
 
 @dataclass
 class MaskSum:
@@ -61,4 +58,4 @@ class MaskSum:
         """Return `least` and `alone` of `in_slices` for a vector with lanes of `itemsize`."""
         alone = _fast.MASK_BYTES // (max(1, len(self._signs)) * itemsize)
         # each slice expands all keys again, which takes as long as about 1 KB of their masks
-        return max(alone // 8, _SLICE_BYTES // itemsize), alone
+        return max(alone // 8, _fast.SLICE_BYTES // itemsize), alone

@@ -196,7 +196,7 @@ def kernels() -> Iterator[Case]:
 
     yield Case("x25519", (_words(1, 4), _words(2**63, 4)), scalar, x25519)
 
-    # as many as a client seals: a single one takes no longer than the noise of numpy's views
+    # of a client with 60 neighbours
     sealing, n = (_words(1, 60, 4), _words(2**63, 60, 4)), 60
     aads, texts, boxes = (np.full((n, size), 7, np.uint8) for size in (64, 80, 96))
 

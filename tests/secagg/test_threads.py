@@ -30,7 +30,6 @@ from secagg import (
 from secagg._fast import reference
 from secagg._secrets import without_frames
 from secagg.encoding import Ring, fixed_point, integers
-from secagg.protocol import masks
 from secagg.protocol.masks import MaskSum
 
 MODULI = st.one_of(
@@ -64,7 +63,7 @@ def restored() -> Iterator[None]:
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads begin for the shortest vectors."""
     monkeypatch.setattr(_fast, "MASK_BYTES", 1)
-    monkeypatch.setattr(masks, "_SLICE_BYTES", 1)
+    monkeypatch.setattr(_fast, "SLICE_BYTES", 1)
     for module in (fixed_point, integers):
         monkeypatch.setattr(module, "_ALONE", 0)
         monkeypatch.setattr(module, "_LEAST", 8)
@@ -202,10 +201,10 @@ def test_short_work_stays_in_its_thread(
     masked(6, ring, 300_000)
     encoding.decode(encoding.encode(np.zeros(300_000), ring)[0], ring)
     Integers(9).encode(np.zeros(300_000, np.int64), ring)
-    monkeypatch.setattr(masks, "_SLICE_BYTES", 1 << 20)
+    monkeypatch.setattr(_fast, "SLICE_BYTES", 1 << 20)
     masked(8, ring, 300_000)
     assert begun == []
-    monkeypatch.setattr(masks, "_SLICE_BYTES", 1 << 14)
+    monkeypatch.setattr(_fast, "SLICE_BYTES", 1 << 14)
     masked(8, ring, 300_000)
     assert begun == [3]
     secagg.set_threads(3)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from secagg.journal import Journal
     from secagg.paillier import Packing
     from secagg.protocol import (
+        Bounds,
         ClientPolicy,
         CohortLedger,
         Identity,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from secagg.vault import Vault
 
 __all__ = [
+    "Bounds",
     "Client",
     "ClientPolicy",
     "ClippingWarning",
@@ -119,6 +121,7 @@ if not TYPE_CHECKING:  # type checkers then report unknown names
             "journal": ("Journal",),
             "paillier": ("Packing",),
             "protocol": (
+                "Bounds",
                 "ClientPolicy",
                 "CohortLedger",
                 "Identity",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from secagg._check import as_bytes, check_integer
+from secagg._check import as_bytes, check_integer, check_kind
 from secagg.errors import ParameterError
 from secagg.oneshot.params import MAX_HELPERS, OneShotParams
+from secagg.protocol.bounds import Bounds
 
 _ENDORSED = b"secagg/1 one-shot endorsed"
 
@@ -34,6 +35,9 @@ class OneShotPolicy:
         Ed25519 keys of all helpers that the client trusts not to collude. Each helper of the
         parameters must be one of them and must endorse the parameters. None: the parameters
         come from the application, not from the aggregator.
+    bounds : Bounds, optional
+        Bounds of the client's input, which all parameters must have. None: the doors of this
+        package, such as `secagg.session.take_part`, fix those of the first sum.
 
     Raises
     ------
@@ -45,10 +49,13 @@ class OneShotPolicy:
     min_clients: int = 3
     require_active: bool = False
     helpers: frozenset[bytes] | None = None
+    bounds: Bounds | None = None
 
     def __post_init__(self) -> None:
         check_integer("min_threshold", self.min_threshold, 1, MAX_HELPERS)
         check_integer("min_clients", self.min_clients, 2, 1 << 20)
+        if self.bounds is not None:
+            check_kind("bounds", self.bounds, Bounds, "a secagg.Bounds")
         if self.helpers is None:
             return
         if not all(isinstance(key, bytes) and len(key) == 32 for key in self.helpers):
@@ -82,6 +89,8 @@ class OneShotPolicy:
                 f"min_clients {params.min_clients} is below this client's min_clients "
                 f"{self.min_clients}"
             )
+        if self.bounds is not None:
+            self.bounds.check(params)
         if self.helpers is not None:
             self._check_helpers(params, endorsements, self.helpers)
 

@@ -7,13 +7,15 @@ masks with dropped-out clients are left. The server removes them with Shamir sha
 a survivor, of s_u for a client that dropped out, never both.
 
 The modules: `phases` defines the order of messages, `params` the parameters of a round,
-`params_bytes` their layout and `policy` a client's demands on them. `ledger` has the cohorts of
+`params_bytes` their layout and `policy` a client's demands on them. `bounds` bounds a client's
+input. `ledger` has the cohorts of
 earlier rounds. `messages` encodes the messages, `keys` derives the secrets and masks,
 `client_ids` makes ids of names, `identities` signs, and `traffic` counts bytes.
 """
 
 from __future__ import annotations
 
+from secagg.protocol.bounds import Bounds
 from secagg.protocol.client_ids import client_id
 from secagg.protocol.identities import Identity, Registry
 from secagg.protocol.ledger import CohortLedger
@@ -23,6 +25,7 @@ from secagg.protocol.policy import ClientPolicy
 
 __all__ = [
     "NEXT",
+    "Bounds",
     "ClientPolicy",
     "CohortLedger",
     "Identity",

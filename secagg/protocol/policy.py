@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from secagg._check import check_integer
+from secagg._check import check_integer, check_kind
 from secagg.errors import ParameterError
 from secagg.graph import finder
 from secagg.graph.assumptions import check_fractions, count, to_float
+from secagg.protocol.bounds import Bounds
 from secagg.protocol.params import RoundParams
 
 
@@ -47,6 +48,10 @@ class ClientPolicy:
         In rounds with `neighbours`, the probability that some client is exposed must be at most
         2^−sigma by `secagg.graph.privacy_bits`; 1 to 128.
 
+    bounds : Bounds, optional
+        Bounds of this client's input, which every round must have. None: the doors of this
+        package, such as `secagg.session.take_part`, fix those of the first round.
+
     Raises
     ------
     ParameterError
@@ -63,6 +68,7 @@ class ClientPolicy:
     colluders: int | None = None
     dropout: float = 0.05
     sigma: int = 40
+    bounds: Bounds | None = None
 
     def __post_init__(self) -> None:
         # numpy's numbers are accepted, and become Python's: sums of numpy's would wrap
@@ -71,6 +77,8 @@ class ClientPolicy:
         check_integer("min_clients", self.min_clients, 2, 1 << 20)
         check_integer("sigma", self.sigma, 1, 128)
         check_fractions(self.corrupt, self.dropout)
+        if self.bounds is not None:
+            check_kind("bounds", self.bounds, Bounds, "a secagg.Bounds")
         if self.min_cohort is not None:
             check_integer("min_cohort", self.min_cohort, 2, 1 << 20)
         if self.colluders is not None:
@@ -112,6 +120,8 @@ class ClientPolicy:
             raise ParameterError(
                 f"length {params.length} is above this client's max_length {self.max_length}"
             )
+        if self.bounds is not None:
+            self.bounds.check(params)
         why = self.objection(params, params.n_clients)
         if why is not None:
             raise ParameterError(why)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from inspect import isawaitable, iscoroutinefunction
 
 from secagg._secrets import without_frames
 from secagg.client import Client, SealingKey
+from secagg.client.inputs import Outcome, Sent, send_input
 from secagg.encoding import Encoding, Vector
 from secagg.encoding.clipping import warn_of_clipping
-from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.errors import ClippingWarning, ParameterError, RemoteProtocolError
 from secagg.oneshot import OneShotParams, OneShotPolicy
 from secagg.oneshot.client import write_report
 from secagg.protocol import (
+    Bounds,
     ClientPolicy,
     CohortLedger,
     Identity,
@@ -28,6 +28,7 @@ from secagg.protocol.client_ids import ClientKey, identify
 from secagg.session.links import Link
 from secagg.session.reporting import check_request
 from secagg.session.thread import in_thread
+from secagg.session.training import Train, outcome_of
 from secagg.session.wire import (
     REPORT,
     Answer,
@@ -42,11 +43,6 @@ from secagg.session.wire import (
 )
 
 __all__ = ["Train", "take_part"]
-
-Input = Vector | tuple[Vector, int]
-Train = Callable[[bytes, RoundParams | OneShotParams], Input | Awaitable[Input]]
-"""Function of a member that returns its vector, or vector and weight, for a round. Its
-arguments are the application's message and the parameters."""
 
 logger = logging.getLogger("secagg.session")
 
@@ -74,6 +70,11 @@ async def take_part(
     one `SealingKey`, which is forgotten when the session ends. A
     `ClippingWarning` has the number of elements of a vector that were clipped, if any.
 
+    Whether and how the member answers does not depend on its numbers (docs/sessions.md, 5). If
+    `train` fails, or its vector or weight is invalid, zeros of weight 0 are sent. The error is
+    logged by its class, and raised when the session has ended. All rounds have the encoding
+    and the largest weight of the first round, or those of the policies' `bounds`.
+
     Parameters
     ----------
     link : Link
@@ -97,10 +98,11 @@ async def take_part(
     Raises
     ------
     ParameterError, RemoteProtocolError
-        The parameters of a round are unsafe or fail the policy; nothing was sent. Or the vector
-        is invalid. The message has the remedy.
+        The parameters of a round are unsafe, fail the policy or have other bounds than those of
+        the first round; nothing was sent. The message has the remedy.
     Exception
-        An error of `train` or of the link. The server gets no text of it.
+        An error of the link. Or, after the end of the session, the first error of `train` or of
+        a vector. The server gets no text of it.
     """
     member = _Member(
         client_id, train, policy, identity, registry, ledger, one_shot_policy, encoding
@@ -121,6 +123,8 @@ async def take_part(
             member.leave(error)
         else:
             member.sent()
+    if member.failed is not None:  # not earlier: the server would see it
+        raise member.failed
     return member.completed
 
 
@@ -145,6 +149,7 @@ class _Member:
                 "OneShotPolicy(helpers={the Ed25519 key of each})"
             )
         self.completed = 0
+        self.failed: Exception | None = None
         self._id, _ = identify(client_id)
         self._train, self._encoding = train, encoding
         self._identity, self._one_shot_policy = identity, one_shot_policy
@@ -162,7 +167,8 @@ class _Member:
         self._name: AttemptName | None = None  # of the present attempt
         self._latest: dict[bytes, AttemptName] = {}  # of each run of a session
         self._used: set[bytes] = set()  # digests of one-shot parameters
-        self._trained: tuple[object, Vector, int | None] | None = None
+        self._trained: tuple[object, Outcome] | None = None
+        self._bounds: Bounds | None = None
 
     async def answer(self, task: Task) -> Answer | Declined:
         """Return the answer to a task; it raises errors that the application must see."""
@@ -201,7 +207,16 @@ class _Member:
     def _proposed(self, task: Task) -> Client:
         """Return a client for the parameters of a task; raise if they fail its policy."""
         self._client = None
-        return self._new_client(RoundParams.from_bytes(task.params, self._encoding))
+        params = RoundParams.from_bytes(task.params, self._encoding)
+        client = self._new_client(params)
+        self._fix_bounds(params)
+        return client
+
+    def _fix_bounds(self, params: RoundParams | OneShotParams) -> None:
+        """Fix the bounds of all inputs at the first parameters that the policy accepts."""
+        if self._bounds is None:
+            self._bounds = Bounds.of(params)
+        self._bounds.check(params)
 
     def _begin(self, task: Task, client: Client) -> None:
         """Begin an attempt, unless this client was in it before."""
@@ -229,11 +244,14 @@ class _Member:
         except RemoteProtocolError as error:
             self.leave(error)
             return Declined(task.id)
+        self._fix_bounds(params)
         if params.digest in self._used:  # two reports in one session have related masks
             return Declined(task.id)
-        vector, weight = await call_train(self._train, task.message, params)
-        made, clipped = await in_thread(
-            lambda: write_report(
+        self._used.add(params.digest)  # before the training: a failed one counts, too
+        outcome = await outcome_of(self._train, task.message, params)
+
+        def write(vector: Vector, weight: int | None) -> tuple[bytes, int]:
+            return write_report(
                 vector,
                 params,
                 self._id,
@@ -242,9 +260,9 @@ class _Member:
                 policy=policy,
                 endorsements=signed,
             )
-        )
-        _warn(clipped, params)
-        self._used.add(params.digest)
+
+        (made, clipped), sent = await in_thread(lambda: send_input(write, outcome, params))
+        self._note(sent, clipped, params)
         self._reported = True
         return Answer(task.id, made)
 
@@ -252,19 +270,36 @@ class _Member:
         client = self._client
         if client is None or task.id != self._due(task, client):
             return Declined(task.id)
-        vector, weight = None, None
-        if client.phase is Phase.MASKED_INPUT:
-            vector, weight = await self._input(task, client.params)
-        answer = await in_thread(lambda: client.answer(task.data, vector, weight))
-        if vector is not None:
-            _warn(client.clipped, client.params)
+        if client.phase is not Phase.MASKED_INPUT:
+            return Answer(task.id, await in_thread(lambda: client.answer(task.data)))
+        outcome = await self._input(task, client.params)
+
+        def send(vector: Vector, weight: int | None) -> bytes:
+            return client.answer(task.data, vector, weight)
+
+        answer, sent = await in_thread(lambda: send_input(send, outcome, client.params))
+        self._note(sent, client.clipped, client.params)
         return Answer(task.id, answer)
+
+    def _note(self, sent: Sent, clipped: int, params: RoundParams | OneShotParams) -> None:
+        """Tell this member's own side what became of its input; raise nothing now."""
+        error = sent.error
+        try:
+            warn_of_clipping(clipped, params.length, params.encoding, stacklevel=1)
+        except ClippingWarning as warning:  # an error by the application's filter
+            error = error or warning
+        if sent.lowered:
+            logger.warning("client %d lowered its weight to max_weight", self._id)
+        if sent.error is not None:
+            kind = type(sent.error).__name__  # its text could be private
+            logger.error("client %d sent zeros in place of its vector: %s", self._id, kind)
+        self.failed = self.failed or error
 
     def _due(self, task: Task, client: Client) -> bytes:
         return task_id(client.params.digest, task.number, task.attempt, client.phase)
 
-    async def _input(self, task: Task, params: RoundParams) -> tuple[Vector, int | None]:
-        """Return vector and weight, which attempts at one round have in common."""
+    async def _input(self, task: Task, params: RoundParams) -> Outcome:
+        """Return the outcome of training, which attempts at one round have in common."""
         assert self._name is not None, "set with the client"  # noqa: S101
         # each client trained on a message of its own would make the sum one client's vector
         if message_digest(task.message) != self._name.message:
@@ -273,25 +308,8 @@ class _Member:
         about = (self._name[:2], fixed, hashlib.sha256(task.message).digest())
         if self._trained is None or self._trained[0] != about:
             self._trained = None
-            self._trained = (about, *await call_train(self._train, task.message, params))
-        return self._trained[1:]
-
-
-async def call_train(
-    train: Train, message: bytes, params: RoundParams | OneShotParams
-) -> tuple[Vector, int | None]:
-    """Return the vector and weight that an application's function gives."""
-    if iscoroutinefunction(train):
-        found = await train(message, params)
-    else:
-        found = await in_thread(lambda: train(message, params))
-        if isawaitable(found):
-            found = await found
-    return found if isinstance(found, tuple) else (found, None)
-
-
-def _warn(clipped: int, params: RoundParams | OneShotParams) -> None:
-    warn_of_clipping(clipped, params.length, params.encoding, stacklevel=2)
+            self._trained = (about, await outcome_of(self._train, task.message, params))
+        return self._trained[1]
 
 
 def _violation(task: Task, check: str, why: str) -> RemoteProtocolError:

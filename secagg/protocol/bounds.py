@@ -1,0 +1,102 @@
+"""Bounds of a client's input, which the client fixes once and the server cannot vary.
+
+An element beyond the clip is clipped, and a weight beyond the largest one is lowered. A server
+that varies these bounds from sum to sum would learn from the sums where one client's number
+lies. So a client fixes its bounds, and rejects other parameters before it computes its vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf
+from typing import Protocol, Self
+
+from secagg._check import check_integer
+from secagg.encoding import Encoding
+from secagg.errors import ParameterError
+
+
+class Bounded(Protocol):
+    """Parameters of a sum, as far as they bound an input."""
+
+    @property
+    def encoding(self) -> Encoding:
+        """Encoding of the vectors."""
+
+    @property
+    def max_weight(self) -> int | None:
+        """The largest weight, or None."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """Bounds of a client's input. A client takes no part in a sum that has others.
+
+    Parameters
+    ----------
+    encoding : FixedPoint or Integers
+        Encoding of the vectors, with its clip and fractional bits.
+    max_weight : int, optional
+        The largest weight, 1 to 2^53. None: the sums are unweighted.
+    metrics : mapping of str to float
+        Largest absolute value of each metric that may be in a vector, > 0. Metrics are numbers
+        that a door of this package, such as `secagg.flower`, appends to the vector.
+
+    Raises
+    ------
+    ParameterError
+        A value is out of range.
+    """
+
+    encoding: Encoding
+    max_weight: int | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.encoding, type) or not isinstance(self.encoding, Encoding):
+            raise ParameterError(
+                f"encoding must be a FixedPoint or Integers, not {self.encoding!r}"
+            )
+        if self.max_weight is not None:
+            check_integer("max_weight", self.max_weight, 1, 1 << 53)
+            object.__setattr__(self, "max_weight", int(self.max_weight))
+        for name, bound in self.metrics.items():
+            if not 0 < bound < inf:
+                raise ParameterError(
+                    f"metrics has the bound {bound!r} for {name!r}; pass its largest size"
+                )
+        object.__setattr__(self, "metrics", dict(self.metrics))
+
+    @classmethod
+    def of(cls, params: Bounded, metrics: Mapping[str, float] | None = None) -> Self:
+        """Return the bounds of the parameters of a sum, and of the metrics in its vectors."""
+        return cls(
+            encoding=params.encoding, max_weight=params.max_weight, metrics=metrics or {}
+        )
+
+    def objection(self, wanted: Bounds) -> str | None:
+        """Return the difference to the bounds of a sum, or None if there is none.
+
+        A sum may have a part of the metrics.
+        """
+        if wanted.encoding.canonical() != self.encoding.canonical():
+            return f"the encoding is {wanted.encoding}, and this client's is {self.encoding}"
+        if wanted.max_weight != self.max_weight:
+            return f"max_weight is {wanted.max_weight}, and this client's is {self.max_weight}"
+        for name, bound in wanted.metrics.items():
+            own = self.metrics.get(name)
+            if own != bound:
+                return (
+                    f"the bound of the metric {name!r} is {bound}, and this client's is {own}"
+                )
+        return None
+
+    def check(self, params: Bounded, metrics: Mapping[str, float] | None = None) -> None:
+        """Raise `ParameterError` unless a sum has these bounds."""
+        why = self.objection(Bounds.of(params, metrics))
+        if why is not None:
+            raise ParameterError(
+                f"{why}; take this client's bounds at the server, or state others in the "
+                "client's policy: bounds=secagg.Bounds(…)"
+            )

@@ -1,0 +1,92 @@
+"""Bounds of a client's input in a file: those of its first sum hold for all later ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from secagg._files import locked, replace_file
+from secagg.encoding import Encoding, from_canonical
+from secagg.errors import ParameterError, VaultError
+from secagg.protocol.bounds import Bounded, Bounds
+
+
+class _Stored(msgspec.Struct, forbid_unknown_fields=True):
+    encoding: str  # canonical bytes, in hexadecimal
+    max_weight: int | None
+    metrics: dict[str, float]
+
+
+def fix_bounds(
+    path: Path, params: Bounded, metrics: Mapping[str, float] | None = None
+) -> Bounds:
+    """Return the bounds of a client's input; its first sum fixes them, durably.
+
+    A metric that no earlier sum had is added.
+
+    Parameters
+    ----------
+    path : Path
+        File of this client, in a folder on a local disk, which exists.
+    params : RoundParams or OneShotParams
+        Parameters of a sum.
+    metrics : mapping of str to float, optional
+        Bounds of the metrics in its vectors.
+
+    Raises
+    ------
+    ParameterError
+        An earlier sum had other bounds.
+    VaultError
+        The file cannot be read or written, or has another content ("file").
+    """
+    wanted = Bounds.of(params, metrics)
+    try:
+        with locked(path.parent) as folder:
+            fixed = _read(path, params.encoding)
+            both = {**wanted.metrics, **({} if fixed is None else fixed.metrics)}
+            if fixed is not None:
+                why = Bounds.of(fixed, both).objection(wanted)
+                if why is not None:
+                    raise ParameterError(
+                        f"{why} since its first sum; a server that varies them could read "
+                        "numbers of a client, so take the same, state them by "
+                        f"bounds=secagg.Bounds(…) in the client's policy, or delete {path}"
+                    )
+            found = Bounds.of(params, both)
+            if fixed is None or both != fixed.metrics:
+                replace_file(path, _pack(found), folder)
+            return found
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise VaultError(
+            f"{path}: {why}; it needs a folder on a local disk that this process may write to",
+            check="file",
+        ) from None
+
+
+def _pack(bounds: Bounds) -> bytes:
+    canonical = bounds.encoding.canonical().hex()
+    stored = _Stored(canonical, bounds.max_weight, dict(bounds.metrics))
+    return msgspec.json.format(msgspec.json.encode(stored), indent=1)
+
+
+def _read(path: Path, own: Encoding) -> Bounds | None:
+    """Return the bounds in a file, or None if there is none; `own` is the present encoding."""
+    try:
+        stored = msgspec.json.decode(path.read_bytes(), type=_Stored)
+        canonical = bytes.fromhex(stored.encoding)
+        # an encoding of the application's own has no name here
+        known = own if own.canonical() == canonical else from_canonical(canonical)
+    except FileNotFoundError:
+        return None
+    except (msgspec.MsgspecError, ValueError):
+        known = None
+    if known is None:
+        raise VaultError(
+            f"{path} has not the bounds of a client's input; delete it to fix them again",
+            check="file",
+        )
+    return Bounds(encoding=known, max_weight=stored.max_weight, metrics=stored.metrics)

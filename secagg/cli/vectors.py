@@ -8,7 +8,7 @@ from pathlib import Path
 
 from secagg.cli.files import read_vector
 from secagg.encoding import Vector
-from secagg.errors import ParameterError
+from secagg.errors import LocalProtocolError
 from secagg.oneshot import OneShotParams
 from secagg.protocol import RoundParams
 
@@ -31,26 +31,26 @@ class Vectors:
 
         Raises
         ------
-        ParameterError
-            No vector is for this sum, or it was returned before.
+        LocalProtocolError
+            No vector is for this sum, or it was returned before; the client leaves the session.
         """
         count = len(self._vectors)
         number = _number(message, params)
         if number is None and count > 1:
-            raise ParameterError(
+            raise LocalProtocolError(
                 f"the server does not number its sums, so the {count} files of --vector have "
                 "no order; join with one of them"
             )
         number = number or 0
         if number >= count:
             known = "sum 0 only" if count == 1 else f"the sums 0 to {count - 1}"
-            raise ParameterError(
+            raise LocalProtocolError(
                 f"the server asks for a vector of sum {number}, and --vector has those of "
                 f"{known}; end here, or join again with the vectors of all sums from 0 on"
             )
         # a server that began again, or lies, would learn the difference of two cohorts
         if number in self._sent:
-            raise ParameterError(
+            raise LocalProtocolError(
                 f"the server asks for sum {number} again, whose vector was sent; join again "
                 "if it may get that vector a second time"
             )

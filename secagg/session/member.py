@@ -83,7 +83,8 @@ async def take_part(
     train : callable
         Function ``train(message, params)``, called when the vector is due. It returns the
         vector, or ``(vector, weight)`` in a weighted round. It is a coroutine function, or runs
-        in a thread.
+        in a thread. For reasons that are not private, it may raise RemoteProtocolError to
+        decline a round, or LocalProtocolError to leave the session.
     policy : ClientPolicy, optional
         Demands on every round; by default those of ``ClientPolicy()``.
     identity, registry, ledger
@@ -241,14 +242,14 @@ class _Member:
         params = OneShotParams.from_bytes(task.params, self._encoding)
         try:
             signed = check_request(task, params, policy, self._identity)
+            self._fix_bounds(params)
+            if params.digest in self._used:  # two reports in one session have related masks
+                return Declined(task.id)
+            self._used.add(params.digest)  # before the training: a failed one counts, too
+            outcome = await outcome_of(self._train, task.message, params)
         except RemoteProtocolError as error:
             self.leave(error)
             return Declined(task.id)
-        self._fix_bounds(params)
-        if params.digest in self._used:  # two reports in one session have related masks
-            return Declined(task.id)
-        self._used.add(params.digest)  # before the training: a failed one counts, too
-        outcome = await outcome_of(self._train, task.message, params)
 
         def write(vector: Vector, weight: int | None) -> tuple[bytes, int]:
             return write_report(

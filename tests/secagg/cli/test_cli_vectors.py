@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from secagg import Integers, ParameterError, RoundParams
+from secagg import Integers, LocalProtocolError, RoundParams
 from secagg.cli.vectors import Vectors, number_of
 from secagg.oneshot import OneShotParams
 from secagg.session import LocalLink, Session, bind, take_part
@@ -69,7 +69,7 @@ def test_round_without_a_vector_is_declined(tmp_path):
             sums = [(await session.round(PARAMS)).sum.tolist() for _ in range(2)]
         assert sums == [[4, 4], [6, 6]]
         assert [await one for one in members[:3]] == [2, 2, 2]
-        with pytest.raises(ParameterError, match=r"sum 1, .* sum 0 only"):
+        with pytest.raises(LocalProtocolError, match=r"sum 1, .* sum 0 only"):
             await members[3]
 
     asyncio.run(run())
@@ -78,16 +78,16 @@ def test_round_without_a_vector_is_declined(tmp_path):
 def test_one_shot_sums_are_numbered_by_their_message(tmp_path, one_shot):
     train = vectors(tmp_path, 3)
     assert [train(number_of(i), one_shot).tolist() for i in (1, 2)] == [[2, 2], [3, 3]]
-    with pytest.raises(ParameterError, match=r"sum 3, .* sums 0 to 2"):
+    with pytest.raises(LocalProtocolError, match=r"sum 3, .* sums 0 to 2"):
         train(number_of(3), one_shot)
-    with pytest.raises(ParameterError, match="sum 1 again"):
+    with pytest.raises(LocalProtocolError, match="sum 1 again"):
         train(number_of(1), one_shot)
 
 
 def test_message_of_another_application_has_no_number(tmp_path, one_shot):
     alone, several = vectors(tmp_path, 1), vectors(tmp_path, 2)
     assert alone(b"a model", one_shot).tolist() == [1, 1]
-    with pytest.raises(ParameterError, match="does not number"):
+    with pytest.raises(LocalProtocolError, match="does not number"):
         several(b"a model", one_shot)
-    with pytest.raises(ParameterError, match="sum 0 again"):
+    with pytest.raises(LocalProtocolError, match="sum 0 again"):
         alone(b"a model", one_shot)

@@ -61,7 +61,7 @@ def test_member_of_a_one_shot_sum_warns_of_its_clipped_elements(tmp_path):
     assert text.startswith("2 of 4 elements")
 
 
-def test_warning_as_an_error_keeps_the_vector_at_the_member():
+def test_warning_as_an_error_is_raised_after_the_session_and_changes_no_answer():
     params = RoundParams(n_clients=4, threshold=3, length=4, encoding=CLIP)
 
     async def run() -> None:
@@ -72,7 +72,7 @@ def test_warning_as_an_error_keeps_the_vector_at_the_member():
                 )
                 for u in range(4)
             ]
-            assert (await session.round(params)).survivors == (0, 2, 3)
+            assert (await session.round(params)).survivors == (0, 1, 2, 3)
         with pytest.raises(ClippingWarning):
             await members[1]
 

@@ -14,13 +14,15 @@ import pytest
 from frames import leaks
 from harness import pieces, read
 from secagg import (
+    Bounds,
     ClientPolicy,
     FixedPoint,
+    Integers,
+    LocalProtocolError,
     ParameterError,
     Registry,
     RemoteProtocolError,
     RoundParams,
-    TooFewSurvivors,
 )
 from secagg.protocol.messages import Roster
 from secagg.protocol.params_bytes import pack, unpack
@@ -208,51 +210,114 @@ def test_a_server_cannot_ask_for_unsafe_rounds():
             replace(PARAMS, **change)
 
 
-def test_errors_of_training_reach_the_application_and_not_the_server(caplog):
-    secret = "patient 4711"  # noqa: S105
+def failing(message: bytes, params: RoundParams) -> Any:
+    raise ZeroDivisionError("patient 4711")
 
-    def train(message: bytes, params: RoundParams) -> Any:
-        raise ZeroDivisionError(secret)
+
+INPUTS: dict[str, Any] = {
+    "error": failing,
+    "nothing": lambda m, p: None,
+    "long": lambda m, p: (np.full(LENGTH + 1, MARK), 3),
+    "matrix": lambda m, p: (np.full((2, 2), MARK), 3),
+    "text": lambda m, p: ("1.5", 3),
+    "nan": lambda m, p: (np.array([MARK, np.nan] * 2), 3),
+    "infinite": lambda m, p: (np.array([MARK, -np.inf] * 2), 3),
+    "no weight": lambda m, p: np.full(LENGTH, MARK),
+    "weight of None": lambda m, p: (np.full(LENGTH, MARK), None),
+    "negative weight": lambda m, p: (np.full(LENGTH, MARK), -1),
+    "fraction as weight": lambda m, p: (np.full(LENGTH, MARK), 2.5),
+    "three values": lambda m, p: (np.full(LENGTH, MARK), 2, 2),
+}
+"""Trainings of which none gives a valid input for a weighted sum."""
+
+
+@pytest.mark.parametrize("given", INPUTS)
+def test_zeros_of_weight_0_take_the_place_of_an_invalid_input(given, caplog):
+    params = replace(PARAMS, max_weight=9, modulus_bits=40)
 
     async def run() -> None:
-        sent: list[bytes] = []
         async with session_of(N) as party:
+            options = {"policy": toy_policy(params)}
             for u in range(1, N):
-                party.join(u, lambda m, p, u=u: vector_of(u, LENGTH), policy=toy_policy(PARAMS))
-            ending = party.join(0, train, policy=toy_policy(PARAMS))
-            deliver = party.deliver
-
-            async def spy(link: Any, task: Any, answer: bytes) -> None:
-                sent.append(answer)
-                await deliver(link, task, answer)
-
-            party.deliver = spy
-            result = await party.session.round(PARAMS)
-            assert set(result.survivors) == {1, 2, 3, 4}
-            with pytest.raises(ZeroDivisionError, match=secret):
-                await ending
-            (declined,) = party.of(MemberDeclined)
-            assert (declined.client, declined.phase) == (0, "masked_input")
-        assert not any(secret.encode() in data for data in sent)
-        assert secret not in caplog.text
+                party.join(u, lambda m, p, u=u: (vector_of(u, LENGTH), u), **options)
+            party.join(0, INPUTS[given], **options)
+            result = await party.session.round(params)
+            assert result.survivors == (0, 1, 2, 3, 4)
+            assert result.weight == 1 + 2 + 3 + 4
+            expected = sum(vector_of(u, LENGTH) * u for u in range(1, N))
+            assert (result.sum == expected).all()
+            assert not party.of(MemberDeclined)
+            sizes = {u: [len(one.data) for one in party.links[u].answers] for u in party.links}
+            assert all(found == sizes[1] for found in sizes.values())
+            await party.session.close()
+            with pytest.raises(ZeroDivisionError if given == "error" else ParameterError) as e:
+                await party.running.pop(0)
+            assert not leaks(e.value, [np.float64(MARK).tobytes()], __name__)
+        assert "patient 4711" not in caplog.text
 
     with caplog.at_level(logging.DEBUG):
         asyncio.run(run())
 
 
-@pytest.mark.parametrize("vector", [np.full(LENGTH + 1, MARK), np.array([MARK, np.nan] * 2)])
-def test_an_invalid_vector_is_an_error_without_it_in_the_frames(vector):
+def test_a_weight_above_the_largest_is_lowered():
+    params = replace(PARAMS, max_weight=9, modulus_bits=40)
+
     async def run() -> None:
-        async with session_of(N, attempts=1) as party:
+        async with session_of(N) as party:
             for u in range(N):
-                party.join(u, lambda m, p: vector, policy=toy_policy(PARAMS))
-            with pytest.raises(TooFewSurvivors):
-                await party.session.round(PARAMS)
-            with pytest.raises(ParameterError) as caught:
-                await party.running[0]
-            party.running.clear()
-            secrets = [np.float64(MARK).tobytes()]
-            assert not leaks(caught.value, secrets, __name__)
+                weight = 10**30 if u == 2 else 1
+                party.join(
+                    u, lambda m, p, w=weight: (np.ones(LENGTH), w), policy=toy_policy(params)
+                )
+            result = await party.session.round(params)
+            assert (result.weight, result.sum.tolist()) == (9 + 4, [13.0] * LENGTH)
+            assert await party.end() == dict.fromkeys(range(N), 1)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"max_weight": 8},
+        {"max_weight": None},
+        {"encoding": FixedPoint(clip=4.0)},
+        {"encoding": FixedPoint(clip=8.0, fractional_bits=15)},
+        {"encoding": Integers(8)},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("stated", [False, True], ids=["first round", "policy"])
+def test_a_server_cannot_vary_the_bounds_of_an_input(change, stated):
+    first = replace(PARAMS, max_weight=9, modulus_bits=40)
+    policy = toy_policy(PARAMS)
+    if stated:
+        policy = replace(policy, bounds=Bounds.of(first))
+    tasks = [] if stated else [first_task(named(first))]
+    script = Script([*tasks, first_task(named(replace(first, **change), 1), 1)])
+    with pytest.raises(ParameterError):
+        asyncio.run(take_part(script, 0, refuse_to_train, policy=policy))
+    assert [type(answer) for answer in script.answers] == [Answer] * len(tasks) + [Declined]
+
+
+@pytest.mark.parametrize("kind", [RemoteProtocolError, LocalProtocolError])
+def test_an_application_can_decline_for_public_reasons(kind):
+    def train(message: bytes, params: RoundParams) -> Any:
+        if kind is LocalProtocolError:
+            raise LocalProtocolError("no data for this sum")
+        raise RemoteProtocolError("unknown", sender=None, phase="train", check="message")
+
+    async def run() -> None:
+        async with session_of(N) as party:
+            for u in range(1, N):
+                party.join(u, lambda m, p, u=u: vector_of(u, LENGTH), policy=toy_policy(PARAMS))
+            party.join(0, train, policy=toy_policy(PARAMS))
+            assert (await party.session.round(PARAMS)).survivors == (1, 2, 3, 4)
+            (declined,) = party.of(MemberDeclined)
+            assert (declined.client, declined.phase) == (0, "masked_input")
+            if kind is LocalProtocolError:
+                with pytest.raises(LocalProtocolError):
+                    await party.running.pop(0)
 
     asyncio.run(run())
 

@@ -1,0 +1,124 @@
+"""Bounds in a file: the first sum fixes them, for every process and after a crash."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from secagg import FixedPoint, Integers, ParameterError, RoundParams, VaultError
+from secagg.encoding import Lanes, Ring
+from secagg.vault.bounds import fix_bounds
+
+PARAMS = RoundParams(
+    n_clients=5, threshold=4, length=3, encoding=FixedPoint(2.0, 8), max_weight=7
+)
+LOSS = {"loss": 4.0}
+
+
+def test_the_first_sum_fixes_the_bounds(tmp_path: Path) -> None:
+    path = tmp_path / "bounds"
+    first = fix_bounds(path, PARAMS, LOSS)
+    assert fix_bounds(path, PARAMS, LOSS) == first
+    for other in (
+        replace(PARAMS, encoding=FixedPoint(2.0, 9)),
+        replace(PARAMS, encoding=FixedPoint(1.0, 8)),
+        replace(PARAMS, encoding=Integers(512)),
+        replace(PARAMS, max_weight=8),
+        replace(PARAMS, max_weight=None),
+    ):
+        with pytest.raises(ParameterError):
+            fix_bounds(path, other)
+    with pytest.raises(ParameterError):
+        fix_bounds(path, PARAMS, {"loss": 4.5})
+    assert fix_bounds(path, PARAMS).metrics == LOSS
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_later_metric_is_fixed_when_it_comes(tmp_path: Path) -> None:
+    path = tmp_path / "bounds"
+    fix_bounds(path, PARAMS, LOSS)
+    fix_bounds(path, PARAMS, {"accuracy": 1.0})
+    for wrong in ({"accuracy": 2.0}, {"loss": 2.0, "accuracy": 1.0}):
+        with pytest.raises(ParameterError):
+            fix_bounds(path, PARAMS, wrong)
+    assert fix_bounds(path, PARAMS).metrics == {"loss": 4.0, "accuracy": 1.0}
+
+
+class Own:
+    """Encoding of an application, which this package knows by its bytes only."""
+
+    max_encoded, signed = 4, False
+
+    def __init__(self, name: bytes) -> None:
+        self._name = name
+
+    def canonical(self) -> bytes:
+        return b"own encoding " + self._name
+
+    def encode(self, vector: object, ring: Ring, weight: int, entropy: object) -> object:
+        return np.zeros(3, ring.dtype), 0
+
+    def decode(self, total: Lanes, ring: Ring) -> object:
+        return np.zeros(3), np.zeros(3, np.int64)
+
+
+def test_an_encoding_of_an_application_is_known_by_its_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "bounds"
+    params = replace(PARAMS, encoding=Own(b"a"))
+    fix_bounds(path, params)
+    fix_bounds(path, params)
+    for other in (replace(PARAMS, encoding=Own(b"b")), PARAMS):
+        with pytest.raises((ParameterError, VaultError)):
+            fix_bounds(path, other)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        b'{"encoding": "zz", "max_weight": 7, "metrics": {}}',
+        b'{"encoding": "00", "max_weight": 7, "metrics": {}}',
+        b'{"encoding": "00", "max_weight": "7", "metrics": {}}',
+    ],
+)
+def test_a_file_with_another_content_is_an_error(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "bounds"
+    path.write_bytes(content)
+    with pytest.raises(VaultError) as caught:
+        fix_bounds(path, PARAMS)
+    assert caught.value.check == "file"
+    assert path.read_bytes() == content
+
+
+def test_a_folder_that_is_missing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(VaultError):
+        fix_bounds(tmp_path / "no" / "bounds", PARAMS)
+
+
+def test_one_of_several_first_sums_fixes_the_bounds(tmp_path: Path) -> None:
+    path, accepted, barrier = tmp_path / "bounds", list[int](), threading.Barrier(8)
+
+    def first(weight: int) -> Callable[[], None]:
+        def run() -> None:
+            barrier.wait()
+            try:
+                fix_bounds(path, replace(PARAMS, max_weight=weight))
+            except ParameterError:
+                return
+            accepted.append(weight)
+
+        return run
+
+    threads = [threading.Thread(target=first(1 + u)) for u in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(accepted) == 1
+    assert fix_bounds(path, replace(PARAMS, max_weight=accepted[0])).max_weight == accepted[0]

@@ -232,7 +232,7 @@ INPUTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("given", INPUTS)
-def test_zeros_of_weight_0_take_the_place_of_an_invalid_input(given, caplog):
+def test_check52_zeros_of_weight_0_take_the_place_of_an_invalid_input(given, caplog):
     params = replace(PARAMS, max_weight=9, modulus_bits=40)
 
     async def run() -> None:
@@ -259,7 +259,7 @@ def test_zeros_of_weight_0_take_the_place_of_an_invalid_input(given, caplog):
         asyncio.run(run())
 
 
-def test_a_weight_above_the_largest_is_lowered():
+def test_check52_a_weight_above_the_largest_is_lowered():
     params = replace(PARAMS, max_weight=9, modulus_bits=40)
 
     async def run() -> None:
@@ -288,7 +288,7 @@ def test_a_weight_above_the_largest_is_lowered():
     ids=str,
 )
 @pytest.mark.parametrize("stated", [False, True], ids=["first round", "policy"])
-def test_a_server_cannot_vary_the_bounds_of_an_input(change, stated):
+def test_check52_a_server_cannot_vary_the_bounds_of_an_input(change, stated):
     first = replace(PARAMS, max_weight=9, modulus_bits=40)
     policy = toy_policy(PARAMS)
     if stated:
@@ -414,7 +414,7 @@ def test_an_answer_that_is_too_large_is_refused_at_bounded_cost():
 
 
 @pytest.mark.parametrize("security", ["semi-honest", "active"])
-def test_members_of_an_attempt_train_on_one_message(security):
+def test_check51_members_of_an_attempt_train_on_one_message(security):
     """A message for one victim alone would make the sum the victim's vector."""
     params = replace(PARAMS, threshold=4, security=security, session=b"s")
     registry = Registry({u: make_identity(u).public for u in range(N)})

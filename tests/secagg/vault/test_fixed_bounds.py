@@ -20,7 +20,7 @@ PARAMS = RoundParams(
 LOSS = {"loss": 4.0}
 
 
-def test_the_first_sum_fixes_the_bounds(tmp_path: Path) -> None:
+def test_check52_the_first_sum_fixes_the_bounds(tmp_path: Path) -> None:
     path = tmp_path / "bounds"
     first = fix_bounds(path, PARAMS, LOSS)
     assert fix_bounds(path, PARAMS, LOSS) == first

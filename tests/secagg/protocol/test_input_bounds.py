@@ -29,7 +29,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("change", OTHERS)
-def test_parameters_with_other_bounds_are_rejected(change):
+def test_check52_parameters_with_other_bounds_are_rejected(change):
     bounds = Bounds.of(PARAMS)
     bounds.check(PARAMS)
     other = replace(PARAMS, **OTHERS[change])

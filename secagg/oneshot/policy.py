@@ -27,7 +27,8 @@ class OneShotPolicy:
     Parameters
     ----------
     min_threshold : int
-        The smallest accepted threshold, 1 to 16. With 1, each helper alone could open.
+        The smallest threshold that a client accepts, 1 to 16. With 1, each helper alone could
+        open.
     min_clients : int
         The smallest accepted ``params.min_clients``, 2 to 2^20; at a helper, the smallest list
         that it opens. A number is rejected that leaves a sum fewer than two honest clients.
@@ -37,7 +38,7 @@ class OneShotPolicy:
     helpers : collection of bytes, optional
         Ed25519 keys of all helpers that the client trusts not to collude. Each helper of the
         parameters must be one of them and must endorse the parameters. None: the parameters
-        come from the application, not from the aggregator. The policy of a helper has none.
+        come from the application, not from the aggregator. A helper's policy has none.
     corrupt : float
         Largest expected fraction of the clients that collude with the aggregator, 0 ≤ corrupt
         < 1; their number c is rounded up. It is of `n_clients`, and at a helper of its
@@ -93,6 +94,11 @@ class OneShotPolicy:
             ``Helper.endorse()`` of each helper, in their order in `params`. They are validated
             if the policy has `helpers`.
         """
+        if params.threshold < self.min_threshold:
+            raise ParameterError(
+                f"threshold {params.threshold} is below the policy's min_threshold "
+                f"{self.min_threshold}"
+            )
         if params.min_clients < self.min_clients:
             raise ParameterError(
                 f"min_clients {params.min_clients} is below the policy's min_clients "
@@ -123,11 +129,6 @@ class OneShotPolicy:
         if self.require_active and not params.active:
             raise ParameterError(
                 f"security is {params.security!r}, but this policy requires 'active'"
-            )
-        if params.threshold < self.min_threshold:
-            raise ParameterError(
-                f"threshold {params.threshold} is below the policy's min_threshold "
-                f"{self.min_threshold}"
             )
         if params.length > self.max_length:
             raise ParameterError(

@@ -153,7 +153,7 @@ NO_LISTS = (
 STRANGERS = {
     "unsigned": (None, None, 401, "unsigned"),
     "another key": (make_identity(5), AGGREGATOR, 401, "signature"),
-    "another id": (OPERATOR, 1, 401, "client"),
+    "another id": (OPERATOR, 1, 401, "signature"),
 }
 
 

@@ -86,7 +86,7 @@ def make_setting(stack: ExitStack, path: Path, security: str, session: bytes = b
         encoding=FixedPoint(clip=8.0),
         helpers=tuple(journal.public for journal in journals),
         threshold=2,
-        min_clients=3,
+        min_clients=4,
         security=security,
         suite="x25519",
         session=bind(session, MESSAGE),

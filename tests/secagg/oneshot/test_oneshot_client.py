@@ -146,7 +146,7 @@ def test_report_with_endorsements() -> None:
 def test_repeated_entropy_gives_other_seeds_in_other_sessions_and_to_other_clients() -> None:
     """A helper of one session would otherwise know the seeds of another."""
     with parties(2, 2, n_clients=5) as made:
-        other = made.make_params(session=b"session 2")
+        other = made.make_params(n_clients=5, session=b"session 2")
         drawn = set()
         for params, client, seed in [
             (made.params, 1, 1),

@@ -277,7 +277,7 @@ def test_policy_rejects_weaker_parameters(three: Parties) -> None:
 
 
 @pytest.mark.parametrize("n", [3, 5, 6, 10, 11, 100])
-def test_policy_leaves_two_honest_vectors_in_every_sum(three: Parties, n: int) -> None:
+def test_check53_policy_leaves_two_honest_vectors_in_every_sum(three: Parties, n: int) -> None:
     """A fifth of the clients, rounded up, collude by default."""
     least = -(-n // 5) + 2
     OneShotPolicy().check(three.make_params(n_clients=n, min_clients=least))

@@ -18,7 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import FixedPoint, Identity, Registry
-from secagg.oneshot import Accumulator, Helper, HelperJournal, OneShotParams, report
+from secagg.oneshot import (
+    Accumulator,
+    Helper,
+    HelperJournal,
+    OneShotParams,
+    OneShotPolicy,
+    report,
+)
 from secagg.oneshot.messages import Kind
 
 HELPERS, GENERATORS = 2, 2
@@ -198,7 +205,10 @@ class Opener:
 
     def load(self, params: OneShotParams, keys: Sequence[bytes]) -> None:
         """Take the parameters and the registry."""
-        self._helper = Helper(params, self._journal, registry=registry_of(params, keys))
+        policy = OneShotPolicy(max_clients=params.n_clients)  # a million
+        self._helper = Helper(
+            params, self._journal, registry=registry_of(params, keys), policy=policy
+        )
 
     def serve(self) -> None:
         """Check chunks of boxes, and open the list that follows them."""

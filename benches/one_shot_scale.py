@@ -91,7 +91,7 @@ def run(case: Case, show: Progress) -> Row:
             encoding=ENCODING,
             helpers=tuple(one.do(Opener.begin).result for one in openers),
             threshold=HELPERS,
-            min_clients=3,
+            min_clients=-(-7 * case.clients // 10),
             security=case.security,
             suite="x25519",
             session=b"benches.scale",

@@ -83,7 +83,7 @@ def session(security: Security, suite: SuiteName) -> Iterator[Session]:
             encoding=FixedPoint(CLIP, rounding="nearest"),
             helpers=tuple(journal.public for journal in journals),
             threshold=2,
-            min_clients=3,
+            min_clients=-(-7 * N // 10),
             security=security,
             suite=suite,
             session=b"bench",

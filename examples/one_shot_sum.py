@@ -43,7 +43,7 @@ def main(folder: Path) -> np.ndarray:
         encoding=secagg.FixedPoint(clip=8.0),
         helpers=tuple(journal.public for journal in journals),
         threshold=2,
-        min_clients=3,
+        min_clients=4,
         security="semi-honest",
         suite="x25519",
         session=b"survey",

@@ -35,7 +35,6 @@ async def run(load: Load, folder: Path, number: int) -> None:
             journal,
             make_identity(AGGREGATOR).public,
             registry=load.registry if load.kind == "active" else None,
-            min_clients=2,
             port=load.helpers[number - 1].port,
         )
         async with service:

@@ -134,7 +134,7 @@ def one_shot(length: int, clients: int, suite: Any) -> Measure:
             encoding=secagg.FixedPoint(CLIP, rounding="nearest"),
             helpers=tuple(journal.public for journal in journals),
             threshold=2,
-            min_clients=3,
+            min_clients=-(-7 * clients // 10),
             suite=suite,
             session=b"bench",
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -20,18 +21,21 @@ from secagg.cli.addresses import (
     as_certificate,
     as_key,
 )
-from secagg.cli.console import App, Document, Json, command
+from secagg.cli.console import App, Corrupt, Document, Json, command
 from secagg.cli.files import read, read_registry, write_private
 from secagg.errors import ParameterError, SecAggError
-from secagg.oneshot import Helper, HelperJournal, OneShotParams
+from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
+from secagg.oneshot.helper import MAX_LENGTH
 from secagg.oneshot.suites import as_suite
-from secagg.protocol import Registry
 
 app = App(no_args_is_help=True, help="Act as a helper of one-shot sums.")
 
 _START = "\n[bold]Examples[/bold]\n\n"
 KEYGEN = _START + "secagg helper keygen helper.journal --json > public.json\n"
-ENDORSE = _START + "secagg helper endorse helper.journal --params session.params --json\n"
+ENDORSE = (
+    _START + "secagg helper endorse helper.journal --params session.params --json\n\n"
+    "secagg helper endorse helper.journal --params a.params --registry clients.json\n"
+)
 CHECK = (
     _START + "secagg helper check helper.journal --params session.params boxes-1 boxes-2\n\n"
     "secagg helper check helper.journal --params a.params --registry clients.json boxes\n"
@@ -42,11 +46,15 @@ RESERVE = (
 )
 OPEN = (
     _START + "secagg helper open helper.journal --params session.params --request request "
-    "--out answer boxes-1 boxes-2\n"
+    "--out answer boxes-1 boxes-2\n\n"
+    "secagg helper open helper.journal --params session.params --request request "
+    "--out answer --max-length 100000000 boxes\n"
 )
 SERVE = (
     _START + "secagg helper serve helper.journal --aggregator 3b6a… --registry clients.json "
-    "--host 0.0.0.0 --certificate chain.pem --key key.pem\n"
+    "--host 0.0.0.0 --certificate chain.pem --key key.pem\n\n"
+    "secagg helper serve helper.journal --aggregator 3b6a… --registry clients.json "
+    "--corrupt 0.1 --max-length 100000000\n"
 )
 
 Journal = Annotated[Path, typer.Argument(metavar="JOURNAL", help="File with keys and lists.")]
@@ -62,7 +70,7 @@ Clients = Annotated[
     typer.Option(
         "--registry",
         metavar="FILE",
-        help="JSON object of client ids to Ed25519 keys in hexadecimal, if security is active.",
+        help="JSON object of client ids to Ed25519 keys in hexadecimal, for active sums alone.",
     ),
 ]
 Request = Annotated[
@@ -71,6 +79,12 @@ Request = Annotated[
 Out = Annotated[Path, typer.Option(metavar="FILE", help="File for the reply, of mode 600.")]
 Least = Annotated[
     int, typer.Option("--min-clients", help="The smallest list that this helper opens.")
+]
+MaxLength = Annotated[
+    int, typer.Option(help="Most elements of a vector; memory grows with it.")
+]
+MaxClients = Annotated[
+    int, typer.Option(help="Most clients of a sum, without --registry; time grows with it.")
 ]
 
 
@@ -96,24 +110,29 @@ def keygen(
 
 
 @app.command(epilog=ENDORSE)
-def endorse(journal: Journal, params: Params, as_json: Json = False) -> None:
+def endorse(
+    journal: Journal,
+    params: Params,
+    registry: Clients = None,
+    min_clients: Least = 3,
+    corrupt: Corrupt = OneShotPolicy.corrupt,
+    max_length: MaxLength = MAX_LENGTH,
+    max_clients: MaxClients = OneShotPolicy.max_clients,
+    as_json: Json = False,
+) -> None:
     """Sign parameters that the aggregator relays, and print the signature in hexadecimal.
 
-    It states that both of the journal's keys are in them, as one helper. Clients with
-    OneShotPolicy(helpers=...) need those of all helpers.
+    It states that both of the journal's keys are in them, as one helper, and that this helper
+    would open such sums. Clients with OneShotPolicy(helpers=...) need those of all helpers.
     """
-    with command():
-        known = OneShotParams.from_bytes(read(params))
-        # an endorsement is of keys alone, and may come before there is a registry
-        nobody = Registry({}) if known.active else None
-        with HelperJournal.open(journal) as opened:
-            helper = Helper(known, opened, registry=nobody)
-            document: Document = {
-                "helper": helper.number,
-                "parameters": known.digest.hex(),
-                "endorsement": helper.endorse().hex(),
-            }
-            _echo(document, json=as_json)
+    policy = partial(_policy, min_clients, corrupt, max_length, max_clients)
+    with command(), _helper(journal, params, registry, policy) as helper:
+        document: Document = {
+            "helper": helper.number,
+            "parameters": helper.params.digest.hex(),
+            "endorsement": helper.endorse().hex(),
+        }
+        _echo(document, json=as_json)
 
 
 @app.command(epilog=CHECK)
@@ -143,13 +162,17 @@ def reserve(
     out: Out,
     registry: Clients = None,
     min_clients: Least = 3,
+    corrupt: Corrupt = OneShotPolicy.corrupt,
+    max_length: MaxLength = MAX_LENGTH,
+    max_clients: MaxClients = OneShotPolicy.max_clients,
     as_json: Json = False,
 ) -> None:
     """Check boxes, reserve the list of a request, and write the signed reservation.
 
     The clients of the list are spent, whether it is opened or not.
     """
-    with command(), _helper(journal, params, registry, min_clients) as helper:
+    policy = partial(_policy, min_clients, corrupt, max_length, max_clients)
+    with command(), _helper(journal, params, registry, policy) as helper:
         _reply(helper, "reserve", journal, boxes, request, out, json=as_json)
 
 
@@ -162,13 +185,17 @@ def open_(
     out: Out,
     registry: Clients = None,
     min_clients: Least = 3,
+    corrupt: Corrupt = OneShotPolicy.corrupt,
+    max_length: MaxLength = MAX_LENGTH,
+    max_clients: MaxClients = OneShotPolicy.max_clients,
     as_json: Json = False,
 ) -> None:
     """Check boxes, reserve the list of a request, and write the masks of its clients.
 
     Take requests from the authenticated aggregator only, and send the answer to it alone.
     """
-    with command(), _helper(journal, params, registry, min_clients) as helper:
+    policy = partial(_policy, min_clients, corrupt, max_length, max_clients)
+    with command(), _helper(journal, params, registry, policy) as helper:
         _reply(helper, "open", journal, boxes, request, out, json=as_json)
 
 
@@ -180,6 +207,9 @@ def serve(
     ],
     registry: Clients = None,
     min_clients: Least = 3,
+    corrupt: Corrupt = OneShotPolicy.corrupt,
+    max_length: MaxLength = MAX_LENGTH,
+    max_clients: MaxClients = OneShotPolicy.max_clients,
     host: Host = "127.0.0.1",
     port: Port = 8444,
     certificate: CertificateFile = None,
@@ -199,7 +229,7 @@ def serve(
                 opened,
                 as_key(aggregator, "--aggregator"),
                 registry=None if registry is None else read_registry(registry),
-                min_clients=min_clients,
+                policy=_policy(min_clients, corrupt, max_length, max_clients),
                 host=host,
                 port=port,
                 tls=as_certificate(certificate, key),
@@ -237,15 +267,29 @@ def _reply(
     _echo(document, json=json)
 
 
+def _policy(
+    min_clients: int, corrupt: float, max_length: int, max_clients: int
+) -> OneShotPolicy:
+    return OneShotPolicy(
+        min_clients=min_clients,
+        corrupt=corrupt,
+        max_length=max_length,
+        max_clients=max_clients,
+    )
+
+
 @contextmanager
 def _helper(
-    journal: Path, params: Path, registry: Path | None, min_clients: int = 3
+    journal: Path,
+    params: Path,
+    registry: Path | None,
+    policy: Callable[[], OneShotPolicy] = OneShotPolicy,
 ) -> Iterator[Helper]:
     """Yield the helper of a journal, which is closed at the end."""
     known = OneShotParams.from_bytes(read(params))
     clients = None if registry is None else read_registry(registry)
     with HelperJournal.open(journal) as opened:
-        yield Helper(known, opened, registry=clients, min_clients=min_clients)
+        yield Helper(known, opened, registry=clients, policy=policy())
 
 
 def _check(helper: Helper, boxes: list[Path]) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 
 from flwr.app import Context, Error, Message, RecordDict, UserConfig
 from flwr.clientapp import ClientApp
@@ -18,7 +19,7 @@ from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
-from secagg.oneshot import Helper, HelperJournal, OneShotParams
+from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
 from secagg.protocol import Registry
 from secagg.session import LocalHelper as SessionHelper
 
@@ -153,8 +154,8 @@ class LocalHelper:
     journal : HelperJournal
     registry : Registry, optional
         Public keys of all clients, if the sums are "active".
-    min_clients : int
-        The smallest list that this helper opens, 2 to 2^20.
+    min_clients, policy
+        Demands on every sum; see `secagg.oneshot.Helper`.
     """
 
     def __init__(
@@ -162,10 +163,13 @@ class LocalHelper:
         journal: HelperJournal,
         *,
         registry: Registry | None = None,
-        min_clients: int = 3,
+        min_clients: int | None = None,
+        policy: OneShotPolicy | None = None,
     ) -> None:
         self.public = journal.public
-        self._journal, self._registry, self._least = journal, registry, min_clients
+        self._new_helper = partial(
+            Helper, journal=journal, registry=registry, min_clients=min_clients, policy=policy
+        )
 
     def __repr__(self) -> str:
         return f"<LocalHelper {self.public[1].hex()[:8]}>"
@@ -173,8 +177,7 @@ class LocalHelper:
     @asynccontextmanager
     async def reach(self, params: OneShotParams) -> AsyncIterator[LocalLink]:
         """Yield a link to the helper, which has endorsed the parameters."""
-        helper = Helper(params, self._journal, registry=self._registry, min_clients=self._least)
-        yield LocalLink(helper)
+        yield LocalLink(self._new_helper(params))
 
 
 class LocalLink(SessionHelper):

@@ -1,6 +1,6 @@
 """Service of a session's members: their polls for tasks, and their answers.
 
-A request is checked in the order of what the checks cost: the client's id, the signature over
+A request is checked in the order of what the checks cost: the signature over
 the headers, the session's name, the declared length, and only then the body. So a stranger can
 make the server read headers, and nothing else.
 

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from secagg._check import check_integer, check_kind
+from secagg._check import check_kind
 from secagg.errors import JournalError, ParameterError, RemoteProtocolError
 from secagg.http import asgi, bodies, openapi
 from secagg.http.address import check_host
 from secagg.http.bodies import Budget, Bytes, Limits
 from secagg.http.problems import Problem
 from secagg.http.server import Certificate, listening
-from secagg.oneshot import Helper, HelperJournal, OneShotParams
+from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
+from secagg.oneshot.helper import policy_of
 from secagg.oneshot.layout import ID_BYTES, START_BYTES
 from secagg.oneshot.reports import CHUNK
 from secagg.protocol import Registry
@@ -49,9 +51,10 @@ class HelperService:
     aggregator : bytes
         ``Identity.public`` of the aggregator, 32 bytes.
     registry : Registry, optional
-        Public keys of all clients, for sums with ``security="active"``.
-    min_clients : int
-        The smallest list that this helper opens, 2 to 2^20.
+        Public keys of all clients. With it the helper serves active sums only, without it
+        semi-honest sums only.
+    min_clients, policy
+        Demands on every sum; see `secagg.oneshot.Helper`.
     """
 
     def __init__(
@@ -60,11 +63,12 @@ class HelperService:
         aggregator: bytes,
         *,
         registry: Registry | None = None,
-        min_clients: int = 3,
+        min_clients: int | None = None,
+        policy: OneShotPolicy | None = None,
     ) -> None:
         check_kind("journal", journal, HelperJournal, "a secagg.oneshot.HelperJournal")
-        check_integer("min_clients", min_clients, 2, 1 << 20)
-        self._journal, self._registry, self._least = journal, registry, min_clients
+        policy = policy_of(min_clients, policy)
+        self._new_helper = partial(Helper, journal=journal, registry=registry, policy=policy)
         self._keys = Registry({AGGREGATOR: aggregator})
         self._limits = Limits()
         self._budget = Budget(self._limits.bytes_in_flight)
@@ -93,17 +97,13 @@ class HelperService:
 
         def begin() -> bytes:
             params = OneShotParams.from_bytes(data)
-            helper = Helper(
-                params,
-                self._journal,
-                registry=self._registry if params.active else None,
-                min_clients=self._least,
-            )
+            helper = self._new_helper(params)
+            endorsement = helper.endorse()  # raises for parameters that fail the policy
             # the same parameters again must not forget which boxes were checked
             self._sums.setdefault(params.digest.hex(), helper)
             while len(self._sums) > _SUMS:
                 del self._sums[next(iter(self._sums))]
-            return helper.endorse()
+            return endorsement
 
         return self._bytes(await self._run(begin))
 
@@ -162,7 +162,8 @@ async def serve_helper(
     aggregator: bytes,
     *,
     registry: Registry | None = None,
-    min_clients: int = 3,
+    min_clients: int | None = None,
+    policy: OneShotPolicy | None = None,
     host: str = "127.0.0.1",
     port: int = 8444,
     tls: Certificate | None = None,
@@ -177,9 +178,10 @@ async def serve_helper(
     aggregator : bytes
         ``Identity.public`` of the aggregator, 32 bytes; requests of others are rejected.
     registry : Registry, optional
-        Public keys of all clients, for sums with ``security="active"``.
-    min_clients : int
-        The smallest list that this helper opens, 2 to 2^20.
+        Public keys of all clients. With it the helper serves active sums only, without it
+        semi-honest sums only.
+    min_clients, policy
+        Demands on every sum; see `secagg.oneshot.Helper`.
     host, port, tls, allow_plain_http
         See `serve`.
 
@@ -191,7 +193,9 @@ async def serve_helper(
         The port is in use, or a file cannot be read.
     """
     check_host(host, encrypted=tls is not None, allow_plain_http=allow_plain_http)
-    service = HelperService(journal, aggregator, registry=registry, min_clients=min_clients)
+    service = HelperService(
+        journal, aggregator, registry=registry, min_clients=min_clients, policy=policy
+    )
     try:
         async with listening(asgi.build(service.routes()), host, port, tls) as url:
             yield url

@@ -112,7 +112,7 @@ async def join(
     Raises
     ------
     LinkError
-        The server refuses this member, e.g. "client" for an unknown one. Or it does not answer,
+        The server refuses this member, e.g. "signature" without its key. Or it does not answer,
         TLS fails ("tls"), or it sends more than 1 GiB ("size").
     ParameterError, RemoteProtocolError
         See `secagg.session.take_part`. Or the URL has no TLS.

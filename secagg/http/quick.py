@@ -13,7 +13,10 @@ import time
 from collections.abc import Mapping
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+    Ed25519PrivateKey,
+    Ed25519PublicKey,
+)
 
 _TARGET = re.compile(r"(/[A-Za-z0-9/._~%-]*)(?:\?([A-Za-z0-9=&]*))?")
 _INPUT = re.compile(
@@ -27,6 +30,17 @@ _INPUT = re.compile(
 _DIGEST = re.compile(r"sha-256=:[A-Za-z0-9+/]{43}=:")
 _SIGNATURE = re.compile(r"secagg=:([A-Za-z0-9+/]{85}[AQgw]==):")  # no bits beyond 64 bytes
 _METHODS = ("GET", "POST")
+_NOBODY = Ed25519PrivateKey.generate().public_key().public_bytes_raw()
+"""Key whose private half is forgotten."""
+
+
+def key_of(keys: Mapping[int, bytes], client: int) -> bytes:
+    """Return a client's public key, or for an unknown client a key under which nobody signs.
+
+    So a stranger, who cannot sign, gets the same answer for every id after the same work, and
+    does not learn who is registered.
+    """
+    return keys.get(client, _NOBODY)
 
 
 def verified(
@@ -54,15 +68,14 @@ def verified(
     if not (known and place and stated and signature):
         return None
     created, client, expires = map(int, stated.group(2, 3, 4))
-    key = keys.get(client)
-    if key is None or not created <= time.time() <= min(expires, created + age):
+    if not created <= time.time() <= min(expires, created + age):
         return None
     base = (  # RFC 9421, §2.5
         f'"@method": {method}\n"@path": {place[1]}\n"@query": ?{place[2] or ""}\n'
         f'"content-digest": {digest}\n"@signature-params": {stated[1]}'
     )
     try:
-        public = Ed25519PublicKey.from_public_bytes(key)
+        public = Ed25519PublicKey.from_public_bytes(key_of(keys, client))
         public.verify(binascii.a2b_base64(signature[1]), base.encode())
     except InvalidSignature:
         return None

@@ -26,7 +26,7 @@ from http_message_signatures import (
 from http_message_signatures.algorithms import ED25519
 
 from secagg.http.problems import Problem
-from secagg.http.quick import verified
+from secagg.http.quick import key_of, verified
 from secagg.protocol import Identity
 
 COVERED = ("@method", "@path", "@query", "content-digest")
@@ -56,10 +56,6 @@ class _Expired(InvalidSignature):
     """The signature is too old, or of the future."""
 
 
-class _Unknown(InvalidSignature):
-    """No key is known under the id."""
-
-
 class _Verifier(HTTPMessageVerifier):
     max_clock_skew = CLOCK_SKEW
 
@@ -73,16 +69,15 @@ class _Verifier(HTTPMessageVerifier):
 
 
 class _Keys(HTTPSignatureKeyResolver):
-    """Keys of a registry; an unknown id ends the verification before any arithmetic."""
+    """Keys of a registry, with a key for ids that are not in it; see `key_of`."""
 
     def __init__(self, keys: Mapping[int, bytes]) -> None:
         self._keys = keys
 
     def resolve_public_key(self, key_id: str) -> Ed25519PublicKey:
-        key = self._keys.get(int(key_id)) if _DECIMAL.match(key_id) else None
-        if key is None:
-            raise _Unknown
-        return Ed25519PublicKey.from_public_bytes(key)
+        if not _DECIMAL.match(key_id):
+            raise InvalidSignature(key_id)
+        return Ed25519PublicKey.from_public_bytes(key_of(self._keys, int(key_id)))
 
     def resolve_private_key(self, key_id: str) -> NoReturn:
         raise NotImplementedError
@@ -134,7 +129,7 @@ def verify(
     ------
     Problem
         Status 401. "unsigned": a header is missing. "signature": malformed, of other components
-        or wrong. "clock": too old, or of the future. "client": no key under the id.
+        wrong, or of a client that the registry lacks. "clock": too old, or of the future.
     """
     known = _headers(headers)
     if "#" in target:  # what follows a fragment's mark would not be covered
@@ -149,11 +144,9 @@ def verify(
     except _Expired:
         why = "the signature is too old or of the future; set this machine's clock"
         raise Problem(401, "clock", why) from None
-    except _Unknown:
-        why = "the registry has no such client; register its public key"
-        raise Problem(401, "client", why) from None
     except Exception:
-        raise _wrong("it is not the client's over this request") from None
+        why = "the registry lacks the client, or has another key for it"
+        raise _wrong(f"{why}; register its public key") from None
     if len(found) != 1 or "expires" not in found[0].parameters:
         raise _wrong("take one signature with created and expires")
     covered = found[0].covered_components

@@ -3,27 +3,46 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 
-from secagg._check import as_bytes, check_integer, check_kind
-from secagg._records import Ids, Records, Rows
+from secagg._check import as_bytes, check_kind
+from secagg._filled import filled
+from secagg._records import Records, Rows
 from secagg._secrets import Confined, without_frames
 from secagg.errors import ParameterError
 from secagg.oneshot import messages, replies, seeds
 from secagg.oneshot.journal import HelperJournal
 from secagg.oneshot.layout import DIGEST_BYTES, ID_BYTES
 from secagg.oneshot.messages import Kind, violation
-from secagg.oneshot.noise import add_noise, noise_key
+from secagg.oneshot.opening import write_masks
 from secagg.oneshot.params import OneShotParams
-from secagg.oneshot.policy import endorsement
+from secagg.oneshot.policy import OneShotPolicy, endorsement
 from secagg.oneshot.seeds import SEED_BYTES
 from secagg.protocol import Registry
 from secagg.protocol.identities import check_registry
-from secagg.protocol.masks import MaskSum
 
-_BLOCK = 512
-"""Masks that one pass over the vector adds."""
+MAX_LENGTH = 1 << 24
+"""``max_length`` of helpers whose operator states none."""
+
+
+def policy_of(min_clients: int | None, policy: OneShotPolicy | None) -> OneShotPolicy:
+    """Return the policy of a helper, from the arguments of `Helper`.
+
+    Raises
+    ------
+    ParameterError
+        An argument is invalid, or the policy has `helpers`.
+    """
+    policy = OneShotPolicy(max_length=MAX_LENGTH) if policy is None else policy
+    check_kind("policy", policy, OneShotPolicy, "a secagg.oneshot.OneShotPolicy")
+    if policy.helpers is not None:
+        raise ParameterError(
+            "the policy has helpers, whose endorsements only clients get; leave them out at a "
+            "helper"
+        )
+    return policy if min_clients is None else replace(policy, min_clients=min_clients)
 
 
 class Helper(Confined):
@@ -38,10 +57,15 @@ class Helper(Confined):
     journal : HelperJournal
         Journal with this helper's keys, which are among those of `params`.
     registry : Registry, optional
-        Public keys of all clients, from the application; required if security is "active", else
-        not allowed. Without it all clients of a batch may be inventions.
-    min_clients : int
-        The smallest list that this helper opens, 2 to 2^20; ``params.min_clients`` counts too.
+        Public keys of all clients, from the application; required if security is "active". A
+        helper with a registry serves no other sums, where all clients may be inventions.
+    min_clients : int, optional
+        The smallest list that this helper opens, 2 to 2^20, in place of the policy's;
+        ``params.min_clients`` counts too.
+    policy : OneShotPolicy, optional
+        Demands on the parameters. Under others the helper endorses, reserves and opens nothing.
+        None: the defaults of `OneShotPolicy` with a `max_length` of 2^24, since memory grows
+        with the length, which costs the aggregator nothing.
 
     Attributes
     ----------
@@ -62,12 +86,18 @@ class Helper(Confined):
         journal: HelperJournal,
         *,
         registry: Registry | None = None,
-        min_clients: int = 3,
+        min_clients: int | None = None,
+        policy: OneShotPolicy | None = None,
     ) -> None:
         check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
         check_kind("journal", journal, HelperJournal, "a secagg.oneshot.HelperJournal")
+        self._policy = policy_of(min_clients, policy)
+        if registry is not None and not params.active:
+            raise ParameterError(
+                "this helper has a registry and serves active sums only, but security is "
+                f"{params.security!r}; take security='active', or a helper without a registry"
+            )
         check_registry(params.sums, registry)
-        check_integer("min_clients", min_clients, 2, 1 << 20)
         if journal.public not in params.helpers:
             raise ParameterError(
                 "the keys of the journal are not those of a helper of these parameters; pass "
@@ -77,7 +107,7 @@ class Helper(Confined):
         self.number = params.helpers.index(journal.public) + 1
         self._journal = journal
         self._registry = registry
-        self._least = max(int(min_clients), params.min_clients)
+        self._least = max(self._policy.min_clients, params.min_clients)
         self._held = params.held_by(self.number)
         self._checked = Records(DIGEST_BYTES + SEED_BYTES * len(self._held))  # digest ‖ seeds
         self._checked_lock = threading.RLock()  # a handler of signals may check, too
@@ -90,7 +120,13 @@ class Helper(Confined):
 
         It states that the helper has both of its keys there. A client with
         ``OneShotPolicy(helpers=…)`` asks for those of all helpers.
+
+        Raises
+        ------
+        ParameterError
+            The parameters fail this helper's policy.
         """
+        self._judge()
         return self._journal.identity.sign(endorsement(self.params))
 
     @without_frames
@@ -145,6 +181,8 @@ class Helper(Confined):
 
         Raises
         ------
+        ParameterError
+            The parameters fail this helper's policy.
         RemoteProtocolError
             "length", "ids", …: malformed. "count": fewer clients than the minimum or more than
             n. "unchecked": a client's box was not checked or was rejected. "batch", "spent": it
@@ -152,12 +190,13 @@ class Helper(Confined):
         JournalError
             The journal failed. Nothing was signed.
         """
+        self._judge()
         asked, digest, _ = self._read(as_bytes(request, "a request"))
         self._journal.reserve(self.params.digest, asked.batch, digest, asked.ids)
         signature = b""
         if self.params.active:
             signature = self._journal.identity.sign(replies.reserved(digest))
-        return replies.write(Kind.RESERVATION, self.params, self.number, digest, signature)
+        return replies.start(Kind.RESERVATION, self.params, self.number, digest) + signature
 
     @without_frames
     def open(self, request: bytes) -> bytes:
@@ -170,26 +209,35 @@ class Helper(Confined):
 
         Raises
         ------
-        RemoteProtocolError
+        ParameterError, RemoteProtocolError
             As `reserve`. "signature": one is not its helper's, over exactly this list.
             "quorum": too few helpers have signed.
         JournalError
             The journal failed. Nothing was opened.
         """
+        self._judge()
         asked, digest, drawn = self._read(as_bytes(request, "a request"))
         if self.params.quorum:  # before anything is spent
             self._check_quorum(asked.signatures, digest)
         self._journal.reserve(self.params.digest, asked.batch, digest, asked.ids)
-        return replies.write(
-            Kind.ANSWER,
-            self.params,
-            self.number,
-            digest,
-            b"".join(
-                self._mask(asked.ids, drawn[:, at : at + SEED_BYTES], i, digest)
-                for at, i in zip(range(0, drawn.shape[1], SEED_BYTES), self._held, strict=True)
-            ),
-        )
+        size = self.params.layout.packed
+
+        def fill(packed: memoryview) -> None:
+            for place, i in enumerate(self._held):
+                own = drawn[:, SEED_BYTES * place : SEED_BYTES * (place + 1)]
+                part = packed[size * place : size * (place + 1)]
+                write_masks(part, asked.ids, own, i, digest, self.params)
+
+        start = replies.start(Kind.ANSWER, self.params, self.number, digest)
+        return filled([start], size * len(self._held), fill)[0]
+
+    def _judge(self) -> None:
+        """Raise `ParameterError` unless the parameters satisfy the policy.
+
+        `check` reveals nothing and costs no more for longer vectors, so it does without.
+        """
+        registered = None if self._registry is None else len(self._registry)
+        self._policy.check_at_helper(self.params, registered)
 
     def _verify(self, record: bytes) -> tuple[int, bytes | None]:
         """Return a client's id, and what to keep of its report, or None to reject it."""
@@ -242,23 +290,3 @@ class Helper(Confined):
             why = f"{len(signatures)} helpers signed the list; it takes {self.params.quorum}; "
             why += "pass their answers of Helper.reserve to Accumulator.request"
             raise violation("open", "quorum", why)
-
-    def _mask(self, ids: Ids, drawn: Rows, index: int, digest: bytes) -> bytes | memoryview:
-        """Return M_S = Σ_u PRG(k_{u,S}) mod R, packed, from the index of S and its seeds.
-
-        Noise on M_S depends on the list's D, `digest`, and on all seeds of S.
-        """
-        ring = self.params.ring
-        total = ring.zeros(self.params.elements)
-        for first in range(0, ids.size, _BLOCK):
-            some = slice(first, first + _BLOCK)
-            places = ((u, index) for u in ids[some].tolist())
-            found = seeds.mask_keys(drawn[some], self.params.digest, places)
-            masks = MaskSum()
-            masks.extend(found, np.zeros(len(found), bool))
-            masks.apply(total, ring)
-        if self.params.noise is not None:
-            key = noise_key(index, (row.tobytes() for row in drawn), digest)
-            add_noise(total, ring, self.params.noise, key)
-        ring.reduce(total)
-        return messages.pack(total, ring)

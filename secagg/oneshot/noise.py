@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -103,14 +103,26 @@ def noise_key(index: int, seeds: Iterable[bytes], digest: bytes) -> bytes:
     return total.digest()[:16]
 
 
-def add_noise(values: Lanes, ring: Ring, noise: Noise, key: bytes) -> None:
-    """Add the noise of a key to `values` in place, as `Ring.add_into` adds."""
-    at = 0
-    for block in blocks(noise, key, values.size):
-        lanes = ring.zeros(block.size)
-        lanes[:] = block.view(np.uint64) if ring.is_power_of_two else block % ring.modulus
-        ring.add_into(values[at : at + block.size], lanes)
-        at += block.size
+def adder(noise: Noise, ring: Ring, key: bytes, count: int) -> Callable[[Lanes], None]:
+    """Return a function that adds the noise of a key to a vector, one part after the other.
+
+    It is called with consecutive parts of the vector, which have `count` elements together. It
+    adds in place, as `Ring.add_into` does.
+    """
+    stream = blocks(noise, key, count)
+    rest = np.empty(0, np.int64)  # drawn, and not added yet
+
+    def add(values: Lanes) -> None:
+        nonlocal rest
+        while values.size:
+            rest = rest if rest.size else next(stream)
+            lanes = ring.zeros(min(rest.size, values.size))
+            some, rest = rest[: lanes.size], rest[lanes.size :]
+            lanes[:] = some.view(np.uint64) if ring.is_power_of_two else some % ring.modulus
+            ring.add_into(values[: lanes.size], lanes)
+            values = values[lanes.size :]
+
+    return add
 
 
 def blocks(noise: Noise, key: bytes, count: int) -> Iterator[NDArray[np.int64]]:

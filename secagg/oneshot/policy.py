@@ -1,4 +1,4 @@
-"""Policy of a client of a one-shot sum: demands that the aggregator cannot weaken."""
+"""Policy of a client or helper of a one-shot sum: demands that the aggregator cannot weaken."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 from secagg._check import as_bytes, check_integer, check_kind
 from secagg.errors import ParameterError
+from secagg.graph.assumptions import check_fractions, count, to_float
 from secagg.oneshot.params import MAX_HELPERS, OneShotParams
 from secagg.protocol.bounds import Bounds
 
 _ENDORSED = b"secagg/1 one-shot endorsed"
+_HONEST = 2
+"""Honest vectors in every sum: a single one would be read."""
 
 
 def endorsement(params: OneShotParams) -> bytes:
@@ -20,21 +23,34 @@ def endorsement(params: OneShotParams) -> bytes:
 
 @dataclass(frozen=True, kw_only=True)
 class OneShotPolicy:
-    """Demands of a client on the parameters. It reports nothing under others.
+    """Demands of a client or a helper on the parameters, with which neither serves others.
 
     Parameters
     ----------
     min_threshold : int
-        The smallest accepted threshold, 1 to 16. With 1, each helper alone could open.
+        The smallest threshold that a client accepts, 1 to 16. With 1, each helper alone could
+        open.
     min_clients : int
-        The smallest accepted ``params.min_clients``, 2 to 2^20.
+        The smallest accepted ``params.min_clients``, 2 to 2^20; at a helper, the smallest list
+        that it opens. A number is rejected that leaves a sum fewer than two honest clients.
     require_active : bool
         Reject parameters whose `security` is not "active", where a lying aggregator goes
         unnoticed.
     helpers : collection of bytes, optional
         Ed25519 keys of all helpers that the client trusts not to collude. Each helper of the
         parameters must be one of them and must endorse the parameters. None: the parameters
-        come from the application, not from the aggregator.
+        come from the application, not from the aggregator. A helper's policy has none.
+    corrupt : float
+        Largest expected fraction of the clients that collude with the aggregator, 0 ≤ corrupt
+        < 1; their number c is rounded up. It is of `n_clients`, and at a helper of its
+        registry, if that has more clients: the aggregator chooses which of them report.
+    colluders : int, optional
+        c itself, 0 to 2^20, in place of `corrupt`.
+    max_length : int
+        The largest accepted number of elements of a vector, 1 to 2^31.
+    max_clients : int
+        The largest accepted `n_clients` at a helper without a registry, 2 to 2^20. There the
+        aggregator can invent clients, each of which costs the helper a mask.
     bounds : Bounds, optional
         Bounds of the client's input, which all parameters must have. None: the doors of this
         package, such as `secagg.session.take_part`, fix those of the first sum.
@@ -49,11 +65,21 @@ class OneShotPolicy:
     min_clients: int = 3
     require_active: bool = False
     helpers: frozenset[bytes] | None = None
+    corrupt: float = 0.2
+    colluders: int | None = None
+    max_length: int = 1 << 28
+    max_clients: int = 1 << 17
     bounds: Bounds | None = None
 
     def __post_init__(self) -> None:
         check_integer("min_threshold", self.min_threshold, 1, MAX_HELPERS)
         check_integer("min_clients", self.min_clients, 2, 1 << 20)
+        check_fractions(self.corrupt, 0.0)
+        if self.colluders is not None:
+            check_integer("colluders", self.colluders, 0, 1 << 20)
+        check_integer("max_length", self.max_length, 1, 1 << 31)
+        check_integer("max_clients", self.max_clients, 2, 1 << 20)
+        object.__setattr__(self, "corrupt", to_float(self.corrupt))
         if self.bounds is not None:
             check_kind("bounds", self.bounds, Bounds, "a secagg.Bounds")
         if self.helpers is None:
@@ -66,7 +92,7 @@ class OneShotPolicy:
         object.__setattr__(self, "helpers", frozenset(self.helpers))
 
     def check(self, params: OneShotParams, endorsements: Sequence[bytes] = ()) -> None:
-        """Raise `ParameterError` unless `params` satisfy this policy.
+        """Raise `ParameterError` unless `params` satisfy this policy of a client.
 
         Parameters
         ----------
@@ -75,24 +101,70 @@ class OneShotPolicy:
             ``Helper.endorse()`` of each helper, in their order in `params`. They are validated
             if the policy has `helpers`.
         """
-        if self.require_active and not params.active:
-            raise ParameterError(
-                f"security is {params.security!r}, but this client requires 'active'"
-            )
         if params.threshold < self.min_threshold:
             raise ParameterError(
-                f"threshold {params.threshold} is below this client's min_threshold "
+                f"threshold {params.threshold} is below the policy's min_threshold "
                 f"{self.min_threshold}"
             )
         if params.min_clients < self.min_clients:
             raise ParameterError(
-                f"min_clients {params.min_clients} is below this client's min_clients "
+                f"min_clients {params.min_clients} is below the policy's min_clients "
                 f"{self.min_clients}"
             )
+        self._check_fields(params, params.n_clients, params.min_clients)
         if self.bounds is not None:
             self.bounds.check(params)
         if self.helpers is not None:
             self._check_helpers(params, endorsements, self.helpers)
+
+    def check_at_helper(self, params: OneShotParams, registered: int | None) -> None:
+        """Raise `ParameterError` unless `params` satisfy this policy of a helper.
+
+        Parameters
+        ----------
+        params : OneShotParams
+        registered : int or None
+            Number of clients in the helper's registry; None if it has none.
+        """
+        if registered is None and params.n_clients > self.max_clients:
+            raise ParameterError(
+                f"n_clients {params.n_clients} is above max_clients {self.max_clients} of this "
+                "helper, which has no registry; take fewer clients, or security='active'"
+            )
+        population = max(params.n_clients, registered or 0)
+        self._check_fields(params, population, max(params.min_clients, self.min_clients))
+
+    def _check_fields(self, params: OneShotParams, population: int, smallest: int) -> None:
+        if self.require_active and not params.active:
+            raise ParameterError(
+                f"security is {params.security!r}, but this policy requires 'active'"
+            )
+        if params.length > self.max_length:
+            raise ParameterError(
+                f"length {params.length} is above the policy's max_length {self.max_length}; "
+                "take shorter vectors, or raise max_length if the memory suffices"
+            )
+        self._check_colluders(params, population, smallest)
+
+    def _check_colluders(self, params: OneShotParams, population: int, smallest: int) -> None:
+        """Raise unless c colluders leave two honest vectors in a sum of `smallest` clients."""
+        if self.colluders is None:
+            colluders, named = count(self.corrupt, population), "corrupt"
+            shown = f"{self.corrupt:.3g} of {population}, that is {colluders},"
+        else:
+            colluders, named, shown = self.colluders, "colluders", f"{self.colluders}"
+        least = colluders + _HONEST
+        if smallest >= least:
+            return
+        remedy = (
+            f"take min_clients of {least} or more"
+            if least <= params.n_clients
+            else f"no sum of {params.n_clients} clients is safe from so many"
+        )
+        raise ParameterError(
+            f"min_clients {smallest} is too small if {shown} collude with the aggregator: a "
+            f"sum could be of one honest vector; {remedy}, or lower {named}"
+        )
 
     def _check_helpers(
         self, params: OneShotParams, endorsements: Sequence[bytes], accepted: frozenset[bytes]

@@ -19,11 +19,9 @@ def reserved(digest: bytes) -> bytes:
     return b"secagg/1 one-shot reserved" + digest
 
 
-def write(
-    kind: Kind, params: OneShotParams, helper: int, digest: bytes, content: bytes
-) -> bytes:
-    """Return a helper's reservation or answer as bytes; `digest` is D of the list."""
-    return messages.start(kind, params) + PLACE.pack(helper) + digest + content
+def start(kind: Kind, params: OneShotParams, helper: int, digest: bytes) -> bytes:
+    """Return a helper's reservation or answer up to its content; `digest` is D of the list."""
+    return messages.start(kind, params) + PLACE.pack(helper) + digest
 
 
 def size(kind: Kind, params: OneShotParams, helper: int) -> int:

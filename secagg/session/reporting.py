@@ -32,7 +32,7 @@ def check_request(
     ParameterError
         The parameters fail the policy, or do not fit the identity.
     RemoteProtocolError
-        "message": active parameters are of another message.
+        "message": the parameters are of another message.
     """
     size = SIGNATURE_BYTES
     signed = [task.data[at : at + size] for at in range(0, len(task.data), size)]

@@ -208,8 +208,8 @@ class Session:
         helpers : iterable of HelperLink
             The helpers that can be reached.
         message : bytes
-            Message to the members of the cohort, which `take_part` passes to `train`. If
-            security is "active", ``params.session`` must name it; see `bind`.
+            Message to the members of the cohort, which `take_part` passes to `train`.
+            ``params.session`` must name it; see `bind`.
         endorsements : sequence of bytes
             ``Helper.endorse()`` of all ℓ helpers, in order. Members ask for them.
         cohort : int or collection of clients, optional
@@ -218,7 +218,7 @@ class Session:
         Raises
         ------
         ParameterError
-            An argument is invalid, or active parameters do not name the message. Or the folder
+            An argument is invalid, or the parameters do not name the message. Or the folder
             has this round with other parameters or another message.
         TooFewSurvivors
             Fewer reports than ``params.min_clients`` came in all attempts. Or the ledger has a

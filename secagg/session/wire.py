@@ -172,8 +172,8 @@ def bind(session: bytes, message: bytes) -> bytes:
 
 
 def is_bound(params: OneShotParams, message: bytes) -> bool:
-    """Return whether the server cannot exchange the message, or is trusted not to do so."""
-    return not params.active or params.session.endswith(message_digest(message))
+    """Return whether parameters name the message, so that all their clients have this one."""
+    return params.session.endswith(message_digest(message))
 
 
 def endorsements_of(task_data: bytes) -> list[bytes]:
@@ -187,7 +187,7 @@ def check_bound(params: OneShotParams, message: bytes) -> None:
     if not is_bound(params, message):
         raise ParameterError(
             f"the session {params.session!r} does not name this message of {len(message)} "
-            "bytes, so a lying server could send each client another one; pass "
+            "bytes, so a server could send each client another message; pass "
             "OneShotParams(session=secagg.session.bind(name, message))"
         )
 

@@ -119,7 +119,7 @@ def simulate_one_shot(
     weights : mapping of client id to int or sequence of int, optional
         Weight of each vector. Required if the parameters have a `max_weight`, an error if not.
     policy : OneShotPolicy, optional
-        Policy of all clients.
+        Policy of all clients and helpers; the defaults of `OneShotPolicy` if None.
     batch : int
         Number of the batch in its session, 0 ≤ batch < 2^64.
     entropy : callable, optional
@@ -148,8 +148,8 @@ def simulate_one_shot(
     identities = {u: Identity.generate(entropy) for u in keys} if params.active else {}
     registry = Registry({u: i.public for u, i in identities.items()}) if identities else None
     accumulator = Accumulator(params, registry=registry, batch=batch)
-    least = params.min_clients
-    helpers = [Helper(params, one, registry=registry, min_clients=least) for one in journals]
+    policy = OneShotPolicy() if policy is None else policy
+    helpers = [Helper(params, one, registry=registry, policy=policy) for one in journals]
     seconds = {"client": 0.0, "server": 0.0}
     costs = _Costs(helpers)
     clipped = 0

@@ -35,7 +35,7 @@ from secagg.testing.strategies import client_ids, params, with_inputs
 Tree = int | tuple["Tree", "Tree"]
 """Accumulator of one client's report, or the merge of two others."""
 
-_TOY = OneShotPolicy(min_threshold=1, min_clients=2)
+_TOY = OneShotPolicy(min_threshold=1, min_clients=2, colluders=0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -105,7 +105,7 @@ class OneShotRound:
                 journal = HelperJournal.create(path, self.params.suite, entropy=_entropy(j))
                 journals.enter_context(journal)
                 helpers.append(
-                    Helper(self.params, journal, registry=self.registry, min_clients=2)
+                    Helper(self.params, journal, registry=self.registry, policy=_TOY)
                 )
             yield helpers
 

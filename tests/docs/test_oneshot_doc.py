@@ -14,6 +14,7 @@ import pytest
 
 from secagg import Integers, _fast
 from secagg.oneshot import OneShotParams, OneShotPolicy, suites
+from secagg.oneshot.helper import MAX_LENGTH
 from vectors_reader import b, load
 
 ROOT = Path(__file__).parents[2]
@@ -173,16 +174,23 @@ def test_table_of_helpers_is_right(row: list[str]) -> None:
 
 
 def test_defaults_of_the_policy_are_those_of_the_code() -> None:
-    table = {
-        row[0].strip("`"): row[1] for row in rows(TEXT.split("### 3.6")[1].split("## 4")[0])
-    }
-    policy = OneShotPolicy()
-    assert table.keys() == policy.__dataclass_fields__.keys()
-    assert table["require_active"] == str(policy.require_active).lower()
-    assert table["min_threshold"].split(";")[0] == str(policy.min_threshold)
-    assert table["min_clients"].split(";")[0] == str(policy.min_clients)
-    assert policy.helpers is None
-    assert table["helpers"].startswith("absent")
+    client, helper = (
+        {row[0].strip("`"): row[1].split(";")[0] for row in rows(text)}
+        for text in TEXT.split("### 3.6")[1].split("## 4")[0].split("### 3.7")
+    )
+    policy, own = OneShotPolicy(), OneShotPolicy(max_length=MAX_LENGTH)
+    assert client.keys() == policy.__dataclass_fields__.keys()
+    assert helper.pop("the registry") == "absent"
+    for table, defaults in ((client, policy), (helper, own)):
+        for name, shown in table.items():
+            value = getattr(defaults, name)
+            if name.startswith("max_"):
+                assert shown == f"2^{value.bit_length() - 1}"
+                assert value.bit_count() == 1
+            elif value is None:
+                assert shown.startswith("absent")
+            else:
+                assert shown == str(value).lower()
 
 
 def test_known_answers_of_the_sampler_are_those_of_the_code() -> None:

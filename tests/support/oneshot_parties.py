@@ -23,7 +23,8 @@ from secagg.oneshot import (
 from secagg.testing import InsecureReplayedEntropy, OneShotRound, make_identity
 from secagg.testing.rounds import plain_encoding
 
-LENIENT = OneShotPolicy(min_threshold=1, min_clients=2)
+LENIENT = OneShotPolicy(min_threshold=1, min_clients=2, corrupt=0)
+"""Policy of parties in tests of something else."""
 
 
 class Parties:
@@ -76,7 +77,7 @@ class Parties:
         """Make the helpers anew, with the journals that are there."""
         params = params or self.params
         self.helpers = [
-            Helper(params, journal, registry=registry_for(params), min_clients=2)
+            Helper(params, journal, registry=registry_for(params), policy=LENIENT)
             for journal in self.journals
         ]
 
@@ -89,7 +90,9 @@ class Parties:
             entropy=lambda _size: next(drawn),
         )
         self.lost.append(journal)
-        helper = Helper(self.params, journal, registry=registry_for(self.params), min_clients=2)
+        helper = Helper(
+            self.params, journal, registry=registry_for(self.params), policy=LENIENT
+        )
         helper._checked.merge(self.helpers[at]._checked)
         return helper
 

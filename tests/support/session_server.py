@@ -20,7 +20,7 @@ import msgspec
 from secagg import CohortLedger, FixedPoint, RemoteProtocolError, RoundParams
 from secagg.journal import database
 from secagg.oneshot import Helper, HelperJournal, OneShotParams
-from secagg.session import LocalHelper, Session
+from secagg.session import LocalHelper, Session, bind
 
 N, LENGTH, ROUNDS, HELPERS = 5, 4, 2, 3
 PARAMS = RoundParams(n_clients=N, threshold=3, length=LENGTH, encoding=FixedPoint(clip=8.0))
@@ -92,7 +92,9 @@ def die_at(kind: str, count: int) -> Any:
     return step if kind == "event" else lambda event: None
 
 
-def one_shot_params(journals: list[HelperJournal], number: int) -> OneShotParams:
+def one_shot_params(
+    journals: list[HelperJournal], number: int, message: bytes
+) -> OneShotParams:
     return OneShotParams(
         n_clients=N,
         length=LENGTH,
@@ -102,7 +104,7 @@ def one_shot_params(journals: list[HelperJournal], number: int) -> OneShotParams
         min_clients=3,
         security="semi-honest",
         suite="x25519",
-        session=b"batch %d" % number,
+        session=bind(b"batch %d" % number, message),
     )
 
 
@@ -145,7 +147,7 @@ async def main(folder: Path, address: str, kind: str, count: int, mode: str) -> 
     for number in range(ROUNDS):
         if mode == "one-shot":
             journals = [HelperJournal.open(folder / f"helper {j}") for j in range(HELPERS)]
-            params = one_shot_params(journals, number)
+            params = one_shot_params(journals, number, model)
             helpers = [Helper(params, journal) for journal in journals]
             result = await session.one_shot(
                 params,

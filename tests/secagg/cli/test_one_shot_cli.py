@@ -166,7 +166,7 @@ class Files:
             for j in (1, 2, 3)
         ]
         self.params = OneShotParams(
-            n_clients=10,
+            n_clients=5,
             length=4,
             encoding=Integers(100),
             helpers=[(bytes.fromhex(k["hpke"]), bytes.fromhex(k["ed25519"])) for k in keys],  # type: ignore[arg-type, misc]
@@ -300,10 +300,9 @@ def test_wrong_files_are_errors_of_one_line(tmp_path: Path) -> None:
 
 
 def test_relayed_parameters_are_endorsed(tmp_path: Path) -> None:
-    """Without a registry: the parameters may come before the clients register."""
     files = Files(tmp_path, "active")
     keys = [identity for _, identity in files.params.helpers]
-    options = ("--params", str(tmp_path / "params"))
+    options = ("--params", str(tmp_path / "params"), *files.registry)
     told = [
         document("helper", "endorse", str(tmp_path / f"{j}.journal"), *options)
         for j in (1, 2, 3)
@@ -319,6 +318,37 @@ def test_relayed_parameters_are_endorsed(tmp_path: Path) -> None:
     document("helper", "keygen", str(tmp_path / "4.journal"), "--suite", "x25519")
     ran = invoke("helper", "endorse", str(tmp_path / "4.journal"), *options)
     assert (ran.exit_code, ran.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("security", "options"),
+    [
+        ("active", ()),  # the clients' keys are unknown
+        ("active", ("--corrupt", "0.4")),
+        ("active", ("--max-length", "3")),
+        ("semi-honest", ("--registry", "registry")),
+        ("semi-honest", ("--max-clients", "4")),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("step", ["endorse", "reserve", "open"])
+def test_helper_neither_endorses_nor_serves_what_it_rejects(
+    tmp_path: Path, step: str, security: str, options: tuple[str, ...]
+) -> None:
+    files = Files(tmp_path, security)
+    given = [str(tmp_path / one) if one == "registry" else one for one in options]
+    if options:
+        given += files.registry
+    paths = [files.write(f"boxes {i}", one) for i, one in enumerate(files.accumulator.boxes(1))]
+    request, out = files.write("request", files.accumulator.request()), tmp_path / "out"
+    if step != "endorse":
+        given += ["--request", request, "--out", str(out), *paths]
+    params = ("--params", str(tmp_path / "params"))
+    ran = invoke("helper", step, str(tmp_path / "1.journal"), *params, *given)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("secagg: ")
+    assert ran.stderr.count("\n") == 1
+    assert not out.exists()
 
 
 def test_keys_are_printed_and_no_secret(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from flower_helpers import Faulty, dies, garbage, grid_of, lies
 from flower_nodes import (
     NODES,
     assert_mean,
+    registry,
     run,
 )
 from secagg import ParameterError, RemoteProtocolError
 from secagg.flower.testing import LocalHelper
-from secagg.oneshot import HelperJournal
 
 Answer = Callable[[Message], Message]
 OTHERS = [node for node in NODES if node != NODES[0]]
@@ -73,14 +73,9 @@ def test_too_few_helpers_are_an_error(party, step):
 
 
 def test_a_helper_at_the_place_of_another_is_left_out(semi_honest):
-    class Confused(LocalHelper):
-        public = semi_honest.journals[1].public
-
-        def __init__(self, journal: HelperJournal) -> None:
-            self._journal, self._registry, self._least = journal, None, 3
-
     helpers: Sequence[LocalHelper] = semi_honest.helpers
-    helpers[1] = Confused(semi_honest.journals[0])
+    helpers[1] = LocalHelper(semi_honest.journals[0])
+    helpers[1].public = semi_honest.journals[1].public
     assert_mean(run(grid_of(semi_honest), semi_honest.wrapped(helpers=helpers)).arrays, NODES)
 
 
@@ -88,6 +83,13 @@ def test_helpers_without_the_registry_endorse_no_active_sum(active):
     helpers = [LocalHelper(journal) for journal in active.journals]
     with pytest.raises(RemoteProtocolError) as caught:
         run(grid_of(active), active.wrapped(helpers=helpers))
+    assert caught.value.check == "helpers"
+
+
+def test_helpers_with_a_registry_endorse_no_semi_honest_sum(semi_honest):
+    helpers = [LocalHelper(one, registry=registry()) for one in semi_honest.journals]
+    with pytest.raises(RemoteProtocolError) as caught:
+        run(grid_of(semi_honest), semi_honest.wrapped(helpers=helpers))
     assert caught.value.check == "helpers"
 
 

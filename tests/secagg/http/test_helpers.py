@@ -12,8 +12,9 @@ import httpx
 import pytest
 
 from http_party import MEMBERS, REGISTRY, party_of, vector_of
-from secagg import FixedPoint, LinkError, ParameterError, RemoteProtocolError
+from secagg import FixedPoint, LinkError, ParameterError, Registry, RemoteProtocolError
 from secagg.http import HttpHelper, reach_helper, serve_helper
+from secagg.http.connection import Connection
 from secagg.http.helper import AGGREGATOR
 from secagg.http.signatures import sign
 from secagg.oneshot import HelperJournal, OneShotParams, OneShotPolicy
@@ -153,7 +154,7 @@ NO_LISTS = (
 STRANGERS = {
     "unsigned": (None, None, 401, "unsigned"),
     "another key": (make_identity(5), AGGREGATOR, 401, "signature"),
-    "another id": (OPERATOR, 1, 401, "client"),
+    "another id": (OPERATOR, 1, 401, "signature"),
 }
 
 
@@ -257,6 +258,43 @@ def test_old_sums_leave_memory_and_begin_again(journals):
     asyncio.run(test())
 
 
+REJECTED = {
+    "semi-honest, with a registry": ("semi-honest", {"registry": REGISTRY}, {}),
+    "active, without": ("active", {}, {}),
+    "colluders": ("active", {"registry": REGISTRY, "policy": OneShotPolicy(colluders=2)}, {}),
+    "larger registry": (
+        "active",
+        {"registry": Registry({u: make_identity(u).public for u in range(6)})},
+        {"n_clients": 3},
+    ),
+    "length": ("semi-honest", {}, {"length": 1 << 25}),
+    "clients": ("semi-honest", {"policy": OneShotPolicy(max_clients=2)}, {}),
+}
+
+
+@pytest.mark.parametrize(("security", "service", "changes"), REJECTED.values(), ids=REJECTED)
+def test_check53_helper_endorses_nothing_that_it_would_not_open(
+    journals, security, service, changes
+):
+    """Nor does it check boxes for such a sum."""
+    params = replace(params_of(journals[:2], security), **changes)
+
+    async def test() -> None:
+        async with serve_helper(journals[0], OPERATOR.public, port=0, **service) as url:
+            for _ in range(2):
+                with pytest.raises(RemoteProtocolError) as caught:
+                    async with reach_helper(url, params, identity=OPERATOR):
+                        pass
+                assert caught.value.check == "parameters"
+            options = {"tls": None, "allow_plain_http": False, "patience": 5.0}
+            async with Connection(url, AGGREGATOR, OPERATOR, **options) as connection:
+                path = f"/v1/sums/{params.digest.hex()}/check"
+                response = await connection.request("POST", path, b"")
+            assert response.status_code == 404
+
+    asyncio.run(test())
+
+
 def test_arguments_are_validated(journals):
     async def serve(**wrong: Any) -> None:
         given = {"journal": journals[0], "aggregator": OPERATOR.public, "port": 0} | wrong
@@ -267,6 +305,8 @@ def test_arguments_are_validated(journals):
         {"journal": 3},
         {"aggregator": b"x"},
         {"min_clients": 1},
+        {"policy": 3},
+        {"policy": OneShotPolicy(helpers=frozenset([bytes(32)]))},
         {"host": "192.0.2.1"},
     ):
         with pytest.raises(ParameterError):

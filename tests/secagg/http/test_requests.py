@@ -39,7 +39,7 @@ def assert_problem(response: Any, status: int, check: str) -> None:
 REJECTED = {
     "unsigned": ((401, "unsigned"), {"headers": {"Signature": ""}}),
     "wrong signature": ((401, "signature"), {"identity": make_identity(9)}),
-    "unregistered": ((401, "client"), {"u": 9}),
+    "unregistered": ((401, "signature"), {"u": 9}),
     "old session": ((404, "session"), {"session": "yesterday"}),
     "other body": ((400, "digest"), {"sent": b"x" * len(GARBAGE)}),
     "garbage": ((422, "encoding"), {"body": b"\x01garbage"}),

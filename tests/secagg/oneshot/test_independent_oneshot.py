@@ -262,7 +262,7 @@ def test_endorsements_are_those_of_the_other() -> None:
         assert ours == [rival.endorse() for rival in world.rivals]
         assert world.p.endorsed(ours, keys)
         assert not world.p.endorsed(ours[::-1], keys)
-        policy = OneShotPolicy(helpers=frozenset(keys), min_clients=2)
+        policy = OneShotPolicy(helpers=frozenset(keys), min_clients=2, corrupt=0)
         policy.check(world.params, [rival.endorse() for rival in world.rivals])
 
 

@@ -75,7 +75,9 @@ def test_fewer_than_the_minimum_are_not_opened(whose: str) -> None:
     with parties(min_clients=4 if whose == "params" else 2) as made:
         least = 2 if whose == "params" else 4
         registry = registry_for(made.params)
-        helper = Helper(made.params, made.journals[0], registry=registry, min_clients=least)
+        helper = Helper(
+            made.params, made.journals[0], registry=registry, min_clients=least, policy=LENIENT
+        )
         made.helpers[0] = helper
         made.check(made.accumulator(range(4)))
         rejects("count", lambda: helper.reserve(request(made, [0, 1, 2])))
@@ -394,7 +396,7 @@ def test_restored_journal_opens_twice(tmp_path: Path) -> None:
         whole = made.helpers[0].open(request(made, [0, 1, 2, 3]))
         (tmp_path / "copy").write_bytes(old)
         with HelperJournal.open(tmp_path / "copy") as copy:
-            clone = Helper(made.params, copy, min_clients=2)
+            clone = Helper(made.params, copy, policy=LENIENT)
             clone._checked = made.helpers[0]._checked
             assert (
                 masks(clone.open(request(made, [0, 1, 2])))[0].tolist()

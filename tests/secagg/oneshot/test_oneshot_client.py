@@ -37,7 +37,7 @@ def test_length_of_a_report_depends_on_nothing_private() -> None:
 
 
 def test_every_draw_is_new_and_no_two_reports_share_a_mask() -> None:
-    with parties(2, 2) as made:
+    with parties(2, 2, n_clients=5) as made:
         sent = [
             report(VECTOR, made.params, 1, identity=make_identity(1), entropy=os.urandom)
             for _ in range(2)
@@ -111,7 +111,7 @@ def test_keys_and_commitments_depend_on_everything_they_are_bound_to() -> None:
     ids=lambda arguments: next(iter(arguments)),  # a function's address is no name
 )
 def test_argument_out_of_range_raises(arguments: dict[str, object]) -> None:
-    with parties(2, 2) as made:
+    with parties(2, 2, n_clients=5) as made:
         right = {
             "vector": VECTOR,
             "params": made.params,
@@ -124,7 +124,7 @@ def test_argument_out_of_range_raises(arguments: dict[str, object]) -> None:
 
 
 def test_weight_and_identity_fit_the_session() -> None:
-    with parties(2, 2, security="semi-honest", max_weight=3) as made:
+    with parties(2, 2, n_clients=5, security="semi-honest", max_weight=3) as made:
         for weight in (None, 4, -1, 1.5):
             with pytest.raises(ParameterError):
                 report(VECTOR, made.params, 1, weight)  # type: ignore[arg-type]
@@ -134,7 +134,7 @@ def test_weight_and_identity_fit_the_session() -> None:
 
 
 def test_report_with_endorsements() -> None:
-    with parties(2, 2) as made:
+    with parties(2, 2, n_clients=5) as made:
         policy = OneShotPolicy(helpers=frozenset(j.public[1] for j in made.journals))
         endorsed = [helper.endorse() for helper in made.helpers]
         identity = make_identity(1)
@@ -145,8 +145,8 @@ def test_report_with_endorsements() -> None:
 
 def test_repeated_entropy_gives_other_seeds_in_other_sessions_and_to_other_clients() -> None:
     """A helper of one session would otherwise know the seeds of another."""
-    with parties(2, 2) as made:
-        other = made.make_params(session=b"session 2")
+    with parties(2, 2, n_clients=5) as made:
+        other = made.make_params(n_clients=5, session=b"session 2")
         drawn = set()
         for params, client, seed in [
             (made.params, 1, 1),
@@ -170,13 +170,13 @@ def test_repeated_entropy_gives_other_seeds_in_other_sessions_and_to_other_clien
 
 
 def test_name_stands_for_its_id() -> None:
-    with parties(2, 2, security="semi-honest") as made:
+    with parties(2, 2, n_clients=5, security="semi-honest") as made:
         sent = report(VECTOR, made.params, "alice")
         assert sent[34:42] == client_id("alice").to_bytes(8, "little")
 
 
 def test_error_has_no_frame_with_the_vector() -> None:
-    with parties(2, 2, security="semi-honest") as made:
+    with parties(2, 2, n_clients=5, security="semi-honest") as made:
         with pytest.raises(ParameterError) as caught:
             report(np.array([1, 2, 3, 101]), made.params, 1)
         frame = caught.value.__traceback__
@@ -185,10 +185,12 @@ def test_error_has_no_frame_with_the_vector() -> None:
             frame = frame.tb_next
 
 
-@pytest.mark.parametrize("changes", [{"threshold": 1}, {"min_clients": 2}], ids=str)
+@pytest.mark.parametrize(
+    "changes", [{"threshold": 1}, {"min_clients": 2}, {"n_clients": 6}], ids=str
+)
 def test_default_policy_is_checked(changes: dict[str, object]) -> None:
     with parties(2, 2, security="semi-honest") as made:
-        params = made.make_params(security="semi-honest", **changes)
+        params = made.make_params(**{"security": "semi-honest", "n_clients": 5, **changes})
         with pytest.raises(ParameterError):
             report(VECTOR, params, 1)
         report(VECTOR, params, 1, policy=LENIENT)

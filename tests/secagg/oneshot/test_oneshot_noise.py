@@ -18,7 +18,7 @@ from secagg import FixedPoint, Integers, ParameterError
 from secagg._fast import reference
 from secagg.encoding import Ring
 from secagg.oneshot import Noise, OneShotParams, OneShotResult, messages, result
-from secagg.oneshot.noise import add_noise, noise_key
+from secagg.oneshot.noise import adder, noise_key
 from secagg.server.result import decode_sum
 
 CLIENTS = range(1, 6)
@@ -196,10 +196,10 @@ def test_key_has_index_seeds_in_order_and_list() -> None:
 def test_noise_is_added_modulo_r(sigma: int, modulus: int, size: int) -> None:
     noise, ring, key = Noise(Fraction(sigma, 256)), Ring(modulus), b"k" * 16
     wide = np.zeros(size, np.uint64)
-    add_noise(wide, Ring(1 << 64), noise, key)
+    adder(noise, Ring(1 << 64), key, wide.size)(wide)
     values = ring.zeros(size)
     values[:] = 5
-    add_noise(values, ring, noise, key)
+    adder(noise, ring, key, values.size)(values)
     ring.reduce(values)
     exact = wide.view(np.int64).tolist()
     assert values.tolist() == [(5 + y) % modulus for y in exact]
@@ -209,7 +209,7 @@ def test_long_noise_is_one_stream() -> None:
     """Blocks of the stream end within samples."""
     long, short = np.zeros(9000, np.uint64), np.zeros(3000, np.uint64)
     for values in (long, short):
-        add_noise(values, Ring(1 << 64), Noise(3), b"k" * 16)
+        adder(Noise(3), Ring(1 << 64), b"k" * 16, values.size)(values)
     words = np.frombuffer(reference.keystream(b"k" * 16, 1 << 19), "<u8").astype(np.uint64)
     out = np.empty(9000, np.int64)
     drawn, _ = reference.discrete_gaussian(words, out, 3 * 256)

@@ -258,22 +258,55 @@ def test_suite_that_cryptography_lacks_raises(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_policy_rejects_weaker_parameters(three: Parties) -> None:
-    OneShotPolicy(require_active=True).check(three.params)
+    right = three.make_params(n_clients=5)
+    OneShotPolicy(require_active=True).check(right)
     weaker = [
-        (OneShotPolicy(min_threshold=3), three.params),
-        (OneShotPolicy(), three.make_params(threshold=1)),
-        (OneShotPolicy(min_clients=4), three.params),
-        (OneShotPolicy(), three.make_params(min_clients=2)),
-        (OneShotPolicy(require_active=True), three.make_params(security="semi-honest")),
+        (OneShotPolicy(min_threshold=3), right),
+        (OneShotPolicy(), three.make_params(n_clients=5, threshold=1)),
+        (OneShotPolicy(min_clients=4), right),
+        (OneShotPolicy(colluders=0), three.make_params(n_clients=5, min_clients=2)),
+        (OneShotPolicy(max_length=3), right),
+        (
+            OneShotPolicy(require_active=True),
+            three.make_params(n_clients=5, security="semi-honest"),
+        ),
     ]
     for policy, params in weaker:
         with pytest.raises(ParameterError):
             policy.check(params)
 
 
+@pytest.mark.parametrize("n", [3, 5, 6, 10, 11, 100])
+def test_check53_policy_leaves_two_honest_vectors_in_every_sum(three: Parties, n: int) -> None:
+    """A fifth of the clients, rounded up, collude by default."""
+    least = -(-n // 5) + 2
+    OneShotPolicy().check(three.make_params(n_clients=n, min_clients=least))
+    weak = three.make_params(n_clients=n, min_clients=least - 1)
+    OneShotPolicy(min_clients=2, corrupt=0).check(weak)
+    for policy in (
+        OneShotPolicy(min_clients=2),
+        OneShotPolicy(min_clients=2, corrupt=0, colluders=least - 2),
+    ):
+        with pytest.raises(ParameterError):
+            policy.check(weak)
+    with pytest.raises(ParameterError):  # however many report
+        OneShotPolicy(colluders=n - 1).check(three.make_params(n_clients=n, min_clients=n))
+
+
 @pytest.mark.parametrize(
     "changes",
-    [{"min_threshold": 0}, {"min_clients": 1}, {"helpers": b"key"}, {"helpers": [b"key"]}],
+    [
+        {"min_threshold": 0},
+        {"min_clients": 1},
+        {"helpers": b"key"},
+        {"helpers": [b"key"]},
+        {"corrupt": 1},
+        {"corrupt": -0.1},
+        {"corrupt": "0.2"},
+        {"colluders": -1},
+        {"max_length": 0},
+        {"max_clients": 1},
+    ],
     ids=str,
 )
 def test_policy_out_of_range_raises(changes: dict[str, object]) -> None:
@@ -284,7 +317,7 @@ def test_policy_out_of_range_raises(changes: dict[str, object]) -> None:
 def test_policy_takes_endorsements_by_known_helpers_only(three: Parties) -> None:
     known = [journal.public[1] for journal in three.journals]
     endorsed = [helper.endorse() for helper in three.helpers]
-    OneShotPolicy(helpers=frozenset(known)).check(three.params, endorsed)
+    OneShotPolicy(corrupt=0, helpers=frozenset(known)).check(three.params, endorsed)
     wrong = [
         (known, []),
         (known, endorsed[:2]),
@@ -295,10 +328,10 @@ def test_policy_takes_endorsements_by_known_helpers_only(three: Parties) -> None
     ]
     for accepted, given_ in wrong:
         with pytest.raises(ParameterError):
-            OneShotPolicy(helpers=frozenset(accepted)).check(three.params, given_)
+            OneShotPolicy(corrupt=0, helpers=frozenset(accepted)).check(three.params, given_)
     changed = three.make_params(session=b"session 2")
     with pytest.raises(ParameterError):
-        OneShotPolicy(helpers=frozenset(known)).check(changed, endorsed)
+        OneShotPolicy(corrupt=0, helpers=frozenset(known)).check(changed, endorsed)
 
 
 def test_helper_endorses_no_key_but_its_own(three: Parties) -> None:

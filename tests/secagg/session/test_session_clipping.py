@@ -13,7 +13,7 @@ from oneshot_parties import Parties
 from secagg import FixedPoint, RoundParams
 from secagg.errors import ClippingWarning
 from secagg.oneshot import OneShotPolicy
-from secagg.session import LocalHelper, LocalLink, Session, take_part
+from secagg.session import LocalHelper, LocalLink, Session, bind, take_part
 
 CLIP = FixedPoint(clip=2.0)
 VECTORS = np.array([[1, 1, 1, 1], [1, 3, -9, 1], [2, 2, -2, 2], [0, 0, 0, 0]], np.float64)
@@ -48,7 +48,9 @@ def test_member_of_a_round_warns_of_its_clipped_elements():
 
 
 def test_member_of_a_one_shot_sum_warns_of_its_clipped_elements(tmp_path):
-    parties = Parties(tmp_path, security="semi-honest", encoding=CLIP)
+    parties = Parties(
+        tmp_path, security="semi-honest", encoding=CLIP, n_clients=5, session=bind(b"s", b"")
+    )
     policy = OneShotPolicy(helpers=frozenset(one.public[1] for one in parties.journals))
     helpers = [LocalHelper(one) for one in parties.helpers]
     signed = [one.endorse() for one in parties.helpers]

@@ -86,7 +86,7 @@ def make_setting(stack: ExitStack, path: Path, security: str, session: bytes = b
         encoding=FixedPoint(clip=8.0),
         helpers=tuple(journal.public for journal in journals),
         threshold=2,
-        min_clients=3,
+        min_clients=4,
         security=security,
         suite="x25519",
         session=bind(session, MESSAGE),
@@ -341,7 +341,7 @@ def test_a_member_reports_to_trusted_helpers_only(setting):
 
 
 @pytest.mark.parametrize("setting", ["active"], indirect=True)
-def test_a_member_with_an_identity_trains_for_active_sums_only(setting):
+def test_check53_a_member_with_an_identity_trains_for_active_sums_only(setting):
     """A lying server could relay semi-honest ones, whose message nobody compares."""
     weak = replace(setting.params, security="semi-honest")
     endorsed = [Helper(weak, helper._journal).endorse() for helper in setting.helpers]
@@ -497,8 +497,7 @@ def test_a_member_reports_once_in_a_session_of_the_helpers(setting):
     assert (done, sent) == (1, [Answer, Declined, Declined])
 
 
-@pytest.mark.parametrize("setting", ["active"], indirect=True)
-def test_a_member_trains_on_the_message_of_the_parameters_only(setting, caplog):
+def test_check51_a_member_trains_on_the_message_of_the_parameters_only(setting, caplog):
     """In no round or attempt, and not on an empty message either."""
     trained: list[bytes] = []
 
@@ -513,7 +512,6 @@ def test_a_member_trains_on_the_message_of_the_parameters_only(setting, caplog):
     assert checks == ["message"] * len(lies)
 
 
-@pytest.mark.parametrize("setting", ["active"], indirect=True)
 def test_a_server_that_sends_others_another_message_gets_no_sum(setting):
     """A model without a gradient would make the sum the victim's vector."""
     victim = 1
@@ -546,8 +544,7 @@ def swapped(fetch: Any, message: bytes) -> Any:
     return next_task
 
 
-@pytest.mark.parametrize("setting", ["active"], indirect=True)
-def test_parameters_of_an_active_sum_must_name_the_message(setting):
+def test_check51_parameters_of_a_sum_must_name_the_message(setting):
     unbound = replace(setting.params, session=b"s")
 
     async def run(params: OneShotParams, message: bytes) -> None:

@@ -81,6 +81,10 @@ class Session:
         clock: Clock | None = None,
     ) -> None:
         check_kind("name", name, str, "a str")
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise ParameterError(f"name {name!r} is no valid text; take another name") from None
         check_integer("attempts", attempts, 1, 1000)
         self.name = name
         if ledger is not None:

@@ -76,6 +76,7 @@ class Body:
         self._budget, self._client = budget, client
         self._lane = budget.small if reserved <= SMALL else budget.large
         self._turn = Turn(client, reserved)
+        self._moved = 0
         self._entered = False
         self._timer: asyncio.Timeout | None = None
 
@@ -116,14 +117,16 @@ class Body:
 
     async def grow(self) -> None:
         """Wait until all bytes are reserved."""
-        turn, lane = Turn(self._client, self.size, self.reserved), self._budget.large
+        turn, lane = Turn(self._client, self.size), self._budget.large
+        self._turn.moved = self._turn.size  # from here on the body waits for others
         await lane.enter(turn)
         self._lane.leave(self._turn)
         self._lane, self._turn, self.reserved = lane, turn, self.size
-        turn.timer = self._timer
+        turn.moved, turn.timer = self._moved, self._timer
 
     def move(self, size: int) -> None:
         """Count bytes that have arrived or left."""
+        self._moved += size
         self._turn.move(size)
 
     @asynccontextmanager

@@ -35,15 +35,17 @@ class Turn:
     client : int
     size : int
         Bytes that are reserved.
+
+    Attributes
+    ----------
     moved : int
         Bytes that have arrived or left.
     """
 
-    def __init__(self, client: int, size: int, moved: int = 0) -> None:
-        self.client, self.size = client, size
+    def __init__(self, client: int, size: int) -> None:
+        self.client, self.size, self.moved = client, size, 0
         self.timer: asyncio.Timeout | None = None
         """Deadline of the body, which ends early if the body is too slow."""
-        self._moved = moved
         self._began = self._last = math.inf
         self._dropped = False
 
@@ -53,7 +55,7 @@ class Turn:
 
     def move(self, size: int) -> None:
         """Count bytes that have arrived or left."""
-        self._moved += size
+        self.moved += size
         self._last = _now()
 
     def due(self, seconds: float) -> float:
@@ -62,9 +64,9 @@ class Turn:
         A pause lasts at most a 60th of `seconds`, the body's longest time. The bytes come at an
         even pace, by which all have come after a fifth of `seconds` and a pause.
         """
-        if self._dropped or self._moved >= self.size:
+        if self._dropped or self.moved >= self.size:
             return math.inf
-        pace = self._began + _PACE * seconds * self._moved / self.size
+        pace = self._began + _PACE * seconds * self.moved / self.size
         return min(self._last, pace) + _PAUSE * seconds
 
     def drop(self) -> None:

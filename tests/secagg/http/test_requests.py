@@ -334,8 +334,8 @@ def test_one_member_cannot_take_the_bytes_of_all():
 
 LONG = replace(PARAMS, length=100_000)
 """Its masked vectors have 400 kB."""
-TWO = Limits(bytes_in_flight=1 << 20, body_seconds=3.0)
-"""Room for two of them, and 50 ms for a pause while others wait."""
+TWO = Limits(bytes_in_flight=1 << 20, body_seconds=6.0)
+"""Room for two of them, and 100 ms for a pause while others wait."""
 
 
 async def upload(party: Party, u: int, size: int) -> tuple[asyncio.StreamReader, Any]:

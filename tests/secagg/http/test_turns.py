@@ -264,3 +264,25 @@ def test_a_cancelled_body_leaves_nothing():
         assert (budget.held, +budget.bodies) == (0, {})
 
     run(test)
+
+
+def test_bodies_that_have_grown_have_to_go_on():
+    """And while a body waits to grow, its client is not the slow one."""
+
+    async def test() -> None:
+        budget = Budget(LARGE, seconds=0.6)
+
+        async def grow(u: int, moved: int) -> None:
+            async with budget.announced(LARGE, u) as body, body.in_time():
+                await body.grow()
+                body.move(moved)
+                if moved < LARGE:
+                    await hang()
+
+        slow = asyncio.create_task(grow(0, LARGE - 1))
+        await asyncio.sleep(0)
+        await asyncio.gather(*(grow(u, LARGE) for u in (1, 2, 3)))
+        with pytest.raises(TimeoutError):
+            await slow
+
+    run(test)

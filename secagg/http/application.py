@@ -2,7 +2,7 @@
 
 A request is checked in the order of what the checks cost: the client's id, the signature over
 the headers, the session's name, the declared length, and only then the body. So a stranger can
-make the server read headers, and nothing else.
+make the server read headers, and little else; see `secagg.http.problems`.
 
 A post is idempotent, since the session accepts the same bytes again and answers alike. So a
 request that an attacker replays changes nothing. An answer is bound to its task, and a task to

@@ -131,7 +131,7 @@ class Body:
 
     @asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
-        """Raise `TimeoutError` when the body's time is up, or when others wait and it is slow."""
+        """Raise `TimeoutError` when the time is up, or when others wait for a slow body."""
         async with asyncio.timeout(self._budget.seconds) as timer:
             self._timer = self._turn.timer = timer
             try:

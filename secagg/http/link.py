@@ -108,7 +108,8 @@ async def join(
         Accept a URL without TLS that is not on loopback.
     patience : float
         Seconds without an answer of the server, > 0, after which `LinkError` is raised. Within
-        them a server that restarts finds this member again.
+        them a server that restarts finds this member again. A request that the server has taken
+        may last 30 seconds longer, and a second for each 64 KiB that it has moved.
 
     Raises
     ------

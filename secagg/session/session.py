@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Self
 
 from secagg._check import as_bytes, check_integer, check_kind
-from secagg.errors import RemoteProtocolError, TooFewSurvivors
+from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.graph import SEED_BYTES
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.protocol import CohortLedger, Registry, RoundParams

@@ -153,7 +153,9 @@ async def connect(party: Party) -> tuple[asyncio.StreamReader, asyncio.StreamWri
 @pytest.mark.parametrize("known", [True, False], ids=["member", "stranger"])
 @pytest.mark.parametrize("declared", [True, False], ids=["declared", "chunked"])
 @pytest.mark.parametrize("path", ["/answer", "/task"])
-def test_ten_gigabytes_are_rejected_before_they_are_read(known, declared, path, monkeypatch):
+def test_check55_ten_gigabytes_are_rejected_before_they_are_read(
+    known, declared, path, monkeypatch
+):
     """Headers are read, and what comes with them in the same read of the event loop."""
     size, taken = 10 * 10**9, list[int]()
     take = server._Protocol.data_received
@@ -307,7 +309,7 @@ def test_small_rejected_body_is_dropped_before_the_close(headers, read, pieces, 
     assert done == [413, b"{", *["read"] * pieces, b""]
 
 
-def test_one_member_cannot_take_the_bytes_of_all():
+def test_check55_one_member_cannot_take_the_bytes_of_all():
     async def test(party: Party) -> None:
         await party.begin()
         target = "/v1/sessions/session/answer"
@@ -351,7 +353,7 @@ async def upload(party: Party, u: int, size: int) -> tuple[asyncio.StreamReader,
 
 @pytest.mark.parametrize("size", [1, 70_000, 200_000, 399_000])
 @pytest.mark.parametrize("liars", [[1, 1, 1, 1], [1, 1, 2, 2, 3]], ids=["one", "three"])
-def test_members_that_announce_bodies_do_not_starve_others(size, liars):
+def test_check55_members_that_announce_bodies_do_not_starve_others(size, liars):
     async def test(party: Party) -> None:
         await party.begin(LONG)
         held = [await upload(party, u, size) for u in liars]
@@ -364,7 +366,7 @@ def test_members_that_announce_bodies_do_not_starve_others(size, liars):
     run(test, limits=TWO)
 
 
-def test_a_member_that_drips_ends_when_another_waits():
+def test_check55_a_member_that_drips_ends_when_another_waits():
     async def test(party: Party) -> None:
         await party.begin(LONG)
         reader, writer = await upload(party, 1, 200_000)
@@ -395,7 +397,7 @@ def test_large_answers_of_all_members_at_once_are_all_read():
     run(test, limits=Limits(bytes_in_flight=1 << 20))
 
 
-def test_tasks_of_all_members_at_once_wait_for_their_turn(monkeypatch):
+def test_check55_tasks_of_all_members_at_once_wait_for_their_turn(monkeypatch):
     """The message is a model; there is room for one of them."""
     inside, sizes = list[int](), list[int]()
 

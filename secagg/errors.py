@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from secagg._printable import printable
+
 __all__ = [
     "ClippingWarning",
     "Dispute",
@@ -49,8 +51,8 @@ class LinkError(SecAggError):
     """
 
     def __init__(self, message: str, *, check: str) -> None:
-        self.check = check
-        super().__init__(message)
+        self.check = printable(check)  # the server's words may be in both
+        super().__init__(printable(message))
 
 
 class LocalProtocolError(SecAggError, RuntimeError):
@@ -109,12 +111,12 @@ class RemoteProtocolError(SecAggError):
         helpers: tuple[int, ...] = (),
     ) -> None:
         self.sender = sender
-        self.phase = phase
-        self.check = check
+        self.phase = printable(phase)  # the peer's words may be in all three
+        self.check = printable(check)
         self.disputes = disputes
         self.helpers = helpers
         who = "" if sender is None else f"client {sender}, "
-        super().__init__(f"{who}{phase}, {check}: {message}")
+        super().__init__(f"{who}{self.phase}, {self.check}: {printable(message)}")
 
 
 class TooFewSurvivors(SecAggError):

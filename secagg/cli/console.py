@@ -17,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandFunctionType
 
 from secagg import __version__
+from secagg._printable import printable
 from secagg.bench.table import as_json, duration, volume
 from secagg.bench.timing import INTERRUPTED
 from secagg.errors import SecAggError
@@ -134,7 +135,10 @@ def _as_flag(option: Any) -> Any:
 
 
 def with_options(text: str) -> str:
-    """Replace Python in an error by options of the running command, and ids by names."""
+    """Replace Python in an error by options of the running command, and ids by names.
+
+    What does not print is escaped, since servers and files have a part in the text.
+    """
     for python, option in _WORDS.items():
         text = text.replace(python, option)
     text = re.sub(r"FixedPoint\(clip=([^,)]+)[^)]*\)", r"\1", text)
@@ -148,7 +152,7 @@ def with_options(text: str) -> str:
         text = re.sub(rf"(?<![-\w]){name}=True\b", option, text)
         start, value = rf"^{name} (?==|is\b|must\b)", rf"(?<![-\w]){name}=(?=\w)"
         text = re.sub(f"{start}|{value}", f"{option} ", text)
-    return re.sub(r"\bclient (\d+)\b", _with_name, text)
+    return printable(re.sub(r"\bclient (\d+)\b", _with_name, text))
 
 
 def _with_name(found: re.Match[str]) -> str:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from flwr.app import Error
 
+from secagg._printable import printable
 from secagg.errors import RemoteProtocolError, TooFewSurvivors
 from secagg.flower.wire import ERROR, NO_PROTOCOL, RAISED, REFUSED
 from secagg.session.outcomes import reason
@@ -33,7 +34,7 @@ class Dropouts:
 
     def add(self, node: int, why: str, how: str) -> None:
         """Count a node; `why` is for the log, and `how` is its kind of errors, in words."""
-        logger.warning("secagg: node %d drops out: %s", node, why)
+        logger.warning("secagg: node %d drops out: %s", node, printable(why))
         self._counts[how] += 1
 
     def add_error(self, node: int, error: Error) -> None:

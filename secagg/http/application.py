@@ -2,7 +2,7 @@
 
 A request is checked in the order of what the checks cost: the signature over
 the headers, the session's name, the declared length, and only then the body. So a stranger can
-make the server read headers, and nothing else.
+make the server read headers, and little else; see `secagg.http.problems`.
 
 A post is idempotent, since the session accepts the same bytes again and answers alike. So a
 request that an attacker replays changes nothing. An answer is bound to its task, and a task to
@@ -25,7 +25,8 @@ from starlette.routing import Route
 from secagg._check import check_kind
 from secagg.errors import RemoteProtocolError, SecAggError
 from secagg.http import asgi, bodies, openapi
-from secagg.http.bodies import Budget, Bytes, Limits
+from secagg.http.bodies import Bytes, Limits
+from secagg.http.budget import Budget
 from secagg.http.problems import Problem
 from secagg.protocol import Registry
 from secagg.session import Event, PhaseOpened, Session
@@ -59,7 +60,7 @@ class Members:
         self._here: set[int] = set()
         self._left = asyncio.Event()
         self._stopped = asyncio.Event()
-        self.budget = Budget(limits.bytes_in_flight)
+        self.budget = Budget(limits.bytes_in_flight, limits.body_seconds, limits.poll_seconds)
 
     @property
     def polls(self) -> int:
@@ -98,7 +99,7 @@ class Members:
         with self._poll(client):
             task = await self._next_task(request, client, bytes.fromhex(after))
         if task is not None:
-            return Bytes(task, self.budget, client, self._limits.body_seconds)
+            return task
         if self._session.closed:
             self._leave(client)
             raise Problem(410, "ended", "the session has ended")
@@ -113,10 +114,10 @@ class Members:
         if not self._begun:
             raise bodies.busy("no round has begun yet")
         length = bodies.content_length(request, self._session.answer_limit)
-        with self.budget.hold(length, client):
-            body = await bodies.read(request, length, self._limits.body_seconds, digest)
+        async with self.budget.announced(length, client) as body:
+            answer = await bodies.read(request, body, digest)
             try:
-                await self._session.accept(client, body)
+                await self._session.accept(client, answer)
             except RemoteProtocolError as error:
                 raise _rejected(error) from None
             except SecAggError:
@@ -157,10 +158,9 @@ class Members:
             if not self._polls[client]:
                 del self._polls[client]
 
-    async def _next_task(self, request: Request, client: int, after: bytes) -> bytes | None:
+    async def _next_task(self, request: Request, client: int, after: bytes) -> Bytes | None:
         """Return the member's next task; stop waiting if the member or the server leaves."""
-        wait = self._limits.poll_seconds
-        poll = asyncio.ensure_future(self._session.next_task(client, after, wait))
+        poll = asyncio.ensure_future(self._taken(client, after))
         gone = asyncio.ensure_future(_disconnected(request))
         stopped = asyncio.ensure_future(self._stopped.wait())
         try:
@@ -177,6 +177,22 @@ class Members:
             for one in (poll, gone, stopped):
                 one.cancel()
             await asyncio.gather(poll, gone, stopped, return_exceptions=True)
+
+    async def _taken(self, client: int, after: bytes) -> Bytes | None:
+        """Return the member's next task, once there is room for it."""
+        task = await self._session.next_task(client, after, self._limits.poll_seconds)
+        if task is None:
+            return None
+        body = self.budget.whole(len(task), client)
+        if not body.enter_now():
+            # many members' tasks open at once: they must not be in memory while they wait
+            del task
+            await body.enter()
+            task = await self._session.next_task(client, after, 0)
+            if task is None or len(task) > body.size:
+                body.leave()
+                return None
+        return Bytes(task, body)
 
     def _leave(self, client: int) -> None:
         self._here.discard(client)

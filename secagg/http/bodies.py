@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass
 
 from http_message_signatures import ContentDigest, InvalidSignature
@@ -15,11 +12,13 @@ from starlette.types import Receive, Scope, Send
 
 from secagg._check import check_integer
 from secagg.errors import ParameterError
+from secagg.http.budget import Body, Budget
 from secagg.http.problems import Problem
+from secagg.http.turns import busy
 
-_PIECE = 1 << 18
-_BODIES_OF_CLIENT = 4
-"""Bodies of one client in flight, at most; otherwise one could take the bytes of all."""
+__all__ = ["Budget", "Bytes", "Limits", "busy", "content_length", "read"]
+
+_PIECE = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +28,16 @@ class Limits:
     Parameters
     ----------
     bytes_in_flight : int
-        Bytes of all bodies that are being received or sent. A single body may be larger.
+        Bytes of all bodies that are being received or sent. A body that does not fit waits for
+        its turn; a single larger body is possible alone. Each member has one body above 64 KiB
+        in flight, and three smaller ones.
     polls : int
         Number of requests that wait for a task.
     poll_seconds : float
-        Longest time that a request waits for a task.
+        Longest time that a request waits for a task, and that a body waits for its turn.
     body_seconds : float
-        Longest time for a body to arrive or to leave.
+        Longest time for a body to arrive or to leave. While others wait for its bytes, it has a
+        fifth of this time at an even pace, and no pause above a 60th.
 
     Raises
     ------
@@ -56,40 +58,6 @@ class Limits:
                 raise ParameterError(f"{name} must be positive, not {getattr(self, name)!r}")
 
 
-class Budget:
-    """Bytes of bodies in flight; `held` is their sum."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._bodies: Counter[int] = Counter()
-        self.held = 0
-
-    @contextmanager
-    def hold(self, count: int, client: int) -> Iterator[None]:
-        """Reserve bytes for a client, or raise `Problem` 503.
-
-        One body alone is always accepted.
-        """
-        if self._bodies[client] >= _BODIES_OF_CLIENT:
-            raise busy("too many bodies of this client are in flight")
-        if self.held and self.held + count > self._limit:
-            raise busy("too many bytes are in flight")
-        self.held += count
-        self._bodies[client] += 1
-        try:
-            yield
-        finally:
-            self.held -= count
-            self._bodies[client] -= 1
-            if not self._bodies[client]:
-                del self._bodies[client]
-
-
-def busy(why: str) -> Problem:
-    """Return the problem of a server that is at a limit."""
-    return Problem(503, "busy", f"{why}; try again in a second", retry_after=1)
-
-
 def content_length(request: Request, limit: int) -> int:
     """Return the length that a request declares; raise `Problem` 411 or 413 for others."""
     declared = request.headers.get("content-length", "")
@@ -102,34 +70,36 @@ def content_length(request: Request, limit: int) -> int:
     return int(declared)
 
 
-async def read(request: Request, limit: int, seconds: float, digest: str) -> bytes:
-    """Return a request's body.
+async def read(request: Request, body: Body, digest: str) -> bytes:
+    """Return the content of a request's body.
 
     Parameters
     ----------
     request : Request
-    limit : int
-        Largest number of bytes; nothing is read beyond them.
-    seconds : float
-        Longest time to wait for the body.
+    body : Body
+        The body in the budget; nothing is read beyond its size.
     digest : str
         Signed Content-Digest.
 
     Raises
     ------
     Problem
-        413: longer than `limit`. 408: too late. 400: not the content of the digest.
+        413: longer than its size. 408: too late, or too slow while others wait. 503: no turn
+        comes. 400: not the content of the digest.
     """
-    body = bytearray()
+    held = bytearray()
     try:
-        async with asyncio.timeout(seconds):
+        async with body.in_time():
             async for chunk in request.stream():
-                body += chunk
-                if len(body) > limit:
-                    raise _too_large(limit)
+                if len(held) + len(chunk) > body.size:
+                    raise _too_large(body.size)
+                if len(held) + len(chunk) > body.reserved:
+                    await body.grow()
+                held += chunk
+                body.move(len(chunk))
     except TimeoutError:
-        raise Problem(408, "deadline", f"the body took over {seconds:g} seconds") from None
-    content = bytes(body)
+        raise Problem(408, "deadline", "the body came too slowly; send it again") from None
+    content = bytes(held)
     try:
         ContentDigest.verify(digest, content)
     except InvalidSignature:
@@ -141,32 +111,36 @@ class Bytes(Response):
     """Response whose content is sent in pieces, so that a slow reader does not fill memory.
 
     The budget holds the content until all of it was sent, or the time is up.
+
+    Parameters
+    ----------
+    content : bytes
+    body : Body
+        The content in the budget.
     """
 
     media_type = "application/octet-stream"
 
-    def __init__(self, content: bytes, budget: Budget, client: int, seconds: float) -> None:
+    def __init__(self, content: bytes, body: Body) -> None:
         super().__init__(
             headers={"Content-Length": str(len(content)), "Cache-Control": "no-store"}
         )
-        self._content, self._seconds = memoryview(content), seconds
-        self._budget, self._client = budget, client
+        self._content, self._body = memoryview(content), body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response; after the deadline the server closes the connection."""
-        with self._budget.hold(len(self._content), self._client):
-            start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
-            try:
-                async with asyncio.timeout(self._seconds):
-                    await send(start)
-                    for at in range(0, len(self._content), _PIECE):
-                        piece = bytes(self._content[at : at + _PIECE])
-                        await send(
-                            {"type": "http.response.body", "body": piece, "more_body": True}
-                        )
-                    await send({"type": "http.response.body", "body": b""})
-            except TimeoutError:
-                return
+        async with self._body as body:
+            with suppress(TimeoutError):
+                async with body.in_time():
+                    await self._send(body, send)
+
+    async def _send(self, body: Body, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        for at in range(0, len(self._content), _PIECE):
+            piece = bytes(self._content[at : at + _PIECE])
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            body.move(len(piece))
+        await send({"type": "http.response.body", "body": b""})
 
 
 def _too_large(limit: int) -> Problem:

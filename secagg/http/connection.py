@@ -7,6 +7,7 @@ import logging
 import random
 import ssl
 import time
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -17,6 +18,7 @@ from typing import Self
 
 import httpx
 
+from secagg._printable import printable
 from secagg.errors import LinkError, ParameterError
 from secagg.http import signatures
 from secagg.http.address import check_url, client_context
@@ -27,6 +29,10 @@ DOCUMENT = 1 << 16
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0
 """Seconds before the second request, and the bound of those that double from there."""
 _TIMEOUT, _CONNECT = 30.0, 10.0
+"""Longest seconds of one request, beyond those of its bytes, and to connect."""
+_SLOWEST = 1 << 16
+"""Bytes a second of the slowest line: each byte that came or went adds time to a request."""
+_PIECE = 1 << 16
 _LONGEST_RETRY = 60.0
 _QUOTED = 500
 """Characters of a server's text that an error quotes."""
@@ -57,7 +63,7 @@ class Connection:
         Accept a URL without TLS that is not on loopback.
     patience : float
         Seconds without any answer after which `LinkError` is raised. A request that the server
-        has taken may last 30 seconds longer.
+        has taken may last 30 seconds longer, and a second for each 64 KiB that it has moved.
     """
 
     def __init__(
@@ -128,7 +134,8 @@ class Connection:
                 self._check_tls(error)
                 why = f"{type(error).__name__} {error}".rstrip(" .") + self._hint(error)
                 if not logged:
-                    logger.warning("%s does not answer (%s); trying again", self.url, why)
+                    text = printable(why)  # it may quote the server
+                    logger.warning("%s does not answer (%s); trying again", self.url, text)
                     logged = True
             else:
                 if found.status_code not in _AGAIN and found.status_code < 500:
@@ -170,12 +177,15 @@ class Connection:
     async def _send(
         self, method: str, path: str, body: bytes, limit: int, seconds: float
     ) -> httpx.Response:
-        headers = {"Content-Type": "application/octet-stream"} if body else {}
+        headers = {"Content-Length": str(len(body))} if body else {}
+        if body:
+            headers["Content-Type"] = "application/octet-stream"
         connect = min(_CONNECT, max(seconds, _FIRST_PAUSE))
+        clock = _Clock()
         request = self._http.build_request(
             method,
             path,
-            content=body or None,
+            content=_pieces(body, clock) if body else None,
             headers=headers,
             timeout=httpx.Timeout(_TIMEOUT, connect=connect, pool=None),
         )
@@ -183,11 +193,40 @@ class Connection:
         request.headers.update(
             signatures.sign(self._identity, self._client_id, method, target, body)
         )
-        found = await self._http.send(request, stream=True)
         try:
-            return await _read(found, limit)
-        finally:
-            await found.aclose()
+            async with clock.timer:
+                found = await self._http.send(request, stream=True)
+                try:
+                    return await _read(found, limit, clock)
+                finally:
+                    await found.aclose()
+        except TimeoutError:
+            raise httpx.ReadTimeout("the response comes too slowly", request=request) from None
+
+
+class _Clock:
+    """Deadline of one request with its response: each byte that is moved puts it off.
+
+    The HTTP library bounds single reads and writes, of which a server that drips makes many.
+    """
+
+    def __init__(self) -> None:
+        self._end = asyncio.get_running_loop().time() + _TIMEOUT
+        self.timer = asyncio.timeout_at(self._end)
+
+    def move(self, size: int) -> None:
+        """Count bytes of the body of the request or of the response."""
+        self._end += size / _SLOWEST
+        if not self.timer.expired():
+            self.timer.reschedule(self._end)
+
+
+async def _pieces(body: bytes, clock: _Clock) -> AsyncIterator[bytes]:
+    """Yield a body in pieces: the HTTP library bounds the time of each."""
+    for at in range(0, len(body), _PIECE):
+        piece = body[at : at + _PIECE]
+        yield piece
+        clock.move(len(piece))
 
 
 def _tls_error(error: httpx.TransportError) -> ssl.SSLError | None:
@@ -203,12 +242,13 @@ def _tls_error(error: httpx.TransportError) -> ssl.SSLError | None:
     return None
 
 
-async def _read(found: httpx.Response, limit: int) -> httpx.Response:
+async def _read(found: httpx.Response, limit: int, clock: _Clock) -> httpx.Response:
     """Return a response with its content, of which no more is held than it may have."""
     good = found.status_code == HTTPStatus.OK
     body = bytearray()
     async for piece in found.aiter_bytes():
         body += piece
+        clock.move(len(piece))
         if len(body) > (limit if good else DOCUMENT):
             if good:
                 raise LinkError(

@@ -137,8 +137,8 @@ class HelperService:
 
     async def _body(self, request: Request, limit: int, digest: str) -> bytes:
         length = bodies.content_length(request, limit)
-        with self._budget.hold(length, AGGREGATOR):
-            return await bodies.read(request, length, self._limits.body_seconds, digest)
+        async with self._budget.announced(length, AGGREGATOR) as body:
+            return await bodies.read(request, body, digest)
 
     async def _run(self, call: Callable[[], T]) -> T:
         """Return the result of a call in the helper's thread; its errors are problems."""
@@ -153,7 +153,7 @@ class HelperService:
             raise Problem(503, "journal", why, retry_after=10) from None
 
     def _bytes(self, content: bytes) -> Response:
-        return Bytes(content, self._budget, AGGREGATOR, self._limits.body_seconds)
+        return Bytes(content, self._budget.whole(len(content), AGGREGATOR))
 
 
 @asynccontextmanager

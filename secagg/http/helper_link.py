@@ -109,7 +109,9 @@ async def reach_helper(
     tls, allow_plain_http
         See `join`.
     patience : float
-        Seconds without an answer, > 0, after which the helper counts as missing.
+        Seconds without an answer, > 0, after which the helper counts as missing. A request that
+        the helper has taken may last 30 seconds longer, and a second for each 64 KiB that it
+        has moved.
 
     Raises
     ------

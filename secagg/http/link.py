@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from contextlib import suppress
 from urllib.parse import quote
 
 from secagg._check import check_kind
@@ -55,16 +56,16 @@ class HttpLink:
         """Return the path of the session, whose name the server has."""
         if not self._path:
             found = await self._connection.request("GET", "/v1/session")
-            try:
-                name = found.json()["session"]
-            except (ValueError, KeyError, TypeError, RecursionError):
-                name = None
-            if found.status_code != 200 or not isinstance(name, str):
+            name: str | None = None
+            # quote raises a ValueError for a lone surrogate, and a TypeError for a number
+            with suppress(ValueError, KeyError, TypeError, RecursionError):
+                name = quote(found.json()["session"], safe="")
+            if found.status_code != 200 or name is None:
                 raise LinkError(
                     f"{self._connection.url} has no session of secagg; check the URL",
                     check="session",
                 )
-            self._path = f"/v1/sessions/{quote(name, safe='')}"
+            self._path = f"/v1/sessions/{name}"
         return self._path
 
 
@@ -107,7 +108,8 @@ async def join(
         Accept a URL without TLS that is not on loopback.
     patience : float
         Seconds without an answer of the server, > 0, after which `LinkError` is raised. Within
-        them a server that restarts finds this member again.
+        them a server that restarts finds this member again. A request that the server has taken
+        may last 30 seconds longer, and a second for each 64 KiB that it has moved.
 
     Raises
     ------

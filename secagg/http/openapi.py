@@ -32,7 +32,7 @@ _WHY = {
     403: "The client is no member of the session, or not of this round.",
     404: "Another session runs here.",
     405: "The path has other methods.",
-    408: "The body took too long.",
+    408: "The body took too long, or was too slow while others waited.",
     409: "The answer is late, or of another task. Nothing has changed.",
     410: "The session has ended.",
     411: "The body has no Content-Length.",

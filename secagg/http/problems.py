@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from http import HTTPStatus
 
+from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -16,7 +17,7 @@ from secagg.errors import SecAggError
 MEDIA_TYPE = "application/problem+json"
 BODY_READ = "secagg.http.body_read"
 """Key of an ASGI scope: True once all of the request's body was read."""
-_LINGER_SECONDS, _LINGER_BYTES = 2.0, 1 << 20
+_LINGER_SECONDS, _LINGER_BYTES = 2.0, 1 << 16
 
 
 class Problem(SecAggError):
@@ -68,12 +69,12 @@ class _Rejection(Response):
     """Response to a request whose body may still be on its way.
 
     A connection that is kept would have to read all of the body. One that is closed at once is
-    reset, and the client may lose the response. So a bounded part of the body is read and
-    dropped before the close.
+    reset, and the client may lose the response. So a body that is declared as small is read and
+    dropped before the close. Of any other body nothing is read, and the close comes later.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response, then read the body for a while."""
+        """Send the response, and close the connection after a while."""
         await send(
             {
                 "type": "http.response.start",
@@ -82,9 +83,21 @@ class _Rejection(Response):
             }
         )
         await send({"type": "http.response.body", "body": self.body, "more_body": True})
-        dropped = 0
         with suppress(TimeoutError):
             async with asyncio.timeout(_LINGER_SECONDS):
-                while not scope.get(BODY_READ) and dropped < _LINGER_BYTES:
-                    dropped += len((await receive()).get("body", b""))
+                if not _is_small(scope):
+                    await asyncio.Event().wait()
+                while not scope.get(BODY_READ):
+                    await receive()
         await send({"type": "http.response.body", "body": b""})
+
+
+def _is_small(scope: Scope) -> bool:
+    """Return True for a request without a body, or with one that is declared as small."""
+    if scope.get(BODY_READ):
+        return True
+    headers = Headers(scope=scope)
+    declared = headers.get("content-length", "0")
+    if "transfer-encoding" in headers or not (declared.isascii() and declared.isdigit()):
+        return False
+    return len(declared) < 18 and int(declared) <= _LINGER_BYTES

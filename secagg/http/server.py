@@ -17,6 +17,7 @@ from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from secagg._check import check_integer
 from secagg.errors import ParameterError
@@ -124,7 +125,7 @@ async def listening(
     certificate, key = tls or (None, None)
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=_Protocol,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -151,6 +152,20 @@ async def listening(
         finally:
             server.should_exit = True
             await running
+
+
+class _Protocol(H11Protocol):
+    """Protocol that reads of a body only what the application asks for.
+
+    uvicorn itself reads 64 KiB ahead, of strangers' bodies, too.
+    """
+
+    def data_received(self, data: bytes) -> None:
+        """Take what was read, and read no more until the application asks for it."""
+        super().data_received(data)
+        cycle = self.cycle
+        if cycle is not None and cycle.more_body and not cycle.response_complete:
+            self.flow.pause_reading()
 
 
 class _Server(uvicorn.Server):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from msgspec import Struct, to_builtins
 
+from secagg._printable import printable
 from secagg.session import (
     Event,
     Gathering,
@@ -84,7 +85,7 @@ class Status:
         attempts = [to_builtins(one) for one in reversed(self._attempts)]
         running, gathering = self._open(), self._gathering
         return {
-            "session": self._session,
+            "session": printable(self._session),
             "finished": self._finished,
             "failed": self._failed,
             "phase": running.name if running else None,

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Self
 
 from secagg._check import as_bytes, check_integer, check_kind
-from secagg.errors import RemoteProtocolError, TooFewSurvivors
+from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.graph import SEED_BYTES
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.protocol import CohortLedger, Registry, RoundParams
@@ -81,6 +81,10 @@ class Session:
         clock: Clock | None = None,
     ) -> None:
         check_kind("name", name, str, "a str")
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise ParameterError(f"name {name!r} is no valid text; take another name") from None
         check_integer("attempts", attempts, 1, 1000)
         self.name = name
         if ledger is not None:

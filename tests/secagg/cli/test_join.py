@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socketserver
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from secagg import Registry, http
 from secagg.cli import app
 from secagg.cli.files import create_identity
 from secagg.session import Session
+from secagg.session.wire import Task, encode
 
 
 @pytest.fixture
@@ -65,3 +67,66 @@ def test_refused_client_gets_what_to_check(url, tmp_path, client, key):
     ran = join(url, tmp_path, client, key)
     assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
     assert f"{key}.pem is the key of --client {client}, and" in ran.stderr
+
+
+EVIL = "\x1b[2J\x1b]0;x\x07\x9b31m\u202e\u2066\r\nsecagg: sums: 1\ud800"
+"""It clears a terminal, names its window, turns it red, and forges a line."""
+NAME = b'HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{"session":"s"}'
+
+
+def response(status: int, content: bytes) -> bytes:
+    return b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%b" % (status, len(content), content)
+
+
+def step_of_evil() -> bytes:
+    return encode(Task(bytes(16), 0, 0, EVIL[:20], b"", b"", b""))
+
+
+LIES = {
+    "detail": response(403, json.dumps({"check": "x", "detail": EVIL}).encode()),
+    "check": response(403, json.dumps({"check": EVIL, "detail": "x"}).encode()),
+    "step": response(200, step_of_evil()),
+    "status line": b"\x1b[2J\x9b\r\n\r\n",
+    "header": b"HTTP/1.1 200 OK\r\n\x1b[2J: \x07\r\n\r\n",
+    "encoding": b"HTTP/1.1 200 OK\r\nContent-Encoding: \x1b[2J\r\n\r\n",
+}
+
+
+@pytest.fixture(params=LIES.values(), ids=list(LIES))
+def liar(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Server that names a session, and answers all else with a lie, then with the end."""
+
+    class Lie(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            first = True
+            while head := self.rfile.readline():
+                length = 0
+                while (line := self.rfile.readline().strip().lower()) != b"":
+                    if line.startswith(b"content-length:"):
+                        length = int(line.split(b":")[1])
+                self.rfile.read(length)
+                name = head.split()[1] == b"/v1/session"
+                over = response(410, b"")
+                self.wfile.write(NAME if name else request.param if first else over)
+                first = first and name
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+
+    with Server(("127.0.0.1", 0), Lie) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+def test_check55_words_of_a_lying_server_reach_no_terminal(liar, tmp_path, caplog):
+    create_identity(tmp_path / "alice.pem")
+    np.save(tmp_path / "v.npy", np.ones(2))
+    ran = join(liar, tmp_path, "alice", "alice", "--patience", "0.1")
+    assert ran.exit_code == 2
+    assert all(line.isprintable() for line in ran.stderr.split("\n"))
+    assert all(line.startswith("secagg: ") for line in ran.stderr.splitlines())
+    assert not any(line.startswith("secagg: sums") for line in ran.stderr.splitlines())
+    assert all(record.getMessage().isprintable() for record in caplog.records)

@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from http_party import MEMBERS, PARAMS, REGISTRY, Party, party_of
 from secagg import ParameterError, TooFewSurvivors
+from secagg.http.status import Status
 from secagg.session import (
     HelperFailed,
     MemberDeclined,
@@ -259,3 +260,8 @@ def test_page_shows_the_state_in_a_browser(tmp_path: Path):
             assert f'<th scope="row">{phase}</th><td>4 of 4</td><td>0</td>' in page
 
     after_rounds(see)
+
+
+def test_names_of_sessions_are_shown_without_control_characters():
+    document = Status("\x1b[2J\u202ewards").document()
+    assert document["session"] == r"\x1b[2J\u202ewards"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -13,6 +14,7 @@ import pytest
 
 from secagg import FixedPoint, LinkError, RemoteProtocolError
 from secagg.http import HttpHelper, HttpLink
+from secagg.http import connection as connection_module
 from secagg.http import link as link_module
 from secagg.http.connection import DOCUMENT, Connection
 from secagg.oneshot import OneShotParams
@@ -140,7 +142,7 @@ LIMITS: dict[str, Callable[[OneShotParams], int]] = {
 
 @pytest.mark.parametrize("declared", [True, False], ids=["declared", "chunked"])
 @pytest.mark.parametrize("step", [step for step in LIMITS if step != "session"])
-def test_ten_gigabytes_are_read_up_to_the_limit(params, step, declared, monkeypatch):
+def test_check55_ten_gigabytes_are_read_up_to_the_limit(params, step, declared, monkeypatch):
     monkeypatch.setattr(link_module, "_LARGEST_TASK", LIMITS["task"](params))
 
     async def test() -> None:
@@ -211,5 +213,138 @@ def test_cookies_of_a_server_are_not_kept(params):
                 await call(connection, "open", params)
             assert not list(connection._http.cookies.jar)
         assert (liar.requests, liar.cookies) == (3, [])
+
+    asyncio.run(test())
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+DRIPS = {
+    "status line": (b"HTTP/1.1 200 ", b"O"),
+    "headers": (HEAD, b"A: b\r\n"),
+    "informational responses": (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+    "body": (HEAD + b"Content-Length: 60000\r\n\r\n", b"a"),
+    "body of an error": (b"HTTP/1.1 422 X\r\nContent-Length: 60000\r\n\r\n", b"a"),
+    "body of a server that is busy": (b"HTTP/1.1 503 X\r\nContent-Length: 9999\r\n\r\n", b"a"),
+    "body without a length": (HEAD + b"\r\n", b"a"),
+    "chunks": (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n"),
+    "extension of a chunk": (HEAD + b"Transfer-Encoding: chunked\r\n\r\n1;", b"a"),
+    "trailers": (HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"A: b\r\n"),
+}
+
+
+class Dripping(Liar):
+    """Server that sends `drop` again and again, until the client closes the connection."""
+
+    def __init__(self, start: bytes, drop: bytes) -> None:
+        super().__init__()
+        self.start, self.drop, self.outlasted = start, drop, False
+
+    async def _respond(self, writer: asyncio.StreamWriter, path: bytes) -> None:
+        writer.write(self.start)
+        for _ in range(2000):
+            writer.write(self.drop)
+            await writer.drain()
+            await asyncio.sleep(0.001)  # of the server: nothing waits for it to end
+        self.outlasted = True
+        self.sent = STOP
+
+
+@pytest.mark.parametrize("step", ["session", "begin"])
+@pytest.mark.parametrize("drip", DRIPS.values(), ids=list(DRIPS))
+def test_check55_servers_that_drip_do_not_outlast_the_patience(params, step, drip, monkeypatch):
+    monkeypatch.setattr(connection_module, "_TIMEOUT", 0.1)
+
+    async def test() -> None:
+        liar = Dripping(*drip)
+        async with connected(liar) as connection:
+            with pytest.raises(LinkError) as caught:
+                await call(connection, step, params)
+        assert caught.value.check == "patience"
+        assert not liar.outlasted
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e9], ids=["slower", "faster"])
+def test_bytes_that_come_put_the_deadline_off(params, seconds, monkeypatch):
+    """A long task may take long, if its line is no slower than the documented one."""
+    size = 1 << 20
+    monkeypatch.setattr(connection_module, "_SLOWEST", size / max(seconds, 1e-9))
+    clocks, now = list[connection_module._Clock](), 0.0
+
+    class Clock(connection_module._Clock):
+        def __init__(self) -> None:
+            super().__init__()
+            clocks.append(self)
+
+    monkeypatch.setattr(connection_module, "_Clock", Clock)
+
+    async def test() -> None:
+        nonlocal now
+        now = asyncio.get_running_loop().time()
+        async with connected(Liar(size)) as connection:
+            found = await connection.request("POST", "/", bytes(size), limit=size)
+        assert len(found.content) == size
+
+    asyncio.run(test())
+    late = clocks[-1]._end - now - connection_module._TIMEOUT
+    assert late == pytest.approx(2 * seconds, rel=0.01, abs=10)
+
+
+def test_large_bodies_are_sent_in_pieces_with_their_length():
+    """The HTTP library would bound the time for all of a piece by that for one read."""
+    heads, bodies = list[bytes](), list[bytes]()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        bodies.append(await reader.readexactly(size))
+        writer.write(b"HTTP/1.1 204 X\r\n\r\n")
+        writer.close()
+
+    async def test() -> None:
+        liar = Liar()
+        liar.serve = serve  # type: ignore[method-assign]
+        async with connected(liar) as connection:
+            assert (await connection.request("POST", "/", content)).status_code == 204
+
+    size, content = 1_000_001, bytes(range(250)) * 4000 + b"x"
+    asyncio.run(test())
+    assert bodies == [content]
+    assert b"content-length: 1000001" in heads[0].lower()
+    assert b"transfer-encoding" not in heads[0].lower()
+
+
+@pytest.mark.parametrize(
+    "name", [r"\ud800", r"\udc80\udfff", r"a\udbffz"], ids=["high", "low", "inside"]
+)
+def test_check55_lone_surrogates_in_the_name_of_a_session_are_an_error(params, name):
+    async def test() -> None:
+        liar = Liar(about=True)
+        liar.content = b'{"session": "%b"}' % name.encode()
+        liar.length = len(liar.content)
+        async with connected(liar) as connection:
+            with pytest.raises(LinkError) as caught:
+                await call(connection, "session", params)
+        assert caught.value.check == "session"
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("step", ["task", "open"])
+@pytest.mark.parametrize("status", [422, 403, 400])
+def test_check55_errors_of_a_server_have_no_control_characters(params, step, status):
+    evil = "a\x1b[2J\x07\x9b31m\u202e\u2066\r\nsecagg: sums: 1\ud800"
+
+    async def test() -> None:
+        liar = Liar(status=status)
+        liar.content = json.dumps({"check": evil, "detail": evil}).encode()
+        liar.length = len(liar.content)
+        async with connected(liar) as connection:
+            with pytest.raises((LinkError, RemoteProtocolError)) as caught:
+                await call(connection, step, params)
+        for text in (str(caught.value), caught.value.check):
+            assert text.isprintable()
+            assert "a" in text
+            assert "31m" in text
 
     asyncio.run(test())

@@ -568,6 +568,8 @@ def test_arguments_are_validated():
     with pytest.raises(ParameterError):
         Session(range(3), attempts=0)
     with pytest.raises(ParameterError):
+        Session(range(3), name="\ud800")
+    with pytest.raises(ParameterError):
         Session([-1])
 
 

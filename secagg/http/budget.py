@@ -1,0 +1,152 @@
+"""Budget of a server: the bytes of all bodies that are being received or sent.
+
+Small bodies and the beginnings of larger ones have an eighth of the bytes for themselves. So an
+announcement reserves little: a body has its whole length only after its first 64 KiB came, and
+small bodies pass while large ones wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Self
+
+from secagg.http.turns import Lane, Turn, busy
+
+SMALL = 1 << 16
+"""Bytes of the largest body that is small."""
+_BODIES_OF_CLIENT = 4
+"""Bodies of one client that are in flight or wait for a turn, at most."""
+
+
+class Budget:
+    """Bytes in flight, in turns; `held` is their sum.
+
+    Parameters
+    ----------
+    limit : int
+        Largest number of bytes, ≥ 1. A body above seven eighths of it has its turn while no
+        other large body has any.
+    seconds : float
+        Longest time for a body to arrive or to leave.
+    wait : float
+        Longest time that a body waits for its turn.
+    """
+
+    def __init__(self, limit: int, seconds: float = 300.0, wait: float = 25.0) -> None:
+        self.seconds = seconds
+        small = limit // 8
+        self.small = Lane(small, _BODIES_OF_CLIENT, seconds, wait)
+        self.large = Lane(limit - small, 1, seconds, wait)
+        self.bodies: Counter[int] = Counter()
+
+    @property
+    def held(self) -> int:
+        """Bytes that are reserved."""
+        return self.small.held + self.large.held
+
+    def announced(self, size: int, client: int) -> Body:
+        """Return a body of which nothing has arrived."""
+        return Body(self, client, size, min(size, SMALL))
+
+    def whole(self, size: int, client: int) -> Body:
+        """Return a body that is all in memory."""
+        return Body(self, client, size, size)
+
+
+class Body:
+    """Body in flight: an asynchronous context manager, whose block is the body's turn.
+
+    `enter`, `enter_now` and `grow` raise `Problem` 503 if no turn comes, or if too many bodies
+    of the client are in flight.
+
+    Attributes
+    ----------
+    size : int
+        Bytes of all of it.
+    reserved : int
+        Bytes that may be in memory.
+    """
+
+    def __init__(self, budget: Budget, client: int, size: int, reserved: int) -> None:
+        self.size, self.reserved = size, reserved
+        self._budget, self._client = budget, client
+        self._lane = budget.small if reserved <= SMALL else budget.large
+        self._turn = Turn(client, reserved)
+        self._moved = 0
+        self._entered = False
+        self._timer: asyncio.Timeout | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.enter()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.leave()
+
+    async def enter(self) -> None:
+        """Wait for the body's turn, unless it has begun."""
+        if self._entered:
+            return
+        self._count()
+        try:
+            await self._lane.enter(self._turn)
+        except BaseException:
+            self._uncount()
+            raise
+
+    def enter_now(self) -> bool:
+        """Begin the body's turn if it comes at once, and return True then."""
+        self._count()
+        if not self._lane.enter_now(self._turn):
+            self._uncount()
+        return self._entered
+
+    def leave(self) -> None:
+        """End the body's turn."""
+        self._lane.leave(self._turn)
+        self._uncount()
+
+    async def grow(self) -> None:
+        """Wait until all bytes are reserved."""
+        turn, lane = Turn(self._client, self.size), self._budget.large
+        self._turn.moved = self._turn.size  # from here on the body waits for others
+        await lane.enter(turn)
+        self._lane.leave(self._turn)
+        self._lane, self._turn, self.reserved = lane, turn, self.size
+        turn.moved, turn.timer = self._moved, self._timer
+
+    def move(self, size: int) -> None:
+        """Count bytes that have arrived or left."""
+        self._moved += size
+        self._turn.move(size)
+
+    @asynccontextmanager
+    async def in_time(self) -> AsyncIterator[None]:
+        """Raise `TimeoutError` when the time is up, or when others wait for a slow body."""
+        async with asyncio.timeout(self._budget.seconds) as timer:
+            self._timer = self._turn.timer = timer
+            try:
+                yield
+            finally:
+                self._timer = self._turn.timer = None
+
+    def _count(self) -> None:
+        if self._budget.bodies[self._client] >= _BODIES_OF_CLIENT:
+            raise busy("too many bodies of this client are in flight")
+        self._budget.bodies[self._client] += 1
+        self._entered = True
+
+    def _uncount(self) -> None:
+        self._entered = False
+        self._budget.bodies[self._client] -= 1
+        if not self._budget.bodies[self._client]:
+            del self._budget.bodies[self._client]

@@ -6,19 +6,18 @@ import os
 import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from secagg import graph
 from secagg.bench import cases
-from secagg.bench.cases import F64, Case, Figure, Load, Row, System, Vectors
+from secagg.bench.cases import ENCODING, F64, Case, Figure, Load, Row, System, Vectors
 from secagg.bench.roles import Role
 from secagg.client import Client
 from secagg.encoding import Entropy
 from secagg.protocol import NEXT, Phase, RoundParams
 from secagg.server import RoundResult, Server
 
-CORRUPT, DROPOUT = 0.05, 0.1  # fractions for which the graph is recommended
+DROPOUT = 0.1  # fraction of the clients that drop out
 ALONE = 0  # client in a separate process, to measure its memory; it never drops out
 
 SS = System(
@@ -115,12 +114,9 @@ def run_round(
 
 
 def parameters(case: Case) -> RoundParams:
-    """Return the parameters of a case, with the recommended graph and threshold.
-
-    ParameterError is raised if so few clients cannot hide a vector.
-    """
-    found = graph.recommend(case.clients, CORRUPT, DROPOUT)
-    return cases.round_params(case.clients, found.threshold, found.neighbours, case.length)
+    """Return the parameters of a case, with the suggested graph and threshold."""
+    found = RoundParams.suggest(case.clients, case.length, ENCODING, dropout=DROPOUT)
+    return replace(found, modulus_bits=None)  # 32 bits need no packing
 
 
 def measure(case: Case, progress: Progress) -> Row:

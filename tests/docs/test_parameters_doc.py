@@ -272,7 +272,8 @@ def test_bounds_are_those_of_the_page() -> None:
     table = {row[0]: row[1] for row in rows("bound | value")}
     policy = ClientPolicy()
     defaults = {
-        "corrupt and dropout of a policy": (policy.corrupt, policy.dropout, 0.05),
+        "corrupt of a policy": (policy.corrupt, 0.2),
+        "dropout of a policy": (policy.dropout, 0.1),
         "σ": (policy.sigma, recommend.__defaults__[1], 40),
         "η": (recommend.__defaults__[2], 30),
     }

@@ -52,6 +52,8 @@ def suggest_graph(
         A value is out of range, or no graph is safe under such assumptions.
     """
     check_integer("n", n, 3, 1 << 20)
+    check_integer("sigma", sigma, 1, 128)
+    check_integer("eta", eta, 1, 128)
     if n > COMPLETE_UP_TO and security != "active":
         found = recommend(n, corrupt, dropout, security, sigma, eta)
         if found.neighbours is not None:
@@ -73,12 +75,14 @@ def suggest_pair(
     k: int | None
     if neighbours == "auto":
         k, t = suggest_graph(n, corrupt, dropout, security, sigma)
-    elif neighbours is None:
-        k, t = _complete(int(n), corrupt, dropout, security)
-    else:
+    elif neighbours is not None:
         check_integer("neighbours", neighbours, 2, 1 << 20)
         k = int(neighbours)
         t = min(k, seventy_percent(k + 1))
+    elif threshold is None:
+        k, t = _complete(int(n), corrupt, dropout, security)
+    else:
+        k, t = None, threshold
     return k, t if threshold is None else threshold
 
 

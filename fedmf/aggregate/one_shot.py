@@ -37,7 +37,8 @@ class OneShotSum(IntegerSum):
     """Sum by one message from each user, opened by helpers, with the integers of `PlainSum`.
 
     The same users are left out as in the other aggregations. A round is aborted if fewer than
-    three users are left, or fewer than two beyond the fifth of all that may collude. Security is "semi-honest", as in `SecAggSum`; see `secagg.oneshot`.
+    three users are left, or fewer than two honest users if a fifth of all collude. Security is
+    "semi-honest", as in `SecAggSum`; see `secagg.oneshot`.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Clients that colluders at random places expose, under the defaults and by the event's rate.
+"""Clients that random colluders expose, under the defaults and under earlier defaults.
 
-Colluders and dropouts at random ids are at random places of a ring in random order, so each draw
-fills a ring. An honest client is exposed if t of its neighbours collude (E1), or if honest
+Colluders and dropouts with random ids are at random places of the ring, so each draw fills a
+ring. An honest client is exposed if t of its neighbours collude (E1), or if honest
 survivors are cut off from the largest part of the others (E2); see `secagg.graph.tails`.
 """
 

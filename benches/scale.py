@@ -24,6 +24,7 @@ from secagg.bench.table import Column, Table, as_json, as_markdown
 from secagg.bench.timing import INTERRUPTED, interruptible, machine
 from secagg.cli.console import progress
 from secagg.encoding import FixedPoint
+from secagg.graph.assumptions import CORRUPT, DROPOUT
 from secagg.protocol.traffic import client_traffic
 
 DOC = Path(__file__).parent.parent / "docs" / "scale.md"
@@ -50,7 +51,7 @@ class Case:
 
 def cases() -> dict[str, Case]:
     """Return the rounds of the table by name."""
-    k, t = graph.recommend(10_000, corrupt=0.05, dropout=0.05)
+    k, t = graph.recommend(10_000, CORRUPT, DROPOUT)
     return {
         "complete": Case("complete graph", 1000, 100_000, None, 667, 0.3),
         "graph": Case("recommended graph", 10_000, 10_000, k, t, 0.05),

@@ -151,6 +151,11 @@ def test_figures_for_fewer_clients_are_those_of_the_code() -> None:
     assert f"The smallest cohort is {smallest_cohort(1000, *found, 50, 0.05)}." in plain
     assert f"{smallest_cohort(1000, 34, 18, 50, 0.05)} of 1000 for (34, 18)" in plain
     assert smallest_cohort(208, 36, 19, 21, 0.1) == 208
+    assert recommend(1000, 0.2, 0.1) == (74, 45)
+    assert smallest_cohort(1000, 74, 45, 200, 0.1) == 1000
+    roomy = recommend(1000, 0.2223, 0.1)
+    assert "{}, {}, from `RoundParams.suggest(1000, ..., corrupt=0.2223)`".format(*roomy) in plain
+    assert f"accepted from {smallest_cohort(1000, *roomy, 200, 0.1)} clients" in plain
 
 
 def test_neighbour_counts_are_those_of_the_finder() -> None:

@@ -14,7 +14,7 @@ from secagg.bench.cases import ENCODING, F64, Case, Figure, Load, Row, System, V
 from secagg.bench.roles import Role
 from secagg.client import Client
 from secagg.encoding import Entropy
-from secagg.protocol import NEXT, Phase, RoundParams
+from secagg.protocol import NEXT, ClientPolicy, Phase, RoundParams
 from secagg.server import RoundResult, Server
 
 DROPOUT = 0.1  # fraction of the clients that drop out
@@ -35,8 +35,14 @@ Progress = Callable[[str, int, int], None]
 class Crowd:
     """Clients `ids` of a round, in one process; ``vector(u)`` makes the vector of client u."""
 
-    def __init__(self, params: RoundParams, ids: Iterable[int], vector: Vectors) -> None:
-        self._clients = {u: Client(u, params) for u in ids}
+    def __init__(
+        self,
+        params: RoundParams,
+        ids: Iterable[int],
+        vector: Vectors,
+        policy: ClientPolicy | None = None,
+    ) -> None:
+        self._clients = {u: Client(u, params, policy=policy) for u in ids}
         self._vector = vector
         self._drawn: F64 | None = None
 
@@ -74,6 +80,7 @@ def run_round(
     leaving: Collection[int],
     progress: Progress,
     entropy: Entropy = os.urandom,
+    policy: ClientPolicy | None = None,
 ) -> Costs:
     """Run a round in three processes: the server, client `ALONE`, and all other clients.
 
@@ -87,7 +94,7 @@ def run_round(
     with ExitStack() as stack:
         server = stack.enter_context(Role("server", partial(Server, params, entropy=entropy)))
         alone, crowd = (
-            stack.enter_context(Role(name, partial(Crowd, params, group, vector)))
+            stack.enter_context(Role(name, partial(Crowd, params, group, vector, policy)))
             for name, group in groups.items()
         )
         server_seconds, inbox = 0.0, dict.fromkeys(ids, b"")

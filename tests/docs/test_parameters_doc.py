@@ -154,7 +154,8 @@ def test_figures_for_fewer_clients_are_those_of_the_code() -> None:
     assert recommend(1000, 0.2, 0.1) == (74, 45)
     assert smallest_cohort(1000, 74, 45, 200, 0.1) == 1000
     roomy = recommend(1000, 0.2223, 0.1)
-    assert "{}, {}, from `RoundParams.suggest(1000, ..., corrupt=0.2223)`".format(*roomy) in plain
+    shown = "{}, {}, from `RoundParams.suggest(1000, ..., corrupt=0.2223)`"
+    assert shown.format(*roomy) in plain
     assert f"accepted from {smallest_cohort(1000, *roomy, 200, 0.1)} clients" in plain
 
 

@@ -24,10 +24,12 @@ from secagg.bench.table import Column, Table, as_json, as_markdown
 from secagg.bench.timing import INTERRUPTED, interruptible, machine
 from secagg.cli.console import progress
 from secagg.encoding import FixedPoint
+from secagg.protocol import ClientPolicy
 from secagg.protocol.traffic import client_traffic
 
 DOC = Path(__file__).parent.parent / "docs" / "scale.md"
 ENCODING = FixedPoint(CLIP, fractional_bits=10, rounding="nearest")
+POLICY = ClientPolicy(corrupt=0.05, dropout=0.05)  # smaller fractions than the default's
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Case:
 
 def cases() -> dict[str, Case]:
     """Return the rounds of the table by name."""
-    k, t = graph.recommend(10_000, corrupt=0.05, dropout=0.05)
+    k, t = graph.recommend(10_000, POLICY.corrupt, POLICY.dropout)
     return {
         "complete": Case("complete graph", 1000, 100_000, None, 667, 0.3),
         "graph": Case("recommended graph", 10_000, 10_000, k, t, 0.05),
@@ -63,7 +65,7 @@ def run(case: Case, show: ss.Progress) -> dict[str, Any]:
     vectors = RandomVectors(case.clients, case.length, CLIP, 0).__getitem__
     gone = leaving(case.clients, case.dropout)
     entropy = np.random.default_rng(1).bytes  # its first draw is the seed of the graph
-    costs = ss.run_round(case.params, vectors, gone, show, entropy)
+    costs = ss.run_round(case.params, vectors, gone, show, entropy, POLICY)
     check_sum(costs.result.integers, costs.result.survivors, vectors, ENCODING)
     check_bytes(case, costs)
     return {

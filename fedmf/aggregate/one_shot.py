@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -17,13 +17,13 @@ from fedmf.aggregate.aggregation import (
     Progress,
     RoundAborted,
     in_the_sum,
-    modulus_bits,
 )
 from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
 from fedmf.settings import Range
 from secagg.oneshot import HelperJournal, OneShotParams
 from secagg.oneshot.params import MAX_HELPERS, MAX_SEEDS
+from secagg.protocol.suggestion import fewest_hiding
 from secagg.simulate import temporary_journals
 
 __all__ = ["OneShotSum"]
@@ -37,7 +37,8 @@ class OneShotSum(IntegerSum):
     """Sum by one message from each user, opened by helpers, with the integers of `PlainSum`.
 
     The same users are left out as in the other aggregations. A round is aborted if fewer than
-    three users are left. Security is "semi-honest", as in `SecAggSum`; see `secagg.oneshot`.
+    three users are left, or fewer than two honest users if a fifth of all collude. Security is
+    "semi-honest", as in `SecAggSum`; see `secagg.oneshot`.
 
     Parameters
     ----------
@@ -114,15 +115,16 @@ class OneShotSum(IntegerSum):
         session: bytes,
     ) -> OneShotParams:
         n_clients = max(FEWEST, n_clients)  # a smaller cohort is aborted
-        return OneShotParams(
-            n_clients=n_clients,
-            length=length,
-            encoding=encoding,
-            modulus_bits=modulus_bits(n_clients, encoding),
-            helpers=tuple(journal.public for journal in journals),
-            threshold=self.threshold,
-            min_clients=FEWEST,
+        found = OneShotParams.suggest(
+            n_clients,
+            length,
+            encoding,
+            helpers=[journal.public for journal in journals],
             security="semi-honest",
-            suite="x25519",
+            threshold=self.threshold,
+            # fewer than the suggested 70 %, which simulated dropouts would often miss: reports
+            # need no answers of other users, so two honest users in each sum are enough
+            min_clients=fewest_hiding(n_clients),
             session=session,
         )
+        return replace(found, modulus_bits=None)  # 32 bits need no packing

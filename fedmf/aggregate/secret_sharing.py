@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -17,15 +17,11 @@ from fedmf.aggregate.aggregation import (
     IntegerSum,
     Progress,
     RoundAborted,
-    modulus_bits,
 )
 from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
 
 __all__ = ["SecAggSum"]
-
-COMPLETE_UP_TO = 100  # clients: up to here the complete graph is cheap
-NEIGHBOURS = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +35,13 @@ class SecAggSum(IntegerSum):
     neighbours
         Number of users with whom each user exchanges keys and shares: an even number (Bell et
         al. 2020), or None for all users (Bonawitz et al. 2017). "auto" means all users in
-        cohorts up to 100, and 60 in larger cohorts.
+        cohorts up to 100. In larger cohorts `secagg.graph.recommend` finds the number.
     threshold
         Number of shares that reconstruct a user's secret, out of the n or neighbours + 1 that
-        were handed out; None for two thirds, rounded up. A higher threshold withstands more
-        colluding users, a lower threshold more dropouts. Without neighbours it must be more
-        than half of n. With neighbours it must suit a cohort in which one user in twenty
-        colludes and one in twenty drops out (`secagg.ClientPolicy`).
+        were handed out. None: 70 %, or what `secagg.graph.recommend` finds with "auto".
+        A higher threshold withstands more colluding users, a lower threshold more dropouts.
+        Without neighbours it must be more than half of n. With neighbours it must suit a cohort
+        in which a fifth of the users collude and a tenth drop out (`secagg.ClientPolicy`).
     progress
         Function of the name of the phase, the number of finished clients and of all clients.
     clip, fractional_bits : see `IntegerSum`
@@ -72,22 +68,15 @@ class SecAggSum(IntegerSum):
         self, n_clients: int, length: int, encoding: Encoding, session: bytes
     ) -> secagg.RoundParams:
         """Return the parameters of a round of `n_clients` users; raises SettingError."""
-        neighbours = self.neighbours
-        if neighbours == "auto":
-            neighbours = None if n_clients <= COMPLETE_UP_TO else NEIGHBOURS
-        holders = n_clients if neighbours is None else neighbours + 1
-        threshold = self.threshold
-        if threshold is None:
-            threshold = math.ceil(2 * holders / 3)
-        return secagg.RoundParams(
-            n_clients=n_clients,
-            threshold=threshold,
-            length=length,
-            encoding=encoding,
-            modulus_bits=modulus_bits(n_clients, encoding),
-            neighbours=neighbours,
+        found = secagg.RoundParams.suggest(
+            n_clients,
+            length,
+            encoding,
+            neighbours=self.neighbours,
+            threshold=self.threshold,
             session=session,
         )
+        return replace(found, modulus_bits=None)  # 32 bits need no packing
 
     @cached_property
     def _session(self) -> secagg.SimulatedSession:

@@ -55,26 +55,15 @@ def round_params(
     encoding: FixedPoint = ENCODING,
     modulus_bits: int | None = None,
 ) -> RoundParams:
-    """Return the parameters of a round; see `modulus_bits_for`."""
+    """Return the parameters of a round. By default the modulus fits the sum and is ≥ 2^32."""
     return RoundParams(
         n_clients=clients,
         threshold=threshold,
         length=length,
         encoding=encoding,
-        modulus_bits=modulus_bits_for(clients, encoding, modulus_bits),
+        modulus_bits=modulus_bits,
         neighbours=neighbours,
     )
-
-
-def modulus_bits_for(
-    clients: int, encoding: FixedPoint, wanted: int | None = None, *, noise: int = 0
-) -> int:
-    """Return the wanted bits of the modulus; by default it fits the sum and is ≥ 2^32.
-
-    `noise` bounds the absolute value of noise in an element of the sum.
-    """
-    needed = (2 * (clients * encoding.max_encoded + noise)).bit_length()
-    return max(32, needed) if wanted is None else wanted
 
 
 def check_sum(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -98,18 +99,17 @@ class Opener:
 
 def parameters(case: Case, keys: list[tuple[bytes, bytes]]) -> OneShotParams:
     """Return the parameters of a case for helpers with these keys."""
-    return OneShotParams(
-        n_clients=case.clients,
-        length=case.length,
-        encoding=ENCODING,
-        modulus_bits=cases.modulus_bits_for(case.clients, ENCODING),
-        helpers=tuple(keys),
-        threshold=ENOUGH,
-        min_clients=3,
+    found = OneShotParams.suggest(
+        case.clients,
+        case.length,
+        ENCODING,
+        helpers=keys,
         security="semi-honest",
-        suite=SUITE,
+        dropout=DROPOUT,
+        threshold=ENOUGH,
         session=b"secagg bench",
     )
+    return replace(found, modulus_bits=None)  # 32 bits need no packing
 
 
 def measure(case: Case, progress: Progress) -> Row:

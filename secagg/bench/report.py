@@ -11,10 +11,11 @@ from secagg.bench import table as kit
 from secagg.bench.cases import Case, Row
 from secagg.bench.per_float import PerFloat, owners_gain
 from secagg.bench.run import Comparison
-from secagg.bench.ss import CORRUPT, DROPOUT
+from secagg.bench.ss import DROPOUT
 from secagg.bench.table import NONE, Column, Table, duration, volume, write_atomically
 from secagg.bench.timing import machine
 from secagg.errors import ParameterError
+from secagg.graph.assumptions import CORRUPT
 
 VERSION = 1
 

@@ -6,19 +6,18 @@ import os
 import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from secagg import graph
 from secagg.bench import cases
-from secagg.bench.cases import F64, Case, Figure, Load, Row, System, Vectors
+from secagg.bench.cases import ENCODING, F64, Case, Figure, Load, Row, System, Vectors
 from secagg.bench.roles import Role
 from secagg.client import Client
 from secagg.encoding import Entropy
-from secagg.protocol import NEXT, Phase, RoundParams
+from secagg.protocol import NEXT, ClientPolicy, Phase, RoundParams
 from secagg.server import RoundResult, Server
 
-CORRUPT, DROPOUT = 0.05, 0.1  # fractions for which the graph is recommended
+DROPOUT = 0.1  # fraction of the clients that drop out
 ALONE = 0  # client in a separate process, to measure its memory; it never drops out
 
 SS = System(
@@ -36,8 +35,14 @@ Progress = Callable[[str, int, int], None]
 class Crowd:
     """Clients `ids` of a round, in one process; ``vector(u)`` makes the vector of client u."""
 
-    def __init__(self, params: RoundParams, ids: Iterable[int], vector: Vectors) -> None:
-        self._clients = {u: Client(u, params) for u in ids}
+    def __init__(
+        self,
+        params: RoundParams,
+        ids: Iterable[int],
+        vector: Vectors,
+        policy: ClientPolicy | None = None,
+    ) -> None:
+        self._clients = {u: Client(u, params, policy=policy) for u in ids}
         self._vector = vector
         self._drawn: F64 | None = None
 
@@ -75,6 +80,7 @@ def run_round(
     leaving: Collection[int],
     progress: Progress,
     entropy: Entropy = os.urandom,
+    policy: ClientPolicy | None = None,
 ) -> Costs:
     """Run a round in three processes: the server, client `ALONE`, and all other clients.
 
@@ -88,7 +94,7 @@ def run_round(
     with ExitStack() as stack:
         server = stack.enter_context(Role("server", partial(Server, params, entropy=entropy)))
         alone, crowd = (
-            stack.enter_context(Role(name, partial(Crowd, params, group, vector)))
+            stack.enter_context(Role(name, partial(Crowd, params, group, vector, policy)))
             for name, group in groups.items()
         )
         server_seconds, inbox = 0.0, dict.fromkeys(ids, b"")
@@ -115,12 +121,9 @@ def run_round(
 
 
 def parameters(case: Case) -> RoundParams:
-    """Return the parameters of a case, with the recommended graph and threshold.
-
-    ParameterError is raised if so few clients cannot hide a vector.
-    """
-    found = graph.recommend(case.clients, CORRUPT, DROPOUT)
-    return cases.round_params(case.clients, found.threshold, found.neighbours, case.length)
+    """Return the parameters of a case, with the suggested graph and threshold."""
+    found = RoundParams.suggest(case.clients, case.length, ENCODING, dropout=DROPOUT)
+    return replace(found, modulus_bits=None)  # 32 bits need no packing
 
 
 def measure(case: Case, progress: Progress) -> Row:

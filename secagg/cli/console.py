@@ -40,6 +40,13 @@ ModulusBits = Annotated[
         show_default="32, or as many as the sum needs",
     ),
 ]
+FittingBits = Annotated[
+    int | None,
+    typer.Option(
+        help="Bits b of the modulus 2^b, and of an element in a message.",
+        show_default="as few as the sum needs",
+    ),
+]
 Sigma = Annotated[
     int, typer.Option(help="Largest probability that a client is exposed, as 2^-sigma.")
 ]

@@ -13,17 +13,18 @@ from rich.console import Console
 from rich.table import Table
 
 from secagg._check import check_integer
-from secagg.bench.cases import RandomVectors, check_sum, leaving, modulus_bits_for
+from secagg.bench.cases import RandomVectors, check_sum, leaving
 from secagg.bench.table import as_json, duration, volume
 from secagg.bench.timing import peak_memory
 from secagg.cli.console import Document, given_options, progress
 from secagg.encoding import FixedPoint
 from secagg.errors import MissingExtra, ParameterError
+from secagg.graph.assumptions import DROPOUT
 from secagg.oneshot import Noise, OneShotParams, epsilon
 from secagg.oneshot.layout import DIGEST_BYTES, ID_BYTES, START_BYTES
 from secagg.oneshot.params import MAX_HELPERS
 from secagg.oneshot.reports import CHUNK
-from secagg.oneshot.suites import SECRET_BYTES, BoxKey, SuiteName, as_suite
+from secagg.oneshot.suites import SECRET_BYTES, BoxKey, as_suite
 from secagg.protocol import Identity
 from secagg.protocol.params import Security
 from secagg.simulate import simulate_one_shot, temporary_journals
@@ -87,7 +88,7 @@ def costs(
         for _ in range(helpers)
     ]
     encoding = FixedPoint(clip, rounding="nearest")
-    shape = (clients, length, encoding, modulus_bits, threshold, security, kind, noise)
+    shape = (clients, length, encoding, modulus_bits, threshold, security, DROPOUT, noise)
     params = _params(keys, *shape)
     _echo(params, _traffic(params, clients), json=json)
 
@@ -114,7 +115,7 @@ def simulate(
     kind = as_suite(suite)
     with temporary_journals(helpers, kind) as journals, progress("clients", clients) as show:
         keys = [journal.public for journal in journals]
-        shape = (clients, length, encoding, modulus_bits, threshold, security, kind, noise)
+        shape = (clients, length, encoding, modulus_bits, threshold, security, dropout, noise)
         params = _params(keys, *shape)
         result = simulate_one_shot(
             vectors, params, journals, absent=leaving(clients, dropout), progress=show
@@ -143,28 +144,24 @@ def _params(
     modulus_bits: int | None,
     threshold: int | None,
     security: str,
-    suite: SuiteName,
+    dropout: float,
     noise: float | None,
 ) -> OneShotParams:
     if security not in _SECURITY:
         raise ParameterError(f"security must be semi-honest or active, not {security!r}")
-    exact = OneShotParams(
-        n_clients=clients,
-        length=length,
-        encoding=encoding,
-        modulus_bits=modulus_bits_for(clients, encoding, modulus_bits),
-        helpers=tuple(keys),
-        threshold=min(THRESHOLD, len(keys)) if threshold is None else threshold,
-        min_clients=3,
+    found = OneShotParams.suggest(
+        clients,
+        length,
+        encoding,
+        helpers=keys,
         security=cast("Security", security),
-        suite=suite,
+        dropout=dropout,
+        threshold=threshold,
         session=b"secagg",
+        # a Fraction is what Noise makes of a float
+        noise=None if noise is None else Noise(cast("Fraction", noise)),
     )
-    if noise is None:
-        return exact
-    added = Noise(cast("Fraction", noise))  # which is what it makes of a float
-    bits = modulus_bits_for(clients, encoding, modulus_bits, noise=added.bound(exact.seeds))
-    return replace(exact, modulus_bits=bits, noise=added)
+    return replace(found, modulus_bits=modulus_bits)  # by default 32, which need no packing
 
 
 def _privacy(params: OneShotParams) -> Document:

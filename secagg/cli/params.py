@@ -19,10 +19,11 @@ from secagg.bench.timing import mean_seconds
 from secagg.cli import console as options
 from secagg.cli import one_shot as oneshot
 from secagg.encoding import FixedPoint
-from secagg.graph.assumptions import count, to_adversary
+from secagg.graph.assumptions import CORRUPT, DROPOUT, count, to_adversary
 from secagg.protocol import RoundParams, keys
 from secagg.protocol.masks import MaskSum
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS
+from secagg.protocol.suggestion import suggest_graph
 from secagg.protocol.traffic import client_traffic
 from secagg.server.recovery import Recovery
 
@@ -33,7 +34,7 @@ _PEERS = 64  # number of keys that are found together, likewise
 EXAMPLES = """
 [bold]Examples[/bold]
 
-secagg params --clients 1000 --corrupt 0.05 --dropout 0.05
+secagg params --clients 1000 --corrupt 0.2 --dropout 0.1
 
 secagg params --clients 10000 --corrupt 0.33 --dropout 0.1 --length 1000000 --json
 
@@ -46,8 +47,8 @@ _NOT_ONE_SHOT = ("corrupt", "dropout", "sigma", "eta")
 
 def params(
     clients: options.Clients,
-    corrupt: options.Corrupt = 0.05,
-    dropout: options.Dropout = 0.05,
+    corrupt: options.Corrupt = CORRUPT,
+    dropout: options.Dropout = DROPOUT,
     security: Annotated[
         str,
         typer.Option(
@@ -85,10 +86,12 @@ def params(
             oneshot.costs(*shape, helpers, threshold, security, suite, noise, json=as_json)
             return
         server = to_adversary(security)
-        found = graph.recommend(clients, corrupt, dropout, server, sigma, eta)
+        found = suggest_graph(clients, corrupt, dropout, server, sigma, eta)
         k, t, best = *found, found.highest_threshold
         colluders = count(corrupt, clients)
-        fewest = graph.smallest_cohort(clients, k, t, colluders, dropout, server, sigma)
+        fewest = max(3, t)  # on the complete graph fewer never unmask a sum
+        if k is not None:
+            fewest = graph.smallest_cohort(clients, k, t, colluders, dropout, server, sigma)
         encoding = FixedPoint(clip, rounding="nearest")
         chosen = round_params(clients, t, k, length, encoding, modulus_bits)
         traffic = client_traffic(chosen, client_id=clients - 1)
@@ -129,7 +132,9 @@ def params(
 
 
 def _chance(bits: float | None) -> str:
-    return "never" if bits is None else f"at most 2^-{bits:.1f}"
+    if bits is None:
+        return "never"
+    return f"at most 2^-{bits:.1f}" if bits else "with so many of so few"
 
 
 class Seconds(NamedTuple):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from secagg._check import check_integer
-from secagg.bench.cases import modulus_bits_for
 from secagg.bench.table import as_json as to_json
 from secagg.cli import console as options
 from secagg.cli.addresses import (
@@ -29,6 +28,7 @@ from secagg.cli.notices import notices
 from secagg.cli.sums import Sums, prepare, write
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
+from secagg.graph.assumptions import CORRUPT, DROPOUT
 from secagg.oneshot import OneShotParams
 from secagg.protocol.params import Security
 
@@ -70,9 +70,9 @@ def serve(
     security: Annotated[
         str, typer.Option(metavar="semi-honest|active", help="Security of the sums.")
     ] = "semi-honest",
-    corrupt: options.Corrupt = 0.05,
-    dropout: options.Dropout = 0.05,
-    modulus_bits: options.ModulusBits = None,
+    corrupt: options.Corrupt = CORRUPT,
+    dropout: options.Dropout = DROPOUT,
+    modulus_bits: options.FittingBits = None,
     deadline: Annotated[float, typer.Option(help="Seconds for each phase.")] = 600.0,
     helpers: HelpersFile = None,
     identity: Annotated[
@@ -103,7 +103,7 @@ def serve(
             known,
             length,
             FixedPoint(clip),
-            modulus_bits_for(len(known), FixedPoint(clip), modulus_bits),
+            modulus_bits,
             threshold,
             cast("Security", security),
             corrupt,

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import typer
 
-from secagg import graph
 from secagg._check import check_integer
 from secagg.bench.cases import RandomVectors, check_sum, round_params
 from secagg.bench.timing import peak_memory
 from secagg.cli import console as options
 from secagg.cli import one_shot as oneshot
 from secagg.encoding import FixedPoint
+from secagg.graph.assumptions import CORRUPT, DROPOUT
 from secagg.protocol import NEXT, ClientPolicy
+from secagg.protocol.suggestion import suggest_pair
 from secagg.simulate import simulate_round
 
 EXAMPLES = """
@@ -22,7 +23,7 @@ EXAMPLES = """
 
 secagg simulate --clients 100 --length 100000 --dropout 0.1
 
-secagg simulate --clients 1000 --length 10000 --neighbours 40 --threshold 22
+secagg simulate --clients 1000 --length 10000 --neighbours 80 --threshold 48
 
 secagg simulate --clients 50 --neighbours 0  [dim]# the complete graph[/dim]
 
@@ -49,12 +50,12 @@ def simulate(
         typer.Option(
             help="Number of shares that rebuild a client's secret; with --one-shot, number of "
             "helpers that open the sum.",
-            show_default="recommended by `secagg params`; two thirds with --neighbours; 2 with "
-            "--one-shot",
+            show_default="recommended by `secagg params`; 70 % of the holders with "
+            "--neighbours; 2 with --one-shot",
         ),
     ] = None,
-    dropout: options.Dropout = 0.05,
-    corrupt: options.Corrupt = 0.05,
+    dropout: options.Dropout = DROPOUT,
+    corrupt: options.Corrupt = CORRUPT,
     sigma: options.Sigma = 40,
     clip: options.Clip = 8.0,
     modulus_bits: options.ModulusBits = None,
@@ -82,13 +83,10 @@ def simulate(
             shape = (clients, length, clip, modulus_bits, dropout, seed)
             oneshot.simulate(*shape, helpers, threshold, security, suite, noise, json=as_json)
             return
-        if neighbours is None:
-            found = graph.recommend(clients, corrupt, dropout, sigma=sigma)
-            k, t = found.neighbours, found.threshold
-        else:
-            k = neighbours or None
-            t = -(-2 * (clients if k is None else k + 1) // 3)
-        t = t if threshold is None else threshold
+        chosen: int | Literal["auto"] | None = "auto"
+        if neighbours is not None:
+            chosen = neighbours or None
+        k, t = suggest_pair(clients, corrupt, dropout, "semi-honest", chosen, threshold, sigma)
         encoding = FixedPoint(clip, rounding="nearest")
         params = round_params(clients, t, k, length, encoding, modulus_bits)
         check_integer("seed", seed, 0, (1 << 32) - 1)

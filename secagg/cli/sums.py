@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from secagg import graph
 from secagg.cli.aggregator import Aggregator
 from secagg.cli.console import Document, counted
 from secagg.cli.vectors import number_of
@@ -32,7 +31,7 @@ class Sums:
     registry: Registry
     length: int
     encoding: FixedPoint
-    modulus_bits: int
+    modulus_bits: int | None
     threshold: int | None
     security: Security
     corrupt: float
@@ -67,48 +66,33 @@ class Sums:
         return self._round() if aggregator is None else self._one_shot(number, aggregator)
 
     def _round(self) -> RoundParams:
-        clients, threshold, neighbours = len(self.registry), self.threshold, None
-        if threshold is None and self.security == "active":
-            threshold = 2 * clients // 3 + 1
-        elif threshold is None:
-            try:
-                found = graph.recommend(clients, self.corrupt, self.dropout)
-            except ParameterError:
-                if clients > 3:
-                    raise
-                raise ParameterError(
-                    "3 clients are too few for the recommended threshold, which expects that "
-                    "one of them colludes and another one drops out; pass --threshold 2, or "
-                    "add clients"
-                ) from None
-            threshold, neighbours = found.threshold, found.neighbours
-        return RoundParams(
-            n_clients=clients,
-            threshold=threshold,
-            neighbours=neighbours,
-            length=self.length,
-            encoding=self.encoding,
-            modulus_bits=self.modulus_bits,
+        return RoundParams.suggest(
+            len(self.registry),
+            self.length,
+            self.encoding,
             security=self.security,
+            corrupt=self.corrupt,
+            dropout=self.dropout,
+            neighbours="auto" if self.threshold is None else None,
+            threshold=self.threshold,
             session=self.name.encode(),
+            modulus_bits=self.modulus_bits,
         )
 
     def _one_shot(self, number: int, aggregator: Aggregator) -> OneShotParams:
         from secagg.session import bind
 
-        helpers = aggregator.helpers
-        default = min(2, len(helpers))
-        return OneShotParams(
-            n_clients=len(self.registry),
-            length=self.length,
-            encoding=self.encoding,
-            modulus_bits=self.modulus_bits,
-            helpers=tuple((one.hpke, one.ed25519) for one in helpers),
-            threshold=default if self.threshold is None else self.threshold,
-            min_clients=3,
+        return OneShotParams.suggest(
+            len(self.registry),
+            self.length,
+            self.encoding,
+            helpers=[(one.hpke, one.ed25519) for one in aggregator.helpers],
             security=self.security,
-            suite=helpers[0].suite,
+            corrupt=self.corrupt,
+            dropout=self.dropout,
+            threshold=self.threshold,
             session=bind(f"{self.name} {number} ".encode() + self.run, number_of(number)),
+            modulus_bits=self.modulus_bits,
         )
 
 

@@ -49,7 +49,8 @@ class SecAggFedAvg(SumFedAvg):
     fractional_bits : int
         Precision of an update; see `secagg.encoding.FixedPoint`.
     threshold : int, optional
-        Number of sites that a round needs to its end; by default the smallest above two thirds.
+        Number of sites that a round needs to its end; by default that of
+        `secagg.RoundParams.suggest`, 70 % of up to 100 sites.
     security : "semi-honest" or "active"
         See `secagg.RoundParams`. "active" takes sites with FLARE's certificates.
     train_timeout : float

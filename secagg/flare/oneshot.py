@@ -26,12 +26,10 @@ from secagg.flare import names
 from secagg.flare.averaging import SumFedAvg
 from secagg.flare.files import read_identity, read_registry
 from secagg.flare.running import RunningSession
-from secagg.flare.settings import two_thirds
 from secagg.flare.tasks import request
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.oneshot.helper_files import HelperEntry, helpers_from_json
 from secagg.protocol import Identity
-from secagg.protocol.headroom import modulus_bits
 from secagg.protocol.params import Security
 from secagg.session import Deadlines, bind
 from secagg.session.wire import Declined, encode, read_task
@@ -58,7 +56,7 @@ class OneShotFedAvg(SumFedAvg):
     threshold : int
         Number of helpers that open a sum; any fewer learn nothing.
     min_clients : int, optional
-        Smallest number of sites whose sum is opened; by default the smallest above two thirds.
+        Smallest number of sites whose sum is opened; by default 70 %, at least 3.
     security : "semi-honest" or "active"
         See `secagg.oneshot.OneShotParams`. "active" takes a `registry`.
     registry : str, optional
@@ -221,17 +219,15 @@ class OneShotFedAvg(SumFedAvg):
     def _params(self, sites: int, length: int, message: bytes) -> OneShotParams:
         encoding = FixedPoint(clip=self.clip, fractional_bits=self.fractional_bits)
         name = f"flare {self.current_round} ".encode() + secrets.token_bytes(16)
-        return OneShotParams(
-            n_clients=sites,
-            length=length,
-            encoding=encoding,
-            modulus_bits=modulus_bits(sites, encoding, self.max_weight or 1),
-            helpers=tuple((one.hpke, one.ed25519) for one in self._helpers),
-            threshold=self.threshold,
-            min_clients=two_thirds(sites) if self.min_clients is None else self.min_clients,
-            max_weight=self.max_weight,
+        return OneShotParams.suggest(
+            sites,
+            length,
+            encoding,
+            helpers=[(one.hpke, one.ed25519) for one in self._helpers],
             security=self.security,
-            suite=self._helpers[0].suite,
+            max_weight=self.max_weight,
+            threshold=self.threshold,
+            min_clients=self.min_clients,
             session=bind(name, message),
         )
 

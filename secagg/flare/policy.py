@@ -10,6 +10,7 @@ from nvflare.apis.fl_component import FLComponent
 from secagg._check import check_kind
 from secagg.errors import ParameterError
 from secagg.flare import names
+from secagg.graph.assumptions import CORRUPT
 from secagg.oneshot import OneShotPolicy
 from secagg.protocol import ClientPolicy
 
@@ -53,7 +54,7 @@ class SitePolicy(FLComponent):
         min_clients: int = 3,
         min_threshold: int = 2,
         require_active: bool = False,
-        corrupt: float = 0.05,
+        corrupt: float = CORRUPT,
         sites: Collection[str] | None = None,
         helpers: Collection[str] | None = None,
         identity: str | None = None,

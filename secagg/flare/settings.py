@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from secagg.encoding import FixedPoint
 from secagg.protocol import RoundParams
-from secagg.protocol.headroom import modulus_bits
 from secagg.protocol.params import Security
 
-__all__ = ["round_params", "two_thirds"]
-
-
-def two_thirds(sites: int) -> int:
-    """Return the smallest number of sites above two thirds of all."""
-    return 2 * sites // 3 + 1
+__all__ = ["round_params"]
 
 
 def round_params(
@@ -25,18 +19,17 @@ def round_params(
     threshold: int | None,
     security: Security,
 ) -> RoundParams:
-    """Return the parameters of a round of some sites, with the smallest modulus that suffices.
+    """Return the parameters of a round of some sites; see `RoundParams.suggest`.
 
-    The threshold is the smallest above two thirds if none is given. See `RoundParams`.
+    A threshold that is given is of all sites, on the complete graph.
     """
-    encoding = FixedPoint(clip=clip, fractional_bits=fractional_bits)
-    return RoundParams(
-        n_clients=sites,
-        threshold=two_thirds(sites) if threshold is None else threshold,
-        length=length,
-        encoding=encoding,
-        modulus_bits=modulus_bits(sites, encoding, max_weight or 1),
-        max_weight=max_weight,
+    return RoundParams.suggest(
+        sites,
+        length,
+        FixedPoint(clip=clip, fractional_bits=fractional_bits),
         security=security,
+        max_weight=max_weight,
+        neighbours="auto" if threshold is None else None,
+        threshold=threshold,
         session=b"flare",
     )

@@ -47,8 +47,8 @@ class OneShot(SecureStrategy):
     threshold : int
         t, 2 to the number of helpers: any t helpers open the sum.
     min_clients : int, optional
-        Smallest number of nodes whose sum is opened. By default more than half of those in the
-        round, and at least 3.
+        Smallest number of nodes whose sum is opened. By default 70 % of those in the round, and
+        at least 3.
     registry : Registry, optional
         Public keys of the nodes' identities, which all helpers have, too. With it the sums are
         "active": the server may lie about who takes part.

@@ -18,8 +18,6 @@ from secagg.flower.exchange import exchange
 from secagg.flower.helpers import Endorsed, Reachable, endorsed, reached
 from secagg.flower.wire import Plan, Task, read_answer
 from secagg.oneshot import OneShotParams, OneShotResult
-from secagg.oneshot.suites import KEY_BYTES
-from secagg.protocol.headroom import modulus_bits
 from secagg.session.batch import Batch
 from secagg.session.thread import Thread
 from secagg.session.wire import REPORT
@@ -91,21 +89,16 @@ def one_shot_params(
     session: bytes,
     helpers: Sequence[tuple[bytes, bytes]],
 ) -> OneShotParams:
-    """Return the parameters of a sum, with the smallest modulus that its headroom allows."""
-    least = settings.min_clients
-    encoding, weight = settings.encoding, settings.max_weight
-    x25519 = bool(helpers) and len(helpers[0][0]) == KEY_BYTES["x25519"]
-    return OneShotParams(
-        n_clients=clients,
-        length=length,
-        encoding=encoding,
-        modulus_bits=modulus_bits(clients, encoding, weight),
-        helpers=tuple(helpers),
-        threshold=settings.threshold,
-        min_clients=max(FEWEST, clients // 2 + 1) if least is None else least,
-        max_weight=weight,
+    """Return the parameters of a sum."""
+    return OneShotParams.suggest(
+        clients,
+        length,
+        settings.encoding,
+        helpers=helpers,
         security="semi-honest" if settings.registry is None else "active",
-        suite="x25519" if x25519 else "hybrid",
+        max_weight=settings.max_weight,
+        threshold=settings.threshold,
+        min_clients=settings.min_clients,
         session=session,
     )
 

@@ -46,9 +46,8 @@ class SecAgg(SecureStrategy):
         f, 0 ≤ f ≤ 52: elements are rounded to multiples of 2^−f.
     threshold : int, optional
         t, the number of nodes that must stay for a sum; fewer than t may collude with the
-        server. By default more than half on the complete graph, up to 100 nodes. Above,
-        `secagg.graph.recommend` finds it and `neighbours`, for 5 % each of colluding and
-        dropped-out nodes. If `security` is "active", more than two thirds.
+        server. `secagg.RoundParams.suggest` chooses the default and `neighbours`: 70 % of up to
+        100 nodes, which all share keys, and more than two thirds if `security` is "active".
     neighbours : int, optional
         k; see `secagg.RoundParams`.
     security : "semi-honest" or "active"

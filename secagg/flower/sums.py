@@ -8,20 +8,16 @@ from dataclasses import dataclass
 from flwr.app import Message
 from flwr.serverapp import Grid
 
-from secagg import FixedPoint, Registry, RoundParams, graph
+from secagg import FixedPoint, Registry, RoundParams
 from secagg.flower.batches import FEWEST, Sum, message_to, prepare
 from secagg.flower.dropouts import dropouts
 from secagg.flower.exchange import exchange
 from secagg.flower.nodes import NodeServer
 from secagg.flower.wire import Plan, Task
 from secagg.protocol import Phase
-from secagg.protocol.headroom import modulus_bits
 from secagg.protocol.params import Security
 
 __all__ = ["Settings", "sum_replies"]
-
-_MOST_COMPLETE = 100
-"""Number of nodes up to which all share secrets with all, unless the settings say otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,24 +71,15 @@ def sum_replies(
 
 
 def _params(clients: int, length: int, settings: Settings, session: bytes) -> RoundParams:
-    """Return the parameters of a sum, with the smallest modulus that its headroom allows."""
-    threshold, neighbours = settings.threshold, settings.neighbours
-    active = settings.security == "active"
-    if threshold is None:
-        threshold = (2 * clients // 3 if active else clients // 2) + 1
-        if clients > _MOST_COMPLETE and not active:
-            neighbours, threshold = graph.recommend(clients, 0.05, 0.05)
-    encoding, weight = settings.encoding, settings.max_weight
-    return RoundParams(
-        n_clients=clients,
-        threshold=threshold,
-        neighbours=neighbours,
-        length=length,
-        encoding=encoding,
-        # above n · d for the number of clipped elements
-        modulus_bits=modulus_bits(clients, encoding, weight, others=clients * length),
-        max_weight=weight,
+    """Return the parameters of a sum; a threshold without neighbours is of all nodes."""
+    return RoundParams.suggest(
+        clients,
+        length,
+        settings.encoding,
+        security=settings.security,
+        max_weight=settings.max_weight,
+        neighbours="auto" if settings.threshold is None else settings.neighbours,
+        threshold=settings.threshold,
         session=session,
         count_clipped=True,
-        security=settings.security,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil
+from math import ceil, floor
 from typing import Literal
 
 import numpy as np
@@ -12,6 +12,9 @@ import numpy as np
 from secagg.errors import ParameterError
 
 Adversary = Literal["semi-honest", "semi-malicious"]
+
+CORRUPT, DROPOUT = 0.2, 0.1
+"""Fractions of the clients that all defaults of this library expect to collude, to drop out."""
 
 
 def check_fractions(corrupt: float, dropout: float) -> None:
@@ -43,6 +46,20 @@ def count(fraction: float, n: int) -> int:
 @lru_cache(maxsize=256, typed=True)
 def _count(fraction: float, n: int) -> int:  # every client asks in every round
     return ceil(Fraction(str(fraction)) * n)
+
+
+def most_left(fraction: float, n: int) -> int:
+    """Return n less a fraction of n, which is rounded down: the most clients that stay."""
+    return n - floor(Fraction(str(to_float(fraction))) * n)
+
+
+def least_threshold(colluders: int, fewest: int = 3) -> int:
+    """Return the smallest t that colluders do not reach, with two honest clients in each sum.
+
+    A sum has at least t clients, and at least `fewest`. If a single one were honest, the others
+    could subtract their vectors. So t is c + 1, or c + 2 where `fewest` is smaller.
+    """
+    return colluders + (1 if fewest >= colluders + 2 else 2)
 
 
 def to_adversary(security: str) -> Adversary:

@@ -13,7 +13,13 @@ from functools import lru_cache
 from secagg._check import check_integer
 from secagg.errors import ParameterError
 from secagg.graph import tails
-from secagg.graph.assumptions import Adversary, check_fractions, count, to_adversary
+from secagg.graph.assumptions import (
+    Adversary,
+    check_fractions,
+    count,
+    least_threshold,
+    to_adversary,
+)
 
 MOST_SEARCHED = 1024
 """Largest number of neighbours that `remedy` tries, which takes a fraction of a second."""
@@ -101,14 +107,18 @@ def recommend(
     return _search(int(n), bad, gone, security, int(sigma), int(eta), int(n))
 
 
-def remedy(n: int, colluders: int, dropout: float, sigma: int) -> str:
+def remedy(
+    n: int, colluders: int, dropout: float, sigma: int, *, holders: int = 3, threshold: int = 2
+) -> str:
     """Return advice for an error message: a k and t that keep `sigma` bits of privacy.
 
-    The search ends at ``MOST_SEARCHED`` neighbours.
+    The search ends at ``MOST_SEARCHED`` neighbours. It proposes at least that many `holders`,
+    k + 1, and at least that `threshold`.
     """
     bad, gone = _counts(n, 0.0, dropout, "semi-honest", colluders)
     try:
-        k, t = _search(n, bad, gone, "semi-honest", sigma, 30, MOST_SEARCHED)
+        least = (max(2, holders - 1), max(2, threshold))
+        k, t = _search(n, bad, gone, "semi-honest", sigma, 30, MOST_SEARCHED, *least)
     except ParameterError:
         return "no graph of so few clients is safe enough, not even the complete one"
     if k is None and n > MOST_SEARCHED + 2:  # more may suffice; they are not tried
@@ -231,19 +241,31 @@ def _corrupt_limit(k: int, threshold: int, security: Adversary) -> int:
 
 @lru_cache(maxsize=64)
 def _search(
-    n: int, bad: int, gone: int, security: Adversary, sigma: int, eta: int, largest: int
+    n: int,
+    bad: int,
+    gone: int,
+    security: Adversary,
+    sigma: int,
+    eta: int,
+    largest: int,
+    smallest: int = 2,
+    least: int = 2,
 ) -> Recommendation:
-    """Return the smallest safe k up to `largest`, or else the complete graph."""
+    """Return the smallest safe k up to `largest`, or else the complete graph.
+
+    k is `smallest` or more, and t is `least` or more.
+    """
     fails = Fraction(1, 1 << eta)
     highest = 1
-    for k in range(2, min(n - 1, largest + 1), 2) if n - bad - gone >= 2 else ():
+    tried = range(smallest + smallest % 2, min(n - 1, largest + 1), 2)
+    for k in tried if n - bad - gone >= 2 else ():
         # two more neighbours never lower the highest threshold that dropouts allow
         while highest < k and tails.is_rare(n, gone, k, k - highest, fails):
             highest += 1
         t = highest
-        if t < 2 or not decide(n, k, t, bad, gone, security, sigma):
+        if t < least or not decide(n, k, t, bad, gone, security, sigma):
             continue
-        while t > 2 and decide(n, k, t - 1, bad, gone, security, sigma):
+        while t > least and decide(n, k, t - 1, bad, gone, security, sigma):
             t -= 1
         return Recommendation(
             k,
@@ -252,13 +274,14 @@ def _search(
             tails.bits(_not_private(n, k, t, bad, gone, security)),
             tails.bits(tails.few_left(n, gone, k, t)),
         )
-    return _complete(n, bad, gone, security)
+    return _complete(n, bad, gone, security, least)
 
 
-def _complete(n: int, bad: int, gone: int, security: Adversary) -> Recommendation:
+def _complete(
+    n: int, bad: int, gone: int, security: Adversary, least: int = 2
+) -> Recommendation:
     """Return the thresholds of the complete graph, which is never random, or raise."""
-    # more than half of the n holders, and more than the corrupt clients can reach
-    lowest = max(n // 2, bad if security == "semi-honest" else (n + bad) // 2) + 1
+    lowest = max(least, lowest_complete(n, bad, security))
     highest = n - gone
     if n - bad - gone < 2:
         why = "fewer than two honest ones are left, and their sum is a single vector"
@@ -272,6 +295,15 @@ def _complete(n: int, bad: int, gone: int, security: Adversary) -> Recommendatio
             f"complete graph is safe: {why}; lower corrupt or dropout, or add clients"
         )
     return Recommendation(None, lowest, highest, float("inf"), float("inf"))
+
+
+def lowest_complete(n: int, bad: int, security: Adversary) -> int:
+    """Return the smallest threshold on the complete graph that `bad` corrupt clients permit.
+
+    It is more than half of the n holders, and more than the corrupt clients can reach.
+    """
+    reached = 0 if security == "semi-honest" else (n + bad) // 2
+    return max(n // 2 + 1, reached + 1, least_threshold(bad))
 
 
 def _counts(

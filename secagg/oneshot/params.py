@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import comb
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from secagg._check import as_bytes, check_integer, check_kind
 from secagg.encoding import Encoding, Ring
 from secagg.errors import ParameterError
+from secagg.graph.assumptions import CORRUPT, DROPOUT
 from secagg.oneshot import params_bytes, suites
 from secagg.oneshot.layout import Layout
 from secagg.oneshot.noise import Noise
 from secagg.oneshot.seeds import held
-from secagg.oneshot.suites import SuiteName
+from secagg.oneshot.suites import KEY_BYTES, SuiteName
 from secagg.protocol import Registry, RoundParams
-from secagg.protocol.headroom import check_headroom
+from secagg.protocol.headroom import check_headroom, default_bits, smallest_bits
 from secagg.protocol.params import Security, check_encoding, read_encoding
 from secagg.protocol.params_bytes import malformed
+from secagg.protocol.suggestion import suggest_fewest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MAX_HELPERS = 16
 MAX_SEEDS = 256
@@ -31,6 +36,7 @@ MAX_SEEDS = 256
 class OneShotParams:
     """Parameters of one session of one-shot sums. All its batches are of different clients.
 
+    `suggest` chooses safe ones.
     They come from the application. **An aggregator that chooses the helpers' keys reads every
     vector.** If it relays the parameters, clients need ``OneShotPolicy(helpers=…)``.
 
@@ -43,7 +49,8 @@ class OneShotParams:
     encoding : FixedPoint or Integers
         Conversion of elements to integers.
     modulus_bits, modulus : int, optional
-        b for R = 2^b, or R itself, as in `secagg.RoundParams`. 2^32 if neither is given.
+        b for R = 2^b, or R itself, as in `secagg.RoundParams`. If neither is given, b is 32, or
+        as many as the sum and the noise need.
     helpers : sequence of (bytes, bytes)
         Public HPKE key and Ed25519 key of each helper, ``HelperJournal.public``, in order; 1 to
         16 helpers. All keys differ.
@@ -105,21 +112,82 @@ class OneShotParams:
         check_integer("n_clients", self.n_clients, 2, 1 << 20)
         check_integer("min_clients", self.min_clients, 2, self.n_clients)
         check_encoding(self.encoding)
-        sums = self.sums  # validates the rest
         if self.noise is not None:
             check_kind("noise", self.noise, Noise, "a secagg.oneshot.Noise")
-        check_headroom(sums, self.noise_bound)
+        check_headroom(self.sums, self.noise_bound)  # making them validates the rest
+
+    @classmethod
+    def suggest(
+        cls,
+        n: int,
+        length: int,
+        encoding: Encoding,
+        *,
+        helpers: Iterable[tuple[bytes, bytes]],
+        security: Security = "active",
+        max_weight: int | None = None,
+        corrupt: float = CORRUPT,
+        dropout: float = DROPOUT,
+        threshold: int | None = None,
+        min_clients: int | None = None,
+        session: bytes = b"",
+        modulus_bits: int | None = None,
+        noise: Noise | None = None,
+    ) -> Self:
+        """Return complete and safe parameters of sums of n clients.
+
+        The suite is that of the helpers' keys. Two helpers open a sum of ⌈0.7 n⌉ clients or
+        more, at least 3.
+
+        Parameters
+        ----------
+        n : int
+            Largest number of clients of a batch, 2 to 2^20.
+        length, encoding, helpers, security, max_weight, session, noise
+            See `OneShotParams`.
+        corrupt, dropout : float
+            Largest fractions of the clients that collude, and that never report. If more than
+            30 % may be missing, fewer clients are enough, two of them honest.
+        threshold : int, optional
+            t in place of the suggestion.
+        min_clients : int, optional
+            Smallest number of clients in place of the suggestion.
+        modulus_bits : int, optional
+            b for R = 2^b. None: the smallest that fits the sum and the noise.
+
+        Raises
+        ------
+        ParameterError
+            A value is out of range, or no sum is safe under such assumptions.
+        MissingExtra
+            The installed cryptography lacks the suite.
+        """
+        check_integer("n", n, 2, 1 << 20)
+        found = _pairs(helpers)
+        made = cls(
+            n_clients=n,
+            length=length,
+            encoding=encoding,
+            modulus_bits=modulus_bits,
+            helpers=found,
+            threshold=min(2, len(found)) if threshold is None else threshold,
+            min_clients=(
+                suggest_fewest(int(n), corrupt, dropout) if min_clients is None else min_clients
+            ),
+            max_weight=max_weight,
+            security=security,
+            suite=_suite_of(found),
+            session=session,
+            noise=noise,
+        )
+        if modulus_bits is not None:
+            return made
+        return replace(made, modulus_bits=smallest_bits(made.sums, made.noise_bound))
 
     def _check_helpers(self) -> None:
         if self.suite not in suites.NAMES:
             raise ParameterError(f"suite must be 'hybrid' or 'x25519', not {self.suite!r}")
-        try:
-            pairs = tuple((box, identity) for box, identity in self.helpers)
-        except (TypeError, ValueError):
-            raise ParameterError(
-                "helpers must be pairs of an HPKE key and an Ed25519 key; pass "
-                "HelperJournal.public of each helper"
-            ) from None
+        pairs = _pairs(self.helpers)
         object.__setattr__(self, "helpers", pairs)
         check_integer("the number of helpers", len(pairs), 1, MAX_HELPERS)
         for number, pair in enumerate(pairs, 1):
@@ -153,7 +221,7 @@ class OneShotParams:
     @cached_property
     def sums(self) -> RoundParams:
         """Parameters of a sum of the same vectors by secret sharing: ring, headroom, bounds."""
-        return RoundParams(
+        sums = RoundParams(
             n_clients=self.n_clients,
             threshold=self.n_clients,
             length=self.length,
@@ -165,6 +233,9 @@ class OneShotParams:
             allow_two_clients=True,
             security=self.security,
         )
+        if self.noise is None or (self.modulus_bits, self.modulus) != (None, None):
+            return sums
+        return replace(sums, modulus_bits=default_bits(sums, self.noise_bound))
 
     @property
     def active(self) -> bool:
@@ -270,3 +341,20 @@ class OneShotParams:
             return cls(**(fields._asdict() | {"encoding": known}))
         except ParameterError as error:
             raise malformed("parameters", str(error)) from None
+
+
+def _pairs(helpers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
+    try:
+        return tuple((box, identity) for box, identity in helpers)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            "helpers must be pairs of an HPKE key and an Ed25519 key; pass "
+            "HelperJournal.public of each helper"
+        ) from None
+
+
+def _suite_of(helpers: tuple[tuple[bytes, bytes], ...]) -> SuiteName:
+    """Return the suite of the first helper's key; the constructor checks all keys."""
+    first = helpers[0][0] if helpers else b""
+    short = isinstance(first, bytes) and len(first) == KEY_BYTES["x25519"]
+    return "x25519" if short else "hybrid"

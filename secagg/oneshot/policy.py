@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from secagg._check import as_bytes, check_integer, check_kind
 from secagg.errors import ParameterError
-from secagg.graph.assumptions import check_fractions, count, to_float
+from secagg.graph.assumptions import CORRUPT, check_fractions, count, to_float
 from secagg.oneshot.params import MAX_HELPERS, OneShotParams
 from secagg.protocol.bounds import Bounds
 
@@ -65,7 +65,7 @@ class OneShotPolicy:
     min_clients: int = 3
     require_active: bool = False
     helpers: frozenset[bytes] | None = None
-    corrupt: float = 0.2
+    corrupt: float = CORRUPT
     colluders: int | None = None
     max_length: int = 1 << 28
     max_clients: int = 1 << 17

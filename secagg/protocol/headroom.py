@@ -7,17 +7,24 @@ from typing import TYPE_CHECKING
 from secagg.errors import ParameterError
 
 if TYPE_CHECKING:
-    from secagg.encoding import FixedPoint
     from secagg.protocol.params import RoundParams
 
+_WORD = 32
+"""Bits of the default modulus where they suffice: words that need no packing."""
 
-def modulus_bits(clients: int, encoding: FixedPoint, weight: int, others: int = 0) -> int:
-    """Return the bits of the smallest modulus for weighted sums, and for numbers to `others`.
 
-    2^b > 2 · n · W · M for the sums, where M is the encoding's largest integer.
+def smallest_bits(params: RoundParams, noise: int = 0) -> int:
+    """Return b of the smallest modulus 2^b with room for every sum; see `check_headroom`.
+
+    The modulus of `params` has no influence. Above 64 bits there is none.
     """
-    largest = max(2 * clients * weight * encoding.max_encoded, others)
-    return min(largest.bit_length(), 64)
+    _, needed = _range(params, noise)
+    return max(needed - 1, _clipped(params)).bit_length()
+
+
+def default_bits(params: RoundParams, noise: int = 0) -> int:
+    """Return b of the default modulus 2^b: 32, or as many as the sums need, but at most 64."""
+    return min(64, max(_WORD, smallest_bits(params, noise)))
 
 
 def check_headroom(params: RoundParams, noise: int = 0) -> None:
@@ -30,8 +37,7 @@ def check_headroom(params: RoundParams, noise: int = 0) -> None:
         Bound on the absolute value of noise in each element of the sum.
     """
     weight = params.max_weight or 1
-    largest = params.n_clients * max(params.encoding.max_encoded * weight, weight) + noise
-    needed = largest + (largest if params.encoding.signed else noise) + 1
+    largest, needed = _range(params, noise)
     if params.ring.modulus < needed:
         raise ParameterError(
             f"modulus {params.ring} has no headroom: the sum of {params.n_clients} vectors "
@@ -40,7 +46,7 @@ def check_headroom(params: RoundParams, noise: int = 0) -> None:
             f"{f' and noise up to {noise}' if noise else ''} needs R ≥ "
             f"{needed}; {_remedy((needed - 1).bit_length())}"
         )
-    clipped = params.n_clients * params.length if params.count_clipped else 0
+    clipped = _clipped(params)
     if params.ring.modulus <= clipped:
         raise ParameterError(
             f"modulus {params.ring} has no headroom: {clipped} elements in all can be "
@@ -55,6 +61,22 @@ def check_headroom(params: RoundParams, noise: int = 0) -> None:
         )
     if largest >= 1 << 63:
         raise ParameterError(f"sums up to {largest} do not fit an int64; encode smaller values")
+
+
+def _range(params: RoundParams, noise: int) -> tuple[int, int]:
+    """Return the largest element of a sum, and the number of values that an element can have.
+
+    With n clients, weights up to W, the encoding's largest integer M and noise up to Y, these
+    are L = n · max(M · W, W) + Y and, for a signed encoding, 2 L + 1, else L + Y + 1.
+    """
+    weight = params.max_weight or 1
+    largest = params.n_clients * max(params.encoding.max_encoded * weight, weight) + noise
+    return largest, largest + (largest if params.encoding.signed else noise) + 1
+
+
+def _clipped(params: RoundParams) -> int:
+    """Return the largest number of clipped elements that is counted."""
+    return params.n_clients * params.length if params.count_clipped else 0
 
 
 def _remedy(bits: int) -> str:

@@ -7,24 +7,26 @@ their bytes or depend on them, so different parameters raise an error there.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
 from secagg._check import as_bytes, check_integer, check_session
 from secagg.encoding import Encoding, Ring, from_canonical
 from secagg.errors import ParameterError
-from secagg.protocol.headroom import check_headroom
+from secagg.graph.assumptions import CORRUPT, DROPOUT
+from secagg.protocol.headroom import check_headroom, default_bits, smallest_bits
 from secagg.protocol.params_bytes import MAX_ENCODING_BYTES, Fields, malformed, pack, unpack
+from secagg.protocol.suggestion import suggest_pair
 
 Security = Literal["semi-honest", "active"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoundParams:
-    """Parameters of one round of secure aggregation.
+    """Parameters of one round of secure aggregation. `suggest` chooses safe ones.
 
     Parameters
     ----------
@@ -34,13 +36,14 @@ class RoundParams:
     threshold : int
         t, the number of shares that reconstruct a secret. On the complete graph more than half
         of the n clients, and more than two thirds if `security` is "active". With `neighbours`
-        2 ≤ t ≤ k: take the threshold that `secagg.graph.recommend` returns.
+        2 ≤ t ≤ k: take the one of `suggest` or `secagg.graph.recommend`.
     length : int
         d, the number of elements of a vector, 1 ≤ d ≤ 2^31.
     encoding : FixedPoint or Integers
         Conversion of elements to integers.
     modulus_bits : int, optional
-        b, for R = 2^b, 1 ≤ b ≤ 64. 32 if neither `modulus_bits` nor `modulus` is given.
+        b, for R = 2^b, 1 ≤ b ≤ 64. If neither `modulus_bits` nor `modulus` is given, 32, or as
+        many as the sum of n vectors needs.
     modulus : int, optional
         R, in place of `modulus_bits`: 2 ≤ R ≤ 2^62, or a power of two up to 2^64.
     neighbours : int, optional
@@ -102,6 +105,67 @@ class RoundParams:
         if self.modulus_bits is not None:
             check_integer("modulus_bits", self.modulus_bits, 1, 64)
         check_headroom(self)
+
+    @classmethod
+    def suggest(
+        cls,
+        n: int,
+        length: int,
+        encoding: Encoding,
+        *,
+        security: Security = "semi-honest",
+        max_weight: int | None = None,
+        corrupt: float = CORRUPT,
+        dropout: float = DROPOUT,
+        neighbours: int | Literal["auto"] | None = "auto",
+        threshold: int | None = None,
+        session: bytes = b"",
+        modulus_bits: int | None = None,
+        count_clipped: bool = False,
+    ) -> Self:
+        """Return complete and safe parameters of a round of n clients.
+
+        Up to 100 clients, and if `security` is "active", the graph is complete. t is ⌈0.7 n⌉,
+        or the smallest above two thirds of n in the active variant. Above 100 clients
+        `secagg.graph.recommend` finds k and t. The default `ClientPolicy` accepts the result.
+
+        Parameters
+        ----------
+        n : int
+            Largest number of clients that may take part, 3 to 2^20.
+        length, encoding, security, max_weight, session, count_clipped
+            See `RoundParams`.
+        corrupt, dropout : float
+            Largest fractions of the clients that collude with the server, and that drop out.
+        neighbours : int, "auto" or None
+            k in place of the suggestion; None for the complete graph.
+        threshold : int, optional
+            t in place of the suggestion. For a given k, the default is 70 % of the k + 1
+            holders, and at most k.
+        modulus_bits : int, optional
+            b for R = 2^b. None: the smallest that fits the sum.
+
+        Raises
+        ------
+        ParameterError
+            A value is out of range, or no graph is safe under such assumptions.
+        """
+        k, t = suggest_pair(n, corrupt, dropout, security, neighbours, threshold)
+        made = cls(
+            n_clients=n,
+            threshold=t,
+            length=length,
+            encoding=encoding,
+            modulus_bits=modulus_bits,
+            neighbours=k,
+            max_weight=max_weight,
+            session=session,
+            count_clipped=count_clipped,
+            security=security,
+        )
+        if modulus_bits is not None:
+            return made
+        return replace(made, modulus_bits=smallest_bits(made))
 
     def __eq__(self, other: object) -> bool:
         # a modulus has up to three spellings: modulus, modulus_bits and the default
@@ -179,7 +243,8 @@ class RoundParams:
         """Ring Z_R, in which masked vectors are added."""
         if self.modulus is not None:
             return Ring(self.modulus)
-        return Ring(1 << (32 if self.modulus_bits is None else self.modulus_bits))
+        bits = default_bits(self) if self.modulus_bits is None else self.modulus_bits
+        return Ring(1 << bits)
 
     @property
     def active(self) -> bool:

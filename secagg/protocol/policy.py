@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from secagg._check import check_integer, check_kind
 from secagg.errors import ParameterError
 from secagg.graph import finder
-from secagg.graph.assumptions import check_fractions, count, to_float
+from secagg.graph.assumptions import (
+    CORRUPT,
+    DROPOUT,
+    check_fractions,
+    count,
+    least_threshold,
+    to_float,
+)
 from secagg.protocol.bounds import Bounds
 from secagg.protocol.params import RoundParams
 
@@ -40,7 +47,8 @@ class ClientPolicy:
         < 1; their number c is rounded up. It stays the same if fewer clients turn up.
     colluders : int, optional
         c itself, 0 to 2^20, in place of `corrupt`. On the complete graph a threshold t is
-        rejected unless c < t, and in an active round unless n + c < 2t.
+        rejected unless c < t, and in an active round unless n + c < 2t. A sum of two vectors or
+        more must be of honest clients, except with `allow_two_clients`.
     dropout : float
         Largest expected fraction of the cohort that drops out, 0 ≤ dropout < 1. It matters only
         in rounds with `neighbours`.
@@ -64,9 +72,9 @@ class ClientPolicy:
     max_length: int = 1 << 28
     allow_two_clients: bool = False
     require_active: bool = False
-    corrupt: float = 0.05
+    corrupt: float = CORRUPT
     colluders: int | None = None
-    dropout: float = 0.05
+    dropout: float = DROPOUT
     sigma: int = 40
     bounds: Bounds | None = None
 
@@ -146,24 +154,28 @@ class ClientPolicy:
         return colluders, f"{self.corrupt:.3g} of {params.n_clients}, that is {colluders},"
 
     def _objection_to_complete(self, params: RoundParams, size: int) -> str | None:
-        """Return an objection if colluders could reach the threshold."""
+        """Return an objection if colluders could reach the threshold, or a single vector."""
         colluders, shown = self._colluders(params)
         if params.active:
             # a lying server asks t clients for shares of b and t for shares of s; an honest
             # client answers one of the two requests, a corrupt client answers both
-            least, what = (size + colluders) // 2 + 1, "could have both secrets of one rebuilt"
+            reach, what = (size + colluders) // 2 + 1, "could have both secrets of one rebuilt"
         else:
-            least, what = colluders + 1, "could rebuild every secret"
+            reach, what = colluders + 1, "could rebuild every secret"
+        hiding = 0 if self.allow_two_clients else least_threshold(colluders, self.min_clients)
+        least = max(reach, hiding)
         if params.threshold >= least:
             return None
+        if params.threshold >= reach:
+            what = "could know all vectors of a sum but a single one"
         remedy = (
-            f"take a threshold of {least} or more"
+            f"take a threshold of {least} or more, or"
             if least <= size
-            else "no threshold is safe from so many"
+            else "no threshold is safe from so many;"
         )
         return (
             f"threshold {params.threshold} is too small for {size} clients if {shown} collude "
-            f"with the server: they {what}; {remedy}, or lower {self._named()}"
+            f"with the server: they {what}; {remedy} lower {self._named()}"
         )
 
     def _objection_to_graph(
@@ -175,7 +187,8 @@ class ClientPolicy:
         if finder.is_private(*question, self.sigma, colluders=colluders):
             return None
         bits = finder.privacy_bits(*question, colluders=colluders)
-        remedy = finder.remedy(size, colluders, self.dropout, self.sigma)
+        demands = {"holders": self.min_clients, "threshold": self.min_threshold}
+        remedy = finder.remedy(size, colluders, self.dropout, self.sigma, **demands)
         return (
             f"{neighbours} neighbours and threshold {params.threshold} among {size} clients "
             f"give {bits:.1f} bits of privacy, not {self.sigma}, if {shown} collude and "

@@ -151,6 +151,12 @@ def test_figures_for_fewer_clients_are_those_of_the_code() -> None:
     assert f"The smallest cohort is {smallest_cohort(1000, *found, 50, 0.05)}." in plain
     assert f"{smallest_cohort(1000, 34, 18, 50, 0.05)} of 1000 for (34, 18)" in plain
     assert smallest_cohort(208, 36, 19, 21, 0.1) == 208
+    assert recommend(1000, 0.2, 0.1) == (74, 45)
+    assert smallest_cohort(1000, 74, 45, 200, 0.1) == 1000
+    roomy = recommend(1000, 0.2223, 0.1)
+    shown = "{}, {}, from `RoundParams.suggest(1000, ..., corrupt=0.2223)`"
+    assert shown.format(*roomy) in plain
+    assert f"accepted from {smallest_cohort(1000, *roomy, 200, 0.1)} clients" in plain
 
 
 def test_neighbour_counts_are_those_of_the_finder() -> None:
@@ -272,7 +278,8 @@ def test_bounds_are_those_of_the_page() -> None:
     table = {row[0]: row[1] for row in rows("bound | value")}
     policy = ClientPolicy()
     defaults = {
-        "corrupt and dropout of a policy": (policy.corrupt, policy.dropout, 0.05),
+        "corrupt of a policy": (policy.corrupt, 0.2),
+        "dropout of a policy": (policy.dropout, 0.1),
         "σ": (policy.sigma, recommend.__defaults__[1], 40),
         "η": (recommend.__defaults__[2], 30),
     }

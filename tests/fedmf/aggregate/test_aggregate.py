@@ -151,11 +151,12 @@ def test_progress_is_reported_by_phase():
 @pytest.mark.parametrize(
     ("n", "settings", "neighbours", "threshold"),
     [
-        (12, {}, None, 8),
-        (100, {}, None, 67),
-        (101, {}, 60, 41),
-        (943, {}, 60, 41),
-        (943, {"neighbours": None}, None, 629),
+        (12, {}, None, 9),
+        (100, {}, None, 70),
+        (101, {}, 34, 22),
+        (943, {}, 74, 45),
+        (943, {"neighbours": None}, None, 661),
+        (943, {"neighbours": 60}, 60, 43),
         (943, {"neighbours": 60, "threshold": 31}, 60, 31),
     ],
 )

@@ -78,10 +78,10 @@ def test_raters_are_counted_securely_for_all_users(monkeypatch):
     monkeypatch.setattr(SecAggSum, "count", spy)
     gone = {0: "masked_input", 3: "share_keys"}
     vote = Rows(np.array([0], dtype=np.int32), np.ones((1, 1), dtype=np.int64), 2)
-    votes = Vectors(range(6), lambda user: vote, (2, 1))
+    votes = Vectors(range(7), lambda user: vote, (2, 1))
     total = MixedSum(SecAggSum(), {0, 1}).count(votes, dropouts=gone)
-    assert counted == [(list(range(6)), gone)]
-    assert total.survivors == (1, 2, 4, 5)
+    assert counted == [(list(range(7)), gone)]
+    assert total.survivors == (1, 2, 4, 5, 6)
 
 
 def test_mixed_sum_excludes_dropouts_of_both_groups():

@@ -116,7 +116,7 @@ MODELS = {
     "FedMF": lambda how: Trainer(FedMF(k=3), how, **SCHEDULE).fit(RATINGS),
     "FedMF, biases": lambda how: Trainer(FedMF(k=3, biases=True), how, **SCHEDULE).fit(RATINGS),
     "FedMF, gradients": lambda how: Trainer(PAPER, how, **SCHEDULE).fit(RATINGS),
-    "FedMF, cohorts": lambda how: Trainer(FedMF(k=3), how, cohort=6, **SCHEDULE).fit(RATINGS),
+    "FedMF, cohorts": lambda how: Trainer(FedMF(k=3), how, cohort=10, **SCHEDULE).fit(RATINGS),
     "FedALS": lambda how: Trainer(FedALS(k=3), how, **SCHEDULE).fit(RATINGS),
     "DPFedMF": lambda how: Trainer(DPFedMF(k=3), how, **SCHEDULE).fit(RATINGS),
     "FedMMF": lambda how: FedMMF(RidgeMask(), Trainer(FedMF(k=3), how, **SCHEDULE)).fit(

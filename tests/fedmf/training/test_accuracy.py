@@ -61,7 +61,7 @@ def test_secure_training_with_dropouts_gives_the_plain_integers():
     split = random_split(load("ml-100k"), seed=0)
     settings = {"rounds": 2, "seed": 0, "dropout": 0.1}
     model = preset("fast").model
-    secure = Trainer(model, SecAggSum(neighbours=60, threshold=31), **settings)
+    secure = Trainer(model, SecAggSum(neighbours=60), **settings)
     plain = Trainer(model, PlainSum(), **settings)
     secure.fit(split.train, split.test)
     plain.fit(split.train, split.test)

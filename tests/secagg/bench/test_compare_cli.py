@@ -194,7 +194,6 @@ def test_missing_matplotlib_raises_before_measuring(
         (("--compare", "ss,rsa"), "--compare takes ss, he, one-shot, not 'rsa'"),
         (("--clients", "ten"), "--clients takes whole numbers separated by commas, not 'ten'"),
         (("--clients", "10,2"), "--clients is 2"),
-        (("--clients", "10,3"), "with 1 of 3 clients corrupt"),
         (("--length", "0"), "--length is 0"),
         (("--budget", "0"), "--budget must be seconds above 0, not 0.0"),
         (("--out", ""), "--out is empty: name a folder"),

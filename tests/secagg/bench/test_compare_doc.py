@@ -44,7 +44,7 @@ def test_table_has_the_rows_of_its_case(
     head, rule, row, _, setting = bench.tables(comparison)["9 x 5"].splitlines()
     assert head.count("|") == rule.count("|") == row.count("|") == 9
     assert row.startswith("| SS | ")
-    assert re.match(r"SS: k = \d+, t = \d+, 0 drop out\.$", setting)
+    assert re.match(r"SS: k = all others, t = 7, 0 drop out\.$", setting)
 
 
 def test_page_is_filled_in() -> None:

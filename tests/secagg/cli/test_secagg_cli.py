@@ -43,7 +43,7 @@ def document(*arguments: str) -> dict[str, object]:
 
 def test_params_prints_the_recommendation_and_its_bytes() -> None:
     shown = document("params", "--clients", "1000", "--corrupt", "0.1", "--length", "500")
-    found = recommend(1000, 0.1, 0.05)
+    found = recommend(1000, 0.1, 0.1)
     params = RoundParams(
         n_clients=1000,
         threshold=found.threshold,
@@ -68,8 +68,8 @@ def test_params_prints_the_recommendation_and_its_bytes() -> None:
 
 def test_params_options_reach_the_finder() -> None:
     options = ("--security", "semi-malicious", "--sigma", "30", "--eta", "10")
-    shown = document("params", "--clients", "200", "--dropout", "0.1", *options)
-    found = recommend(200, 0.05, 0.1, "semi-malicious", 30, 10)
+    shown = document("params", "--clients", "200", "--dropout", "0.05", *options)
+    found = recommend(200, 0.2, 0.05, "semi-malicious", 30, 10)
     assert (shown["neighbours"], shown["threshold"]) == tuple(found)
     assert document("params", "--clients", "9", "--modulus-bits", "40")["modulus_bits"] == 40
     # 2 · 100,000 · 8 · 2^16 needs 37 bits
@@ -80,13 +80,13 @@ def test_params_prints_a_table() -> None:
     ran = invoke("params", "--clients", "1000", "--length", "1000")
     assert ran.exit_code == 0, ran.stderr
     lines = [re.split(r" {2,}", line.strip(), maxsplit=1) for line in ran.stdout.splitlines()]
-    assert ["if at most 0.05 of the clients collude and 0.05 drop out"] in lines
+    assert ["if at most 0.2 of the clients collude and 0.1 drop out"] in lines
     rows = dict(line for line in lines if len(line) == 2)
-    assert rows["neighbours k"] == "34"
-    assert rows["threshold t"] == "18 to 19"
-    assert rows["privacy"] == "a client is exposed: at most 2^-42.3"
-    assert rows["completion"] == "dropouts end the round: at most 2^-37.4"
-    assert rows["a client sends"] == "8.97 kB"
+    assert rows["neighbours k"] == "74"
+    assert rows["threshold t"] == "45"
+    assert rows["privacy"] == "a client is exposed: at most 2^-40.0"
+    assert rows["completion"] == "dropouts end the round: at most 2^-32.0"
+    assert rows["a client sends"] == "14.4 kB"
     assert re.fullmatch(r"[\d.]+ m?s", rows["the server's time"])
     small = invoke("params", "--clients", "5")
     assert re.search(r"neighbours k +all others", small.stdout)
@@ -96,9 +96,10 @@ def test_params_prints_a_table() -> None:
 
 def test_check43_params_prints_the_smallest_cohort() -> None:
     command = ("params", "--clients", "1000", "--length", "9")
-    assert document(*command)["smallest_cohort"] == 908
+    assert document(*command)["smallest_cohort"] == 1000
     shown = " ".join(invoke(*command).stdout.split())
-    assert "smallest cohort 908 of 1,000, if the same 50 collude" in shown
+    assert "smallest cohort 1,000 of 1,000, if the same 200 collude" in shown
+    assert document("params", "--clients", "10", "--length", "9")["smallest_cohort"] == 7
 
 
 def test_simulate_runs_the_recommendation_that_leaves_no_room() -> None:
@@ -113,7 +114,7 @@ def test_params_states_the_promise_against_each_server() -> None:
     assert re.search(r"\n +not counted: dropouts that such a server invents *\n", small)
     assert "exposed" not in small
     large = invoke("params", "--clients", "1000", "--security", "semi-malicious").stdout
-    assert "one client are rebuilt: at most 2^-43.6" in large
+    assert "one client are rebuilt: at most 2^-40.1" in large
     assert "not counted" not in invoke("params", "--clients", "30").stdout
 
 
@@ -130,10 +131,11 @@ def test_simulate_runs_a_round_and_reports_it() -> None:
     assert shown["peak_memory"] > 1 << 20
 
 
-def test_simulate_defaults_to_params_or_two_thirds() -> None:
-    found = document("simulate", "--clients", "40", "--length", "9", "--dropout", "0.1")
-    assert (found["neighbours"], found["threshold"]) == tuple(recommend(40, 0.05, 0.1))
+def test_simulate_defaults_to_params_or_70_percent() -> None:
+    sparse = document("simulate", "--clients", "120", "--length", "9")
+    assert (sparse["neighbours"], sparse["threshold"]) == tuple(recommend(120, 0.2, 0.1))
     advised = document("params", "--clients", "40", "--length", "9")
+    assert (advised["neighbours"], advised["threshold"]) == (None, 28)
     k, t = advised["neighbours"], advised["threshold"]
     tried = document("simulate", "--clients", "40", "--length", "9")
     assert (tried["neighbours"], tried["threshold"]) == (k, t)
@@ -141,10 +143,11 @@ def test_simulate_defaults_to_params_or_two_thirds() -> None:
     higher = document("simulate", *options)
     assert (higher["neighbours"], higher["threshold"]) == (k, t + 1)
     on_graph = document("simulate", "--clients", "40", "--length", "9", "--neighbours", "20")
-    assert (on_graph["neighbours"], on_graph["threshold"]) == (20, 14)
-    assert document(*SMALL, "--neighbours", "0")["threshold"] == 8
-    bytes_up = sum(p.up for p in client_traffic(_params(12, 8, 50)).values())
-    assert document(*SMALL, "--neighbours", "0")["bytes_up"] == bytes_up
+    assert (on_graph["neighbours"], on_graph["threshold"]) == (20, 15)
+    assert document(*SMALL, "--neighbours", "0")["threshold"] == 9
+    bytes_up = sum(p.up for p in client_traffic(_params(12, 9, 50)).values())
+    everybody = document(*SMALL, "--neighbours", "0", "--dropout", "0")
+    assert everybody["bytes_up"] == bytes_up
 
 
 def _params(n: int, threshold: int, length: int) -> RoundParams:
@@ -156,7 +159,7 @@ def _params(n: int, threshold: int, length: int) -> RoundParams:
 def test_simulate_prints_a_table_and_on_a_terminal_its_progress() -> None:
     quiet = invoke(*SMALL)
     assert quiet.exit_code == 0
-    assert re.search(r"sum +exact, of 12 of 12 vectors", quiet.stdout)
+    assert re.search(r"sum +exact, of 1[12] of 12 vectors", quiet.stdout)
     assert re.search(r"peak memory +[\d.]+ MB", quiet.stdout)
     assert quiet.stderr == ""
     shown = invoke(*SMALL, FORCE_COLOR="1")
@@ -166,7 +169,8 @@ def test_simulate_prints_a_table_and_on_a_terminal_its_progress() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("params", "--clients", "3"), "not even the complete graph"),
+        (("params", "--clients", "3", "--dropout", "0.7"), "no sum is safe"),
+        (("params", "--clients", "200", "--corrupt", "0.9"), "not even the complete graph"),
         (("params", "--clients", "100", "--corrupt", "1"), r"corrupt is 1\.0"),
         (("params", "--clients", "100", "--sigma", "0"), "sigma is 0"),
         (("params", "--clients", "9", "--security", "active"), "security 'active' has no"),
@@ -174,7 +178,7 @@ def test_simulate_prints_a_table_and_on_a_terminal_its_progress() -> None:
         (("params", "--clients", "100", "--modulus-bits", "9"), "no headroom"),
         ((*SMALL, "--neighbours", "5"), "neighbours is 5"),
         ((*SMALL, "--neighbours", "2", "--corrupt", "0.3"), "2 neighbours and threshold 2"),
-        ((*SMALL, "--dropout", "0.8", "--neighbours", "0"), "nothing has been unmasked"),
+        ((*SMALL, "--dropout", "0.8", "--neighbours", "0"), "no sum is safe"),
         ((*SMALL, "--seed", "-1"), "seed is -1"),
         ((*SMALL, "--clip", "0"), "clip"),
     ],
@@ -302,7 +306,7 @@ def test_help_has_examples() -> None:
     environment = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
     assert "params" in invoke("--help", **environment).stdout
     shown = invoke("params", "--help", **environment).stdout
-    assert "secagg params --clients 1000 --corrupt 0.05 --dropout 0.05" in shown
+    assert "secagg params --clients 1000 --corrupt 0.2 --dropout 0.1" in shown
     assert "secagg simulate --clients 100" in invoke("simulate", "--help", **environment).stdout
 
 

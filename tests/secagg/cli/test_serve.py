@@ -104,10 +104,6 @@ def test_two_clients_are_too_few(folder):
     rejected(serve("--out", "sums", registry="2.json"), "2 clients", "identity register")
 
 
-def test_three_clients_need_a_threshold(folder):
-    rejected(serve("--out", "sums", registry="3.json"), "--threshold 2")
-
-
 def test_notices_have_names_and_no_fields_of_events(capsys):
     call_clients(["alice", 7])
     alice, place = client_id("alice"), Place("session", 2, 0)

@@ -284,6 +284,9 @@ def test_check06_fewer_than_three_inputs_are_never_unmasked() -> None:
 # ---- the cohort that turned up
 
 
+ONE_IN_TWENTY = ClientPolicy(corrupt=0.05, dropout=0.05)
+
+
 def of_thousand(present: int, policy: ClientPolicy, **changes: object) -> tuple[Client, bytes]:
     """A client of a round for 1,000 on a graph, and its roster when so many turn up."""
     settings = {"n": 1000, "threshold": 18, "neighbours": 34, "encoding": Integers(max=1)}
@@ -294,13 +297,13 @@ def of_thousand(present: int, policy: ClientPolicy, **changes: object) -> tuple[
 @pytest.mark.parametrize("present", [19, 120, 907])
 def test_check43_neighbours_and_threshold_are_judged_at_the_roster(present: int) -> None:
     """(34, 18) was chosen for 1,000 clients, of which 50 collude, and they all come."""
-    client, roster = of_thousand(present, ClientPolicy())
+    client, roster = of_thousand(present, ONE_IN_TWENTY)
     client_rejects(client, lambda: client.share_keys(roster), "size")
 
 
 @pytest.mark.parametrize("present", [908, 950, 1000])
 def test_check43_cohort_that_is_private_enough_is_accepted(present: int) -> None:
-    client, roster = of_thousand(present, ClientPolicy())
+    client, roster = of_thousand(present, ONE_IN_TWENTY)
     client.share_keys(roster)
     assert client.phase is Phase.MASKED_INPUT
 
@@ -308,7 +311,7 @@ def test_check43_cohort_that_is_private_enough_is_accepted(present: int) -> None
 @pytest.mark.parametrize(("present", "accepted"), [(599, False), (600, True)])
 def test_check43_colluders_are_a_number(present: int, accepted: bool) -> None:
     """(40, 23) keeps 40 bits from 50 colluders even among 400; min_cohort asks for 600."""
-    policy = ClientPolicy(colluders=50, min_cohort=600)
+    policy = ClientPolicy(colluders=50, min_cohort=600, dropout=0.05)
     client, roster = of_thousand(present, policy, neighbours=40, threshold=23)
     if accepted:
         client.share_keys(roster)

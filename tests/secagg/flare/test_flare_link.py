@@ -24,7 +24,6 @@ from secagg.flare import SecAggFedAvg, SitePolicy
 from secagg.flare.desk import Desk
 from secagg.flare.link import FlareLink
 from secagg.flare.policy import policy_of
-from secagg.flare.settings import two_thirds
 from secagg.oneshot import OneShotPolicy
 from secagg.protocol import ClientPolicy
 from secagg.session import Deadlines
@@ -218,11 +217,6 @@ def test_policy_of_a_site_has_its_demands() -> None:
     assert policy.rounds == ClientPolicy(**demands, corrupt=0.2)
     assert policy.one_shot == OneShotPolicy(**demands, helpers=frozenset([b"\1" * 32]))
     assert SitePolicy().one_shot is None
-
-
-@pytest.mark.parametrize(("sites", "least"), [(3, 3), (4, 3), (5, 4), (6, 5), (7, 5), (9, 7)])
-def test_default_threshold_is_above_two_thirds(sites: int, least: int) -> None:
-    assert two_thirds(sites) == least
 
 
 def test_malformed_tasks_are_rejected(tmp_path: Path) -> None:

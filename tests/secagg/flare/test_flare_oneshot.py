@@ -353,7 +353,7 @@ def test_one_of_many_threads_reports(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["secagg"]
 
 
-def test_sum_takes_two_thirds_of_the_sites_by_default(make: Make) -> None:
+def test_sum_takes_70_percent_of_the_sites_by_default(make: Make) -> None:
     for given, least in [(None, 5), (3, 3)]:
         controller = make.controller(num_clients=6, min_clients=given)
         assert controller._params(6, 1, b"").min_clients == least

@@ -99,7 +99,7 @@ def test_below_the_minimum_of_nodes_nothing_is_opened(party):
         grid.drop(node, 0)
     with pytest.raises(TooFewSurvivors) as caught:
         run(grid, party.wrapped(helpers=helpers))
-    assert (caught.value.survivors, caught.value.needed) == (2, 3)
+    assert (caught.value.survivors, caught.value.needed) == (2, 4)
     assert {call for helper in helpers for call in helper.calls} == {"endorse"}
 
 
@@ -110,12 +110,12 @@ def test_a_round_with_too_few_nodes_is_skipped_on_demand(party):
     assert not run(grid, party.wrapped(on_failure="skip"), rounds=2).arrays
 
 
-@pytest.mark.parametrize(("nodes", "majority"), [(3, 3), (5, 3), (6, 4), (8, 5), (100, 51)])
-def test_minimum_is_by_default_more_than_half(semi_honest, nodes, majority):
+@pytest.mark.parametrize(("nodes", "least"), [(3, 3), (5, 4), (6, 5), (8, 6), (100, 70)])
+def test_minimum_is_by_default_70_percent(semi_honest, nodes, least):
     settings = semi_honest.wrapped()._settings
     helpers = [helper.public for helper in settings.helpers]
     params = one_shot_sums.one_shot_params(nodes, 10, settings, b"name", helpers)
-    assert params.min_clients == majority
+    assert params.min_clients == least
 
 
 @pytest.mark.parametrize(("least", "lost"), [(5, 1), (4, 2), (3, 3)])
@@ -210,7 +210,8 @@ def test_a_report_of_a_node_that_did_not_send_it_is_not_added(semi_honest):
                 kept["swapped"] = replies[NODES[0]]
             return list(replies.values())
 
-    result = run(Swapping(semi_honest.app(), semi_honest.configs()), semi_honest.wrapped())
+    strategy = semi_honest.wrapped(min_clients=3)
+    result = run(Swapping(semi_honest.app(), semi_honest.configs()), strategy)
     assert_mean(result.arrays, NODES[2:])
     assert kept
 

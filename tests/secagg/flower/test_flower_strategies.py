@@ -269,10 +269,10 @@ def test_too_few_nodes_for_a_sum_are_an_error_or_skipped(settings, least):
     assert not grid.replies
 
 
-@pytest.mark.parametrize(("nodes", "majority"), [(3, 2), (8, 5), (100, 51)])
-def test_threshold_is_by_default_more_than_half(nodes: int, majority: int) -> None:
+@pytest.mark.parametrize(("nodes", "threshold"), [(3, 3), (8, 6), (100, 70)])
+def test_threshold_is_by_default_70_percent(nodes: int, threshold: int) -> None:
     params = sums._params(nodes, 10, wrapped()._settings, b"")
-    assert (params.threshold, params.neighbours) == (majority, None)
+    assert (params.threshold, params.neighbours) == (threshold, None)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_error_of_settings_without_a_modulus_names_the_settings():
 
 def test_more_than_a_hundred_nodes_are_a_graph():
     params = sums._params(101, 10, wrapped()._settings, b"")
-    assert (params.neighbours, params.threshold) == tuple(recommend(101, 0.05, 0.05))
+    assert (params.neighbours, params.threshold) == tuple(recommend(101, 0.2, 0.1))
 
 
 def test_neighbours_are_those_that_are_given():

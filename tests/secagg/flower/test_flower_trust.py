@@ -146,8 +146,8 @@ def test_a_file_of_another_form_is_refused(party, tmp_path, content):
     [
         ({}, True),
         ({"secagg-min-clients": 3, "secagg-min-cohort": 3}, True),
-        ({"secagg-min-clients": 4}, False),
-        ({"secagg-min-cohort": 4}, False),
+        ({"secagg-min-clients": 5}, False),
+        ({"secagg-min-cohort": 5}, False),
         ({"secagg-min-clients": 0}, True),
         ({"secagg-min-helper-threshold": 2}, True),
         ({"secagg-min-helper-threshold": 3}, False),
@@ -174,7 +174,7 @@ def test_check50_configuration_of_a_node_makes_its_policy_stricter(party, config
     ("demands", "accepted"),
     [
         ({"min_clients": 3, "min_threshold": 2}, True),
-        ({"min_clients": 4}, False),
+        ({"min_clients": 5}, False),
         ({"min_threshold": 3}, False),
         ({"require_active": True}, False),
     ],

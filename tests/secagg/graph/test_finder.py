@@ -168,7 +168,7 @@ def test_policy_decides_in_few_steps(n: int, k: int, t: int) -> None:
     def check() -> None:
         nonlocal error
         try:
-            secagg.ClientPolicy().check(params)
+            secagg.ClientPolicy(corrupt=0.05, dropout=0.05).check(params)
         except ParameterError as raised:
             error = str(raised)
 

@@ -207,7 +207,7 @@ def test_unsafe_parameters_are_rejected_before_data_leaves():
     asyncio.run(test())
     assert not calls
     with pytest.raises(ParameterError, match="modulus_bits"):
-        replace(PARAMS, encoding=replace(PARAMS.encoding, clip=2.0**40))
+        replace(PARAMS, encoding=replace(PARAMS.encoding, clip=2.0**40), modulus_bits=32)
     with pytest.raises(ParameterError, match="threshold"):
         replace(PARAMS, threshold=1)
 

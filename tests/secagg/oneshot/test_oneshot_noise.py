@@ -278,7 +278,8 @@ def test_check14_headroom_counts_the_noise(three: Parties) -> None:
     with pytest.raises(ParameterError):
         three.make_params(noise=noise, encoding=signed, modulus=2000 + 2 * 139)
     with pytest.raises(ParameterError):
-        three.make_params(noise=Noise(2**40))
+        three.make_params(noise=Noise(2**40), modulus_bits=32)
+    assert three.make_params(noise=Noise(2**40)).ring.bits == 46
     assert three.params.noise_bound == 0
 
 

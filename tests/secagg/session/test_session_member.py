@@ -203,7 +203,7 @@ def test_a_server_cannot_ask_for_unsafe_rounds():
     unsafe: list[dict[str, Any]] = [
         {"n_clients": 2},
         {"threshold": 1},
-        {"encoding": FixedPoint(clip=1e9)},
+        {"encoding": FixedPoint(clip=1e9), "modulus_bits": 32},
     ]
     for change in unsafe:
         with pytest.raises(ParameterError, match=r"take|lower"):

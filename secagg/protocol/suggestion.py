@@ -1,0 +1,128 @@
+"""Default threshold and graph of a sum: the only place where this library chooses them.
+
+Up to `COMPLETE_UP_TO` clients, and always against a server that lies, the graph is complete and
+the threshold is 70 % of the clients, or the smallest above two thirds where the server lies.
+Above, `secagg.graph.recommend` finds both. See docs/parameters.md.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Literal
+
+from secagg._check import check_integer
+from secagg.errors import ParameterError
+from secagg.graph import Recommendation, recommend
+from secagg.graph.assumptions import (
+    CORRUPT,
+    DROPOUT,
+    Adversary,
+    check_fractions,
+    count,
+    least_threshold,
+    most_left,
+)
+from secagg.graph.finder import lowest_complete
+
+COMPLETE_UP_TO = 100
+"""Number of clients up to which the complete graph is cheap."""
+
+
+def seventy_percent(n: int) -> int:
+    """Return ⌈0.7 n⌉."""
+    return -(-7 * n // 10)
+
+
+def suggest_graph(
+    n: int,
+    corrupt: float = CORRUPT,
+    dropout: float = DROPOUT,
+    security: Adversary | Literal["active"] = "semi-honest",
+    sigma: int = 40,
+    eta: int = 30,
+) -> Recommendation:
+    """Return the neighbours and the threshold of a round of n clients.
+
+    See `secagg.graph.recommend` for the parameters, of which `sigma` and `eta` concern sparse
+    graphs only. "active" stands for a server that may lie, which takes the complete graph.
+
+    Raises
+    ------
+    ParameterError
+        A value is out of range, or no graph is safe under such assumptions.
+    """
+    check_integer("n", n, 3, 1 << 20)
+    check_integer("sigma", sigma, 1, 128)
+    check_integer("eta", eta, 1, 128)
+    if n > COMPLETE_UP_TO and security != "active":
+        found = recommend(n, corrupt, dropout, security, sigma, eta)
+        if found.neighbours is not None:
+            return found
+    return _complete(int(n), corrupt, dropout, security)
+
+
+def suggest_pair(
+    n: int,
+    corrupt: float,
+    dropout: float,
+    security: Literal["semi-honest", "active"],
+    neighbours: int | Literal["auto"] | None,
+    threshold: int | None,
+    sigma: int = 40,
+) -> tuple[int | None, int]:
+    """Return k and t, of which the caller may have chosen some; see `RoundParams.suggest`."""
+    check_integer("n", n, 3, 1 << 20)
+    k: int | None
+    if neighbours == "auto":
+        k, t = suggest_graph(n, corrupt, dropout, security, sigma)
+    elif neighbours is not None:
+        check_integer("neighbours", neighbours, 2, 1 << 20)
+        k = int(neighbours)
+        t = min(k, seventy_percent(k + 1))
+    elif threshold is None:
+        k, t = _complete(int(n), corrupt, dropout, security)
+    else:
+        k, t = None, threshold
+    return k, t if threshold is None else threshold
+
+
+def _complete(
+    n: int, corrupt: float, dropout: float, security: Adversary | Literal["active"]
+) -> Recommendation:
+    """Return the thresholds of the complete graph."""
+    check_fractions(corrupt, dropout)
+    bad, gone = count(corrupt, n), count(dropout, n)
+    if security == "active":  # two thirds against liars, half of the others against lists
+        wanted = least = max(2 * n // 3 + 1, lowest_complete(n, bad, "semi-malicious"))
+    else:
+        wanted, least = seventy_percent(n), lowest_complete(n, bad, security)
+    threshold = _between(wanted, least, n, bad, dropout)
+    completion = inf if threshold <= n - gone else 0.0
+    return Recommendation(None, threshold, max(threshold, n - gone), inf, completion)
+
+
+def suggest_fewest(n: int, corrupt: float = CORRUPT, dropout: float = DROPOUT) -> int:
+    """Return the smallest number of clients whose one-shot sum is opened, of n, 2 to 2^20.
+
+    It is ⌈0.7 n⌉, at least 3 and at most n, so that two or more are honest.
+    """
+    check_fractions(corrupt, dropout)
+    least = fewest_hiding(n, corrupt)
+    return _between(max(least, seventy_percent(n)), least, n, count(corrupt, n), dropout)
+
+
+def fewest_hiding(n: int, corrupt: float = CORRUPT) -> int:
+    """Return the smallest number of clients in a sum, 3 or more, with two honest clients."""
+    return min(n, max(3, least_threshold(count(corrupt, n))))
+
+
+def _between(wanted: int, least: int, n: int, bad: int, dropout: float) -> int:
+    """Return `wanted`, but from `least` to the number of clients that are left; or raise."""
+    most = most_left(dropout, n)
+    if least > most:
+        raise ParameterError(
+            f"with {bad} of {n} clients corrupt and {n - most} dropping out no sum is safe: "
+            f"{least} clients must be in it, but only {most} stay; lower corrupt or dropout, "
+            "or add clients"
+        )
+    return min(max(wanted, least), most)

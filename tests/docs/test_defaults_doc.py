@@ -1,0 +1,35 @@
+"""docs/parameters.md has the default parameters of each door, as its own builder makes them."""
+
+from __future__ import annotations
+
+import pytest
+
+import doors
+from secagg import ClientPolicy, RoundParams
+from secagg.graph import recommend
+
+for extra in ("flwr", "nvflare", "msgspec"):
+    pytest.importorskip(extra)
+
+
+def test_tables_are_those_of_the_doors() -> None:
+    text = doors.PAGE.read_text(encoding="utf-8")
+    for heading, table in doors.tables().items():
+        assert f"\n{table}\n" in text, f"run python tests/support/doors.py for {heading}"
+
+
+@pytest.mark.parametrize("n", doors.SIZES)
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+def test_doors_agree_with_the_suggestion_and_the_default_policy(n: int, security) -> None:
+    wanted = RoundParams.suggest(n, 4, doors.ENCODING, security=security, session=b"name")
+    ClientPolicy().check(wanted)
+    if n > 100 and security == "semi-honest":
+        assert (wanted.neighbours, wanted.threshold) == recommend(n, 0.2, 0.1)
+    else:
+        rule = 2 * n // 3 + 1 if security == "active" else -(-7 * n // 10)
+        assert (wanted.neighbours, wanted.threshold) == (None, rule)
+    for name, door in doors.ROUNDS.items():
+        found = door(n, security)
+        if found is not None:
+            pair = (found.neighbours, found.threshold)
+            assert pair == (wanted.neighbours, wanted.threshold), name

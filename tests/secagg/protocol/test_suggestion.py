@@ -1,0 +1,194 @@
+"""Suggested parameters, safe under the policy of the same assumptions, and its remedies."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from harness import make_params
+from secagg import ClientPolicy, FixedPoint, Integers, ParameterError, RoundParams
+from secagg.graph import recommend
+from secagg.oneshot import Noise, OneShotParams, OneShotPolicy
+from secagg.simulate import temporary_journals
+
+ENCODING = FixedPoint(8.0)
+
+
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+def test_default_policy_accepts_the_suggestion_for_every_n(security: str) -> None:
+    for n in [*range(3, 210), 999, 1000, 4097, 1 << 17, 1 << 20]:
+        params = RoundParams.suggest(n, 4, ENCODING, security=security, session=b"name")
+        ClientPolicy().check(params)
+        assert ClientPolicy().objection(params, n) is None
+        complete = n <= 100 or security == "active"
+        assert (params.neighbours is None) == complete
+        if complete:
+            rule = 2 * n // 3 + 1 if security == "active" else -(-7 * n // 10)
+            assert params.threshold == rule
+        else:
+            assert (params.neighbours, params.threshold) == recommend(n, 0.2, 0.1)
+
+
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+@pytest.mark.parametrize("corrupt", [0.0, 0.3, 0.5, 0.7, 0.9])
+@pytest.mark.parametrize("dropout", [0.0, 0.05, 0.3, 0.45])
+def test_a_policy_accepts_the_suggestion_for_its_assumptions(
+    corrupt: float, dropout: float, security: str
+) -> None:
+    policy = ClientPolicy(corrupt=corrupt, dropout=dropout)
+    made = 0
+    for n in [*range(3, 60), 100, 150]:
+        stated = {"corrupt": corrupt, "dropout": dropout, "security": security}
+        try:
+            params = RoundParams.suggest(n, 4, ENCODING, **stated, session=b"name")
+        except ParameterError:
+            continue
+        policy.check(params)
+        if params.neighbours is None:
+            assert params.threshold <= n - int(dropout * n)
+        made += 1
+    assert made or corrupt + dropout > 0.7 or security == "active"
+
+
+def test_too_many_colluders_and_dropouts_are_an_error() -> None:
+    for n, assumed in [(50, {"dropout": 0.6}), (50, {"corrupt": 0.95}), (3, {"corrupt": 0.5})]:
+        with pytest.raises(ParameterError):
+            RoundParams.suggest(n, 4, ENCODING, **assumed)
+        with pytest.raises(ParameterError):
+            RoundParams.suggest(n, 4, ENCODING, **assumed, security="active", session=b"name")
+
+
+def test_choices_of_the_caller_take_the_place_of_the_suggestion() -> None:
+    def pair(n: int, **given: object) -> tuple[int | None, int]:
+        params = RoundParams.suggest(n, 4, ENCODING, **given)  # type: ignore[arg-type]
+        return params.neighbours, params.threshold
+
+    assert pair(200, neighbours=None) == (None, 140)
+    assert pair(200, neighbours=None, threshold=120) == (None, 120)
+    assert pair(200, neighbours=60) == (60, 43)
+    assert pair(200, neighbours=2) == (2, 2)
+    assert pair(200, threshold=32) == (50, 32)
+    assert pair(10, threshold=8) == (None, 8)
+    assert RoundParams.suggest(np.int64(10), 4, ENCODING).threshold == 7
+    for wrong in ({"neighbours": 7}, {"neighbours": "all"}, {"threshold": 5}, {"session": "x"}):
+        with pytest.raises(ParameterError):
+            RoundParams.suggest(10, 4, ENCODING, **wrong)
+    with pytest.raises(ParameterError):
+        RoundParams.suggest(2, 4, ENCODING)
+
+
+@pytest.mark.parametrize("encoding", [ENCODING, Integers(1), Integers(100), FixedPoint(0.1, 0)])
+@pytest.mark.parametrize("more", [{}, {"max_weight": 9999}, {"count_clipped": True}], ids=str)
+@pytest.mark.parametrize("n", [3, 10_000])
+def test_modulus_is_the_smallest_that_fits(n: int, more: dict, encoding: object) -> None:
+    params = RoundParams.suggest(n, 1000, encoding, **more)
+    assert params.modulus_bits is not None
+    with pytest.raises(ParameterError):
+        replace(params, modulus_bits=params.modulus_bits - 1)
+    assert RoundParams.suggest(n, 1000, encoding, **more, modulus_bits=60).modulus_bits == 60
+    default = replace(params, modulus_bits=None)
+    assert default.ring.bits == max(32, params.modulus_bits)
+
+
+def test_default_modulus_fits_up_to_64_bits() -> None:
+    """Bytes are those of 32 bits wherever these suffice."""
+    small = make_params(100, encoding=ENCODING)
+    assert small.to_bytes() == replace(small, modulus_bits=32).to_bytes()
+    assert make_params(10_000, encoding=ENCODING).ring.bits == 34
+    wide = {"length": 1 << 20, "encoding": Integers(1), "count_clipped": True}
+    assert make_params(1 << 13, **wide).ring.bits == 34
+    with pytest.raises(ParameterError):
+        make_params(1000, encoding=Integers((1 << 63) // 2), max_weight=1 << 53)
+
+
+# ---- what exposes a vector to the policy's colluders is rejected, with a remedy that is not
+
+
+def better(error: ParameterError, params: RoundParams) -> RoundParams:
+    """The parameters with the neighbours and the threshold that an error proposes."""
+    graph = re.search(r"neighbours=(\w+) and threshold=(\d+)", str(error))
+    if graph is not None:
+        k = None if graph[1] == "None" else int(graph[1])
+        return replace(params, neighbours=k, threshold=int(graph[2]))
+    found = re.search(r"threshold of (\d+)", str(error))
+    assert found is not None, error
+    return replace(params, threshold=int(found[1]))
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "t", "demands"),
+    [
+        (10, 4, 2, {}),
+        (50, 8, 4, {}),
+        (200, 22, 11, {}),
+        (10, 8, 2, {"min_clients": 8}),
+        (200, 60, 12, {"min_clients": 60, "min_threshold": 12}),
+        (100, None, 61, {"corrupt": 0.6}),
+        (4, None, 3, {"colluders": 2}),
+        (11, 10, 6, {"corrupt": 0.6, "dropout": 0.0}),
+    ],
+)
+def test_check04_remedy_of_an_unsafe_graph_is_accepted(
+    n: int, k: int | None, t: int, demands: dict
+) -> None:
+    policy, params = ClientPolicy(**demands), make_params(n, t, neighbours=k)
+    with pytest.raises(ParameterError) as caught:
+        policy.check(params)
+    policy.check(better(caught.value, params))
+
+
+def test_check05_two_vectors_of_a_sum_are_honest() -> None:
+    """3 of 5 is legal; with two colluders among four, three survivors leave a single one."""
+    ClientPolicy().check(make_params(5, 3))
+    two = ClientPolicy(colluders=2)
+    two.check(make_params(4, 4))
+    with pytest.raises(ParameterError):
+        two.check(make_params(4, 3))
+    ClientPolicy(colluders=2, min_clients=4).check(make_params(4, 3))
+    ClientPolicy(colluders=2, allow_two_clients=True).check(make_params(4, 3))
+    with pytest.raises(ParameterError):
+        two.check(make_params(3, 3))
+
+
+def test_remedy_is_the_complete_graph_if_no_sparse_one_is_safe() -> None:
+    params = make_params(4, 2, neighbours=2)
+    with pytest.raises(ParameterError) as caught:
+        ClientPolicy().check(params)
+    proposed = better(caught.value, params)
+    assert (proposed.neighbours, proposed.threshold) == (None, 3)
+    ClientPolicy().check(proposed)
+
+
+# ---- one-shot sums
+
+
+def test_one_shot_suggestion_has_the_suite_and_the_smallest_modulus() -> None:
+    with temporary_journals(3, "x25519") as journals:
+        helpers = [journal.public for journal in journals]
+        for n in (2, 3, 4, 5, 10, 100, 1000, 1 << 20):
+            params = OneShotParams.suggest(n, 9, Integers(1), helpers=helpers, session=b"name")
+            assert params.min_clients == min(n, max(3, -(-7 * n // 10)))
+            assert (params.threshold, params.suite) == (2, "x25519")
+            OneShotPolicy(min_clients=2).check(params)
+            with pytest.raises(ParameterError):
+                replace(params, modulus_bits=params.modulus_bits - 1)
+        given = {"helpers": helpers, "security": "semi-honest"}
+        few = OneShotParams.suggest(10, 9, ENCODING, **given, dropout=0.5)
+        assert few.min_clients == 5
+        assert OneShotParams.suggest(10, 9, ENCODING, **given, min_clients=3).min_clients == 3
+        with pytest.raises(ParameterError):
+            OneShotParams.suggest(10, 9, ENCODING, **given, dropout=0.7)
+        noisy = OneShotParams.suggest(10, 9, ENCODING, **given, noise=Noise(2**40))
+        with pytest.raises(ParameterError):
+            replace(noisy, modulus_bits=noisy.modulus_bits - 1)
+        assert replace(noisy, modulus_bits=None).ring == noisy.ring
+        plain = replace(few, n_clients=10_000, modulus_bits=None)
+        assert plain.ring.bits == 34
+        alone = OneShotParams.suggest(10, 9, ENCODING, **given | {"helpers": helpers[:1]})
+        assert alone.threshold == 1
+    for wrong in ([], 3, [b"key"], [(b"key", b"key")]):
+        with pytest.raises(ParameterError):
+            OneShotParams.suggest(10, 9, ENCODING, helpers=wrong, session=b"name")

@@ -1,0 +1,195 @@
+"""Default parameters at each door, of the door's own builder, and the page's tables of them.
+
+``python tests/support/doors.py`` writes the tables into docs/parameters.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from typer.testing import CliRunner
+
+from fedmf import OneShotSum, SecAggSum
+from secagg import FixedPoint, Identity, Registry, RoundParams
+from secagg.cli import app
+from secagg.cli import params as cli_params
+from secagg.cli import simulate as cli_simulate
+from secagg.cli.aggregator import Aggregator
+from secagg.cli.sums import Sums
+from secagg.errors import ParameterError
+from secagg.graph.assumptions import CORRUPT, DROPOUT
+from secagg.oneshot import OneShotParams
+from secagg.oneshot.helper_files import HelperEntry
+from secagg.oneshot.suites import SECRET_BYTES, BoxKey
+from secagg.protocol.params import Security
+
+PAGE = Path(__file__).parents[2] / "docs" / "parameters.md"
+SIZES = (3, 5, 10, 50, 100, 200, 1000)
+ENCODING = FixedPoint(clip=1.0)
+IDENTITIES = [Identity.generate().public for _ in range(max(SIZES))]
+HELPERS = [
+    HelperEntry(
+        "https://localhost",
+        "x25519",
+        BoxKey("x25519", os.urandom(SECRET_BYTES["x25519"])).public,
+        Identity.generate().public,
+    )
+    for _ in range(3)
+]
+
+
+def flower(n: int, security: Security = "semi-honest") -> RoundParams:
+    from flwr.serverapp.strategy import FedAvg
+
+    from secagg.flower import SecAgg, sums
+
+    registry = served(n).registry if security == "active" else None
+    wrapped = SecAgg(FedAvg(), clip=1.0, max_weight=1, security=security, registry=registry)
+    return sums._params(n, 4, wrapped._settings, b"flower")
+
+
+def flare(n: int, security: Security = "semi-honest") -> RoundParams:
+    from secagg.flare import SecAggFedAvg
+
+    return SecAggFedAvg(clip=1.0, num_clients=n, security=security)._params(n, 4)
+
+
+def served(n: int, security: Security = "semi-honest") -> Sums:
+    registry = Registry(dict(enumerate(IDENTITIES[:n])))
+    shape = (registry, 4, ENCODING, None, None, security, CORRUPT, DROPOUT)
+    return Sums(*shape, name="session", run=b"run")
+
+
+def serve(n: int, security: Security = "semi-honest") -> RoundParams:
+    found = served(n, security).params(0, None)
+    assert isinstance(found, RoundParams)
+    return found
+
+
+def params(n: int, security: Security = "semi-honest") -> RoundParams | None:
+    if security == "active":
+        return None
+    with patch.object(cli_params, "estimate", lambda *_: cli_params.Seconds(0.0, 0.0)):
+        ran = CliRunner().invoke(app, ["params", "--clients", str(n), "--json"])
+    shown = json.loads(ran.stdout)
+    return RoundParams(
+        n_clients=n,
+        threshold=shown["threshold"],
+        neighbours=shown["neighbours"],
+        length=4,
+        encoding=ENCODING,
+    )
+
+
+def simulate(n: int, security: Security = "semi-honest") -> RoundParams | None:
+    if security == "active":
+        return None
+    found: list[RoundParams] = []
+
+    def record(_: object, chosen: RoundParams, **__: object) -> None:
+        found.append(chosen)
+        raise ParameterError("the parameters are chosen")
+
+    with patch.object(cli_simulate, "simulate_round", record):
+        CliRunner().invoke(app, ["simulate", "--clients", str(n), "--length", "4"])
+    return found[0]
+
+
+def fedmf(n: int, security: Security = "semi-honest") -> RoundParams | None:
+    return None if security == "active" else SecAggSum().params(n, 4, ENCODING, b"fedmf")
+
+
+def one_shot_flower(n: int) -> OneShotParams:
+    from secagg.flower.one_shot_sums import OneShotSettings, one_shot_params
+
+    settings = OneShotSettings(
+        helpers=(),
+        encoding=ENCODING,
+        max_weight=1,
+        threshold=2,
+        min_clients=None,
+        registry=None,
+        helper_timeout=1.0,
+        poll=1.0,
+    )
+    return one_shot_params(n, 4, settings, b"flower", [one[2:] for one in HELPERS])
+
+
+def one_shot_flare(n: int) -> OneShotParams:
+    from secagg.flare import OneShotFedAvg
+
+    keys = [one._asdict() | {"hpke": one.hpke.hex()} for one in HELPERS]
+    helpers = [one | {"ed25519": one["ed25519"].hex()} for one in keys]
+    made = OneShotFedAvg(clip=1.0, num_clients=n, helpers=helpers, identity="key.pem")
+    return made._params(n, 4, b"message")
+
+
+def one_shot_serve(n: int) -> OneShotParams:
+    found = served(n).params(0, Aggregator(HELPERS, Identity.generate(), None, plain=False))
+    assert isinstance(found, OneShotParams)
+    return found
+
+
+def one_shot_fedmf(n: int) -> OneShotParams:
+    journals: Any = [SimpleNamespace(public=one[2:]) for one in HELPERS]
+    return OneShotSum()._params(journals, n, 4, ENCODING, b"fedmf")
+
+
+ROUNDS = {
+    "Flower": flower,
+    "FLARE": flare,
+    "`secagg serve`": serve,
+    "`secagg params`": params,
+    "`secagg simulate`": simulate,
+    "`fedmf`": fedmf,
+}
+ONE_SHOT = {
+    "Flower": one_shot_flower,
+    "FLARE": one_shot_flare,
+    "`secagg serve`": one_shot_serve,
+    "`fedmf`": one_shot_fedmf,
+}
+
+
+def shown(found: RoundParams | None) -> str:
+    """Return the cell of a table: t, and k in brackets on a sparse graph."""
+    if found is None:
+        return "–"
+    k = found.neighbours
+    return f"{found.threshold}" if k is None else f"{found.threshold} ({k})"
+
+
+def tables() -> dict[str, str]:
+    """Return the tables of the page by their headings."""
+    sparse = [[f"{n}", *(shown(of(n)) for of in ROUNDS.values())] for n in SIZES]
+    active = [[f"{n}", *(shown(of(n, "active")) for of in ROUNDS.values())] for n in SIZES]
+    fewest = [[f"{n}", *(f"{of(n).min_clients}" for of in ONE_SHOT.values())] for n in SIZES]
+    return {
+        "threshold": table(["threshold", *ROUNDS], sparse),
+        "active threshold": table(["active threshold", *ROUNDS], active),
+        "min_clients": table(["min_clients", *ONE_SHOT], fewest),
+    }
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def write() -> None:
+    """Write the tables into the page, in place of the tables with the same first cells."""
+    text = PAGE.read_text(encoding="utf-8")
+    for heading, new in tables().items():
+        before, found, rest = text.partition(f"\n| {heading} |")
+        assert found, heading
+        text = f"{before}\n{new}\n{rest.partition(chr(10) * 2)[2]}"
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

@@ -1,4 +1,4 @@
-"""Judge of a schedule: what an opened sum depends on, and what a server sees of private numbers."""
+"""Judge of a schedule: what an opened sum depends on, and what a server sees."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from lying.door import PROMISED, Outcome, Vector
 
 ERROR = 1e-3
 """Bound on the error of an opened sum, with 16 fractional bits."""
+
+
+ACCEPTED: dict[str, str] = {}
+"""Beginnings of places that trainings may read unbound, each with the reason."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,8 @@ def judge(outcome: Outcome, door: str, schedule: str, *, plain: bool = True) -> 
         found.append(Finding("few", door, place, schedule))
     views = [outcome.views[u] for u in matching[-1] if u in outcome.views]
     for place in sorted(differences(views)):
+        if place.startswith(tuple(ACCEPTED)):
+            continue
         found.append(Finding("input", door, place, schedule))
     return found
 
@@ -96,4 +102,9 @@ def same(one: Outcome, other: Outcome) -> bool:
         return False
     if one.opened is None or other.opened is None:
         return one.opened is other.opened
-    return bool(np.abs(one.opened - other.opened).max() < ERROR)
+    numbers = [
+        np.append(found.opened, [found.shown[name] for name in sorted(found.shown)])
+        for found in (one, other)
+    ]
+    equal = one.shown.keys() == other.shown.keys()
+    return equal and bool(np.abs(numbers[0] - numbers[1]).max() < ERROR)

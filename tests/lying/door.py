@@ -82,6 +82,13 @@ class Settings:
     def changed(self, **changes: object) -> Settings:
         return replace(self, **changes)  # type: ignore[arg-type]
 
+    def __str__(self) -> str:
+        usual = Settings()
+        changes = {
+            name: value for name, value in vars(self).items() if value != getattr(usual, name)
+        }
+        return ", ".join(f"{name}={value}" for name, value in changes.items()) or "as before"
+
 
 @dataclass
 class Outcome:
@@ -98,6 +105,8 @@ class Outcome:
         Each client's part in a sum, weight included.
     opened : vector, optional
         Sum that was opened. None: none was.
+    shown : dict of str to float
+        Other numbers that are opened with the sum, such as its weight.
     failed : str
         Class of the error with which the server's run ended, or "".
     masked : list of bytes
@@ -108,6 +117,7 @@ class Outcome:
     views: dict[int, dict[str, str]] = field(default_factory=dict)
     trained: dict[int, Vector] = field(default_factory=dict)
     opened: Vector | None = None
+    shown: dict[str, float] = field(default_factory=dict)
     failed: str = ""
     masked: dict[int, bytes] = field(default_factory=dict)
 
@@ -142,11 +152,11 @@ class Training:
         server_side : object
             Everything of the server's side that the training can reach.
         own : object
-            Name of the client at this door, which it knows by itself.
+            Name of the client at this door, which it knows by itself; None: it has none.
         """
-        names = {str(client), repr(client), repr(own), str(own)}
+        name = repr(own)
         read = {
-            place: "(own)" if text in names else text
+            place: "(own)" if text == name else text
             for place, text in leaves(server_side).items()
         }
         private = self.world[client]

@@ -7,8 +7,6 @@ import itertools
 import json
 import os
 import queue
-import shutil
-import tempfile
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -28,8 +26,9 @@ from nvflare.app_common.utils.fl_model_utils import FLModelUtils
 from flare_kits import Project
 from flare_network import Network, Site
 from lying.door import CLIENTS, LENGTH, Outcome, Settings, Training
+from lying.folders import folder_in, journals_in
 from lying.liar import Liar
-from lying.sessions import RoundServer, one_shot_params, open_sum, round_params
+from lying.sessions import RoundServer, one_shot_params, open_sum, round_params, show
 from lying.walk import Opened, Unbuildable, opener
 from lying.worlds import WEIGHTED
 from secagg import Identity, Registry, RemoteProtocolError, SecAggError, client_id
@@ -46,14 +45,12 @@ from secagg.session.wire import (
     read_task,
     task_id,
 )
-from secagg.simulate import temporary_journals
 
 NAMES = {u: f"site-{u}" for u in CLIENTS}
 IDS = {u: client_id(name) for u, name in NAMES.items()}
 LARGE = 1 << 20
 _PLAIN = (str, int, float, bytes, dict, list, tuple)
 _TOPIC = "topic of the session"
-_SHARED = Path("/dev/shm")  # noqa: S108
 
 
 @opener
@@ -120,18 +117,16 @@ class LyingNetwork(Network):
 class FlareDoor:
     """Sites of a job, whose operators have a policy, keys and a folder."""
 
-    def __init__(self, name: str, *, keyed: bool, helpers: int = 0) -> None:
-        self.repeats: tuple[str, ...] = ("twice",) if helpers else ()
+    def __init__(self, name: str, *, keyed: bool, one_shot: bool) -> None:
+        self.repeats: tuple[str, ...] = ("twice",) if one_shot else ()
         self.name = f"FLARE, {name}, {'keyed' if keyed else 'semi-honest'}"
         self.keyed, self.pairs = keyed, WEIGHTED
         self.training = Training()
         self._stack = ExitStack()
-        folder = tempfile.mkdtemp(dir=_SHARED if _SHARED.is_dir() else None)
-        self._folder = Path(folder)
-        self._stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        self._folder = folder_in(self._stack)
         self.journals: list[Any] = []
-        if helpers:
-            self.journals = self._stack.enter_context(temporary_journals(helpers, "x25519"))
+        if one_shot:
+            self.journals = journals_in(self._stack, active=keyed)
         self.numbers = itertools.count()
         self.trainers = {u: Reading(u, self.training) for u in CLIENTS}
 
@@ -203,7 +198,7 @@ class FilterDoor(FlareDoor):
     """
 
     def __init__(self, *, keyed: bool) -> None:
-        super().__init__("SecAggFilter", keyed=keyed, helpers=4 if keyed else 3)
+        super().__init__("SecAggFilter", keyed=keyed, one_shot=True)
         self._identities = {u: Identity.generate() for u in CLIENTS}
         self._registry = Registry({IDS[u]: one.public for u, one in self._identities.items()})
         self.join({u: self._site(u) for u in CLIENTS})
@@ -244,7 +239,7 @@ class FilterDoor(FlareDoor):
                 if liar.repeats:
                     self.perform(u, REPORT, "train", data, liar)
                 self._take(u, reply, accumulator, outcome)
-            outcome.opened = open_sum(accumulator, helpers)
+            show(open_sum(accumulator, helpers), outcome)
         except SecAggError as error:
             outcome.failed = type(error).__name__
         return outcome
@@ -314,7 +309,7 @@ class ExecutorDoor(FlareDoor):
     """
 
     def __init__(self, *, keyed: bool) -> None:
-        super().__init__("SecAggExecutor", keyed=keyed)
+        super().__init__("SecAggExecutor", keyed=keyed, one_shot=False)
         project = Project(self._folder / "kits")
         kits = {u: project.kit(name) if keyed else Path("none") for u, name in NAMES.items()}
         self.join({u: self._site(u, kits[u]) for u in CLIENTS})
@@ -398,7 +393,7 @@ class ExecutorDoor(FlareDoor):
 
 
 class _Handlers(dict[str, Any]):
-    """Handlers of all topics: a request under another topic or token reaches the server, too."""
+    """Handlers of all topics: requests under another topic or token reach the server, too."""
 
     def __init__(self, seats: Mapping[str, QueueSeat]) -> None:
         super().__init__()
@@ -409,7 +404,3 @@ class _Handlers(dict[str, Any]):
 
     def _handle(self, topic: str, request: Shareable, fl_ctx: FLContext) -> Shareable:
         return self._seats[fl_ctx.get_identity_name()].handle(topic, request, fl_ctx)
-
-
-def doors() -> list[FlareDoor]:
-    return [kind(keyed=keyed) for kind in (ExecutorDoor, FilterDoor) for keyed in (False, True)]

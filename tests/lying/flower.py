@@ -29,6 +29,7 @@ from flwr.common.serde import (
 
 from flower_nodes import fedavg, make_app, phase_of, registry, signed_configs
 from lying.door import CLIENTS, LENGTH, Outcome, Settings, Training
+from lying.folders import journals_in
 from lying.liar import Liar
 from lying.walk import Opened, Unbuildable, opener
 from lying.worlds import EVERY
@@ -38,7 +39,6 @@ from secagg.flower import node as flower_node
 from secagg.flower.testing import LocalGrid, LocalHelper
 from secagg.flower.wire import RECORD
 from secagg.oneshot import HelperJournal, OneShotPolicy
-from secagg.simulate import temporary_journals
 
 _RAISED = 2
 
@@ -158,8 +158,7 @@ class FlowerDoor:
         self._stack = ExitStack()
         self.journals: list[HelperJournal] = []
         if one_shot:
-            count = 4 if keyed else 3
-            self.journals = self._stack.enter_context(temporary_journals(count, "x25519"))
+            self.journals = journals_in(self._stack, active=keyed)
         trusted = frozenset(journal.public[1] for journal in self.journals)
         mod = (
             OneShotMod(OneShotPolicy(helpers=trusted))
@@ -184,7 +183,7 @@ class FlowerDoor:
             "run_config": dict(context.run_config),
             "run_id": context.run_id,
         }
-        private = self.training.train(node, server_side)
+        private = self.training.train(node, server_side, node)
         (model,) = message.content.array_records.values()
         (start,) = model.to_numpy_ndarrays()
         trained = private.trained
@@ -234,8 +233,10 @@ class FlowerDoor:
             means = [reply.content for reply in replies if not reply.has_error()]
             for content in means:
                 (mean,) = content["arrays"].to_numpy_ndarrays()
-                weight = content["metrics"]["num-examples"]
-                self.grid.outcome.opened = np.asarray(mean, float) * float(weight)
+                shown = {name: float(value) for name, value in content["metrics"].items()}
+                weight = shown["num-examples"]
+                self.grid.outcome.shown = shown
+                self.grid.outcome.opened = np.asarray(mean, float) * weight
             return aggregate(number, replies)
 
         strategy.aggregate_train = opened

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from lying.door import CLIENTS, VICTIM, Outcome, Settings, Training
+from lying.folders import journals_in
 from lying.liar import Liar
 from lying.sessions import one_shot_params
 from lying.walk import Unbuildable
 from secagg import Identity, Registry, RemoteProtocolError, SecAggError
 from secagg.http import reach_helper, serve_helper
 from secagg.oneshot import Accumulator, OneShotParams, OneShotPolicy, report
-from secagg.simulate import temporary_journals
 from secagg.testing import make_identity
 
 MESSAGE = b"model of all"
@@ -36,7 +36,7 @@ class HelperDoor:
         self.keyed, self.pairs, self.repeats = True, frozenset[str](), ("twice",)
         self.training = Training()
         self._stack = ExitStack()
-        self.journals = self._stack.enter_context(temporary_journals(len(CLIENTS), "x25519"))
+        self.journals = journals_in(self._stack, active=True)
         self._identities = {u: make_identity(u) for u in CLIENTS}
         self._registry = Registry({u: one.public for u, one in self._identities.items()})
         self._aggregator = Identity.generate()
@@ -155,7 +155,3 @@ def _params(told: bytes) -> OneShotParams:
         return OneShotParams.from_bytes(told)
     except RemoteProtocolError:
         raise Unbuildable("parameters") from None
-
-
-def doors() -> list[HelperDoor]:
-    return [HelperDoor()]

@@ -87,7 +87,7 @@ class Liar:
 
     @property
     def found(self) -> Rebinding | None:
-        """Digests of the honest and the altered message, if the clients noticed a difference."""
+        """Digests of the honest and the altered message, if clients computed two."""
         altered = {digest for u, digest in self.digests.items() if u in self.to}
         honest = {digest for u, digest in self.digests.items() if u not in self.to}
         if self.rebinding is None and len(altered) == len(honest) == 1 and altered != honest:

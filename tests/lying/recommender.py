@@ -93,7 +93,3 @@ class RecommenderDoor(FlowerDoor):
         except Exception as error:
             outcome.failed = f"{type(error).__name__}, foreign"
         return outcome
-
-
-def doors() -> list[RecommenderDoor]:
-    return [RecommenderDoor()]

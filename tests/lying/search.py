@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +11,7 @@ from itertools import product
 
 from lying.checker import Finding, judge, same
 from lying.door import CLIENTS, VICTIM, Door, Outcome, Settings, plain_world
-from lying.liar import ANOTHERS, Liar, Lie
+from lying.liar import Liar, Lie
 from lying.walk import Unbuildable
 from lying.worlds import PAIRS, Pair
 
@@ -20,8 +21,12 @@ SIDES = {
     "all but the victim": OTHERS,
     "everybody": frozenset(CLIENTS),
 }
-TRAINING = frozenset({"masked_input", "report"})
+TRAINING = frozenset({"masked_input", "report", "take_part"})
 """Steps in which clients train."""
+
+
+class Learnt(Exception):
+    """What a server learnt, or did to an honest client; the message has all findings."""
 
 
 @dataclass
@@ -61,10 +66,15 @@ class Search:
         self.findings += judge(outcome, self.door.name, name, plain=plain)
         return outcome
 
-    @property
-    def places(self) -> set[tuple[str, str]]:
-        """Kinds and places of the findings."""
-        return {(one.kind, one.place) for one in self.findings}
+    def reads(self, lie: Lie) -> bool:
+        """Return whether the training reads a place that a lie is about, or a part of it."""
+        place = f".{'.'.join(lie.place)}."
+        return lie.step in TRAINING and any(place in f".{one}." for one in self.read)
+
+    def check(self) -> None:
+        """Raise `Learnt` if anything was found."""
+        if self.findings:
+            raise Learnt("\n".join(map(str, self.findings)))
 
 
 def honest(search: Search) -> Liar:
@@ -82,27 +92,23 @@ def honest(search: Search) -> Liar:
 def lies(search: Search, liar: Liar) -> list[Lie]:
     """Return all lies about what a server sent, in a random order that is always the same.
 
-    Lies about what the training reads come first.
+    Lies about what the training reads come first. Those about one place are in one order.
     """
-    found = [
-        Lie(step, place, how) for (step, place), hows in liar.places.items() for how in hows
-    ]
-    random.Random(32).shuffle(found)
-    found.sort(key=lambda lie: lie.how == ANOTHERS)  # it changes what differs anyway
-    return sorted(found, key=lambda lie: not _is_read(lie, search.read))
+    places = list(liar.places.items())
+    random.Random(32).shuffle(places)
+    found = [Lie(step, place, how) for (step, place), hows in places for how in hows]
+    return sorted(found, key=lambda lie: not search.reads(lie))
 
 
-def _is_read(lie: Lie, read: Iterable[str]) -> bool:
-    place = ".".join(lie.place)
-    return lie.step in TRAINING and any(
-        one == place or one.startswith(f"{place}.") for one in read
-    )
+def alone(found: Iterable[Lie], times: int | None = None) -> Iterator[tuple[Lie, ...]]:
+    """Yield each lie alone, one of each place before the second of any.
 
-
-def alone(found: Iterable[Lie]) -> Iterator[tuple[Lie, ...]]:
-    """Yield each lie alone, one of each place before the second of any."""
+    `times` is the largest number of lies about a place; None: there is none.
+    """
     left = list(found)
-    while left:
+    for _ in itertools.count() if times is None else range(times):
+        if not left:
+            return
         places, later = set(), []
         for lie in left:
             if (lie.step, lie.place) in places:

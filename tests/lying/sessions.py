@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from lying.door import CLIENTS, LENGTH, Outcome, Settings, Training, plain_world
+from lying.folders import journals_in
 from lying.liar import Liar
 from lying.walk import Unbuildable
 from lying.worlds import WEIGHTED
@@ -26,10 +27,11 @@ from secagg import (
     Registry,
     RemoteProtocolError,
     RoundParams,
+    RoundResult,
     SecAggError,
     Server,
 )
-from secagg.oneshot import Accumulator, Helper, OneShotParams, OneShotPolicy
+from secagg.oneshot import Accumulator, Helper, OneShotParams, OneShotPolicy, OneShotResult
 from secagg.protocol.headroom import modulus_bits
 from secagg.session import bind, take_part
 from secagg.session.wire import (
@@ -44,7 +46,6 @@ from secagg.session.wire import (
     task_id,
     write_name,
 )
-from secagg.simulate import temporary_journals
 from secagg.testing import make_identity
 
 STEPS = itertools.count(1)
@@ -56,7 +57,7 @@ class Seat(Protocol):
     """Place of a member at the server."""
 
     async def ask(self, frame: bytes) -> tuple[bytes | None, int]:
-        """Return the answer to a task, None if the member has ended, and its steps until then."""
+        """Return the answer, None if the member has ended, and its steps until then."""
         ...
 
     async def repeat(self, frame: bytes) -> None:
@@ -107,8 +108,7 @@ class RoundServer:
                 except RemoteProtocolError as error:
                     self.outcome.note(u, phase, "rejected", error.check)
             inbox = server.close_round()
-        result = server.result()
-        self.outcome.opened = np.asarray(result.sum, float)
+        show(server.result(), self.outcome)
 
     async def one_shot(
         self, params: OneShotParams, helpers: Sequence[Helper], registry: Registry | None
@@ -123,7 +123,7 @@ class RoundServer:
                     accumulator.add(answer)
                 except RemoteProtocolError as error:
                     self.outcome.note(u, REPORT, "rejected", error.check)
-        self.outcome.opened = open_sum(accumulator, helpers)
+        show(open_sum(accumulator, helpers), self.outcome)
 
     async def ask(self, u: int, task: Task, params: bytes) -> bytes | None:
         """Return a member's message in answer to what the liar makes of a task."""
@@ -171,15 +171,21 @@ class RoundServer:
         return Task(**{**parts, "id": name})
 
 
-def open_sum(accumulator: Accumulator, helpers: Sequence[Helper]) -> np.ndarray:
-    """Return the sum over all reports of an accumulator, which the helpers open."""
+def show(result: RoundResult, outcome: Outcome) -> None:
+    """Note what a server has of a sum."""
+    outcome.opened = np.asarray(result.sum, float)
+    outcome.shown = {"weight": float(result.weight or 0), "clipped": float(result.clipped or 0)}
+
+
+def open_sum(accumulator: Accumulator, helpers: Sequence[Helper]) -> OneShotResult:
+    """Return the result over all reports of an accumulator, which the helpers open."""
     for helper in helpers:
         for boxes in accumulator.boxes(helper.number):
             accumulator.drop(helper.check(boxes))
     request = accumulator.request()
     if accumulator.params.quorum:
         request = accumulator.request([helper.reserve(request) for helper in helpers])
-    return np.asarray(accumulator.result([h.open(request) for h in helpers]).sum, float)
+    return accumulator.result([helper.open(request) for helper in helpers])
 
 
 def round_params(
@@ -302,8 +308,7 @@ class SessionDoor:
         self._stack = ExitStack()
         self.journals: list[Any] = []
         if one_shot:
-            count = 4 if keyed else 3
-            self.journals = self._stack.enter_context(temporary_journals(count, "x25519"))
+            self.journals = journals_in(self._stack, active=keyed)
         self._identities: dict[int, Identity] = {u: make_identity(u) for u in CLIENTS}
         self._registry = Registry({u: one.public for u, one in self._identities.items()})
 

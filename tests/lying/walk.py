@@ -1,8 +1,8 @@
 """Fields of messages and contexts, found by walking them, and altered values for each.
 
-A value is *opened* into named parts and a function that makes the value again of parts. Bytes are
-opened, too, if they are parameters, a frame or any other MessagePack array. So a field that a
-later release adds is found without a change here.
+A value is *opened* into named parts and a function that makes the value again of parts. Bytes
+are opened, too, if they are parameters, a frame or any other MessagePack array. So a field that
+a later release adds is found without a change here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Unbuildable(Exception):
 
 
 OPENERS: list[Opener] = []
-"""Functions that open values, tried from the last one; the doors add those of their messages."""
+"""Functions that open values, the last one first; a door adds those of its messages."""
 
 
 def opener(function: Opener) -> Opener:
@@ -194,7 +194,7 @@ def substituted(value: Any, old: bytes, new: bytes) -> Any:
 
 
 def mutations(value: Any) -> dict[str, Any]:
-    """Return altered values by the names of the alterations, of the same type where it matters."""
+    """Return altered values of the same type by the names of the alterations."""
     found: dict[str, Any] = {}
     match value:
         case bool():

@@ -69,7 +69,7 @@ def plain_world() -> dict[int, Private]:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a server chooses for a sum; the defaults are those of the first sum of a client."""
+    """Settings that a server chooses for a sum; the defaults are those of the first sum of a client."""
 
     max_weight: int = 10
     clip: float = 8.0
@@ -92,7 +92,7 @@ class Settings:
 
 @dataclass
 class Outcome:
-    """What came of one sum, for the checker.
+    """Outcome of one sum, for the checker.
 
     Attributes
     ----------

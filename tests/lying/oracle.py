@@ -55,8 +55,8 @@ def features(outcome: Outcome) -> Features:
 class Distinguisher:
     """Sum of the log odds of all features, as they were in the training samples.
 
-    A feature has the weight of its total variation distance squared, so that the noise of many
-    features does not hide a feature that shows the world.
+    A feature has the weight of the fourth power of its total variation distance, so that the
+    noise of many features does not hide a feature that shows the world.
     """
 
     def __init__(self, samples: Sequence[Features], worlds: list[int]) -> None:
@@ -79,7 +79,7 @@ class Distinguisher:
         for (name, _), (one, other) in rates.items():
             distances[name] += abs(one - other) / 2  # type: ignore[assignment]
         self._odds = {
-            (name, value): distances[name] ** 2
+            (name, value): distances[name] ** 4
             * math.log((other + 1 / totals[1]) / (one + 1 / totals[0]))
             for (name, value), (one, other) in rates.items()
         }

@@ -26,7 +26,7 @@ TRAINING = frozenset({"masked_input", "report", "take_part"})
 
 
 class Learnt(Exception):
-    """What a server learnt, or did to an honest client; the message has all findings."""
+    """Findings about a door, as an error; the message has all of them."""
 
 
 @dataclass

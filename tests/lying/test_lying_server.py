@@ -1,4 +1,4 @@
-"""What a lying server gets at every door, and that it would get more without the mends."""
+"""A lying server learns nothing at any door, and would learn more without the mends."""
 
 from __future__ import annotations
 

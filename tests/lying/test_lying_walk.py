@@ -119,19 +119,29 @@ def test_oracle_params_fit_the_sum() -> None:
     assert one_shot_params(Settings(), False, b"", keys).min_clients == 3
 
 
-def sampled(leak: float, count: int = 2000) -> float:
+def sampled(leak: float, count: int = 1000) -> float:
     """Return the advantage when a feature is the world in a part of the samples."""
     draw = random.Random(1)
     worlds = [draw.randrange(2) for _ in range(count)]
     samples: list[Features] = []
     for world in worlds:
         shown = world if draw.random() < leak else draw.randrange(2)
-        size = float(draw.randrange(50))
-        samples.append({"size": size, "answers": "declined" if shown else "answer"})
+        noise = {f"mean {u}": draw.gauss(0, 1) for u in range(12)}
+        samples.append({**noise, "answers": "declined" if shown else "answer", "sum": 7.5})
     return float(np.mean(advantages(samples, worlds)))
 
 
 def test_distinguisher_has_the_advantage_of_the_leak() -> None:
-    assert abs(sampled(0.0)) < 0.07
-    assert sampled(1.0) == 1.0
+    assert abs(sampled(0.0)) < 0.1
+    assert sampled(1.0) > 0.99
     assert 0.4 < sampled(0.5) < 0.6
+
+
+def test_distinguisher_reads_opened_sums() -> None:
+    draw = random.Random(1)
+    worlds = [draw.randrange(2) for _ in range(60)]
+    samples: list[Features] = [
+        {"sum 0": 7.5 + world, **{f"{u}: mean": draw.gauss(0, 1) for u in range(12)}}
+        for world in worlds
+    ]
+    assert float(np.mean(advantages(samples, worlds))) > 0.9

@@ -69,7 +69,7 @@ def plain_world() -> dict[int, Private]:
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings that a server chooses for a sum; the defaults are those of the first sum of a client."""
+    """Settings that a server chooses for a sum; the defaults are those of a first sum."""
 
     max_weight: int = 10
     clip: float = 8.0

@@ -96,9 +96,10 @@ class LyingGrid(LocalGrid):
             self._given(node, told["message"], told)
         self._before[node] = told["message"]
         error = (reply.error.code, reply.error.reason) if reply.has_error() else ()
-        vars(reply.metadata)["_reply_to_message_id"] = message.metadata.message_id
         vars(reply.metadata)["_src_node_id"] = node
+        vars(reply.metadata)["_reply_to_message_id"] = ""  # a grid's ids grow in length
         size = len(message_to_proto(reply).SerializeToString())
+        vars(reply.metadata)["_reply_to_message_id"] = message.metadata.message_id
         self.outcome.note(node, step, "error" if error else "answer", size, *error)
         if step in ("masked_input", "report") and not error:
             record = reply.content.get(RECORD)

@@ -65,7 +65,8 @@ bench: $(READY)
 results: $(READY)
 	$(BIN)/python -m benches.papers --table all --jobs 2
 
-# two million messages and twenty thousand rounds: about ten minutes
+# two million messages, twenty thousand rounds and a lying server's schedules: twenty minutes. Two
+# worlds that nobody may tell apart take hours: python -m fuzz oracles --runs 10000
 fuzz: $(READY)
 	$(BIN)/python -m pip install -q "atheris>=3"
 	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz decoders --runs 2000000
@@ -75,6 +76,7 @@ fuzz: $(READY)
 	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz threshold --runs 100000
 	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz oneshot --runs 500000
 	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz states --runs 300000
+	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz lying --runs 500
 
 # valgrind, MemorySanitizer and a t-test on every kernel that touches secrets: some minutes
 constant-time: $(READY)

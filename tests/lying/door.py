@@ -1,0 +1,205 @@
+"""Doors: what a schedule at any of them takes and gives."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lying.liar import Liar
+from lying.walk import leaves
+
+Vector = NDArray[np.float64]
+CLIENTS = (11, 22, 33, 44)
+VICTIM, LAST = CLIENTS[0], CLIENTS[-1]
+LENGTH = 3
+PROMISED = 3
+"""Smallest number of honest clients that every policy here promises its client."""
+
+
+@dataclass(frozen=True)
+class Private:
+    """Private side of a client: what its training gives.
+
+    Attributes
+    ----------
+    vector : tuple of float
+        Update, of `LENGTH` elements.
+    weight : int
+    loss : float
+        A metric, at the doors that have metrics.
+    failure : str
+        "": none. "raises", "nan", "infinite", "shape", "no weight", "float weight" or "no
+        metric": what is wrong with the training.
+    """
+
+    vector: tuple[float, ...]
+    weight: int = 1
+    loss: float = 0.5
+    failure: str = ""
+
+    @property
+    def trained(self) -> Vector:
+        """The vector that the training gives, or one of zeros if it fails."""
+        found = np.array(self.vector)
+        if self.failure in ("nan", "infinite"):
+            found[1] = np.nan if self.failure == "nan" else np.inf
+        return found[:-1] if self.failure == "shape" else found
+
+    @property
+    def summed(self) -> Vector:
+        """Part in the sum, before a client's own clip."""
+        if self.failure:
+            return np.zeros(LENGTH)
+        return np.array(self.vector) * self.weight
+
+
+World = Mapping[int, Private]
+
+
+def plain_world() -> dict[int, Private]:
+    """Return a world whose vectors have 16 different sums of subsets."""
+    draw = np.random.default_rng(32)
+    return {u: Private(tuple(draw.uniform(0.25, 1.0, LENGTH))) for u in CLIENTS}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings that a server chooses for a sum; the defaults are those of a first sum."""
+
+    max_weight: int = 10
+    clip: float = 8.0
+    bits: int = 16
+    bound: float = 4.0
+    """Bound of the metric."""
+    active: bool | None = None
+    """None: as the keys of the clients are. False for keyed clients is a downgrade."""
+
+    def changed(self, **changes: object) -> Settings:
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        usual = Settings()
+        changes = {
+            name: value for name, value in vars(self).items() if value != getattr(usual, name)
+        }
+        return ", ".join(f"{name}={value}" for name, value in changes.items()) or "as before"
+
+
+@dataclass
+class Outcome:
+    """Outcome of one sum, for the checker.
+
+    Attributes
+    ----------
+    answers : dict of int to list
+        Observables of each client, in the order of its answers: step, "answer" or what else it
+        was, bytes, and the steps of its coroutine until then, where it has one.
+    views : dict of int to dict
+        Leaves of the server's side that a client's training read; none if it did not train.
+    trained : dict of int to vector
+        Each client's part in a sum, weight included.
+    opened : vector, optional
+        Sum that was opened. None: none was.
+    shown : dict of str to float
+        Other numbers that are opened with the sum, such as its weight.
+    failed : str
+        Class of the error with which the server's run ended, or "".
+    masked : list of bytes
+        Masked vectors, which the oracle takes statistics of.
+    """
+
+    answers: dict[int, list[tuple[object, ...]]] = field(default_factory=dict)
+    views: dict[int, dict[str, str]] = field(default_factory=dict)
+    trained: dict[int, Vector] = field(default_factory=dict)
+    opened: Vector | None = None
+    shown: dict[str, float] = field(default_factory=dict)
+    failed: str = ""
+    masked: dict[int, bytes] = field(default_factory=dict)
+
+    def note(self, client: int, *what: object) -> None:
+        self.answers.setdefault(client, []).append(what)
+
+
+class Training:
+    """Training of all clients of a door: it reads the server's side and notes what it read.
+
+    Attributes
+    ----------
+    world : World
+        Private side of the clients.
+    outcome : Outcome
+        Where to note it; a door sets a new one for each sum.
+    scales : bool
+        Scale the update by what was read. Off for oracles, where sums must be equal.
+    """
+
+    def __init__(self) -> None:
+        self.world: World = plain_world()
+        self.outcome = Outcome()
+        self.scales = True
+
+    def train(self, client: int, server_side: object, own: object = None) -> Private:
+        """Return what a client's training gives; raise if it fails.
+
+        Parameters
+        ----------
+        client : int
+        server_side : object
+            Everything of the server's side that the training can reach.
+        own : object
+            Name of the client at this door, which it knows by itself; None: it has none.
+        """
+        name = repr(own)
+        read = {
+            place: "(own)" if text == name else text
+            for place, text in leaves(server_side).items()
+        }
+        private = self.world[client]
+        if self.scales:
+            self.outcome.views.setdefault(client, read)
+            factor = 0.5 + hash_of(read) % 1000 / 2000
+            private = replace(private, vector=tuple(factor * x for x in private.vector))
+        self.outcome.trained.setdefault(client, private.summed)  # later answers do not count
+        if private.failure == "raises":
+            raise ValueError("the training failed")
+        return private
+
+
+def hash_of(read: Mapping[str, str]) -> int:
+    data = repr(sorted(read.items())).encode()
+    return int.from_bytes(hashlib.sha256(data).digest()[:6], "big")
+
+
+class Door(Protocol):
+    """A door with its clients, who stay the same from sum to sum.
+
+    Attributes
+    ----------
+    name : str
+    keyed : bool
+        True if clients have identities, so that they promise active sums.
+    pairs : frozenset of str
+        Names of the pairs of worlds that it can have.
+    repeats : tuple of str
+        Ways in which its transport can deliver messages again: "twice", "before".
+    training : Training
+    """
+
+    name: str
+    keyed: bool
+    pairs: frozenset[str]
+    repeats: tuple[str, ...]
+    training: Training
+
+    def sum(self, settings: Settings, liar: Liar) -> Outcome:
+        """Run one sum; it raises no error of the library."""
+        ...
+
+    def close(self) -> None:
+        """Give back folders and threads."""
+        ...

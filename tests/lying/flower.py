@@ -1,0 +1,254 @@
+"""Flower's door: `SecAggMod` and `OneShotMod` on a grid in this process."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from flwr.app import (
+    Array,
+    ArrayRecord,
+    ConfigRecord,
+    Context,
+    Error,
+    Message,
+    MetricRecord,
+    RecordDict,
+)
+from flwr.clientapp import ClientApp
+from flwr.common.serde import (
+    context_from_proto,
+    context_to_proto,
+    message_from_proto,
+    message_to_proto,
+)
+
+from flower_nodes import fedavg, make_app, phase_of, registry, signed_configs
+from lying.door import CLIENTS, LENGTH, Outcome, Settings, Training
+from lying.folders import journals_in
+from lying.liar import Liar
+from lying.walk import Opened, Unbuildable, opener
+from lying.worlds import EVERY
+from secagg import ClientPolicy, SecAggError
+from secagg.flower import OneShot, OneShotMod, SecAgg, SecAggMod
+from secagg.flower import node as flower_node
+from secagg.flower.testing import LocalGrid, LocalHelper
+from secagg.flower.wire import RECORD
+from secagg.oneshot import HelperJournal, OneShotPolicy
+
+_RAISED = 2
+
+
+@opener
+def _message(value: Any, _: str) -> Opened | None:
+    if not isinstance(value, Message):
+        return None
+
+    def whole(parts: dict[str, Any]) -> Message:
+        made = message_from_proto(message_to_proto(value))
+        vars(made.metadata).update(parts["metadata"])
+        made.content = parts["content"]
+        return made
+
+    return {"metadata": dict(vars(value.metadata)), "content": value.content}, whole
+
+
+@opener
+def _record(value: Any, _: str) -> Opened | None:
+    if isinstance(value, ArrayRecord | ConfigRecord | MetricRecord | RecordDict):
+        return dict(value), lambda parts: type(value)(parts)
+    if isinstance(value, Array):
+        names = ("dtype", "shape", "stype", "data")
+        return {n: getattr(value, n) for n in names}, lambda parts: Array(**parts)
+    return None
+
+
+class LyingGrid(LocalGrid):
+    """Grid whose SuperLink passes messages and contexts through a liar."""
+
+    liar = Liar()
+    outcome = Outcome()
+    run_config: Mapping[str, Any] = {}
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._before: dict[int, Message] = {}
+
+    def answer(self, message: Message) -> Message:
+        """Return the reply to what the liar makes of a message; see `LocalGrid.answer`."""
+        node = message.metadata.dst_node_id
+        step = phase_of(message) or message.metadata.message_type
+        received = message_from_proto(message_to_proto(message))
+        honest = {
+            "message": received,
+            "run_config": dict(self.run_config),
+            "run_id": self.contexts[node].run_id,
+        }
+        told = self.liar.tell(node, step, honest)
+        if self.liar.repeats == "before" and node in self._before:
+            self._given(node, self._before[node], honest)
+        reply = self._given(node, told["message"], told)
+        if self.liar.repeats == "twice":
+            self._given(node, told["message"], told)
+        self._before[node] = told["message"]
+        error = (reply.error.code, reply.error.reason) if reply.has_error() else ()
+        vars(reply.metadata)["_src_node_id"] = node
+        vars(reply.metadata)["_reply_to_message_id"] = ""  # a grid's ids grow in length
+        size = len(message_to_proto(reply).SerializeToString())
+        vars(reply.metadata)["_reply_to_message_id"] = message.metadata.message_id
+        self.outcome.note(node, step, "error" if error else "answer", size, *error)
+        if step in ("masked_input", "report") and not error:
+            record = reply.content.get(RECORD)
+            if isinstance(record, ArrayRecord):
+                self.outcome.masked[node] = record["data"].data
+        return reply
+
+    def _given(self, node: int, message: Message, told: Mapping[str, Any]) -> Message:
+        """Run a node's app on a message and the context that the SuperLink gives with it."""
+        own = self.contexts[node]
+        try:
+            received = message_from_proto(message_to_proto(message))
+            own.run_config, own.run_id = told["run_config"], told["run_id"]
+            context = context_from_proto(context_to_proto(own))
+        except Exception as error:
+            raise Unbuildable(str(error)) from None
+        try:
+            with self._digests_noted(node):
+                reply = self._app(received, context)
+        except Exception as error:
+            reply = Message(Error(_RAISED, f"{type(error)}:<'{error}'>"), reply_to=received)
+        self.contexts[node] = context_from_proto(context_to_proto(context))
+        self.contexts[node].run_id = self.run.run_id
+        return message_from_proto(message_to_proto(reply))
+
+    @contextmanager
+    def _digests_noted(self, node: int) -> Iterator[None]:
+        """Note the digest by which a node compares what it trains on with the sum's name."""
+        digest = flower_node.content_digest
+
+        def noted(*arguments: Any, **named: Any) -> bytes:
+            found: bytes = digest(*arguments, **named)
+            self.liar.digests[node] = found
+            return found
+
+        with patch.object(flower_node, "content_digest", noted):
+            yield
+
+
+class FlowerDoor:
+    """Nodes with a mod, and the ServerApp of a strategy that wraps FedAvg.
+
+    Parameters
+    ----------
+    keyed : bool
+        Give the nodes identities and a registry.
+    one_shot : bool
+        Sums of one message, with helpers, for four exchanges.
+    """
+
+    def __init__(self, *, keyed: bool, one_shot: bool) -> None:
+        kind = "OneShotMod" if one_shot else "SecAggMod"
+        self.name = f"Flower, {kind}, {'keyed' if keyed else 'semi-honest'}"
+        self.keyed, self.one_shot, self.pairs = keyed, one_shot, EVERY
+        self.training = Training()
+        self.repeats: tuple[str, ...] = ("twice", "before")
+        self._stack = ExitStack()
+        self.journals: list[HelperJournal] = []
+        if one_shot:
+            self.journals = journals_in(self._stack, active=keyed)
+        trusted = frozenset(journal.public[1] for journal in self.journals)
+        mod = (
+            OneShotMod(OneShotPolicy(helpers=trusted))
+            if one_shot
+            else SecAggMod(ClientPolicy())
+        )
+        self._configs = signed_configs(CLIENTS)
+        if not keyed:
+            keys = ("secagg-identity", "secagg-registry")
+            for config in self._configs.values():
+                for key in keys:
+                    del config[key]
+        self.grid = LyingGrid(self.app(mod), self._configs)
+
+    def app(self, mod: Any) -> ClientApp:
+        return make_app([mod], self.train)
+
+    def train(self, message: Message, context: Context) -> Message:
+        node = context.node_id
+        server_side = {
+            "message": message,
+            "run_config": dict(context.run_config),
+            "run_id": context.run_id,
+        }
+        private = self.training.train(node, server_side, node)
+        (model,) = message.content.array_records.values()
+        (start,) = model.to_numpy_ndarrays()
+        trained = private.trained
+        new = start + trained if trained.shape == start.shape else trained
+        measured: dict[str, Any] = {"num-examples": private.weight, "loss": private.loss}
+        if private.failure == "no weight":
+            del measured["num-examples"]
+        if private.failure == "float weight":
+            measured["num-examples"] = private.weight + 0.5
+        if private.failure == "no metric":
+            del measured["loss"]
+        arrays = ArrayRecord([new])
+        content = RecordDict({"arrays": arrays, "metrics": MetricRecord(measured)})
+        return Message(content, reply_to=message)
+
+    def sum(self, settings: Settings, liar: Liar) -> Outcome:
+        outcome = Outcome()
+        self.training.outcome = self.grid.outcome = outcome
+        self.grid.liar = liar
+        self.grid.replies.clear()
+        active = self.keyed if settings.active is None else settings.active
+        given: dict[str, Any] = {
+            "clip": settings.clip,
+            "max_weight": settings.max_weight,
+            "fractional_bits": settings.bits,
+            "metrics": {"loss": settings.bound},
+            "registry": registry(CLIENTS) if active else None,
+        }
+        try:
+            self._strategy(given, active).start(
+                self.grid, ArrayRecord([np.zeros(LENGTH)]), num_rounds=1, timeout=0.0
+            )
+        except SecAggError as error:
+            outcome.failed = type(error).__name__
+        except Unbuildable:
+            raise
+        except Exception as error:
+            outcome.failed = f"{type(error).__name__}, foreign"
+        return outcome
+
+    def _strategy(self, given: dict[str, Any], active: bool) -> Any:
+        strategy = fedavg()
+        aggregate = strategy.aggregate_train
+
+        def opened(number: int, replies: Iterable[Message]) -> Any:
+            replies = list(replies)
+            means = [reply.content for reply in replies if not reply.has_error()]
+            for content in means:
+                (mean,) = content["arrays"].to_numpy_ndarrays()
+                shown = {name: float(value) for name, value in content["metrics"].items()}
+                weight = shown["num-examples"]
+                self.grid.outcome.shown = shown
+                self.grid.outcome.opened = np.asarray(mean, float) * weight
+            return aggregate(number, replies)
+
+        strategy.aggregate_train = opened
+        if not self.one_shot:
+            security = "active" if active else "semi-honest"
+            return SecAgg(strategy, key_timeout=1e-9, security=security, **given)
+        keys = given["registry"]
+        helpers = [LocalHelper(journal, registry=keys) for journal in self.journals]
+        return OneShot(strategy, helpers=helpers, **given)
+
+    def close(self) -> None:
+        self._stack.close()
+        for config in self._configs.values():
+            shutil.rmtree(str(config["secagg-state-dir"]), ignore_errors=True)

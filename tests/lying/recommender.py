@@ -1,0 +1,95 @@
+"""The door of `fedmf.flower`: nodes of a recommender, under `SecAggMod`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from flwr.app import Context, Message
+
+import fedmf
+from fedmf.data.sets.simulated import simulate
+from fedmf.errors import FedMFError
+from fedmf.flower import FedSum, Node
+from flower_nodes import registry
+from lying.door import CLIENTS, Outcome, Settings
+from lying.flower import FlowerDoor
+from lying.liar import Liar
+from lying.walk import Unbuildable, leaves
+from secagg import SecAggError
+from secagg.flower import SecAgg
+
+USERS = 12
+RATINGS = simulate(USERS, 8, 60, seed=1)
+MODEL = fedmf.FedMF(k=2, update="paper", rate=0.01, min_raters=1)
+
+
+class RecommenderDoor(FlowerDoor):
+    """Nodes whose private numbers are their users; the weight of a `Private` is their number.
+
+    `Node` is the training here, and reads the content of its message alone.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(keyed=True, one_shot=False)
+        self.name = "fedmf.flower.Node, keyed"
+        self.pairs = frozenset({"weights", "weights 3+7, 5+5"})
+        self.trainer = fedmf.Trainer(MODEL, rounds=1, seed=3)
+
+    def users(self, node: int) -> np.ndarray:
+        """Return a node's users; two nodes that swap their numbers swap their users."""
+        world = self.training.world
+        a, b = CLIENTS[:2]
+        order = sorted((a, b), key=lambda u: world[u].weight)
+        place = 0
+        for u in [*order, *CLIENTS[2:]]:
+            if u == node:
+                return np.arange(place, place + world[u].weight)
+            place += world[u].weight
+        raise KeyError(node)
+
+    def train(self, message: Message, context: Context) -> Message:
+        node, outcome = context.node_id, self.training.outcome
+        outcome.views.setdefault(node, leaves({"message": {"content": message.content}}))
+        reply = Node(self.trainer, RATINGS, self.users(node)).train(message, context)
+        table = reply.content["arrays"]["table"].numpy()
+        outcome.trained.setdefault(node, np.asarray(table, float).ravel())
+        return reply
+
+    def sum(self, settings: Settings, liar: Liar) -> Outcome:
+        outcome = Outcome()
+        self.training.outcome = self.grid.outcome = outcome
+        self.grid.liar = liar
+        self.grid.replies.clear()
+        strategy = FedSum(
+            self.trainer,
+            n_users=USERS,
+            n_items=RATINGS.n_items,
+            scale=RATINGS.scale,
+            largest=settings.max_weight,
+        )
+        aggregate = strategy.aggregate_train
+
+        def opened(number: int, replies: Iterable[Message]) -> Any:
+            replies = list(replies)
+            for content in [one.content for one in replies if not one.has_error()]:
+                mean = content["arrays"]["table"].numpy()
+                weight = content["metrics"]["num-examples"]
+                outcome.opened = np.asarray(mean, float).ravel() * float(weight)
+            return aggregate(number, replies)
+
+        strategy.aggregate_train = opened  # type: ignore[method-assign]
+        active = settings.active is not False
+        more = {"registry": registry(CLIENTS), "security": "active"} if active else {}
+        secure = SecAgg(strategy, key_timeout=1e-9, **strategy.sums, **more)
+        try:
+            start = strategy.initial_arrays
+            secure.start(self.grid, start, num_rounds=1, timeout=0.0)
+        except (SecAggError, FedMFError) as error:
+            outcome.failed = type(error).__name__
+        except Unbuildable:
+            raise
+        except Exception as error:
+            outcome.failed = f"{type(error).__name__}, foreign"
+        return outcome

@@ -1,0 +1,150 @@
+"""Long runs of the lying server and of the distinguisher, for ``make fuzz``.
+
+They print schedules, seconds and findings of each door, and of all at the end. Ctrl-C ends the
+present door and prints what was found so far.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from itertools import islice
+
+from lying.checker import Finding
+from lying.door import Door
+from lying.doors import DOORS
+from lying.oracle import Trial, trial
+from lying.search import (
+    SIDES,
+    Search,
+    alone,
+    compare,
+    downgrade,
+    honest,
+    lie,
+    lies,
+    repeat,
+    together,
+)
+
+EVERY = 2.0
+"""Seconds between two lines of progress."""
+
+
+class Progress:
+    """Line on the terminal that shows how far a door is."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._next = name, 0.0
+
+    def __call__(self, done: int, more: str = "") -> None:
+        now = time.monotonic()
+        if now >= self._next and sys.stderr.isatty():
+            self._next = now + EVERY
+            sys.stderr.write(f"\r\x1b[K{self._name}: {done:,}{more}")
+            sys.stderr.flush()
+
+    @staticmethod
+    def clear() -> None:
+        if sys.stderr.isatty():
+            sys.stderr.write("\r\x1b[K")
+
+
+def fuzz_lies(names: Sequence[str], runs: int, seed: int) -> bool:
+    """Run at least `runs` schedules at each door; return whether nothing was found."""
+    total, seconds, found = 0, 0.0, []
+    for name in names:
+        progress = Progress(name)
+        with closing(DOORS[name]()) as door:
+            search = Search(door)
+            search.progress = lambda one, show=progress: show(
+                one.schedules, f" schedules, {len(one.findings):,} findings"
+            )
+            stopped = _until_interrupted(lambda s=search: attack(s, runs, seed))
+        progress.clear()
+        total, seconds = total + search.schedules, seconds + search.seconds
+        found += search.findings
+        print(f"{door.name}: {search.schedules:,} schedules, {search.seconds:.1f} s")
+        _print_findings(search.findings)
+        if stopped:
+            break
+    print(f"all: {total:,} schedules, {seconds:.1f} s, {len(found):,} findings")
+    return not found
+
+
+def attack(search: Search, runs: int, seed: int) -> None:
+    """Compare worlds, repeat messages, and tell all lies alone, then pairs of lies."""
+    known = lies(search, honest(search))
+    compare(search)
+    repeat(search)
+    downgrade(search)
+    each = len(SIDES)
+    lie(search, islice(alone(known), max(0, runs - search.schedules) // each))
+    pairs = together(known, seed)
+    while search.schedules < runs:
+        lie(search, islice(pairs, 1))
+
+
+def _print_findings(findings: Sequence[Finding]) -> None:
+    counts = Counter((one.kind, one.place) for one in findings)
+    for (kind, place), count in counts.most_common():
+        first = next(one for one in findings if (one.kind, one.place) == (kind, place))
+        print(f"    {kind} {place}: {count:,}, first by {first.schedule}")
+
+
+def fuzz_oracles(names: Sequence[str], rounds: int, seed: int) -> bool:
+    """Run `rounds` sums in drawn worlds at each door; return whether advantages are small."""
+    small = True
+    for name in names:
+        progress, kept = Progress(name), [Trial()]
+        with closing(DOORS[name]()) as door:
+            if not door.pairs:
+                continue
+
+            def show(
+                found: Trial, progress: Progress = progress, kept: list[Trial] = kept
+            ) -> None:
+                kept[0] = found
+                progress(found.rounds, " rounds")
+
+            def work(door: Door = door, show: Callable[[Trial], None] = show) -> None:
+                trial(door, rounds, seed=seed, progress=show)
+
+            stopped = _until_interrupted(work)
+        progress.clear()
+        (found,) = kept
+        if found.rounds:
+            advantage = found.advantage()
+            small &= advantage <= 0.03
+            rate = found.rounds / found.seconds
+            print(
+                f"{door.name}: advantage {advantage:.3f} in {found.rounds:,} rounds, "
+                f"{found.seconds:.1f} s, {rate:.1f} rounds/s"
+            )
+            by_pair = found.by_pair().items()
+            print("    " + ", ".join(f"{pair} {one:.2f}" for pair, one in by_pair))
+        if stopped:
+            break
+    return small
+
+
+def _until_interrupted(work: Callable[[], object]) -> bool:
+    try:
+        work()
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def main(target: str, runs: int, seed: int, doors: str) -> bool:
+    """Run a target, "lying" or "oracles", at the doors whose names begin with `doors`."""
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+    names = [name for name in DOORS if name.startswith(doors)]
+    run = fuzz_lies if target == "lying" else fuzz_oracles
+    return run(names, runs, seed)

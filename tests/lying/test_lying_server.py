@@ -1,0 +1,128 @@
+"""A lying server learns nothing at any door, and would learn more without the mends."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from itertools import islice
+
+import pytest
+
+from lying.door import Door
+from lying.doors import DOORS
+from lying.mends import MENDS
+from lying.search import (
+    Learnt,
+    Search,
+    alone,
+    compare,
+    downgrade,
+    honest,
+    lie,
+    lies,
+    repeat,
+    together,
+)
+from lying.worlds import PAIRS, QUICK, Pair
+from secagg import _fast
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::secagg.ClippingWarning"),
+    pytest.mark.skipif(not _fast.COMPILED, reason="without kernels it shows the same"),
+]
+SHORT, LONG = 30, 400
+"""Lies at a door; those about what its training reads come first."""
+TODAY = {
+    "take_part": "B2",
+    "take_part-one-shot": "B2",
+    "take_part-semi-honest": "B2",
+    "take_part-one-shot-semi-honest": "B1, B2",
+    "helpers": "B3",
+    "flower": "B1, B2, B3, C10",
+    "flower-one-shot": "B1, B2, B3",
+    "flower-semi-honest": "B1, B2, C10",
+    "flower-one-shot-semi-honest": "B1, B2",
+    "fedmf": "B2, B3, C10",
+    "flare-executor": "B1, B2",
+    "flare-filter": "B1, B2, B3, C1",
+    "flare-executor-semi-honest": "B1, B2",
+    "flare-filter-semi-honest": "B1, B2, C1",
+}
+"""Findings of the audit that a door has today."""
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Log nothing: clients fail on purpose."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def door_of(name: str) -> Door:
+    if name not in DOORS:
+        pytest.skip("its framework is not installed")
+    return DOORS[name]()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name,
+            marks=[
+                pytest.mark.xfail(strict=True, raises=Learnt, reason=reason),
+                *([pytest.mark.large] if "semi-honest" in name else []),
+            ],
+        )
+        for name, reason in TODAY.items()
+    ],
+)
+def test_lying_server_learns_nothing(name: str) -> None:
+    with closing(door_of(name)) as door:
+        count = 8 if name == "fedmf" else SHORT  # its messages are those of Flower's door
+        check(door, count, [pair for pair in PAIRS if pair.name in QUICK])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.xfail(strict=True, raises=Learnt, reason=reason))
+        for name, reason in TODAY.items()
+    ],
+)
+def test_lying_server_learns_nothing_in_more_schedules(name: str) -> None:
+    with closing(door_of(name)) as door:
+        check(door, LONG, PAIRS)
+
+
+def check(door: Door, count: int, pairs: Iterable[Pair]) -> None:
+    search = Search(door)
+    known = lies(search, honest(search))
+    told = [*islice(alone(known), count), *islice(together(known), count // 8)]
+    lie(search, told[::2], ["the victim"])
+    lie(search, told[1::2], ["all but the victim"])
+    lie(search, told[::10], ["everybody"])
+    compare(search, pairs)
+    repeat(search)
+    downgrade(search)
+    search.check()
+
+
+@pytest.mark.parametrize("name", MENDS)
+def test_mend_taken_out_is_found(name: str) -> None:
+    mend = MENDS[name]
+    with closing(door_of(mend.door)) as door, mend.taken_out():
+        search = Search(door)
+        mend.attack(search)
+        assert [one for one in search.findings if mend.found(one)], search.findings
+
+
+def test_honest_server_gets_the_sum_of_all() -> None:
+    """The checker accepts an honest sum at a door that binds what its training reads."""
+    with closing(door_of("take_part")) as door:
+        search = Search(door)
+        honest(search)
+        assert search.findings == []

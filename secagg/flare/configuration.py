@@ -17,6 +17,7 @@ from typing import Any
 
 from nvflare.apis.fl_constant import FLContextKey, JobConstants
 from nvflare.fuel.utils.config_factory import ConfigFactory
+from nvflare.lighter.tool_consts import NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_FILE
 
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flare import names
@@ -25,6 +26,7 @@ from secagg.flare.model import Model
 __all__ = ["check_configuration", "digest_configuration"]
 
 _LABEL = b"secagg/1 flare configuration"
+_SIGNED = frozenset({NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_FILE})
 _POLICIES = frozenset({"secagg.flare.policy.SitePolicy", "secagg.flare.SitePolicy"})
 
 
@@ -32,8 +34,8 @@ def digest_configuration(fl_ctx: Any) -> bytes:
     """Return the digest of this site's configuration of a job, 32 bytes.
 
     It covers the job's configuration of clients as FLARE reads it, without a `SitePolicy`, and
-    all other files in the folders "config" and "custom" of the job's app. It is empty in a
-    context to which FLARE has deployed no app.
+    all other files in the folders "config" and "custom" of the job's app but for FLARE's
+    signatures. It is empty in a context to which FLARE has deployed no app.
 
     Raises
     ------
@@ -107,8 +109,9 @@ def _is_policy(component: object) -> bool:
 
 
 def _files(app: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the files of a job's app by ascending name, but for those that Python compiled."""
+    """Yield the files of a job's app by ascending name, without signatures and bytecode."""
     found = (path for folder in ("config", "custom") for path in (app / folder).rglob("*"))
     for path in sorted(found):
-        if path.is_file() and "__pycache__" not in path.parts:
+        skipped = path.name in _SIGNED or "__pycache__" in path.relative_to(app).parts
+        if path.is_file() and not skipped:
             yield path.relative_to(app).as_posix(), path

@@ -15,6 +15,7 @@ from secagg.flare import names
 from secagg.flare.agreement import AgreedLink
 from secagg.flare.certificates import Authority
 from secagg.flare.configuration import digest_configuration
+from secagg.flare.events import withhold_events
 from secagg.flare.folder import fixing, own_folder
 from secagg.flare.identities import SiteIdentity
 from secagg.flare.link import FlareLink
@@ -45,6 +46,10 @@ class SecAggExecutor(Executor):
         super().__init__()
         self.trainer = trainer
         self._identity: SiteIdentity | None = None
+
+    def handle_event(self, event_type: str, fl_ctx: Any) -> None:
+        """Withhold the server's events; see ``FLComponent.handle_event`` of FLARE."""
+        withhold_events(event_type, fl_ctx)
 
     def execute(
         self, task_name: str, shareable: Shareable, fl_ctx: Any, abort_signal: Any

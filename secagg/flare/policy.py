@@ -11,6 +11,7 @@ from secagg._check import check_kind
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
 from secagg.flare import names
+from secagg.flare.events import withhold_events
 from secagg.oneshot import OneShotPolicy
 from secagg.protocol import Bounds, ClientPolicy
 
@@ -84,6 +85,10 @@ class SitePolicy(FLComponent):
                 f"max_weight is {max_weight} and clip is missing; state both, or leave both out"
             )
         _ = self.rounds, self.one_shot  # validates the values
+
+    def handle_event(self, event_type: str, fl_ctx: Any) -> None:
+        """Withhold the server's events; see ``FLComponent.handle_event`` of FLARE."""
+        withhold_events(event_type, fl_ctx)
 
     @property
     def bounds(self) -> Bounds | None:

@@ -90,12 +90,17 @@ def test_digest_covers_the_names_of_files(tmp_path: Path) -> None:
     assert digest(first) != digest(second)
 
 
-def test_digest_leaves_out_policies_and_compiled_files(tmp_path: Path) -> None:
-    """FLARE's simulator takes the policy of each site, with its key, from the job."""
+def test_digest_leaves_out_what_no_trainer_reads(tmp_path: Path) -> None:
+    """FLARE's simulator takes the policy of each site, with its key, from the job.
+
+    Its own processes have signatures of the job, which differ as they are randomised.
+    """
     more = [policy(identity=f"/site-{i}.pem") for i in (1, 2)]
     first = app_of(tmp_path / "site-1", **more[0])
     second = app_of(tmp_path / "site-2", **more[1])
     edit("custom/__pycache__/code.pyc", "x")(second)
+    edit("config/.__nvfl_sig.json", "x")(second)
+    edit("config/.__nvfl_submitter.crt", "x")(second)
     assert digest(first) == digest(second)
 
 

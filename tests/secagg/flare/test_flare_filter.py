@@ -489,6 +489,28 @@ def test_clipping_warning_does_not_block_the_report(
     assert reply.get_return_code() == ReturnCode.OK
 
 
+def test_site_trains_for_its_own_configuration_only(
+    tmp_path: Path, request_for: Request, caplog: pytest.LogCaptureFixture
+) -> None:
+    executor = Returning(trained())
+    site = site_of(tmp_path, request_for.trusted, executor)
+    site.app = tmp_path / "app"
+    (site.app / "config").mkdir(parents=True)
+    (site.app / "config/config_fed_client.json").write_text("{}")
+    answer, _ = performed(site, "train", Shareable({"step": "configure"}))
+    assert executor.ran == 0
+    for agreed, code in (
+        (b"", ReturnCode.TASK_DATA_FILTER_ERROR),
+        (bytes(32), ReturnCode.TASK_DATA_FILTER_ERROR),
+        (answer["configuration"], ReturnCode.OK),
+    ):
+        model = Model("train", 0, 1, {"w": np.zeros(LENGTH)}, (), agreed)
+        reply, _ = performed(site, "train", request_for(write_model(model)))
+        assert reply.get_return_code() == code
+    assert executor.ran == 1
+    assert "check configuration" in caplog.text
+
+
 LIE = "of the server, for this site"
 
 

@@ -67,6 +67,10 @@ class SumFedAvg(FedAvg):
         self.clip, self.max_weight, self.fractional_bits = clip, max_weight, fractional_bits
 
     @abstractmethod
+    def _configuration(self, task_name: str) -> bytes:
+        """Return the digest of the job's configuration that the sites have."""
+
+    @abstractmethod
     def _mean(
         self, targets: Sequence[str], task_name: str, message: bytes, length: int
     ) -> tuple[NDArray[np.float64], Iterable[int]]:
@@ -91,6 +95,7 @@ class SumFedAvg(FedAvg):
             rounds=self.num_rounds,
             arrays=arrays,
             excluded=tuple(k for k in arrays if left_out is not None and left_out.search(k)),
+            configuration=self._configuration(task_name),
         )
         vector, schema = flatten(summed(model))
         mean, survivors = self._mean(targets, task_name, write_model(model), vector.size)

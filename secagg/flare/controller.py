@@ -21,7 +21,7 @@ from secagg.flare import names
 from secagg.flare.averaging import SumFedAvg
 from secagg.flare.desk import Desk
 from secagg.flare.settings import round_params
-from secagg.flare.tasks import enrol, task
+from secagg.flare.tasks import configuration, enrol, task
 from secagg.protocol import RoundParams
 from secagg.protocol.params import Security
 from secagg.session import Deadlines
@@ -89,10 +89,12 @@ class SecAggFedAvg(SumFedAvg):
         self._params(self.num_clients, 1)  # validates the arguments before the job begins
         self._deadlines = replace(Deadlines.of(exchange_timeout), input=train_timeout)
         self._desk: Desk | None = None
+        self._agreed = b""
 
     def run(self) -> None:
         """Run the job; FLARE calls it."""
         sites = [client.name for client in self.engine.get_clients()]
+        self._agreed = configuration(self, sites, self.exchange_timeout)
         roster, signatures = None, None
         if self.security == "active":
             roster, signatures = enrol(self, sites, self.exchange_timeout)
@@ -116,6 +118,9 @@ class SecAggFedAvg(SumFedAvg):
             ends = time.monotonic() + _LEAVE
             while self.communicator.get_num_standing_tasks() and time.monotonic() < ends:
                 time.sleep(self._task_check_period)
+
+    def _configuration(self, task_name: str) -> bytes:
+        return self._agreed
 
     def _mean(
         self, targets: Sequence[str], task_name: str, message: bytes, length: int

@@ -12,10 +12,14 @@ from nvflare.apis.shareable import Shareable, make_reply
 
 from secagg.errors import ParameterError
 from secagg.flare import names
+from secagg.flare.agreement import AgreedLink
 from secagg.flare.certificates import Authority
+from secagg.flare.configuration import digest_configuration
+from secagg.flare.events import withhold_events
+from secagg.flare.folder import fixing, own_folder
 from secagg.flare.identities import SiteIdentity
 from secagg.flare.link import FlareLink
-from secagg.flare.log import log_class, logger
+from secagg.flare.log import log_class, log_rejection, logger
 from secagg.flare.own import note
 from secagg.flare.policy import policy_of
 from secagg.flare.trainer import Trainer
@@ -28,7 +32,8 @@ class SecAggExecutor(Executor):
     """Executor of a site that gives the server sums only.
 
     It performs the task "secagg" of `SecAggFedAvg` and rejects all others. Replies have a
-    return code and no text.
+    return code and no text. Whether and how the site answers depends on the server's parameters
+    and the site's policy only: zeros of weight 0 replace an update that cannot be summed.
 
     Parameters
     ----------
@@ -42,6 +47,10 @@ class SecAggExecutor(Executor):
         self.trainer = trainer
         self._identity: SiteIdentity | None = None
 
+    def handle_event(self, event_type: str, fl_ctx: Any) -> None:
+        """Withhold the server's events; see ``FLComponent.handle_event`` of FLARE."""
+        withhold_events(event_type, fl_ctx)
+
     def execute(
         self, task_name: str, shareable: Shareable, fl_ctx: Any, abort_signal: Any
     ) -> Shareable:
@@ -49,7 +58,7 @@ class SecAggExecutor(Executor):
         try:
             reply = self._perform(task_name, shareable, fl_ctx, abort_signal)
         except Exception as error:
-            log_class("the task", error)
+            log_rejection("the task", error)
             reply = make_reply(ReturnCode.EXECUTION_EXCEPTION)
         return note(fl_ctx, reply)  # a filter of the site lets it pass
 
@@ -58,6 +67,7 @@ class SecAggExecutor(Executor):
     ) -> Shareable:
         step = task.get(names.STEP)
         if task_name != names.TASK or step not in (
+            names.CONFIGURE,
             names.IDENTIFY,
             names.SIGN,
             names.TAKE_PART,
@@ -67,6 +77,9 @@ class SecAggExecutor(Executor):
         engine = fl_ctx.get_engine()
         policy = policy_of(fl_ctx)
         reply = make_reply(ReturnCode.OK)
+        if step == names.CONFIGURE:
+            reply[names.CONFIGURATION] = digest_configuration(fl_ctx)
+            return reply
         site, job = fl_ctx.get_identity_name(), fl_ctx.get_job_id()
         kit = Path(policy.kit or fl_ctx.get_workspace().get_startup_kit_dir())
         if step == names.IDENTIFY:
@@ -92,14 +105,20 @@ class SecAggExecutor(Executor):
             replies = engine.send_aux_request(None, topic, request, timeout, fl_ctx)
             return next(iter(replies.values()), None)
 
-        asyncio.run(
-            take_part(
-                FlareLink(send, token, abort_signal),
-                site,
-                Trainer(self.trainer, fl_ctx, abort_signal),
-                policy=policy.rounds,
-                identity=None if identity is None else identity.key,
-                registry=registry,
-            )
+        link = FlareLink(send, token, abort_signal)
+        agreed = AgreedLink(link, digest_configuration(fl_ctx))
+        work = take_part(
+            agreed,
+            site,
+            Trainer(self.trainer, fl_ctx, abort_signal),
+            policy=fixing(policy.rounds, own_folder(fl_ctx)),
+            identity=None if identity is None else identity.key,
+            registry=registry,
         )
+        try:
+            asyncio.run(work)
+        except Exception as error:
+            if not agreed.ended:
+                raise
+            log_class("the session, in which zeros were sent,", error)  # no other reply
         return reply

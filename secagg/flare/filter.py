@@ -7,45 +7,37 @@ in the context of that task.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from nvflare.apis.filter import ContentBlockedException, Filter, FilterChainType
 from nvflare.apis.filter import FilterContextKey as Chain
 from nvflare.apis.fl_constant import FilterKey, FLContextKey, ReturnCode
-from nvflare.apis.shareable import ReservedHeaderKey, Shareable, make_reply
+from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.utils.task_utils import get_filters
 from nvflare.private.privacy_manager import Scope
 
 from secagg._secrets import without_frames
+from secagg.client.inputs import send_input
+from secagg.encoding import Vector
 from secagg.encoding.clipping import warn_of_clipping
-from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.errors import ClippingWarning, ParameterError, RemoteProtocolError
 from secagg.flare import names
+from secagg.flare.configuration import check_configuration, digest_configuration
 from secagg.flare.files import read_identity
-from secagg.flare.log import log_class
-from secagg.flare.model import Model, read_model
+from secagg.flare.folder import fix_site_bounds, own_folder
+from secagg.flare.guard import Answered, Due, guard
+from secagg.flare.log import log_class, log_rejection, logger
+from secagg.flare.model import read_model
 from secagg.flare.own import is_own, note, noted
-from secagg.flare.policy import SitePolicy, policy_of
+from secagg.flare.policy import policy_of
 from secagg.flare.reported import report_once
-from secagg.flare.training import read_update, training_task
+from secagg.flare.training import read_outcome, training_task
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.client import write_report
-from secagg.protocol import Identity
 from secagg.session.reporting import check_request
-from secagg.session.wire import REPORT, Answer, Task, encode, message_digest, read_task
+from secagg.session.wire import REPORT, Answer, encode, message_digest, read_task
 
 __all__ = ["SecAggFilter"]
-
-
-@dataclass(frozen=True)
-class _Pending:
-    """Report that is due in a task."""
-
-    task: Task
-    params: OneShotParams
-    endorsements: list[bytes]
-    model: Model
 
 
 class SecAggFilter(Filter):
@@ -53,7 +45,8 @@ class SecAggFilter(Filter):
 
     A trainer's result leaves as a report of a one-shot sum, for the helpers that the site's
     `SitePolicy` trusts. Replies of `SecAggExecutor` pass. All other tasks and results are
-    blocked, with a return code and no text.
+    blocked, with a return code and no text. A request that was accepted is answered by a
+    report in any case: zeros of weight 0 replace a result that cannot be summed.
 
     Enter it twice, among the filters of the task data and of the task results: in a job, or for
     all jobs in ``local/privacy.json`` of the site.
@@ -71,7 +64,7 @@ class SecAggFilter(Filter):
         try:
             return (_reported if results else _opened)(shareable, fl_ctx)
         except Exception as error:
-            log_class("the filter", error)
+            (log_class if results else log_rejection)("the filter", error)
         # FLARE logs this error, and can send its log to the server
         raise ContentBlockedException("blocked: only sums leave this site")
 
@@ -79,9 +72,29 @@ class SecAggFilter(Filter):
 def _opened(request: Shareable, fl_ctx: Any) -> Shareable:
     """Return the task of the trainer, if the request passes the checks of this site."""
     name = fl_ctx.get_prop(FLContextKey.TASK_NAME)
-    if name == names.TASK or isinstance(noted(fl_ctx), _Pending):
-        return request  # of SecAggExecutor, or opened by another filter of this class
-    _require_result_filter(fl_ctx)
+    runner = fl_ctx.get_prop(FLContextKey.RUNNER)
+    executor = getattr(runner, "find_executor", lambda name: None)(name)
+    if isinstance(noted(fl_ctx), Due | Answered):
+        return request  # opened by another filter of this class
+    if name == names.TASK and _gives_sums(executor):
+        return request
+    _require_result_filter(fl_ctx, runner, name)
+    if executor is not None:
+        guard(executor)
+        if request.get(names.STEP) == names.CONFIGURE:
+            note(fl_ctx, Answered(_configuration(request, fl_ctx)))
+            return Shareable()
+    due = _checked(request, fl_ctx, name)
+    folder = own_folder(fl_ctx)
+    fix_site_bounds(folder, due.params)
+    # before the training, so that it matters to nobody how that ends
+    report_once(folder, fl_ctx.get_job_id(), due.model.round)
+    note(fl_ctx, due)
+    return training_task(due.model)
+
+
+def _checked(request: Shareable, fl_ctx: Any, name: str) -> Due:
+    """Return the report that a request asks for; raise if it fails a check."""
     data = request.get(names.SESSION_TASK)
     if not isinstance(data, bytes):
         raise _violation("task", "the task is no request for a report")
@@ -89,56 +102,73 @@ def _opened(request: Shareable, fl_ctx: Any) -> Shareable:
     policy = policy_of(fl_ctx)
     if task.step != REPORT or policy.one_shot is None:
         raise _violation("task", "this site reports to no helpers, or the step is another one")
+    identity = None if policy.identity is None else read_identity(policy.identity)
     params = OneShotParams.from_bytes(task.params)
-    endorsements = check_request(task, params, policy.one_shot, _identity(policy, params))
+    endorsements = check_request(task, params, policy.one_shot, identity)
     # semi-honest helpers, too, then open sums of one message only
     if not params.session.endswith(message_digest(task.message)):
         raise _violation("message", "the parameters do not name the message")
     model = read_model(task.message)
     if model.task != name:  # all sites perform one task
         raise _violation("task", "the message is of another task")
-    note(fl_ctx, _Pending(task, params, endorsements, model))
-    opened = training_task(model)
-    headers = request.get(ReservedHeaderKey.HEADERS, {})
-    for key, value in headers.items():
-        if opened.get_header(key) is None:
-            opened.set_header(key, value)
-    return opened
+    check_configuration(model, digest_configuration(fl_ctx))
+    return Due(task, params, endorsements, model, identity, request.get_cookie_jar())
 
 
 @without_frames
 def _reported(result: Shareable, fl_ctx: Any) -> Shareable:
-    """Return the report of this site; it reports once in a round."""
+    """Return the report of this site, whatever the result is."""
     if is_own(fl_ctx, result):
         return result  # of SecAggExecutor, or of another filter of this class
-    pending = noted(fl_ctx)
-    if not isinstance(pending, _Pending):
+    due = noted(fl_ctx)
+    if not isinstance(due, Due):
         raise _violation("task", "the task was no request for a report")
-    policy, params = policy_of(fl_ctx), pending.params
-    update = read_update(pending.model, result, params.max_weight)
-    vector, weight = update if isinstance(update, tuple) else (update, None)
-    made, clipped = write_report(
-        vector,
-        params,
-        fl_ctx.get_identity_name(),
-        weight,
-        identity=_identity(policy, params),
-        policy=policy.one_shot,
-        endorsements=pending.endorsements,
-    )
-    warn_of_clipping(clipped, params.length, params.encoding)
-    folder = Path(fl_ctx.get_workspace().get_root_dir()) / "secagg"
-    report_once(folder, fl_ctx.get_job_id(), pending.model.round)
+    params, policy, site = due.params, policy_of(fl_ctx).one_shot, fl_ctx.get_identity_name()
+
+    def write(vector: Vector, weight: int | None) -> tuple[bytes, int]:
+        return write_report(
+            vector,
+            params,
+            site,
+            weight,
+            identity=due.identity,
+            policy=policy,
+            endorsements=due.endorsements,
+        )
+
+    outcome = read_outcome(due.model, result, params.max_weight)
+    (made, clipped), sent = send_input(write, outcome, params)
+    if sent.error is not None:
+        log_class("the training, for which zeros are sent,", sent.error)
+    if sent.lowered:
+        logger.warning("this site lowered its weight to max_weight")
+    try:
+        warn_of_clipping(clipped, params.length, params.encoding)
+    except ClippingWarning as warning:  # an error by the application's filter
+        log_class("the report", warning)
     reply = make_reply(ReturnCode.OK)
-    reply[names.ANSWER] = encode(Answer(pending.task.id, made))
+    reply[names.ANSWER] = encode(Answer(due.task.id, made))
     return note(fl_ctx, reply)
 
 
-def _require_result_filter(fl_ctx: Any) -> None:
+def _gives_sums(executor: object) -> bool:
+    """Return whether an executor performs the task "secagg" as this package does."""
+    from secagg.flare.executor import SecAggExecutor  # which imports this module
+
+    return isinstance(executor, SecAggExecutor)
+
+
+def _configuration(request: Shareable, fl_ctx: Any) -> Shareable:
+    """Return the answer to the question for this site's configuration of the job."""
+    reply = make_reply(ReturnCode.OK)
+    reply[names.CONFIGURATION] = digest_configuration(fl_ctx)
+    if cookies := request.get_cookie_jar():
+        reply.set_cookie_jar(cookies)
+    return reply
+
+
+def _require_result_filter(fl_ctx: Any, runner: Any, task: str) -> None:
     """Raise `ParameterError` unless the result of this task will be filtered, too."""
-    runner, task = (
-        fl_ctx.get_prop(key) for key in (FLContextKey.RUNNER, FLContextKey.TASK_NAME)
-    )
     chain = Scope.TASK_RESULT_FILTERS_NAME
     found = get_filters(chain, fl_ctx, runner.task_result_filters, task, FilterKey.OUT)
     if not any(isinstance(one, SecAggFilter) for one in found):
@@ -146,13 +176,6 @@ def _require_result_filter(fl_ctx: Any) -> None:
             f"the results of the task {task!r} have no SecAggFilter; add one with "
             "FilterType.TASK_RESULT, or to task_result_filters in privacy.json"
         )
-
-
-def _identity(policy: SitePolicy, params: OneShotParams) -> Identity | None:
-    """Return this site's key if the sum is active."""
-    if not params.active or policy.identity is None:
-        return None
-    return read_identity(policy.identity)
 
 
 def _violation(check: str, why: str) -> RemoteProtocolError:

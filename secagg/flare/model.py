@@ -40,6 +40,7 @@ class _Frame(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     rounds: int
     excluded: list[str]
     arrays: list[_Array]
+    configuration: bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +57,8 @@ class Model:
         All arrays of the model.
     excluded : tuple of str
         Names of the arrays that no sum has.
+    configuration : bytes
+        Digest of the job's configuration of the sites, see `digest_configuration`.
     """
 
     task: str
@@ -63,6 +66,7 @@ class Model:
     rounds: int
     arrays: Mapping[str, Array]
     excluded: tuple[str, ...] = ()
+    configuration: bytes = b""
 
 
 def summed(model: Model) -> dict[str, Array]:
@@ -103,8 +107,10 @@ def write_model(model: Model) -> bytes:
             )
         data = array.astype(array.dtype.newbyteorder("<")).tobytes()
         found.append(_Array(name, array.dtype.name, list(array.shape), data))
-    frame = _Frame(model.task, model.round, model.rounds, list(model.excluded), found)
-    return msgspec.msgpack.encode(frame)
+    excluded = list(model.excluded)
+    return msgspec.msgpack.encode(
+        _Frame(model.task, model.round, model.rounds, excluded, found, model.configuration)
+    )
 
 
 def read_model(data: bytes) -> Model:
@@ -123,7 +129,8 @@ def read_model(data: bytes) -> Model:
     if not arrays or len(arrays) != len(frame.arrays):
         why = "the message is not a model of secagg.flare; use the same version on both sides"
         raise RemoteProtocolError(why, sender=None, phase="model", check="model")
-    return Model(frame.task, frame.round, frame.rounds, arrays, tuple(frame.excluded))
+    excluded = tuple(frame.excluded)
+    return Model(frame.task, frame.round, frame.rounds, arrays, excluded, frame.configuration)
 
 
 def _array(found: _Array) -> Array:

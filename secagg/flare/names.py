@@ -11,9 +11,11 @@ POLICY: Final = "secagg_policy"
 
 # fields of the task and of a site's answer
 STEP: Final = "step"
+CONFIGURE: Final = "configure"
 IDENTIFY: Final = "identify"
 SIGN: Final = "sign"
 TAKE_PART: Final = "take_part"
+CONFIGURATION: Final = "configuration"
 KEY: Final = "key"
 KEYS: Final = "keys"
 SIGNATURE: Final = "signature"

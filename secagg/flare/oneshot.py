@@ -26,7 +26,7 @@ from secagg.flare import names
 from secagg.flare.averaging import SumFedAvg
 from secagg.flare.files import read_identity, read_registry
 from secagg.flare.running import RunningSession
-from secagg.flare.tasks import request
+from secagg.flare.tasks import configuration, request
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.oneshot.helper_files import HelperEntry, helpers_from_json
 from secagg.protocol import Identity
@@ -114,6 +114,7 @@ class OneShotFedAvg(SumFedAvg):
         self._identity: Identity | None = None
         self._running: RunningSession | None = None
         self._members: set[str] = set()
+        self._agreed: bytes | None = None
 
     def run(self) -> None:
         """Run the job; FLARE calls it."""
@@ -131,6 +132,11 @@ class OneShotFedAvg(SumFedAvg):
             super().run()
         finally:
             running.close()
+
+    def _configuration(self, task_name: str) -> bytes:
+        if self._agreed is None:
+            self._agreed = configuration(self, self._members, self.train_timeout, task_name)
+        return self._agreed
 
     def _mean(
         self, targets: Sequence[str], task_name: str, message: bytes, length: int

@@ -8,11 +8,13 @@ from typing import Any
 from nvflare.apis.fl_component import FLComponent
 
 from secagg._check import check_kind
+from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
 from secagg.flare import names
+from secagg.flare.events import withhold_events
 from secagg.graph.assumptions import CORRUPT
 from secagg.oneshot import OneShotPolicy
-from secagg.protocol import ClientPolicy
+from secagg.protocol import Bounds, ClientPolicy
 
 __all__ = ["SitePolicy", "policy_of"]
 
@@ -30,18 +32,26 @@ class SitePolicy(FLComponent):
     require_active : bool
         Reject all sums whose `security` is not "active".
     corrupt : float
-        See `secagg.ClientPolicy`.
+        See `secagg.ClientPolicy` and `secagg.oneshot.OneShotPolicy`.
     sites : collection of str, optional
-        Names of all sites that may be in a sum; only for rounds with ``security="active"``.
-        None: all sites with a certificate of the project.
+        Names of all sites that may be in a sum of four exchanges. All of these sums must then
+        be active, since only there a site verifies names. None: all sites with a certificate
+        of the project.
     helpers : collection of str, optional
         Ed25519 keys, in hex, of the helpers that this site trusts not to collude. None: it
         reports to no helpers.
     identity : str, optional
         File with this site's Ed25519 key in PEM, for one-shot sums with ``security="active"``.
-        ``secagg identity keygen`` makes it.
+        ``secagg identity keygen`` makes it. A site that has one takes part in active sums only.
     kit : str, optional
         Folder of the site's certificate, "startup" of its kit by default.
+    clip : float, optional
+        The clip that all sums must have, > 0. In any case the first sum fixes clip, fractional
+        bits and largest weight for all later sums and jobs, in a file of this site's workspace.
+    fractional_bits : int
+        Fractional bits that all sums must have, if there is a clip.
+    max_weight : int, optional
+        Largest weight that all sums must have, if there is a clip. None: they are unweighted.
 
     Raises
     ------
@@ -59,6 +69,9 @@ class SitePolicy(FLComponent):
         helpers: Collection[str] | None = None,
         identity: str | None = None,
         kit: str | None = None,
+        clip: float | None = None,
+        fractional_bits: int = 16,
+        max_weight: int | None = None,
     ) -> None:
         super().__init__()
         # FLARE's job API reads arguments from attributes of the same names
@@ -67,7 +80,24 @@ class SitePolicy(FLComponent):
         self.sites = None if sites is None else list(sites)
         self.helpers = None if helpers is None else list(helpers)
         self.identity, self.kit = identity, kit
+        self.clip, self.fractional_bits, self.max_weight = clip, fractional_bits, max_weight
+        if clip is None and max_weight is not None:
+            raise ParameterError(
+                f"max_weight is {max_weight} and clip is missing; state both, or leave both out"
+            )
         _ = self.rounds, self.one_shot  # validates the values
+
+    def handle_event(self, event_type: str, fl_ctx: Any) -> None:
+        """Withhold the server's events; see ``FLComponent.handle_event`` of FLARE."""
+        withhold_events(event_type, fl_ctx)
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """The bounds of this site's input, if the operator states them."""
+        if self.clip is None:
+            return None
+        encoding = FixedPoint(clip=self.clip, fractional_bits=self.fractional_bits)
+        return Bounds(encoding=encoding, max_weight=self.max_weight)
 
     @property
     def rounds(self) -> ClientPolicy:
@@ -75,9 +105,15 @@ class SitePolicy(FLComponent):
         return ClientPolicy(
             min_clients=self.min_clients,
             min_threshold=self.min_threshold,
-            require_active=self.require_active,
+            require_active=self._active or self.sites is not None,
             corrupt=self.corrupt,
+            bounds=self.bounds,
         )
+
+    @property
+    def _active(self) -> bool:
+        """True if all sums must be active: a site with a key is in no others."""
+        return self.require_active or self.identity is not None
 
     @property
     def one_shot(self) -> OneShotPolicy | None:
@@ -94,8 +130,10 @@ class SitePolicy(FLComponent):
         return OneShotPolicy(
             min_threshold=self.min_threshold,
             min_clients=self.min_clients,
-            require_active=self.require_active,
+            require_active=self._active,
+            corrupt=self.corrupt,
             helpers=keys,
+            bounds=self.bounds,
         )
 
 

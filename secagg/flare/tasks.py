@@ -16,7 +16,7 @@ from secagg.flare.certificates import Authority
 from secagg.flare.identities import Roster
 from secagg.protocol import Registry
 
-__all__ = ["enrol", "request", "task"]
+__all__ = ["configuration", "enrol", "request", "task"]
 
 _FEWEST = 3
 
@@ -26,6 +26,7 @@ def task(
     data: Mapping[str, object],
     receive: Callable[[ClientTask, Any], None] | None = None,
     timeout: int = 0,
+    name: str = names.TASK,
 ) -> Task:
     """Return a task of FLARE with one step of the sites' work.
 
@@ -37,11 +38,13 @@ def task(
         Function that FLARE calls with each result.
     timeout : int
         Seconds until the task ends; 0: it has no end.
+    name : str
+        Name of the task.
     """
     shareable = Shareable()
     shareable.update(data)
     shareable[names.STEP] = step
-    return Task(names.TASK, shareable, timeout=timeout, result_received_cb=receive)
+    return Task(name, shareable, timeout=timeout, result_received_cb=receive)
 
 
 def request(
@@ -66,6 +69,32 @@ def request(
     shareable = Shareable()
     shareable[names.SESSION_TASK] = frame
     return Task(name, shareable, timeout=timeout, result_received_cb=receive, task_done_cb=done)
+
+
+def configuration(
+    controller: Any, sites: Collection[str], timeout: float, name: str = names.TASK
+) -> bytes:
+    """Return the digest of the job's configuration that most sites report in time.
+
+    Parameters
+    ----------
+    controller : Controller
+    sites : collection of str
+    timeout : float
+        Seconds.
+    name : str
+        Name of the task that sites perform.
+    """
+    step, field = names.CONFIGURE, names.CONFIGURATION
+    given = _ask(controller, step, {}, sites, timeout, field, name)
+    found = Counter(given.values()).most_common(1)
+    most = found[0][0] if found else b""
+    if others := sorted(site for site, one in given.items() if one != most):
+        controller.warning(
+            f"{others} have another configuration of this job than most sites, and will take "
+            "part in no sum; give all sites the same arguments, and name a site by {SITE_NAME}"
+        )
+    return most
 
 
 def enrol(
@@ -128,6 +157,7 @@ def _ask(
     sites: Collection[str],
     timeout: float,
     field: str,
+    name: str = names.TASK,
 ) -> dict[str, bytes]:
     """Return a field of bytes of each site that gives it in time."""
     found: dict[str, bytes] = {}
@@ -138,7 +168,7 @@ def _ask(
             found[client_task.client.name] = value
 
     controller.broadcast_and_wait(
-        task(step, data, receive, max(1, round(timeout))),
+        task(step, data, receive, max(1, round(timeout)), name),
         controller.fl_ctx,
         list(sites),
         min_responses=len(sites),

@@ -15,10 +15,10 @@ from nvflare.apis.utils.task_utils import (
 from nvflare.private.privacy_manager import Scope
 
 from secagg.encoding import Vector
-from secagg.errors import RemoteProtocolError
+from secagg.flare.context import agreed_context
 from secagg.flare.filter import SecAggFilter
 from secagg.flare.log import log_class
-from secagg.flare.model import read_model
+from secagg.flare.model import Model, read_model
 from secagg.flare.training import read_update, training_task
 from secagg.oneshot import OneShotParams
 from secagg.protocol import RoundParams
@@ -47,40 +47,35 @@ class Trainer:
 
         Raises
         ------
-        RemoteProtocolError
-            "train": the executor failed or its result does not fit the model. `take_part` then
-            declines the round and stays for the next one.
+        Exception
+            The executor failed, or its result does not fit the model.
         """
         try:
-            return self._update(message, params.max_weight)
+            return self._update(read_model(message), params.max_weight)
         except Exception as error:
             log_class("training", error)
-        raise RemoteProtocolError(
-            "the training failed; the log of this site has the reason",
-            sender=None,
-            phase="train",
-            check="train",
-        )
+            raise
 
-    def _update(self, message: bytes, max_weight: int | None) -> Vector | tuple[Vector, int]:
-        model = read_model(message)
+    def _update(self, model: Model, max_weight: int | None) -> Vector | tuple[Vector, int]:
+        task = training_task(model)
+        context = agreed_context(self._fl_ctx, model, task)
         # the filters of site and job, such as noise, see what they would see without secagg
-        task = self._filtered(Scope.TASK_DATA_FILTERS_NAME, training_task(model), model.task)
-        reply = self._executor.execute(model.task, task, self._fl_ctx, self._abort_signal)
+        task = self._filtered(Scope.TASK_DATA_FILTERS_NAME, task, model.task, context)
+        reply = self._executor.execute(model.task, task, context, self._abort_signal)
         if reply.get_return_code() == ReturnCode.OK:
-            reply = self._filtered(Scope.TASK_RESULT_FILTERS_NAME, reply, model.task)
+            reply = self._filtered(Scope.TASK_RESULT_FILTERS_NAME, reply, model.task, context)
         return read_update(model, reply, max_weight)
 
-    def _filtered(self, chain: str, data: Shareable, task: str) -> Shareable:
+    def _filtered(self, chain: str, data: Shareable, task: str, fl_ctx: Any) -> Shareable:
         """Apply the filters of site and job, but `SecAggFilter`: this task stays here."""
-        runner = self._fl_ctx.get_prop(FLContextKey.RUNNER)
+        runner = fl_ctx.get_prop(FLContextKey.RUNNER)
         results = chain == Scope.TASK_RESULT_FILTERS_NAME
         filters = getattr(runner, "task_result_filters" if results else "task_data_filters", {})
         direction = FilterKey.OUT if results else FilterKey.IN
         if contains_lazy_download_ref(data):  # of a trainer in another process
-            cell = self._fl_ctx.get_engine().get_cell()
+            cell = fl_ctx.get_engine().get_cell()
             data = materialize_lazy_download_refs(data, cell, self._abort_signal)
-        for one in get_filters(chain, self._fl_ctx, filters or {}, task, direction):
+        for one in get_filters(chain, fl_ctx, filters or {}, task, direction):
             if not isinstance(one, SecAggFilter):
-                data = one.process(data, self._fl_ctx)
+                data = one.process(data, fl_ctx)
         return data

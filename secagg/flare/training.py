@@ -8,11 +8,12 @@ from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
 from nvflare.app_common.utils.fl_model_utils import FLModelUtils
 
 from secagg._secrets import without_frames
+from secagg.client.inputs import Outcome
 from secagg.encoding import Vector
 from secagg.errors import ParameterError
 from secagg.flare.model import Model, difference
 
-__all__ = ["read_update", "training_task"]
+__all__ = ["read_outcome", "read_update", "training_task"]
 
 
 def training_task(model: Model) -> Shareable:
@@ -25,6 +26,15 @@ def training_task(model: Model) -> Shareable:
             total_rounds=model.rounds,
         )
     )
+
+
+def read_outcome(model: Model, reply: Shareable, max_weight: int | None) -> Outcome:
+    """Return the outcome of a training from its result, with the arguments of `read_update`."""
+    try:
+        update = read_update(model, reply, max_weight)
+    except Exception as error:
+        return Outcome(None, error=error)
+    return Outcome(*update) if isinstance(update, tuple) else Outcome(update)
 
 
 @without_frames

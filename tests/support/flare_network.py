@@ -80,7 +80,8 @@ class Site:
     trainer: Executor
     policy: SitePolicy | None = None
     kit: Path = Path("none")
-    root: Path = Path("none")
+    root: Path = Path("none")  # in a test's folder: one of the site's own
+    app: Path | None = None
     signal: Signal = field(default_factory=Signal)
     executor: Any = None
     scope: Scope | None = None
@@ -88,6 +89,8 @@ class Site:
     result_filters: list[Filter] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        if self.root == Path("none"):
+            self.root = Path("sites", self.name)
         if self.executor is None:
             self.executor = SecAggExecutor(self.trainer)
 
@@ -113,8 +116,8 @@ class Network(WFCommSpec):
     """Engine of server and sites, and the communicator of the controller.
 
     `sent` has what left each site, and `codes` the return codes of the replies to each step.
-    `meddle` changes the data of tasks and `altered` their results. Those of the sites in `lost`
-    do not arrive.
+    `meddle` changes the data of tasks, `context` the contexts of sites, and `altered` the
+    results. Those of the sites in `lost` do not arrive.
     """
 
     def __init__(self, sites: list[Site], job: str = "job 1", kit: Path = Path("none")) -> None:
@@ -125,6 +128,7 @@ class Network(WFCommSpec):
         self.panics: list[str] = []
         self.handlers: dict[str, Callable[..., Shareable]] = {}
         self.meddle: Callable[[str, Shareable], Shareable] = lambda site, data: data
+        self.context: Callable[[str, FLContext], object] = lambda site, context: None
         self.altered: Callable[[str, Shareable], Shareable] = lambda site, data: data
         self.lost: set[str] = set()
         self._pool = ThreadPoolExecutor(32)
@@ -154,7 +158,9 @@ class Network(WFCommSpec):
         runner = site.runner(engine, self.job)
         context.set_prop(FLContextKey.RUNNER, runner)
         context.set_prop(FLContextKey.SCOPE_OBJECT, site.scope)
+        context.set_prop(FLContextKey.APP_ROOT, None if site.app is None else str(site.app))
         context.set_peer_context(server)
+        self.context(site.name, context)
         reply = runner._process_task(TaskAssignment(name, str(uuid4()), _moved(data)), context)
         self.codes.setdefault(data.get("step", name), []).append(reply.get_return_code())
         self._leaves(site.name, gen_new_peer_ctx(context).get_all_public_props())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from nvflare.apis.executor import Executor
 from nvflare.apis.filter import Filter
 from nvflare.apis.fl_constant import FilterKey, FLContextKey, ReturnCode
 from nvflare.apis.fl_context import FLContext
+from nvflare.apis.fl_exception import UnsafeJobError
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 from nvflare.app_common.abstract.fl_model import FLModel
@@ -32,9 +34,9 @@ from secagg.encoding import FixedPoint
 from secagg.flare import SecAggFedAvg, SecAggFilter, SitePolicy
 from secagg.flare.model import Model, write_model
 from secagg.flare.own import is_own, note, noted
-from secagg.oneshot import Accumulator, Helper, HelperJournal, OneShotParams
+from secagg.oneshot import Accumulator, Helper, HelperJournal, OneShotParams, report
 from secagg.session import bind
-from secagg.session.wire import REPORT, Task, encode, read_answer, task_id
+from secagg.session.wire import REPORT, Answer, Task, encode, read_answer, task_id
 from secagg.simulate import temporary_journals
 from secagg.testing import make_identity
 
@@ -105,13 +107,13 @@ class Returning(Executor):
     def __init__(self, result: Any) -> None:
         super().__init__()
         self.result, self.ran = result, 0
-        self.got = Shareable()
+        self.got, self.context = Shareable(), FLContext()
 
     def execute(
         self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal
     ) -> Shareable:
         self.ran += 1
-        self.got = shareable
+        self.got, self.context = shareable, fl_ctx
         if isinstance(self.result, BaseException):
             raise self.result
         return self.result
@@ -153,14 +155,14 @@ def performed(site: Site, name: str, data: Shareable) -> tuple[Shareable, Networ
     return network.perform(site, name, data), network
 
 
-def vector_in(reply: Shareable, request_for: Request, params: OneShotParams) -> Any:
+def vector_in(
+    reply: Shareable, request_for: Request, params: OneShotParams, weight: int | None = None
+) -> Any:
     """Return the sum of a report and two of zeros, which the helpers open."""
-    from secagg.oneshot import report
-
     accumulator = Accumulator(params)
     accumulator.add(read_answer(reply["answer"], 1 << 20, 0, "report").data)
     for u in (1, 2):
-        accumulator.add(report(np.zeros(LENGTH), params, u))
+        accumulator.add(report(np.zeros(LENGTH), params, u, weight))
     helpers = [Helper(params, journal) for journal in request_for.journals]
     for helper in helpers:
         for boxes in accumulator.boxes(helper.number):
@@ -179,11 +181,9 @@ def test_result_leaves_as_a_report(tmp_path: Path, request_for: Request) -> None
     site = site_of(tmp_path, request_for.trusted, executor)
     params = request_for.params(message, session=bind(b"opened", message))
     request = request_for(message, session=params.session)
-    request.set_header("cookie", "of the server")
     reply, network = performed(site, "train", request)
     assert reply.get_return_code() == ReturnCode.OK
     np.testing.assert_array_equal(vector_in(reply, request_for, params), 1.0)
-    assert executor.got.get_header("cookie") == "of the server"
     model = FLModelUtils.from_shareable(executor.got)
     assert model.current_round == 0
     np.testing.assert_array_equal(model.params["w"], np.zeros(LENGTH))
@@ -240,8 +240,8 @@ def test_no_array_number_or_text_leaves(
         data = request_for(task=name) if asked else Shareable()
         reply, network = performed(site, name, data)
         check_leaves(network)
-    good = name != "secagg" and asked and reply.get_return_code() == ReturnCode.OK
-    assert ("answer" in reply) is good
+    # whatever the executor returned
+    assert ("answer" in reply) is (reply.get_return_code() == ReturnCode.OK) is asked
 
 
 def check_leaves(network: Network) -> None:
@@ -387,29 +387,190 @@ def test_policy_of_the_site_may_be_below_the_default(
         assert reply.get_return_code() == code
 
 
+WEIGHTED = {"max_weight": 10, "modulus_bits": 40}
+
+
+def weighted(**meta: object) -> Shareable:
+    return FLModelUtils.to_shareable(FLModel(params={"w": np.ones(LENGTH)}, meta=meta))
+
+
+def failed(code: str = ReturnCode.EXECUTION_EXCEPTION) -> Shareable:
+    result = weighted(NUM_STEPS_CURRENT_ROUND=3)
+    result.set_return_code(code)
+    return result
+
+
 @pytest.mark.parametrize(
-    "meta", [{}, {"NUM_STEPS_CURRENT_ROUND": True}, {"NUM_STEPS_CURRENT_ROUND": 2.0}], ids=repr
+    ("result", "sum_"),
+    [
+        (weighted(NUM_STEPS_CURRENT_ROUND=3), 3),
+        (weighted(NUM_STEPS_CURRENT_ROUND=4711), 10),
+        (weighted(), 0),
+        (weighted(NUM_STEPS_CURRENT_ROUND=True), 0),
+        (weighted(NUM_STEPS_CURRENT_ROUND=2.0), 0),
+        (weighted(NUM_STEPS_CURRENT_ROUND=-1), 0),
+        (weighted(NUM_STEPS_CURRENT_ROUND=NUMBER), 0),
+        (FLModelUtils.to_shareable(FLModel(params={"v": np.ones(LENGTH)})), 0),
+        (FLModelUtils.to_shareable(FLModel(params={"w": np.full(LENGTH, math.nan)})), 0),
+        (make_reply(ReturnCode.TASK_ABORTED), 0),
+        (Shareable(), 0),
+        (failed(), 0),
+        (None, 0),
+        (ValueError(TEXT), 0),
+        (RuntimeError(TEXT), 0),
+        (UnsafeJobError(TEXT), 0),
+    ],
+    ids=[
+        *("fits", "above", "missing", "bool", "float", "negative", "fraction", "names", "nan"),
+        *("aborted", "empty", "failed", "none", "ValueError", "RuntimeError", "unsafe"),
+    ],
 )
-def test_weighted_sum_takes_a_number_of_steps(
-    tmp_path: Path, request_for: Request, meta: dict[str, Any]
+def test_any_result_leaves_as_a_report_of_one_size(
+    tmp_path: Path, request_for: Request, result: Any, sum_: float
 ) -> None:
-    result = FLModelUtils.to_shareable(FLModel(params={"w": np.ones(LENGTH)}, meta=meta))
+    """Refusals would tell the server numbers of a site, since it chooses the bounds."""
+    message = write_model(Model("train", 0, 1, {"w": np.zeros(LENGTH)}))
+    settings = WEIGHTED | {"session": bind(os.urandom(8), message)}
+    params, request = request_for.params(message, **settings), request_for(message, **settings)
     site = site_of(tmp_path, request_for.trusted, Returning(result))
-    settings = {"max_weight": 10, "modulus_bits": 40}
-    reply, _ = performed(site, "train", request_for(**settings))
-    assert reply.get_return_code() == ReturnCode.TASK_RESULT_FILTER_ERROR
-    site.executor.result["DXO"]["meta"] = {"NUM_STEPS_CURRENT_ROUND": 10}
-    reply, _ = performed(site, "train", request_for(**settings))
+    request.add_cookie("workflow", "of the server")
+    reply, network = performed(site, "train", request)
+    check_leaves(network)
+    assert reply.get_return_code() == ReturnCode.OK
+    assert reply.get_cookie("workflow") == "of the server"
+    assert len(reply["answer"]) == len(encode(Answer(bytes(16), report_of_zeros(params))))
+    np.testing.assert_array_equal(vector_in(reply, request_for, params, 0), sum_)
+    reply, _ = performed(site, "train", request)  # a failed training, too, uses up the round
+    assert reply.get_return_code() == ReturnCode.TASK_DATA_FILTER_ERROR
+    assert site.executor.ran == 1
+
+
+def report_of_zeros(params: OneShotParams) -> bytes:
+    return report(np.zeros(LENGTH), params, 9, None if params.max_weight is None else 0)
+
+
+@pytest.mark.parametrize(
+    "other", [{"max_weight": 11}, {"max_weight": None}, {"encoding": FixedPoint(clip=1.0)}]
+)
+def test_first_sum_fixes_the_bounds_of_all_jobs(
+    tmp_path: Path, request_for: Request, other: dict[str, Any]
+) -> None:
+    executor = Returning(weighted(NUM_STEPS_CURRENT_ROUND=3))
+    site = site_of(tmp_path, request_for.trusted, executor)
+    codes = []
+    for job, more in enumerate(({}, other, {})):
+        network = Network([site], job=f"job {job}")
+        reply = network.perform(site, "train", request_for(**WEIGHTED | more))
+        codes.append(reply.get_return_code())
+    assert codes == [ReturnCode.OK, ReturnCode.TASK_DATA_FILTER_ERROR, ReturnCode.OK]
+    assert executor.ran == 2
+
+
+def test_bounds_of_the_policy_hold_from_the_first_sum(
+    tmp_path: Path, request_for: Request
+) -> None:
+    executor = Returning(weighted(NUM_STEPS_CURRENT_ROUND=3))
+    site = site_of(tmp_path, request_for.trusted, executor)
+    site.policy = SitePolicy(helpers=request_for.trusted, clip=2.0**13, max_weight=10)
+    for job, more in enumerate(({"max_weight": 11}, {})):
+        reply = Network([site], job=f"job {job}").perform(
+            site, "train", request_for(**WEIGHTED | more)
+        )
+    assert reply.get_return_code() == ReturnCode.OK
+    assert executor.ran == 1
+
+
+def test_a_job_cannot_vary_the_bounds_by_a_policy_of_its_own(
+    tmp_path: Path, request_for: Request
+) -> None:
+    executor = Returning(weighted(NUM_STEPS_CURRENT_ROUND=3))
+    site = site_of(tmp_path, request_for.trusted, executor)
+    codes = []
+    for job, weight in enumerate((10, 11, 10)):
+        site.policy = SitePolicy(helpers=request_for.trusted, clip=2.0**13, max_weight=weight)
+        reply = Network([site], job=f"job {job}").perform(
+            site, "train", request_for(**WEIGHTED | {"max_weight": weight})
+        )
+        codes.append(reply.get_return_code())
+    assert codes == [ReturnCode.OK, ReturnCode.TASK_DATA_FILTER_ERROR, ReturnCode.OK]
+    assert executor.ran == 2
+
+
+def test_clipping_warning_does_not_block_the_report(
+    tmp_path: Path, request_for: Request
+) -> None:
+    """Warnings are errors in these tests, and may be errors at a site."""
+    site = site_of(tmp_path, request_for.trusted, Returning(trained(2.0**14)))
+    reply, _ = performed(site, "train", request_for())
     assert reply.get_return_code() == ReturnCode.OK
 
 
-def test_failed_training_leaves_as_a_return_code(tmp_path: Path, request_for: Request) -> None:
-    result = trained()
-    result.set_return_code(ReturnCode.EXECUTION_EXCEPTION)
-    site = site_of(tmp_path, request_for.trusted, Returning(result))
-    reply, _ = performed(site, "train", request_for())
-    assert reply.get_return_code() == ReturnCode.TASK_RESULT_FILTER_ERROR
-    assert reply.keys() == {"__headers__"}
+def test_site_trains_for_its_own_configuration_only(
+    tmp_path: Path, request_for: Request, caplog: pytest.LogCaptureFixture
+) -> None:
+    executor = Returning(trained())
+    site = site_of(tmp_path, request_for.trusted, executor)
+    site.app = tmp_path / "app"
+    (site.app / "config").mkdir(parents=True)
+    (site.app / "config/config_fed_client.json").write_text("{}")
+    answer, _ = performed(site, "train", Shareable({"step": "configure"}))
+    assert executor.ran == 0
+    for agreed, code in (
+        (b"", ReturnCode.TASK_DATA_FILTER_ERROR),
+        (bytes(32), ReturnCode.TASK_DATA_FILTER_ERROR),
+        (answer["configuration"], ReturnCode.OK),
+    ):
+        model = Model("train", 0, 1, {"w": np.zeros(LENGTH)}, (), agreed)
+        reply, _ = performed(site, "train", request_for(write_model(model)))
+        assert reply.get_return_code() == code
+    assert executor.ran == 1
+    assert "check configuration" in caplog.text
+
+
+LIE = "of the server, for this site"
+
+
+def test_trainer_sees_nothing_outside_the_agreed_message(
+    tmp_path: Path, request_for: Request
+) -> None:
+    """A server that lies puts a text wherever it can."""
+    executor = Returning(trained())
+    site = site_of(tmp_path, request_for.trusted, executor)
+    request = request_for()
+    request[LIE] = LIE
+    for name in ("lr", "START_ROUND", "validate_type", "__task_id__", "submit_model_name"):
+        request.set_header(name, LIE)
+    request.add_cookie("lr", LIE)
+    seen = FLContext()
+    seen.set_public_props({"lr": LIE, "__run_num__": "job 1", "__identity_name__": LIE})
+
+    def context(name: str, fl_ctx: FLContext) -> None:
+        fl_ctx.set_peer_context(seen)
+        fl_ctx.set_prop("lr", LIE, private=False, sticky=False)
+        for sticky in (FLContextKey.JOB_META, FLContextKey.CLIENT_HIERARCHY):
+            fl_ctx.set_prop(sticky, {"lr": LIE})
+
+    network = Network([site])
+    network.context = context
+    reply = network.perform(site, "train", request)
+    assert reply.get_return_code() == ReturnCode.OK
+    assert reply.get_cookie("lr") == LIE
+    executor.got.set_cookie_jar(None)  # which FLARE gets back after the training
+    check_agreed(executor)
+
+
+def check_agreed(executor: Returning) -> None:
+    model, fl_ctx = executor.got, executor.context
+    assert LIE not in str(list(leaves(model)))
+    peer = fl_ctx.get_peer_context()
+    assert peer.get_all_public_props() == {"__run_num__": "job 1"}
+    own = {"__engine__", "__runner__", "__manager__", "__peer_ctx__"}
+    found = {key: fl_ctx.get_prop(key) for key in fl_ctx.get_prop_keys() if key not in own}
+    assert LIE not in str(found)
+    assert (found["__task_name__"], found["__task_id__"]) == ("train", "train 0")
+    assert found["__task_data__"]["DXO"] == model["DXO"]
+    assert fl_ctx.get_identity_name() == "site-1"
+    assert fl_ctx.get_job_id() == "job 1"
 
 
 def test_log_of_the_filter_has_no_text_of_an_error(
@@ -423,7 +584,7 @@ def test_log_of_the_filter_has_no_text_of_an_error(
     def fail(*args: object) -> None:
         raise ValueError(TEXT)
 
-    monkeypatch.setattr("secagg.flare.filter.read_update", fail)
+    monkeypatch.setattr("secagg.flare.training.read_update", fail)
     site = site_of(tmp_path, request_for.trusted, Returning(trained()))
     performed(site, "train", request_for())
     assert "ValueError" in caplog.text
@@ -438,7 +599,7 @@ def test_executor_of_four_exchanges_passes_the_filter_of_its_site(tmp_path: Path
     controller = SecAggFedAvg(num_clients=3, num_rounds=1, model={"w": np.zeros(3)}, clip=4.0)
     network = Network(sites)
     model = network.run(controller)
-    assert network.codes == {"take_part": [ReturnCode.OK] * 3}
+    assert network.codes["take_part"] == [ReturnCode.OK] * 3
     # the model that sites train and their update both have the noise
     np.testing.assert_allclose(model["w"], 2.25, atol=2**-14)
 
@@ -453,18 +614,6 @@ def test_result_that_looks_like_the_executors_is_blocked(fields: dict[str, bytes
     made.update(fields)
     site = Site("site-1", Adding(0), executor=Returning(made), scope=scope_of())
     reply, _ = performed(site, "secagg", Shareable())
-    assert reply.get_return_code() == ReturnCode.TASK_RESULT_FILTER_ERROR
+    assert reply.get_return_code() == ReturnCode.TASK_DATA_FILTER_ERROR
     assert not fields.keys() & reply.keys()
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_failed_report_does_not_use_up_the_round(
-    tmp_path: Path, request_for: Request, value: float
-) -> None:
-    executor = Returning(trained(value))
-    site = site_of(tmp_path, request_for.trusted, executor)
-    reply, _ = performed(site, "train", request_for())
-    assert reply.get_return_code() == ReturnCode.TASK_RESULT_FILTER_ERROR
-    executor.result = trained()
-    reply, _ = performed(site, "train", request_for())
-    assert reply.get_return_code() == ReturnCode.OK
+    assert site.executor.ran == 0  # a trainer of all tasks sees this one neither

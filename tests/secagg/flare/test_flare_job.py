@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("nvflare")
 
 from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.fuel.utils.fobs.decomposers.via_downloader import LazyDownloadRef
 
@@ -84,20 +85,24 @@ def test_result_that_another_process_has_is_fetched(monkeypatch: pytest.MonkeyPa
     np.testing.assert_array_equal(model["layer.bias"], start()["layer.bias"] + 0.3125)
 
 
-def test_failed_training_is_missing_in_its_round_only(
+def test_failed_training_has_no_weight_in_its_round(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     four = sites()
+    for site in four:
+        site.trainer.steps = 1
 
     def fail(number: int) -> None:
         if number == 0:
             raise ValueError(TEXT)
 
     four[1].trainer.before = fail
-    model = Network(four).run(controller())
+    network = Network(four)
+    model = network.run(controller(max_weight=10))
     mean = (1 + 3 + 4) / 8 / 3 + 0.3125
     np.testing.assert_allclose(model["layer.bias"], start()["layer.bias"] + mean, atol=2**-15)
     assert four[1].trainer.rounds == [0, 1]
+    assert network.codes["take_part"] == [ReturnCode.OK] * 4  # at the end of the job, too
     assert "ValueError" in caplog.text  # in the site's log, which FLARE can send to the server
     assert TEXT not in caplog.text
 
@@ -144,7 +149,52 @@ def test_site_rejects_tasks_without_the_protocol(name: str) -> None:
     assert site.trainer.rounds == []
 
 
-@pytest.mark.parametrize("policy", [{"require_active": True}, {"min_clients": 5}])
+LIE = "of the server, for this site"
+
+
+def test_trainer_sees_nothing_outside_the_agreed_message() -> None:
+    four, seen = sites(), list[FLContext]()
+    network = Network(four)
+
+    def context(site: str, fl_ctx: FLContext) -> None:
+        peer = FLContext()
+        peer.set_public_props({"lr": LIE, "__run_num__": "job 1"})
+        fl_ctx.set_peer_context(peer)
+        fl_ctx.set_prop("lr", LIE, private=False, sticky=False)
+        fl_ctx.set_prop("__job_meta__", LIE)
+
+    def meddle(site: str, data: Shareable) -> Shareable:
+        data.set_header("lr", LIE)
+        return data
+
+    network.context, network.meddle = context, meddle
+    train = four[0].trainer.execute
+
+    def execute(name: str, task: Shareable, fl_ctx: FLContext, signal: object) -> Shareable:
+        seen.append(fl_ctx)
+        assert LIE not in str(list(leaves(task)))
+        return train(name, task, fl_ctx, signal)
+
+    four[0].trainer.execute = execute
+    network.run(controller(num_rounds=1))
+    (given,) = seen
+    assert LIE not in str({key: given.get_prop(key) for key in given.get_prop_keys()})
+    assert given.get_peer_context().get_all_public_props() == {"__run_num__": "job 1"}
+    assert given.get_prop("__task_id__") == "train 0"
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"require_active": True},
+        {"identity": "/etc/secagg/site.pem"},
+        {"sites": ["site-1", "site-2", "site-3", "site-4"]},
+        {"min_clients": 5},
+        {"clip": 1.0},
+        {"clip": 2.0, "max_weight": 10},
+    ],
+    ids=lambda policy: " ".join(policy),
+)
 def test_sites_decline_rounds_below_their_policy(policy: dict[str, Any]) -> None:
     four = sites(**policy)
     network = Network(four)
@@ -152,6 +202,18 @@ def test_sites_decline_rounds_below_their_policy(policy: dict[str, Any]) -> None
         network.run(controller(attempts=1))
     assert network.codes["take_part"] == [ReturnCode.EXECUTION_EXCEPTION] * 4
     assert not any(site.trainer.rounds for site in four)
+
+
+def test_first_round_fixes_the_bounds_of_all_jobs() -> None:
+    for job, (clip, works) in enumerate([(2.0, True), (3.0, False), (2.0, True)]):
+        four = sites()
+        network = Network(four, job=f"job {job}")
+        if works:
+            network.run(controller(clip=clip, num_rounds=1))
+        else:
+            with pytest.raises(AssertionError, match="TooFewSurvivors"):
+                network.run(controller(clip=clip, attempts=1))
+        assert [len(site.trainer.rounds) for site in four] == [int(works)] * 4
 
 
 def test_other_sites_token_or_none_is_rejected() -> None:

@@ -19,6 +19,7 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
 from flare_network import Adding, Network, Site
+from secagg import Bounds, FixedPoint
 from secagg.errors import LinkError, LocalProtocolError, ParameterError, RemoteProtocolError
 from secagg.flare import SecAggFedAvg, SitePolicy
 from secagg.flare.desk import Desk
@@ -203,6 +204,9 @@ def test_aborted_job_ends_in_the_middle_of_a_round(monkeypatch: pytest.MonkeyPat
         {"corrupt": 2.0},
         {"helpers": ["no hex"]},
         {"helpers": ["00"]},
+        {"clip": -1.0},
+        {"max_weight": 5},
+        {"clip": 1.0, "max_weight": 0},
     ],
     ids=lambda wrong: " ".join(wrong),
 )
@@ -217,6 +221,19 @@ def test_policy_of_a_site_has_its_demands() -> None:
     assert policy.rounds == ClientPolicy(**demands, corrupt=0.2)
     assert policy.one_shot == OneShotPolicy(**demands, helpers=frozenset([b"\1" * 32]))
     assert SitePolicy().one_shot is None
+    assert SitePolicy().rounds == ClientPolicy()  # its defaults, too
+    bounds = Bounds(encoding=FixedPoint(clip=2.0, fractional_bits=8), max_weight=5)
+    stated = SitePolicy(clip=2.0, fractional_bits=8, max_weight=5, helpers=["01" * 32])
+    assert stated.rounds.bounds == stated.one_shot.bounds == bounds
+
+
+def test_key_of_a_site_implies_active_sums() -> None:
+    keyed = SitePolicy(identity="site.pem", helpers=["01" * 32])
+    assert keyed.rounds.require_active
+    assert keyed.one_shot.require_active
+    listed = SitePolicy(sites=["site-1"], helpers=["01" * 32])
+    assert listed.rounds.require_active
+    assert not listed.one_shot.require_active  # helpers have its registry
 
 
 def test_malformed_tasks_are_rejected(tmp_path: Path) -> None:

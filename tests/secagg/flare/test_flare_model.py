@@ -33,8 +33,9 @@ ARRAYS = st.dictionaries(
 
 @given(ARRAYS, st.integers(0, 9))
 def test_model_is_read_as_it_was_written(found: dict[str, np.ndarray], number: int) -> None:
-    model = Model("train", number, 10, found, tuple(found)[:1])
+    model = Model("train", number, 10, found, tuple(found)[:1], bytes([number]) * 32)
     read = read_model(write_model(model))
+    assert read.configuration == model.configuration
     assert (read.task, read.round, read.rounds, read.excluded) == (
         ("train", number, 10, model.excluded)
     )
@@ -50,7 +51,7 @@ def test_other_bytes_are_no_model(data: bytes) -> None:
     arrays = [["w", "float32", [3], data], ["w", "float32", [3], data]]
     for frame in (
         data,
-        *(msgspec.msgpack.encode(["train", 0, 1, [], a]) for a in (data, arrays)),
+        *(msgspec.msgpack.encode(["train", 0, 1, [], a, b""]) for a in (data, arrays)),
     ):
         with pytest.raises(RemoteProtocolError) as caught:
             read_model(frame)
@@ -81,7 +82,7 @@ def test_altered_model_is_no_model_or_a_model() -> None:
 )
 def test_array_must_be_of_its_dtype_and_shape(array: list[object]) -> None:
     with pytest.raises(RemoteProtocolError) as caught:
-        read_model(msgspec.msgpack.encode(["train", 0, 1, [], [array]]))
+        read_model(msgspec.msgpack.encode(["train", 0, 1, [], [array], b""]))
     assert caught.value.check == "model"
 
 

@@ -61,7 +61,7 @@ def expired(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 class Make:
-    """Parts of a job whose sites trust all helpers."""
+    """Parts of a job whose sites trust all helpers; its sums are active by default."""
 
     def __init__(self, served: Helpers, folder: Path) -> None:
         self.served, self.folder = served, folder
@@ -92,7 +92,7 @@ class Make:
         model = {"w": np.arange(6, dtype=np.float32).reshape(2, 3), "batches": np.array(7)}
         settings = {"num_clients": 4, "num_rounds": 1, "model": model, "clip": 2.0}
         settings |= {"exclude_vars": "batches", "train_timeout": 20.0, "helper_timeout": 20.0}
-        if more.get("security") == "active":
+        if more.setdefault("security", "active") == "active":
             settings["registry"] = str(self.registry)
         return OneShotFedAvg(**self.served.options | settings | more)
 
@@ -110,11 +110,22 @@ def mean(*sites: int) -> float:
     return sum(sites) / 8 / len(sites)
 
 
-@pytest.mark.parametrize("security", ["semi-honest", "active"])
-def test_job_adds_the_mean_of_all_sites(make: Make, security: str) -> None:
+def test_job_adds_the_mean_of_all_sites(make: Make) -> None:
     network = Network(make.sites())
-    assert make.added(network, num_rounds=2, security=security) == 2 * mean(1, 2, 3, 4)
-    assert network.codes == {"train": [ReturnCode.OK] * 8}
+    assert make.added(network, num_rounds=2) == 2 * mean(1, 2, 3, 4)
+    assert network.codes == {
+        "configure": [ReturnCode.OK] * 4,
+        "train": [ReturnCode.OK] * 8,
+    }
+
+
+def test_semi_honest_job_adds_the_mean_of_sites_without_keys(
+    make: Make, tmp_path: Path
+) -> None:
+    with helpers(tmp_path, 3) as own:
+        make.served = own
+        network = Network(make.sites(identity=None))
+        assert make.added(network, security="semi-honest") == mean(1, 2, 3, 4)
 
 
 def test_job_weights_sites_by_their_steps(make: Make) -> None:
@@ -123,16 +134,20 @@ def test_job_weights_sites_by_their_steps(make: Make) -> None:
     assert added == pytest.approx(expected, abs=2**-16)
 
 
-def test_failed_training_is_missing_in_its_round_only(make: Make) -> None:
+def test_failed_training_has_no_weight_in_its_round(make: Make) -> None:
     sites = make.sites()
+    for site in sites:
+        site.trainer.steps = 1
 
     def fail(number: int) -> None:
         if number == 0:
             raise ValueError
 
     sites[1].trainer.before = fail
-    added = make.added(Network(sites), num_rounds=2)
+    network = Network(sites)
+    added = make.added(network, num_rounds=2, max_weight=10)
     assert added == pytest.approx(mean(1, 3, 4) + mean(1, 2, 3, 4), abs=2**-14)
+    assert network.codes["train"] == [ReturnCode.OK] * 8
 
 
 def test_site_whose_result_is_lost_is_not_in_the_sum(
@@ -167,22 +182,15 @@ def test_job_samples_its_sites(make: Make) -> None:
     assert sum(len(site.trainer.rounds) for site in sites) == 3
 
 
-@pytest.mark.parametrize(
-    ("what", "security"),
-    [
-        (what, "semi-honest")
-        for what in ("garbage", "text", "code", "replayed", "of another site")
-    ]
-    + [("of another site", "active")],
-)
-def test_wrong_report_is_not_in_the_sum(
-    make: Make, expired: list[float], what: str, security: str
-) -> None:
+@pytest.mark.parametrize("what", ["garbage", "text", "code", "replayed", "of another site"])
+def test_wrong_report_is_not_in_the_sum(make: Make, expired: list[float], what: str) -> None:
     network, seen = Network(make.sites()), dict[str, list[bytes]]()
     done = threading.Event()  # site-1 has reported in this round
 
     def altered(site: str, reply: Shareable) -> Shareable:
-        answer = reply["answer"]
+        answer = reply.get("answer")
+        if answer is None:
+            return reply  # of its configuration
         seen.setdefault(site, []).append(answer)
         if site == "site-1":
             done.set()
@@ -202,7 +210,7 @@ def test_wrong_report_is_not_in_the_sum(
 
     network.altered = altered
     rounds = 2 if what == "replayed" else 1
-    added = make.added(network, num_rounds=rounds, security=security)
+    added = make.added(network, num_rounds=rounds)
     first = mean(1, 2, 3, 4) if what == "replayed" else 0
     assert added == pytest.approx(first + mean(1, 2, 4), abs=2**-14)
     assert not expired
@@ -223,7 +231,7 @@ def test_site_that_is_shown_another_model_does_not_train(make: Make) -> None:
     network = Network(sites)
 
     def meddle(site: str, data: Shareable) -> Shareable:
-        if site == "site-1":
+        if site == "site-1" and "task" in data:
             task = read_task(data["task"])
             message = task.message.replace(b"\x00\x00\x80?", b"\x00\x00\x00\x00")  # 1.0 by 0.0
             assert message != task.message
@@ -244,24 +252,39 @@ def test_site_that_is_shown_another_model_does_not_train(make: Make) -> None:
         {"helpers": [bytes(range(32)).hex()]},
         {"min_threshold": 3},
         {"min_clients": 4},
-        {"require_active": True},
+        {"clip": 1.0},
+        {"clip": 2.0, "fractional_bits": 17},
+        {"clip": 2.0, "max_weight": 10},
     ],
-    ids=["none", "empty", "others", "threshold", "clients", "active"],
+    ids=["none", "empty", "others", "threshold", "clients", "clip", "bits", "weight"],
 )
 def test_sites_decline_sums_below_their_policy(make: Make, policy: dict[str, Any]) -> None:
     sites = make.sites(**policy)
     network = Network(sites)
     with pytest.raises(AssertionError, match="TooFewSurvivors"):
         make.added(network)
-    assert network.codes == {"train": [ReturnCode.TASK_DATA_FILTER_ERROR] * 4}
+    assert network.codes["train"] == [ReturnCode.TASK_DATA_FILTER_ERROR] * 4
+    assert not any(site.trainer.rounds for site in sites)
+
+
+@pytest.mark.parametrize("policy", [{}, {"identity": None, "require_active": True}])
+def test_site_with_a_key_is_in_active_sums_only(
+    make: Make, tmp_path: Path, policy: dict[str, Any]
+) -> None:
+    with helpers(tmp_path, 3) as own:
+        make.served = own
+        sites = make.sites(**policy)
+        network = Network(sites)
+        with pytest.raises(AssertionError, match="TooFewSurvivors"):
+            make.added(network, security="semi-honest")
+    assert network.codes["train"] == [ReturnCode.TASK_DATA_FILTER_ERROR] * 4
     assert not any(site.trainer.rounds for site in sites)
 
 
 def test_active_site_without_its_key_does_not_train(make: Make) -> None:
     sites = make.sites()
     sites[0] = make.site(1, identity=None)
-    sites[0].policy.identity = None
-    added = make.added(Network(sites), security="active")
+    added = make.added(Network(sites))
     assert added == pytest.approx(mean(2, 3, 4), abs=2**-14)
     assert sites[0].trainer.rounds == []
 
@@ -269,20 +292,21 @@ def test_active_site_without_its_key_does_not_train(make: Make) -> None:
 def test_active_site_outside_the_registry_is_not_in_the_sum(make: Make) -> None:
     sites = make.sites()
     Path(sites[0].policy.identity).write_bytes(Identity.generate().to_pem())
-    added = make.added(Network(sites), security="active")
+    added = make.added(Network(sites))
     assert added == pytest.approx(mean(2, 3, 4), abs=2**-14)
 
 
 def test_dead_helper_is_no_loss_after_its_endorsement(make: Make, tmp_path: Path) -> None:
     with helpers(tmp_path, 3) as own:
         make.served = own
-        sites = make.sites()
+        sites = make.sites(identity=None)
         sites[0].trainer.before = lambda number: own.end(2)
-        assert make.added(Network(sites), helper_timeout=5.0) == mean(1, 2, 3, 4)
+        settings = {"security": "semi-honest", "helper_timeout": 5.0}
+        assert make.added(Network(sites), **settings) == mean(1, 2, 3, 4)
 
 
 def test_dead_helper_ends_the_job_before_training(make: Make, tmp_path: Path) -> None:
-    with helpers(tmp_path, 3) as own:
+    with helpers(tmp_path, 3, Registry(KEYS)) as own:
         make.served = own
         sites = make.sites()
         own.end(2)
@@ -294,7 +318,7 @@ def test_dead_helper_ends_the_job_before_training(make: Make, tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["identity", "registry"])
 def test_job_without_its_key_files_ends_before_training(make: Make, name: str) -> None:
     network = Network(make.sites())
-    controller = make.controller(security="active")
+    controller = make.controller()
     setattr(controller, name, str(make.folder / "none.pem"))
     with pytest.raises(AssertionError, match=r"ParameterError: cannot read .*none\.pem"):
         network.run(controller)
@@ -307,10 +331,12 @@ def test_site_reports_once_in_a_round_also_after_a_restart(make: Make) -> None:
     first.meddle = lambda site, data: (seen.append(data), data)[1]
     make.added(first, num_rounds=2)
     again = Network([make.site(1)])  # another process, with the folder of the first
-    for data in (seen[0], seen[-1]):
+    requests = [data for data in seen if "task" in data]
+    for data in (requests[0], requests[-1]):
         reply = again.perform(again.sites["site-1"], "train", data)
-        assert reply.get_return_code() == ReturnCode.TASK_RESULT_FILTER_ERROR
+        assert reply.get_return_code() == ReturnCode.TASK_DATA_FILTER_ERROR
         assert "answer" not in reply
+    assert again.sites["site-1"].trainer.rounds == []
     # other parameters of the same round, and another job
     with pytest.raises(AssertionError, match="TooFewSurvivors"):
         make.added(Network(make.sites()))
@@ -386,7 +412,7 @@ def test_helpers_have_one_suite(make: Make) -> None:
         {"train_timeout": 0},
         {"helper_timeout": -1},
         {"security": "active", "registry": None},
-        {"registry": "sites.json"},
+        {"security": "semi-honest", "registry": "sites.json"},
         {"stop_cond": "accuracy >= 80"},
     ],
     ids=lambda wrong: " ".join(wrong),

@@ -17,6 +17,7 @@ from nvflare.app_common.workflows.fedavg import FedAvg
 from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
 from nvflare.job_config.api import FedJob
 from nvflare.job_config.defs import FilterType
+from nvflare.job_config.script_runner import FrameworkType, ScriptRunner
 
 from flare_helpers import Helpers, helpers
 from flare_kits import Project
@@ -64,8 +65,20 @@ def job(folder: Path, lost: str = "", kits: dict[str, Path] | None = None, **mor
     return folder / "jobs/job"
 
 
-def one_shot_job(folder: Path, served: Helpers, *, lost: str = "", length: int = 1000) -> Path:
-    """Return the folder of a job for the simulator, with active one-shot sums."""
+def one_shot_job(
+    folder: Path,
+    served: Helpers,
+    *,
+    lost: str = "",
+    length: int = 1000,
+    script: str | None = None,
+    other: str = "",
+) -> Path:
+    """Return the folder of a job for the simulator, with active one-shot sums.
+
+    Sites run a script of FLARE's client API if there is one. The site `other` has an argument
+    of its own.
+    """
     (folder / "sites.json").write_text(registry_to_json(KEYS))
     made = FedJob(name="job", min_clients=3)
     made.set_app_packages(["secagg"])  # the simulator takes components from a job's own code
@@ -76,7 +89,10 @@ def one_shot_job(folder: Path, served: Helpers, *, lost: str = "", length: int =
         key.write_bytes(make_identity(i).to_pem())
         policy = SitePolicy(helpers=served.trusted, require_active=True, identity=str(key))
         made.to(policy, name, id="secagg_policy")
-        made.to(StepTrainer(lost), name, tasks=["train"])
+        trainer: Any = StepTrainer(lost, parent=name == other)
+        if script is not None:
+            trainer = ScriptRunner(script, framework=FrameworkType.NUMPY)
+        made.to(trainer, name, tasks=["train"])
         for kind in (FilterType.TASK_DATA, FilterType.TASK_RESULT):
             made.to(SecAggFilter(), name, tasks=["train"], filter_type=kind)
     made.export_job(str(folder / "jobs"))
@@ -123,6 +139,36 @@ def test_simulator(tmp_path: Path, security: str, lost: str) -> None:
     simulate(tmp_path, folder)
     present = [i for i in (1, 2, 3, 4) if lost != f"site-{i}"]
     check(tmp_path, *[present] * ROUNDS)
+
+
+def test_simulator_leaves_out_a_site_with_other_arguments(tmp_path: Path) -> None:
+    with helpers(tmp_path, 3, Registry(KEYS)) as served:
+        simulate(tmp_path, one_shot_job(tmp_path, served, other="site-3"))
+    check(tmp_path, *[[1, 2, 4]] * ROUNDS)
+
+
+SCRIPT = """
+import nvflare.client as flare
+
+flare.init()
+number = int(flare.get_site_name().partition("-")[2])
+while flare.is_running():
+    model = flare.receive()
+    if model is None:
+        break
+    if model.current_round == 1 and number == 2:
+        raise ValueError("private")
+    params = {name: array + number / 8 for name, array in model.params.items()}
+    flare.send(flare.FLModel(params=params, meta={"NUM_STEPS_CURRENT_ROUND": number}))
+"""
+
+
+def test_simulator_runs_a_script_that_fails_at_a_site(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    with helpers(tmp_path, 3, Registry(KEYS)) as served:
+        simulate(tmp_path, one_shot_job(tmp_path, served, script=str(script)))
+    check(tmp_path, [1, 2, 3, 4], [1, 3, 4])
 
 
 @pytest.mark.parametrize(("lost", "length"), [("", 1000), ("site-2", 1000), ("", 1_000_000)])

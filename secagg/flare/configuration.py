@@ -1,0 +1,117 @@
+"""Digest of a job's configuration at a site, by which all sites of a sum have the same one.
+
+A job names its components with arguments for each site. A server that lies could give one site
+a step size of its own, and the sum would be the vector of that site. So a site digests all that
+FLARE built its components from, and trains only for a model that names this digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from nvflare.apis.fl_constant import FLContextKey, JobConstants
+from nvflare.fuel.utils.config_factory import ConfigFactory
+from nvflare.lighter.tool_consts import NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_FILE
+
+from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.flare import names
+from secagg.flare.model import Model
+
+__all__ = ["check_configuration", "digest_configuration"]
+
+_LABEL = b"secagg/1 flare configuration"
+_SIGNED = frozenset({NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_FILE})
+_POLICIES = frozenset({"secagg.flare.policy.SitePolicy", "secagg.flare.SitePolicy"})
+
+
+def digest_configuration(fl_ctx: Any) -> bytes:
+    """Return the digest of this site's configuration of a job, 32 bytes.
+
+    It covers the job's configuration of clients as FLARE reads it, without a `SitePolicy`, and
+    all other files in the folders "config" and "custom" of the job's app but for FLARE's
+    signatures. It is empty in a context to which FLARE has deployed no app.
+
+    Raises
+    ------
+    ParameterError
+        The configuration cannot be read.
+    """
+    app = fl_ctx.get_prop(FLContextKey.APP_ROOT)
+    if app is None:
+        return b""
+    arguments = fl_ctx.get_prop(FLContextKey.ARGS)
+    file = getattr(arguments, "client_config", f"config/{JobConstants.CLIENT_JOB_CONFIG}")
+    return _digest(Path(app), file)
+
+
+def check_configuration(model: Model, own: bytes) -> None:
+    """Raise `RemoteProtocolError` unless a model is for this site's configuration of the job.
+
+    The failed check is "configuration".
+    """
+    if model.configuration != own:
+        raise RemoteProtocolError(
+            "the model is for another configuration of this job than this site has; give all "
+            "sites the same components, arguments and files, and name a site by {SITE_NAME}",
+            sender=None,
+            phase="model",
+            check="configuration",
+        )
+
+
+@lru_cache  # a trainer writes files later, and FLARE has read them by now
+def _digest(app: Path, file: str) -> bytes:
+    try:
+        found = hashlib.sha256(_LABEL)
+        main, settings = _settings(app / file)
+        parts = [(file, settings)]
+        parts += [(name, path.read_bytes()) for name, path in _files(app) if path != main]
+        for name, content in parts:
+            for part in (name.encode(), content):
+                found.update(struct.pack("<Q", len(part)) + part)
+        return found.digest()
+    except Exception as error:  # of three parsers
+        raise ParameterError(
+            f"cannot read the job's configuration {app / file} ({type(error).__name__}), by "
+            "which sites agree on their arguments; let FLARE deploy the job to a local folder"
+        ) from None
+
+
+def _settings(file: Path) -> tuple[Path, bytes]:
+    """Return the file that FLARE reads for a name without its suffix, and its settings."""
+    _, found = ConfigFactory.search_config_format(str(file))
+    config = ConfigFactory.load_config(str(file))
+    if found is None or config is None:
+        raise FileNotFoundError
+    settings = dict(config.to_dict())
+    if isinstance(components := settings.get("components"), list):
+        settings["components"] = [one for one in components if not _is_policy(one)]
+    return Path(found), json.dumps(settings).encode()
+
+
+def _is_policy(component: object) -> bool:
+    """Return whether a component is a policy, which no training reads, with plain arguments."""
+    if not isinstance(component, dict) or component.get("id") != names.POLICY:
+        return False
+    args = component.get("args", {})
+    return (
+        component.keys() <= {"id", "path", "args"}
+        and component.get("path") in _POLICIES
+        and isinstance(args, dict)
+        and "{" not in json.dumps(list(args.values()))  # of no other component
+    )
+
+
+def _files(app: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the files of a job's app by ascending name, without signatures and bytecode."""
+    found = (path for folder in ("config", "custom") for path in (app / folder).rglob("*"))
+    for path in sorted(found):
+        skipped = path.name in _SIGNED or "__pycache__" in path.relative_to(app).parts
+        if path.is_file() and not skipped:
+            yield path.relative_to(app).as_posix(), path

@@ -1,0 +1,45 @@
+"""Folder of this package in the workspace of a site, for what outlives a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from secagg.oneshot import OneShotParams
+from secagg.protocol import ClientPolicy, RoundParams
+from secagg.vault.bounds import fix_bounds
+
+__all__ = ["fix_site_bounds", "fixing", "own_folder"]
+
+
+def own_folder(fl_ctx: Any) -> Path:
+    """Return the folder, which is made if there is none."""
+    folder = Path(fl_ctx.get_workspace().get_root_dir()) / "secagg"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def fix_site_bounds(folder: Path, params: RoundParams | OneShotParams) -> None:
+    """Fix the bounds of a site's input in all jobs, at its first sum; see `fix_bounds`."""
+    fix_bounds(folder / "bounds.json", params)
+
+
+def fixing(policy: ClientPolicy, folder: Path) -> ClientPolicy:
+    """Return a policy whose first round fixes the bounds of the site.
+
+    Bounds that the policy states are fixed, too: it can be the policy of a job.
+    """
+    demands = {name: getattr(policy, name) for name in ClientPolicy.__dataclass_fields__}
+    return _Fixing(**demands, folder=folder)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Fixing(ClientPolicy):
+    """Demands of a site that fixes its bounds in a folder."""
+
+    folder: Path
+
+    def check(self, params: RoundParams) -> None:
+        super().check(params)
+        fix_site_bounds(self.folder, params)

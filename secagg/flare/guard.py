@@ -1,0 +1,93 @@
+"""Guard of an executor whose results `SecAggFilter` takes.
+
+FLARE sends the return code of an executor that raises past all filters. So the server would
+learn which training failed. The guard stands between FLARE and the executor in the tasks that
+the filter has accepted, and returns a result in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from nvflare.apis.executor import Executor
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.shareable import Shareable, make_reply
+
+from secagg.flare.context import agreed_context
+from secagg.flare.log import log_class
+from secagg.flare.model import Model
+from secagg.flare.own import note, noted
+from secagg.oneshot import OneShotParams
+from secagg.protocol import Identity
+from secagg.session.wire import Task
+
+__all__ = ["Answered", "Due", "guard"]
+
+Execute = Callable[[str, Shareable, Any, Any], Shareable]
+
+
+@dataclass(frozen=True)
+class Due:
+    """Report that is due in a task, which the filter has noted in its context.
+
+    Attributes
+    ----------
+    task : Task
+        The server's request.
+    params : OneShotParams
+    endorsements : list of bytes
+    model : Model
+    identity : Identity or None
+        Key of the site.
+    cookies : dict or None
+        Values of FLARE that the server wants back with the result.
+    """
+
+    task: Task
+    params: OneShotParams
+    endorsements: list[bytes]
+    model: Model
+    identity: Identity | None
+    cookies: Any
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Answer of the filter itself to a task, for which nothing is trained."""
+
+    reply: Shareable
+
+
+def guard(executor: Executor) -> None:
+    """Let an executor return a result in each task that the filter has accepted."""
+    if not isinstance(vars(executor).get("execute"), _Guarded):
+        executor.execute = _Guarded(executor.execute)
+
+
+class _Guarded:
+    """Method `execute` of one executor."""
+
+    def __init__(self, execute: Execute) -> None:
+        self._execute = execute
+
+    def __call__(
+        self, task_name: str, shareable: Shareable, fl_ctx: Any, abort_signal: Any
+    ) -> Shareable:
+        due = noted(fl_ctx)
+        if isinstance(due, Answered):
+            return note(fl_ctx, due.reply)
+        if not isinstance(due, Due):
+            return self._execute(task_name, shareable, fl_ctx, abort_signal)
+        context = agreed_context(fl_ctx, due.model, shareable)
+        try:
+            reply = self._execute(task_name, shareable, context, abort_signal)
+        except Exception as error:
+            log_class("the executor", error)
+            reply = make_reply(ReturnCode.EXECUTION_EXCEPTION)
+        finally:
+            if due.cookies:  # after the training, for FLARE
+                shareable.set_cookie_jar(due.cookies)
+        failed = make_reply(ReturnCode.EXECUTION_RESULT_ERROR)
+        return reply if isinstance(reply, Shareable) else failed

@@ -1,9 +1,9 @@
 """Threads that wait for calls, shared by all long batches, without a lock.
 
-A signal's handler runs between two instructions of the main thread. It may begin a long batch or
-fork, and would wait for ever for a lock that the interrupted code has. So state changes by single
-operations of `deque`, `dict`, `set` and `SimpleQueue`, which are atomic. Threads start below
-`threading`, whose `start` waits for the new thread under a lock.
+A handler of signals runs between two instructions of the main thread. It may begin a long batch
+or fork, and would wait for ever for a lock that the interrupted code has. So state changes by
+single operations of `deque`, `dict`, `set` and `SimpleQueue`, which are atomic. Threads start
+below `threading`, whose `start` waits for the new thread under a lock.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 
+from secagg._forks import process
+
 
 class Event:
     """Event for which several threads and their handlers of signals may wait."""
@@ -25,8 +27,8 @@ class Event:
         self._waiting: list[SimpleQueue[None]] = []
 
     def set(self) -> None:
-        """Wake all that wait; the order of the two steps is that of `wait`, reversed."""
-        self._happened = True
+        """Wake all that wait."""
+        self._happened = True  # first: who begins to wait later sees it
         for queue in self._waiting.copy():
             queue.put(None)
 
@@ -114,6 +116,7 @@ class _Worker:
             self.over.set()
 
 
+_process = process()
 _pool = _Pool()
 _workers = set[_Worker]()
 _local = threading.local()
@@ -125,6 +128,7 @@ def submit(call: Call, most: int) -> None:
     The call stays undone if all threads are busy until its `end`. RuntimeError is raised if no
     more threads can begin.
     """
+    _forget_former_process()
     pool = _pool
     try:
         pool.idle.pop()
@@ -139,6 +143,7 @@ def end_threads(*, wait: bool) -> None:
     Threads of the pool never wait here: two would wait for each other.
     """
     global _pool  # noqa: PLW0603 - one pool per process
+    _forget_former_process()
     _pool = _Pool()
     # all old ones: a pool that a handler or another thread made current for a moment, too
     old = [worker for worker in _workers.copy() if worker.pool is not _pool]
@@ -153,14 +158,16 @@ def _before_fork() -> None:
     end_threads(wait=True)  # an interrupted batch in the child misses no part that they had
 
 
-def _after_fork() -> None:
-    """Forget threads that another thread began during the fork; a child has no other threads."""
-    global _pool  # noqa: PLW0603
-    _pool = _Pool()
-    _workers.clear()
-    _local.is_worker = False
+def _forget_former_process() -> None:
+    """In a fork, also by C code, forget the threads, which it does not have."""
+    global _pool, _process  # noqa: PLW0603
+    if _process != process():
+        _pool = _Pool()
+        _workers.clear()
+        _local.is_worker = False
+        _process = process()
 
 
 atexit.register(end_threads, wait=True)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_child=_forget_former_process)

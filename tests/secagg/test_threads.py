@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -277,6 +279,20 @@ def test_fork_after_threads_computes_with_threads(
     assert len(helpers()) == (2 if raced else 0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     np.testing.assert_array_equal(masked(3, ring, 1000), expected)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_fork_by_c_code_computes_with_threads_and_ends() -> None:
+    """Without the hooks, threads of the parent seem to be there."""
+    secagg.set_threads(3)
+    compute_at_once(3)
+    child = ctypes.PyDLL(None).fork()
+    if child == 0:
+        signal.alarm(60)  # instead of waiting for ever
+        _pool.end_threads(wait=True)  # as at exit
+        compute_at_once(3)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_callers_in_several_threads_share_the_pool(soon: None) -> None:

@@ -60,9 +60,7 @@ print(at)
 """
 
 
-@pytest.mark.parametrize(
-    ("mode", "step"), [("compute", 1), ("fork", 7), ("fork and go on", 7)]
-)
+@pytest.mark.parametrize(("mode", "step"), [("compute", 1), ("fork", 7), ("fork and go on", 7)])
 def test_handler_at_any_instruction_of_the_main_thread(
     mode: str, step: int, tmp_path: Path
 ) -> None:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import secagg
+from secagg import _threads
+
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+_BEFORE_FORK: list[Callable[[], None]] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=lambda: [call() for call in _BEFORE_FORK])
 
 SCRIPT = """
 import os, signal, sys
@@ -75,3 +85,33 @@ def test_handler_at_any_instruction_of_the_main_thread(
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 100
+
+
+def test_fork_waits_for_the_parts_that_other_threads_compute() -> None:
+    """So the child, which goes on with the batch, has them."""
+    caller, begun, forking = threading.get_ident(), threading.Event(), threading.Event()
+    done, children = bytearray(64), list[int]()
+
+    def work(rows: slice) -> None:
+        if threading.get_ident() != caller:
+            begun.set()
+            forking.wait(60)
+        elif not children:
+            begun.wait(60)
+            _BEFORE_FORK.append(forking.set)
+            children.append(os.fork())
+            if children[0] == 0:
+                signal.alarm(60)  # instead of waiting for ever
+        for i in range(rows.start, rows.stop):
+            done[i] += 1
+
+    secagg.set_threads(2)
+    try:
+        _threads.in_slices(work, 64)
+    finally:
+        _BEFORE_FORK.clear()
+        secagg.set_threads(None)
+        if children[0] == 0:
+            os._exit(0 if done == bytearray([1] * 64) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
+    assert done == bytearray([1] * 64)

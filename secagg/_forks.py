@@ -1,15 +1,60 @@
-"""Identification of a process and its forks, which must not use what they share."""
+"""Identification of a process and its forks, which must not use what they share.
+
+A page of memory has the generation of the process. Linux empties the page in a fork, also in a
+fork by C code, and the fork begins the next generation. Elsewhere Python's forks empty it, and
+the process id tells forks by C code apart. A process that shares its parent's memory, as after
+vfork, stays unnoticed.
+"""
 
 from __future__ import annotations
 
+import mmap
 import os
+import struct
+import sys
+from contextlib import suppress
 
-_forks: list[None] = []
-"""As many items as there were forks between the first process and this one."""
-if hasattr(os, "register_at_fork"):  # Windows cannot fork
-    os.register_at_fork(after_in_child=lambda: _forks.append(None))
+_GENERATION = struct.Struct("<Q")
+_MADV_WIPEONFORK = 18
+"""Advice of madvise(2), from Linux 4.14 on; older versions of Python have no name for it."""
+
+
+def _new_page() -> mmap.mmap | bytearray:
+    if sys.platform == "win32":  # which cannot fork
+        return bytearray(_GENERATION.size)
+    page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if sys.platform == "linux":
+        with suppress(OSError):  # an older kernel
+            page.madvise(_MADV_WIPEONFORK)
+    return page
+
+
+_page = _new_page()
+_latest = 0
+"""Generation of this process, or in a fork, before its first mark, of its parent."""
 
 
 def process() -> tuple[int, int]:
-    """Return a mark of this process; in a container, a fork can have the id of its parent."""
-    return os.getpid(), len(_forks)
+    """Return a mark of this process; in a container, a fork can have the id of its parent.
+
+    Forks of one process have equal marks in this case, but nothing of each other.
+    """
+    global _latest  # noqa: PLW0603 - the page is global, too
+    # Threads may begin the generation together. Each reads the two in this order and writes
+    # them in the other, so they write the same.
+    latest = _latest
+    generation: int = _GENERATION.unpack_from(_page)[0]
+    if generation == 0:
+        generation = latest + 1
+        _GENERATION.pack_into(_page, 0, generation)
+        _latest = generation
+    return os.getpid(), generation
+
+
+def _empty() -> None:
+    _GENERATION.pack_into(_page, 0, 0)
+
+
+process()
+if hasattr(os, "register_at_fork"):  # Windows cannot fork
+    os.register_at_fork(after_in_child=_empty)

@@ -1,7 +1,7 @@
 """Threads for long batches: the batch is split, and the compiled kernels release the GIL.
 
 The caller's thread takes part. The others wait for the next call, as starting a thread takes
-longer than waking one. They end when the process forks.
+longer than waking one. They end when the process forks. Handlers of signals may call and fork.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from secagg._check import check_integer
+from secagg._pool import Call, end_threads, submit
 
 LANES = 8  # numbers that the widest kernel computes side by side
 
 SLICES = 4  # for each thread
 
 _chosen: int | None = None
-_pool: ThreadPoolExecutor | None = None
 _within = threading.local()
 
 
@@ -46,7 +45,7 @@ def set_threads(count: int | None) -> None:
     if count is not None:
         check_integer("count", count, 1, 1024)
     _chosen = count
-    _end_pool(wait=False)
+    end_threads(wait=False)
 
 
 def threads() -> int:
@@ -80,7 +79,7 @@ def in_slices(
     ends = [min(count, groups * (part + 1) // parts * LANES) for part in range(parts)]
     slices = deque(slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True))
     errors: list[BaseException] = []
-    helping, changed = 0, threading.Condition()
+    calls: list[Call] = []
 
     def take() -> slice | None:
         try:
@@ -98,31 +97,25 @@ def in_slices(
             slices.clear()  # after an error no thread begins another
 
     def help_out() -> None:
-        nonlocal helping
-        with changed:
-            helping += 1
         try:
             take_part()
-        except BaseException as error:  # a future would raise it from frames with its secrets
+        except BaseException as error:  # raised below, without frames that have secrets
             errors.append(error)
-        with changed:
-            helping -= 1
-            changed.notify()
 
     def finish() -> None:
         slices.clear()  # a thread that wakes up later finds no slice
         try:
-            with changed:
-                changed.wait_for(lambda: helping == 0)
+            for call in calls:
+                call.end()
         except BaseException:  # a thread would go on writing into the caller's arrays
             finish()
             raise
 
     try:
         with suppress(RuntimeError):  # where no more threads can begin, fewer do the work
-            pool = _shared_pool(available - 1)
             for _ in range(workers - 1):
-                pool.submit(help_out)
+                calls.append(Call(help_out))
+                submit(calls[-1], available - 1)
         take_part()
     finally:
         finish()
@@ -130,33 +123,9 @@ def in_slices(
         raise errors[0]
 
 
-def _shared_pool(count: int) -> ThreadPoolExecutor:
-    """Return the pool, a new one with `count` threads if there is none."""
-    global _pool  # noqa: PLW0603 - threads that race make two, and the one without users ends
-    pool = _pool
-    if pool is None:
-        pool = _pool = ThreadPoolExecutor(count, thread_name_prefix="secagg")
-    return pool
-
-
-def _end_pool(*, wait: bool) -> None:
-    """End the threads of the pool after what they do now; the next long batch begins others."""
-    global _pool
-    pool, _pool = _pool, None
-    if pool is not None:
-        pool.shutdown(wait=wait)
-
-
-def _forget_pool() -> None:
-    """Forget a pool that another thread began during the fork; a child has no other threads."""
-    global _pool  # noqa: PLW0603
-    _pool = None
-    _within.slices = False
-
-
-def _before_fork() -> None:
-    _end_pool(wait=not getattr(_within, "slices", False))  # a thread cannot wait for itself
+def _after_fork() -> None:
+    _within.slices = False  # in a child of a thread of the pool, which is its only thread
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_child=_forget_pool)
+    os.register_at_fork(after_in_child=_after_fork)

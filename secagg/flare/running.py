@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 from collections.abc import Collection, Coroutine
-from threading import Lock, Thread
+from threading import RLock, Thread
 from typing import TypeVar
 
 from secagg.errors import LocalProtocolError
@@ -53,7 +53,7 @@ class RunningSession:
         attempts: int,
         registry: Registry | None = None,
     ) -> None:
-        self._lock, self._ended = Lock(), False
+        self._lock, self._ended = RLock(), False  # a handler of signals may close it
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="secagg-session", daemon=True)
         self._thread.start()

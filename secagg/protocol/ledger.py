@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from secagg._check import as_bytes, check_integer, check_kind
 from secagg.errors import ParameterError, TooFewSurvivors
 from secagg.protocol.messages import pack_ids, unpack_ids
+from secagg.protocol.phases import Exclusive
 
 _MAGIC = b"secagg ledger 1\0"
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, odd: spreads close ids
@@ -49,7 +50,9 @@ class CohortLedger:
         check_integer("min_difference", min_difference, 2, 1 << 16)
         self.min_difference = int(min_difference)
         self._pages: dict[str, dict[bytes, int]] = {}
-        self._lock = threading.Lock()  # rounds in several threads share a ledger
+        # rounds in several threads share a ledger; a handler of signals may store it
+        self._lock = threading.RLock()
+        self._recording = Exclusive()
 
     def __repr__(self) -> str:
         cohorts = sum(map(len, self._pages.values()))
@@ -78,6 +81,8 @@ class CohortLedger:
         ------
         ParameterError
             An argument is invalid.
+        LocalProtocolError
+            A handler of signals records while the thread that it interrupted does.
         """
         ids = list(cohort)  # an iterator would be empty the second time
         for u in ids:
@@ -183,11 +188,12 @@ class CohortLedger:
     def _record(self, kind: str, packed: bytes) -> int:
         """Record packed ascending ids; see `record`."""
         sketch = self._sketch(packed)
-        with self._lock:
+        # a handler of signals that records another cohort in between would not be compared
+        with self._lock, self._recording:
             page = self._pages.get(kind, {})
             if packed in page:
                 return 0
-            for other, parities in page.items():
+            for other, parities in list(page.items()):  # a handler may include a ledger
                 if (sketch ^ parities).bit_count() < self.min_difference:
                     difference = np.setxor1d(_ids(packed), _ids(other), True).size
                     if difference < self.min_difference:

@@ -165,7 +165,12 @@ def _write(path: str, key: bytes) -> None:
     """Write a key into a new file of mode 600; it is on the disk when the call returns."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        os.write(descriptor, key)
+        written = 0
+        while written < len(key):  # a full disk or a limit of sizes makes a write short
+            count = os.write(descriptor, key[written:])
+            if count == 0:
+                raise OSError(errno.EIO, "the file takes no bytes")
+            written += count
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from secagg import (
     ParameterError,
     RoundParams,
     _fast,
+    _pool,
     _threads,
     paillier,
     simulate_round,
@@ -40,16 +42,26 @@ MODULI = st.one_of(
 LONG = 700_000  # elements that several threads encode
 
 
-def helpers() -> list[threading.Thread]:
-    return [one for one in threading.enumerate() if one.name.startswith("secagg")]
+def helpers() -> set[object]:
+    return set(_pool._workers)
 
 
 def end_threads(count: int | None) -> None:
     """Set the number of threads, and wait for the former ones to end."""
-    before = helpers()
     secagg.set_threads(count)
-    for one in before:
-        one.join(10)
+    _pool.end_threads(wait=True)
+
+
+def compute_at_once(count: int) -> None:
+    """Let `count` threads compute at the same time, the caller among them."""
+    together, met = threading.Barrier(count), threading.local()
+
+    def work(_: slice) -> None:
+        if not hasattr(met, "others"):
+            met.others = True
+            together.wait(60)
+
+    _threads.in_slices(work, 1000)
 
 
 @pytest.fixture(autouse=True)
@@ -71,14 +83,17 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Numbers of threads of every pool."""
-    found = list[int]()
+    """Greatest numbers of threads of all pools that had one."""
+    found, real = list[int](), _pool._Pool.begin
+    pools = list[_pool._Pool]()
 
-    def pool(count: int, **named: str) -> ThreadPoolExecutor:
-        found.append(count)
-        return ThreadPoolExecutor(count, **named)
+    def begin(pool: _pool._Pool, most: int) -> None:
+        if pool not in pools:
+            pools.append(pool)
+            found.append(most)
+        real(pool, most)
 
-    monkeypatch.setattr(_threads, "ThreadPoolExecutor", pool)
+    monkeypatch.setattr(_pool._Pool, "begin", begin)
     return found
 
 
@@ -219,21 +234,29 @@ def test_a_few_megabytes_of_masks_need_no_thread(begun: list[int]) -> None:
     assert begun == []
 
 
-def test_threads_wait_for_the_next_call(soon: None) -> None:
+def test_threads_wait_for_the_next_call() -> None:
     secagg.set_threads(2)
-    masked(3, Ring(2**32), 1000)
+    compute_at_once(2)
     first = helpers()
-    masked(3, Ring(2**32), 1000)
+    compute_at_once(2)
     assert helpers() == first
     assert len(first) == 1
 
 
-def test_set_threads_ends_the_threads(soon: None) -> None:
+def test_threads_are_no_more_than_set(soon: None) -> None:
     secagg.set_threads(3)
-    masked(3, Ring(2**32), 1000)
-    assert helpers()
+    with ThreadPoolExecutor(6) as callers:
+        list(callers.map(lambda _: masked(3, Ring(2**32), 1000), range(60)))
+    compute_at_once(3)
+    assert len(helpers()) == 2
+
+
+def test_set_threads_ends_the_threads() -> None:
+    secagg.set_threads(3)
+    compute_at_once(3)
+    assert len(helpers()) == 2
     end_threads(1)
-    assert helpers() == []
+    assert helpers() == set()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -245,15 +268,31 @@ def test_fork_after_threads_computes_with_threads(
     ring = Ring(2**32)
     secagg.set_threads(3)
     expected = masked(3, ring, 1000)
+    compute_at_once(3)
     if raced:
-        monkeypatch.setattr(_threads, "_end_pool", lambda *, wait: None)
+        monkeypatch.setattr(_pool, "end_threads", lambda *, wait: None)
     child = os.fork()
     if child == 0:
         same = not helpers() and np.array_equal(masked(3, ring, 1000), expected)
-        os._exit(0 if same and helpers() else 1)
-    assert (helpers() == []) != raced
+        compute_at_once(3)
+        os._exit(0 if same and len(helpers()) == 2 else 1)
+    assert len(helpers()) == (2 if raced else 0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     np.testing.assert_array_equal(masked(3, ring, 1000), expected)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_fork_by_c_code_computes_with_threads_and_ends() -> None:
+    """Without the hooks, threads of the parent seem to be there."""
+    secagg.set_threads(3)
+    compute_at_once(3)
+    child = ctypes.PyDLL(None).fork()
+    if child == 0:
+        signal.alarm(60)  # instead of waiting for ever
+        _pool.end_threads(wait=True)  # as at exit
+        compute_at_once(3)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_callers_in_several_threads_share_the_pool(soon: None) -> None:
@@ -271,22 +310,24 @@ def test_without_more_threads_the_caller_does_the_work(
     def refuse(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", refuse)
+    monkeypatch.setattr(_pool._thread, "start_new_thread", refuse)
     secagg.set_threads(3)
     ring = Ring(2**32)
     np.testing.assert_array_equal(masked(3, ring, 1000), expected_of(3, ring, 1000))
+    monkeypatch.undo()  # later ones begin them again
+    compute_at_once(3)
 
 
 def test_interrupted_start_leaves_no_slice_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     secagg.set_threads(2)
-    gate, ran, real = threading.Event(), list[slice](), ThreadPoolExecutor.submit
-    _threads._shared_pool(1).submit(gate.wait, 60)
+    gate, ran = threading.Event(), list[slice]()
+    _pool.submit(_pool.Call(lambda: bool(gate.wait(60)) and None), 1)
 
-    def interrupted(*arguments: Any) -> None:
-        real(*arguments)
+    def interrupted(call: _pool.Call, most: int) -> None:
+        _pool.submit(call, most)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted)
+    monkeypatch.setattr(_threads, "submit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         _threads.in_slices(ran.append, 1000)
     gate.set()
@@ -299,13 +340,13 @@ def test_interrupted_wait_still_ends_after_the_helpers(monkeypatch: pytest.Monke
     caller, begun, interrupted = threading.get_ident(), threading.Event(), threading.Event()
     done, waits = list[slice](), list[bool]()
 
-    class Interrupted(threading.Condition):
-        def wait_for(self, predicate: Callable[[], bool], timeout: float | None = None) -> bool:
-            waits.append(predicate())
+    class Interrupted(_pool.Event):
+        def wait(self) -> None:
+            waits.append(self._happened)
             if len(waits) == 1:
                 interrupted.set()
                 raise KeyboardInterrupt
-            return super().wait_for(predicate, timeout)
+            super().wait()
 
     def work(rows: slice) -> None:
         if threading.get_ident() == caller:
@@ -315,7 +356,7 @@ def test_interrupted_wait_still_ends_after_the_helpers(monkeypatch: pytest.Monke
             interrupted.wait(60)
             done.append(rows)
 
-    monkeypatch.setattr(_threads.threading, "Condition", Interrupted)
+    monkeypatch.setattr(_pool, "Event", Interrupted)
     secagg.set_threads(2)
     with pytest.raises(KeyboardInterrupt):
         _threads.in_slices(work, 1000)

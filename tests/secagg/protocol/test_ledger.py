@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import struct
 from contextlib import suppress
 
@@ -10,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import Cohort, client_rejects, make_identity, make_params, registry_of
+from interruptions import interrupted
 from secagg import (
     Client,
     CohortLedger,
+    LocalProtocolError,
     ParameterError,
     Phase,
     RoundParams,
@@ -244,6 +247,38 @@ def test_included_cohorts_count_and_are_not_compared() -> None:
     for wrong in (ledger_of(least=4), None):
         with pytest.raises(ParameterError):
             ledger.include(wrong)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs signals of POSIX")
+@pytest.mark.parametrize("call", ["record", "include", "to_bytes"])
+def test_check30_handler_of_signals_at_any_instruction(call: str) -> None:
+    """It waits for no lock, and no two cohorts that are too close are recorded."""
+    accepted = list[set[int]]()
+
+    def handler(*_: object) -> None:
+        if call == "record":
+            with suppress(LocalProtocolError):
+                if ledger.record({1, 2, 3, 4}) == 0:
+                    accepted.append({1, 2, 3, 4})
+        elif call == "include":
+            ledger.include(ledger_of({7, 8, 9}))
+        else:
+            assert CohortLedger.from_bytes(ledger.to_bytes()).record({21, 22}) == 0
+
+    def record() -> None:
+        if ledger.record({1, 2, 3}) == 0:
+            accepted.append({1, 2, 3})
+
+    before, at, going_on = signal.signal(signal.SIGUSR1, handler), 0, True
+    try:
+        while going_on:
+            ledger, at = ledger_of({11, 12, 13}, {31, 32, 33}), at + 1
+            accepted.clear()
+            going_on = interrupted(record, at - 1)
+            assert len(accepted) == 1
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert at > 50
 
 
 def test_layout_of_the_bytes() -> None:

@@ -10,6 +10,7 @@ from flwr.clientapp.typing import ClientAppCallable
 from secagg import FixedPoint, RoundParams
 from secagg._secrets import without_frames
 from secagg.client.inputs import Outcome, Sent
+from secagg.errors import RemoteProtocolError
 from secagg.flower.node import content_of
 from secagg.flower.shown import call_agreed
 from secagg.flower.vectors import Layout
@@ -58,9 +59,15 @@ class Trainer:
         self._call = (message, context, call_next)
 
     def outcome(self) -> Outcome:
-        """Return the vector and weight of the application's reply, or the error of either."""
+        """Return the vector and weight of the application's reply, or the error of either.
+
+        A `RemoteProtocolError` of the application is raised: it says that the server broke the
+        application's own protocol, which the server knows.
+        """
         try:
             return self._outcome()
+        except RemoteProtocolError:
+            raise
         except Exception as error:
             return Outcome(None, error=error)
 

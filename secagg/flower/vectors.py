@@ -130,7 +130,7 @@ class Layout:
 
     def _scaled(self, value: object, name: str, bound: float) -> float:
         """Return the element of a metric; zeros in its place would depend on the metric."""
-        if not isinstance(value, int | float) or math.isnan(value):
+        if not isinstance(value, int | float) or value != value:  # NaN; isnan overflows for int
             # not zeros with weight 0 for the node: by the name of a metric that only one node
             # has, a server would sum the vector of that node alone
             logger.error("secagg: the metric %r is no number; its bound was sent", name)

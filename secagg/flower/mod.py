@@ -35,7 +35,8 @@ class SecAggMod(Guard):
 
     It must be the first mod, because mods before it see what it does not. It answers the
     messages of `SecAgg`, and calls the application's function for the vector only. All other
-    messages are refused, but for those whose replies are declared public.
+    messages are refused, but for those whose replies are declared public. If the function fails
+    or has no valid update, zeros of weight 0 are sent; the reason is in the node's log.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a node's application reads: agreed on by all nodes of a sum, or the node's own."""
+"""Inputs of a node's application: agreed on by all nodes of a sum, or the node's own."""
 
 from __future__ import annotations
 

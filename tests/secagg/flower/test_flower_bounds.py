@@ -1,4 +1,4 @@
-"""Whether and how a node answers: never by its numbers, and within bounds of its own."""
+"""Answers of a node: never decided by its numbers, and within bounds of its own."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_an_honest_server_gets_zeros_in_the_row_of_an_item_with_one_rater():
         more_users_after_the_count,
     ],
 )
-def test_nodes_are_in_no_sum_with_counts_that_cannot_be(lie: Lie) -> None:
+def test_check31_nodes_are_in_no_sum_with_counts_that_cannot_be(lie: Lie) -> None:
     run = Run(lie)
     with pytest.raises(TooFewSurvivors):
         run.start()

@@ -19,8 +19,9 @@ from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.data.internal import internal
 from fedmf.errors import SettingError
+from fedmf.flower.counted import Counted, record_of
 from fedmf.flower.plan import Arrays, Plan, plan_of
-from fedmf.flower.wire import COUNTS, LARGEST, MEAN, RATERS, STEP, TABLE, WEIGHT, Step
+from fedmf.flower.wire import COUNTS, MEAN, RATERS, STEP, TABLE, USERS, WEIGHT, Step
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Estimator, Recommender
 from fedmf.training import Schedule
@@ -35,6 +36,11 @@ class Node:
     Between two rounds, the Context of the node has the record "fedmf <run>": the factors of its
     users, if these do not follow from the item factors, and FedMMF's masked ratings. Nothing of
     it leaves the node. A node that loses it, by a restart, begins with the starting factors.
+
+    If the recommender has `min_raters`, the record "fedmf <run> raters" notes the run's count.
+    The node is in a sum only if it was in that count, and if the server's counts can be of it:
+    at most the number of users, and the same in all sums until the next count. A server that
+    lies within these limits learns gradients of few raters; see docs/privacy.md.
 
     Parameters
     ----------
@@ -78,30 +84,28 @@ class Node:
         Raises
         ------
         SettingError
-            The message is not one of `FedSum`, the node has too many users for it, the factors
-            of a user diverge.
+            The message is not one of `FedSum`, or the factors of a user diverge. The mods of
+            `secagg.flower` then send zeros, and the server does not see which node did.
+        RemoteProtocolError
+            The server's counts of raters cannot be of the run's count ("raters").
         """
         record, config = message.content.get("arrays"), message.content.get("config")
         if (
             not isinstance(record, ArrayRecord)
             or not isinstance(config, ConfigRecord)
-            or not isinstance(largest := config.get(LARGEST), int)
+            or not isinstance(n_users := config.get(USERS), int)
         ):
             raise SettingError("the message is not one of FedSum: use that strategy")
-        if self._users.size > largest:
-            raise SettingError(
-                f"this node has {self._users.size} users, more than largest = {largest} of "
-                "FedSum: raise that"
-            )
         excess = 0.0
         if config[STEP] == Step.COUNT:
             loop = Loop(PlainSum(), Schedule(), 1)
             total = loop.count(self._ratings, 1, self._users)[1]
+            Counted(context, self._ratings.n_items).note(n_users)
         elif config[STEP] == Step.MEAN:
             means = Means(internal(self._ratings)).vectors(self._users)
             total = _plain(self._plan).sum(means, dropouts={})
         else:
-            total, excess = self._sum(record, context)
+            total, excess = self._sum(record, context, n_users)
         # at most the number of users, which fits the clip of the secure sum
         clipped = min(total.clipped, self._users.size)
         excess /= total.sum.size
@@ -122,9 +126,14 @@ class Node:
         state = plan.local(training, public, private, self._users)
         return plan.fitted(training, state, self._ratings, self._features)
 
-    def _sum(self, record: ArrayRecord, context: Context) -> tuple[Aggregate, float]:
+    def _sum(
+        self, record: ArrayRecord, context: Context, n_users: int
+    ) -> tuple[Aggregate, float]:
         """Return the sum of the users' tables and its excess; keep what the users computed."""
         public, raters, plan = _read(record, self._plan)
+        if plan.needs_counts:
+            counts = None if raters is None else raters.counts
+            Counted(context, self._ratings.n_items).check(counts, n_users)
         private = self._private(context)
         with np.errstate(all="ignore"):  # the steps check for infinite numbers
             training = plan.training(self._ratings, raters, private)
@@ -140,7 +149,8 @@ class Node:
     def _private(self, context: Context) -> Arrays:
         """Return what the node has kept of this run, and drop that of earlier runs."""
         name, state = _name(context), context.state
-        for other in [key for key in state if key.startswith("fedmf ") and key != name]:
+        mine = (name, record_of(context.run_id))
+        for other in [key for key in state if key.startswith("fedmf ") and key not in mine]:
             del state[other]
         kept = state.get(name)
         if isinstance(kept, ArrayRecord):

@@ -17,7 +17,7 @@ from fedmf.data import from_triples
 from fedmf.data.internal import internal
 from fedmf.errors import SettingError
 from fedmf.flower.plan import Arrays, plan_of
-from fedmf.flower.wire import COUNTS, LARGEST, MEAN, RATERS, STEP, TABLE, WEIGHT, Step
+from fedmf.flower.wire import COUNTS, MEAN, RATERS, STEP, TABLE, USERS, WEIGHT, Step
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Estimator
 from fedmf.settings import Count, check
@@ -48,6 +48,11 @@ class FedSum(FedAvg):
     the recommender needs that. A round without a sum leaves the model as it is; the mean or the
     count is then repeated.
 
+    Counts and sums are of the same number of nodes: a sum of fewer nodes than the count is not
+    used, and the raters are counted again. The server has seen that sum, so it is trusted not
+    to look, and to name the counts that it found. docs/privacy.md says how nodes enforce the
+    first.
+
     Parameters
     ----------
     recommender : Trainer, FedMMF, FCF or FederatedCF
@@ -59,7 +64,8 @@ class FedSum(FedAvg):
     scale : tuple of float
         Lowest and highest possible rating.
     largest : int
-        Largest number of users of a node, ≥ 1. It bounds the elements of a node's table.
+        Largest number of users of a node, ≥ 1. It bounds the elements of a node's table; larger
+        elements are clipped.
     min_nodes : int
         Number of nodes to wait for, ≥ 2. All connected nodes take part in each round.
     evaluate : bool
@@ -116,6 +122,7 @@ class FedSum(FedAvg):
         self._begin()
         self._n_users, self._n_items, self._largest = n_users, n_items, largest
         self._counted: str | None = None
+        self._counting = 0  # nodes of the last count
         self.history_ = History()
 
     @property
@@ -144,7 +151,7 @@ class FedSum(FedAvg):
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Return messages with the public arrays, and zeros in the place of the table."""
-        config[LARGEST] = self._largest
+        config[USERS] = self._n_users
         config[STEP] = str(self._due)
         return super().configure_train(server_round, self._arrays(table=True), config, grid)
 
@@ -163,11 +170,20 @@ class FedSum(FedAvg):
         """
         replies = list(replies)
         mean, _ = super().aggregate_train(server_round, replies)
-        total = None if mean is None else self._total(mean, replies)
+        nodes = sum(_weight(reply) for reply in replies if not reply.has_error())
+        total = None if mean is None else self._total(mean, nodes)
         excess = 0.0 if mean is None else float(mean[COUNTS].numpy()[2])
         due = self._due
         if due is Step.SUM:
-            self._step(total, excess)
+            fewer = self._plan.needs_counts and nodes < self._counting
+            if total is None:
+                self._step(None, 0.0, "too few nodes for a sum")
+            elif fewer:
+                self._step(None, 0.0, f"{nodes} nodes, fewer than the {self._counting} counted")
+            else:
+                self._step(total, excess)
+            if fewer:  # an item may have fewer raters than were counted
+                self._raters = None
         elif total is not None and due is Step.MEAN:
             self._mean = Means(internal(self._nobody)).mean(total)
             self._plan = self._plan.at_mean(self._mean)
@@ -175,7 +191,7 @@ class FedSum(FedAvg):
         elif total is not None:
             self._raters = Raters(total.integers, len(total.survivors) / self._n_users)
             self._plan.trained(self._raters, self._n_items)
-            self._counted = total.digest
+            self._counted, self._counting = total.digest, nodes
         users = 0 if total is None else len(total.survivors)
         return self._arrays(table=False), MetricRecord({"users": users})
 
@@ -211,9 +227,8 @@ class FedSum(FedAvg):
             arrays |= {TABLE: np.zeros(shape), COUNTS: np.zeros(3)}
         return ArrayRecord({name: Array(array) for name, array in arrays.items()})
 
-    def _total(self, mean: ArrayRecord, replies: Iterable[Message]) -> Aggregate:
-        """Return the sum over all users, of the mean over the nodes."""
-        n = sum(_weight(reply) for reply in replies if not reply.has_error())
+    def _total(self, mean: ArrayRecord, n: int) -> Aggregate:
+        """Return the sum over all users, of the mean over n nodes."""
         counting = self._due is Step.COUNT
         fraction = 1.0 if counting else self._plan.aggregation.encoding.scale
         integers = _times(mean[TABLE], n * fraction)
@@ -224,7 +239,7 @@ class FedSum(FedAvg):
             )
         return Aggregate(integers / fraction, integers, tuple(range(users)), clipped)
 
-    def _step(self, total: Aggregate | None, excess: float) -> None:
+    def _step(self, total: Aggregate | None, excess: float, aborted: str | None = None) -> None:
         """Do the server's step with a sum, or go on without one, and record the round."""
         plan, training = self._plan, self._training
         number = len(self.history_) + 1
@@ -241,7 +256,7 @@ class FedSum(FedAvg):
             round=number,
             cohort=self._n_users,
             survivors=0 if total is None else len(total.survivors),
-            aborted="too few nodes for a sum" if total is None else None,
+            aborted=aborted,
             trained_items=None if raters is None else plan.trained(raters, self._n_items),
             clipped=0 if total is None else total.clipped,
             digest=None if total is None else total.digest,

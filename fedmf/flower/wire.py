@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["COUNTS", "LARGEST", "MEAN", "RATERS", "STEP", "TABLE", "WEIGHT", "Step"]
+__all__ = ["COUNTS", "MEAN", "RATERS", "STEP", "TABLE", "USERS", "WEIGHT", "Step"]
 
 TABLE = "table"
 """Array of the sum of the users' tables; zeros in a message to a node."""
@@ -17,8 +17,8 @@ RATERS = "raters"
 """Array with the number of raters of each item, int64; empty if they are not counted."""
 MEAN = "mean"
 """Array of one, the mean rating on the internal scale; empty if it is not summed."""
-LARGEST = "largest"
-"""Key of the largest number of users of a node in the ConfigRecord."""
+USERS = "n-users"
+"""Key of the number of users of all nodes in the ConfigRecord: no item has more raters."""
 STEP = "step"
 """Key of the step in the ConfigRecord."""
 WEIGHT = "num-examples"

@@ -6,11 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from flwr.app import Message, RecordDict
+from flwr.app import Message, RecordDict, UserConfig
 from flwr.serverapp import Grid
 
 from secagg import FixedPoint, RoundResult
 from secagg.errors import ParameterError, TooFewSurvivors
+from secagg.flower.runs import run_config
 from secagg.flower.vectors import Layout
 from secagg.flower.wire import (
     PREFIX,
@@ -117,9 +118,9 @@ def prepare(
             needed=least,
         )
     own = {message.metadata.dst_node_id: message for message in batch}
-    first, packed = batch[0], write_plan(plan)
-    digest = content_digest(first, packed)
-    _check(batch, own, digest, packed)
+    first, packed, config = batch[0], write_plan(plan), run_config(grid)
+    digest = content_digest(first, packed, config)
+    _check(batch, own, digest, packed, config)
     layout = Layout(plan, first.content, encoding.clip)
     name = AttemptName(run_name(grid.run.run_id), number, 0, os.urandom(8), digest)
     return Prepared(own, packed, layout, write_name(PREFIX, name))
@@ -141,7 +142,11 @@ def message_to(own: Message, task: Task, seconds: float) -> Message:
 
 
 def _check(
-    batch: Sequence[Message], own: Mapping[int, Message], digest: bytes, plan: bytes
+    batch: Sequence[Message],
+    own: Mapping[int, Message],
+    digest: bytes,
+    plan: bytes,
+    config: UserConfig,
 ) -> None:
     if len(own) != len(batch):
         raise ParameterError("a node has two messages of one round; send one to each node")
@@ -151,7 +156,7 @@ def _check(
     for message in batch[1:]:
         # most strategies send one object; a digest reads the whole model
         same = message.content is shared and _kind(message) == _kind(batch[0])
-        if not same and content_digest(message, plan) != digest:
+        if not same and content_digest(message, plan, config) != digest:
             raise ParameterError(
                 "the strategy sends nodes different messages, and their replies cannot be "
                 "averaged in one sum; send all nodes the same content"

@@ -13,8 +13,7 @@ from flwr.serverapp import Grid
 
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.flower.batches import Sum, Summing
-from secagg.flower.vectors import CLIPPED_NODES
-from secagg.flower.wire import Plan
+from secagg.flower.wire import CLIPPED_NODES, Plan
 from secagg.protocol import Phase
 
 if TYPE_CHECKING:

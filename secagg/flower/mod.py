@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 
 from flwr.app import Context, Message, RecordDict
@@ -11,18 +10,19 @@ from flwr.clientapp.typing import ClientAppCallable
 from secagg import Client, ClientPolicy, RoundParams
 from secagg._check import check_kind
 from secagg._secrets import without_frames
+from secagg.client.inputs import Outcome, send_input
+from secagg.encoding import Vector
 from secagg.errors import ParameterError
 from secagg.flower.identity import IDENTITY_KEY, NodeIdentity, node_identity
-from secagg.flower.node import Guard, agreed, content_of, name_of
+from secagg.flower.node import Guard, agreed, check_kind_of_sum, name_of
 from secagg.flower.policy import strictest
 from secagg.flower.state import NodeState
+from secagg.flower.trained import Trainer, note
 from secagg.flower.wire import RECORD, Task, answer_record, violation
 from secagg.protocol import Phase
 from secagg.session.wire import REPORT
 
 __all__ = ["SecAggMod"]
-
-logger = logging.getLogger("flwr.secagg")
 
 _ONE_SHOT = (
     "this node's app has SecAggMod, and the server asks for a one-shot report: take OneShotMod "
@@ -35,7 +35,8 @@ class SecAggMod(Guard):
 
     It must be the first mod, because mods before it see what it does not. It answers the
     messages of `SecAgg`, and calls the application's function for the vector only. All other
-    messages are refused, but for those whose replies are declared public.
+    messages are refused, but for those whose replies are declared public. If the function fails
+    or has no valid update, zeros of weight 0 are sent; the reason is in the node's log.
 
     Parameters
     ----------
@@ -70,35 +71,50 @@ class SecAggMod(Guard):
             raise violation(task.phase, "phase", _ONE_SHOT)
         params = RoundParams.from_bytes(task.params)
         name = name_of(task, params.session, context)
+        check_kind_of_sum(task.phase, params)
         policy = strictest(self._policy, context.node_config)
         own = node_identity(context.node_config)
         client = new_client(context.node_id, params, policy, own)
         state = NodeState(context, None if own is None else own.client_id)
-        vector, weight = None, None
-        large = task.phase == Phase.MASKED_INPUT
+        state.fix(params, policy.bounds)
         if task.phase == Phase.ADVERTISE_KEYS:
             state.begin(name.number)
+            answer = client.answer(task.data)
         else:
-            state.check()
-            if large:  # first: no key of the client is in memory
-                layout = agreed(task, params, name.message, message)
-                reply = content_of(call_next(message, context))
-                vector, weight = layout.vector(reply, params.max_weight)
+            state.check(task.phase)
+            outcome = None
+            if task.phase == Phase.MASKED_INPUT:  # first: no key of the client is in memory
+                plan = agreed(task, name.message, message, context)
+                trainer = Trainer(task, plan, params, message, context, call_next)
+                state.fix(params, policy.bounds, plan)
+                outcome = trainer.outcome()
             state.restore(client)
-        if client.phase != task.phase:
-            raise violation(task.phase, "phase", f"{client.phase} is due")
-        answer = client.answer(task.data, vector, weight)
+            if client.phase != task.phase:
+                raise violation(task.phase, "phase", f"{client.phase} is due")
+            answer = _answered(client, task, outcome)
         state.suspend(client)
-        if large and client.clipped:
-            logger.warning("secagg: clipped elements of the update: %d", client.clipped)
+        large = task.phase == Phase.MASKED_INPUT
         return RecordDict({RECORD: answer_record(answer, large=large)})
+
+
+def _answered(client: Client, task: Task, outcome: Outcome | None) -> bytes:
+    """Return a client's answer to a task, which has an input if there is an outcome."""
+    if outcome is None:
+        return client.answer(task.data)
+
+    def send(vector: Vector, weight: int | None) -> bytes:
+        return client.answer(task.data, vector, weight)
+
+    answer, sent = send_input(send, outcome, client.params)
+    note(sent, client.clipped)
+    return answer
 
 
 def new_client(
     node: int, params: RoundParams, policy: ClientPolicy, own: NodeIdentity | None
 ) -> Client:
-    """Return a client of a sum, with the node's identity in the active variant only."""
-    if not params.active:
+    """Return a client of a sum, with the node's identity if it has one."""
+    if own is None and not params.active:
         return Client(node, params, policy=policy)
     if own is None:
         raise ParameterError(

@@ -16,12 +16,12 @@ from flwr.clientapp.typing import ClientAppCallable
 
 from secagg import FixedPoint, RoundParams, errors
 from secagg.errors import ParameterError
-from secagg.flower.vectors import Layout
+from secagg.flower.shown import call_public
 from secagg.flower.wire import (
     ERROR,
     RAISED,
-    RECORD,
     REFUSED,
+    Plan,
     Task,
     content_digest,
     read_plan,
@@ -32,7 +32,7 @@ from secagg.flower.wire import (
 from secagg.oneshot import OneShotParams
 from secagg.session.wire import AttemptName, read_name
 
-__all__ = ["Guard", "agreed", "content_of", "name_of"]
+__all__ = ["Guard", "agreed", "check_kind_of_sum", "content_of", "name_of"]
 
 logger = logging.getLogger("flwr.secagg")
 
@@ -72,14 +72,11 @@ class Guard(ABC):
         The reason for an error is in the log of the node only, because it could be private. The
         server gets the class of the error, or the nearest one of Python or secagg.
         """
-        received = dict(vars(message.metadata))
         try:
             reply = self._reply(message, context, call_next)
         except Exception as error:
             logger.exception("secagg: %s failed", _named(message.metadata.message_type))
             reply = Error(RAISED, ERROR + _public_class(error))
-        # a reply has the group and type of its message, which the application can change
-        vars(message.metadata).update(received)
         return Message(reply, reply_to=message)
 
     @abstractmethod
@@ -99,7 +96,7 @@ class Guard(ABC):
             why = _REFUSALS.get(kind, _PROTOCOL_ONLY)
             logger.warning("secagg: refused %s without the protocol: %s", _named(kind), why)
             return Error(REFUSED, ERROR + why)
-        return self._declared(content_of(call_next(message, context)))
+        return self._declared(content_of(call_public(message, context, call_next)))
 
     def _declared(self, content: RecordDict) -> RecordDict | Error:
         """Return the record of metrics if all are declared public, or an error."""
@@ -131,42 +128,39 @@ def name_of(task: Task, session: bytes, context: Context) -> AttemptName:
     return name
 
 
-def agreed(
-    task: Task, params: RoundParams | OneShotParams, digest: bytes, message: Message
-) -> Layout:
-    """Return the places of a vector, for a message that all clients of the sum agreed on.
+def check_kind_of_sum(phase: str, params: RoundParams | OneShotParams) -> None:
+    """Raise `RemoteProtocolError` ("parameters") unless a sum is a weighted one of floats."""
+    if not isinstance(params.encoding, FixedPoint) or params.max_weight is None:
+        raise violation(phase, "parameters", "they are not of a weighted sum of floats")
 
-    The message has the application's records only from then on.
+
+def agreed(task: Task, digest: bytes, message: Message, context: Context) -> Plan:
+    """Return the plan of a sum, for a message that all clients of the sum agreed on.
 
     Parameters
     ----------
     task : Task
-    params : RoundParams or OneShotParams
     digest : bytes
         Digest in the name of the sum.
     message : Message
+    context : Context
+        Context of the node, with the run's configuration.
 
     Raises
     ------
     RemoteProtocolError
-        The message has another digest, or the encoding or the length of the parameters does not
-        fit the message.
-    ParameterError
-        The message has no model that can be summed.
+        The message or the run's configuration has another digest ("message"), or the plan is
+        invalid ("plan").
     """
     plan = read_plan(task.plan)
     # each client trained on a message of its own would make the sum one client's vector
-    if content_digest(message, task.plan) != digest:
-        raise violation(task.phase, "message", "the message is not that of the parameters")
-    if not isinstance(params.encoding, FixedPoint) or params.max_weight is None:
-        raise violation(task.phase, "parameters", "they are not of a weighted sum of floats")
-    records = {key: record for key, record in message.content.items() if key != RECORD}
-    content = RecordDict(records)
-    layout = Layout(plan, content, params.encoding.clip)
-    if layout.length != params.length:
-        raise violation(task.phase, "parameters", "the message has another number of elements")
-    message.content = content  # inner mods expect the application's records only
-    return layout
+    if content_digest(message, task.plan, context.run_config) != digest:
+        why = (
+            "the message or the run's configuration is not that of the parameters; start "
+            "server and nodes from one run, and leave context.run_config as it is"
+        )
+        raise violation(task.phase, "message", why)
+    return plan
 
 
 def content_of(reply: Message) -> RecordDict:

@@ -15,8 +15,7 @@ from secagg._check import check_integer
 from secagg.flower.batches import Sum
 from secagg.flower.helpers import Reachable, all_reachable
 from secagg.flower.one_shot_sums import OneShotSettings, one_shot_params, sum_reports
-from secagg.flower.vectors import CLIPPED_NODES
-from secagg.flower.wire import Plan
+from secagg.flower.wire import CLIPPED_NODES, Plan
 from secagg.flower.wrapper import SecureStrategy, check_seconds
 from secagg.protocol.identities import check_registry
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 
 from flwr.app import Context, Message, RecordDict
@@ -10,18 +9,19 @@ from flwr.clientapp.typing import ClientAppCallable
 
 from secagg._check import check_kind
 from secagg._secrets import without_frames
+from secagg.client.inputs import send_input
+from secagg.encoding import Vector
 from secagg.flower.identity import node_identity
-from secagg.flower.node import Guard, agreed, content_of, name_of
+from secagg.flower.node import Guard, agreed, check_kind_of_sum, name_of
 from secagg.flower.policy import strictest_one_shot
 from secagg.flower.state import NodeState
+from secagg.flower.trained import Trainer, note
 from secagg.flower.wire import RECORD, Task, answer_record, violation
 from secagg.oneshot import OneShotParams, OneShotPolicy
 from secagg.oneshot.client import check_signer, write_report
 from secagg.session.wire import REPORT, endorsements_of
 
 __all__ = ["OneShotMod"]
-
-logger = logging.getLogger("flwr.secagg")
 
 _FOUR_EXCHANGES = (
     "this node's app has OneShotMod, and the server asks for a sum in four exchanges: take "
@@ -68,28 +68,33 @@ class OneShotMod(Guard):
             raise violation(task.phase, "phase", _FOUR_EXCHANGES)
         params = OneShotParams.from_bytes(task.params)
         name = name_of(task, params.session, context)
+        check_kind_of_sum(task.phase, params)
         policy = strictest_one_shot(self._policy, context.node_config)
         endorsements = endorsements_of(task.data)
         policy.check(params, endorsements)
         own = node_identity(context.node_config)
         client, identity = context.node_id, None
-        if own is not None and params.active:
+        if own is not None:
             client, identity = own.client_id, own.identity
         check_signer(params, identity)
-        layout = agreed(task, params, name.message, message)
+        plan = agreed(task, name.message, message, context)
+        trainer = Trainer(task, plan, params, message, context, call_next)
         state = NodeState(context, None if own is None else own.client_id)
+        state.fix(params, policy.bounds, plan)
         state.begin(name.number, REPORT)
-        reply = content_of(call_next(message, context))
-        vector, weight = layout.vector(reply, params.max_weight)
-        report, clipped = write_report(
-            vector,
-            params,
-            client,
-            weight,
-            identity=identity,
-            policy=policy,
-            endorsements=endorsements,
-        )
-        if clipped:
-            logger.warning("secagg: clipped elements of the update: %d", clipped)
+        outcome = trainer.outcome()
+
+        def write(vector: Vector, weight: int | None) -> tuple[bytes, int]:
+            return write_report(
+                vector,
+                params,
+                client,
+                weight,
+                identity=identity,
+                policy=policy,
+                endorsements=endorsements,
+            )
+
+        (report, clipped), sent = send_input(write, outcome, params)
+        note(sent, clipped)
         return RecordDict({RECORD: answer_record(report, large=True)})

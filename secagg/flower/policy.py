@@ -45,7 +45,8 @@ def strictest(policy: ClientPolicy, config: UserConfig) -> ClientPolicy:
         Policy of the application's code.
     config : mapping
         Configuration of the node: ``secagg-min-clients``, ``secagg-min-cohort`` and
-        ``secagg-min-threshold``, int, and ``secagg-require-active``, bool.
+        ``secagg-min-threshold``, int, and ``secagg-require-active``, bool. With
+        ``secagg-identity`` the node is in active sums only.
 
     Raises
     ------
@@ -58,7 +59,7 @@ def strictest(policy: ClientPolicy, config: UserConfig) -> ClientPolicy:
         if key in config:
             value, own = _number(config, key), getattr(policy, name)
             stricter[name] = value if own is None else max(own, value)
-    stricter["require_active"] = policy.require_active or bool(config.get(_ACTIVE, False))
+    stricter["require_active"] = _active(policy, config)
     return replace(policy, **stricter)  # type: ignore[arg-type]
 
 
@@ -92,12 +93,19 @@ def strictest_one_shot(policy: OneShotPolicy, config: UserConfig) -> OneShotPoli
         )
     keys = [key for key in ("secagg-min-clients", "secagg-min-cohort") if key in config]
     threshold = _number(config, _HELPER_THRESHOLD) if _HELPER_THRESHOLD in config else 1
-    return OneShotPolicy(
+    return replace(
+        policy,
         min_threshold=max(policy.min_threshold, threshold),
         min_clients=max(policy.min_clients, *(_number(config, key) for key in keys), 2),
-        require_active=policy.require_active or bool(config.get(_ACTIVE, False)),
+        require_active=_active(policy, config),
         helpers=helpers,
     )
+
+
+def _active(policy: ClientPolicy | OneShotPolicy, config: UserConfig) -> bool:
+    """Return True if a node is in active sums only."""
+    # a semi-honest sum of signing nodes would be a way around what their keys are for
+    return policy.require_active or IDENTITY_KEY in config or bool(config.get(_ACTIVE, False))
 
 
 def _check_keys(config: UserConfig) -> None:

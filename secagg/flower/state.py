@@ -1,31 +1,35 @@
-"""State of a node in a run: its suspended client, and the number of the last sum.
+"""State of a node: its suspended client, the number of the last sum, and its bounds.
 
 The client's state is in Flower's Context, encrypted, and its one-time key in the node's folder.
 Flower sends a reply before it stores the Context. After a crash in between the old Context is
-back, but its key is gone. The number is in the folder, too, and outlives the SuperNode.
+back, but its key is gone. The number is in the folder, too, and outlives the SuperNode. So do
+the bounds of the node's inputs, which are the same in all runs.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from flwr.app import ConfigRecord, Context
 
 from secagg import Client, Vault
-from secagg.errors import LocalProtocolError, ParameterError, RemoteProtocolError, VaultError
-from secagg.flower.wire import RECORD
-from secagg.protocol import Phase
+from secagg._files import locked, replace_file
+from secagg.errors import LocalProtocolError, ParameterError, VaultError
+from secagg.flower.wire import CLIPPED_NODES, RECORD, Plan, violation
+from secagg.protocol import Bounds, Phase
+from secagg.protocol.bounds import Bounded
+from secagg.vault.bounds import fix_bounds
 
 __all__ = ["FOLDER_KEY", "NodeState"]
 
 FOLDER_KEY = "secagg-state-dir"
 """Key of the folder in the configuration of a node."""
 _LAST = struct.Struct("<Q")
+_WEIGHT = "num-examples"
+"""Key of the weight, unless the bounds of the node's policy name another one."""
 
 
 class NodeState:
@@ -64,6 +68,22 @@ class NodeState:
         name = f"{owner}-{context.run_id}"
         self._vault = Vault(folder / f"{name}.key")
         self._last = folder / f"{name}.last"
+        self._bounds = folder / f"{owner}.bounds"  # not of a run: the server chooses runs
+
+    def fix(self, params: Bounded, own: Bounds | None, plan: Plan | None = None) -> None:
+        """Raise `ParameterError` if the bounds of a sum are not those of the node.
+
+        The first sum fixes them. `own` are the bounds of the node's policy, which then count
+        alone. A plan has those of the metrics, too.
+        """
+        metrics, weight = {}, None
+        if plan is not None:
+            metrics = {name: bound for name, bound in plan.metrics if name != CLIPPED_NODES}
+            weight = plan.weight
+        if own is None:
+            fix_bounds(self._bounds, params, metrics, weight)
+        else:
+            replace(own, weight=own.weight or _WEIGHT).check(params, metrics, weight)
 
     def begin(self, number: int, phase: str = Phase.ADVERTISE_KEYS) -> None:
         """Store the number of the sum that begins, durably.
@@ -72,15 +92,11 @@ class NodeState:
         second vector in one round could be summed in another cohort.
         """
         try:
-            with _locked(self._last.parent) as folder:  # a second process has the same message
+            with locked(self._last.parent) as folder:  # a second process has the same message
                 if number <= self._last_number():
-                    raise RemoteProtocolError(
-                        "this node was in this sum or in a later one before",
-                        sender=None,
-                        phase=phase,
-                        check="session",
-                    )
-                _replace(self._last, _LAST.pack(number), folder)
+                    why = "this node was in this sum or in a later one before"
+                    raise violation(phase, "session", why)
+                replace_file(self._last, _LAST.pack(number), folder)
         except OSError as error:
             raise _unusable(self._last, error) from None
 
@@ -89,11 +105,20 @@ class NodeState:
         if client.phase is Phase.FINISHED:
             self._state.pop(RECORD, None)
         else:
-            self._state[RECORD] = ConfigRecord({"state": client.suspend(self._vault)})
+            phase, state = str(client.phase), client.suspend(self._vault)
+            self._state[RECORD] = ConfigRecord({"phase": phase, "state": state})
 
-    def check(self) -> None:
-        """Raise `LocalProtocolError` unless there is a suspended client."""
+    def check(self, phase: str) -> None:
+        """Raise an error unless a suspended client is due for a phase; take no key.
+
+        It is a `LocalProtocolError` if there is no client, and a `RemoteProtocolError`
+        ("phase") if another phase is due, as after a message that comes twice.
+        """
         self._stored()
+        record = self._state[RECORD]
+        due = record.get("phase") if isinstance(record, ConfigRecord) else None
+        if due != phase:
+            raise violation(phase, "phase", f"{due!r} is due")
 
     def restore(self, client: Client) -> None:
         """Continue the suspended client in `client`; see `Client.restore` for the errors."""
@@ -119,30 +144,6 @@ class NodeState:
                 f"{self._last} has not the number of a sum; delete it after the run has ended",
                 check="file",
             ) from None
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[int]:
-    """Yield a descriptor of a folder, which no other process or thread has locked."""
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield folder
-    finally:
-        os.close(folder)
-
-
-def _replace(path: Path, content: bytes, folder: int) -> None:
-    """Replace a file; its new content is on the disk when the call returns."""
-    part = path.with_suffix(".part")
-    part.unlink(missing_ok=True)  # of a crash; or a link, whose target would be overwritten
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with os.fdopen(os.open(part, flags, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
-    os.fsync(folder)
 
 
 def _unusable(path: Path, error: OSError) -> VaultError:

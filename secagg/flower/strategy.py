@@ -41,7 +41,8 @@ class SecAgg(SecureStrategy):
         the number as ``secagg-clipped``.
     max_weight : int
         W, the largest weight of a node, 1 to 2^53: of its examples, if the strategy weights by
-        ``num-examples``. A node with a larger one drops out.
+        ``num-examples``. A larger weight is lowered to it. Nodes keep W, the clip, f and the
+        bounds of metrics of their first sum, in all runs; see docs/flower.md.
     fractional_bits : int
         f, 0 ≤ f ≤ 52: elements are rounded to multiples of 2^−f.
     threshold : int, optional

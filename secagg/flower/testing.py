@@ -43,6 +43,8 @@ class LocalGrid(Grid):
     nodes : mapping of int to mapping
         Configurations of the nodes by their ids. Give each a ``secagg-state-dir``.
     run_id : int
+    run_config : mapping, optional
+        Configuration of the run, in the Contexts of all nodes.
 
     Attributes
     ----------
@@ -53,10 +55,17 @@ class LocalGrid(Grid):
     """
 
     def __init__(
-        self, app: ClientApp, nodes: Mapping[int, UserConfig], run_id: int = 1
+        self,
+        app: ClientApp,
+        nodes: Mapping[int, UserConfig],
+        run_id: int = 1,
+        *,
+        run_config: UserConfig | None = None,
     ) -> None:
+        run = Run.create_empty(run_id)
+        run.override_config = dict(run_config or {})
         self.contexts = {
-            node: Context(run_id, node, dict(config), RecordDict(), {})
+            node: Context(run_id, node, dict(config), RecordDict(), dict(run.override_config))
             for node, config in nodes.items()
         }
         self.replies: list[Message] = []
@@ -65,7 +74,7 @@ class LocalGrid(Grid):
         self._received = dict.fromkeys(nodes, 0)
         self._ids = itertools.count(1)
         self._waiting: dict[str, Message] = {}
-        self.set_run(Run.create_empty(run_id))
+        self.set_run(run)
 
     def drop(self, node: int, after: int) -> None:
         """Let a node answer `after` more messages, ≥ 0, and none after these."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Collection, Mapping
 from typing import TypeVar
 
@@ -11,15 +13,11 @@ from numpy.typing import NDArray
 
 from secagg import Schema, flatten
 from secagg.errors import ParameterError
-from secagg.flower.wire import Plan
+from secagg.flower.wire import CLIPPED_NODES, Plan
 
-__all__ = ["CLIPPED_NODES", "Layout", "check_arrays"]
+__all__ = ["Layout", "check_arrays"]
 
-CLIPPED_NODES = "secagg-clipped-nodes"
-"""Metric that a node computes itself, and not its application: 1 if an element was clipped.
-
-It is the last one of a plan; in the mean it is the part of the weight with clipped elements.
-"""
+logger = logging.getLogger("flwr.secagg")
 
 Floats = NDArray[np.float64]
 R = TypeVar("R", ArrayRecord, MetricRecord)
@@ -88,33 +86,30 @@ class Layout:
     def vector(self, reply: RecordDict, max_weight: int | None = None) -> tuple[Floats, int]:
         """Return the vector of an application's reply, shape (length,), and its weight.
 
+        A metric beyond its bound, or that is no number, is an element beyond the clip. A weight
+        above `max_weight` is returned as it is; `secagg.client.inputs` lowers it.
+
         Raises
         ------
         ParameterError
-            The reply has not exactly one MetricRecord with the weight and the metrics, or, if
-            there is a model, one ArrayRecord with arrays of its names and shapes. Or the weight
-            is above `max_weight`.
+            The reply has not exactly one MetricRecord with the weight, an integer. Or, if
+            there is a model, not one ArrayRecord with arrays of its names and shapes.
         """
         measured = _only(reply, MetricRecord, "MetricRecord")
         weight = _scalar(measured, self._plan.weight)
         if isinstance(weight, float) and not weight.is_integer():
             raise ParameterError(f"{self._plan.weight!r} is a weight and must be an integer")
         scaled = [
-            _scalar(measured, name) / bound * self._clip
+            self._scaled(measured.get(name), name, bound)
             for name, bound in self._plan.metrics
             if name != CLIPPED_NODES
         ]
         vector = np.concatenate([self._update(reply), scaled])
         if len(scaled) < len(self._plan.metrics):
-            beyond = max(np.max(vector), -np.min(vector)) > self._clip
-            vector = np.append(vector, self._clip if beyond else 0.0)
-        if max_weight is not None and weight > max_weight:
-            # the weight is private, so its value is not repeated
-            raise ParameterError(
-                f"this node has more {self._plan.weight!r} than the sum's max_weight, "
-                f"{max_weight}; raise it at the server: SecAgg(max_weight=…), or "
-                "OneShot(max_weight=…)"
-            )
+            largest = max(np.max(vector, initial=0.0), -np.min(vector, initial=0.0))
+            lowered = max_weight is not None and weight > max_weight
+            clipped = lowered or largest > self._clip
+            vector = np.append(vector, self._clip if clipped else 0.0)
         return vector, int(weight)
 
     def restored(self, mean: Floats) -> tuple[ArrayRecord, dict[str, float]]:
@@ -132,6 +127,18 @@ class Layout:
             for name, array in self._record.items()
         }
         return ArrayRecord(record), metrics
+
+    def _scaled(self, value: object, name: str, bound: float) -> float:
+        """Return the element of a metric; zeros in its place would depend on the metric."""
+        if not isinstance(value, int | float) or value != value:  # NaN; isnan overflows for int
+            # not zeros with weight 0 for the node: by the name of a metric that only one node
+            # has, a server would sum the vector of that node alone
+            logger.error("secagg: the metric %r is no number; its bound was sent", name)
+            value = math.inf
+        if abs(value) > bound:
+            beyond = math.nextafter(self._clip, math.inf)
+            return -beyond if value < 0 else beyond
+        return value / bound * self._clip
 
     def _update(self, reply: RecordDict) -> Floats:
         """Return the difference of the reply's arrays to the global model."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import struct
+import sys
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 import msgspec
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict, UserConfig
 from msgspec import Struct
 
 from secagg.errors import ParameterError, RemoteProtocolError
@@ -20,6 +21,7 @@ from secagg.protocol import NEXT, Phase
 from secagg.session.wire import REPORT
 
 __all__ = [
+    "CLIPPED_NODES",
     "ERROR",
     "NO_PROTOCOL",
     "PREFIX",
@@ -43,6 +45,11 @@ __all__ = [
 RECORD = "secagg"
 """Name of the protocol's record in a message and in the Context of a node."""
 VERSION = 1
+CLIPPED_NODES = "secagg-clipped-nodes"
+"""Metric that a node computes itself: 1 if an element was clipped or the weight lowered.
+
+It is the last metric of a plan; in the mean it is the part of the weight of such nodes.
+"""
 PREFIX = b"flower"
 """Beginning of the ``params.session`` of every sum."""
 TRAINING: frozenset[str] = frozenset({Phase.MASKED_INPUT, REPORT})
@@ -117,9 +124,19 @@ def read_plan(data: bytes) -> Plan:
     # not chained: the decoder's error may quote the content
     with suppress(msgspec.MsgspecError, ValueError, RecursionError):
         plan = _PLAN.decode(data)
-        if write_plan(plan) == data and all(bound > 0 for _, bound in plan.metrics):
+        if write_plan(plan) == data and _is_valid(plan):
             return plan
     raise violation("message", "plan", "these bytes are not a plan of a sum")
+
+
+def _is_valid(plan: Plan) -> bool:
+    """Return True if a plan has each metric once, with a bound that the node can divide by."""
+    names = [name for name, _ in plan.metrics]
+    # a metric with two bounds would be clipped at both
+    once = len({plan.weight, *names}) == 1 + len(names)
+    normal = all(sys.float_info.min <= bound < float("inf") for _, bound in plan.metrics)
+    counts = CLIPPED_NODES not in names or plan.metrics[-1] == (CLIPPED_NODES, 1.0)
+    return once and normal and counts
 
 
 def task_record(task: Task) -> ConfigRecord:
@@ -188,16 +205,20 @@ def run_name(run_id: int) -> bytes:
     return struct.pack("<Q", run_id % (1 << 64))
 
 
-def content_digest(message: Message, plan: bytes) -> bytes:
-    """Return the 32 bytes by which all clients of a sum agree on message and plan.
+def content_digest(message: Message, plan: bytes, config: UserConfig) -> bytes:
+    """Return the 32 bytes by which all clients of a sum agree on what decides their vectors.
 
-    They are the SHA-256 of the plan and of all that an application reads in the message: its
-    type, its group, and its records but for the protocol's own.
+    They are the SHA-256 of the plan, of the run's configuration, and of all that an application
+    reads in the message: its type, its group, and its records but for the protocol's own.
     """
-    digest = hashlib.sha256(b"secagg/1 flower message")
+    digest = hashlib.sha256(b"secagg/2 flower message")
     metadata = message.metadata
     for part in (plan, metadata.message_type.encode(), metadata.group_id.encode()):
         _add(digest, b"", part)
+    _add(digest, b"", struct.pack("<Q", len(config)))
+    for name, setting in sorted(config.items()):
+        _add(digest, b"", name.encode())
+        _add(digest, *_scalar(setting))
     for name, record in sorted(message.content.items()):
         if name == RECORD:
             continue
@@ -241,7 +262,10 @@ def _scalar(value: bool | int | float | str | bytes) -> tuple[bytes, bytes]:
             return b"str", value.encode()
         case bytes():
             return b"bytes", value
-    raise ParameterError(f"a record has a value of type {type(value).__name__}; leave it out")
+    raise ParameterError(
+        f"a record or the run's configuration has a value of type {type(value).__name__}; "
+        "leave it out"
+    )
 
 
 def violation(phase: str, check: str, why: str) -> RemoteProtocolError:

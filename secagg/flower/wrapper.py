@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
@@ -16,8 +17,7 @@ from secagg.errors import ParameterError
 from secagg.flower.allowed import check_strategy
 from secagg.flower.batches import Sum
 from secagg.flower.grid import CLIPPED, Averages, SecureGrid
-from secagg.flower.vectors import CLIPPED_NODES
-from secagg.flower.wire import Plan
+from secagg.flower.wire import CLIPPED_NODES, Plan
 
 __all__ = ["SecureStrategy", "check_seconds"]
 
@@ -144,7 +144,10 @@ def _bounds(name: str, bounds: Mapping[str, float] | None, weight: str) -> dict[
             raise ParameterError(
                 f"{name} has {metric!r}, which every sum has by itself; leave it out"
             )
-        if not isinstance(bound, Real) or not 0 < float(bound) < float("inf"):
+        # nodes divide by it: not by a number of few bits
+        if not isinstance(bound, Real) or not (
+            sys.float_info.min <= float(bound) < float("inf")
+        ):
             raise ParameterError(
                 f"{name} has the bound {bound!r} for {metric!r}; pass its largest size"
             )

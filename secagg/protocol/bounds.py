@@ -42,6 +42,8 @@ class Bounds:
     metrics : mapping of str to float
         Largest absolute value of each metric that may be in a vector, > 0. Metrics are numbers
         that a door of this package, such as `secagg.flower`, appends to the vector.
+    weight : str, optional
+        Name of the weight among the metrics of a node of Flower. None: ``num-examples``.
 
     Raises
     ------
@@ -52,6 +54,7 @@ class Bounds:
     encoding: Encoding
     max_weight: int | None = None
     metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
+    weight: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.encoding, type) or not isinstance(self.encoding, Encoding):
@@ -69,21 +72,32 @@ class Bounds:
         object.__setattr__(self, "metrics", dict(self.metrics))
 
     @classmethod
-    def of(cls, params: Bounded, metrics: Mapping[str, float] | None = None) -> Self:
+    def of(
+        cls,
+        params: Bounded,
+        metrics: Mapping[str, float] | None = None,
+        weight: str | None = None,
+    ) -> Self:
         """Return the bounds of the parameters of a sum, and of the metrics in its vectors."""
         return cls(
-            encoding=params.encoding, max_weight=params.max_weight, metrics=metrics or {}
+            encoding=params.encoding,
+            max_weight=params.max_weight,
+            metrics=metrics or {},
+            weight=weight,
         )
 
     def objection(self, wanted: Bounds) -> str | None:
         """Return the difference to the bounds of a sum, or None if there is none.
 
-        A sum may have a part of the metrics.
+        A sum may have a part of the metrics. A weight without a name is not compared.
         """
         if wanted.encoding.canonical() != self.encoding.canonical():
             return f"the encoding is {wanted.encoding}, and this client's is {self.encoding}"
         if wanted.max_weight != self.max_weight:
             return f"max_weight is {wanted.max_weight}, and this client's is {self.max_weight}"
+        # as a weight, a metric that is 0 in all clients but one would single that one out
+        if None not in (self.weight, wanted.weight) and wanted.weight != self.weight:
+            return f"the weight is {wanted.weight!r}, and this client's is {self.weight!r}"
         for name, bound in wanted.metrics.items():
             own = self.metrics.get(name)
             if own != bound:
@@ -92,9 +106,14 @@ class Bounds:
                 )
         return None
 
-    def check(self, params: Bounded, metrics: Mapping[str, float] | None = None) -> None:
+    def check(
+        self,
+        params: Bounded,
+        metrics: Mapping[str, float] | None = None,
+        weight: str | None = None,
+    ) -> None:
         """Raise `ParameterError` unless a sum has these bounds."""
-        why = self.objection(Bounds.of(params, metrics))
+        why = self.objection(Bounds.of(params, metrics, weight))
         if why is not None:
             raise ParameterError(
                 f"{why}; take this client's bounds at the server, or state others in the "

@@ -17,14 +17,18 @@ class _Stored(msgspec.Struct, forbid_unknown_fields=True):
     encoding: str  # canonical bytes, in hexadecimal
     max_weight: int | None
     metrics: dict[str, float]
+    weight: str | None = None
 
 
 def fix_bounds(
-    path: Path, params: Bounded, metrics: Mapping[str, float] | None = None
+    path: Path,
+    params: Bounded,
+    metrics: Mapping[str, float] | None = None,
+    weight: str | None = None,
 ) -> Bounds:
     """Return the bounds of a client's input; its first sum fixes them, durably.
 
-    A metric that no earlier sum had is added.
+    A metric that no earlier sum had is added, and the name of the weight if none had one.
 
     Parameters
     ----------
@@ -34,6 +38,8 @@ def fix_bounds(
         Parameters of a sum.
     metrics : mapping of str to float, optional
         Bounds of the metrics in its vectors.
+    weight : str, optional
+        Name of the weight, where it is known; see `Bounds`.
 
     Raises
     ------
@@ -42,21 +48,22 @@ def fix_bounds(
     VaultError
         The file cannot be read or written, or has another content ("file").
     """
-    wanted = Bounds.of(params, metrics)
+    wanted = Bounds.of(params, metrics, weight)
     try:
         with locked(path.parent) as folder:
             fixed = _read(path, params.encoding)
             both = {**wanted.metrics, **({} if fixed is None else fixed.metrics)}
             if fixed is not None:
-                why = Bounds.of(fixed, both).objection(wanted)
+                why = Bounds.of(fixed, both, fixed.weight).objection(wanted)
                 if why is not None:
                     raise ParameterError(
                         f"{why} since its first sum; a server that varies them could read "
                         "numbers of a client, so take the same, state them by "
                         f"bounds=secagg.Bounds(…) in the client's policy, or delete {path}"
                     )
-            found = Bounds.of(params, both)
-            if fixed is None or both != fixed.metrics:
+                weight = fixed.weight or weight
+            found = Bounds.of(params, both, weight)
+            if found != fixed:
                 replace_file(path, _pack(found), folder)
             return found
     except OSError as error:
@@ -69,7 +76,7 @@ def fix_bounds(
 
 def _pack(bounds: Bounds) -> bytes:
     canonical = bounds.encoding.canonical().hex()
-    stored = _Stored(canonical, bounds.max_weight, dict(bounds.metrics))
+    stored = _Stored(canonical, bounds.max_weight, dict(bounds.metrics), bounds.weight)
     return msgspec.json.format(msgspec.json.encode(stored), indent=1)
 
 
@@ -89,4 +96,9 @@ def _read(path: Path, own: Encoding) -> Bounds | None:
             f"{path} has not the bounds of a client's input; delete it to fix them again",
             check="file",
         )
-    return Bounds(encoding=known, max_weight=stored.max_weight, metrics=stored.metrics)
+    return Bounds(
+        encoding=known,
+        max_weight=stored.max_weight,
+        metrics=stored.metrics,
+        weight=stored.weight,
+    )

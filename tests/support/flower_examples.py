@@ -35,9 +35,7 @@ def run_example(
     own = configs(range(1, nodes + 1))
     for node, given in own.items():
         given.update({"partition-id": node - 1, "num-partitions": nodes})
-    grid = LocalGrid(client, own)
-    for context in grid.contexts.values():
-        context.run_config.update(config)
+    grid = LocalGrid(client, own, run_config=config)
     results, start = [], FedAvg.start
 
     def recorded(*arguments: Any, **named: Any) -> Result:

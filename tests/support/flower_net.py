@@ -47,6 +47,8 @@ class Network:
         Public keys of nodes to register before the nodes start.
     helpers : int
         Number of processes that serve a helper of one-shot sums, whom the nodes trust.
+    active : bool
+        True: the nodes have identities, and are in active sums only.
     """
 
     def __init__(
@@ -58,11 +60,12 @@ class Network:
         federation: str = "insecure = true",
         registered: Sequence[Path] = (),
         helpers: int = 0,
+        active: bool = False,
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="secagg-flower-"))
         self._nodes, self._link, self._node = nodes, link, node
         self._federation, self._registered = federation, registered
-        self._helpers = helpers
+        self._helpers, self._active = helpers, active
         self._trust = f' secagg-helpers="{self.folder}/helpers.json"' if helpers else ""
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: list[IO[bytes]] = []
@@ -112,14 +115,15 @@ class Network:
 
     def start_node(self, number: int) -> None:
         own = ("--host", "127.0.0.1", "--port", str(free_port()))
-        config = " ".join(
-            [
-                f"partition-id={number} num-partitions={self._nodes}",
-                f'secagg-state-dir="{self.folder}/state{number}"',
+        words = [
+            f"partition-id={number} num-partitions={self._nodes}",
+            f'secagg-state-dir="{self.folder}/state{number}"',
+        ]
+        if self._active:
+            words += [
                 f'secagg-identity="{self.folder}/n{number}.pem"',
                 f'secagg-registry="{self.folder}/registry.json"',
             ]
-        )
         link = ("--superlink", f"127.0.0.1:{self.port}")
         self.start(
             f"node{number}",
@@ -128,7 +132,7 @@ class Network:
             *link,
             *own,
             "--node-config",
-            config + self._trust,
+            " ".join(words) + self._trust,
         )
 
     def _start_helpers(self) -> None:

@@ -7,12 +7,20 @@ import os
 
 import numpy as np
 import pytest
-from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
+from flwr.app import (
+    ArrayRecord,
+    ConfigRecord,
+    Context,
+    Error,
+    Message,
+    MetricRecord,
+    RecordDict,
+)
 from flwr.clientapp import ClientApp
 
 import fedmf
 from fedmf import fcf
-from fedmf.aggregate import NoisySum
+from fedmf.aggregate import NoisySum, RoundAborted
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.flower import FedSum, Node
@@ -175,12 +183,12 @@ def test_plain_sums_give_the_same():
     assert_same(run.start(run.strategy), trainer())
 
 
-def losing(words: str) -> fedmf.PlainSum:
-    """Sum without the users of node 2 in the round whose name ends with these words."""
+def losing(*words: str) -> fedmf.PlainSum:
+    """Sum without the users of node 2 in the rounds whose names end with these words."""
 
     class Losing(fedmf.PlainSum):
         def _add(self, vectors, dropouts, session, encoding):
-            lost = range(1, 16, NODES) if session.endswith(words.encode()) else ()
+            lost = range(1, 16, NODES) if session.decode().endswith(words) else ()
             gone = dict.fromkeys(lost, "masked_input")
             return super()._add(vectors, gone, session, encoding)
 
@@ -188,10 +196,48 @@ def losing(words: str) -> fedmf.PlainSum:
 
 
 @pytest.mark.parametrize("model", [FACTORS, fedmf.FedALS(k=3)], ids=["FedMF", "FedALS"])
-@pytest.mark.parametrize(
-    ("words", "server_round"), [("mean 1", 1), ("count 1", 2), ("sum 2", 4)]
-)
-def test_a_node_that_drops_out_is_left_out_of_one_sum(model, words, server_round):
+def test_a_node_that_drops_out_of_the_mean_is_left_out_of_it(model):
+    run = without_node_2(model, 1)
+    assert survivors(run) == [16, 16, 16, 16]
+    alone = trainer(model, losing("mean 1")).fit(RATINGS)
+    np.testing.assert_array_equal(run.items, alone.factors_.item_factors)
+
+
+@pytest.mark.parametrize("model", [FACTORS, fedmf.FedALS(k=3)], ids=["FedMF", "FedALS"])
+def test_a_node_that_was_not_counted_is_in_no_sum(model):
+    run = without_node_2(model, 2)
+    assert survivors(run) == [12, 12, 12, 12]
+    sums = [f"sum {number}" for number in range(1, 5)]
+    alone = trainer(model, losing("count 1", *sums)).fit(RATINGS)
+    np.testing.assert_array_equal(run.items, alone.factors_.item_factors)
+
+
+@pytest.mark.parametrize("model", [FACTORS, fedmf.FedALS(k=3)], ids=["FedMF", "FedALS"])
+def test_a_sum_of_fewer_nodes_than_the_count_is_not_used_and_all_are_counted_again(model):
+    run = without_node_2(model, 4)
+    assert survivors(run) == [16, 0, 16]  # the second count took the place of a sum
+    first, lost, last = run.strategy.history_
+    assert lost.aborted
+    assert last.count_digest == first.count_digest
+    alone = fedmf.Trainer(model, Aborting(clip=64.0), rounds=3, seed=3).fit(RATINGS)
+    np.testing.assert_array_equal(run.items, alone.factors_.item_factors)
+
+
+class Aborting(fedmf.PlainSum):
+    """Sum of which the second one of the training is aborted."""
+
+    def _add(self, vectors, dropouts, session, encoding):
+        if session.endswith(b"sum 2"):
+            raise RoundAborted("too few")
+        return super()._add(vectors, dropouts, session, encoding)
+
+
+def survivors(run: Run) -> list[int]:
+    return [one.survivors for one in run.strategy.history_]
+
+
+def without_node_2(model: object, server_round: int) -> Run:
+    """A training in one round of which node 2 is lost before it trains."""
     run = Run(trainer(model, fedmf.PlainSum(clip=64.0)))
     answer = run.grid.answer
 
@@ -199,15 +245,11 @@ def test_a_node_that_drops_out_is_left_out_of_one_sum(model, words, server_round
         config = message.content.get("config", {})
         now = config.get("server-round") == server_round
         if now and message.metadata.dst_node_id == 2:
-            message.content["secagg"]["data"] = b"garbage"
+            return Message(Error(5, "Node Unavailable"), reply_to=message)
         return answer(message)
 
     run.grid.answer = spoiling
-    run.start()
-    survivors = [16, 12, 16, 16] if words == "sum 2" else [16, 16, 16, 16]
-    assert [one.survivors for one in run.strategy.history_] == survivors
-    alone = trainer(model, losing(words)).fit(RATINGS)
-    np.testing.assert_array_equal(run.items, alone.factors_.item_factors)
+    return run.start()
 
 
 def test_a_round_below_the_threshold_leaves_the_model():
@@ -260,7 +302,8 @@ def test_a_node_keeps_only_what_its_users_need(name: str) -> None:
     run.start()
     for context in run.grid.contexts.values():
         kept = context.state.get("fedmf 1", {})
-        assert set(context.state) == ({"fedmf 1"} if KEPT[name] else set())
+        counted = {"fedmf 1 raters"} if run.strategy._plan.needs_counts else set()
+        assert set(context.state) == counted | ({"fedmf 1"} if KEPT[name] else set())
         shapes = {key: array.shape for key, array in kept.items()}
         n = np.isin(RATINGS.users, run.users(context)).sum()
         assert shapes == {key: shape or (n,) for key, shape in KEPT[name].items()}
@@ -309,10 +352,11 @@ def test_a_recommender_that_does_not_fit_is_rejected(recommender):
         Run(recommender)
 
 
-def test_a_node_with_more_users_than_the_largest_does_not_train():
-    """Its table could be beyond the clip of the secure sum."""
-    run = Run(trainer(), ratings=simulate(17, 20, 160, seed=1), largest=4).start()
-    assert {one.survivors for one in run.strategy.history_} == {12}
+def test_a_node_with_more_users_than_the_largest_trains_like_any_other():
+    """An answer without its users would tell the server their number, bit by bit."""
+    ratings = simulate(17, 20, 160, seed=1)
+    run, alone = Run(trainer(), ratings, largest=4).start(), trainer().fit(ratings)
+    assert digests(run.strategy.history_) == digests(alone.history_)
 
 
 def test_more_users_than_stated_are_rejected():

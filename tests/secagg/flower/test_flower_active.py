@@ -14,6 +14,7 @@ from flower_nodes import (
     Meddler,
     Reply,
     assert_mean,
+    configs,
     identity,
     phase_of,
     registry,
@@ -109,8 +110,14 @@ def test_check49_the_policy_of_a_node_is_that_of_the_active_variant_too():
     assert reasons(grid) == ["secagg: ParameterError"] * len(NODES)
 
 
-def test_nodes_with_identities_take_part_in_the_semi_honest_variant():
-    assert_mean(run(LocalGrid(secure_app(), signed_configs())).arrays, NODES)
+@pytest.mark.parametrize("policy", [None, ClientPolicy(require_active=False)])
+def test_check49_nodes_with_identities_are_in_no_semi_honest_sum(
+    policy: ClientPolicy | None,
+) -> None:
+    own = {n: {**c, "secagg-require-active": False} for n, c in signed_configs().items()}
+    grid = LocalGrid(secure_app(policy), own)
+    assert not run(grid, wrapped(on_failure="skip")).arrays
+    assert reasons(grid) == ["secagg: ParameterError"] * len(NODES)
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -184,9 +191,9 @@ def test_check49_a_node_without_an_identity_does_not_train(
 
 @pytest.mark.parametrize("missing", ["secagg-identity", "secagg-registry"])
 def test_half_an_identity_is_an_error_in_the_semi_honest_variant(missing: str) -> None:
-    own = signed_configs()
-    del own[FIRST][missing]
-    grid = LocalGrid(secure_app(), own)
+    own, signed = configs(), signed_configs()[FIRST]
+    del signed[missing]
+    grid = LocalGrid(secure_app(), {**own, FIRST: signed})
     assert_mean(run(grid).arrays, OTHERS)
     assert reasons(grid) == ["secagg: ParameterError"]
 

@@ -19,9 +19,10 @@ from flower_nodes import (
     run,
     secure_app,
     train,
+    update,
     wrapped,
 )
-from secagg import TooFewSurvivors
+from secagg import ClientPolicy, TooFewSurvivors
 from secagg.flower import OneShotMod, SecAggMod
 from secagg.flower.testing import LocalGrid
 
@@ -59,16 +60,28 @@ def fails(grid: LocalGrid, strategy: object) -> str:
     return str(caught.value)
 
 
-def test_a_weight_above_the_largest_one_names_the_argument(log, semi_honest):
-    four = fails(LocalGrid(secure_app(train=heavy), configs()), wrapped(max_weight=55))
-    grid = LocalGrid(semi_honest.app(heavy), semi_honest.configs())
-    one = fails(grid, semi_honest.wrapped(max_weight=55))
-    (cause,) = causes(log)
-    assert "'num-examples'" in cause
-    assert "max_weight, 55" in cause
-    assert "SecAgg(max_weight=" in cause
-    assert str(HEAVY) not in log.text + four + one
-    assert {r.error.reason for r in grid.replies} == {"secagg: ParameterError"}
+def test_a_weight_above_the_largest_one_is_lowered_and_names_the_argument(log, semi_honest):
+    grids = [LocalGrid(secure_app(train=heavy), configs())]
+    grids += [LocalGrid(semi_honest.app(heavy), semi_honest.configs())]
+    strategies = [wrapped(max_weight=55), semi_honest.wrapped(max_weight=55)]
+    for grid, strategy in zip(grids, strategies, strict=True):
+        log.clear()
+        result = run(grid, strategy)
+        lowered = [line for line in warnings(log) if "lowered" in line]
+        assert len(lowered) == len(NODES)
+        assert all("SecAgg(max_weight=" in line for line in lowered)
+        assert str(HEAVY) not in log.text
+        assert not any(reply.has_error() for reply in grid.replies)
+        np.testing.assert_allclose(
+            result.arrays["bias"].numpy(), unweighted("bias"), rtol=0, atol=2**-15
+        )
+    assert result.train_metrics_clientapp[1]["secagg-clipped-nodes"] == 1
+
+
+def unweighted(name: str) -> np.ndarray:
+    """Mean of the nodes' arrays of a name, with the same weight for each node."""
+    found = [update(node, model()[name].numpy()) for node in NODES]
+    return np.mean(found, axis=0)
 
 
 def test_a_mod_of_the_other_protocol_names_both(log, semi_honest):
@@ -105,21 +118,25 @@ def test_nodes_without_the_mod_are_told_from_lost_ones(log, semi_honest, protoco
 
 
 def test_errors_of_nodes_with_the_mod_get_no_hint_of_it(log):
-    fails(LocalGrid(secure_app(train=heavy), configs()), wrapped())
+    fails(LocalGrid(secure_app(ClientPolicy(min_clients=6)), configs()), wrapped())
     assert "first mod" not in log.text
 
 
 def test_too_few_survivors_names_the_errors_of_the_nodes(party):
-    def wrong(message: Message, context: Context) -> Message:
-        raise KeyError("patient4711") if context.node_id == NODES[0] else ValueError
-
+    app, policy = secure_app(), {"secagg-min-clients": 6}
+    nodes = {n: {**c, **policy} for n, c in configs().items()}
+    nodes[NODES[0]]["secagg-state-dir"] = "/dev/null/patient4711"
+    del nodes[NODES[0]]["secagg-min-clients"]
+    reports = {n: {**c, **policy} for n, c in party.configs().items()}
+    reports[NODES[0]]["secagg-state-dir"] = "/dev/null/patient4711"
+    del reports[NODES[0]]["secagg-min-clients"]
     for grid, strategy in (
-        (LocalGrid(secure_app(train=wrong), configs()), wrapped()),
-        (LocalGrid(party.app(wrong), party.configs()), party.wrapped()),
+        (LocalGrid(app, nodes), wrapped()),
+        (LocalGrid(party.app(), reports), party.wrapped()),
     ):
         error = fails(grid, strategy)
-        assert "1 with KeyError" in error
-        assert "4 with ValueError" in error
+        assert "1 with VaultError" in error
+        assert "4 with ParameterError" in error
         assert "patient4711" not in error
 
 

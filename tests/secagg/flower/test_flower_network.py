@@ -57,13 +57,13 @@ def test_processes_are_killed_around_the_masked_input():
         assert_step(network, 1, [1, 2, 4, 5, 6, 7])
         assert_step(network, 2, [3, 5, 6, 7])
         said = network.server_log(run)
-        assert "secagg: RuntimeError" in said
+        assert "RuntimeError" not in said  # zeros of weight 0 are a reply like any other
         assert "patient 4711" not in said
 
 
 def test_run_below_the_threshold_fails_and_opens_nothing():
     with Network(5) as network:
-        run = network.begin(faults="1:0:raise 1:1:raise 1:2:raise", rounds=1)
+        run = network.begin(faults="1:0:die 1:1:die 1:2:die", rounds=1)
         assert network.finish(run) == "finished:failed"
         assert "TooFewSurvivors" in network.server_log(run)
         assert not network.mark("1.npy").exists()
@@ -71,7 +71,7 @@ def test_run_below_the_threshold_fails_and_opens_nothing():
 
 
 def test_active_variant_with_a_killed_node():
-    with Network(5) as network:
+    with Network(5, active=True) as network:
         run = network.begin(faults="1:0:die", rounds=1, security="active")
         assert network.finish(run) == "finished:completed", network.server_log(run)
         assert_step(network, 1, range(1, 5))
@@ -93,7 +93,7 @@ def test_one_shot_rounds_of_eight_nodes_with_served_helpers():
 
 def test_one_shot_run_below_the_minimum_opens_nothing():
     with Network(5, helpers=2) as network:
-        faults = "1:0:raise 1:1:raise 1:2:raise"
+        faults = "1:0:die 1:1:die 1:2:die 1:3:raise"
         run = network.begin(faults=faults, rounds=1, one_shot=True)
         assert network.finish(run) == "finished:failed"
         assert "TooFewSurvivors" in network.server_log(run)

@@ -71,8 +71,8 @@ def renamed(**fields: object) -> Callable[[RoundParams], RoundParams]:
         (lambda params: replace(params, session=b"short"), "advertise_keys"),
         (renamed(message=bytes(32)), "masked_input"),
         (lambda params: replace(params, length=params.length + 1), "masked_input"),
-        (lambda params: replace(params, max_weight=None), "masked_input"),
-        (lambda params: replace(params, encoding=Integers(9)), "masked_input"),
+        (lambda params: replace(params, max_weight=None), "advertise_keys"),
+        (lambda params: replace(params, encoding=Integers(9)), "advertise_keys"),
     ],
     ids=["run", "attempt", "no name", "message", "length", "unweighted", "encoding"],
 )
@@ -103,17 +103,18 @@ def test_check49_parameters_that_do_not_fit_are_rejected_before_training(
 def test_check46_frames_of_a_failed_message_do_not_have_the_update(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The weight is beyond the largest one, which is found beside the vector."""
+    """A number that is none is found beside the vector."""
 
-    def heavy(message: Message, context: Context) -> Message:
+    def wrong(message: Message, context: Context) -> Message:
         before = message.content["arrays"].items()
         arrays = {name: np.asarray(array.numpy() + SECRET) for name, array in before}
-        measured = MetricRecord({"num-examples": 101})
+        arrays["weights"][0, 0] = np.nan
+        measured = MetricRecord({"num-examples": 1})
         content = RecordDict({"arrays": model(**arrays), "metrics": measured})
         return Message(content, reply_to=message)
 
     with caplog.at_level(logging.ERROR, "flwr.secagg"):
-        run(LocalGrid(secure_app(train=heavy), configs()), wrapped(on_failure="skip"))
+        run(LocalGrid(secure_app(train=wrong), configs()), wrapped(on_failure="skip"))
     failed = [record.exc_info[1] for record in caplog.records if record.exc_info]
     assert len(failed) == len(NODES)
     start = model()["bias"].numpy()
@@ -130,8 +131,7 @@ def test_an_error_of_the_application_is_in_the_log_only(
     grid = LocalGrid(secure_app(train=wrong), configs())
     with caplog.at_level(logging.ERROR, "flwr.secagg"):
         run(grid, wrapped(on_failure="skip"))
-    reasons = {reply.error.reason for reply in grid.replies if reply.has_error()}
-    assert reasons == {"secagg: ParameterError"}
+    assert not any(reply.has_error() for reply in grid.replies)
     assert "no data of that day" in caplog.text
 
 
@@ -218,8 +218,6 @@ def test_reply_may_have_the_excluded_arrays_and_other_floats():
         content({**START, "c": np.ones(1)}, loss=1.0),
         content({**START, "b": np.zeros(3)}, loss=1.0),
         content({**START, "b": np.zeros((2, 1))}, loss=1.0),
-        content(START),
-        content(START, loss=[1.0]),
         content({**START}, **{"num-examples": 1.5, "loss": 1.0}),
         content({**START}, **{"num-examples": float("nan"), "loss": 1.0}),
         content({**START}, **{"num-examples": float("inf"), "loss": 1.0}),
@@ -228,7 +226,7 @@ def test_reply_may_have_the_excluded_arrays_and_other_floats():
         RecordDict({**content(START, loss=1.0), "b": model(**START)}),
         RecordDict({**content(START, loss=1.0), "n": MetricRecord()}),
     ],
-    ids=range(14),
+    ids=range(12),
 )
 def test_reply_that_does_not_fit_the_plan_is_an_error(reply: RecordDict) -> None:
     with pytest.raises(ParameterError):
@@ -274,7 +272,7 @@ def test_check49_of_two_processes_one_begins_a_sum(
 ) -> None:
     """The second one begins while the first has read the number and not yet written its own."""
     outcomes: list[str] = []
-    replace_file, lock = state._replace, fcntl.flock
+    replace_file, lock = state.replace_file, fcntl.flock
     waits = threading.Event()
 
     def begin() -> None:
@@ -287,13 +285,13 @@ def test_check49_of_two_processes_one_begins_a_sum(
     second = threading.Thread(target=lambda: (begin(), waits.set()))
 
     def late(*given: object) -> None:
-        monkeypatch.setattr(state, "_replace", replace_file)
+        monkeypatch.setattr(state, "replace_file", replace_file)
         monkeypatch.setattr(fcntl, "flock", lambda *given: (waits.set(), lock(*given)))
         second.start()
         waits.wait()
         replace_file(*given)
 
-    monkeypatch.setattr(state, "_replace", late)
+    monkeypatch.setattr(state, "replace_file", late)
     begin()
     second.join()
     assert sorted(outcomes) == ["", "session"]
@@ -336,7 +334,7 @@ def test_folder_that_cannot_be_used_is_an_error(ram_path: Path) -> None:
 
 
 def test_number_that_cannot_be_written_is_an_error(ram_path: Path) -> None:
-    (ram_path / "1-1.part").mkdir()
+    (ram_path / "1-1.last.part").mkdir()
     with pytest.raises(VaultError) as caught:
         NodeState(context(str(ram_path))).begin(0)
     assert caught.value.check == "file"
@@ -344,7 +342,7 @@ def test_number_that_cannot_be_written_is_an_error(ram_path: Path) -> None:
 
 @pytest.mark.parametrize("link", [False, True], ids=["file", "link"])
 def test_a_part_that_is_left_over_is_replaced(ram_path: Path, link: bool) -> None:
-    other, part = ram_path / "other", ram_path / "1-1.part"
+    other, part = ram_path / "other", ram_path / "1-1.last.part"
     other.write_bytes(b"content")
     if link:
         part.symlink_to(other)

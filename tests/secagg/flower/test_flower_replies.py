@@ -175,9 +175,8 @@ def test_check49_configuration_of_a_node_never_weakens_the_policy(policy, accept
 
 
 def test_configuration_of_a_run_has_no_part_in_the_policy():
-    grid = LocalGrid(secure_app(ClientPolicy(min_clients=6)), configs())
-    for context in grid.contexts.values():
-        context.run_config = {"secagg-min-clients": 3, "secagg-state-dir": "/nowhere"}
+    config = {"secagg-min-clients": 3, "secagg-state-dir": "/nowhere"}
+    grid = LocalGrid(secure_app(ClientPolicy(min_clients=6)), configs(), run_config=config)
     assert not run(grid, wrapped(on_failure="skip")).arrays
 
 
@@ -186,5 +185,5 @@ def test_check49_a_context_alone_has_no_secret():
     grid.drop(NODES[0], 2)
     run(grid)
     (state,) = grid.contexts[NODES[0]].state.values()
-    assert set(state) == {"state"}
+    assert set(state) == {"phase", "state"}
     assert not any(grid.contexts[node].state for node in NODES[1:])

@@ -216,16 +216,17 @@ def test_check50_a_message_without_the_protocol_is_refused(party, kind):
 def test_check46_frames_of_a_failed_report_do_not_have_the_update(
     party: Party, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The weight is beyond the largest one, which is found beside the vector."""
+    """A number that is none is found beside the vector."""
 
-    def heavy(message: Message, context: Context) -> Message:
+    def wrong(message: Message, context: Context) -> Message:
         before = message.content["arrays"].items()
         arrays = {name: np.asarray(array.numpy() + SECRET) for name, array in before}
-        measured = MetricRecord({"num-examples": 101})
+        arrays["weights"][0, 0] = np.nan
+        measured = MetricRecord({"num-examples": 1})
         content = RecordDict({"arrays": model(**arrays), "metrics": measured})
         return Message(content, reply_to=message)
 
-    grid = LocalGrid(party.app(heavy), party.configs())
+    grid = LocalGrid(party.app(wrong), party.configs())
     with caplog.at_level(logging.ERROR, "flwr.secagg"):
         run(grid, party.wrapped(on_failure="skip"))
     failed = [record.exc_info[1] for record in caplog.records if record.exc_info]

@@ -191,9 +191,8 @@ def test_check50_configuration_of_a_node_never_weakens_the_policy(party, demands
 
 
 def test_configuration_of_a_run_has_no_part_in_the_trust(party, journals, tmp_path):
-    grid = LocalGrid(make_app([OneShotMod()]), party.configs())
-    for context in grid.contexts.values():
-        context.run_config = {"secagg-helpers": file_of(tmp_path, journals)}
+    config = {"secagg-helpers": file_of(tmp_path, journals)}
+    grid = LocalGrid(make_app([OneShotMod()]), party.configs(), run_config=config)
     assert not run(grid, party.wrapped(on_failure="skip")).arrays
 
 
@@ -204,11 +203,12 @@ def test_check50_active_sums_take_an_identity(party, active):
     assert {reply.error.reason for reply in grid.replies} == {REFUSED}
 
 
-def test_check50_nodes_with_identities_are_in_other_sums_only_if_they_may(party):
+def test_check50_nodes_with_identities_are_in_no_semi_honest_sum(party):
     signed = Party(party.journals, active=True)
-    for demands, accepted in (({}, True), ({"require_active": True}, False)):
+    for demands in ({}, {"require_active": False}):
         grid = LocalGrid(party.app(**demands), signed.configs())
-        assert bool(run(grid, party.wrapped(on_failure="skip")).arrays) == accepted
+        assert not run(grid, party.wrapped(on_failure="skip")).arrays
+        assert {reply.error.reason for reply in grid.replies} == {REFUSED}
 
 
 @pytest.mark.parametrize("content", [None, b"", b"garbage"])

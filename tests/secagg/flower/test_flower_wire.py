@@ -28,6 +28,8 @@ from secagg.flower.wire import (
 )
 
 PLAN = Plan("num-examples", "arrays", ("steps",), (("loss", 2.0),))
+RUN = {"own": True, "lr": 0.1}
+"""Configuration of a run."""
 TASKS = [
     Task(Phase.ADVERTISE_KEYS, b"params", b"", b""),
     Task(Phase.SHARE_KEYS, b"params", b"", b"data"),
@@ -103,6 +105,12 @@ def test_plan_is_read_as_it_was_written():
         write_plan(PLAN) + b"\0",
         write_plan(Plan("w", "a", (), (("loss", 0.0),))),
         write_plan(Plan("w", "a", (), (("loss", float("nan")),))),
+        write_plan(Plan("w", "a", (), (("loss", float("inf")),))),
+        write_plan(Plan("w", "a", (), (("loss", 1e-309),))),
+        write_plan(Plan("w", "a", (), (("loss", 1.0), ("loss", 2.0)))),
+        write_plan(Plan("w", "a", (), (("w", 1.0),))),
+        write_plan(Plan("w", "a", (), (("secagg-clipped-nodes", 0.5),))),
+        write_plan(Plan("w", "a", (), (("secagg-clipped-nodes", 1.0), ("loss", 1.0)))),
         write_plan(Plan("w", None, (), ())).replace(b"\xa1w", b"\xd9\x01w"),  # a longer form
     ],
 )
@@ -166,6 +174,9 @@ def test_digest_is_that_of_the_specification():
         (b"", b"plan"),
         (b"", b"train"),
         (b"", b"3"),
+        (b"", two),
+        *[(b"", b"lr"), (b"float", struct.pack("<d", 0.1))],
+        *[(b"", b"own"), (b"bool", b"\1")],
         (b"ArrayRecord", b"a"),
         (b"", one),
         (b"", b"w"),
@@ -185,8 +196,8 @@ def test_digest_is_that_of_the_specification():
         (b"", one),
         *[(b"", b"x"), (b"", one), (b"int", b"1")],
     ]
-    data = b"secagg/1 flower message" + b"".join(part(*item) for item in expected)
-    assert content_digest(message(given), b"plan") == hashlib.sha256(data).digest()
+    data = b"secagg/2 flower message" + b"".join(part(*item) for item in expected)
+    assert content_digest(message(given), b"plan", RUN) == hashlib.sha256(data).digest()
 
 
 def test_digest_is_the_same_after_the_transport():
@@ -194,7 +205,7 @@ def test_digest_is_the_same_after_the_transport():
         {"arrays": model(), "config": ConfigRecord({"x": np.float64(0.1), "l": [1]})}
     )
     received = message_from_proto(message_to_proto(sent))
-    assert content_digest(received, b"plan") == content_digest(sent, b"plan")
+    assert content_digest(received, b"plan", RUN) == content_digest(sent, b"plan", RUN)
 
 
 CONFIG = {"lr": 0.1, "steps": 3}
@@ -215,17 +226,28 @@ CHANGES = [
 @pytest.mark.parametrize("change", range(len(CHANGES)))
 def test_every_change_of_a_message_changes_its_digest(change: int) -> None:
     same = {"content": {"arrays": model(), "config": ConfigRecord(CONFIG)}}
-    first = content_digest(message(**same), b"plan")
-    assert content_digest(message(**same), b"plan") == first
-    assert content_digest(message(**{**same, **CHANGES[change]}), b"plan") != first
-    assert content_digest(message(**same), b"other") != first
+    first = content_digest(message(**same), b"plan", RUN)
+    assert content_digest(message(**same), b"plan", RUN) == first
+    assert content_digest(message(**{**same, **CHANGES[change]}), b"plan", RUN) != first
+    assert content_digest(message(**same), b"other", RUN) != first
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{}, {"own": True}, {"own": True, "lr": 0.2}, {"own": 1, "lr": 0.1}, {**RUN, "x": 1}],
+    ids=str,
+)
+def test_every_change_of_a_configuration_changes_the_digest(other: dict[str, object]) -> None:
+    first = content_digest(message(), b"plan", RUN)
+    assert content_digest(message(), b"plan", dict(reversed(RUN.items()))) == first
+    assert content_digest(message(), b"plan", other) != first
 
 
 def test_value_of_an_unknown_type_is_an_error():
     record = ConfigRecord({"x": 1})
     record.__dict__["_data"]["x"] = None
     with pytest.raises(ParameterError):
-        content_digest(message({"config": record}), b"plan")
+        content_digest(message({"config": record}), b"plan", RUN)
 
 
 def test_run_has_a_name_of_eight_bytes():

@@ -1,0 +1,71 @@
+"""Memory of a node: the count of raters that it took part in, on which its sums rest.
+
+The server states how many raters each item has, and a node cannot count the raters of others.
+But a node is in no sum before it was in the run's count, nor with counts that cannot be of it.
+Each check is of the messages alone, never of ratings: nodes that left a sum because of their
+own counts could be chosen by lies until one node is left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from flwr.app import ConfigRecord, Context
+from numpy.typing import NDArray
+
+from secagg.errors import RemoteProtocolError
+
+__all__ = ["Counted", "record_of"]
+
+_USERS, _SAID = "n-users", "said"
+
+
+def record_of(run_id: int) -> str:
+    """Return the name of the record in the Context of a node."""
+    return f"fedmf {run_id} raters"
+
+
+class Counted:
+    """Count of a run in the Context of a node.
+
+    Parameters
+    ----------
+    context : Context
+    n_items : int
+    """
+
+    def __init__(self, context: Context, n_items: int) -> None:
+        self._state, self._name = context.state, record_of(context.run_id)
+        self._n_items = n_items
+
+    def note(self, n_users: int) -> None:
+        """Note that the node takes part in a count of `n_users` users, as the server says."""
+        self._state[self._name] = ConfigRecord({_USERS: n_users})
+
+    def check(self, counts: NDArray[np.int64] | None, n_users: int) -> None:
+        """Raise `RemoteProtocolError` ("raters") unless counts can be of the node's last count.
+
+        They are of all items, none is above the number of users, and they are the same in all
+        sums until the next count.
+        """
+        noted = self._state.get(self._name)
+        if not isinstance(noted, ConfigRecord):
+            raise _violation("this node was in no count of raters of the run")
+        if counts is None or counts.dtype != np.int64 or counts.shape != (self._n_items,):
+            raise _violation("the message has no number of raters of each item")
+        said = hashlib.sha256(counts.astype("<i8").tobytes()).digest()
+        if noted[_USERS] != n_users or noted.get(_SAID, said) != said:
+            raise _violation("numbers of users or raters are not those of the last sum")
+        if np.any(counts < 0) or np.any(counts > n_users):
+            raise _violation("an item has more raters than there are users")
+        noted[_SAID] = said
+
+
+def _violation(why: str) -> RemoteProtocolError:
+    return RemoteProtocolError(
+        f"{why}; the node is in the sums after the next count",
+        sender=None,
+        phase="training",
+        check="raters",
+    )

@@ -1,0 +1,74 @@
+"""Message and Context as the application of a node sees them.
+
+What decides a vector is agreed on by all clients of a sum. The rest of a message is the
+server's word to one node, and an application that read it would let the server single that node
+out. So both are made anew from what is agreed on and what is the node's own.
+"""
+
+from __future__ import annotations
+
+import copy
+
+from flwr.app import DEFAULT_TTL, Context, Message, Metadata, RecordDict
+from flwr.clientapp.typing import ClientAppCallable
+from flwr.common.constant import SUPERLINK_NODE_ID
+from flwr.supercore.date import now
+
+from secagg.flower.wire import RECORD
+
+__all__ = ["call_agreed", "call_public"]
+
+
+def call_agreed(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
+    """Return the reply of an application to a message on which all clients of a sum agree.
+
+    The application can keep what it likes in the state of its Context.
+    """
+    shown = _context(context, context.state)
+    try:
+        return call_next(_message(message, context), shown)
+    finally:
+        context.state = shown.state
+
+
+def call_public(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
+    """Return the reply of an application to a message outside of sums.
+
+    Nobody agreed on that message, so the state of the Context does not change: a later vector
+    could depend on it.
+    """
+    shown = _context(context, copy.deepcopy(context.state))
+    return call_next(_message(message, context), shown)
+
+
+def _message(message: Message, context: Context) -> Message:
+    """Return a message of the same type, group and records, without the protocol's record."""
+    received = message.metadata
+    metadata = Metadata(
+        run_id=context.run_id,
+        message_id="",
+        src_node_id=SUPERLINK_NODE_ID,
+        dst_node_id=context.node_id,
+        reply_to_message_id="",
+        group_id=received.group_id,
+        created_at=now().timestamp(),
+        ttl=DEFAULT_TTL,
+        message_type=received.message_type,
+    )
+    # no digest has the order of the records
+    records = dict(sorted(message.content.items()))
+    records.pop(RECORD, None)
+    # the documented forms take ids of the process, which a simulation does not set
+    shown: Message = Message(RecordDict(records), metadata=metadata)  # type: ignore[call-overload]
+    return shown
+
+
+def _context(context: Context, state: RecordDict) -> Context:
+    """Return a Context with what is the run's and the node's; the configuration is sorted."""
+    return Context(
+        context.run_id,
+        context.node_id,
+        context.node_config,
+        state,
+        dict(sorted(context.run_config.items())),
+    )

@@ -1,0 +1,101 @@
+"""Training of a node: after it has begun, nothing of its outcome raises an error."""
+
+from __future__ import annotations
+
+import logging
+
+from flwr.app import Context, Message
+from flwr.clientapp.typing import ClientAppCallable
+
+from secagg import FixedPoint, RoundParams
+from secagg._secrets import without_frames
+from secagg.client.inputs import Outcome, Sent
+from secagg.errors import RemoteProtocolError
+from secagg.flower.node import content_of
+from secagg.flower.shown import call_agreed
+from secagg.flower.vectors import Layout
+from secagg.flower.wire import Plan, Task, violation
+from secagg.oneshot import OneShotParams
+
+__all__ = ["Trainer", "note"]
+
+logger = logging.getLogger("flwr.secagg")
+
+
+class Trainer:
+    """Application of a node, and the places of its reply in the vector of a sum.
+
+    Parameters
+    ----------
+    task : Task
+    plan : Plan
+    params : RoundParams or OneShotParams
+    message, context, call_next
+        Arguments of the mod.
+
+    Raises
+    ------
+    RemoteProtocolError
+        The parameters have another number of elements than the message ("parameters").
+    ParameterError
+        The message has no model that can be summed.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        plan: Plan,
+        params: RoundParams | OneShotParams,
+        message: Message,
+        context: Context,
+        call_next: ClientAppCallable,
+    ) -> None:
+        assert isinstance(params.encoding, FixedPoint), "checked before"  # noqa: S101
+        self._layout = Layout(plan, message.content, params.encoding.clip)
+        if self._layout.length != params.length:
+            why = "the message has another number of elements"
+            raise violation(task.phase, "parameters", why)
+        self._largest = params.max_weight
+        self._call = (message, context, call_next)
+
+    def outcome(self) -> Outcome:
+        """Return the vector and weight of the application's reply, or the error of either.
+
+        A `RemoteProtocolError` of the application is raised: it says that the server broke the
+        application's own protocol, which the server knows.
+        """
+        try:
+            return self._outcome()
+        except RemoteProtocolError:
+            raise
+        except Exception as error:
+            return Outcome(None, error=error)
+
+    @without_frames
+    def _outcome(self) -> Outcome:
+        reply = content_of(call_agreed(*self._call))
+        return Outcome(*self._layout.vector(reply, self._largest))
+
+
+def note(sent: Sent, clipped: int) -> None:
+    """Log in the node what became of its input; the server gets nothing of it."""
+    if clipped:
+        logger.warning("secagg: clipped elements of the update: %d", clipped)
+    if sent.lowered:
+        logger.warning(
+            "secagg: this node's weight was lowered to the sum's max_weight; raise it at the "
+            "server: SecAgg(max_weight=…), or OneShot(max_weight=…)"
+        )
+    if sent.error is not None:
+        try:
+            _raise(sent.error)
+        except Exception as error:
+            logger.error(
+                "secagg: zeros of weight 0 were sent in place of the update", exc_info=error
+            )
+
+
+@without_frames
+def _raise(error: Exception) -> None:
+    """Raise an error without the frames that have the vector."""
+    raise error

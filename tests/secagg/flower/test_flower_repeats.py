@@ -1,0 +1,132 @@
+"""Messages that come twice or out of order: the node completes the sum under way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from flwr.app import ConfigRecord, Context, Message
+from flwr.common.serde import message_from_proto, message_to_proto
+
+from flower_nodes import (
+    NODES,
+    Meddler,
+    assert_mean,
+    phase_of,
+    registry,
+    run,
+    secure_app,
+    signed_configs,
+    train,
+    wrapped,
+)
+from flower_nodes import configs as plain_configs
+
+Answer = Callable[[Message], Message]
+FIRST = NODES[0]
+PHASES = ["advertise_keys", "share_keys", "masked_input", "consistency_check", "unmasking"]
+REFUSED = "secagg: RemoteProtocolError"
+
+
+@pytest.fixture(params=["semi-honest", "active"])
+def security(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def completes(security: str, meddle: Callable[[Message, Answer], Message]) -> list[int]:
+    """Run a sum whose messages to one node are meddled with; return the nodes that trained."""
+    trained: list[int] = []
+
+    def noting(message: Message, context: Context) -> Message:
+        trained.append(context.node_id)
+        return train(message, context)
+
+    active = security == "active"
+    grid = Meddler(secure_app(train=noting), signed_configs() if active else plain_configs())
+    grid.meddle = lambda message, answer: (
+        meddle(message, answer) if message.metadata.dst_node_id == FIRST else answer(message)
+    )
+    settings = {"security": "active", "registry": registry()} if active else {}
+    assert_mean(run(grid, wrapped(**settings)).arrays, NODES)
+    assert not any(reply.has_error() for reply in grid.replies)
+    assert not grid.contexts[FIRST].state
+    return trained
+
+
+def copied(message: Message, **fields: object) -> Message:
+    found = message_from_proto(message_to_proto(message))
+    found.content["secagg"] = ConfigRecord({**found.content["secagg"], **fields})
+    return found
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_check49_every_message_twice(security: str, times: int) -> None:
+    reasons = []
+
+    def meddle(message: Message, answer: Answer) -> Message:
+        again = [copied(message) for _ in range(times)]
+        reply = answer(message)
+        if phase_of(message) != "unmasking":  # there is no client afterwards
+            reasons.extend(answer(one).error.reason for one in again)
+        return reply
+
+    assert sorted(completes(security, meddle)) == list(NODES)
+    assert set(reasons) == {REFUSED}
+    assert len(reasons) == times * (3 if security == "semi-honest" else 4)
+
+
+@pytest.mark.parametrize("phase", PHASES[1:])
+def test_check49_all_earlier_messages_before_each_one(security: str, phase: str) -> None:
+    earlier: list[Message] = []
+    reasons = []
+
+    def meddle(message: Message, answer: Answer) -> Message:
+        if phase_of(message) == phase:
+            reasons.extend(answer(copied(one)).error.reason for one in earlier)
+        earlier.append(copied(message))
+        return answer(message)
+
+    completes(security, meddle)
+    assert set(reasons) <= {REFUSED}
+
+
+@pytest.mark.parametrize("phase", PHASES[1:])
+@pytest.mark.parametrize("other", PHASES)
+def test_check49_a_message_of_another_phase_before_each_one(
+    security: str, phase: str, other: str
+) -> None:
+    kept: dict[str, Message] = {}
+    refused = []
+
+    def meddle(message: Message, answer: Answer) -> Message:
+        if phase_of(message) == phase != other:
+            training = other == "masked_input"
+            wrong = copied(
+                message,
+                phase=other,
+                plan=b"\x94\xa1w\xc0\x90\x90" if training else b"",
+                data=b"" if other == "advertise_keys" else message.content["secagg"]["data"],
+            )
+            refused.append(answer(wrong).error.reason)
+        kept[phase_of(message)] = message
+        return answer(message)
+
+    completes(security, meddle)
+    assert set(refused) <= {REFUSED}
+
+
+def test_check49_a_phase_of_the_context_is_no_more_than_a_hint() -> None:
+    """Whoever alters it gets no answer of another phase: the client's own state has it, too."""
+    refused = []
+
+    def meddle(message: Message, answer: Answer) -> Message:
+        node = message.metadata.dst_node_id
+        if node == FIRST and phase_of(message) == "unmasking":
+            grid.contexts[node].state["secagg"]["phase"] = "share_keys"
+            refused.append(answer(copied(message, phase="share_keys")).error.reason)
+        return answer(message)
+
+    grid = Meddler(secure_app(), plain_configs())
+    grid.meddle = meddle
+    assert_mean(run(grid).arrays, NODES)
+    assert refused == [REFUSED]

@@ -32,7 +32,6 @@ from secagg import (
     Server,
 )
 from secagg.oneshot import Accumulator, Helper, OneShotParams, OneShotPolicy, OneShotResult
-from secagg.protocol.headroom import modulus_bits
 from secagg.session import bind, take_part
 from secagg.session.wire import (
     REPORT,
@@ -192,13 +191,11 @@ def round_params(
     settings: Settings, active: bool, name: AttemptName, prefix: bytes = b"session"
 ) -> RoundParams:
     n, encoding = len(CLIENTS), FixedPoint(settings.clip, settings.bits)
-    bits = modulus_bits(n, encoding, settings.max_weight, others=n * LENGTH)
-    return RoundParams(
-        n_clients=n,
+    return RoundParams.suggest(
+        n,
+        LENGTH,
+        encoding,
         threshold=3,
-        length=LENGTH,
-        encoding=encoding,
-        modulus_bits=bits,
         max_weight=settings.max_weight,
         count_clipped=True,
         security="active" if active else "semi-honest",
@@ -210,17 +207,15 @@ def one_shot_params(
     settings: Settings, active: bool, message: bytes, journals: Sequence[Any]
 ) -> OneShotParams:
     encoding = FixedPoint(settings.clip, settings.bits)
-    return OneShotParams(
-        n_clients=len(CLIENTS),
-        length=LENGTH,
-        encoding=encoding,
-        modulus_bits=modulus_bits(len(CLIENTS), encoding, settings.max_weight),
+    return OneShotParams.suggest(
+        len(CLIENTS),
+        LENGTH,
+        encoding,
         max_weight=settings.max_weight,
         helpers=tuple(journal.public for journal in journals),
         threshold=2,
         min_clients=3,
         security="active" if active else "semi-honest",
-        suite="x25519",
         session=bind(b"sum %d" % next(STEPS), message),
     )
 

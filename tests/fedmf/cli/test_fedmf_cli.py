@@ -212,8 +212,8 @@ def test_presets_and_options_reach_the_training():
         (("--cohort", "half"), "--cohort half must be a number"),
         (("--cohort", "301"), "301 of 300 users"),
         (("--neighbours", "7"), "neighbours is 7"),
-        (("--threshold", "5"), "60 neighbours and threshold 5 among 300 clients give"),
-        (("--threshold", "61"), "threshold is 61, too large for 60 neighbours"),
+        (("--threshold", "5"), "58 neighbours and threshold 5 among 300 clients give"),
+        (("--threshold", "61"), "threshold is 61, too large for 58 neighbours"),
         (
             ("--aggregation", "plain", "--threshold", "5", "--bits", "2048"),
             "--threshold, --bits cannot be combined with --aggregation plain: omit",

@@ -241,10 +241,11 @@ class Dripping(Liar):
 
     async def _respond(self, writer: asyncio.StreamWriter, path: bytes) -> None:
         writer.write(self.start)
-        for _ in range(2000):
+        for _ in range(200):
             writer.write(self.drop)
             await writer.drain()
-            await asyncio.sleep(0.001)  # of the server: nothing waits for it to end
+            # of the server: so slowly that no drip reaches a limit before the deadline
+            await asyncio.sleep(0.01)
         self.outlasted = True
         self.sent = STOP
 

@@ -26,8 +26,12 @@ from fedmf.models.federated import Raters
 from fedmf.models.recommender import Estimator, Recommender
 from fedmf.training import Schedule
 from fedmf.training.loop import Loop, Means
+from secagg.errors import RemoteProtocolError
 
 __all__ = ["Node"]
+
+LARGEST_FACTOR = 2.0**20
+"""Bound on factors and ratings between rounds, far beyond those of any useful model."""
 
 
 class Node:
@@ -142,7 +146,11 @@ class Node:
             total = _plain(plan).sum(steps.vectors(self._users), dropouts={})
             kept = {**private, **plan.kept(steps, self._users)}
         if kept:
-            arrays = {name: Array(array) for name, array in kept.items()}
+            # so that no later step of a node fails by what an earlier message made of it
+            arrays = {
+                name: Array(np.clip(np.nan_to_num(array), -LARGEST_FACTOR, LARGEST_FACTOR))
+                for name, array in kept.items()
+            }
             context.state[_name(context)] = ArrayRecord(arrays)
         return total, training.excess(total, raters)
 
@@ -192,6 +200,16 @@ def _numbers(users: ArrayLike | None, n_users: int) -> NDArray[np.int64]:
 def _read(record: ArrayRecord, plan: Plan) -> tuple[Arrays, Raters | None, Plan]:
     """Return the public arrays, the raters if they were counted, and the plan at the mean."""
     arrays = {name: array.numpy() for name, array in record.items()}
+    for name, array in arrays.items():
+        # of the message alone: a model that makes some nodes fail would leave the others alone
+        if array.dtype.kind == "f" and not np.all(np.abs(array) <= LARGEST_FACTOR):
+            raise RemoteProtocolError(
+                f"{name} has an element beyond 2^20 or NaN; restart the server's training with "
+                "a lower learning rate",
+                sender=None,
+                phase="training",
+                check="model",
+            )
     counts, mean = arrays.pop(RATERS), arrays.pop(MEAN)
     raters = Raters(counts, 1.0) if counts.size else None
     return arrays, raters, plan.at_mean(float(mean[0])) if mean.size else plan

@@ -62,7 +62,8 @@ def check_roster(
     if len(ids) != min(roster.size, params.holders):
         reject(phase, "neighbours", f"the roster has {len(ids)} of {roster.size} clients")
     check_size(phase, len(ids), params, policy)
-    objection = policy.objection(params, roster.size)
+    registered = 0 if registry is None else len(registry)
+    objection = policy.objection(params, roster.size, registered)
     if objection is not None:
         reject(phase, "size", objection)
     if len(ids) == roster.size:

@@ -127,8 +127,8 @@ class Client(OneLife):
             check_kind("policy", policy, ClientPolicy, "a secagg.ClientPolicy")
         super().__init__(own_id, params)
         self.policy = policy or ClientPolicy()
-        self.policy.check(params)
         check_identity(self.client_id, params, identity, registry)
+        self.policy.check(params, 0 if registry is None else len(registry))
         self._page = open_page(ledger, kind)
         if sealing_key is not None:
             check_kind("sealing_key", sealing_key, SealingKey, "a secagg.SealingKey")

@@ -79,7 +79,8 @@ def _digest(app: Path, file: str) -> bytes:
     except Exception as error:  # of three parsers
         raise ParameterError(
             f"cannot read the job's configuration {app / file} ({type(error).__name__}), by "
-            "which sites agree on their arguments; let FLARE deploy the job to a local folder"
+            "which sites agree on their arguments; let FLARE deploy a job with a configuration "
+            "in JSON, and without bytecode, to a local folder"
         ) from None
 
 
@@ -89,6 +90,8 @@ def _settings(file: Path) -> tuple[Path, bytes]:
     config = ConfigFactory.load_config(str(file))
     if found is None or config is None:
         raise FileNotFoundError
+    if not str(found).endswith(".json"):  # HOCON includes what a server says at each reading
+        raise ValueError
     settings = dict(config.to_dict())
     if isinstance(components := settings.get("components"), list):
         settings["components"] = [one for one in components if not _is_policy(one)]
@@ -112,6 +115,15 @@ def _files(app: Path) -> Iterator[tuple[str, Path]]:
     """Yield the files of a job's app by ascending name, without signatures and bytecode."""
     found = (path for folder in ("config", "custom") for path in (app / folder).rglob("*"))
     for path in sorted(found):
+        if path.suffix == ".pyc" and _is_unchecked(path):
+            raise ValueError
         skipped = path.name in _SIGNED or "__pycache__" in path.relative_to(app).parts
         if path.is_file() and not skipped:
             yield path.relative_to(app).as_posix(), path
+
+
+def _is_unchecked(bytecode: Path) -> bool:
+    """Return whether Python would run bytecode without a look at its source (PEP 552)."""
+    with bytecode.open("rb") as file:
+        flags = int.from_bytes(file.read(8)[4:], "little")
+    return flags == 1  # hash-based, and not checked

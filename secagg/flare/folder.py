@@ -40,6 +40,6 @@ class _Fixing(ClientPolicy):
 
     folder: Path
 
-    def check(self, params: RoundParams) -> None:
-        super().check(params)
+    def check(self, params: RoundParams, registered: int = 0) -> None:
+        super().check(params, registered)
         fix_site_bounds(self.folder, params)

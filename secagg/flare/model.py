@@ -119,7 +119,8 @@ def read_model(data: bytes) -> Model:
     Raises
     ------
     RemoteProtocolError
-        "model": the bytes are not a model.
+        "model": the bytes are not a model. Or an array has a NaN, or one that is summed is
+        infinite: trainings that use it would fail, and the others be alone in the sum.
     """
     try:
         frame = msgspec.msgpack.decode(data, type=_Frame)
@@ -130,6 +131,12 @@ def read_model(data: bytes) -> Model:
         why = "the message is not a model of secagg.flare; use the same version on both sides"
         raise RemoteProtocolError(why, sender=None, phase="model", check="model")
     excluded = tuple(frame.excluded)
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and np.any(
+            np.isnan(array) if name in excluded else ~np.isfinite(array)
+        ):
+            why = f"array {name!r} has NaN or infinite elements; restore an earlier model"
+            raise RemoteProtocolError(why, sender=None, phase="model", check="model")
     return Model(frame.task, frame.round, frame.rounds, arrays, excluded, frame.configuration)
 
 

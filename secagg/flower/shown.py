@@ -22,13 +22,17 @@ __all__ = ["call_agreed", "call_public"]
 def call_agreed(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
     """Return the reply of an application to a message on which all clients of a sum agree.
 
-    The application can keep what it likes in the state of its Context.
+    The application can keep what it likes in the state of its Context. The client that is
+    suspended there is not shown: an application that clears the state would drop out.
     """
+    suspended = context.state.pop(RECORD, None)
     shown = _context(context, context.state)
     try:
         return call_next(_message(message, context), shown)
     finally:
         context.state = shown.state
+        if suspended is not None:
+            context.state[RECORD] = suspended
 
 
 def call_public(message: Message, context: Context, call_next: ClientAppCallable) -> Message:

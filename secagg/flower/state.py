@@ -54,7 +54,7 @@ class NodeState:
     """
 
     def __init__(self, context: Context, client_id: int | None = None) -> None:
-        self._state = context.state
+        self._context = context
         given = context.node_config.get(FOLDER_KEY)
         if given is not None and not isinstance(given, str):
             raise ParameterError(f"{FOLDER_KEY} is {given!r}; it must be the path of a folder")
@@ -103,10 +103,10 @@ class NodeState:
     def suspend(self, client: Client) -> None:
         """Suspend a client into the Context, or drop the state of one that has finished."""
         if client.phase is Phase.FINISHED:
-            self._state.pop(RECORD, None)
+            self._context.state.pop(RECORD, None)
         else:
             phase, state = str(client.phase), client.suspend(self._vault)
-            self._state[RECORD] = ConfigRecord({"phase": phase, "state": state})
+            self._context.state[RECORD] = ConfigRecord({"phase": phase, "state": state})
 
     def check(self, phase: str) -> None:
         """Raise an error unless a suspended client is due for a phase; take no key.
@@ -115,7 +115,7 @@ class NodeState:
         ("phase") if another phase is due, as after a message that comes twice.
         """
         self._stored()
-        record = self._state[RECORD]
+        record = self._context.state[RECORD]
         due = record.get("phase") if isinstance(record, ConfigRecord) else None
         if due != phase:
             raise violation(phase, "phase", f"{due!r} is due")
@@ -125,7 +125,7 @@ class NodeState:
         client.restore(self._stored(), self._vault)
 
     def _stored(self) -> bytes:
-        record = self._state.get(RECORD)
+        record = self._context.state.get(RECORD)
         state = record.get("state") if isinstance(record, ConfigRecord) else None
         if not isinstance(state, bytes):
             raise LocalProtocolError(

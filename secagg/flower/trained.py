@@ -10,7 +10,7 @@ from flwr.clientapp.typing import ClientAppCallable
 from secagg import FixedPoint, RoundParams
 from secagg._secrets import without_frames
 from secagg.client.inputs import Outcome, Sent
-from secagg.errors import RemoteProtocolError
+from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flower.node import content_of
 from secagg.flower.shown import call_agreed
 from secagg.flower.vectors import Layout
@@ -68,6 +68,10 @@ class Trainer:
             return self._outcome()
         except RemoteProtocolError:
             raise
+        except SystemExit:
+            return Outcome(
+                None, error=ParameterError("the app called sys.exit; raise an error")
+            )
         except Exception as error:
             return Outcome(None, error=error)
 

@@ -24,7 +24,11 @@ R = TypeVar("R", ArrayRecord, MetricRecord)
 
 
 def check_arrays(record: ArrayRecord, exclude: Collection[str]) -> None:
-    """Raise `ParameterError` unless all arrays of a model but the excluded ones are floats."""
+    """Raise `ParameterError` unless the arrays of a model can be summed, or are excluded.
+
+    They are finite floats. No array has a NaN, also none that is excluded: trainings that use
+    it would fail, and the others be alone in the sum.
+    """
     unknown = sorted(set(exclude) - set(record))
     if unknown:
         raise ParameterError(
@@ -36,6 +40,15 @@ def check_arrays(record: ArrayRecord, exclude: Collection[str]) -> None:
                 f"array {name!r} is of {array.dtype}, and only floats are summed; convert "
                 f"it, or pass exclude=({name!r},), with which it keeps the server's value"
             )
+        if _is_float(array.dtype):
+            numbers = array.numpy()
+            bad = np.isnan(numbers) if name in exclude else ~np.isfinite(numbers)
+            if np.any(bad):
+                raise ParameterError(
+                    f"array {name!r} of the global model has {np.count_nonzero(bad)} elements "
+                    f"that are NaN or infinite; restore an earlier model, or pass "
+                    f"exclude=({name!r},) for infinite elements that belong there"
+                )
 
 
 def _is_float(dtype: str) -> bool:

@@ -64,6 +64,8 @@ NO_PROTOCOL = (
 )
 """Note on a node that seems to have no mod of this package."""
 _STYPE = "secagg.message"
+_METRICS = 256
+"""Most metrics of a plan, and most characters of a name."""
 _FIELDS = frozenset({"version", "phase", "params", "plan", "data"})
 
 
@@ -132,6 +134,9 @@ def read_plan(data: bytes) -> Plan:
 def _is_valid(plan: Plan) -> bool:
     """Return True if a plan has each metric once, with a bound that the node can divide by."""
     names = [name for name, _ in plan.metrics]
+    # nodes keep the bounds of all metrics that they were ever asked for
+    if len(names) > _METRICS or max(map(len, names), default=0) > _METRICS:
+        return False
     # a metric with two bounds would be clipped at both
     once = len({plan.weight, *names}) == 1 + len(names)
     normal = all(sys.float_info.min <= bound < float("inf") for _, bound in plan.metrics)

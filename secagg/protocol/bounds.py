@@ -16,6 +16,9 @@ from secagg._check import check_integer
 from secagg.encoding import Encoding
 from secagg.errors import ParameterError
 
+MAX_METRICS = 1024
+"""Metrics whose bounds a client keeps: a server could name new ones for ever."""
+
 
 class Bounded(Protocol):
     """Parameters of a sum, as far as they bound an input."""
@@ -64,6 +67,7 @@ class Bounds:
         if self.max_weight is not None:
             check_integer("max_weight", self.max_weight, 1, 1 << 53)
             object.__setattr__(self, "max_weight", int(self.max_weight))
+        check_integer("the number of metrics", len(self.metrics), 0, MAX_METRICS)
         for name, bound in self.metrics.items():
             if not 0 < bound < inf:
                 raise ParameterError(

@@ -44,7 +44,8 @@ class ClientPolicy:
         Reject rounds whose `security` is not "active", where a lying server goes unnoticed.
     corrupt : float
         Largest expected fraction of `n_clients` that collude with the server, 0 ≤ corrupt
-        < 1; their number c is rounded up. It stays the same if fewer clients turn up.
+        < 1; their number c is rounded up. It stays the same if fewer clients turn up. In an
+        active round it is the fraction of the registry, if that has more than `n_clients`.
     colluders : int, optional
         c itself, 0 to 2^20, in place of `corrupt`. On the complete graph a threshold t is
         rejected unless c < t, and in an active round unless n + c < 2t. A sum of two vectors or
@@ -103,8 +104,12 @@ class ClientPolicy:
                 "allow_two_clients=True to accept that"
             )
 
-    def check(self, params: RoundParams) -> None:
-        """Raise `ParameterError` unless `params` satisfy this policy."""
+    def check(self, params: RoundParams, registered: int = 0) -> None:
+        """Raise `ParameterError` unless `params` satisfy this policy.
+
+        `registered` is the number of clients in the registry of an active round. A lying server
+        chooses which of them take part, so the fraction `corrupt` is of all of them.
+        """
         if self.require_active and not params.active:
             raise ParameterError(
                 f"security is {params.security!r}, but this client requires 'active'"
@@ -130,32 +135,36 @@ class ClientPolicy:
             )
         if self.bounds is not None:
             self.bounds.check(params)
-        why = self.objection(params, params.n_clients)
+        why = self.objection(params, params.n_clients, registered)
         if why is not None:
             raise ParameterError(why)
 
-    def objection(self, params: RoundParams, size: int) -> str | None:
+    def objection(self, params: RoundParams, size: int, registered: int = 0) -> str | None:
         """Return the reason to reject a cohort of `size` clients, or None if it is accepted.
 
-        `check` has accepted `params`. The number of colluders depends on ``n_clients``, not on
-        `size`, 2 to ``n_clients``: colluders do not stay away because others do.
+        `check` has accepted `params`. The number of colluders depends on ``n_clients``, or on
+        `registered` if that is larger. It does not depend on `size`, 2 to ``n_clients``:
+        colluders do not stay away because others do.
         """
         if self.min_cohort is not None and size < self.min_cohort:
             return f"a cohort of {size} is below this client's min_cohort {self.min_cohort}"
         if params.neighbours is None:
-            return self._objection_to_complete(params, size)
+            return self._objection_to_complete(params, size, registered)
         return self._objection_to_graph(params, params.neighbours, size)
 
-    def _colluders(self, params: RoundParams) -> tuple[int, str]:
+    def _colluders(self, params: RoundParams, registered: int = 0) -> tuple[int, str]:
         """Return the number of colluders and, for a message, where it comes from."""
         if self.colluders is not None:
             return self.colluders, f"{self.colluders}"
-        colluders = count(self.corrupt, params.n_clients)
-        return colluders, f"{self.corrupt:.3g} of {params.n_clients}, that is {colluders},"
+        population = max(params.n_clients, registered)
+        colluders = count(self.corrupt, population)
+        return colluders, f"{self.corrupt:.3g} of {population}, that is {colluders},"
 
-    def _objection_to_complete(self, params: RoundParams, size: int) -> str | None:
+    def _objection_to_complete(
+        self, params: RoundParams, size: int, registered: int
+    ) -> str | None:
         """Return an objection if colluders could reach the threshold, or a single vector."""
-        colluders, shown = self._colluders(params)
+        colluders, shown = self._colluders(params, registered)
         if params.active:
             # a lying server asks t clients for shares of b and t for shares of s; an honest
             # client answers one of the two requests, a corrupt client answers both

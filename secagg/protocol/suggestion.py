@@ -104,9 +104,16 @@ def _complete(
 def suggest_fewest(n: int, corrupt: float = CORRUPT, dropout: float = DROPOUT) -> int:
     """Return the smallest number of clients whose one-shot sum is opened, of n, 2 to 2^20.
 
-    It is ⌈0.7 n⌉, at least 3 and at most n, so that two or more are honest.
+    It is ⌈0.7 n⌉, at least 3, so that two or more are honest. `ParameterError` is raised if no
+    sum of n clients has two honest ones.
     """
     check_fractions(corrupt, dropout)
+    colluders = count(corrupt, n)
+    if colluders + 2 > n:
+        raise ParameterError(
+            f"with {colluders} of {n} clients corrupt no sum has two honest vectors; lower "
+            "corrupt, or add clients"
+        )
     least = fewest_hiding(n, corrupt)
     return _between(max(least, seventy_percent(n)), least, n, count(corrupt, n), dropout)
 

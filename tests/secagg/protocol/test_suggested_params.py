@@ -168,15 +168,17 @@ def test_remedy_is_the_complete_graph_if_no_sparse_one_is_safe() -> None:
 def test_one_shot_suggestion_has_the_suite_and_the_smallest_modulus() -> None:
     with temporary_journals(3, "x25519") as journals:
         helpers = [journal.public for journal in journals]
-        for n in (2, 3, 4, 5, 10, 100, 1000, 1 << 20):
+        for n in (3, 4, 5, 10, 100, 1000, 1 << 20):
             params = OneShotParams.suggest(n, 9, Integers(1), helpers=helpers, session=b"name")
             assert params.min_clients == min(n, max(3, -(-7 * n // 10)))
             assert (params.threshold, params.suite) == (2, "x25519")
-            few = n < 3  # of two clients, one could collude
-            OneShotPolicy(min_clients=2, colluders=0 if few else None).check(params)
+            OneShotPolicy().check(params)
             with pytest.raises(ParameterError):
                 replace(params, modulus_bits=params.modulus_bits - 1)
         given = {"helpers": helpers, "security": "semi-honest"}
+        for n, corrupt in ((2, 0.2), (3, 0.4), (6, 0.7)):
+            with pytest.raises(ParameterError):
+                OneShotParams.suggest(n, 9, ENCODING, **given, corrupt=corrupt)
         few = OneShotParams.suggest(10, 9, ENCODING, **given, dropout=0.5)
         assert few.min_clients == 5
         assert OneShotParams.suggest(10, 9, ENCODING, **given, min_clients=3).min_clients == 3

@@ -15,7 +15,7 @@ from fedmf.data import Ratings, from_triples
 from fedmf.flower import FedSum, Node
 from fedmf.models.federated import Raters
 from flower_nodes import configs
-from secagg import TooFewSurvivors
+from secagg import ParameterError, TooFewSurvivors
 from secagg.flower import SecAgg, SecAggMod
 from secagg.flower.testing import LocalGrid
 
@@ -138,6 +138,25 @@ def test_check31_nodes_are_in_no_sum_with_counts_that_cannot_be(lie: Lie) -> Non
     assert not np.any(run.strategy.rows)
     refused = [reply for reply in run.grid.replies if reply.has_error()]
     assert {reply.error.reason for reply in refused} == {"secagg: RemoteProtocolError"}
+    assert len(refused) == NODES
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e140])
+def test_check31_models_that_fail_some_trainings_are_rejected(bad: float) -> None:
+    """A node whose users rated other items would be left alone in the sum."""
+
+    def poison(strategy: Lying) -> None:
+        if strategy._raters is not None:
+            strategy._public["item-factors"][0] = bad
+
+    run = Run(poison)
+    if np.isnan(bad):  # the server's own part finds it
+        with pytest.raises(ParameterError):
+            run.start()
+        return
+    with pytest.raises(TooFewSurvivors):
+        run.start()
+    refused = [reply for reply in run.grid.replies if reply.has_error()]
     assert len(refused) == NODES
 
 

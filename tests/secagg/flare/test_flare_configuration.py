@@ -116,6 +116,28 @@ def test_digest_is_of_the_file_that_flare_reads(tmp_path: Path) -> None:
         digest_configuration(context)
 
 
+def test_check51_configurations_that_can_change_while_they_are_read_reject(
+    tmp_path: Path,
+) -> None:
+    """HOCON includes other files and addresses, and bytecode can be of another source."""
+    app = app_of(tmp_path / "site-1")
+    file = app / "config/config_fed_client.json"
+    file.rename(file.with_suffix(".conf"))
+    with pytest.raises(ParameterError):
+        digest(app)
+    other = app_of(tmp_path / "site-2")
+    bytecode = other / "custom/__pycache__/code.cpython-311.pyc"
+    bytecode.parent.mkdir(parents=True, exist_ok=True)
+    for flags, accepted in ((0, True), (3, True), (1, False)):
+        bytecode.write_bytes(b"\xa7\r\r\n" + flags.to_bytes(4, "little") + bytes(8))
+        digest_configuration.__globals__["_digest"].cache_clear()
+        if accepted:
+            digest(other)
+            continue
+        with pytest.raises(ParameterError):
+            digest(other)
+
+
 @pytest.mark.parametrize("content", [None, "{"], ids=["none", "broken"])
 def test_site_without_a_readable_configuration_rejects(
     tmp_path: Path, content: str | None

@@ -25,6 +25,7 @@ ARRAYS = st.dictionaries(
     arrays_of.arrays(
         st.sampled_from(["<f4", ">f8", "<i8", "|b1", "<u2", "<f2"]),
         arrays_of.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3),
+        elements={"allow_nan": False, "allow_infinity": False},
     ),
     min_size=1,
     max_size=4,
@@ -44,6 +45,21 @@ def test_model_is_read_as_it_was_written(found: dict[str, np.ndarray], number: i
         np.testing.assert_array_equal(read.arrays[name], array)
         assert read.arrays[name].dtype.name == array.dtype.name
     assert write_model(read) == write_model(model)
+
+
+@pytest.mark.parametrize("excluded", [(), ("w",)], ids=["summed", "excluded"])
+def test_check51_models_that_fail_some_trainings_are_rejected(
+    excluded: tuple[str, ...],
+) -> None:
+    for bad in (np.nan, np.inf, -np.inf):
+        arrays = {"w": np.array([0.0, bad]), "v": np.zeros(2)}
+        data = write_model(Model("train", 0, 1, arrays, excluded))
+        if excluded and not np.isnan(bad):  # such as a mask of attention
+            assert read_model(data).excluded == excluded
+            continue
+        with pytest.raises(RemoteProtocolError) as caught:
+            read_model(data)
+        assert caught.value.check == "model"
 
 
 @given(st.binary(max_size=200))

@@ -362,6 +362,43 @@ def test_an_application_refuses_where_the_server_broke_its_protocol(door: Door) 
     assert errors(grid) == {"secagg: RemoteProtocolError"}
 
 
+@pytest.mark.parametrize("kind", ["exits", "clears its state", "replaces its state"])
+def test_check49_an_application_cannot_drop_its_node_out(door: Door, kind: str) -> None:
+    def reply(message: Message, context: Context) -> Message:
+        if context.node_id == FIRST:
+            if kind == "exits":
+                raise SystemExit(1)
+            if kind == "clears its state":
+                context.state.clear()
+            else:
+                context.state = RecordDict()
+        return train(message, context)
+
+    grid = door.grid(reply)
+    result = run(grid, door.strategy())
+    assert not errors(grid)
+    assert_mean(result.arrays, OTHERS if kind == "exits" else NODES)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_check49_models_that_fail_some_trainings_are_rejected(door: Door, bad: float) -> None:
+    """Their zeros would leave the nodes that do not use the element alone in the sum."""
+    trained: list[int] = []
+
+    def reply(message: Message, context: Context) -> Message:
+        trained.append(context.node_id)
+        return train(message, context)
+
+    start = ArrayRecord({"weights": Array(np.array([0.0, bad])), "bias": Array(np.zeros(2))})
+    grid = door.grid(reply)
+    for excluded in ((), ("weights",)):
+        if excluded and math.isinf(bad):
+            continue
+        with pytest.raises(ParameterError):
+            door.strategy(exclude=excluded).start(grid, start, num_rounds=1)
+    assert not trained
+
+
 def test_a_sum_is_spent_before_the_training(door: Door) -> None:
     grid = door.grid(WITHOUT["raises"])
     messages: list[Message] = []

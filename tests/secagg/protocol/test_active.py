@@ -575,3 +575,16 @@ def test_check23_only_those_that_signed_are_asked_to_unmask() -> None:
 def test_check25_active_variant_rejects_a_graph() -> None:
     with pytest.raises(ParameterError):
         make_params(40, 30, neighbours=32, security="active")
+
+
+def test_check53_colluders_are_counted_of_the_registry() -> None:
+    """A lying server draws a small cohort of a large registry, colluders first."""
+    identities = {u: make_identity(u) for u in range(10)}
+    registry = Registry({u: one.public for u, one in identities.items()})
+    params = make_params(3, threshold=3, security="active")
+    with pytest.raises(ParameterError):
+        Client(0, params, identity=identities[0], registry=registry, policy=ClientPolicy())
+    few = Registry({u: identities[u].public for u in range(3)})
+    Client(0, params, identity=identities[0], registry=few, policy=ClientPolicy())
+    stated = ClientPolicy(colluders=0)
+    Client(0, params, identity=identities[0], registry=registry, policy=stated)

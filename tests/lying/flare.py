@@ -133,7 +133,7 @@ class FlareDoor:
         self.numbers = itertools.count()
         self.trainers = {u: Reading(u, self.training) for u in CLIENTS}
         self._written: dict[int, Mapping[str, Any]] = {}
-        self._agreed = [self._configured(u, ARGUMENTS) for u in CLIENTS][0]
+        self._agreed = {self._configured(u, ARGUMENTS) for u in CLIENTS}.pop()
 
     def app(self, u: int) -> Path:
         """Return the folder to which FLARE deploys the job's app at a site."""

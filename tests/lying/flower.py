@@ -36,9 +36,8 @@ from lying.liar import Liar
 from lying.walk import Opened, Unbuildable, opener
 from lying.worlds import EVERY
 from secagg import ClientPolicy, SecAggError
-from secagg.flower import OneShot, OneShotMod, SecAgg, SecAggMod
+from secagg.flower import OneShot, OneShotMod, SecAgg, SecAggMod, shown
 from secagg.flower import node as flower_node
-from secagg.flower import shown
 from secagg.flower.testing import LocalGrid, LocalHelper
 from secagg.flower.wire import RECORD
 from secagg.oneshot import HelperJournal, OneShotPolicy

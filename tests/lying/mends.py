@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -97,6 +96,7 @@ VARIED = frozenset((*FAILURES, *BOUNDS, *METRICS))
 """Pairs of worlds that a server tells apart if inputs are neither bounded nor replaced."""
 
 _FLOWER, _FLARE = find_spec("flwr") is not None, find_spec("nvflare") is not None
+KEYS = ("identity", "registry")
 _SENDERS = (
     "secagg.session.member",
     *(("secagg.flower.mod", "secagg.flower.one_shot_mod") if _FLOWER else ()),
@@ -160,7 +160,9 @@ def helpers_serve_all() -> Patched:
     """Let a helper with a registry serve sums that are not active."""
     made = Helper.__init__
 
-    def lenient(self: Helper, params: Any, *more: Any, registry: Any = None, **named: Any) -> None:
+    def lenient(
+        self: Helper, params: Any, *more: Any, registry: Any = None, **named: Any
+    ) -> None:
         known = registry if params.active else None
         made(self, params, *more, registry=known, **named)
 
@@ -173,8 +175,8 @@ def keys_sign_nothing() -> Patched:
     def without_keys(made: Callable[..., Any], at: int) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:
             if not given[at].active:
-                named.pop("identity", None), named.pop("registry", None)
-                given = tuple(None if type(one).__name__ == "NodeIdentity" else one for one in given)
+                named = {name: one for name, one in named.items() if name not in KEYS}
+                given = tuple(None if isinstance(one, tuple) else one for one in given)
             return made(*given, **named)
 
         return call
@@ -184,7 +186,8 @@ def keys_sign_nothing() -> Patched:
     if _FLOWER:
         changes["secagg.flower.policy:_active"] = lambda policy, _: policy.require_active
         changes["secagg.flower.one_shot_mod:check_signer"] = nothing
-        calls |= {"secagg.flower.mod:new_client": 1, "secagg.flower.one_shot_mod:write_report": 1}
+        calls["secagg.flower.mod:new_client"] = 1
+        calls["secagg.flower.one_shot_mod:write_report"] = 1
     if _FLARE:
         own = property(lambda policy: policy.require_active)
         changes["secagg.flare.policy:SitePolicy._active"] = own

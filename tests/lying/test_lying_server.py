@@ -13,7 +13,6 @@ from lying.door import Door
 from lying.doors import DOORS
 from lying.mends import MENDS
 from lying.search import (
-    Learnt,
     Search,
     alone,
     compare,

@@ -18,6 +18,7 @@ from lying.worlds import PAIRS, Pair
 
 Features = dict[str, str | float]
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
+_WORLDS = (0, 1)
 BINS = 8
 """Intervals into which a number is cut, with as many training samples in each."""
 
@@ -72,7 +73,7 @@ class Distinguisher:
             counts[world].update(self._cut(sample).items())
         totals = [max(1, worlds.count(0)), max(1, worlds.count(1))]
         rates = {
-            key: tuple(counts[world][key] / totals[world] for world in (0, 1))
+            key: tuple(counts[world][key] / totals[world] for world in _WORLDS)
             for key in counts[0] | counts[1]
         }
         distances: Counter[str] = Counter()
@@ -80,7 +81,8 @@ class Distinguisher:
         for (name, _), (one, other) in rates.items():
             distances[name] += abs(one - other) / 2  # type: ignore[assignment]
         for name, count in kinds.items():
-            if distances[name] < min(_noise(count, *totals), 1 - 1e-9):
+            least = _noise(count, *totals)
+            if distances[name] < (min(least, 1 - 1e-9) if count == len(_WORLDS) else least):
                 distances[name] = 0
         self._odds = {
             (name, value): distances[name] ** 4

@@ -11,13 +11,14 @@ import pytest
 from lying.doors import DOORS
 from lying.mends import VARIED, inputs_unguarded
 from lying.oracle import trial
-from lying.worlds import PAIRS, QUICK
+from lying.worlds import PAIRS
 from secagg import _fast
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::secagg.ClippingWarning"),
     pytest.mark.skipif(not _fast.COMPILED, reason="without kernels it shows the same"),
 ]
+FEW = [pair for pair in PAIRS if pair.name in ("weights", "raises")]
 KEYED = [name for name in DOORS if "semi-honest" not in name and name != "helpers"]
 
 
@@ -29,16 +30,21 @@ def quiet() -> Iterator[None]:
 
 
 def test_server_has_no_advantage_in_a_few_rounds() -> None:
-    """In 100 rounds, the advantage of a guess is below .35 but for one in 2,000 runs."""
     with closing(DOORS["take_part-one-shot"]()) as door:
-        found = trial(door, 100, pairs=[pair for pair in PAIRS if pair.name in QUICK])
+        found = trial(door, 40, pairs=FEW)
     assert found.advantage() <= 0.35, found.by_pair()
+
+
+def test_server_has_the_advantage_in_a_few_rounds_without_the_mends() -> None:
+    with closing(DOORS["take_part-one-shot"]()) as door, inputs_unguarded():
+        found = trial(door, 40, pairs=FEW)
+    assert found.advantage() >= 0.9, found.by_pair()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KEYED)
 def test_server_has_no_advantage(name: str) -> None:
-    """In 10,000 rounds, the advantage of a guess is below .03 but for one in 700 runs."""
+    """Without a difference, guesses have a standard deviation of at most .014."""
     with closing(DOORS[name]()) as door:
         found = trial(door, 10_000)
     assert found.advantage() <= 0.03, found.by_pair()

@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::secagg.ClippingWarning"),
     pytest.mark.skipif(not _fast.COMPILED, reason="without kernels it shows the same"),
 ]
-SHORT, LONG = 30, 400
+SHORT, LONG = 20, 400
 """Lies at a door; those about what its training reads come first."""
 NAMES = (
     "take_part",

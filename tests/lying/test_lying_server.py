@@ -107,6 +107,16 @@ def test_mend_taken_out_is_found(name: str) -> None:
         assert [one for one in search.findings if mend.found(one)], search.findings
 
 
+@pytest.mark.large
+@pytest.mark.parametrize("name", MENDS)
+def test_mend_prevents_what_is_found_without_it(name: str) -> None:
+    mend = MENDS[name]
+    with closing(door_of(mend.door)) as door:
+        search = Search(door)
+        mend.attack(search)
+    assert search.findings == []
+
+
 def test_honest_server_gets_the_sum_of_all() -> None:
     """The checker accepts an honest sum at a door that binds what its training reads."""
     with closing(door_of("take_part")) as door:

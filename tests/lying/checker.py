@@ -14,7 +14,9 @@ ERROR = 1e-3
 """Bound on the error of an opened sum, with 16 fractional bits."""
 
 
-ACCEPTED: dict[str, str] = {}
+ACCEPTED = {
+    "fl_ctx.__app_root__": "path of the job's app on the site's disk, from its own FLARE",
+}
 """Beginnings of places that trainings may read unbound, each with the reason."""
 
 

@@ -154,13 +154,13 @@ class Training:
         own : object
             Name of the client at this door, which it knows by itself; None: it has none.
         """
-        name = repr(own)
-        read = {
-            place: "(own)" if text == name else text
-            for place, text in leaves(server_side).items()
-        }
         private = self.world[client]
         if self.scales:
+            name = repr(own)
+            read = {
+                place: "(own)" if text == name else text
+                for place, text in leaves(server_side).items()
+            }
             self.outcome.views.setdefault(client, read)
             factor = 0.5 + hash_of(read) % 1000 / 2000
             private = replace(private, vector=tuple(factor * x for x in private.vector))

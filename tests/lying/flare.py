@@ -32,7 +32,7 @@ from lying.sessions import RoundServer, one_shot_params, open_sum, round_params,
 from lying.walk import Opened, Unbuildable, opener
 from lying.worlds import WEIGHTED
 from secagg import Identity, Registry, RemoteProtocolError, SecAggError, client_id
-from secagg.flare import SecAggFilter, SitePolicy, names
+from secagg.flare import SecAggFilter, SitePolicy, configuration, names
 from secagg.flare.model import Model, write_model
 from secagg.oneshot import Accumulator, Helper
 from secagg.session.wire import (
@@ -49,6 +49,9 @@ from secagg.session.wire import (
 NAMES = {u: f"site-{u}" for u in CLIENTS}
 IDS = {u: client_id(name) for u, name in NAMES.items()}
 LARGE = 1 << 20
+ARGUMENTS = {"rate": 0.1}
+"""Arguments of the trainer in the job's configuration."""
+FILE = "config/config_fed_client.json"
 _PLAIN = (str, int, float, bytes, dict, list, tuple)
 _TOPIC = "topic of the session"
 
@@ -129,6 +132,12 @@ class FlareDoor:
             self.journals = journals_in(self._stack, active=keyed)
         self.numbers = itertools.count()
         self.trainers = {u: Reading(u, self.training) for u in CLIENTS}
+        self._written: dict[int, Mapping[str, Any]] = {}
+        self._agreed = {self._configured(u, ARGUMENTS) for u in CLIENTS}.pop()
+
+    def app(self, u: int) -> Path:
+        """Return the folder to which FLARE deploys the job's app at a site."""
+        return self.root(u) / "job" / f"app_{NAMES[u]}"
 
     def policy(self, u: int, **more: Any) -> SitePolicy:
         trusted = [journal.public[1].hex() for journal in self.journals]
@@ -142,36 +151,45 @@ class FlareDoor:
     def message(self) -> tuple[int, bytes]:
         """Return the number of a new round, and its message: a model of zeros."""
         number = next(self.numbers)
-        return number, write_model(Model("train", number, 1 << 20, {"w": np.zeros(LENGTH)}))
+        arrays = {"w": np.zeros(LENGTH)}
+        model = Model("train", number, 1 << 20, arrays, configuration=self._agreed)
+        return number, write_model(model)
 
     def perform(self, u: int, step: str, name: str, data: Shareable, liar: Liar) -> Shareable:
         """Let a site perform what the liar makes of a task, and return what leaves it."""
-        honest = {"data": data, "peer": {}, "arguments": {}}
+        honest = {"data": data, "peer": {}, "arguments": ARGUMENTS}
         told = liar.tell(u, step, honest)
         if step == REPORT:
             self.note_digest(u, told["data"], liar)
         network, site = self.network, self.sites[u]
         self.trainers[u].arguments = told["arguments"]
-        self._configure(u, told["arguments"])
+        digest = self._configured(u, told["arguments"])
+        liar.digests["configuration", u] = digest
         with patch.object(network, "peer", told["peer"]):
             try:
                 return network.perform(site, name, told["data"])
             except Exception as error:
                 raise Unbuildable(f"{type(error).__name__} of FLARE") from None
 
-    def _configure(self, u: int, arguments: Mapping[str, Any]) -> None:
-        """Write the job's configuration of a site where FLARE deploys it."""
-        folder = self.root(u) / self.network.job / f"app_{NAMES[u]}" / "config"
+    def _configured(self, u: int, arguments: Mapping[str, Any]) -> bytes:
+        """Write a site's configuration of the job where FLARE deploys it; return its digest."""
+        app = self.app(u)
+        if self._written.get(u) == arguments:
+            return configuration._digest(app, FILE)
+        folder = app / "config"
         folder.mkdir(parents=True, exist_ok=True)
         executor = {"path": "lying.flare.Reading", "args": dict(arguments)}
         config = {"format_version": 2, "executors": [{"tasks": ["*"], "executor": executor}]}
         text = json.dumps(config, default=repr)
-        (folder / "config_fed_client.json").write_text(text)
+        (app / FILE).write_text(text)
+        self._written[u] = arguments
+        configuration._digest.cache_clear()  # another job, which has another process
+        return configuration._digest(app, FILE)
 
     def note_digest(self, u: int, data: Shareable, liar: Liar) -> None:
         frame = data.get(names.SESSION_TASK)
         try:
-            liar.digests[u] = message_digest(read_task(frame).message)
+            liar.digests["message", u] = message_digest(read_task(frame).message)
         except (SecAggError, TypeError):
             return
 
@@ -215,6 +233,7 @@ class FilterDoor(FlareDoor):
             self.trainers[u],
             self.policy(u, **more),
             root=self.root(u),
+            app=self.app(u),
             executor=self.trainers[u],
             data_filters=[SecAggFilter()],
             result_filters=[SecAggFilter()],
@@ -320,7 +339,7 @@ class ExecutorDoor(FlareDoor):
     def _site(self, u: int, kit: Path) -> Site:
         more = {"require_active": True} if self.keyed else {}
         policy = self.policy(u, **more)
-        return Site(NAMES[u], self.trainers[u], policy, kit, self.root(u))
+        return Site(NAMES[u], self.trainers[u], policy, kit, self.root(u), self.app(u))
 
     def sum(self, settings: Settings, liar: Liar) -> Outcome:
         outcome = self.training.outcome = Outcome()

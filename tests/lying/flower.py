@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
 
@@ -18,6 +19,7 @@ from flwr.app import (
     Message,
     MetricRecord,
     RecordDict,
+    UserConfig,
 )
 from flwr.clientapp import ClientApp
 from flwr.common.serde import (
@@ -34,7 +36,7 @@ from lying.liar import Liar
 from lying.walk import Opened, Unbuildable, opener
 from lying.worlds import EVERY
 from secagg import ClientPolicy, SecAggError
-from secagg.flower import OneShot, OneShotMod, SecAgg, SecAggMod
+from secagg.flower import OneShot, OneShotMod, SecAgg, SecAggMod, shown
 from secagg.flower import node as flower_node
 from secagg.flower.testing import LocalGrid, LocalHelper
 from secagg.flower.wire import RECORD
@@ -67,25 +69,29 @@ def _record(value: Any, _: str) -> Opened | None:
     return None
 
 
+CONFIG = {"learning-rate": 0.1}
+"""Configuration of the run, which applications read."""
+CLOCK = datetime(2026, 1, 1, tzinfo=UTC)
+"""Time of all nodes' own clocks, which is not the server's word."""
+
+
 class LyingGrid(LocalGrid):
     """Grid whose SuperLink passes messages and contexts through a liar."""
 
     liar = Liar()
     outcome = Outcome()
-    run_config: Mapping[str, Any] = {}
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, app: ClientApp, nodes: Mapping[int, UserConfig]) -> None:
+        super().__init__(app, nodes, run_config=CONFIG)
         self._before: dict[int, Message] = {}
 
     def answer(self, message: Message) -> Message:
         """Return the reply to what the liar makes of a message; see `LocalGrid.answer`."""
         node = message.metadata.dst_node_id
         step = phase_of(message) or message.metadata.message_type
-        received = message_from_proto(message_to_proto(message))
         honest = {
-            "message": received,
-            "run_config": dict(self.run_config),
+            "message": message,
+            "run_config": dict(CONFIG),
             "run_id": self.contexts[node].run_id,
         }
         told = self.liar.tell(node, step, honest)
@@ -95,10 +101,11 @@ class LyingGrid(LocalGrid):
         if self.liar.repeats == "twice":
             self._given(node, told["message"], told)
         self._before[node] = told["message"]
-        error = (reply.error.code, reply.error.reason) if reply.has_error() else ()
         vars(reply.metadata)["_src_node_id"] = node
         vars(reply.metadata)["_reply_to_message_id"] = ""  # a grid's ids grow in length
-        size = len(message_to_proto(reply).SerializeToString())
+        proto = message_to_proto(reply)
+        size, reply = len(proto.SerializeToString()), message_from_proto(proto)
+        error = (reply.error.code, reply.error.reason) if reply.has_error() else ()
         vars(reply.metadata)["_reply_to_message_id"] = message.metadata.message_id
         self.outcome.note(node, step, "error" if error else "answer", size, *error)
         if step in ("masked_input", "report") and not error:
@@ -117,13 +124,13 @@ class LyingGrid(LocalGrid):
         except Exception as error:
             raise Unbuildable(str(error)) from None
         try:
-            with self._digests_noted(node):
+            with self._digests_noted(node), patch.object(shown, "now", lambda: CLOCK):
                 reply = self._app(received, context)
         except Exception as error:
             reply = Message(Error(_RAISED, f"{type(error)}:<'{error}'>"), reply_to=received)
-        self.contexts[node] = context_from_proto(context_to_proto(context))
-        self.contexts[node].run_id = self.run.run_id
-        return message_from_proto(message_to_proto(reply))
+        self.contexts[node] = context
+        context.run_id = self.run.run_id
+        return reply
 
     @contextmanager
     def _digests_noted(self, node: int) -> Iterator[None]:
@@ -132,7 +139,7 @@ class LyingGrid(LocalGrid):
 
         def noted(*arguments: Any, **named: Any) -> bytes:
             found: bytes = digest(*arguments, **named)
-            self.liar.digests[node] = found
+            self.liar.digests["message", node] = found
             return found
 
         with patch.object(flower_node, "content_digest", noted):

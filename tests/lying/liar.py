@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -25,14 +25,6 @@ class Lie:
         return f"{self.step}: {'.'.join(self.place) or '(whole)'} {self.how}"
 
 
-@dataclass(frozen=True)
-class Rebinding:
-    """Digest of the honest message and of the altered one, by which a liar names both alike."""
-
-    honest: bytes
-    altered: bytes
-
-
 class Liar:
     """Voice of the server in one schedule.
 
@@ -41,8 +33,9 @@ class Liar:
     lies : sequence of Lie
     to : collection of int
         Clients that are lied to; the others get what an honest server sends.
-    rebinding : Rebinding, optional
-        Digest to replace in all messages to those who are lied to.
+    rebindings : mapping of bytes to bytes
+        Digests to replace in all messages to those who are lied to, which then agree by those
+        of the lie.
     repeats : str
         "twice": each message arrives twice. "before": the message of the phase before arrives
         again, first. The server takes the answer that is due.
@@ -53,8 +46,9 @@ class Liar:
         Places in the messages so far, with the mutations of their values.
     told : int
         Number of lies told.
-    digests : dict of int to bytes
-        Digest of what a client trains on, where the door knows it.
+    digests : dict of (str, int) to bytes
+        Digests by which a client agrees with the others, by kind and client, where the door
+        knows them.
     """
 
     def __init__(
@@ -62,12 +56,12 @@ class Liar:
         lies: Sequence[Lie] = (),
         to: Collection[int] = (),
         *,
-        rebinding: Rebinding | None = None,
+        rebindings: Mapping[bytes, bytes] | None = None,
         repeats: str = "",
     ) -> None:
         self.lies, self.to = tuple(lies), frozenset(to)
-        self.rebinding, self.repeats = rebinding, repeats
-        self.digests: dict[int, bytes] = {}
+        self.rebindings, self.repeats = dict(rebindings or {}), repeats
+        self.digests: dict[tuple[str, int], bytes] = {}
         self.places: dict[tuple[str, Path], list[str]] = {}
         self.told = 0
         self._earlier: dict[str, Any] = {}
@@ -78,21 +72,29 @@ class Liar:
             for lie in self.lies:
                 if lie.step == step:
                     value = self._altered(value, lie)
-            if self.rebinding is not None:
-                value = substituted(value, self.rebinding.honest, self.rebinding.altered)
+            for honest, altered in self.rebindings.items():
+                value = substituted(value, honest, altered)
         elif not self.lies:
             self._note(step, value)
         self._earlier[step] = value
         return value
 
     @property
-    def found(self) -> Rebinding | None:
-        """Digests of the honest and the altered message, if clients computed two."""
-        altered = {digest for u, digest in self.digests.items() if u in self.to}
-        honest = {digest for u, digest in self.digests.items() if u not in self.to}
-        if self.rebinding is None and len(altered) == len(honest) == 1 and altered != honest:
-            return Rebinding(*honest, *altered)
-        return None
+    def found(self) -> dict[bytes, bytes]:
+        """Honest and altered digests of each kind of which clients computed two."""
+        found = {}
+        for kind in {kind for kind, _ in self.digests}:
+            sides: tuple[set[bytes], set[bytes]] = (set(), set())
+            for (other, u), digest in self.digests.items():
+                if other == kind:
+                    sides[u in self.to].add(digest)
+            if len(sides[0]) == len(sides[1]) == 1 and sides[0] != sides[1]:
+                found[sides[0].pop()] = sides[1].pop()
+        return {
+            honest: digest
+            for honest, digest in found.items()
+            if self.rebindings.get(honest) != digest
+        }
 
     def _note(self, step: str, value: Any) -> None:
         for path, one in walk(value):

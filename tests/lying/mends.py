@@ -1,20 +1,27 @@
 """Mends of the library that can be taken out again, and the attack that must then succeed.
 
-A mend is taken out by a context manager that patches the one function or line of it. A
-`nullcontext` stands where the mend is not there yet.
+A mend is taken out by a context manager that patches the one function or line of it, wherever
+a door uses it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+from unittest.mock import patch
 
 from lying.checker import Finding
 from lying.search import Search, alone, compare, downgrade, honest, lie, lies, repeat
 from lying.worlds import PAIRS
+from secagg.client.inputs import Outcome, Sent
+from secagg.oneshot import Helper
 
 Attack = Callable[[Search], None]
+Patched = AbstractContextManager[object]
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,7 @@ class Mend:
         Return whether a finding is what the mend prevents.
     """
 
-    taken_out: Callable[[], AbstractContextManager[object]]
+    taken_out: Callable[[], Patched]
     door: str
     attack: Attack
     found: Callable[[Finding], bool]
@@ -82,54 +89,237 @@ def is_of(kind: str, *places: str) -> Callable[[Finding], bool]:
     return lambda one: one.kind == kind and one.place.startswith(places or ("",))
 
 
+FAILURES = ("raises", "nan", "infinite", "shape", "no weight", "float weight")
+BOUNDS = ("weights", "weights 3+7, 5+5", "weight above the own", "elements 6+2, 4+4")
+METRICS = ("metrics", "metrics 3+1, 2+2", "no metric")
+VARIED = frozenset((*FAILURES, *BOUNDS, *METRICS))
+"""Pairs of worlds that a server tells apart if inputs are neither bounded nor replaced."""
+
+_FLOWER, _FLARE = find_spec("flwr") is not None, find_spec("nvflare") is not None
+KEYS = ("identity", "registry")
+_SENDERS = (
+    "secagg.session.member",
+    *(("secagg.flower.mod", "secagg.flower.one_shot_mod") if _FLOWER else ()),
+    *(("secagg.flare.filter",) if _FLARE else ()),
+)
+"""Modules that call `send_input`."""
+_FIXERS = (
+    "secagg.session.member:_Member._fix_bounds",
+    *(("secagg.flower.state:NodeState.fix",) if _FLOWER else ()),
+    *(("secagg.flare.filter:fix_site_bounds",) if _FLARE else ()),
+    *(("secagg.flare.folder:fix_site_bounds",) if _FLARE else ()),
+)
+"""Functions that fix the bounds of inputs."""
+
+
+def nothing(*_: object, **__: object) -> None:
+    """Do nothing, in place of a check."""
+
+
+def send_or_raise(
+    send: Callable[[Any, int | None], Any], outcome: Outcome, _: object
+) -> tuple[Any, Sent]:
+    """Return what `send` makes of an input; raise if there is no valid one."""
+    if outcome.error is not None:
+        raise outcome.error
+    return send(outcome.vector, outcome.weight), Sent(False, None)
+
+
+@contextmanager
+def patched(**changes: object) -> Iterator[None]:
+    """Replace attributes by their names, "module:attribute" or "module:class.attribute"."""
+    with ExitStack() as stack:
+        for place, new in changes.items():
+            module, _, path = place.partition(":")
+            *outer, name = path.split(".")
+            holder: Any = import_module(module)
+            for one in outer:
+                holder = getattr(holder, one)
+            stack.enter_context(patch.object(holder, name, new))
+        yield
+
+
+def out(new: object, *places: str) -> Callable[[], Patched]:
+    """Return a function that replaces the attributes at places by another value."""
+    return lambda: patched(**dict.fromkeys(places, new))
+
+
+def inputs_unguarded() -> Patched:
+    """Take out the fixed bounds, and the zeros in place of invalid inputs, at all doors."""
+    senders = [f"{module}:send_input" for module in _SENDERS]
+    changes = {**dict.fromkeys(_FIXERS, nothing), **dict.fromkeys(senders, send_or_raise)}
+    return patched(**changes)
+
+
+def bounds_vary() -> Patched:
+    """Take out the fixed bounds at all doors."""
+    return patched(**dict.fromkeys(_FIXERS, nothing))
+
+
+def helpers_serve_all() -> Patched:
+    """Let a helper with a registry serve sums that are not active."""
+    made = Helper.__init__
+
+    def lenient(
+        self: Helper, params: Any, *more: Any, registry: Any = None, **named: Any
+    ) -> None:
+        known = registry if params.active else None
+        made(self, params, *more, registry=known, **named)
+
+    return patch.object(Helper, "__init__", lenient)
+
+
+def keys_sign_nothing() -> Patched:
+    """Let clients with identities take part in sums that are not active, without signing."""
+
+    def without_keys(made: Callable[..., Any], at: int) -> Callable[..., Any]:
+        def call(*given: Any, **named: Any) -> Any:
+            if not given[at].active:
+                named = {name: one for name, one in named.items() if name not in KEYS}
+                given = tuple(None if isinstance(one, tuple) else one for one in given)
+            return made(*given, **named)
+
+        return call
+
+    changes: dict[str, object] = {"secagg.session.reporting:check_signer": nothing}
+    calls = {"secagg.session.member:Client": 1, "secagg.session.member:write_report": 1}
+    if _FLOWER:
+        changes["secagg.flower.policy:_active"] = lambda policy, _: policy.require_active
+        changes["secagg.flower.one_shot_mod:check_signer"] = nothing
+        calls["secagg.flower.mod:new_client"] = 1
+        calls["secagg.flower.one_shot_mod:write_report"] = 1
+    if _FLARE:
+        own = property(lambda policy: policy.require_active)
+        changes["secagg.flare.policy:SitePolicy._active"] = own
+        calls["secagg.flare.filter:write_report"] = 1
+    for place, at in calls.items():
+        module, _, name = place.partition(":")
+        changes[place] = without_keys(getattr(import_module(module), name), at)
+    return patched(**changes)
+
+
+def configuration_is_free() -> Patched:
+    """Leave the run's configuration out of the digest of a node of Flower."""
+    from secagg.flower import node
+
+    digest = node.content_digest
+
+    def ignoring(message: Any, plan: bytes, _: object) -> bytes:
+        from lying.flower import CONFIG
+
+        return digest(message, plan, CONFIG)
+
+    return patch.object(node, "content_digest", ignoring)
+
+
+def call_with_all(message: Any, context: Any, call_next: Callable[..., Any]) -> Any:
+    """Call an application of Flower with all that the server sent."""
+    return call_next(message, context)
+
+
+def context_of_server(fl_ctx: Any, *_: object) -> Any:
+    """Return FLARE's own context, in place of the agreed one."""
+    return fl_ctx
+
+
+def headers_pass() -> Patched:
+    """Let the headers of a request reach the trainer behind FLARE's filter."""
+    from secagg.flare import filter as module
+
+    opened = module._opened
+
+    def passing(request: Any, fl_ctx: Any) -> Any:
+        headers = dict(request.get("__headers__", {}))
+        task = opened(request, fl_ctx)
+        task.setdefault("__headers__", {}).update(headers)
+        return task
+
+    return patch.object(module, "_opened", passing)
+
+
 MENDS: dict[str, Mend] = {
     "B1, Flower": Mend(
-        nullcontext, "flower", lie_about("run_config"), is_of("input", "run_config")
+        configuration_is_free, "flower", lie_about("run_config"), is_of("input", "run_config")
     ),
     "B1, Flower, one-shot": Mend(
-        nullcontext, "flower-one-shot", lie_about("run_config"), is_of("input", "run_config")
+        configuration_is_free,
+        "flower-one-shot",
+        lie_about("run_config"),
+        is_of("input", "run_config"),
     ),
     "B1, Flower, metadata": Mend(
-        nullcontext,
+        out(call_with_all, "secagg.flower.trained:call_agreed"),
         "flower-one-shot",
         lie_about("message.metadata"),
         is_of("input", "message.metadata"),
     ),
-    "B1, FLARE": Mend(
-        nullcontext, "flare-filter", lie_about("arguments"), is_of("input", "arguments")
+    "B1, FLARE, filter": Mend(
+        out(nothing, "secagg.flare.filter:check_configuration"),
+        "flare-filter",
+        lie_about("arguments"),
+        is_of("input", "arguments"),
+    ),
+    "B1, FLARE, executor": Mend(
+        out(nothing, "secagg.flare.agreement:check_configuration"),
+        "flare-executor",
+        lie_about("arguments"),
+        is_of("input", "arguments"),
     ),
     "B1, one-shot sums": Mend(
-        nullcontext,
+        out(lambda *_: True, "secagg.session.reporting:is_bound"),
         "take_part-one-shot-semi-honest",
         lie_about("message"),
         is_of("input", "message"),
     ),
-    "B2, Flower, weights": Mend(nullcontext, "flower", vary("weights"), is_of("oracle")),
-    "B2, Flower, metrics": Mend(nullcontext, "flower", vary("metrics"), is_of("oracle")),
+    "B2, Flower, weights": Mend(
+        bounds_vary, "flower", vary("weights 3+7, 5+5"), is_of("oracle")
+    ),
+    "B2, Flower, metrics": Mend(
+        bounds_vary, "flower", vary("metrics 3+1, 2+2"), is_of("oracle")
+    ),
+    "B2, Flower, failures": Mend(inputs_unguarded, "flower", vary("raises"), is_of("oracle")),
     "B2, Flower, one-shot": Mend(
-        nullcontext, "flower-one-shot", vary("weights", "nan"), is_of("oracle")
+        inputs_unguarded, "flower-one-shot", vary("weights", "nan"), is_of("oracle")
     ),
     "B2, FLARE, executor": Mend(
-        nullcontext, "flare-executor", vary("weights", "raises"), is_of("oracle")
+        inputs_unguarded, "flare-executor", vary("weights", "raises"), is_of("oracle")
     ),
     "B2, FLARE, filter": Mend(
-        nullcontext, "flare-filter", vary("weights", "no weight"), is_of("oracle")
+        inputs_unguarded, "flare-filter", vary("weights", "no weight"), is_of("oracle")
     ),
     "B2, take_part": Mend(
-        nullcontext, "take_part", vary("weight above the own", "shape"), is_of("oracle")
+        inputs_unguarded, "take_part", vary("weight above the own", "shape"), is_of("oracle")
     ),
     "B2, take_part, one-shot": Mend(
-        nullcontext, "take_part-one-shot", vary("weights", "infinite"), is_of("oracle")
+        inputs_unguarded, "take_part-one-shot", vary("weights", "infinite"), is_of("oracle")
     ),
-    "B2, fedmf": Mend(nullcontext, "fedmf", vary("weights"), is_of("oracle")),
-    "B3, helpers": Mend(nullcontext, "helpers", lie_to_all, is_of("few")),
-    "B3, Flower": Mend(nullcontext, "flower", ask_semi_honest, is_of("downgrade")),
-    "B3, FLARE": Mend(nullcontext, "flare-filter", ask_semi_honest, is_of("downgrade")),
+    "B2, fedmf": Mend(bounds_vary, "fedmf", vary("weights 3+7, 5+5"), is_of("oracle")),
+    "B3, helpers": Mend(helpers_serve_all, "helpers", lie_to_all, is_of("few")),
+    "B3, take_part": Mend(keys_sign_nothing, "take_part", ask_semi_honest, is_of("downgrade")),
+    "B3, take_part, one-shot": Mend(
+        keys_sign_nothing, "take_part-one-shot", ask_semi_honest, is_of("downgrade")
+    ),
+    "B3, Flower": Mend(keys_sign_nothing, "flower", ask_semi_honest, is_of("downgrade")),
+    "B3, Flower, one-shot": Mend(
+        keys_sign_nothing, "flower-one-shot", ask_semi_honest, is_of("downgrade")
+    ),
+    "B3, FLARE": Mend(keys_sign_nothing, "flare-filter", ask_semi_honest, is_of("downgrade")),
     "C1": Mend(
-        nullcontext,
+        headers_pass,
         "flare-filter",
         lie_about("data.__headers__"),
         is_of("input", "task.data.__headers__.lying"),
     ),
-    "C10": Mend(nullcontext, "flower", repeat_all, is_of("dropout")),
+    "C1, context": Mend(
+        out(context_of_server, "secagg.flare.guard:agreed_context"),
+        "flare-filter",
+        lie_about("peer"),
+        is_of("input", "peer"),
+    ),
+    "C10": Mend(
+        out(nothing, "secagg.flower.state:NodeState.check"),
+        "flower",
+        repeat_all,
+        is_of("dropout"),
+    ),
 }

@@ -12,6 +12,7 @@ import fedmf
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import FedMFError
 from fedmf.flower import FedSum, Node
+from fedmf.flower.wire import COUNTS
 from flower_nodes import registry
 from lying.door import CLIENTS, Outcome, Settings
 from lying.flower import FlowerDoor
@@ -77,12 +78,16 @@ class RecommenderDoor(FlowerDoor):
                 mean = content["arrays"]["table"].numpy()
                 weight = content["metrics"]["num-examples"]
                 outcome.opened = np.asarray(mean, float).ravel() * float(weight)
+                users, *_ = content["arrays"][COUNTS].numpy() * float(weight)
+                outcome.shown = {"users": float(users)}
             return aggregate(number, replies)
 
         strategy.aggregate_train = opened  # type: ignore[method-assign]
         active = settings.active is not False
         more = {"registry": registry(CLIENTS), "security": "active"} if active else {}
-        secure = SecAgg(strategy, key_timeout=1e-9, **strategy.sums, **more)
+        # numbers of users are elements of the vector, and a liar can take any clip
+        sums = {**strategy.sums, "clip": float(settings.max_weight)}
+        secure = SecAgg(strategy, key_timeout=1e-9, **sums, **more)
         try:
             start = strategy.initial_arrays
             secure.start(self.grid, start, num_rounds=1, timeout=0.0)

@@ -21,6 +21,8 @@ SIDES = {
     "all but the victim": OTHERS,
     "everybody": frozenset(CLIENTS),
 }
+DIGESTS = 2
+"""Digests that a lie can change one after another: of a configuration, then of a message."""
 TRAINING = frozenset({"masked_input", "report", "take_part"})
 """Steps in which clients train."""
 
@@ -143,9 +145,11 @@ def lie(
         name = f"{' and '.join(map(str, told))}, to {side}"
         liar = Liar(told, to)
         search.run(name, Settings(), liar)
-        if liar.found is not None:
-            again = Liar(told, to, rebinding=liar.found)
-            search.run(f"{name}, under its digest", Settings(), again)
+        for _ in range(DIGESTS):
+            if not liar.found:
+                break
+            liar = Liar(told, to, rebindings={**liar.rebindings, **liar.found})
+            search.run(f"{name}, under its digest", Settings(), liar)
 
 
 def repeat(search: Search) -> None:

@@ -88,7 +88,10 @@ class RoundServer:
         self._params: dict[int, bytes] = {}
         self._before: dict[int, bytes] = {}
 
-    async def round(self, params: RoundParams, registry: Registry | None) -> None:
+    async def round(
+        self, params: RoundParams, registry: Registry | None, *, begin: bool = False
+    ) -> None:
+        """Run a sum, or only begin one, at whose parameters members fix their bounds."""
         server = Server(params, registry=registry)
         inbox = {self.ids[u]: b"" for u in CLIENTS}
         clients = {self.ids[u]: u for u in CLIENTS}
@@ -106,6 +109,8 @@ class RoundServer:
                     server.receive(name, answer)
                 except RemoteProtocolError as error:
                     self.outcome.note(u, phase, "rejected", error.check)
+            if begin:
+                return
             inbox = server.close_round()
         show(server.result(), self.outcome)
 
@@ -137,7 +142,7 @@ class RoundServer:
         if read_task(frame) != told:
             raise Unbuildable("the frame of a task")
         if task.step in ("masked_input", REPORT):
-            self.liar.digests[u] = message_digest(told.message)
+            self.liar.digests["message", u] = message_digest(told.message)
         seat = self.seats[u]
         if self.liar.repeats == "before" and u in self._before:
             await seat.repeat(self._before[u])
@@ -318,7 +323,7 @@ class SessionDoor:
         try:
             if settings != Settings():  # what a member holds to is that of its first sum
                 world, self.training.world = self.training.world, PLAIN
-                await self._one(seats, run, 0, Settings(), Liar(to=CLIENTS))
+                await self._one(seats, run, 0, Settings(), Liar(to=CLIENTS), begin=True)
                 self.training.world = world
             return await self._one(seats, run, 1, settings, liar)
         finally:
@@ -332,6 +337,8 @@ class SessionDoor:
         number: int,
         settings: Settings,
         liar: Liar,
+        *,
+        begin: bool = False,
     ) -> Outcome:
         outcome = self.training.outcome = Outcome()
         active = self.keyed if settings.active is None else settings.active
@@ -347,7 +354,8 @@ class SessionDoor:
             else:
                 digest = message_digest(message)
                 name = AttemptName(run, number, 0, os.urandom(8), digest)
-                await server.round(round_params(settings, active, name), registry)
+                params = round_params(settings, active, name)
+                await server.round(params, registry, begin=begin)
         except SecAggError as error:
             outcome.failed = type(error).__name__
         return outcome

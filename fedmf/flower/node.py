@@ -91,7 +91,8 @@ class Node:
             The message is not one of `FedSum`, or the factors of a user diverge. The mods of
             `secagg.flower` then send zeros, and the server does not see which node did.
         RemoteProtocolError
-            The server's counts of raters cannot be of the run's count ("raters").
+            The server's counts of raters cannot be of the run's count ("raters"). Or an element
+            of the message's factors is NaN or beyond 2^20 ("model").
         """
         record, config = message.content.get("arrays"), message.content.get("config")
         if (

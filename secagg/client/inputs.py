@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from secagg.encoding import Vector
 from secagg.errors import ParameterError, SecAggError
@@ -97,6 +98,18 @@ def send_input(
         except (ParameterError, TypeError) as rejected:
             last = rejected
     raise last
+
+
+def count_spoiled(array: NDArray[np.generic], *, summed: bool) -> int:
+    """Return the number of elements of a model that make trainings fail, which use them.
+
+    A server that spoils the elements of some clients would leave the others alone in the sum:
+    the failing trainings send zeros. So doors reject such a model before anybody trains.
+    Infinite elements belong into some arrays that are not summed, such as masks of attention.
+    """
+    if array.dtype.kind != "f":
+        return 0
+    return int(np.count_nonzero(~np.isfinite(array) if summed else np.isnan(array)))
 
 
 def _lowered(weight: int | None, largest: int | None) -> tuple[int | None, bool]:

@@ -15,7 +15,7 @@ from secagg.flare import names
 from secagg.flare.agreement import AgreedLink
 from secagg.flare.certificates import Authority
 from secagg.flare.configuration import digest_configuration
-from secagg.flare.events import withhold_events
+from secagg.flare.start import fix_job
 from secagg.flare.folder import fixing, own_folder
 from secagg.flare.identities import SiteIdentity
 from secagg.flare.link import FlareLink
@@ -48,8 +48,8 @@ class SecAggExecutor(Executor):
         self._identity: SiteIdentity | None = None
 
     def handle_event(self, event_type: str, fl_ctx: Any) -> None:
-        """Withhold the server's events; see ``FLComponent.handle_event`` of FLARE."""
-        withhold_events(event_type, fl_ctx)
+        """Fix the job at its start; see ``FLComponent.handle_event`` of FLARE."""
+        fix_job(event_type, fl_ctx)
 
     def execute(
         self, task_name: str, shareable: Shareable, fl_ctx: Any, abort_signal: Any

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg._secrets import without_frames
+from secagg.client.inputs import count_spoiled
 from secagg.encoding import flatten
 from secagg.errors import ParameterError, RemoteProtocolError
 
@@ -119,8 +120,8 @@ def read_model(data: bytes) -> Model:
     Raises
     ------
     RemoteProtocolError
-        "model": the bytes are not a model. Or an array has a NaN, or one that is summed is
-        infinite: trainings that use it would fail, and the others be alone in the sum.
+        "model": the bytes are not a model. Or a summed array is not finite, or an excluded
+        array has a NaN; see `count_spoiled`.
     """
     try:
         frame = msgspec.msgpack.decode(data, type=_Frame)
@@ -132,9 +133,7 @@ def read_model(data: bytes) -> Model:
         raise RemoteProtocolError(why, sender=None, phase="model", check="model")
     excluded = tuple(frame.excluded)
     for name, array in arrays.items():
-        if array.dtype.kind == "f" and np.any(
-            np.isnan(array) if name in excluded else ~np.isfinite(array)
-        ):
+        if count_spoiled(array, summed=name not in excluded):
             why = f"array {name!r} has NaN or infinite elements; restore an earlier model"
             raise RemoteProtocolError(why, sender=None, phase="model", check="model")
     return Model(frame.task, frame.round, frame.rounds, arrays, excluded, frame.configuration)

@@ -11,7 +11,7 @@ from secagg._check import check_kind
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
 from secagg.flare import names
-from secagg.flare.events import withhold_events
+from secagg.flare.start import fix_job
 from secagg.graph.assumptions import CORRUPT
 from secagg.oneshot import OneShotPolicy
 from secagg.protocol import Bounds, ClientPolicy
@@ -88,8 +88,8 @@ class SitePolicy(FLComponent):
         _ = self.rounds, self.one_shot  # validates the values
 
     def handle_event(self, event_type: str, fl_ctx: Any) -> None:
-        """Withhold the server's events; see ``FLComponent.handle_event`` of FLARE."""
-        withhold_events(event_type, fl_ctx)
+        """Fix the job at its start; see ``FLComponent.handle_event`` of FLARE."""
+        fix_job(event_type, fl_ctx)
 
     @property
     def bounds(self) -> Bounds | None:

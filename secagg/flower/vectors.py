@@ -12,6 +12,7 @@ from flwr.app import Array, ArrayRecord, MetricRecord, RecordDict
 from numpy.typing import NDArray
 
 from secagg import Schema, flatten
+from secagg.client.inputs import count_spoiled
 from secagg.errors import ParameterError
 from secagg.flower.wire import CLIPPED_NODES, Plan
 
@@ -26,8 +27,7 @@ R = TypeVar("R", ArrayRecord, MetricRecord)
 def check_arrays(record: ArrayRecord, exclude: Collection[str]) -> None:
     """Raise `ParameterError` unless the arrays of a model can be summed, or are excluded.
 
-    They are finite floats. No array has a NaN, also none that is excluded: trainings that use
-    it would fail, and the others be alone in the sum.
+    They are finite floats, and no excluded array has a NaN; see `count_spoiled`.
     """
     unknown = sorted(set(exclude) - set(record))
     if unknown:
@@ -40,15 +40,14 @@ def check_arrays(record: ArrayRecord, exclude: Collection[str]) -> None:
                 f"array {name!r} is of {array.dtype}, and only floats are summed; convert "
                 f"it, or pass exclude=({name!r},), with which it keeps the server's value"
             )
-        if _is_float(array.dtype):
-            numbers = array.numpy()
-            bad = np.isnan(numbers) if name in exclude else ~np.isfinite(numbers)
-            if np.any(bad):
-                raise ParameterError(
-                    f"array {name!r} of the global model has {np.count_nonzero(bad)} elements "
-                    f"that are NaN or infinite; restore an earlier model, or pass "
-                    f"exclude=({name!r},) for infinite elements that belong there"
-                )
+        if not _is_float(array.dtype):
+            continue
+        if spoiled := count_spoiled(array.numpy(), summed=name not in exclude):
+            raise ParameterError(
+                f"array {name!r} of the global model has {spoiled} elements that are NaN or "
+                f"infinite; restore an earlier model, or pass exclude=({name!r},) for infinite "
+                "elements that belong there"
+            )
 
 
 def _is_float(dtype: str) -> bool:

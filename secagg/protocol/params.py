@@ -36,7 +36,7 @@ class RoundParams:
     threshold : int
         t, the number of shares that reconstruct a secret. On the complete graph more than half
         of the n clients, and more than two thirds if `security` is "active". With `neighbours`
-        2 ≤ t ≤ k: take the one of `suggest` or `secagg.graph.recommend`.
+        2 ≤ t ≤ k: take the threshold of `suggest` or `secagg.graph.recommend`.
     length : int
         d, the number of elements of a vector, 1 ≤ d ≤ 2^31.
     encoding : FixedPoint or Integers

@@ -104,23 +104,26 @@ def _complete(
 def suggest_fewest(n: int, corrupt: float = CORRUPT, dropout: float = DROPOUT) -> int:
     """Return the smallest number of clients whose one-shot sum is opened, of n, 2 to 2^20.
 
-    It is ⌈0.7 n⌉, at least 3, so that two or more are honest. `ParameterError` is raised if no
-    sum of n clients has two honest ones.
+    It is ⌈0.7 n⌉, at least 3 and at most n. `ParameterError` is raised if no sum of n clients
+    has two honest vectors.
     """
     check_fractions(corrupt, dropout)
+    least = fewest_hiding(n, corrupt)
+    return _between(max(least, seventy_percent(n)), least, n, count(corrupt, n), dropout)
+
+
+def fewest_hiding(n: int, corrupt: float = CORRUPT) -> int:
+    """Return the smallest number of clients, of n, whose sum has two honest vectors.
+
+    It is at least 3, but for n = 2. `ParameterError` is raised if n clients are too few.
+    """
     colluders = count(corrupt, n)
     if colluders + 2 > n:
         raise ParameterError(
             f"with {colluders} of {n} clients corrupt no sum has two honest vectors; lower "
             "corrupt, or add clients"
         )
-    least = fewest_hiding(n, corrupt)
-    return _between(max(least, seventy_percent(n)), least, n, count(corrupt, n), dropout)
-
-
-def fewest_hiding(n: int, corrupt: float = CORRUPT) -> int:
-    """Return the smallest number of clients in a sum, 3 or more, with two honest clients."""
-    return min(n, max(3, least_threshold(count(corrupt, n))))
+    return min(n, max(3, least_threshold(colluders)))
 
 
 def _between(wanted: int, least: int, n: int, bad: int, dropout: float) -> int:

@@ -13,12 +13,15 @@ import pytest
 
 pytest.importorskip("nvflare")
 
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import FLContextKey, ReturnCode
 from nvflare.apis.fl_context import FLContext
+from nvflare.widgets.widget import WidgetID
 
 from flare_network import Adding, Network, Site
 from secagg.errors import ParameterError, RemoteProtocolError
-from secagg.flare import SecAggFedAvg, SitePolicy
+from secagg.flare import SecAggExecutor, SecAggFedAvg, SitePolicy
 from secagg.flare.configuration import check_configuration, digest_configuration
 from secagg.flare.model import Model
 
@@ -114,6 +117,22 @@ def test_digest_is_of_the_file_that_flare_reads(tmp_path: Path) -> None:
     arguments.client_config = "other/config_fed_client.json"
     with pytest.raises(ParameterError):
         digest_configuration(context)
+
+
+@pytest.mark.parametrize("component", [SecAggExecutor(Adding(0.0)), SitePolicy()])
+def test_check51_digest_is_of_the_files_at_the_start(
+    tmp_path: Path, component: FLComponent
+) -> None:
+    """A server can deploy a job again while it runs; FLARE has built its components by then."""
+    app = app_of(tmp_path / "site-1")
+    context = context_of(app)
+    context.get_engine = lambda: SimpleNamespace(
+        widgets={WidgetID.FED_EVENT_RUNNER: SimpleNamespace()}
+    )
+    component.handle_event(EventType.ABOUT_TO_START_RUN, context)
+    expected = digest(app_of(tmp_path / "site-2"))
+    app_of(tmp_path / "site-1", lr=1.0)
+    assert digest_configuration(context) == expected
 
 
 def test_check51_configurations_that_can_change_while_they_are_read_reject(

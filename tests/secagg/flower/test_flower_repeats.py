@@ -116,7 +116,7 @@ def test_check49_a_message_of_another_phase_before_each_one(
 
 
 def test_check49_a_phase_of_the_context_is_no_more_than_a_hint() -> None:
-    """Whoever alters it gets no answer of another phase: the client's own state has it, too."""
+    """An altered phase gives no answer of another phase: the client's own state has it, too."""
     refused = []
 
     def meddle(message: Message, answer: Answer) -> Message:

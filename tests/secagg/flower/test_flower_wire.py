@@ -109,6 +109,8 @@ def test_plan_is_read_as_it_was_written():
         write_plan(Plan("w", "a", (), (("loss", 1e-309),))),
         write_plan(Plan("w", "a", (), (("loss", 1.0), ("loss", 2.0)))),
         write_plan(Plan("w", "a", (), (("w", 1.0),))),
+        write_plan(Plan("w", "a", (), tuple((f"{i}", 1.0) for i in range(257)))),
+        write_plan(Plan("w", "a", (), (("l" * 257, 1.0),))),
         write_plan(Plan("w", "a", (), (("secagg-clipped-nodes", 0.5),))),
         write_plan(Plan("w", "a", (), (("secagg-clipped-nodes", 1.0), ("loss", 1.0)))),
         write_plan(Plan("w", None, (), ())).replace(b"\xa1w", b"\xd9\x01w"),  # a longer form

@@ -64,6 +64,7 @@ def test_metrics_have_their_own_bounds_and_a_sum_may_have_a_part_of_them():
         {"metrics": {"loss": 0.0}},
         {"metrics": {"loss": float("inf")}},
         {"metrics": {"loss": float("nan")}},
+        {"metrics": {f"{i}": 1.0 for i in range(1025)}},
     ],
 )
 def test_bounds_out_of_range_raise(wrong):

@@ -1,7 +1,9 @@
-"""Events of the server, which the components of a site do not get.
+"""Start of a job at a site: what the server must not change while the job runs.
 
-FLARE fires them at the sites that the server names, past all filters. They could tell the
-trainer of one site something, or stop all trainers but one, whose vector the sum would be.
+The server's events do not reach the components. FLARE fires them at the sites that the server
+names, past all filters. They could tell the trainer of a single site something, or stop all
+other trainers, so that the sum would be one vector. And the digest of the job's configuration
+is taken, since the server can deploy other files later.
 """
 
 from __future__ import annotations
@@ -18,17 +20,17 @@ from secagg.errors import ParameterError
 from secagg.flare.configuration import digest_configuration
 from secagg.flare.log import logger
 
-__all__ = ["withhold_events"]
+__all__ = ["fix_job"]
 
 
-def withhold_events(event_type: str, fl_ctx: Any) -> None:
-    """Withhold the server's events for the rest of a job; call it for each local event.
+def fix_job(event_type: str, fl_ctx: Any) -> None:
+    """Digest a job's configuration, and withhold the server's events for the rest of the job.
 
-    It acts on the event before those at which FLARE begins to receive the server's events.
+    Call it for each local event. It acts on the event before those at which FLARE begins to
+    receive the server's events.
     """
     if event_type == EventType.ABOUT_TO_START_RUN:
-        # now, and not when the server asks: it can deploy other files while the job runs
-        with suppress(ParameterError):  # raised again when the server asks
+        with suppress(ParameterError):  # raised again when the server asks for the digest
             digest_configuration(fl_ctx)
         receiver = fl_ctx.get_engine().widgets[WidgetID.FED_EVENT_RUNNER]
         receiver._receive = _ignore  # which it registers as its handler of messages

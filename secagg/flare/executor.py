@@ -15,13 +15,13 @@ from secagg.flare import names
 from secagg.flare.agreement import AgreedLink
 from secagg.flare.certificates import Authority
 from secagg.flare.configuration import digest_configuration
-from secagg.flare.start import fix_job
 from secagg.flare.folder import fixing, own_folder
 from secagg.flare.identities import SiteIdentity
 from secagg.flare.link import FlareLink
 from secagg.flare.log import log_class, log_rejection, logger
 from secagg.flare.own import note
 from secagg.flare.policy import policy_of
+from secagg.flare.start import fix_job
 from secagg.flare.trainer import Trainer
 from secagg.session import take_part
 

@@ -131,8 +131,8 @@ class Server:
 async def drive(load: Load, folder: Path) -> Figures:
     """Run all processes and return the figures.
 
-    AssertionError is raised if a sum is not exact, if two copies of a post had different
-    responses, or if a process failed.
+    AssertionError is raised if a sum is not exact, or if two copies of a post had different
+    responses; ExceptionGroup if a process failed.
     """
     load = make_helpers(load, folder)
     load.write(folder)
@@ -147,12 +147,12 @@ async def drive(load: Load, folder: Path) -> Figures:
             assert await one.stdout.readline() == b"ready\n"  # type: ignore[union-attr]
         dying = processes[-1] if load.kind == "semi-honest" else None
         server = Server(load, folder, dying)
-        await server.run()
+        async with asyncio.TaskGroup() as group:  # without its members a server waits for ever
+            counts = [group.create_task(result(one)) for one in processes[: load.processes]]
+            group.create_task(server.run())
         assert dying is None or await dying.wait() < 0, "the last helper did not die"
-        for one in processes[: load.processes]:
-            out, _ = await one.communicate()
-            assert one.returncode == 0, "a process of members failed"
-            server.figures.members.update(json.loads(out))
+        for count in counts:
+            server.figures.members.update(count.result())
     finally:
         await asyncio.gather(*map(end, processes))
     for number in sorted({int(one["number"]) for one in server.figures.memory}):
@@ -208,6 +208,14 @@ async def start(program: str, *arguments: str) -> Process:
         limit=_LINE,
         cwd=_ROOT,
     )
+
+
+async def result(process: Process) -> dict[str, int]:
+    """Return what a process of members counted until its end."""
+    out, _ = await process.communicate()
+    assert process.returncode == 0, "a process of members failed"
+    found: dict[str, int] = json.loads(out)
+    return found
 
 
 async def end(process: Process) -> None:

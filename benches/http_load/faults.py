@@ -46,6 +46,7 @@ class Twice(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request and its copy; return the response to the first."""
+        await request.aread()  # of a stream nothing could be sent twice, or by half
         post = request.method == "POST"
         if post and self.dropping is not None:
             await self._drop(request, self.dropping)

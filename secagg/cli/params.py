@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from secagg.graph.assumptions import CORRUPT, DROPOUT, count, to_adversary
 from secagg.protocol import RoundParams, keys
 from secagg.protocol.masks import MaskSum
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS
+from secagg.protocol.params_bytes import MAX_SESSION_BYTES
 from secagg.protocol.suggestion import suggest_graph
 from secagg.protocol.traffic import client_traffic
 from secagg.server.recovery import Recovery
@@ -54,7 +56,7 @@ def params(
         typer.Option(
             metavar="semi-honest|semi-malicious|active",
             help="Assumed server: it follows the protocol, or asks different clients for "
-            "different kinds of share. With --one-shot, semi-honest or active.",
+            "different kinds of share, or does whatever it likes.",
         ),
     ] = "semi-honest",
     length: options.Length = 100_000,
@@ -85,15 +87,17 @@ def params(
             shape = (clients, length, clip, modulus_bits)
             oneshot.costs(*shape, helpers, threshold, security, suite, noise, json=as_json)
             return
-        server = to_adversary(security)
+        server = "active" if security == "active" else to_adversary(security)
         found = suggest_graph(clients, corrupt, dropout, server, sigma, eta)
         k, t, best = *found, found.highest_threshold
         colluders = count(corrupt, clients)
         fewest = max(3, t)  # on the complete graph fewer never unmask a sum
-        if k is not None:
+        if k is not None and server != "active":
             fewest = graph.smallest_cohort(clients, k, t, colluders, dropout, server, sigma)
         encoding = FixedPoint(clip, rounding="nearest")
         chosen = round_params(clients, t, k, length, encoding, modulus_bits)
+        if server == "active":  # signatures name the session
+            chosen = replace(chosen, security="active", session=bytes(MAX_SESSION_BYTES))
         traffic = client_traffic(chosen, client_id=clients - 1)
         seconds = estimate(chosen, int(dropout * clients))
         bits = (found.privacy_bits, found.completion_bits)
@@ -115,8 +119,9 @@ def params(
         event = "a client is exposed"
         assumed = f"if at most {corrupt:.3g} of the clients collude and {dropout:.3g} drop out"
         caveat = [("", assumed)]
-        if server == "semi-malicious":
+        if server != "semi-honest":
             event = "both secrets of one client are rebuilt"
+        if server == "semi-malicious":
             caveat += [("", "not counted: dropouts that such a server invents")]
         facts = [
             ("threshold t", f"{t}" if best == t else f"{t} to {best}"),

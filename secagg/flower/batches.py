@@ -112,7 +112,8 @@ def prepare(
     if len(batch) < least:
         raise TooFewSurvivors(
             f"the strategy sampled {len(batch)} nodes, and a sum needs {least}; raise its "
-            "min_available_nodes and the number of nodes that it samples",
+            "min_train_nodes, or min_evaluate_nodes for evaluations: min_available_nodes lets "
+            "it sample from the nodes that were connected before",
             phase=phase,
             survivors=len(batch),
             needed=least,

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from flwr.app import Error
 
 from secagg._printable import printable
-from secagg.errors import RemoteProtocolError, TooFewSurvivors
+from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.flower.wire import ERROR, NO_PROTOCOL, RAISED, REFUSED
 from secagg.session.outcomes import reason
 
@@ -31,6 +31,13 @@ class Dropouts:
 
     def __str__(self) -> str:
         return ", ".join(f"{count:,} {how}" for how, count in self._counts.items())
+
+    @property
+    def hint(self) -> str:
+        """Advice for the case that nodes rejected parameters, or an empty text."""
+        if f"with {ParameterError.__name__}" not in self._counts:
+            return ""
+        return "; with ParameterError: other bounds than at its first sum, or its policy"
 
     def add(self, node: int, why: str, how: str) -> None:
         """Count a node; `why` is for the log, and `how` is its kind of errors, in words."""
@@ -66,8 +73,8 @@ def dropouts() -> Iterator[Dropouts]:
         if not str(lost):
             raise
         raise TooFewSurvivors(
-            f"nodes dropped out ({lost}; the reason for an error is in the node's own log), "
-            f"and {reason(error)}",
+            f"nodes dropped out ({lost}; the reason for an error is in the node's own log"
+            f"{lost.hint}), and {reason(error)}",
             phase=error.phase,
             survivors=error.survivors,
             needed=error.needed,

@@ -98,7 +98,9 @@ class SecureGrid(Grid):
             done = self._summing(self._grid, batch, plan, number=number, timeout=timeout)
             if not done.result.weight:
                 raise RemoteProtocolError(
-                    f"the weights {plan.weight!r} of all nodes are 0, so there is no mean",
+                    f"the weights {plan.weight!r} of {len(done.result.survivors)} nodes add up "
+                    "to 0, so there is no mean: their trainings failed, or they have no "
+                    "examples; the reason is in each node's own log",
                     sender=None,
                     phase=Phase.FINISHED,
                     check="weight",

@@ -56,7 +56,8 @@ class OneShot(SecureStrategy):
     poll : float
         Seconds between two looks for replies.
     on_failure : "raise" or "skip"
-        With too few nodes or helpers, end the run, or go on with the model as it is.
+        With too few nodes or helpers, end the run, or go on with the model as it is. If all
+        rounds fail so, the result has no arrays.
 
     Raises
     ------

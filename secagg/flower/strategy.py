@@ -75,7 +75,8 @@ class SecAgg(SecureStrategy):
     poll : float
         Seconds between two looks for replies.
     on_failure : "raise" or "skip"
-        With too few nodes, end the run, or go on with the model as it is.
+        With too few nodes, end the run, or go on with the model as it is. If all rounds
+        fail so, the result has no arrays.
 
     Raises
     ------

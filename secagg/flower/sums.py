@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from flwr.app import Message
 from flwr.serverapp import Grid
 
-from secagg import FixedPoint, Registry, RoundParams
+from secagg import ClientPolicy, FixedPoint, Registry, RoundParams, TooFewSurvivors
 from secagg.flower.batches import FEWEST, Sum, message_to, prepare
 from secagg.flower.dropouts import dropouts
 from secagg.flower.exchange import exchange
@@ -66,8 +66,28 @@ def sum_replies(
             errors += found.errors
             for node, reply in found.replies.items():
                 server.receive(node, reply)
+            first = server.phase is Phase.ADVERTISE_KEYS
             answers = server.close_round()
+            if first:
+                _check_cohort(params, len(answers))
     return Sum(server.result(), layout, errors)
+
+
+def _check_cohort(params: RoundParams, size: int) -> None:
+    """Raise `TooFewSurvivors` if nodes with the default policy reject a cohort so small.
+
+    They would reject it one by one, each in its own log.
+    """
+    needed = ClientPolicy().smallest_cohort(params)
+    if size < needed:
+        raise TooFewSurvivors(
+            f"{size} of {params.n_clients} nodes sent keys, and on this graph nodes with the "
+            f"default policy take part with {needed} or more; for room take a larger threshold "
+            f"than {params.threshold}, or more neighbours than {params.neighbours}",
+            phase=Phase.ADVERTISE_KEYS,
+            survivors=size,
+            needed=needed,
+        )
 
 
 def _params(clients: int, length: int, settings: Settings, session: bytes) -> RoundParams:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import httpx
 
 from secagg._check import check_kind
-from secagg.errors import RemoteProtocolError
+from secagg.errors import LinkError, RemoteProtocolError
 from secagg.http.connection import Connection, problem_of, refused
 from secagg.http.helper import AGGREGATOR
 from secagg.oneshot import OneShotParams, replies
@@ -133,7 +133,16 @@ async def reach_helper(
         patience=patience,
     ) as connection:
         link = HttpHelper(connection, params)
-        await link.begin()
+        try:
+            await link.begin()
+        except LinkError as error:
+            if error.check != "signature":
+                raise
+            raise LinkError(
+                f"the helper at {url} has another aggregator; its operator serves it with "
+                f"--aggregator {identity.public.hex()}",
+                check=error.check,
+            ) from None
         yield link
 
 

@@ -62,8 +62,7 @@ async def reach_helpers(
         except (LinkError, RemoteProtocolError) as error:
             raise LinkError(
                 f"the helper at {one.url} does not endorse this sum, and clients ask for the "
-                f"endorsements of all {len(helpers)}; start it with secagg helper serve, then "
-                f"try again ({error})",
+                f"endorsements of all {len(helpers)}: {error}",
                 check=error.check,
             ) from None
     return sorted(links, key=lambda link: link.number)  # clients take endorsements so

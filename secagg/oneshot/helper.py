@@ -97,6 +97,12 @@ class Helper(Confined):
                 "this helper has a registry and serves active sums only, but security is "
                 f"{params.security!r}; take security='active', or a helper without a registry"
             )
+        if registry is None and params.active:
+            raise ParameterError(
+                "this helper has no registry and serves semi-honest sums only, but security is "
+                "'active'; give the helper the public keys of all clients, "
+                "registry=secagg.Registry({id: identity.public, …})"
+            )
         check_registry(params.sums, registry)
         if journal.public not in params.helpers:
             raise ParameterError(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from secagg._check import check_integer, check_kind
 from secagg.errors import ParameterError
-from secagg.graph import finder
+from secagg.graph import finder, smallest_cohort
 from secagg.graph.assumptions import (
     CORRUPT,
     DROPOUT,
@@ -151,6 +151,19 @@ class ClientPolicy:
         if params.neighbours is None:
             return self._objection_to_complete(params, size, registered)
         return self._objection_to_graph(params, params.neighbours, size)
+
+    def smallest_cohort(self, params: RoundParams) -> int:
+        """Return the number of clients from which on cohorts have no objection.
+
+        It is `params.min_survivors` if even ``n_clients`` have one, and on the complete graph.
+        There an objection concerns all sizes, or those above some size.
+        """
+        least, n, k = params.min_survivors, params.n_clients, params.neighbours
+        if k is None or self.objection(params, n) is not None:
+            return least
+        colluders, _ = self._colluders(params)
+        question = (n, k, params.threshold, colluders, self.dropout)
+        return max(least, self.min_cohort or 0, smallest_cohort(*question, sigma=self.sigma))
 
     def _colluders(self, params: RoundParams, registered: int = 0) -> tuple[int, str]:
         """Return the number of colluders and, for a message, where it comes from."""

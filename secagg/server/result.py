@@ -61,7 +61,8 @@ class RoundResult:
         total = len(self.survivors) if self.weight is None else self.weight
         if total <= 0:
             raise ParameterError(
-                f"the survivors' weights add up to {total}: there is no mean; use the sum"
+                f"the survivors' weights add up to {total}: there is no mean; use the sum, or "
+                "look into the clients' logs, since failed trainings have the weight 0"
             )
         return np.asarray(self.sum / total, dtype=np.float64)
 

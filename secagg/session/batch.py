@@ -175,7 +175,7 @@ class Batch:
             "open", seconds, lambda link: self._call(link.open, request, link, helpers, thread)
         )
         try:
-            result = await run(lambda: self._result(answers, wrong))
+            result = await run(lambda: self._result(answers, wrong, helpers))
         finally:
             helpers.fail_all(wrong, "open")
         helpers.fail_all(dict.fromkeys(result.outvoted, "outvoted"), "open")
@@ -285,7 +285,9 @@ class Batch:
                     wrong[j] = error.check
         return valid
 
-    def _result(self, answers: Mapping[int, bytes], wrong: dict[int, str]) -> OneShotResult:
+    def _result(
+        self, answers: Mapping[int, bytes], wrong: dict[int, str], helpers: Helpers
+    ) -> OneShotResult:
         """Return the sum from the valid answers."""
         valid = self._valid(answers, self.accumulator.result, wrong)
         # of q answers a liar's is not the only one to a mask; see docs/sessions.md, 4
@@ -300,14 +302,7 @@ class Batch:
                 for j in error.helpers:
                     wrong[j] = error.check
                     valid.pop(j, None)
-        raise RemoteProtocolError(
-            f"{len(valid)} helpers gave valid answers, and the sum takes {needed}; bring the "
-            "others back and try again",
-            sender=None,
-            phase="open",
-            check="helpers",
-            helpers=tuple(sorted(wrong)),
-        )
+        raise helpers.too_few(len(valid), needed, "open", wrong)
 
     def _too_few(self, what: str) -> TooFewSurvivors:
         least = self.params.min_clients

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Protocol, TypeVar
 
 from secagg._check import check_integer
+from secagg._printable import printable
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.oneshot import Helper
 from secagg.session.deadlines import Clock
@@ -23,6 +24,8 @@ from secagg.session.thread import in_thread
 __all__ = ["HelperLink", "Helpers", "LocalHelper"]
 
 T = TypeVar("T")
+_QUOTED = 500
+"""Most characters of a helper's error that the error of a batch repeats."""
 
 
 class HelperLink(Protocol):
@@ -90,6 +93,7 @@ class Helpers:
     ) -> None:
         self.links = {link.number: link for link in links}
         self.failed: set[int] = set()
+        self._reasons: dict[int, str] = {}
         self.bytes_down = self.bytes_up = 0  # of the present phase
         self._place, self._hooks, self._clock = place, hooks, clock
         for number in self.links:
@@ -134,6 +138,7 @@ class Helpers:
             if not one.done() or one.cancelled():
                 self.fail(j, phase, "deadline")
             elif error := one.exception():
+                self._reasons[j] = printable(str(error))[:_QUOTED]
                 self.fail(j, phase, _name(error))
             else:
                 found[j] = one.result()
@@ -164,14 +169,21 @@ class Helpers:
     def require(self, needed: int, phase: str) -> None:
         """Raise RemoteProtocolError ("helpers") unless so many helpers are left."""
         if len(self.links) < needed:
-            raise RemoteProtocolError(
-                f"{len(self.links)} helpers are left, and this step takes {needed}; bring the "
-                "others back and try again",
-                sender=None,
-                phase=phase,
-                check="helpers",
-                helpers=tuple(sorted(self.failed)),
-            )
+            raise self.too_few(len(self.links), needed, phase, self.failed)
+
+    def too_few(
+        self, left: int, needed: int, phase: str, failed: Collection[int]
+    ) -> RemoteProtocolError:
+        """Return the error of a step that too few helpers did, with what each of them said."""
+        why = "".join(f"; helper {j}: {text}" for j, text in sorted(self._reasons.items()))
+        return RemoteProtocolError(
+            f"{left} helpers are left, and this step takes {needed}; bring the others back and "
+            f"try again{why}",
+            sender=None,
+            phase=phase,
+            check="helpers",
+            helpers=tuple(sorted(failed)),
+        )
 
 
 def by_number(links: Iterable[HelperLink]) -> list[HelperLink]:

@@ -11,7 +11,7 @@ from secagg._check import as_bytes, check_integer, check_kind
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.graph import SEED_BYTES
 from secagg.oneshot import OneShotParams, OneShotResult
-from secagg.protocol import CohortLedger, Registry, RoundParams
+from secagg.protocol import ClientPolicy, CohortLedger, Registry, RoundParams
 from secagg.protocol.client_ids import ClientKey, Names, identify
 from secagg.protocol.identities import check_registry
 from secagg.server import RoundResult
@@ -159,6 +159,8 @@ class Session:
         check_registry(params, registry)
         members, least, most = self._desk.members, params.min_survivors, params.n_clients
         choice = Choice(cohort, members, least, most)
+        if cohort is None:  # members with the default policy reject smaller cohorts
+            least = ClientPolicy().smallest_cohort(params)
         left_out: set[int] = set()
         series = self._series
 

@@ -7,11 +7,16 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("nvflare")
 
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.signal import Signal
 from nvflare.apis.workspace import Workspace
+from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
+from nvflare.app_common.utils.fl_model_utils import FLModelUtils
 from nvflare.job_config.api import FedJob
 from nvflare.private.fed.app.fl_conf import create_privacy_manager
 from nvflare.private.privacy_manager import PrivacyService
@@ -50,6 +55,19 @@ def test_job_of_the_page_has_no_code_and_all_settings(tmp_path: Path) -> None:
     (executor,) = client["executors"]
     assert executor["tasks"] == ["secagg"]
     assert executor["executor"]["args"]["trainer"]["path"] == "flare_parts.StepTrainer"
+
+
+def test_trainer_of_the_page_trains() -> None:
+    (code,) = re.findall(r"^```{code-block} python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {"train": lambda name, array: array + 1}
+    exec(code, names)  # noqa: S102
+    model = FLModel(params={"w": np.zeros(2)}, params_type=ParamsType.FULL)
+    task = FLModelUtils.to_shareable(model)
+    found = FLModelUtils.from_shareable(
+        names["Trainer"]().execute("train", task, FLContext(), Signal())
+    )
+    assert found.params is not None
+    np.testing.assert_array_equal(found.params["w"], [1, 1])
 
 
 def test_one_shot_job_of_the_page_filters_the_task(

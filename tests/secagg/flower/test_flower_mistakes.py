@@ -137,6 +137,7 @@ def test_too_few_survivors_names_the_errors_of_the_nodes(party):
         error = fails(grid, strategy)
         assert "1 with VaultError" in error
         assert "4 with ParameterError" in error
+        assert "bounds" in error
         assert "patient4711" not in error
 
 

@@ -50,6 +50,18 @@ def meddler(
     return grid
 
 
+def test_a_cohort_that_default_policies_reject_is_asked_for_no_shares():
+    """200 nodes have a graph with room for six that are away."""
+    nodes = range(10, 210)
+    grid = LocalGrid(secure_app(), configs(nodes))
+    for node in nodes[:7]:
+        grid.drop(node, after=0)
+    with pytest.raises(TooFewSurvivors) as caught:
+        run(grid, wrapped())
+    assert (caught.value.survivors, caught.value.needed) == (193, 194)
+    assert len(grid.replies) == 193
+
+
 def test_mean_and_total_weight_are_those_of_all_nodes():
     result = run(LocalGrid(secure_app(), configs()), wrapped(metrics={"train-loss": 4.0}))
     assert_mean(result.arrays, NODES)

@@ -370,6 +370,7 @@ def test_check43_full_roster_of_accepted_parameters_is_accepted(
         colluders = math.ceil(round(corrupt * n, 9))
         least = graph.smallest_cohort(n, k, t, colluders, dropout)
         assert policy.objection(params, least) is None
+        assert policy.smallest_cohort(params) == least
         assert least == max(3, t) or policy.objection(params, least - 1) is not None
 
 

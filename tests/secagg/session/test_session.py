@@ -406,6 +406,24 @@ def test_all_attempts_failed_is_the_error_of_the_last():
     asyncio.run(run())
 
 
+def test_a_round_waits_for_a_cohort_that_members_accept():
+    """On the suggested graph of 200, fewer than 194 could have too many colluders."""
+    params = RoundParams.suggest(200, LENGTH, FixedPoint(clip=8.0))
+
+    async def run(cohort: int | None) -> None:
+        async with session_of(200, attempts=1) as party:
+            party.silent |= set(range(193, 200))
+            for u in range(193):
+                party.join(u, train_of(u))
+            with pytest.raises(TooFewSurvivors) as caught:
+                await party.session.round(params, cohort=cohort)
+            assert caught.value.needed == (194 if cohort is None else params.threshold)
+            assert len(party.of(MemberDeclined)) == (0 if cohort is None else 193)
+
+    asyncio.run(run(None))
+    asyncio.run(run(193))  # its caller knows better, or learns better
+
+
 def test_the_last_error_has_the_members_that_declined():
     """Their processes have ended, so the next attempt knows only that nobody is present."""
 

@@ -127,7 +127,7 @@ class Broken:
         if step == self.step:
             match self.fault:
                 case "dead":
-                    raise ConnectionError
+                    raise ConnectionError("no route\x1b to it")
                 case "hangs":
                     await asyncio.get_running_loop().create_future()
                 case "lies":
@@ -570,6 +570,7 @@ def test_too_few_honest_answers_are_an_error_rather_than_a_wrong_sum(setting):
     with pytest.raises(RemoteProtocolError) as caught:
         run_batch(setting, [liar, setting.links[1], *dead], attempts=1)
     assert caught.value.check == "helpers"
+    assert str(caught.value).count("no route\\x1b to it") == len(dead)
 
 
 def test_a_helper_that_answers_for_another_one_is_left_out(setting):

@@ -16,7 +16,7 @@ app = ServerApp()
 def main(grid: Grid, context: Context) -> None:
     """Train for some rounds, and print the accuracy after each."""
     strategy = SecAgg(
-        FedAvg(min_available_nodes=5), clip=1.0, max_weight=100, evaluate={"accuracy": 1.0}
+        FedAvg(min_train_nodes=5), clip=1.0, max_weight=100, evaluate={"accuracy": 1.0}
     )
     arrays = ArrayRecord(new_net().state_dict())
     rounds = int(context.run_config["rounds"])

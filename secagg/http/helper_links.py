@@ -60,9 +60,11 @@ async def reach_helpers(
         try:
             links.append(await stack.enter_async_context(reached))
         except (LinkError, RemoteProtocolError) as error:
+            away = error.check == "patience"
+            remedy = "start it with secagg helper serve, then try again: " if away else ""
             raise LinkError(
                 f"the helper at {one.url} does not endorse this sum, and clients ask for the "
-                f"endorsements of all {len(helpers)}: {error}",
+                f"endorsements of all {len(helpers)}; {remedy}{error}",
                 check=error.check,
             ) from None
     return sorted(links, key=lambda link: link.number)  # clients take endorsements so

@@ -13,6 +13,7 @@ from fedmf import FedMF, Trainer
 from fedmf.aggregate import PlainSum
 from fedmf.data import Ratings, from_triples
 from fedmf.flower import FedSum, Node
+from fedmf.flower.node import LARGEST_FACTOR
 from fedmf.models.federated import Raters
 from flower_nodes import configs
 from secagg import ParameterError, TooFewSurvivors
@@ -158,6 +159,25 @@ def test_check31_models_that_fail_some_trainings_are_rejected(bad: float) -> Non
         run.start()
     refused = [reply for reply in run.grid.replies if reply.has_error()]
     assert len(refused) == NODES
+
+
+def test_check31_what_a_model_leaves_at_a_node_makes_no_later_step_fail(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = FedMF(k=2, update="paper", rate=0.5, min_raters=3, mean=3.5)
+    trainer = Trainer(model, aggregation=PlainSum(), rounds=3)
+    monkeypatch.setitem(globals(), "recommender", lambda: trainer)
+
+    def largest(strategy: Lying) -> None:
+        if strategy._raters is not None:
+            strategy._public["item-factors"][:] = LARGEST_FACTOR
+
+    run = Run(largest)
+    with pytest.raises(ParameterError):  # the honest part of the server finds too much clipped
+        run.start()
+    for context in run.grid.contexts.values():
+        factors = context.state["fedmf 1"]["user-factors"].numpy()
+        assert np.abs(factors).max() == LARGEST_FACTOR
 
 
 def test_nodes_that_were_not_counted_are_below_the_threshold_of_a_sum():

@@ -187,8 +187,10 @@ def assert_silent_in(
 
     With a party the sum is a one-shot one.
     """
+    suspended = []
 
     def reply(message: Message, context: Context) -> object:
+        suspended.append(RECORD in context.state)
         for name, value in change.items():
             setattr(message.metadata, name, value)
         meddle(message, context)
@@ -211,6 +213,8 @@ def assert_silent_in(
     for kind in kinds:
         grid.send_and_receive([Message(RecordDict({"arrays": START}), 11, kind, group_id="1")])
     assert len(grid.replies) >= (6 if party is None else 3) + len(kinds)
+    assert suspended
+    assert not any(suspended)
 
 
 given_applications = given(

@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ from fuzz.targets import Script, altered_by
 from harness import Cohort, make_params, with_count
 from independent_views import as_mapping, as_policy
 from secagg import (
+    ClientPolicy,
     RemoteProtocolError,
     RoundResult,
     SealingKey,
@@ -157,6 +159,23 @@ def test_whole_rounds_with_clients_lost_in_every_phase(security: str) -> None:
     early = {u for u, phase in lost.items() if phase in ("share_keys", "masked_input")}
     assert set(result.survivors) == set(ids) - early
     assert result.integers.tolist() == cohort.expected(result.survivors)
+
+
+@pytest.mark.parametrize("present", range(8, 21))
+def test_two_implementations_reject_the_same_cohorts(present: int) -> None:
+    params = make_params(20, 5, neighbours=6, length=1)
+    policy = ClientPolicy(colluders=4, sigma=8, min_cohort=10)
+    round = testing.Round(
+        params=params,
+        vectors={u: np.zeros(1) for u in range(present)},
+        weights=None,
+        dropouts={},
+        policy=policy,
+    )
+    rejected = policy.objection(params, present) is not None
+    assert (run(round, Script(b"")) is None) == rejected
+    # of 10 clients only 5 are missing, too few for two gaps of three
+    assert rejected == (present not in (10, 20))
 
 
 @given(ROUNDS, st.binary(max_size=30))

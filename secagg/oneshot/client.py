@@ -55,7 +55,7 @@ def report(
     policy : OneShotPolicy, optional
         Demands on the parameters; the defaults of `OneShotPolicy` if None.
     endorsements : sequence of bytes, optional
-        Endorsements of the parameters by all helpers, if the policy has `helpers`.
+        Endorsements of the parameters by all helpers, if the policy has `helpers`; else none.
     entropy : callable
         Source of secret random bytes: 32 for the seeds, then those of the encoding. HPKE draws
         its own.

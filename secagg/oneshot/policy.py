@@ -98,8 +98,8 @@ class OneShotPolicy:
         ----------
         params : OneShotParams
         endorsements : sequence of bytes
-            ``Helper.endorse()`` of each helper, in their order in `params`. They are validated
-            if the policy has `helpers`.
+            ``Helper.endorse()`` of each helper, in their order in `params`, if the policy has
+            `helpers`; else none.
         """
         if params.threshold < self.min_threshold:
             raise ParameterError(
@@ -116,6 +116,13 @@ class OneShotPolicy:
             self.bounds.check(params)
         if self.helpers is not None:
             self._check_helpers(params, endorsements, self.helpers)
+        elif len(endorsements) > 0:
+            # a report would be sent unverified, by a caller who thinks that it was checked
+            raise ParameterError(
+                f"{len(endorsements)} endorsements, and the policy trusts no helpers, so they "
+                "cannot be verified; pass OneShotPolicy(helpers={the Ed25519 key of each}), or "
+                "leave them out"
+            )
 
     def check_at_helper(self, params: OneShotParams, registered: int | None) -> None:
         """Raise `ParameterError` unless `params` satisfy this policy of a helper.

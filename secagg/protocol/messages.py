@@ -1,6 +1,6 @@
 """Messages of the protocol: one frozen type each, with `encode` and a strict `decode`.
 
-On the wire a message is the byte 2 (the version) and a MessagePack array: an integer tag, then
+On the wire a message is the byte 3 (the version) and a MessagePack array: an integer tag, then
 the fields. Lists of ids, keys and shares are byte strings of fixed-width little-endian items.
 So a decoder allocates no more memory than the bytes it was sent. The length of a message never
 depends on an input.

@@ -1,9 +1,8 @@
 """A client of the secagg protocol, version 3, written from its specification alone (`§`).
 
 A `Client` lives for one session (§7.3); its methods, called in the order of §7.1 or §7.2, turn
-the server's answer into its next message. It rounds to nearest (§4.1). Of the policy (§3.4) it
-has `min_clients`, `min_threshold` and the default `max_length`, not the rest. It draws
-entropy as in Annex B. Written to be read: not fast.
+the server's answer into its next message. It rounds to nearest (§4.1). `independent_policy` has
+its policy (§3.4, §3.5). It draws entropy as in Annex B. Written to be read: not fast.
 """
 
 from __future__ import annotations
@@ -24,6 +23,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from independent_policy import Policy
 
 SHAMIR_PRIME = 2**61 - 1  # §5.4
 LOW_ORDER = {  # §3.4: y coordinates of the points whose order divides 8
@@ -150,11 +151,16 @@ class Parameters:
         self.least = max(self.t, 2 if two else 3)
         self.sigma = 64 if self.active else 0  # the bytes of a signature (§6.2)
 
+    @property
+    def encoding(self) -> bytes:
+        """§3.3: the bytes of the encoding."""
+        if self.clip is None:
+            return b"integers" + u64le(self.bound)
+        return b"fixed point" + struct.pack("<d", self.clip) + u64le(self.f)
+
     def head(self) -> bytes:
         """§3.3: all but the last field, the session."""
-        encoding = b"integers" + u64le(self.bound)
-        if self.clip is not None:
-            encoding = b"fixed point" + struct.pack("<d", self.clip) + u64le(self.f)
+        encoding = self.encoding
         flags = self.two + 2 * self.counted
         numbers = (self.n, self.t, self.k or 0, self.d, self.W or 0, self.R - 1)
         head = struct.pack("<BBBIIIQQQ", 3, self.active, flags, *numbers)
@@ -316,17 +322,15 @@ class Client:
         registry: Mapping[int, bytes] | None = None,
         entropy: Callable[[int], bytes] = os.urandom,
         sealing: Sealing | None = None,
-        min_clients: int = 3,
-        min_threshold: int = 2,
+        policy: Policy = Policy(),  # noqa: B008
     ) -> None:
         """Parameters and policy come before anything secret is drawn (§3.1, §3.4)."""
         valid(type(client_id) is int and 0 <= client_id < 2**64, "client_id")  # §1
         self.id, self.p = client_id, Parameters(params)
-        valid(self.p.t >= min_threshold, "threshold: below the policy's min_threshold")
-        valid(self.p.h >= min_clients >= 3, "holders: below the policy's min_clients")
-        valid(self.p.d <= 2**28, "length: above the policy's max_length")
-        self.enough = max(self.p.least, min_clients)
-        self.identity, self.registry = None, dict(registry or {})
+        self.policy, self.identity, self.registry = policy, None, dict(registry or {})
+        valid(policy.in_range(), "policy: a field is out of its range")
+        valid(policy.accepts(self.p, len(self.registry)), "policy: not these parameters")
+        self.enough = max(self.p.least, policy.min_clients)
         if self.p.active:
             keys = list(self.registry.values())
             valid(all(isinstance(k, bytes) and len(k) == 32 for k in keys), "registry: a key")
@@ -461,6 +465,7 @@ class Client:
             require(len(ids) <= size <= p.n, "cohort")
             require(len(ids) == min(size, p.h), "neighbours")
             require(len(ids) >= self.enough, "size")
+            require(self.policy.accepts_cohort(p, size, len(self.registry)), "size")
             if len(ids) == size:  # it sees all of U1: the roster digest of §5.2
                 entries = (u64le(u) + c + s for u, (c, s) in self.roster.items())
                 require(digest == sha256(b"secagg/2 roster", *entries), "digest")

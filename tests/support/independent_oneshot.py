@@ -238,7 +238,7 @@ class Parameters:
         valid(self.W <= 2**53 and self.active <= len(self.session) <= 64, "W or session")
         power = self.R & (self.R - 1) == 0
         valid(self.R >= 2 and (power or self.R <= 2**62), "modulus")
-        self.clip, self.f = None, 0
+        self.encoding, self.clip, self.f = encoding, None, 0
         if encoding.startswith(b"fixed point") and len(encoding) == 27:
             self.clip, self.f = struct.unpack("<dQ", encoding[11:])
             valid(2**-1022 <= self.clip <= 2**61 and self.f <= 52, "clip or f")

@@ -237,6 +237,33 @@ def rewritten(data: bytes, change: Callable[[dict[int, list[bytes]]], None]) -> 
     )
 
 
+BAD_INPUTS = {
+    "NaN": (np.array([0, np.nan, 0, 0]), 1),
+    "length": (np.zeros(5), 1),
+    "dtype": (np.zeros(4, dtype=np.int32), 1),
+    "no weight": (np.zeros(4), None),
+    "weight": (np.zeros(4), 10),
+}
+
+
+@pytest.mark.parametrize("bad", BAD_INPUTS)
+@pytest.mark.parametrize("shares", ["empty", "short", "sealed"])
+def test_bad_input_and_bad_shares_raise_either_and_send_nothing(bad: str, shares: str) -> None:
+    """docs/protocol.md, §8.3: only the message of the server ends the client."""
+    _, client, good = at_phase(2, max_weight=9)
+    arrived = {
+        "empty": b"",
+        "short": good[:-1],
+        "sealed": altered(good, Shares, sealed=bytes(len(read(good, Shares).sealed))),
+    }[shares]
+    with pytest.raises((ParameterError, RemoteProtocolError)) as caught:
+        client.masked_input(arrived, *BAD_INPUTS[bad])
+    ended = caught.type is RemoteProtocolError
+    assert client.phase is (Phase.FAILED if ended else Phase.MASKED_INPUT)
+    if not ended:
+        client.masked_input(good, np.zeros(4), 1)
+
+
 def keep_three(entries: dict[int, list[bytes]]) -> None:
     for u in (3, 4, 5):
         del entries[u]

@@ -143,6 +143,46 @@ def test_report_with_endorsements() -> None:
             report(VECTOR, made.params, 1, identity=identity, policy=policy)
 
 
+@pytest.mark.parametrize("given", range(10))
+def test_endorsements_without_trusted_helpers_raise(given: int) -> None:
+    """They would be taken for verified."""
+    with parties(2, 2, n_clients=5) as made:
+        right = [helper.endorse() for helper in made.helpers]
+        endorsements = [
+            right,
+            tuple(right),
+            right[:1],
+            right[::-1],
+            [b"x"],
+            [b""],
+            [bytes(64)],
+            [bytes(64)] * 3,
+            b"x",
+            np.array(right),
+        ][given]
+        drawn: list[int] = []
+        for policy in (None, OneShotPolicy(), OneShotPolicy(min_clients=4, corrupt=0)):
+            with pytest.raises(ParameterError):
+                report(
+                    VECTOR,
+                    made.params,
+                    1,
+                    identity=make_identity(1),
+                    policy=policy,
+                    endorsements=endorsements,  # type: ignore[arg-type]
+                    entropy=lambda size: drawn.append(size) or bytes(size),  # type: ignore[func-returns-value]
+                )
+        assert not drawn
+        for none in ([], (), b""):
+            report(
+                VECTOR,
+                made.params,
+                1,
+                identity=make_identity(1),
+                endorsements=none,  # type: ignore[arg-type]
+            )
+
+
 def test_repeated_entropy_gives_other_seeds_in_other_sessions_and_to_other_clients() -> None:
     """A helper of one session would otherwise know the seeds of another."""
     with parties(2, 2, n_clients=5) as made:

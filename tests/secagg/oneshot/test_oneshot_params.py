@@ -199,6 +199,18 @@ def test_bytes_with_an_unknown_code_are_malformed(three: Parties, at: int) -> No
         OneShotParams.from_bytes(bytes(data))
 
 
+@pytest.mark.parametrize("at", [1, 2, 5, 9, 13])
+@pytest.mark.parametrize("cut", [-1, -40, 1, 9])
+def test_of_a_wrong_value_and_a_wrong_length_either_is_named(
+    three: Parties, at: int, cut: int
+) -> None:
+    data = three.params.to_bytes()
+    data = data[:at] + b"\xff" * 4 + data[at + 4 :]
+    with pytest.raises(RemoteProtocolError) as caught:
+        OneShotParams.from_bytes(data[:cut] if cut < 0 else data + bytes(cut))
+    assert caught.value.check in ("length", "parameters")
+
+
 def test_bytes_of_another_length_are_malformed(three: Parties) -> None:
     data = three.params.to_bytes()
     for end in range(len(data)):

@@ -14,19 +14,20 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import independent_client as independent
+import independent_policy
 from effort import examples
 from fuzz.targets import Script, altered_by
 from harness import Cohort, make_params, with_count
+from independent_views import as_mapping, as_policy
 from secagg import (
-    FixedPoint,
-    Integers,
+    ClientPolicy,
     RemoteProtocolError,
-    RoundParams,
     RoundResult,
     SealingKey,
     TooFewSurvivors,
@@ -37,33 +38,6 @@ from secagg.protocol import NEXT
 
 # the other client is plain Python in either run: without kernels only the package's own changes
 EXAMPLES = 60 if _fast.COMPILED else 20
-
-
-def as_mapping(params: RoundParams) -> dict[str, object]:
-    """The parameters as the document lists them."""
-    encoding = params.encoding
-    if isinstance(encoding, FixedPoint):
-        numbers = {
-            "kind": "FixedPoint",
-            "clip": encoding.clip,
-            "fractional_bits": encoding.fractional_bits,
-        }
-    else:
-        assert isinstance(encoding, Integers)
-        numbers = {"kind": "Integers", "max": encoding.max}
-    return {
-        "n_clients": params.n_clients,
-        "threshold": params.threshold,
-        "length": params.length,
-        "encoding": numbers,
-        "modulus": params.ring.modulus,
-        "neighbours": params.neighbours,
-        "max_weight": params.max_weight,
-        "session": params.session.hex(),
-        "allow_two_clients": params.allow_two_clients,
-        "count_clipped": params.count_clipped,
-        "security": params.security,
-    }
 
 
 def rival_of(
@@ -78,6 +52,7 @@ def rival_of(
         registry=dict(round.registry or {}) if active else None,
         entropy=round.entropy(u),
         sealing=sealing,
+        policy=as_policy(round.policy),
     )
 
 
@@ -139,12 +114,7 @@ def with_and_without_count(round: testing.Round) -> st.SearchStrategy[testing.Ro
     return st.sampled_from([round, counted])
 
 
-def with_three_or_more(round: testing.Round) -> bool:
-    """The document's policy for two clients is not part of the independent client."""
-    return round.params.n_clients > 2
-
-
-ROUNDS = testing.rounds().filter(with_three_or_more).flatmap(with_and_without_count)
+ROUNDS = testing.rounds().flatmap(with_and_without_count)
 
 
 @given(ROUNDS)
@@ -191,6 +161,23 @@ def test_whole_rounds_with_clients_lost_in_every_phase(security: str) -> None:
     assert result.integers.tolist() == cohort.expected(result.survivors)
 
 
+@pytest.mark.parametrize("present", range(8, 21))
+def test_two_implementations_reject_the_same_cohorts(present: int) -> None:
+    params = make_params(20, 5, neighbours=6, length=1)
+    policy = ClientPolicy(colluders=4, sigma=8, min_cohort=10)
+    round = testing.Round(
+        params=params,
+        vectors={u: np.zeros(1) for u in range(present)},
+        weights=None,
+        dropouts={},
+        policy=policy,
+    )
+    rejected = policy.objection(params, present) is not None
+    assert (run(round, Script(b"")) is None) == rejected
+    # of 10 clients only 5 are missing, too few for two gaps of three
+    assert rejected == (present not in (10, 20))
+
+
 @given(ROUNDS, st.binary(max_size=30))
 @examples(EXAMPLES // 2)
 def test_two_implementations_agree_over_a_session(round: testing.Round, script: bytes) -> None:
@@ -210,6 +197,7 @@ def test_two_implementations_agree_over_a_session(round: testing.Round, script: 
 
 
 def test_independent_client_imports_nothing_of_the_package() -> None:
-    source = Path(independent.__file__).read_text()
-    imported = set(re.findall(r"^(?:from|import) (\w+)", source, re.MULTILINE))
-    assert imported <= {*sys.stdlib_module_names, "cryptography"}
+    for module, more in ((independent, {"independent_policy"}), (independent_policy, set())):
+        source = Path(module.__file__).read_text()
+        imported = set(re.findall(r"^(?:from|import) (\w+)", source, re.MULTILINE))
+        assert imported <= {*sys.stdlib_module_names, "cryptography", *more}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 import struct
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import protocol_doc
+from effort import examples
 from harness import make_params, with_count
 from secagg import (
     Client,
@@ -23,7 +26,7 @@ from secagg import (
     testing,
 )
 from secagg.encoding import Lanes, Ring
-from secagg.protocol.params_bytes import MAX_PARAMS_BYTES
+from secagg.protocol.params_bytes import MAX_PARAMS_BYTES, Fields, compare
 
 LOCAL = FixedPoint(clip=8.0, rounding="nearest", beyond_clip="refuse")
 ANY = testing.params().flatmap(lambda params: st.sampled_from([params, with_count(params)]))
@@ -250,6 +253,39 @@ def test_every_parameter_that_differs_is_named() -> None:
     assert caught.value.check == "parameters"
     assert "length is 4 here and 9 at the client" in str(caught.value)
     assert "max_weight, session" in str(caught.value)
+
+
+def test_names_of_differing_parameters_are_those_of_the_document() -> None:
+    fields = (
+        protocol_doc.DOC.read_text().split("### 3.1 Fields")[1].split("FixedPoint: clip")[0]
+    )
+    assert set(re.findall(r"^\| `(\w+)` \|", fields, re.MULTILINE)) == set(Fields._fields)
+
+
+@given(st.sets(st.sampled_from([*CHANGES]), min_size=1))
+@examples(60)
+def test_exactly_the_parameters_that_differ_are_named(names: set[str]) -> None:
+    own = make_params(5, 4, session=b"round 1")
+    other = dataclasses.replace(own, **{name: CHANGES[name] for name in names})
+    why = compare(own.to_bytes(), other.to_bytes(), "there").why
+    first = re.findall(r"(\w+) is ", why.removeprefix("it belongs to another session: "))[0]
+    rest = why.partition(" there, and ")[2].removesuffix(" differ, too")
+    expected = {"modulus" if name == "modulus_bits" else name for name in names}
+    assert {first, *filter(None, rest.split(", "))} == expected
+
+
+WRONG_VALUES = {1: b"\2", 2: b"\4", 3: bytes(4), 7: bytes(4), 11: b"\3\0\0\0", 15: bytes(8)}
+"""Bytes of a field out of range, by offset."""
+
+
+@pytest.mark.parametrize("at", WRONG_VALUES)
+@pytest.mark.parametrize("cut", [-1, -3, -7, 1, 9])
+def test_of_a_wrong_value_and_a_wrong_length_either_is_named(at: int, cut: int) -> None:
+    data = make_params(session=b"round 1").to_bytes()
+    data = data[:at] + WRONG_VALUES[at] + data[at + len(WRONG_VALUES[at]) :]
+    with pytest.raises(RemoteProtocolError) as caught:
+        RoundParams.from_bytes(data[:cut] if cut < 0 else data + bytes(cut))
+    assert caught.value.check in ("length", "parameters")
 
 
 def judged(error: RemoteProtocolError, name: str, own: RoundParams, other: RoundParams) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from dataclasses import replace
 
 import gmpy2
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,6 +41,42 @@ def statement_of(count: int, x: int = X) -> Statement:
 
 def with_outputs(statement: Statement, outputs: list[int]) -> Statement:
     return replace(statement, outputs=MODULUS.pack(x % N2 for x in outputs))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 8, 33, 70])
+@pytest.mark.parametrize("context", [b"", b"context"])
+def test_proof_is_that_of_the_document(count: int, context: bytes) -> None:
+    """docs/paillier.md, §5: hashes, nonce and response, without the code under test."""
+    statement = replace(statement_of(count), context=context)
+    proof = statement.prove(X, X_BITS, Stream("nonce"))
+    width = (N2.bit_length() + 7) // 8
+
+    def hashed(label: bytes, *parts: bytes) -> bytes:
+        return hashlib.sha256(label + b"".join(parts)).digest()
+
+    def elements(*values: int) -> bytes:
+        return b"".join(int(value).to_bytes(width, "little") for value in values)
+
+    inputs, outputs = (MODULUS.unpack(x) for x in (statement.inputs, statement.outputs))
+    parts = (context, elements(*inputs), elements(*outputs))
+    lengths = [len(part).to_bytes(8, "little") for part in parts]
+    public = elements(statement.base, statement.image)
+    label = b"secagg equality statement v1"
+    seed = hashed(label, *lengths, context, public, *parts[1:])
+    u, label = 1, b"secagg equality coefficient v1"
+    for j, c in enumerate(inputs):
+        hash_j = hashed(label, seed, j.to_bytes(8, "little"))
+        a = int.from_bytes(hash_j[:16], "little") if j else 1
+        u = u * gmpy2.powmod(c, 4 * a, N2) % N2
+    secret = int(X).to_bytes(X_BITS // 8, "little")
+    key = hmac.digest(secret, Stream("nonce")(32), "sha256")
+    info = hashed(b"secagg equality nonce v1", seed) + bytes(8)
+    size = (X_BITS + 256) // 8
+    r = int.from_bytes(HKDFExpand(SHA256(), size, info).derive(key), "little")
+    commitments = elements(gmpy2.powmod(u, r, N2), gmpy2.powmod(statement.base, r, N2))
+    e = hashed(b"secagg equality challenge v1", seed, commitments)[:16]
+    z = r + int.from_bytes(e, "little") * X
+    assert proof == e + z.to_bytes(size + 1, "little")
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 8, 33, 70])

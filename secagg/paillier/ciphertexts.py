@@ -65,7 +65,7 @@ class CiphertextGroup:
         ParameterError
             `messages` is no iterable in an order, a message is not an int, or |m| is too large.
         """
-        messages = _listed(messages)
+        messages = _listed("messages", messages)
         for position, message in enumerate(messages):
             if not is_integer(message):
                 raise ParameterError(
@@ -138,11 +138,12 @@ class CiphertextGroup:
         Raises
         ------
         ParameterError
-            A ciphertext is not an int, or `largest` is out of range.
+            `values` is no list of ints, or `largest` is out of range.
         RemoteProtocolError
             Check "ciphertext": a ciphertext lies outside (0, n²) or has a factor in common
             with n.
         """
+        values = _listed("ciphertexts", values)
         for position, value in enumerate(values):
             if not is_integer(value):
                 raise ParameterError(
@@ -188,17 +189,17 @@ class CiphertextGroup:
         return Ciphertexts(self, batch, fresh=True, largest=largest)
 
 
-def _listed(messages: Iterable[int]) -> list[int]:
-    """Return messages as a list; raise `ParameterError` for a number, text, set or mapping."""
-    unordered = isinstance(messages, str | bytes | bytearray | Mapping | Set)
+def _listed(name: str, values: Iterable[int]) -> list[int]:
+    """Return values as a list; raise `ParameterError` for a number, text, set or mapping."""
+    unordered = isinstance(values, str | bytes | bytearray | Mapping | Set)
     try:
-        found = None if unordered else list(messages)
+        found = None if unordered else list(values)
     except TypeError:  # of numpy, too, for an array of no dimension
         found = None
     if found is None:
         raise ParameterError(
-            f"messages must be ints in a list, not {type(messages).__name__}: encrypt([m]) "
-            "encrypts one number, and encrypt_vector floats"
+            f"{name} must be a list of ints, not {type(values).__name__}; pass one number as "
+            "[number], and floats to encrypt_vector"
         )
     return found
 

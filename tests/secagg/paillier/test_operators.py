@@ -45,17 +45,17 @@ PACKING = Packing(encoding=Integers(9), length=3, summands=5)
         [True],
         np.array([True]),
     ],
-    ids=repr,
 )
 def test_messages_that_are_no_list_of_integers_are_rejected(messages: object) -> None:
-    with pytest.raises(ParameterError, match="encrypt"):
+    with pytest.raises(ParameterError, match="encrypt_vector"):
         PUBLIC.encrypt(messages)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="ciphertext"):
+        PUBLIC.load_ints(messages)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     "messages",
     [[5], (5, -6), np.array([1, 2]), np.array([3], np.uint8), range(3), iter([1, 2]), []],
-    ids=repr,
 )
 def test_integers_in_an_order_are_encrypted(messages: object) -> None:
     expected = list(messages) if not hasattr(messages, "__next__") else [1, 2]

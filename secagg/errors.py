@@ -19,6 +19,7 @@ __all__ = [
     "LocalProtocolError",
     "MissingExtra",
     "ParameterError",
+    "PrecisionWarning",
     "RemoteProtocolError",
     "SecAggError",
     "TooFewSurvivors",
@@ -65,6 +66,10 @@ class MissingExtra(SecAggError, ModuleNotFoundError):
 
 class ClippingWarning(UserWarning):
     """Elements of a client's or a simulation's vectors were clipped: the sum is not theirs."""
+
+
+class PrecisionWarning(UserWarning):
+    """An encoding's step is so large that rounding changes much of every element."""
 
 
 class Dispute(NamedTuple):

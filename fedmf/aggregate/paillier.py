@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,7 +20,7 @@ from fedmf.aggregate.aggregation import (
     in_the_sum,
 )
 from fedmf.aggregate.trust import WARNINGS, KeyHolder, Parties, SharedClientKey, Trust, Trustees
-from fedmf.aggregate.vectors import Aggregate, Vectors
+from fedmf.aggregate.vectors import Aggregate, Table, Vectors
 from fedmf.errors import SettingError
 from secagg.paillier import EncryptedVector, PrivateKey, PublicKey, generate_keypair
 from secagg.paillier.public_key import MAX_BITS, MIN_BITS
@@ -174,7 +175,7 @@ class PaillierSum(IntegerSum):
         for done, user in enumerate(survivors):
             self._report("encrypting", done, len(survivors))
             with of_clients.running():
-                vector = parties.encrypt(vectors[user].dense(), packing)
+                vector = self._encrypted(vectors[user].dense(), packing)
                 message = vector.to_bytes()
             with of_server.running():
                 server.receive(message)
@@ -196,6 +197,11 @@ class PaillierSum(IntegerSum):
             bytes_up=bytes_up / len(vectors),
             bytes_down=bytes_down / len(vectors),
         )
+
+    def _encrypted(self, table: Table, packing: secagg.Packing) -> EncryptedVector:
+        # every round is counted in the Aggregate, and a training has hundreds
+        with warnings.catch_warnings(category=secagg.ClippingWarning, action="ignore"):
+            return self.parties.encrypt(table, packing)
 
     def _report(self, what: str, done: int, of: int) -> None:
         if self.progress is not None:

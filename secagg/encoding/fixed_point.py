@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import struct
-import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -26,7 +26,7 @@ from secagg.encoding.checks import check_lanes, check_weight, one_dimensional
 from secagg.encoding.encoding import Entropy, Vector
 from secagg.encoding.ring import Lanes, Ring
 from secagg.encoding.suggestion import Suggestion, bits_for, clip_for
-from secagg.errors import ParameterError
+from secagg.errors import ParameterError, PrecisionWarning
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
 
@@ -34,6 +34,8 @@ _SLICE = 1 << 15
 """Elements that are rounded stochastically together."""
 _ALONE, _LEAST = 1 << 19, 1 << 16
 """Elements that one thread encodes or decodes in a millisecond, and the least for a slice."""
+_FEW_STEPS = 100
+"""Steps up to a clip below 1, with fewer of which a sum can be a percent off."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,9 @@ class FixedPoint:
     Parameters
     ----------
     clip : float
-        Largest absolute value of an element, 2^−1022 ≤ clip ≤ 2^61.
+        Largest absolute value of an element, 2^−f ≤ clip ≤ 2^61.
     fractional_bits : int
-        f, 0 ≤ f ≤ 52: elements are rounded to multiples of 2^−f.
+        f, 0 ≤ f ≤ 52: elements are rounded to multiples of the step, 2^−f.
     rounding : "stochastic" or "nearest"
         Stochastic rounding is unbiased and uses the client's entropy. Rounding to nearest, with
         ties to even, is reproducible.
@@ -55,7 +57,12 @@ class FixedPoint:
     Raises
     ------
     ParameterError
-        A value is out of range, or clip · 2^f exceeds 2^61.
+        A value is out of range, the clip is below the step, or clip · 2^f exceeds 2^61.
+
+    Warns
+    -----
+    PrecisionWarning
+        A clip below 1 has fewer than 100 steps: rounding moves elements by up to one step.
     """
 
     clip: float
@@ -65,9 +72,9 @@ class FixedPoint:
 
     def __post_init__(self) -> None:
         number = isinstance(self.clip, int | float | np.integer | np.floating)
-        if not number or not sys.float_info.min <= self.clip <= 2.0**61:
+        if not number or not 0 < self.clip <= 2.0**61:
             shown = repr(self.clip) if len(repr(self.clip)) < 80 else "a far larger one"
-            raise ParameterError(f"clip must be a number from 2^-1022 to 2^61, not {shown}")
+            raise ParameterError(f"clip must be a number above 0, up to 2^61, not {shown}")
         object.__setattr__(self, "clip", float(self.clip))
         check_integer("fractional_bits", self.fractional_bits, 0, 52)
         object.__setattr__(self, "fractional_bits", int(self.fractional_bits))
@@ -83,6 +90,28 @@ class FixedPoint:
             raise ParameterError(
                 f"clip {self.clip} with {self.fractional_bits} fractional bits exceeds 2^61; "
                 "lower one of them"
+            )
+        self._check_steps()
+
+    def _check_steps(self) -> None:
+        """Raise for a clip below the step, and warn if it is a few steps only."""
+        steps = self.clip * self.scale
+        wanted = math.ceil(math.log2(_FEW_STEPS) - math.log2(self.clip))
+        # beyond 52 bits only a scale helps
+        remedy = f"raise fractional_bits to {wanted}, or " if wanted <= 52 else ""
+        if steps < 1:
+            raise ParameterError(
+                f"clip {self.clip} is below the step, 2^-{self.fractional_bits}, so rounding "
+                f"would lose every element; {remedy}scale clip and vectors up"
+            )
+        # from 1 on few steps are a choice: whole numbers and halves are multiples of a step
+        if self.clip < 1 and steps < _FEW_STEPS:
+            warnings.warn(
+                f"clip {self.clip} is only {steps:.3g} steps of 2^-{self.fractional_bits}, and "
+                f"rounding moves an element by up to one step; {remedy}scale clip and vectors "
+                "up",
+                PrecisionWarning,
+                stacklevel=4,  # of the dataclass's constructor
             )
 
     @classmethod

@@ -83,8 +83,9 @@ class Integers:
         in_slices(part, integers.size, _LEAST, _ALONE)
         if wrong:
             raise ParameterError(
-                f"element {min(wrong)} of the vector lies outside [0, {self.max}]; "
-                "correct it or raise max"
+                f"element {min(wrong)} of the vector lies outside [0, {self.max}]; correct "
+                "it, raise max, or sum negative numbers as floats with "
+                "FixedPoint(clip, fractional_bits=0)"
             )
         return lanes, 0
 

@@ -59,10 +59,10 @@ def clip_for(sample: Vector, quantile: float) -> tuple[float, float]:
             "leave it out"
         )
     reached = float(np.quantile(sizes, quantile, method="inverted_cdf"))
-    if not 2.0**-61 <= reached <= 2.0**61:
+    if not 2.0**-52 <= reached <= 2.0**61:
         raise ParameterError(
             f"the {quantile} quantile of the sample's absolute values is {reached}; scale the "
-            "values to between 2^-61 and 2^61, or take a larger quantile"
+            "values to between 2^-52 and 2^61, or take a larger quantile"
         )
     mantissa, exponent = math.frexp(reached)
     clip = 2.0 ** (exponent - 1 if mantissa == 0.5 else exponent)

@@ -16,6 +16,7 @@ from secagg._check import check_integer, check_kind
 from secagg.errors import ParameterError
 from secagg.flower.allowed import check_strategy
 from secagg.flower.batches import Sum
+from secagg.flower.excluded import keeping
 from secagg.flower.grid import CLIPPED, Averages, SecureGrid
 from secagg.flower.wire import CLIPPED_NODES, Plan
 
@@ -84,15 +85,16 @@ class SecureStrategy(Strategy):
         LinkError
             The SuperLink took no message, because they are too large, for example.
         """
-        return self._strategy.start(
-            SecureGrid(grid, self._sum, self._averages),
-            initial_arrays,
-            num_rounds,
-            timeout,
-            train_config,
-            evaluate_config,
-            evaluate_fn,
-        )
+        with keeping(self._strategy, self._averages.exclude):
+            return self._strategy.start(
+                SecureGrid(grid, self._sum, self._averages),
+                initial_arrays,
+                num_rounds,
+                timeout,
+                train_config,
+                evaluate_config,
+                evaluate_fn,
+            )
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid

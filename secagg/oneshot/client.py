@@ -13,6 +13,7 @@ from secagg._hedging import Hedged
 from secagg._secrets import without_frames
 from secagg.client.masked_input import Input
 from secagg.encoding import Entropy, Vector
+from secagg.encoding.clipping import warn_of_clipping
 from secagg.errors import ParameterError
 from secagg.oneshot import messages, seeds, suites
 from secagg.oneshot.messages import Kind
@@ -38,7 +39,8 @@ def report(
 ) -> bytes:
     """Return a client's report, its only message. Send it, unchanged, until it arrives.
 
-    A second report of the client in the same session is never summed beside the first.
+    A second report of the client in the same session is never summed beside the first. A
+    `ClippingWarning` has the number of clipped elements, if there are any.
 
     Parameters
     ----------
@@ -67,7 +69,7 @@ def report(
     MissingExtra
         The installed cryptography lacks ``params.suite``.
     """
-    made, _ = write_report(
+    made, clipped = write_report(
         vector,
         params,
         client_id,
@@ -77,6 +79,7 @@ def report(
         endorsements=endorsements,
         entropy=entropy,
     )
+    warn_of_clipping(clipped, params.length, params.encoding)
     return made
 
 

@@ -2,20 +2,21 @@
 
 The ciphertext of a message m is E(m, r) = (1 + n)^m · r^n mod n², with random r. The product of
 two ciphertexts encrypts the sum of their messages, and the k-th power of a ciphertext k times
-its message. Messages are integers with |m| < n / 2.
+its message. Messages are integers with |m| < n / 2: beyond it they would wrap. So a batch has a
+bound of its messages, and operations that could exceed n / 2 raise an error.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
 
-from secagg._check import as_bytes, check_kind, is_integer
+from secagg._check import as_bytes, check_integer, check_kind, is_integer
 from secagg._secrets import without_frames
 from secagg._threads import in_slices
 from secagg.encoding import Entropy
@@ -23,6 +24,7 @@ from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.paillier.gmp import gmpy2
 from secagg.paillier.modular import Batch, Modulus
 from secagg.paillier.noise import Noise
+from secagg.paillier.operators import Operators
 
 PHASE = "paillier"
 
@@ -56,16 +58,19 @@ class CiphertextGroup:
     def encrypt(self, messages: Iterable[int], entropy: Entropy = os.urandom) -> Ciphertexts:
         """Return ciphertexts of integers m, |m| < n / 2, each with fresh noise.
 
+        One number is a list of one: ``encrypt([5])``.
+
         Raises
         ------
         ParameterError
-            A message is not an int, or |m| is too large.
+            `messages` is no iterable in an order, a message is not an int, or |m| is too large.
         """
-        messages = list(messages)
+        messages = _listed("messages", messages)
         for position, message in enumerate(messages):
             if not is_integer(message):
                 raise ParameterError(
-                    f"message {position} must be an int, not {type(message).__name__}"
+                    f"message {position} must be an int, not {type(message).__name__}; pass "
+                    "floats to encrypt_vector"
                 )
             if abs(2 * int(message)) >= self.n:
                 raise ParameterError(
@@ -73,11 +78,12 @@ class CiphertextGroup:
                     f"value must be below n / 2, of {self.bits} bits: take a larger key"
                 )
         n, modulus = self.n, self.modulus
-        return self._blinded(
+        made = self._blinded(
             lambda rows: modulus.pack((1 + int(m) * n) % modulus.value for m in messages[rows]),
             len(messages),
             entropy,
         )
+        return replace(made, largest=max((abs(int(m)) for m in messages), default=0))
 
     def rerandomise(
         self, ciphertexts: Ciphertexts, entropy: Entropy = os.urandom
@@ -91,7 +97,8 @@ class CiphertextGroup:
         """
         self.check_own(ciphertexts)
         batch = ciphertexts.batch
-        return self._blinded(lambda rows: batch[rows], len(batch), entropy)
+        made = self._blinded(lambda rows: batch[rows], len(batch), entropy)
+        return replace(made, largest=ciphertexts.largest)
 
     def check_own(self, ciphertexts: Ciphertexts) -> None:
         """Raise `ParameterError` for ciphertexts under another key."""
@@ -117,17 +124,26 @@ class CiphertextGroup:
         in_slices(part, count)
         return Ciphertexts(self, out, fresh=True)
 
-    def load_ints(self, values: Sequence[int]) -> Ciphertexts:
+    def load_ints(self, values: Sequence[int], largest: int | None = None) -> Ciphertexts:
         """Validate ciphertexts of another implementation, such as phe, given as integers.
+
+        Parameters
+        ----------
+        values : sequence of int
+            Ciphertexts, each in (0, n²).
+        largest : int, optional
+            The largest absolute value that a message may have, 0 to n / 2, by agreement with
+            the sender: ciphertexts do not show it. None: n / 2, so that a sum is an error.
 
         Raises
         ------
         ParameterError
-            A ciphertext is not an int.
+            `values` is no list of ints, or `largest` is out of range.
         RemoteProtocolError
             Check "ciphertext": a ciphertext lies outside (0, n²) or has a factor in common
             with n.
         """
+        values = _listed("ciphertexts", values)
         for position, value in enumerate(values):
             if not is_integer(value):
                 raise ParameterError(
@@ -135,13 +151,17 @@ class CiphertextGroup:
                 )
             if not 0 < value < self.modulus.value:
                 raise remote("ciphertext", f"ciphertext {position} is outside (0, n²)")
-        return self._checked(self.modulus.pack(values))
+        return self._checked(self.modulus.pack(values), largest)
 
-    def load(self, data: bytes, count: int) -> Ciphertexts:
+    def load(self, data: bytes, count: int, largest: int | None = None) -> Ciphertexts:
         """Decode `count` ciphertexts as `Ciphertexts.to_bytes` wrote them.
+
+        See `load_ints` for `largest`.
 
         Raises
         ------
+        ParameterError
+            `largest` is out of range.
         RemoteProtocolError
             Check "length": `data` has a wrong length. Check "ciphertext": see `load_ints`.
         """
@@ -151,10 +171,13 @@ class CiphertextGroup:
                 "length",
                 f"{len(data)} bytes; {count} ciphertexts take {count * self.modulus.width}",
             )
-        return self._checked(self.modulus.unwrap(data))
+        return self._checked(self.modulus.unwrap(data), largest)
 
-    def _checked(self, batch: Batch) -> Ciphertexts:
+    def _checked(self, batch: Batch, largest: int | None) -> Ciphertexts:
         """Return the rows as ciphertexts if all are in Z*_{n²}; others could reveal the key."""
+        if largest is not None:
+            check_integer("largest", largest, 0, int(self.n) // 2)
+            largest = int(largest)
         highest = np.uint64(self.modulus.value >> 64 * (self.modulus.limbs - 1))
         for row in np.flatnonzero((batch[:, -1] >= highest) | ~batch.any(axis=1)):
             if not 0 < self.modulus.unpack(batch[row : row + 1])[0] < self.modulus.value:
@@ -163,11 +186,26 @@ class CiphertextGroup:
             values = enumerate(self.modulus.unpack(batch))
             bad = next(row for row, value in values if gmpy2.gcd(value, self.n) != 1)
             raise remote("ciphertext", f"ciphertext {bad} has a factor in common with n")
-        return Ciphertexts(self, batch, fresh=True)
+        return Ciphertexts(self, batch, fresh=True, largest=largest)
+
+
+def _listed(name: str, values: Iterable[int]) -> list[int]:
+    """Return values as a list; raise `ParameterError` for a number, text, set or mapping."""
+    unordered = isinstance(values, str | bytes | bytearray | Mapping | Set)
+    try:
+        found = None if unordered else list(values)
+    except TypeError:  # of numpy, too, for an array of no dimension
+        found = None
+    if found is None:
+        raise ParameterError(
+            f"{name} must be a list of ints, not {type(values).__name__}; pass one number as "
+            "[number], and floats to encrypt_vector"
+        )
+    return found
 
 
 @dataclass(frozen=True, eq=False)
-class Ciphertexts:
+class Ciphertexts(Operators):
     """Batch of ciphertexts under one key; make it with the methods of `CiphertextGroup`.
 
     Parameters
@@ -179,11 +217,18 @@ class Ciphertexts:
     fresh : bool
         True for new and received ciphertexts. Computed ones, such as sums, reveal how they were
         computed, so they are blinded again before they are sent.
+    largest : int or None
+        Bound of the messages' absolute values, or None, where n / 2 is the only one known. It
+        comes from the messages, so neither bytes nor pickles have it.
     """
 
     group: CiphertextGroup
     batch: Batch
     fresh: bool
+    largest: int | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "largest": None}
 
     def __len__(self) -> int:
         return len(self.batch)
@@ -192,29 +237,58 @@ class Ciphertexts:
         return f"Ciphertexts({len(self)} under {self.group.key_id.hex()[:8]})"
 
     def __add__(self, other: Ciphertexts) -> Self:
-        """Add the messages pairwise; raise `ParameterError` if key or length differ."""
+        """Add the messages pairwise.
+
+        Raises
+        ------
+        ParameterError
+            Key or length differ, or a sum could exceed n / 2.
+        """
         self._check_alike(other)
-        return self._derived(self.group.modulus.multiply(self.batch, other.batch))
+        largest = self._checked(self._bound + other._bound)
+        return self._derived(self.group.modulus.multiply(self.batch, other.batch), largest)
 
     def __neg__(self) -> Self:
         """Return ciphertexts of the negated messages."""
         modulus = self.group.modulus
         inverses = (gmpy2.invert(c, modulus.value) for c in modulus.unpack(self.batch))
-        return self._derived(modulus.pack(inverses))
+        return self._derived(modulus.pack(inverses), self.largest)
 
     def __sub__(self, other: Ciphertexts) -> Self:
-        """Subtract the messages pairwise; raise `ParameterError` if key or length differ."""
+        """Subtract the messages pairwise; see `__add__` for the errors."""
         self._check_alike(other)
         return self + -other
 
     def __mul__(self, factor: int) -> Self:
-        """Multiply every message by an int, |factor| < n / 2; raise `ParameterError` if not."""
+        """Multiply every message by an int.
+
+        Raises
+        ------
+        ParameterError
+            The factor is not an int, or a product could exceed n / 2.
+        """
         if not is_integer(factor) or 2 * abs(int(factor)) >= self.group.n:
             raise ParameterError("the factor must be an int below n / 2 in absolute value")
+        largest = self._checked(self._bound * abs(int(factor)))
         base = -self if factor < 0 else self
-        return self._derived(self.group.modulus.power(base.batch, abs(int(factor))))
+        batch = self.group.modulus.power(base.batch, abs(int(factor)))
+        return self._derived(batch, largest)
 
     __rmul__ = __mul__
+
+    @property
+    def _bound(self) -> int:
+        return int(self.group.n) // 2 if self.largest is None else self.largest
+
+    def _checked(self, largest: int) -> int:
+        """Return a result's bound; raise `ParameterError` if the messages could wrap."""
+        if 2 * largest >= self.group.n:
+            raise ParameterError(
+                f"the result could wrap beyond n / 2, of {self.group.bits - 1} bits; state the "
+                "largest message of received ciphertexts by largest=… of load or load_ints, "
+                "take smaller factors and fewer summands, or a larger key"
+            )
+        return largest
 
     def to_ints(self, entropy: Entropy = os.urandom) -> list[int]:
         """Return the ciphertexts as integers in (0, n²), blinded again like in `to_bytes`."""
@@ -231,8 +305,8 @@ class Ciphertexts:
     def _shown(self, entropy: Entropy) -> Ciphertexts:
         return self if self.fresh else self.group.rerandomise(self, entropy)
 
-    def _derived(self, batch: Batch) -> Self:
-        return type(self)(self.group, batch, fresh=False)
+    def _derived(self, batch: Batch, largest: int | None) -> Self:
+        return type(self)(self.group, batch, fresh=False, largest=largest)
 
     def _check_alike(self, other: Ciphertexts) -> None:
         check_kind("the other summand", other, Ciphertexts, "Ciphertexts")

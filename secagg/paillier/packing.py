@@ -118,6 +118,10 @@ class Packing:
         """Return the number of plaintexts, and so of ciphertexts, of a vector."""
         return -(-self.filled // self.slots(key_bits))
 
+    def largest(self, key_bits: int) -> int:
+        """Return the largest absolute value of a plaintext of one vector; see `slots`."""
+        return self.max_element * self._ones(self.slots(key_bits))
+
     @cached_property
     def digest(self) -> bytes:
         """SHA-256 of this packing's parameters, which identifies them in every header."""

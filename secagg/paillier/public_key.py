@@ -101,6 +101,8 @@ class PublicKey(CiphertextGroup):
     ) -> EncryptedVector:
         """Encode, pack and encrypt a client's vector.
 
+        A `ClippingWarning` has the number of clipped elements, if there are any.
+
         Parameters
         ----------
         vector : array, shape (packing.length,)

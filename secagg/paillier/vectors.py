@@ -6,15 +6,17 @@ import os
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self, cast
+from typing import Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secagg._check import as_bytes, check_integer, check_kind, is_integer
 from secagg.encoding import Entropy, Vector
+from secagg.encoding.clipping import warn_of_clipping
 from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import CiphertextGroup, Ciphertexts, remote
+from secagg.paillier.operators import Operators
 from secagg.paillier.packing import LANES, Packing
 
 HEADER = struct.Struct("<4sB32s32sQQ")  # magic, version, key id, packing, added, subtracted
@@ -23,7 +25,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
-class EncryptedVector:
+class EncryptedVector(Operators):
     """Encrypted vector of one client, or encrypted sum of several.
 
     Make one with `PublicKey.encrypt_vector`, or decode one with `PublicKey.load_vector`.
@@ -47,8 +49,6 @@ class EncryptedVector:
     added: int = 1
     subtracted: int = 0
     clipped: int = 0
-
-    __array_ufunc__: ClassVar[None] = None  # so that numpy leaves array + vector to __radd__
 
     def __repr__(self) -> str:
         clipped = f", {self.clipped} elements clipped" if self.clipped else ""
@@ -75,17 +75,8 @@ class EncryptedVector:
         return self._derived(
             self.added + other.added,
             self.subtracted + other.subtracted,
-            lambda: self.ciphertexts + other.ciphertexts,
+            lambda: self._bounded() + other._bounded(),
         )
-
-    def __radd__(self, other: int) -> Self:
-        """Return the vector if `other` is 0, for ``sum``; raise `ParameterError` if not."""
-        if not is_integer(other) or other != 0:
-            raise ParameterError(
-                f"cannot add this {type(other).__name__} to an encrypted vector; encrypt it "
-                "first"
-            )
-        return self
 
     def __sub__(self, other: EncryptedVector) -> Self:
         """Return the encrypted difference; it uses as many summands as a sum: see `__add__`."""
@@ -93,7 +84,7 @@ class EncryptedVector:
         return self._derived(
             self.added + other.subtracted,
             self.subtracted + other.added,
-            lambda: self.ciphertexts - other.ciphertexts,
+            lambda: self._bounded() - other._bounded(),
         )
 
     def __mul__(self, factor: int) -> Self:
@@ -111,7 +102,7 @@ class EncryptedVector:
         times = abs(int(factor))
         counts = (self.added * times, self.subtracted * times)
         added, subtracted = counts if factor > 0 else counts[::-1]
-        return self._derived(added, subtracted, lambda: self.ciphertexts * int(factor))
+        return self._derived(added, subtracted, lambda: self._bounded() * int(factor))
 
     __rmul__ = __mul__
 
@@ -130,6 +121,11 @@ class EncryptedVector:
             self.subtracted,
         )
         return header + self.ciphertexts.to_bytes(entropy)
+
+    def _bounded(self) -> Ciphertexts:
+        """Return the ciphertexts with the bound of plaintexts that the packing gives."""
+        largest = (self.added + self.subtracted) * self.packing.largest(self.group.bits)
+        return replace(self.ciphertexts, largest=largest)
 
     def _derived(self, added: int, subtracted: int, compute: Callable[[], Ciphertexts]) -> Self:
         if added + subtracted > self.packing.summands:
@@ -195,6 +191,7 @@ def encrypt_vector(
     check_kind("packing", packing, Packing, "a Packing")
     integers, clipped = packing.encode(vector, weight, entropy)
     ciphertexts = group.encrypt(packing.pack(integers, group.bits), entropy)
+    warn_of_clipping(clipped, packing.length, packing.encoding, stacklevel=5)
     return EncryptedVector(packing, ciphertexts, clipped=clipped)
 
 

@@ -23,8 +23,8 @@ from secagg.oneshot import (
     HelperJournal,
     OneShotParams,
     OneShotPolicy,
-    report,
 )
+from secagg.oneshot.client import write_report
 from secagg.oneshot.suites import BoxKey
 from secagg.protocol import Identity, Registry
 from secagg.server import RoundResult
@@ -85,7 +85,7 @@ class OneShotRound:
 
     def report(self, client_id: int) -> bytes:
         """Return a client's report; its seeds follow from the round's seed."""
-        return report(
+        made, _ = write_report(
             self.vectors[client_id],
             self.params,
             client_id,
@@ -94,6 +94,7 @@ class OneShotRound:
             policy=_TOY,
             entropy=self.plain.entropy(client_id),
         )
+        return made
 
     @contextmanager
     def helpers(self, folder: str | os.PathLike[str]) -> Iterator[list[Helper]]:

@@ -70,8 +70,10 @@ def _fixed_points(draw: st.DrawFn, largest: int) -> FixedPoint:
     units = float(draw(st.integers(1, min(largest, 1 << 61))))
     if int(units) > largest:  # rounded up on its way to a float
         units = math.nextafter(units, 0.0)
-    fractional_bits = draw(st.integers(0, 52))
-    part = draw(st.sampled_from([1.0, 0.7]))
+    # one step at least, and no PrecisionWarning: of few steps the clip is 1 or more
+    part = draw(st.sampled_from([1.0, 0.7] if units > 1 else [1.0]))
+    most = 52 if part * units >= 100 else int(math.log2(part * units))
+    fractional_bits = draw(st.integers(0, most))
     return FixedPoint(
         part * units / 2.0**fractional_bits,
         fractional_bits,

@@ -256,8 +256,8 @@ BOUNDS: dict[str, tuple[Callable[[int], object], int, int]] = {
         -1,
     ),
     "modulus of FixedPoint": (
-        lambda r: make_params(5, modulus=r, encoding=FixedPoint(0.7, 3), max_weight=3),
-        2 * 5 * math.ceil(0.7 * 8) * 3 + 1,
+        lambda r: make_params(5, modulus=r, encoding=FixedPoint(1.7, 3), max_weight=3),
+        2 * 5 * math.ceil(1.7 * 8) * 3 + 1,
         -1,
     ),
     "sum": (

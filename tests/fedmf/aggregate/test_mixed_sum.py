@@ -93,6 +93,7 @@ def test_mixed_sum_excludes_dropouts_of_both_groups():
 
 
 @pytest.mark.parametrize("exposed", [(0, 1), range(6)])
+@pytest.mark.filterwarnings("ignore::secagg.PrecisionWarning")
 def test_mixed_sum_uses_one_encoding_for_both_parts(exposed):
     """Both parts clip ones to 0.5, and round to multiples of 0.5."""
     secure = SecAggSum(clip=0.5, fractional_bits=1)

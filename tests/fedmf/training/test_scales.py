@@ -202,7 +202,7 @@ def test_mean_of_coarse_or_clipped_sums_is_within_the_scale(split):
     for rest, meant in ((9.0, 5.0), (-9.0, 1.0), (0.5, 3.5)):
         assert Means(train).mean(Aggregate(np.array([rest, 1.0]), none, (0,), 0)) == meant
     with pytest.raises(SettingError, match="clip"):
-        Loop(PlainSum(clip=2.0**-10), Schedule(), 1).mean(train)
+        Loop(PlainSum(clip=2.0**-9), Schedule(), 1).mean(train)
     nobody = train.take(np.zeros(train.n_ratings, dtype=np.bool_))
     assert Loop(PlainSum(), Schedule(), 1).mean(nobody) == 3.0
 

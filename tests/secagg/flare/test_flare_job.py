@@ -55,6 +55,20 @@ def test_job_adds_the_mean_of_all_sites() -> None:
     assert model["batches"] == before["batches"]
 
 
+def test_excluded_arrays_keep_dtype_and_bits() -> None:
+    excluded: dict[str, np.ndarray] = {
+        f"batches.{dtype}": np.array([np.iinfo(dtype).min, np.iinfo(dtype).max], dtype)
+        for dtype in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+    }
+    for kind in (np.float16, np.float32, np.float64):
+        excluded[f"batches.{kind.__name__}"] = np.array([0.1, -np.inf], kind)
+    excluded |= {"batches.bool": np.array([True, False]), "batches.odd": np.array(2**60 + 1)}
+    model = Network(sites()).run(controller(model={**start(), **excluded}))
+    for name, array in excluded.items():
+        assert (model[name].dtype, model[name].shape) == (array.dtype, array.shape)
+        assert model[name].tobytes() == array.tobytes(), name
+
+
 def test_job_weights_sites_by_their_steps() -> None:
     model = Network(sites(steps=True)).run(controller(max_weight=100, num_rounds=1))
     mean = sum(10 * i * i / 8 for i in range(1, 5)) / 100

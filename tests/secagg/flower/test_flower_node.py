@@ -425,7 +425,7 @@ def test_modulus_has_room_for_the_largest_sum():
 
     for sign in (11, 12):
         nodes = range(sign, sign + 10, 2)
-        for settings in ({"fractional_bits": 0}, {"fractional_bits": 16}, {"clip": 2.0**-20}):
+        for settings in ({"fractional_bits": 0}, {"fractional_bits": 16}, {"clip": 2.0**-9}):
             given = {"clip": 1.0, "max_weight": 3, **settings}
             result = wrapped(**given).start(
                 LocalGrid(make_app([SecAggMod()], most), configs(nodes=nodes)),

@@ -280,7 +280,7 @@ def test_threshold_is_by_default_70_percent(nodes: int, threshold: int) -> None:
     [
         (1, {"max_weight": 1, "fractional_bits": 0}),  # needs R > 2^3
         (16, {"max_weight": 1, "fractional_bits": 0}),  # and R > 2^6 for the clipped elements
-        (1, {"clip": 2.0**-20}),
+        (1, {"clip": 2.0**-9}),
         (1000, {"clip": 8.0, "max_weight": 10_000}),
     ],
     ids=["weights", "clipped", "small", "usual"],

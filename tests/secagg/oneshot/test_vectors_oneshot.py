@@ -88,6 +88,7 @@ def test_check27_derivations_of_a_client(name: str) -> None:
             assert found == b(client["contents"][j - 1])
 
 
+@pytest.mark.filterwarnings("ignore::secagg.ClippingWarning")
 @pytest.mark.parametrize("name", SESSIONS)
 def test_check27_report_of_a_client_but_its_boxes(name: str) -> None:
     """HPKE draws its own randomness, so the boxes are opened instead of compared."""

@@ -18,7 +18,7 @@ KEY_BITS = 512
 def packings(draw):
     encoding = draw(
         st.one_of(
-            st.builds(FixedPoint, st.sampled_from([0.5, 1.0, 8.0, 100.0]), st.integers(0, 20)),
+            st.builds(FixedPoint, st.sampled_from([1.0, 1.5, 8.0, 100.0]), st.integers(0, 20)),
             st.builds(Integers, st.integers(1, 1 << 20)),
         )
     )

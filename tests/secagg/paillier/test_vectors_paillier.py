@@ -17,6 +17,9 @@ KEYS = {case["name"]: case for case in VECTORS["keys"]}
 PACKINGS = {case["name"]: case for case in VECTORS["packings"]}
 
 
+pytestmark = pytest.mark.filterwarnings("ignore::secagg.ClippingWarning")
+
+
 @cache
 def private_key(name: str) -> PrivateKey:
     return PrivateKey.from_bytes(b(KEYS[name]["private"]), allow_insecure=True)
@@ -106,7 +109,8 @@ def test_check27_paillier_numbers(case: Vector) -> None:
         made = key.encrypt([plaintext], entropy)
         assert made.to_bytes() == ciphertext
     else:
-        operands = [key.load(b(operand), 1) for operand in case["operands"]]
+        # no file states the messages of operands: a bound with which no operation can wrap
+        operands = [key.load(b(operand), 1, largest=1) for operand in case["operands"]]
         made = OPERATIONS[case["operation"]](*operands)
         entropy = no_noise(key, 1)
         assert made.to_bytes(entropy) == ciphertext

@@ -94,7 +94,7 @@ def test_check14_headroom_counts_all_clients_not_the_neighbours() -> None:
         ({"encoding": Integers(max=7)}, 5 * 7 + 1),
         ({"encoding": Integers(max=7), "max_weight": 10}, 5 * 70 + 1),
         ({"encoding": FixedPoint(clip=2.0, fractional_bits=3)}, 2 * 5 * 16 + 1),
-        ({"encoding": FixedPoint(clip=0.3, fractional_bits=0)}, 2 * 5 * 1 + 1),
+        ({"encoding": FixedPoint(clip=1.3, fractional_bits=0)}, 2 * 5 * 2 + 1),
         ({"encoding": FixedPoint(clip=2.0, fractional_bits=3), "max_weight": 3}, 2 * 240 + 1),
     ],
 )

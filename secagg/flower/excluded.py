@@ -1,0 +1,50 @@
+"""Excluded arrays, which a strategy must not compute with: floats lose integers and dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+
+from flwr.app import ArrayRecord, Message, MetricRecord
+from flwr.serverapp.strategy import Strategy
+
+__all__ = ["keeping"]
+
+
+@contextmanager
+def keeping(strategy: Strategy, exclude: Collection[str]) -> Iterator[None]:
+    """Context manager in which a strategy's new models have the excluded arrays of the replies.
+
+    A reply has them as the global model had them, bit for bit. Averages of Flower multiply them
+    by a weight, which makes a float64 of an int64, and a NaN of an infinite element.
+    """
+    aggregate = strategy.aggregate_train
+
+    def kept(
+        server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        received = list(replies)
+        sent = [
+            (name, array)
+            for message in received
+            if message.has_content()
+            for record in message.content.array_records.values()
+            for name, array in record.items()
+            if name in exclude
+        ]
+        arrays, metrics = aggregate(server_round, received)
+        if arrays is not None:
+            for name, array in sent:
+                arrays[name] = array
+        return arrays, metrics
+
+    own = vars(strategy).get("aggregate_train")
+    # the strategy's own start calls it, also where an application has overridden start
+    vars(strategy)["aggregate_train"] = kept
+    try:
+        yield
+    finally:
+        if own is None:
+            del vars(strategy)["aggregate_train"]
+        else:
+            vars(strategy)["aggregate_train"] = own

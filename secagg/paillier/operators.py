@@ -1,0 +1,40 @@
+"""Python's operators on encrypted values, as far as they compute nothing."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NoReturn, Self
+
+from secagg._check import is_integer
+from secagg.errors import ParameterError
+
+
+class Operators:
+    """Base of encrypted values: ``sum`` works, and what has no encrypted result raises."""
+
+    __array_ufunc__: ClassVar[None] = None  # so that numpy leaves array + value to __radd__
+
+    def __radd__(self, other: int) -> Self:
+        """Return the value if `other` is 0, for ``sum``; raise `ParameterError` if not."""
+        if not is_integer(other) or other != 0:
+            raise ParameterError(
+                f"cannot add this {type(other).__name__} to an encrypted value; encrypt it "
+                "first"
+            )
+        return self
+
+    def __rsub__(self, other: object) -> NoReturn:
+        """Raise `ParameterError`: the number must be encrypted first."""
+        raise ParameterError(
+            f"cannot subtract an encrypted value from this {type(other).__name__}; encrypt it "
+            "first"
+        )
+
+    def _has_no_result(self, other: object) -> NoReturn:
+        """Raise `ParameterError` for an operator that ciphertexts do not have."""
+        raise ParameterError(
+            "encrypted values are added, subtracted and multiplied by an int only; decrypt the "
+            f"result and compute with it, such as with this {type(other).__name__}, afterwards"
+        )
+
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = _has_no_result
+    __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _has_no_result

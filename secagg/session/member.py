@@ -25,6 +25,7 @@ from secagg.protocol import (
     RoundParams,
 )
 from secagg.protocol.client_ids import ClientKey, identify
+from secagg.protocol.identities import check_registry
 from secagg.session.links import Link
 from secagg.session.reporting import check_request
 from secagg.session.thread import in_thread
@@ -153,7 +154,8 @@ class _Member:
         self.failed: Exception | None = None
         self._id, _ = identify(client_id)
         self._train, self._encoding = train, encoding
-        self._identity, self._one_shot_policy = identity, one_shot_policy
+        self._identity, self._registry = identity, registry
+        self._one_shot_policy = one_shot_policy
         self._new_client = partial(
             Client,
             self._id,
@@ -240,6 +242,9 @@ class _Member:
                 "missing; pass take_part(one_shot_policy=OneShotPolicy(helpers=…))"
             )
         params = OneShotParams.from_bytes(task.params, self._encoding)
+        if params.active and self._identity is None:
+            # transports that sign requests have an identity, and pass it on with a registry
+            check_registry(params.sums, self._registry)
         try:
             signed = check_request(task, params, policy, self._identity)
             self._fix_bounds(params)

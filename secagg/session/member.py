@@ -47,6 +47,12 @@ __all__ = ["Train", "take_part"]
 
 logger = logging.getLogger("secagg.session")
 
+_HINTS = {
+    "late": "; it was slower than the deadline, or another process has its key",
+    "repeated": "; another process has its key, so does it run twice? Run each client once",
+}
+"""Causes of an answer that the server rejects, by the check, for the member's log."""
+
 
 @without_frames
 async def take_part(
@@ -197,14 +203,19 @@ class _Member:
     def leave(self, error: RemoteProtocolError) -> None:
         """Leave the present attempt, because of an error on either side, and log it."""
         self._client, self._reported = None, False
-        hint = "; does it run twice?" if error.check == "repeated" else ""
+        hint = _HINTS.get(error.check, "")
         logger.warning(
             "client %d left the attempt: %s, check %s%s",
             self._id,
             error.phase,
             error.check,
             hint,
-            extra={"client": self._id, "phase": error.phase, "check": error.check},
+            extra={
+                "client": self._id,
+                "phase": error.phase,
+                "check": error.check,
+                "hint": hint,
+            },
         )
 
     def _proposed(self, task: Task) -> Client:

@@ -28,7 +28,7 @@ demo: $(READY)
 	$(BIN)/fedmf train --aggregation secagg --dropout 0.05 --rounds 25 --factors 4 --out runs/demo
 	$(BIN)/fedmf recommend runs/demo --user 7
 
-# linters, types, layers and the packages' own tests: about a minute
+# linters, types, layers and the packages' own tests: some minutes
 check: lint
 	$(TESTS) $(SMALL) $(UNITS)
 

@@ -69,7 +69,8 @@ class FedSum(FedAvg):
     min_nodes : int
         Number of nodes to wait for, ≥ 2. All connected nodes take part in each round.
     evaluate : bool
-        True to send the trained model in an evaluate message, after the last round.
+        True to send the trained model in an evaluate message, after the last round. The wrapper
+        then takes ``evaluate=…``, too; see `secagg.flower.SecAgg`.
 
     Attributes
     ----------

@@ -109,6 +109,8 @@ _WORDS = {
     "take_part(one_shot_policy=OneShotPolicy(helpers=…))": "--helpers",
     "OneShotPolicy(helpers=…)": "--helpers",
     "raise the clip, which FixedPoint.suggest proposes": "have --clip raised at the server",
+    "HelperJournal.create": "secagg helper keygen",
+    ", or accept that: RoundParams(n_clients=2, threshold=2, …, allow_two_clients=True)": "",
     "pass a longer patience": "pass a longer --patience",
 }
 """Words of Python in errors, and those of the commands."""

@@ -45,10 +45,12 @@ class _Handler(logging.Handler):
                     text += f" without {', '.join(f'client {u}' for u in known['left_out'])}"
             case "MessageRejected":
                 text = f"a message of client {known['client']} was rejected ({why})"
+                if check == "repeated":
+                    text += "; is secagg join running twice with its key?"
             case "HelperFailed":
                 text = f"going on without helper {known['helper']} ({why})"
             case None if "client" in known:
-                text = f"client {known['client']} left this sum ({why})"
+                text = f"client {known['client']} left this sum ({why}){known.get('hint', '')}"
             case _:
                 text = record.getMessage()
         _print(text)

@@ -14,8 +14,8 @@ def warn_of_clipping(
     """Warn the caller if some of all elements were clipped; by default of `without_frames`."""
     if clipped:
         warnings.warn(
-            f"{clipped:,} of {elements:,} elements ({clipped / elements:.2g}) were beyond "
-            f"the clip of {encoding} and were clipped; raise the clip, which "
+            f"{clipped:,} of {elements:,} elements ({100 * clipped / elements:.3g} %) were "
+            f"beyond the clip of {encoding} and were clipped; raise the clip, which "
             "FixedPoint.suggest proposes, or scale the vectors",
             ClippingWarning,
             stacklevel=stacklevel,

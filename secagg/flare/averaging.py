@@ -14,7 +14,7 @@ from nvflare.app_common.workflows.fedavg import FedAvg
 
 from secagg.encoding import flatten
 from secagg.errors import ParameterError
-from secagg.flare.model import Model, summed, write_model
+from secagg.flare.model import Model, check_finite, summed, write_model
 from secagg.protocol import client_id
 
 __all__ = ["SumFedAvg"]
@@ -98,6 +98,7 @@ class SumFedAvg(FedAvg):
             configuration=self._configuration(task_name),
         )
         vector, schema = flatten(summed(model))
+        check_finite(model)  # the sites would reject it one by one, each in its own log
         mean, survivors = self._mean(targets, task_name, write_model(model), vector.size)
         present = {client_id(site) for site in targets} & set(survivors)
         missing = [site for site in targets if client_id(site) not in present]

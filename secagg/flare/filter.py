@@ -104,6 +104,11 @@ def _checked(request: Shareable, fl_ctx: Any, name: str) -> Due:
         raise _violation("task", "this site reports to no helpers, or the step is another one")
     identity = None if policy.identity is None else read_identity(policy.identity)
     params = OneShotParams.from_bytes(task.params)
+    if params.active and identity is None:
+        raise ParameterError(
+            "the sum is active, and this site has no identity; enter the file of its key as "
+            f'"identity" into the component {names.POLICY} of local/privacy.json'
+        )
     endorsements = check_request(task, params, policy.one_shot, identity)
     # semi-honest helpers, too, then open sums of one message only
     if not params.session.endswith(message_digest(task.message)):

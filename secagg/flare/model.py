@@ -20,7 +20,7 @@ from secagg.client.inputs import count_spoiled
 from secagg.encoding import flatten
 from secagg.errors import ParameterError, RemoteProtocolError
 
-__all__ = ["Model", "difference", "read_model", "summed", "write_model"]
+__all__ = ["Model", "check_finite", "difference", "read_model", "summed", "write_model"]
 
 Array = NDArray[np.generic]
 _DTYPES = frozenset(
@@ -68,6 +68,17 @@ class Model:
     arrays: Mapping[str, Array]
     excluded: tuple[str, ...] = ()
     configuration: bytes = b""
+
+
+def check_finite(model: Model) -> None:
+    """Raise `ParameterError` for elements that no training can use; see `count_spoiled`."""
+    for name, array in model.arrays.items():
+        if spoiled := count_spoiled(array, summed=name not in model.excluded):
+            raise ParameterError(
+                f"array {name!r} of the global model has {spoiled} elements that are NaN or "
+                "infinite; restore an earlier model, or leave the array out with "
+                f"exclude_vars={re.escape(name)!r} if infinite elements belong there"
+            )
 
 
 def summed(model: Model) -> dict[str, Array]:
@@ -132,11 +143,14 @@ def read_model(data: bytes) -> Model:
         why = "the message is not a model of secagg.flare; use the same version on both sides"
         raise RemoteProtocolError(why, sender=None, phase="model", check="model")
     excluded = tuple(frame.excluded)
-    for name, array in arrays.items():
-        if count_spoiled(array, summed=name not in excluded):
-            why = f"array {name!r} has NaN or infinite elements; restore an earlier model"
-            raise RemoteProtocolError(why, sender=None, phase="model", check="model")
-    return Model(frame.task, frame.round, frame.rounds, arrays, excluded, frame.configuration)
+    model = Model(frame.task, frame.round, frame.rounds, arrays, excluded, frame.configuration)
+    try:
+        check_finite(model)
+    except ParameterError as error:
+        raise RemoteProtocolError(
+            str(error), sender=None, phase="model", check="model"
+        ) from None
+    return model
 
 
 def _array(found: _Array) -> Array:

@@ -110,10 +110,11 @@ def prepare(
     Errors are those of `Summing`; `phase` is the first one of the protocol.
     """
     if len(batch) < least:
+        kind = batch[0].metadata.message_type.partition(".")[0]
         raise TooFewSurvivors(
-            f"the strategy sampled {len(batch)} nodes, and a sum needs {least}; raise its "
-            "min_train_nodes, or min_evaluate_nodes for evaluations: min_available_nodes lets "
-            "it sample from the nodes that were connected before",
+            f"the strategy sampled {len(batch)} nodes, and a sum needs {least}; pass it "
+            f"min_{kind}_nodes={least} or more: with min_available_nodes alone it samples from "
+            "the nodes that were connected before",
             phase=phase,
             survivors=len(batch),
             needed=least,

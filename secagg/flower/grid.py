@@ -13,6 +13,7 @@ from flwr.serverapp import Grid
 
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.flower.batches import Sum, Summing
+from secagg.flower.vectors import check_finite
 from secagg.flower.wire import CLIPPED_NODES, Plan
 from secagg.protocol import Phase
 
@@ -72,7 +73,8 @@ class SecureGrid(Grid):
         Raises
         ------
         ParameterError
-            The messages differ, or a sum of this model and number of nodes is impossible.
+            The messages differ, or a sum of this model and number of nodes is impossible. Or
+            the model is not finite.
         TooFewSurvivors, RemoteProtocolError
             The sum failed, unless failures are to be skipped. Nothing has been unmasked, or
             the weights of all nodes are 0 ("weight").
@@ -82,6 +84,9 @@ class SecureGrid(Grid):
         batch = list(messages)
         kinds = {message.metadata.message_type.partition(".")[0] for message in batch}
         metrics = self._averages.train if kinds == {"train"} else self._averages.evaluate
+        if "evaluate" in kinds:  # before any node gets the model; a sum checks it for training
+            for record in batch[0].content.array_records.values():
+                check_finite(record, self._averages.exclude)
         if "train" not in kinds and (kinds != {"evaluate"} or not metrics):
             return self._grid.send_and_receive(batch, timeout=timeout)
         plan = Plan(

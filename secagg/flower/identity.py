@@ -11,7 +11,7 @@ from secagg._secrets import without_frames
 from secagg.errors import ParameterError
 from secagg.protocol import Identity, Registry
 
-__all__ = ["IDENTITY_KEY", "REGISTRY_KEY", "NodeIdentity", "node_identity"]
+__all__ = ["IDENTITY_KEY", "REGISTRY_KEY", "NodeIdentity", "no_identity", "node_identity"]
 
 IDENTITY_KEY, REGISTRY_KEY = "secagg-identity", "secagg-registry"
 """Keys of the paths of a private key and of a registry in the configuration of a node."""
@@ -64,4 +64,12 @@ def node_identity(config: UserConfig) -> NodeIdentity | None:
     raise ParameterError(
         f"{given[REGISTRY_KEY]} does not have the key of {given[IDENTITY_KEY]}; add "
         f"{identity.public.hex()} with secagg identity register"
+    )
+
+
+def no_identity() -> ParameterError:
+    """Return the error of a node without an identity in a sum that needs it."""
+    return ParameterError(
+        f"security is 'active', and the node's configuration has no {IDENTITY_KEY}; set it to "
+        f"a key file of secagg identity keygen, and {REGISTRY_KEY} to the registry of all nodes"
     )

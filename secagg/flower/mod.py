@@ -12,8 +12,7 @@ from secagg._check import check_kind
 from secagg._secrets import without_frames
 from secagg.client.inputs import Outcome, send_input
 from secagg.encoding import Vector
-from secagg.errors import ParameterError
-from secagg.flower.identity import IDENTITY_KEY, NodeIdentity, node_identity
+from secagg.flower.identity import NodeIdentity, no_identity, node_identity
 from secagg.flower.node import Guard, agreed, check_kind_of_sum, name_of
 from secagg.flower.policy import strictest
 from secagg.flower.state import NodeState
@@ -117,9 +116,6 @@ def new_client(
     if own is None and not params.active:
         return Client(node, params, policy=policy)
     if own is None:
-        raise ParameterError(
-            f"security is 'active', and the node's configuration has no {IDENTITY_KEY}; set it "
-            "to a key file of secagg identity keygen"
-        )
+        raise no_identity()
     client_id, identity, registry = own
     return Client(client_id, params, policy=policy, identity=identity, registry=registry)

@@ -163,8 +163,13 @@ def agreed(task: Task, digest: bytes, message: Message, context: Context) -> Pla
     return plan
 
 
-def content_of(reply: Message) -> RecordDict:
+def content_of(reply: object) -> RecordDict:
     """Return an application's records; the text of an error of it goes no further."""
+    if not isinstance(reply, Message):
+        raise ParameterError(
+            f"the application returned {type(reply).__name__} in place of a Message; end its "
+            "function with return Message(RecordDict({...}), reply_to=message)"
+        )
     if reply.has_error():
         raise ParameterError(
             f"the application replied with an error: {reply.error.reason}; see its own log"

@@ -25,8 +25,8 @@ __all__ = ["OneShot"]
 class OneShot(SecureStrategy):
     """Strategy whose rounds see the mean of the nodes' updates, after one exchange with them.
 
-    ``OneShot(FedAvg(), helpers=helpers, clip=1.0, max_weight=9_999).start(grid, arrays)`` takes
-    the place of ``FedAvg().start(grid, arrays)``. The apps of the nodes have a `OneShotMod`,
+    ``OneShot(strategy, helpers=helpers, clip=1.0, max_weight=9_999).start(grid, arrays)`` takes
+    the place of ``strategy.start(grid, arrays)``. The apps of the nodes have a `OneShotMod`,
     which trusts the helpers by its own configuration. A node sends one message in a round and
     keeps no state. The server with t − 1 of the helpers learns no more than the sum. See
     `secagg.oneshot` for what is protected, and `SecAgg` for the error of the mean.

@@ -11,7 +11,7 @@ from secagg._check import check_kind
 from secagg._secrets import without_frames
 from secagg.client.inputs import send_input
 from secagg.encoding import Vector
-from secagg.flower.identity import node_identity
+from secagg.flower.identity import no_identity, node_identity
 from secagg.flower.node import Guard, agreed, check_kind_of_sum, name_of
 from secagg.flower.policy import strictest_one_shot
 from secagg.flower.state import NodeState
@@ -76,6 +76,8 @@ class OneShotMod(Guard):
         client, identity = context.node_id, None
         if own is not None:
             client, identity = own.client_id, own.identity
+        elif params.active:
+            raise no_identity()
         check_signer(params, identity)
         plan = agreed(task, name.message, message, context)
         trainer = Trainer(task, plan, params, message, context, call_next)

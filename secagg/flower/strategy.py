@@ -24,8 +24,8 @@ __all__ = ["SecAgg"]
 class SecAgg(SecureStrategy):
     """Strategy whose rounds see the mean of the nodes' updates, and no single update.
 
-    ``SecAgg(FedAvg(), clip=1.0, max_weight=10_000).start(grid, arrays)`` takes the place of
-    ``FedAvg().start(grid, arrays)``. Each round is a sum in four exchanges (Bonawitz et al.
+    ``SecAgg(strategy, clip=1.0, max_weight=10_000).start(grid, arrays)`` takes the place of
+    ``strategy.start(grid, arrays)``. Each round is a sum in four exchanges (Bonawitz et al.
     2017) among the nodes that the strategy samples, whose apps have a `SecAggMod`.
     The result is exact but for clipping and rounding: an element of the mean has an error below
     2^−fractional_bits, before it is cast to the array's dtype. Integers and Booleans are not
@@ -63,7 +63,8 @@ class SecAgg(SecureStrategy):
         stay in the nodes.
     evaluate : mapping of str to float
         Metrics of evaluation, likewise. Empty: evaluate messages pass as they are, and nodes
-        answer with metrics that they declare public.
+        answer with metrics that they declare public. None: the strategy may not evaluate, so
+        its ``fraction_evaluate`` is 0.
     exclude : iterable of str
         Names of arrays to leave out, such as integer buffers; they keep the server's value.
     averaging : bool

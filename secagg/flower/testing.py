@@ -6,9 +6,11 @@ import itertools
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 
 from flwr.app import Context, Error, Message, RecordDict, UserConfig
 from flwr.clientapp import ClientApp
+from flwr.common.config import flatten_dict, get_fused_config_from_dir
 from flwr.common.serde import (
     context_from_proto,
     context_to_proto,
@@ -19,6 +21,8 @@ from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
+from secagg._check import check_kind
+from secagg.errors import ParameterError
 from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
 from secagg.protocol import Registry
 from secagg.session import LocalHelper as SessionHelper
@@ -43,8 +47,10 @@ class LocalGrid(Grid):
     nodes : mapping of int to mapping
         Configurations of the nodes by their ids. Give each a ``secagg-state-dir``.
     run_id : int
-    run_config : mapping, optional
-        Configuration of the run, in the Contexts of all nodes.
+    run_config : mapping or path, optional
+        Configuration of the run, in the Contexts of all nodes. A mapping may have tables, whose
+        keys are joined by dots, as in Flower. The path of an application's folder: the
+        configuration in its pyproject.toml.
 
     Attributes
     ----------
@@ -60,10 +66,10 @@ class LocalGrid(Grid):
         nodes: Mapping[int, UserConfig],
         run_id: int = 1,
         *,
-        run_config: UserConfig | None = None,
+        run_config: Mapping[str, object] | str | Path | None = None,
     ) -> None:
         run = Run.create_empty(run_id)
-        run.override_config = dict(run_config or {})
+        run.override_config = _flat(run_config)
         self.contexts = {
             node: Context(run_id, node, dict(config), RecordDict(), dict(run.override_config))
             for node, config in nodes.items()
@@ -153,6 +159,23 @@ class LocalGrid(Grid):
             reply = Message(Error(_RAISED, f"{type(error)}:<'{error}'>"), reply_to=received)
         self.contexts[node] = context_from_proto(context_to_proto(context))
         return message_from_proto(message_to_proto(reply))
+
+
+def _flat(given: Mapping[str, object] | str | Path | None) -> UserConfig:
+    """Return a run's configuration as Flower has it in Contexts."""
+    try:
+        if isinstance(given, str | Path):
+            return get_fused_config_from_dir(Path(given), {})
+        check_kind("run_config", given or {}, Mapping, "a mapping, or an application's folder")
+        return flatten_dict(dict(given or {}))
+    except ParameterError:
+        raise
+    except (OSError, ValueError, KeyError) as error:
+        raise ParameterError(
+            f"run_config is {given!r}, and Flower cannot read it ({error}); pass numbers, "
+            'texts and booleans by name, such as {"local-epochs": 1}, or the folder with the '
+            "application's pyproject.toml"
+        ) from None
 
 
 class LocalHelper:

@@ -16,7 +16,7 @@ from secagg.client.inputs import count_spoiled
 from secagg.errors import ParameterError
 from secagg.flower.wire import CLIPPED_NODES, Plan
 
-__all__ = ["Layout", "check_arrays"]
+__all__ = ["Layout", "check_arrays", "check_finite"]
 
 logger = logging.getLogger("flwr.secagg")
 
@@ -40,13 +40,19 @@ def check_arrays(record: ArrayRecord, exclude: Collection[str]) -> None:
                 f"array {name!r} is of {array.dtype}, and only floats are summed; convert "
                 f"it, or pass exclude=({name!r},), with which it keeps the server's value"
             )
+    check_finite(record, exclude)
+
+
+def check_finite(record: ArrayRecord, exclude: Collection[str]) -> None:
+    """Raise `ParameterError` for elements that no training can use; see `count_spoiled`."""
+    for name, array in record.items():
         if not _is_float(array.dtype):
             continue
         if spoiled := count_spoiled(array.numpy(), summed=name not in exclude):
             raise ParameterError(
                 f"array {name!r} of the global model has {spoiled} elements that are NaN or "
-                f"infinite; restore an earlier model, or pass exclude=({name!r},) for infinite "
-                "elements that belong there"
+                f"infinite; restore an earlier model, or pass exclude=({name!r},) if infinite "
+                "elements belong there"
             )
 
 

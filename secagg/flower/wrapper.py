@@ -47,7 +47,7 @@ class SecureStrategy(Strategy):
             raise ParameterError(f"on_failure must be 'raise' or 'skip', not {on_failure!r}")
         if isinstance(exclude, str):
             raise ParameterError(f"exclude must be names of arrays, such as ({exclude!r},)")
-        self._strategy = strategy
+        self._strategy, self._evaluate = strategy, evaluate
         weight = str(getattr(strategy, "weighted_by_key", "num-examples"))
         self._averages = Averages(
             weight=weight,
@@ -78,13 +78,22 @@ class SecureStrategy(Strategy):
         Raises
         ------
         ParameterError
-            The model has an array that is neither a float nor excluded, or the parameters do
-            not fit the model or the number of nodes.
+            The model has an array that is neither a float nor excluded, or not finite, or the
+            parameters do not fit the model or the number of nodes. Or the strategy evaluates,
+            and `evaluate` is not given: nodes would refuse that in each round.
         TooFewSurvivors, RemoteProtocolError
             A sum failed, unless failures are to be skipped. Nothing has been unmasked.
         LinkError
             The SuperLink took no message, because they are too large, for example.
         """
+        fraction = getattr(self._strategy, "fraction_evaluate", 0.0)
+        if fraction > 0 and self._evaluate is None:
+            raise ParameterError(
+                f"fraction_evaluate is {fraction!r}, and nodes refuse to be evaluated in the "
+                f"clear; pass {type(self._strategy).__name__}(fraction_evaluate=0), the bounds "
+                f'of metrics to sum, such as {type(self).__name__}(evaluate={{"accuracy": '
+                "1.0}), or evaluate={} if the mods of all nodes have public=[...]"
+            )
         with keeping(self._strategy, self._averages.exclude):
             return self._strategy.start(
                 SecureGrid(grid, self._sum, self._averages),

@@ -20,7 +20,7 @@ import httpx
 
 from secagg._printable import printable
 from secagg.errors import LinkError, ParameterError
-from secagg.http import signatures
+from secagg.http import faults, signatures
 from secagg.http.address import check_url, client_context
 from secagg.protocol import Identity
 
@@ -34,12 +34,6 @@ _SLOWEST = 1 << 16
 """Bytes a second of the slowest line: each byte that came or went adds time to a request."""
 _PIECE = 1 << 16
 _LONGEST_RETRY = 60.0
-_QUOTED = 500
-"""Characters of a server's text that an error quotes."""
-_PLAIN = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
-"""OpenSSL's reasons where the other side answers without TLS."""
-_CUT = (ssl.SSLEOFError, ssl.SSLSyscallError, ssl.SSLZeroReturnError)
-_AGAIN = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 
 logger = logging.getLogger("secagg.http")
 
@@ -81,6 +75,7 @@ class Connection:
             raise ParameterError(f"patience must be positive, not {patience!r}")
         encrypted = self.url.startswith("https:")
         self._client_id, self._identity, self._patience = client_id, identity, patience
+        self._answered = False
         self._http = httpx.AsyncClient(
             base_url=self.url,
             verify=(tls or client_context(None)) if encrypted else False,
@@ -88,7 +83,6 @@ class Connection:
             headers={"Accept-Encoding": "identity"},
             # a jar would keep all that a server sets, for as long as the member polls
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            event_hooks={"response": [_check_encoding]},
             limits=httpx.Limits(max_connections=4, keepalive_expiry=30.0),
         )
 
@@ -120,9 +114,10 @@ class Connection:
         Raises
         ------
         LinkError
-            "patience": the server did not answer within the patience. "tls": no encrypted
-            connection can be made. "size": its response is longer than `limit`. "encoding": its
-            response is compressed.
+            "patience": the server did not serve the request within the patience. "tls",
+            "proxy": no connection can be made. "size": its response is longer than `limit`.
+            "type", "encoding": its response is not of secagg, or is compressed. The message
+            has the cause and a remedy; see `secagg.http.faults`.
         """
         pause, began, logged = _FIRST_PAUSE, time.monotonic(), False
         while True:
@@ -131,48 +126,29 @@ class Connection:
                 # signed each time, since a signature is valid for minutes only
                 found = await self._send(method, path, body, limit, left)
             except httpx.TransportError as error:
-                self._check_tls(error)
-                why = f"{type(error).__name__} {error}".rstrip(" .") + self._hint(error)
-                if not logged:
-                    text = printable(why)  # it may quote the server
-                    logger.warning("%s does not answer (%s); trying again", self.url, text)
-                    logged = True
+                fault = faults.of_error(error, self.url, answered=self._answered)
+                own = False
             else:
-                if found.status_code not in _AGAIN and found.status_code < 500:
+                self._answered = True
+                if not faults.is_passing(found):
                     return found
-                why, longer = f"status {found.status_code}", _retry_after(found)
+                fault, longer = faults.of_response(found), _retry_after(found)
+                own = faults.problem_of(found) is not None
+            if not logged and not own:  # a server at a limit is nothing unusual
+                text = printable(f"{fault.cause}; {fault.remedy}")  # it may quote the server
+                logger.warning("%s does not answer (%s); trying again", self.url, text)
+                logged = True
             waited = time.monotonic() - began
             if waited >= self._patience:
                 raise LinkError(
-                    f"{self.url} did not answer for {waited:.0f} seconds ({why}); check that "
-                    "the server runs, or pass a longer patience",
+                    f"{self.url} did not serve a request for {waited:.0f} seconds "
+                    f"({fault.cause}); {fault.remedy}",
                     check="patience",
                 )
             # random, or all clients of a server that was away would come back at once
             longer += pause * random.uniform(0.5, 1.0)  # noqa: S311
             await asyncio.sleep(min(longer, self._patience - waited))
             pause = min(2 * pause, _LONGEST_PAUSE)
-
-    def _check_tls(self, error: httpx.TransportError) -> None:
-        """Raise `LinkError` if no repetition makes an encrypted connection possible."""
-        cause = _tls_error(error)
-        if cause is None:
-            return
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            remedy = "trust its authority with tls=…, or take the host name of its certificate"
-        elif cause.reason in _PLAIN:
-            remedy = "take http:// if the server has no certificate"
-        else:
-            remedy = "compare the TLS settings of both sides"
-        raise LinkError(
-            f"no encrypted connection to {self.url} ({cause}); {remedy}", check="tls"
-        ) from None
-
-    def _hint(self, error: httpx.TransportError) -> str:
-        """Return the remedy if a server with TLS could have closed a plain connection."""
-        taken = isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
-        plain = self.url.startswith("http:")
-        return "; take https:// if the server has TLS" if taken and plain else ""
 
     async def _send(
         self, method: str, path: str, body: bytes, limit: int, seconds: float
@@ -229,23 +205,20 @@ async def _pieces(body: bytes, clock: _Clock) -> AsyncIterator[bytes]:
         clock.move(len(piece))
 
 
-def _tls_error(error: httpx.TransportError) -> ssl.SSLError | None:
-    """Return the failure of TLS that a refused connection has as its cause, if it will stay."""
-    if not isinstance(error, httpx.ConnectError):
-        return None
-    cause: BaseException | None = error
-    while cause is not None:
-        # a server that stops cuts the connection, and comes back
-        if isinstance(cause, ssl.SSLError) and not isinstance(cause, _CUT):
-            return cause
-        cause = cause.__cause__ or cause.__context__
-    return None
-
-
 async def _read(found: httpx.Response, limit: int, clock: _Clock) -> httpx.Response:
     """Return a response with its content, of which no more is held than it may have."""
     good = found.status_code == HTTPStatus.OK
     body = bytearray()
+    faults.check_type(found)
+    if found.headers.get("content-encoding", "identity") != "identity":
+        # a few bytes could fill the memory
+        if good:
+            raise LinkError(
+                f"{found.url.host} sent a compressed response, which nobody asked for; turn "
+                "compression off at the server or its proxy",
+                check="encoding",
+            )
+        return _kept(found, b"")
     async for piece in found.aiter_bytes():
         body += piece
         clock.move(len(piece))
@@ -258,36 +231,15 @@ async def _read(found: httpx.Response, limit: int, clock: _Clock) -> httpx.Respo
                 )
             body.clear()
             break
+    return _kept(found, bytes(body))
+
+
+def _kept(found: httpx.Response, content: bytes) -> httpx.Response:
+    """Return a response with this content, which is not compressed."""
+    headers = [(k, v) for k, v in found.headers.multi_items() if k != "content-encoding"]
     return httpx.Response(
-        found.status_code, headers=found.headers, content=bytes(body), request=found.request
+        found.status_code, headers=headers, content=content, request=found.request
     )
-
-
-async def _check_encoding(response: httpx.Response) -> None:
-    """Reject a compressed response before it is read: a few bytes could fill the memory."""
-    if response.headers.get("content-encoding", "identity") != "identity":
-        raise LinkError(
-            f"{response.url.host} sent a compressed response, which nobody asked for; turn "
-            "compression off at the server or its proxy",
-            check="encoding",
-        )
-
-
-def refused(response: httpx.Response) -> LinkError:
-    """Return the error of a request that the server will never serve."""
-    check, detail = problem_of(response)
-    return LinkError(f"{response.url.host} refuses this member: {detail}", check=check)
-
-
-def problem_of(response: httpx.Response) -> tuple[str, str]:
-    """Return the check and the detail of an error response; its status if it has none."""
-    with suppress(ValueError, RecursionError):
-        document = response.json()
-        if isinstance(document, dict):
-            check, detail = document.get("check"), document.get("detail")
-            if isinstance(check, str) and isinstance(detail, str):
-                return check[:_QUOTED], detail[:_QUOTED]
-    return "status", f"status {response.status_code}"
 
 
 def _retry_after(response: httpx.Response) -> float:

@@ -10,7 +10,8 @@ import httpx
 
 from secagg._check import check_kind
 from secagg.errors import LinkError, RemoteProtocolError
-from secagg.http.connection import Connection, problem_of, refused
+from secagg.http.connection import Connection
+from secagg.http.faults import problem_of, refused
 from secagg.http.helper import AGGREGATOR
 from secagg.oneshot import OneShotParams, replies
 from secagg.oneshot.messages import Kind
@@ -80,7 +81,7 @@ class HttpHelper:
     async def _call(self, step: str, body: bytes, limit: int) -> httpx.Response:
         path = f"{self._path}/{step}"
         found = await self._connection.request("POST", path, body, limit=limit)
-        if found.status_code == 404:  # it was restarted
+        if found.status_code == 404 and problem_of(found):  # it was restarted
             await self.begin()
             found = await self._connection.request("POST", path, body, limit=limit)
         return _accepted(found, step)
@@ -116,7 +117,8 @@ async def reach_helper(
     Raises
     ------
     LinkError
-        The helper cannot be reached, refuses this aggregator, or sends too much ("size").
+        The helper cannot be reached, refuses this aggregator, or sends too much ("size"). Or a
+        program on the way answers; see `join`.
     RemoteProtocolError
         It is no helper of these parameters, or rejects them.
     ParameterError
@@ -147,8 +149,8 @@ async def reach_helper(
 
 
 def _accepted(response: httpx.Response, phase: str) -> httpx.Response:
-    if response.status_code == 422:
-        raise _wrong(phase, *problem_of(response))
+    if response.status_code == 422 and (problem := problem_of(response)) is not None:
+        raise _wrong(phase, *problem)
     if response.status_code != 200:
         raise refused(response)
     return response

@@ -10,7 +10,8 @@ from secagg._check import check_kind
 from secagg._secrets import without_frames
 from secagg.encoding import Encoding
 from secagg.errors import LinkError, RemoteProtocolError
-from secagg.http.connection import Connection, problem_of, refused
+from secagg.http.connection import Connection
+from secagg.http.faults import problem_of, refused
 from secagg.oneshot import OneShotPolicy
 from secagg.protocol import ClientPolicy, CohortLedger, Identity, Registry
 from secagg.protocol.client_ids import ClientKey, identify
@@ -46,8 +47,9 @@ class HttpLink:
         """Send an answer; see `secagg.session.Link.send`."""
         path = f"{await self._session()}/answer"
         found = await self._connection.request("POST", path, answer)
-        if found.status_code in _REJECTED:
-            check, detail = problem_of(found)
+        # a program between would reject the next answer, too
+        if found.status_code in _REJECTED and (problem := problem_of(found)) is not None:
+            check, detail = problem
             raise RemoteProtocolError(detail, sender=None, phase="answer", check=check)
         if found.status_code not in (204, 410):  # the next poll sees the end of the session
             raise refused(found)
@@ -56,13 +58,17 @@ class HttpLink:
         """Return the path of the session, whose name the server has."""
         if not self._path:
             found = await self._connection.request("GET", "/v1/session")
+            # another service of secagg has no such path, and a program between anything else
+            if found.status_code != 200 and (found.status_code != 404 or not problem_of(found)):
+                raise refused(found)
             name: str | None = None
             # quote raises a ValueError for a lone surrogate, and a TypeError for a number
             with suppress(ValueError, KeyError, TypeError, RecursionError):
                 name = quote(found.json()["session"], safe="")
-            if found.status_code != 200 or name is None:
+            if name is None:
                 raise LinkError(
-                    f"{self._connection.url} has no session of secagg; check the URL",
+                    f"{self._connection.url} answered GET /v1/session without the name of a "
+                    "session of secagg; check host and port of the URL",
                     check="session",
                 )
             self._path = f"/v1/sessions/{name}"
@@ -114,8 +120,9 @@ async def join(
     Raises
     ------
     LinkError
-        The server refuses this member, e.g. "signature" without its key. Or it does not answer,
-        TLS fails ("tls"), or it sends more than 1 GiB ("size").
+        The server refuses this member, e.g. "signature" without its key. Or it does not answer
+        ("patience"), TLS fails ("tls"), or it sends more than 1 GiB ("size"). Or a program on
+        the way answers: "redirect", "proxy", "type", "status". The message has the remedy.
     ParameterError, RemoteProtocolError
         See `secagg.session.take_part`. Or the URL has no TLS.
     Exception

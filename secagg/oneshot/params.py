@@ -103,7 +103,12 @@ class OneShotParams:
             if isinstance(value, np.integer):  # products of numpy's would wrap
                 object.__setattr__(self, name, int(value))
         self._check_helpers()
-        check_integer("threshold", self.threshold, 1, len(self.helpers))
+        check_integer("threshold", self.threshold, 1, MAX_HELPERS)
+        if self.threshold > len(self.helpers):
+            raise ParameterError(
+                f"threshold is {self.threshold}, and there are {len(self.helpers)} helpers; "
+                f"take {self.threshold} or more, or a threshold of at most {len(self.helpers)}"
+            )
         if self.seeds > MAX_SEEDS:
             raise ParameterError(
                 f"threshold {self.threshold} of {len(self.helpers)} helpers needs {self.seeds} "

@@ -104,12 +104,17 @@ class OneShotPolicy:
         if params.threshold < self.min_threshold:
             raise ParameterError(
                 f"threshold {params.threshold} is below the policy's min_threshold "
-                f"{self.min_threshold}"
+                f"{self.min_threshold}; take that threshold or more, or lower min_threshold"
             )
         if params.min_clients < self.min_clients:
             raise ParameterError(
                 f"min_clients {params.min_clients} is below the policy's min_clients "
-                f"{self.min_clients}"
+                f"{self.min_clients}; "
+                + (
+                    "for two pass OneShotPolicy(min_clients=2, corrupt=0.0)"
+                    if params.n_clients == 2
+                    else "raise it for the sum, or lower it in the policy"
+                )
             )
         self._check_fields(params, params.n_clients, params.min_clients)
         if self.bounds is not None:
@@ -144,7 +149,8 @@ class OneShotPolicy:
     def _check_fields(self, params: OneShotParams, population: int, smallest: int) -> None:
         if self.require_active and not params.active:
             raise ParameterError(
-                f"security is {params.security!r}, but this policy requires 'active'"
+                f"security is {params.security!r}, but this policy requires 'active'; take "
+                "security='active', or require_active=False in the policy"
             )
         if params.length > self.max_length:
             raise ParameterError(

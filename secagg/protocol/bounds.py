@@ -8,7 +8,7 @@ lies. So a client fixes its bounds, and rejects other parameters before it compu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from math import inf
 from typing import Protocol, Self
 
@@ -32,7 +32,7 @@ class Bounded(Protocol):
         """The largest weight, or None."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Bounds:
     """Bounds of a client's input. A client takes no part in a sum that has others.
 
@@ -56,6 +56,7 @@ class Bounds:
 
     encoding: Encoding
     max_weight: int | None = None
+    _: KW_ONLY
     metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
     weight: str | None = None
 
@@ -121,5 +122,5 @@ class Bounds:
         if why is not None:
             raise ParameterError(
                 f"{why}; take this client's bounds at the server, or state others in the "
-                "client's policy: bounds=secagg.Bounds(…)"
+                "client's policy: bounds=secagg.Bounds(encoding, max_weight)"
             )

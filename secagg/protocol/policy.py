@@ -112,26 +112,28 @@ class ClientPolicy:
         """
         if self.require_active and not params.active:
             raise ParameterError(
-                f"security is {params.security!r}, but this client requires 'active'"
+                f"security is {params.security!r}, but this client requires 'active'; take "
+                "security='active' at the server, or require_active=False in the policy"
             )
         if params.threshold < self.min_threshold:
             raise ParameterError(
                 f"threshold {params.threshold} is below this client's min_threshold "
-                f"{self.min_threshold}"
+                f"{self.min_threshold}; take that threshold or more, or lower min_threshold"
             )
         if params.holders < self.min_clients:
             raise ParameterError(
                 f"a cohort of {params.holders} is below this client's min_clients "
-                f"{self.min_clients}"
+                f"{self.min_clients}; "
                 + (
-                    "; for two pass ClientPolicy(min_clients=2, allow_two_clients=True)"
+                    "for two pass ClientPolicy(min_clients=2, allow_two_clients=True)"
                     if params.holders == 2
-                    else ""
+                    else "take so many clients or more, or lower min_clients"
                 )
             )
         if params.length > self.max_length:
             raise ParameterError(
-                f"length {params.length} is above this client's max_length {self.max_length}"
+                f"length {params.length} is above this client's max_length {self.max_length}; "
+                "take shorter vectors, or raise max_length if the memory suffices"
             )
         if self.bounds is not None:
             self.bounds.check(params)
@@ -147,7 +149,10 @@ class ClientPolicy:
         colluders do not stay away because others do.
         """
         if self.min_cohort is not None and size < self.min_cohort:
-            return f"a cohort of {size} is below this client's min_cohort {self.min_cohort}"
+            return (
+                f"a cohort of {size} is below this client's min_cohort {self.min_cohort}; take "
+                "so many clients or more, or lower min_cohort"
+            )
         if params.neighbours is None:
             return self._objection_to_complete(params, size, registered)
         return self._objection_to_graph(params, params.neighbours, size)

@@ -51,7 +51,7 @@ def suggest_graph(
     ParameterError
         A value is out of range, or no graph is safe under such assumptions.
     """
-    check_integer("n", n, 3, 1 << 20)
+    _check_clients(n)
     check_integer("sigma", sigma, 1, 128)
     check_integer("eta", eta, 1, 128)
     if n > COMPLETE_UP_TO and security != "active":
@@ -71,7 +71,7 @@ def suggest_pair(
     sigma: int = 40,
 ) -> tuple[int | None, int]:
     """Return k and t, of which the caller may have chosen some; see `RoundParams.suggest`."""
-    check_integer("n", n, 3, 1 << 20)
+    _check_clients(n)
     k: int | None
     if neighbours == "auto":
         k, t = suggest_graph(n, corrupt, dropout, security, sigma)
@@ -84,6 +84,15 @@ def suggest_pair(
     else:
         k, t = None, threshold
     return k, t if threshold is None else threshold
+
+
+def _check_clients(n: int) -> None:
+    if n == 2:
+        raise ParameterError(
+            "n is 2: each client would learn the other's input; take 3 or more, or accept "
+            "that: RoundParams(n_clients=2, threshold=2, …, allow_two_clients=True)"
+        )
+    check_integer("n", n, 3, 1 << 20)
 
 
 def _complete(

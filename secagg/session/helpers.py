@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 from secagg._check import check_integer
 from secagg._printable import printable
-from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.errors import LinkError, ParameterError, RemoteProtocolError
 from secagg.oneshot import Helper
 from secagg.session.deadlines import Clock
 from secagg.session.events import (
@@ -198,4 +198,6 @@ def by_number(links: Iterable[HelperLink]) -> list[HelperLink]:
 
 
 def _name(error: BaseException) -> str:
-    return error.check if isinstance(error, RemoteProtocolError) else type(error).__name__
+    if isinstance(error, RemoteProtocolError | LinkError):
+        return error.check
+    return type(error).__name__

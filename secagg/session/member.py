@@ -25,6 +25,7 @@ from secagg.protocol import (
     RoundParams,
 )
 from secagg.protocol.client_ids import ClientKey, identify
+from secagg.protocol.identities import check_registry
 from secagg.session.links import Link
 from secagg.session.reporting import check_request
 from secagg.session.thread import in_thread
@@ -45,6 +46,12 @@ from secagg.session.wire import (
 __all__ = ["Train", "take_part"]
 
 logger = logging.getLogger("secagg.session")
+
+_HINTS = {
+    "late": "; it was slower than the deadline, or another process has its key",
+    "repeated": "; another process has its key, so does it run twice? Run each client once",
+}
+"""Causes of an answer that the server rejects, by the check, for the member's log."""
 
 
 @without_frames
@@ -153,7 +160,8 @@ class _Member:
         self.failed: Exception | None = None
         self._id, _ = identify(client_id)
         self._train, self._encoding = train, encoding
-        self._identity, self._one_shot_policy = identity, one_shot_policy
+        self._identity, self._registry = identity, registry
+        self._one_shot_policy = one_shot_policy
         self._new_client = partial(
             Client,
             self._id,
@@ -195,14 +203,19 @@ class _Member:
     def leave(self, error: RemoteProtocolError) -> None:
         """Leave the present attempt, because of an error on either side, and log it."""
         self._client, self._reported = None, False
-        hint = "; does it run twice?" if error.check == "repeated" else ""
+        hint = _HINTS.get(error.check, "")
         logger.warning(
             "client %d left the attempt: %s, check %s%s",
             self._id,
             error.phase,
             error.check,
             hint,
-            extra={"client": self._id, "phase": error.phase, "check": error.check},
+            extra={
+                "client": self._id,
+                "phase": error.phase,
+                "check": error.check,
+                "hint": hint,
+            },
         )
 
     def _proposed(self, task: Task) -> Client:
@@ -240,6 +253,9 @@ class _Member:
                 "missing; pass take_part(one_shot_policy=OneShotPolicy(helpers=…))"
             )
         params = OneShotParams.from_bytes(task.params, self._encoding)
+        if params.active and self._identity is None:
+            # transports that sign requests have an identity, and pass it on with a registry
+            check_registry(params.sums, self._registry)
         try:
             signed = check_request(task, params, policy, self._identity)
             self._fix_bounds(params)

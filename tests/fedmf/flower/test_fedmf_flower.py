@@ -112,8 +112,8 @@ class Run:
         return Message(content, reply_to=message)
 
     def secagg(self, **settings):
-        given = {"key_timeout": 1e-9, "poll": 1e-9, **self.strategy.sums, **settings}
-        return SecAgg(self.strategy, **given)
+        given = {"key_timeout": 1e-9, "poll": 1e-9, "evaluate": {}}
+        return SecAgg(self.strategy, **{**given, **self.strategy.sums, **settings})
 
     def start(self, strategy=None, rounds=None):
         number = self.strategy.num_rounds if rounds is None else rounds

@@ -385,3 +385,25 @@ def test_error_names_the_option_and_not_the_parameter(
     ran = invoke(*arguments)
     assert ran.exit_code == 2
     assert remedy in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        ("params --clients 2", "--clients is 2: each client would learn"),
+        ("simulate --clients 2", "take 3 or more"),
+        (
+            "params --clients 9 --one-shot --helpers 1",
+            "a threshold of at most 1",
+        ),
+        ("simulate --clients 9 --one-shot --helpers 1 --threshold 2", "take 2 or more"),
+        ("params --clients 9 --one-shot --helpers 2 --threshold 3", "at most 2"),
+        (f"helper serve /nonexistent --aggregator {'0' * 64}", "secagg helper keygen"),
+    ],
+)
+def test_numbers_that_do_not_fit_have_a_remedy_in_options(arguments, remedy):
+    result = invoke(*arguments.split())
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert remedy in line
+    assert not [python for python in ("RoundParams", "HelperJournal") if python in line]

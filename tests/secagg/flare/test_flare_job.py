@@ -264,3 +264,20 @@ def test_integers_must_be_excluded() -> None:
     network = Network(sites())
     with pytest.raises(AssertionError, match="exclude_vars='batches'"):
         network.run(controller(exclude_vars=None))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("excluded", [False, True])
+def test_spoiled_array_of_the_server_is_named_before_a_site_trains(
+    excluded: bool, bad: float, dtype: type[np.floating[Any]]
+) -> None:
+    model = start() | {"causal": np.array([[0, bad], [0, 0]], dtype)}
+    network = Network(sites())
+    job = controller(model=model, exclude_vars="batches|causal" if excluded else "batches")
+    if excluded and not np.isnan(bad):  # a mask of attention
+        assert network.run(job)["causal"][0, 1] == bad
+        return
+    with pytest.raises(AssertionError, match="'causal' of the global model has 1 element"):
+        network.run(job)
+    assert not any(site.trainer.rounds for site in network.sites.values())

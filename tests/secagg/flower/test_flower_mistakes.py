@@ -175,9 +175,9 @@ def test_a_refusal_has_a_remedy_and_no_data(log, mod, kind, remedy):
 
 
 def test_a_reply_to_a_refused_round_names_the_refusal(log):
-    """A wrapper without `evaluate` passes evaluate messages as they are."""
+    """A wrapper with no metric to `evaluate` passes evaluate messages as they are."""
     grid = LocalGrid(secure_app(), configs())
-    result = wrapped(FedAvg()).start(grid, model(), num_rounds=1, timeout=0.0)
+    result = wrapped(FedAvg(), evaluate={}).start(grid, model(), num_rounds=1, timeout=0.0)
     assert_mean(result.arrays, NODES)
     reasons = {reply.error.reason for reply in grid.replies if reply.has_error()}
     assert len(reasons) == 1

@@ -343,9 +343,10 @@ def test_metrics_of_evaluation_are_averaged_in_one_shot(party):
 
 
 def test_evaluation_that_is_not_summed_is_refused_or_public(semi_honest):
-    refused = run(grid_of(semi_honest), semi_honest.wrapped(FedAvg()))
+    refused = run(grid_of(semi_honest), semi_honest.wrapped(FedAvg(), evaluate={}))
     assert not refused.evaluate_metrics_clientapp
     policy = OneShotPolicy(helpers=semi_honest.trusted)
     app = make_app([OneShotMod(policy, public=["num-examples", "eval-loss"])])
-    public = run(LocalGrid(app, semi_honest.configs()), semi_honest.wrapped(FedAvg()))
+    grid = LocalGrid(app, semi_honest.configs())
+    public = run(grid, semi_honest.wrapped(FedAvg(), evaluate={}))
     assert set(public.evaluate_metrics_clientapp[1]) == {"eval-loss"}

@@ -97,6 +97,16 @@ def test_check50_an_identity_reports_once_also_under_a_new_node_id(active):
     assert moved.answer(first[0]).error.reason == REFUSED
 
 
+def test_a_node_without_an_identity_names_both_of_its_files(active, caplog):
+    caplog.set_level(logging.ERROR, "flwr.secagg")
+    nodes = active.configs()
+    for key in ("secagg-identity", "secagg-registry"):
+        del nodes[NODES[0]][key]
+    assert_mean(run(LocalGrid(active.app(), nodes), active.wrapped()).arrays, OTHERS)
+    assert "secagg-identity" in caplog.text
+    assert "secagg-registry" in caplog.text
+
+
 def test_check50_a_sum_of_another_run_gets_no_report(party):
     def meddle(message: Message, answer: Answer) -> Message:
         grid.contexts[message.metadata.dst_node_id].run_id = 2

@@ -325,10 +325,10 @@ def test_metrics_of_evaluation_are_averaged_securely():
 
 
 def test_evaluation_that_is_not_summed_is_refused_or_public():
-    refused = run(LocalGrid(secure_app(), configs()), wrapped(FedAvg()))
+    refused = run(LocalGrid(secure_app(), configs()), wrapped(FedAvg(), evaluate={}))
     assert not refused.evaluate_metrics_clientapp
     mod = SecAggMod(public=["num-examples", "eval-loss"])
-    public = run(LocalGrid(make_app([mod]), configs()), wrapped(FedAvg()))
+    public = run(LocalGrid(make_app([mod]), configs()), wrapped(FedAvg(), evaluate={}))
     assert set(public.evaluate_metrics_clientapp[1]) == {"eval-loss"}
 
 

@@ -453,10 +453,11 @@ def test_check51_members_of_an_attempt_train_on_one_message(security):
 
 def test_a_member_that_runs_twice_gets_a_hint_in_its_log(caplog):
     member = _Member(0, print, None, None, None, None, None, None)
-    for check in ("repeated", "late"):
+    for check in ("repeated", "late", "size"):
         member.leave(RemoteProtocolError("", sender=0, phase="p", check=check))
     texts = [record.getMessage() for record in caplog.records]
-    assert ["twice" in text for text in texts] == [True, False]
+    assert ["twice" in text for text in texts] == [True, False, False]
+    assert ["another process" in text for text in texts] == [True, True, False]
 
 
 @pytest.mark.parametrize("stored", [False, True])

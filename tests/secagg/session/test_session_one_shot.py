@@ -355,8 +355,10 @@ def test_check53_a_member_with_an_identity_trains_for_active_sums_only(setting):
     for options in (identity, identity | {"registry": setting.registry}):
         with pytest.raises(ParameterError, match="identity"):
             take_tasks(lie, [(0, 0, b"no gradient")], train, **options)
-    with pytest.raises(ParameterError, match="identity"):
-        take_tasks(setting, [(0, 0, MESSAGE)], train, identity=None)
+    # whichever of the two is missing; over HTTP the identity always signs requests
+    for given, missing in ((None, "registry="), (setting.registry, "identity=")):
+        with pytest.raises(ParameterError, match=missing):
+            take_tasks(setting, [(0, 0, MESSAGE)], train, identity=None, registry=given)
     assert not called
 
 

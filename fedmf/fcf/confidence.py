@@ -58,9 +58,25 @@ class SparseTable(Protocol):
 def views(ratings: Ratings) -> Ratings:
     """Return the ratings as views: every value becomes 1 (section 5.2).
 
-    Users, items, order and times stay. Raises SettingError if the argument is not `Ratings`.
+    A rating of 0 on a scale that starts at 0, such as the label of an item that was shown and
+    not clicked, is no view and left out. Users, items, order and times stay.
+
+    Raises
+    ------
+    SettingError
+        If the argument is not `Ratings`.
+    DataError
+        If every rating is left out.
     """
     check_ratings(ratings=ratings)
+    unseen = (ratings.values == 0) & (ratings.scale[0] == 0)
+    if unseen.any():
+        if unseen.all():
+            raise DataError(
+                f"{ratings.name} has no view, as every rating is 0: give ratings above 0 for "
+                "what was viewed"
+            )
+        ratings = ratings.take(~unseen)
     return replace(ratings, values=np.ones(ratings.n_ratings), scale=(0.0, 1.0))
 
 

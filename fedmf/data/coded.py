@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +75,8 @@ def text_ids(texts: Iterable[str]) -> Ids:
     given = list(texts)
     longest, total = max(map(len, given), default=0), sum(map(len, given))
     if longest * len(given) > SPARE + WASTE * total:
-        return np.array(given, dtype=np.dtypes.StringDType())
+        with suppress(UnicodeEncodeError):  # of a lone surrogate, which UTF-8 cannot have
+            return np.array(given, dtype=np.dtypes.StringDType())
     return np.array(given, dtype=np.str_)
 
 

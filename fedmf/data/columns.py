@@ -127,9 +127,10 @@ def _among(name: str, items: Coded, known_ids: Ids) -> Coded:
     """Return the rated items as numbers of all items; raises DataError for an unknown item."""
     if is_text(known_ids) != is_text(items.ids):
         raise DataError(f"{name}: items and item_ids must both be integers or both be texts")
-    place = np.searchsorted(known_ids, items.ids)
-    known = place < known_ids.size
-    known[known] = known_ids[place[known]] == items.ids[known]
+    # numpy 2.4 compares wrong strings if it searches an array of StringDType
+    number = {one: number for number, one in enumerate(known_ids.tolist())}
+    place = np.array([number.get(one, -1) for one in items.ids.tolist()], dtype=np.int64)
+    known = place >= 0
     if not known.all():
         first = int(np.argmin(known[items.codes]))
         raise DataError(
@@ -256,7 +257,8 @@ def _wrong(name: str, what: str, position: int, entry: object) -> DataError:
             f"{shown} is neither an integer nor a text: decode it, as with decode()"
         )
     if isinstance(entry, Real):
-        return DataError(f"{shown} is not an integer")
+        remedy = "correct it" if what == "times" else "correct it, or pass ids as texts"
+        return DataError(f"{shown} is not an integer, so {remedy}")
     return DataError(
         f"{shown} of the type {type(entry).__name__} is neither an integer nor a text: pass "
         "ids as texts, as with map(str, ...)"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fedmf.data.coded import Coded, Codes, coded_integers, coded_texts
 from fedmf.data.packed import unpacked
-from fedmf.data.table import Table, is_number, positions
+from fedmf.data.table import Table, is_number, positions, short
 from fedmf.data.times import Times
 from fedmf.errors import DataError
 
@@ -189,8 +189,8 @@ class _Reading:
         elif text.casefold() in ("true", "false"):
             remedy = "write 1 and 0"
         return DataError(
-            f"{self.name}, {self.place(before + row)}: {self.columns[2]} {text!r} is not a "
-            f"number such as 4 or 3.5: {remedy}"
+            f"{self.name}, {self.place(before + row)}: {self.columns[2]} {short(text)} is not "
+            f"a number such as 4 or 3.5: {remedy}"
         )
 
     def _no_time(self, before: int, row: int, texts: Sequence[str]) -> DataError:
@@ -198,8 +198,8 @@ class _Reading:
         if not text:
             return self._empty(3, before, texts)
         return DataError(
-            f"{self.name}, {self.place(before + row)}: {self.columns[3]} {text!r} is neither a "
-            "number of seconds nor a date such as 2024-05-31: correct it"
+            f"{self.name}, {self.place(before + row)}: {self.columns[3]} {short(text)} is "
+            "neither a number of seconds nor a date such as 2024-05-31: correct it"
         )
 
     def _check_lines(self, fields: list[str], first: int, last: int) -> None:
@@ -218,15 +218,21 @@ class _Reading:
         return bool(user and item) and is_number(value)
 
     def _wrong_width(self, fields: list[str], first: int, last: int) -> DataError:
+        comma = ", and write decimal points" if self.mark == "," else ""
         joined = f"; a quote joins the lines {first} to {last}" if last > first else ""
         return DataError(
             f"{self.name}, line {first}: {len(fields)} fields, but the header has "
             f"{self.width}: add the missing fields, or quote fields that contain "
-            f"{self.mark!r}{joined}"
+            f"{self.mark!r}{comma}{joined}"
         )
 
     def _wrong_quote(self, message: str, first: int) -> DataError:
         last = self.reader.line_num
+        if "limit" in message:
+            return DataError(
+                f"{self.name}, line {first}: a field has more than {csv.field_size_limit()} "
+                "characters: close its quote, or shorten it"
+            )
         reached = f", and its field reaches line {last}" if last > first else ""
         return DataError(
             f"{self.name}, line {first}: a quote is not closed as it must be{reached} "

@@ -19,6 +19,7 @@ __all__ = ["unpacked"]
 OPENERS = {
     b"\x1f\x8b": gzip.open,
     b"\xfd7zXZ\0": lzma.open,
+    b"]\0\0": lzma.open,  # the older format .lzma
     **{b"BZh%d1AY&SY" % level: bz2.open for level in range(1, 10)},
 }
 ZIP = b"PK\x03\x04"
@@ -42,7 +43,7 @@ FORMATS = {
     b"\x80\x04": ("a pickle", CSV),
     b"\x80\x05": ("a pickle", CSV),
 }
-DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fedmf.data.coded import Coded
 from fedmf.errors import DataError
 
-__all__ = ["Table", "is_number", "positions"]
+__all__ = ["Table", "is_number", "positions", "short"]
 
 SHOWN = 20  # names and characters of a header in a message
 LENGTH = 40
@@ -62,15 +62,15 @@ def positions(
         if len(places) > 1:
             numbers = ", ".join(str(place + 1) for place in places)
             raise DataError(
-                f"{name} has {len(places)} columns of the name {column!r}, at the positions "
-                f"{numbers}: rename all but one"
+                f"{name} has {len(places)} columns of the name {short(column)}, at the "
+                f"positions {numbers}: rename all but one"
             )
         if not places:
-            shown = ", ".join(_short(head) for head in heads[:SHOWN])
+            shown = ", ".join(short(head) for head in heads[:SHOWN])
             more = f" and {len(heads) - SHOWN} more" if len(heads) > SHOWN else ""
             raise DataError(
-                f"{name} has no column {column!r}: set columns to names of its header, "
-                f"{shown}{more}{_guess(texts, str(column), remedy)}"
+                f"{name} has no column {short(column)}: set columns to names of its header, "
+                f"{shown}{more}{_guess(heads, str(column), remedy)}"
             )
         found += places
     return found
@@ -84,16 +84,18 @@ def _equal(heads: Sequence[object], column: object) -> list[int]:
     ]
 
 
-def _short(head: object) -> str:
-    shown = repr(head)
+def short(entry: object) -> str:
+    """Return the entry for a message, cut off if it is long."""
+    shown = repr(entry)
     return shown if len(shown) <= LENGTH else f"{shown[:LENGTH]}…"
 
 
-def _guess(heads: Sequence[str], column: str, remedy: str) -> str:
+def _guess(heads: Sequence[object], column: str, remedy: str) -> str:
     """Return a hint at the end of the message, or nothing."""
-    if remedy and any(map(is_number, heads)):
+    names = [head for head in heads if isinstance(head, str)]
+    if remedy and any(map(is_number, names)):
         return f"; {remedy}"
-    folded = {head.casefold(): head for head in reversed(heads)}
+    folded = {name.casefold(): name for name in reversed(names)}
     close = difflib.get_close_matches(column.casefold(), folded, n=1, cutoff=0.5)
     return f"; did you mean {folded[close[0]]!r}?" if close else ""
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fedmf.data.columns import coded
 from fedmf.data.delimited import read_delimited
-from fedmf.data.table import Table, is_number, positions
+from fedmf.data.table import Table, is_number, positions, short
 from fedmf.data.times import Times, of_column
 from fedmf.errors import DataError, MissingExtra
 
@@ -48,7 +48,10 @@ def read_table(source: object, columns: Sequence[object]) -> Table:
     try:
         found = parquet.read_table(path)
     except (OSError, pyarrow.ArrowException) as error:
-        raise DataError(f"{path} cannot be read as Parquet: {error}") from error
+        raise DataError(
+            f"{path} cannot be read as Parquet: {error}; write it again, or let the name of a "
+            "CSV file end in .csv"
+        ) from error
     return _of_frame(found, columns, path.name)
 
 
@@ -73,7 +76,7 @@ def _of_frame(source: Any, columns: Sequence[object], name: str) -> Table:
         )
     heads = list(heads)
     titles = [heads[number] for number in positions(name, heads, columns, NO_NAMES)]
-    users, items, values, *times = (np.asarray(source[title]) for title in titles)
+    users, items, values, *times = (_column(source[title]) for title in titles)
     if not len(users):
         raise DataError(f"{name} has no row: add a row per rating")
     given = zip(titles, (users, items, values, *times), strict=True)
@@ -89,6 +92,12 @@ def _of_frame(source: Any, columns: Sequence[object], name: str) -> Table:
         nanos,
         lambda row: f"row {row}",
     )
+
+
+def _column(given: Any) -> NDArray[Any]:
+    """Return a column as an array, without a copy of texts to the width of the longest."""
+    polars = type(given).__module__.startswith("polars.")
+    return np.asarray(given.to_numpy() if polars else given)
 
 
 def _check_given(name: str, title: object, column: NDArray[Any]) -> None:
@@ -119,8 +128,8 @@ def _values(name: str, title: object, column: NDArray[Any]) -> NDArray[np.float6
         for row, entry in enumerate(column.tolist()):
             if not is_number(entry):
                 raise DataError(
-                    f"{name}, row {row}: {title} {entry!r} is not a number such as 4 or 3.5: "
-                    "correct it, and convert the column to numbers"
+                    f"{name}, row {row}: {title} {short(entry)} is not a number such as 4 or "
+                    "3.5: correct it, and convert the column to numbers"
                 )
     values = column.astype(np.float64)
     bad = ~np.isfinite(values)
@@ -153,8 +162,8 @@ def _times(
         row = int(np.argmax(wrong))
         entry = column[row : row + 1].tolist()[0]
         raise DataError(
-            f"{name}, row {row}: {title} {entry!r} is neither a number of seconds nor a date "
-            "such as 2024-05-31: correct it"
+            f"{name}, row {row}: {title} {short(entry)} is neither a number of seconds nor a "
+            "date such as 2024-05-31: correct it"
         )
     return (whole, None) if kind in "iu" else of_column(column)
 

@@ -63,7 +63,7 @@ def write_tables(path: str | os.PathLike[str], kind: str, tables: Mapping[str, A
 
 def _plain(table: Any) -> Any:
     """Return a table that numpy writes without pickle: texts of StringDType become JSON."""
-    if table.dtype.kind != "T":
+    if np.asarray(table).dtype.kind != "T":
         return table
     return np.frombuffer(json.dumps(table.tolist()).encode(), dtype=np.uint8)
 

@@ -186,7 +186,7 @@ def test_file_that_cannot_be_read_twice_is_read(tmp_path):
 @pytest.mark.parametrize("text", [False, True])
 def test_reading_takes_at_most_100_bytes_a_rating(tmp_path, text):
     path = tmp_path / "ratings.csv"
-    n, users = 3_000_000, 30_000
+    n, users = 1_000_000, 10_000
     with path.open("w") as file:
         file.write("user,item,rating,time\n")
         for row in range(n):

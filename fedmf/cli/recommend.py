@@ -141,11 +141,22 @@ def _number(trained: Saved, user: str) -> int:
     if wanted in ids:
         return ids.index(wanted)
     known = f"ids from {min(ids)} to {max(ids)}"
-    close = difflib.get_close_matches(user, map(str, ids), n=1)
-    guess = f"; did you mean {close[0]!r}?" if close and isinstance(ids[0], str) else ""
+    texts = [str(one) for one in ids]
+    close = [one for one in texts if _same_number(one, user)]
+    if not close and isinstance(ids[0], str):
+        close = difflib.get_close_matches(user, texts, n=1)
+    guess = f"; did you mean {close[0]!r}?" if close else ""
     raise ModelError(
         f"--user {user} is unknown: the model has {len(ids)} users, with {known}{guess}"
     )
+
+
+def _same_number(one: str, other: str) -> bool:
+    """Return True for texts such as 7 and 7.0, which pandas writes where a column has gaps."""
+    try:
+        return float(one) == float(other)
+    except ValueError:
+        return False
 
 
 def _loaded(path: Path) -> Saved:

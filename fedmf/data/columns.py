@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedmf.data.coded import Coded, coded_integers, coded_texts, is_text
 from fedmf.data.ratings import Catalogue, Ids, Ratings
 from fedmf.errors import DataError
 
-__all__ = ["check_scale", "from_triples", "ids", "ids_of", "integers", "titles_alone"]
+__all__ = ["check_scale", "coded", "from_coded", "from_triples", "titles_alone"]
+
+
+LEAST, LARGEST = -(2**63), 2**63 - 1
 
 
 def from_triples(
@@ -58,12 +62,15 @@ def from_triples(
         `item_ids`, or a pair occurs twice. The message names the first such entry.
     """
     low, high = check_scale(name, scale)
-    who, what = ids(name, "users", users), ids(name, "items", items)
+    who, what = coded(name, "users", users), coded(name, "items", items)
     rated = _floats(name, "values", values)
-    columns: dict[str, NDArray[Any]] = {"users": who, "items": what, "values": rated}
-    when = np.zeros(rated.size, dtype=np.int64)
+    columns: dict[str, NDArray[Any]] = {
+        "users": who.codes,
+        "items": what.codes,
+        "values": rated,
+    }
     if times is not None:
-        columns["times"] = when = integers(name, "times", times)
+        columns["times"] = integers(name, "times", times)
     if len({column.size for column in columns.values()}) > 1:
         sizes = ", ".join(f"{column.size} {title}" for title, column in columns.items())
         raise DataError(f"{name}: the columns must be of one length, not {sizes}")
@@ -74,40 +81,63 @@ def from_triples(
             f"{name}: values[{first}] = {rated[first]} is outside the scale from {low:g} to "
             f"{high:g}"
         )
-
-    known_ids = ids_of(what)[0] if item_ids is None else _ascending(name, item_ids)
-    if known_ids.dtype.kind != what.dtype.kind:
-        raise DataError(f"{name}: items and item_ids must both be integers or both be texts")
-    column = np.searchsorted(known_ids, what)
-    known = column < known_ids.size
-    known[known] = known_ids[column[known]] == what[known]
-    if not known.all():
-        first = int(np.argmin(known))
-        raise DataError(
-            f"{name}: item {what[first]} is rated (items[{first}]) but not in item_ids: add it"
-        )
-    if catalogue is None:
-        catalogue = titles_alone(map(str, known_ids.tolist()))
-    user_ids, row = ids_of(who)
-    order = np.argsort(row, kind="stable")
-    return Ratings(
-        name=name,
-        indptr=np.concatenate(([0], np.cumsum(np.bincount(row, minlength=user_ids.size)))),
-        items=column[order].astype(np.int32),
-        values=rated[order],
-        times=when[order],
-        n_items=known_ids.size,
+    if item_ids is not None:
+        what = _among(name, what, _ascending(name, item_ids))
+    return from_coded(
+        who,
+        what,
+        rated,
         scale=(low, high),
-        user_ids=user_ids,
-        item_ids=known_ids,
+        name=name,
+        times=columns.get("times"),
         catalogue=catalogue,
     )
 
 
-def ids_of(column: Ids) -> tuple[Ids, NDArray[np.int64]]:
-    """Return the different ids of a column, ascending, and the number of each entry's id."""
-    found: tuple[Any, Any] = np.unique(column, return_inverse=True)
-    return found
+def from_coded(
+    users: Coded,
+    items: Coded,
+    values: NDArray[np.float64],
+    *,
+    scale: tuple[float, float],
+    name: str,
+    times: NDArray[np.int64] | None = None,
+    catalogue: Catalogue | None = None,
+) -> Ratings:
+    """Build `Ratings` as `from_triples` does, from columns that are validated."""
+    if catalogue is None:
+        catalogue = titles_alone(map(str, items.ids.tolist()))
+    order = np.argsort(users.codes, kind="stable")
+    counts = np.bincount(users.codes, minlength=users.ids.size)
+    return Ratings(
+        name=name,
+        indptr=np.concatenate(([0], np.cumsum(counts))),
+        items=items.codes[order].astype(np.int32, copy=False),
+        values=values[order],
+        times=np.zeros(values.size, dtype=np.int64) if times is None else times[order],
+        n_items=items.ids.size,
+        scale=scale,
+        user_ids=users.ids,
+        item_ids=items.ids,
+        catalogue=catalogue,
+    )
+
+
+def _among(name: str, items: Coded, known_ids: Ids) -> Coded:
+    """Return the rated items as numbers of all items; raises DataError for an unknown item."""
+    if is_text(known_ids) != is_text(items.ids):
+        raise DataError(f"{name}: items and item_ids must both be integers or both be texts")
+    # numpy 2.4 compares wrong strings if it searches an array of StringDType
+    number = {one: number for number, one in enumerate(known_ids.tolist())}
+    place = np.array([number.get(one, -1) for one in items.ids.tolist()], dtype=np.int64)
+    known = place >= 0
+    if not known.all():
+        first = int(np.argmin(known[items.codes]))
+        raise DataError(
+            f"{name}: item {items.ids[items.codes[first]]} is rated (items[{first}]) but not "
+            "in item_ids: add it"
+        )
+    return Coded(known_ids, place[items.codes])
 
 
 def check_scale(name: str, scale: tuple[float, float]) -> tuple[float, float]:
@@ -126,42 +156,42 @@ def check_scale(name: str, scale: tuple[float, float]) -> tuple[float, float]:
 
 def _ascending(name: str, item_ids: ArrayLike) -> Ids:
     """Return the ids of all items, ascending and distinct, or raise DataError."""
-    known = ids(name, "item_ids", item_ids)
-    falls = np.less_equal(known[1:], known[:-1])
+    known = coded(name, "item_ids", item_ids)
+    falls = known.codes[1:] <= known.codes[:-1]
     if falls.any():
         first = int(np.argmax(falls)) + 1
+        given = known.ids[known.codes[first - 1 : first + 1]]
         raise DataError(
-            f"{name}: item_ids[{first}] = {known[first]} follows {known[first - 1]}: list "
-            "every item once, ascending, and the catalogue in the same order"
+            f"{name}: item_ids[{first}] = {given[1]} follows {given[0]}: list every item once, "
+            "ascending, and the catalogue in the same order"
         )
-    return known
+    return known.ids
 
 
-def ids(name: str, what: str, given: ArrayLike) -> Ids:
-    """Return a column of ids as int64 or texts, or raise DataError."""
-    entries = np.asarray(given, dtype=object) if _has_text(given) else np.zeros((0, 0))
-    if entries.ndim != 1:  # no texts, or no column
-        return integers(name, what, given)
-    for position, entry in enumerate(entries.tolist()):
+def coded(name: str, what: str, given: ArrayLike) -> Coded:
+    """Return a column of ids, integers or texts, or raise DataError."""
+    entries = _entries(given)
+    if entries is None or not any(isinstance(entry, str) for entry in entries):
+        return coded_integers(integers(name, what, given))
+    for position, entry in enumerate(entries):
         if not isinstance(entry, str) or not entry or entry.endswith("\0"):
             raise DataError(
                 f"{name}: {what}[{position}] = {entry!r} is not a text like the other ids: "
                 "give every id as a text of at least one character, or all as integers"
             )
-    return entries.astype(np.str_)
+    known = {text: number for number, text in enumerate(dict.fromkeys(entries))}
+    codes = np.fromiter(map(known.__getitem__, entries), np.int32, len(entries))
+    return coded_texts(list(known), codes)
 
 
-def _has_text(given: ArrayLike) -> bool:
-    """Return True if a column has a text."""
+def _entries(given: ArrayLike) -> list[Any] | None:
+    """Return the entries of a column that may have texts, else None."""
+    if isinstance(given, list | tuple):  # numpy's texts would all be as wide as the longest
+        return list(given)
     if isinstance(given, str | bytes):
-        return False
-    try:
-        array = np.asarray(given)
-    except ValueError:  # rows of different lengths
-        return False
-    return array.dtype.kind == "U" or (
-        array.dtype.kind == "O" and any(isinstance(one, str) for one in array.flat)
-    )
+        return None
+    array = np.asarray(given)
+    return array.tolist() if array.ndim == 1 and array.dtype.kind in "OTU" else None
 
 
 def integers(name: str, what: str, given: ArrayLike) -> NDArray[np.int64]:
@@ -200,18 +230,39 @@ def _numbers(name: str, what: str, given: ArrayLike) -> NDArray[Any]:
         )
     if array.dtype.kind not in "iuf":
         for position, entry in enumerate(np.asarray(given, dtype=object).tolist()):
-            if isinstance(entry, bool) or not isinstance(entry, Real):
+            if (
+                isinstance(entry, bool)
+                or not isinstance(entry, Real)
+                or (isinstance(entry, Integral) and not LEAST <= int(entry) <= LARGEST)
+            ):
                 raise _wrong(name, what, position, entry)
         raise DataError(f"{name}: {what} must be numbers of 64 bits")
     return array
 
 
 def _wrong(name: str, what: str, position: int, entry: object) -> DataError:
-    """Return the DataError for one wrong entry of a column."""
+    """Return the DataError for one wrong entry of a column, with a remedy."""
     shown = f"{name}: {what}[{position}] = {entry!r}"
     if what == "values":
         return DataError(f"{shown} is not a number")
-    return DataError(f"{shown} is not an integer")
+    if isinstance(entry, bool):
+        return DataError(f"{shown} is not an integer: convert the column, as with astype(int)")
+    if isinstance(entry, Integral):
+        return DataError(
+            f"{shown} exceeds the integers of 64 bits, up to {LARGEST}: pass ids as "
+            "texts, as with map(str, ...)"
+        )
+    if isinstance(entry, bytes):
+        return DataError(
+            f"{shown} is neither an integer nor a text: decode it, as with decode()"
+        )
+    if isinstance(entry, Real):
+        remedy = "correct it" if what == "times" else "correct it, or pass ids as texts"
+        return DataError(f"{shown} is not an integer, so {remedy}")
+    return DataError(
+        f"{shown} of the type {type(entry).__name__} is neither an integer nor a text: pass "
+        "ids as texts, as with map(str, ...)"
+    )
 
 
 def titles_alone(titles: Iterable[str]) -> Catalogue:

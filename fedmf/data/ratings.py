@@ -13,8 +13,11 @@ from fedmf.errors import DataError
 
 __all__ = ["Catalogue", "Ids", "Ratings", "Split", "check_size", "is_dtype", "seal"]
 
-Ids: TypeAlias = NDArray[np.int64] | NDArray[np.str_]
-"""A data set's own ids of its users or items: integers, or texts such as names."""
+Ids: TypeAlias = NDArray[np.int64] | NDArray[np.str_] | np.ndarray[Any, np.dtypes.StringDType]
+"""A data set's own ids of its users or items: integers, or texts such as names.
+
+Texts are in an array of StringDType if one is so long that a table of its width wastes memory.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +95,7 @@ class Ratings:
     def __post_init__(self) -> None:
         seal(self, indptr=np.int64, items=np.int32, values=np.float64, times=np.int64)
         for name in ("user_ids", "item_ids"):
-            text = getattr(getattr(self, name), "dtype", np.dtype(np.int64)).kind == "U"
+            text = getattr(getattr(self, name), "dtype", np.dtype(np.int64)).kind in "TU"
             seal(self, **{name: np.str_ if text else np.int64})
         n_ratings = self.values.size
         low, high = self.scale
@@ -233,4 +236,4 @@ def seal(owner: object, **dtypes: type[np.generic]) -> None:
 
 def is_dtype(found: np.dtype[Any], wanted: type[np.generic]) -> bool:
     """Return True for the wanted dtype, which for texts leaves their length open."""
-    return found.type is np.str_ if wanted is np.str_ else found == wanted
+    return found.kind in "TU" if wanted is np.str_ else found == wanted

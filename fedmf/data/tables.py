@@ -1,47 +1,28 @@
-"""Columns of tables by name: CSV and Parquet files, data frames and Arrow tables."""
+"""Tables of ratings: CSV and Parquet files, data frames and Arrow tables."""
 
 from __future__ import annotations
 
-import csv
-import difflib
-import io
 import os
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.data.columns import coded
+from fedmf.data.delimited import read_delimited
+from fedmf.data.table import Table, is_number, positions, short
+from fedmf.data.times import Times, of_column
 from fedmf.errors import DataError, MissingExtra
 
-__all__ = ["Table", "is_missing", "is_time", "read_table"]
+__all__ = ["read_table"]
 
-DELIMITERS = (",", ";", "\t", "|")
 PARQUET = (".parquet", ".pq")
-INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+NO_NAMES = "if that is a rating, name the columns, such as user, item, rating"
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """Columns of one table, in the order in which they were asked for.
-
-    Parameters
-    ----------
-    name : name of the table, for messages
-    columns : arrays, all of one length
-    place : function from the position of a row, from 0, to its place, such as "line 7"
-    """
-
-    name: str
-    columns: tuple[NDArray[Any], ...]
-    place: Callable[[int], str]
-
-
-def read_table(source: object, columns: Sequence[str]) -> Table:
+def read_table(source: object, columns: Sequence[object]) -> Table:
     """Return columns of a table: users, items, ratings and, optionally, times.
 
     Parameters
@@ -52,7 +33,7 @@ def read_table(source: object, columns: Sequence[str]) -> Table:
     Raises
     ------
     DataError
-        If the source cannot be read, has no row, or lacks a column.
+        If the source cannot be read, has no row, lacks a column, or an entry is wrong.
     MissingExtra
         If pyarrow is needed and not installed.
     """
@@ -60,69 +41,21 @@ def read_table(source: object, columns: Sequence[str]) -> Table:
         return _of_frame(source, columns, f"the {type(source).__name__}")
     path = Path(source)
     if path.suffix.lower() not in PARQUET:
-        return _of_csv(path, columns)
+        return read_delimited(path, columns)
     pyarrow = _pyarrow("Parquet files")
     from pyarrow import parquet
 
     try:
         found = parquet.read_table(path)
     except (OSError, pyarrow.ArrowException) as error:
-        raise DataError(f"{path} cannot be read as Parquet: {error}") from error
+        raise DataError(
+            f"{path} cannot be read as Parquet: {error}; write it again, or let the name of a "
+            "CSV file end in .csv"
+        ) from error
     return _of_frame(found, columns, path.name)
 
 
-def _of_csv(path: Path, columns: Sequence[str]) -> Table:
-    """Read a CSV file with a header; the delimiter is the one that gives the columns."""
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise DataError(
-            f"{path.name}, line {line}: byte {error.object[error.start]:#04x} is not UTF-8 "
-            "text: save the file in UTF-8"
-        ) from None
-    if not text.strip():
-        raise DataError(f"{path} is empty: give a CSV file with a header and ratings")
-    lines = list(io.StringIO(text, newline=""))  # splitlines has more ends of lines than CSV
-    heads = {mark: _fields(lines[:1], mark) for mark in DELIMITERS}
-    mark = max(DELIMITERS, key=lambda one: (set(columns) <= set(heads[one]), len(heads[one])))
-    numbers = _positions(path.name, heads[mark], columns)
-    reader = csv.reader(lines, delimiter=mark, skipinitialspace=True, strict=True)
-    rows: list[list[str]] = []
-    where: list[int] = []
-    start, width = 0, 0
-    try:
-        for fields in reader:
-            line, start = start + 1, reader.line_num
-            if not fields:
-                continue
-            width = width or len(fields)
-            if len(fields) != width:
-                raise DataError(
-                    f"{path.name}, line {line}: {len(fields)} fields, but the header has "
-                    f"{width}: add the missing fields, or quote fields that contain {mark!r}"
-                )
-            rows.append([fields[number].rstrip() for number in numbers])
-            where.append(line)
-    except csv.Error as error:
-        raise DataError(f"{path.name}, line {reader.line_num}: {error}: mend it") from None
-    if len(rows) < 2:
-        raise DataError(f"{path} has a header and no rating: add a line per rating")
-    texts = zip(*rows[1:], strict=True)
-    kinds = (_ids, _ids, _values, _times)
-    found = tuple(kind(list(column)) for kind, column in zip(kinds, texts, strict=False))
-    return Table(path.name, found, lambda row: f"line {where[row + 1]}")
-
-
-def _fields(lines: list[str], mark: str) -> list[str]:
-    """Return the names in a header."""
-    found = next(csv.reader(lines, delimiter=mark, skipinitialspace=True), [])
-    return [name.strip() for name in found]
-
-
-def _of_frame(source: Any, columns: Sequence[str], name: str) -> Table:
+def _of_frame(source: Any, columns: Sequence[object], name: str) -> Table:
     """Return the columns of a pandas or polars frame, or of anything that Arrow reads."""
     if hasattr(source, "collect") and hasattr(source, "lazy"):
         raise DataError(f"{name} has not been computed yet: pass the result of its collect()")
@@ -141,101 +74,98 @@ def _of_frame(source: Any, columns: Sequence[str], name: str) -> Table:
             f"{name} is no table: pass the path of a CSV or Parquet file, a data frame of "
             "pandas or polars, or a table of Arrow"
         )
-    heads = [str(head) for head in heads]
-    _positions(name, heads, columns)
-    found = tuple(np.asarray(source[column]) for column in columns)
-    if any(column.ndim != 1 for column in found):
-        raise DataError(f"{name} has several columns of one name: rename all but one")
-    if not len(found[0]):
+    heads = list(heads)
+    titles = [heads[number] for number in positions(name, heads, columns, NO_NAMES)]
+    users, items, values, *times = (_column(source[title]) for title in titles)
+    if not len(users):
         raise DataError(f"{name} has no row: add a row per rating")
-    if len(found) > 3:
-        found = *found[:3], _times_of(name, columns[3], found[3])
-    return Table(name, found, lambda row: f"row {row}")
+    given = zip(titles, (users, items, values, *times), strict=True)
+    for title, column in given:
+        _check_given(name, title, column)
+    when, nanos = _times(name, titles[3], times[0]) if times else (None, None)
+    return Table(
+        name,
+        coded(name, str(titles[0]), users),
+        coded(name, str(titles[1]), items),
+        _values(name, titles[2], values),
+        when,
+        nanos,
+        lambda row: f"row {row}",
+    )
 
 
-def _positions(name: str, heads: Sequence[str], columns: Sequence[str]) -> list[int]:
-    """Return the position of each column; raises DataError for one that is missing."""
-    for column in columns:
-        if column not in heads:
-            shown = ", ".join(map(repr, heads))
-            close = difflib.get_close_matches(column, heads, n=1, cutoff=0.5)
-            guess = f"; did you mean {close[0]!r}?" if close else ""
-            if any(INTEGER.fullmatch(head) for head in heads):
-                guess = "; if that is a rating, add a first line such as user,item,rating"
-            raise DataError(
-                f"{name} has no column {column!r}: set columns to names of its header, "
-                f"{shown}{guess}"
-            )
-    return [list(heads).index(column) for column in columns]
+def _column(given: Any) -> NDArray[Any]:
+    """Return a column as an array, without a copy of texts to the width of the longest."""
+    polars = type(given).__module__.startswith("polars.")
+    return np.asarray(given.to_numpy() if polars else given)
 
 
-def _ids(texts: list[str]) -> NDArray[Any]:
-    """Return ids as int64 if all are integers without leading zeros, else as texts."""
-    if all(map(INTEGER.fullmatch, texts)):
-        return np.array(texts, dtype=np.int64)
-    return np.array(texts, dtype=object)
-
-
-def _values(texts: list[str]) -> NDArray[Any]:
-    """Return ratings as float64; as the texts if one of them is no number."""
-    try:
-        return np.array([float(text) for text in texts])
-    except ValueError:
-        return np.array(texts, dtype=object)
-
-
-def _times(texts: list[str]) -> NDArray[Any]:
-    """Return times as int64, dates as seconds since 1970; as the texts if one is neither."""
-    if all(map(INTEGER.fullmatch, texts)):
-        return np.array(texts, dtype=np.int64)
-    try:
-        return np.array([_seconds(text) for text in texts], dtype=np.int64)
-    except (OverflowError, ValueError):
-        return np.array(texts, dtype=object)
-
-
-def _times_of(name: str, title: str, column: NDArray[Any]) -> NDArray[Any]:
-    """Return the times of a frame as `_times` does; raises DataError if one is missing."""
+def _check_given(name: str, title: object, column: NDArray[Any]) -> None:
+    """Raise DataError for the first empty entry of a column."""
     kind = column.dtype.kind
-    if kind == "O":
-        missing = np.array([is_missing(one) for one in column.tolist()])
+    if kind in "OUT":
+        missing = np.array([_is_missing(one) for one in column.tolist()], dtype=np.bool_)
+    elif kind in "mM":
+        missing = np.isnat(column)
     else:
-        missing = np.isnat(column) if kind in "mM" else column != column
+        missing = column != column
     if missing.any():
         row = int(np.argmax(missing))
         raise DataError(f"{name}, row {row}: {title} is empty: fill it in or remove the row")
-    if kind == "M":
-        return np.asarray(column.astype("datetime64[s]").astype(np.int64))
-    if kind == "f":
-        return np.asarray(np.floor(column))
-    return _times([str(one) for one in column.tolist()]) if kind in "OU" else column
 
 
-def is_missing(entry: object) -> bool:
-    """Return True for None, NaN, and the missing values of pandas."""
-    # the comparison of pandas.NA has no truth value
-    return entry is None or type(entry).__name__ == "NAType" or entry != entry
+def _is_missing(entry: object) -> bool:
+    """Return True for no text, None, NaN, and the missing values of pandas."""
+    if isinstance(entry, str):
+        return not entry
+    # the comparison of pandas.NA has no truth value, and neither has that of an array
+    return entry is None or type(entry).__name__ == "NAType" or bool(np.any(entry != entry))
 
 
-def is_time(entry: object) -> bool:
-    """Return True for a number or a date, also as a text, that is a time of 64 bits."""
-    try:
-        _seconds(str(entry))
-    except (OverflowError, ValueError):
-        return False
-    return True
+def _values(name: str, title: object, column: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the ratings as float64; raises DataError for the first that is no number."""
+    if column.dtype.kind not in "biuf":
+        for row, entry in enumerate(column.tolist()):
+            if not is_number(entry):
+                raise DataError(
+                    f"{name}, row {row}: {title} {short(entry)} is not a number such as 4 or "
+                    "3.5: correct it, and convert the column to numbers"
+                )
+    values = column.astype(np.float64)
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"{name}, row {row}: {title} {values[row]} is not a number: remove the row"
+        )
+    return values
 
 
-def _seconds(text: str) -> int:
-    """Return a number, or the seconds from 1970 to a date in ISO 8601, by default in UTC.
-
-    Raises ValueError if it is neither, or OverflowError if it has more than 64 bits.
-    """
-    try:
-        return int(np.int64(int(float(text))))
-    except ValueError:
-        moment = datetime.fromisoformat(text)
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+def _times(
+    name: str, title: object, column: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[np.int32] | NDArray[np.int64] | None]:
+    """Return the seconds and nanoseconds; raises DataError for the first that is no time."""
+    kind = column.dtype.kind
+    if kind in "iu":
+        whole = column.astype(np.int64)
+        wrong = whole != column
+    elif kind in "fM":
+        wrong = np.abs(column) >= 2.0**63 if kind == "f" else np.zeros(column.size, np.bool_)
+    else:
+        texts = [str(one) for one in column.tolist()]
+        times = Times()
+        first = times.add(texts)
+        if first is None:
+            return times.arrays()
+        wrong = np.arange(column.size) == first
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        entry = column[row : row + 1].tolist()[0]
+        raise DataError(
+            f"{name}, row {row}: {title} {short(entry)} is neither a number of seconds nor a "
+            "date such as 2024-05-31: correct it"
+        )
+    return (whole, None) if kind in "iu" else of_column(column)
 
 
 def _pyarrow(what: str) -> Any:

@@ -7,6 +7,7 @@ the two sizes.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Annotated, Protocol
 
@@ -58,9 +59,31 @@ class SparseTable(Protocol):
 def views(ratings: Ratings) -> Ratings:
     """Return the ratings as views: every value becomes 1 (section 5.2).
 
-    Users, items, order and times stay. Raises SettingError if the argument is not `Ratings`.
+    A rating of 0 on a scale that starts at 0, such as the label of an item that was shown and
+    not clicked, is no view: it is left out, with a warning. Users, items, order and times stay.
+
+    Raises
+    ------
+    SettingError
+        If the argument is not `Ratings`.
+    DataError
+        If every rating is left out.
     """
     check_ratings(ratings=ratings)
+    unseen = (ratings.values == 0) & (ratings.scale[0] == 0)
+    if unseen.any():
+        if unseen.all():
+            raise DataError(
+                f"{ratings.name} has no view, as every rating is 0: give ratings above 0 for "
+                "what was viewed"
+            )
+        warnings.warn(
+            f"{ratings.name}: {np.count_nonzero(unseen)} of {unseen.size} ratings are 0, which "
+            "is no view, and are left out: remove them from the data, or give a view a rating "
+            "above 0",
+            stacklevel=2,
+        )
+        ratings = ratings.take(~unseen)
     return replace(ratings, values=np.ones(ratings.n_ratings), scale=(0.0, 1.0))
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.data import Features
+from fedmf.data.coded import is_text
 from fedmf.data.features import check_are_features
 from fedmf.data.internal import to_internal, to_public
 from fedmf.data.ratings import Ids
@@ -190,7 +191,7 @@ def check_columns(new: Features, known: Features | None, n_items: int) -> None:
 def new_ids(known: Ids, ids: ArrayLike, n: int) -> Ids:
     """Return the known ids and `n` new ones; ModelError if they do not fit together."""
     new = np.asarray(ids)
-    if new.shape != (n,) or new.dtype.kind != known.dtype.kind:
+    if new.shape != (n,) or new.dtype.kind not in ("TU" if is_text(known) else "i"):
         raise ModelError(f"ids = {ids!r} must be {n} ids of the type of {known[:3]!r}")
     together: Ids = np.concatenate((known, new))
     if len(set(together.tolist())) < together.size:

@@ -69,7 +69,10 @@ def export(factors: Factors, path: str | os.PathLike[str], form: Format) -> Path
     """
     check(Format, form=form)
     p, q = public_factors(factors)
-    ids = {"user_ids": factors.user_ids, "item_ids": factors.item_ids}
+    ids = {
+        name: np.array(one.tolist()) if one.dtype.kind == "T" else one  # numpy reads no other
+        for name, one in (("user_ids", factors.user_ids), ("item_ids", factors.item_ids))
+    }
     target = Path(path)
     if form != "parquet" and target.suffix != ".npz":
         target = target.with_name(f"{target.name}.npz")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import struct
 import tempfile
@@ -20,6 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.data.coded import text_ids
 from fedmf.data.ratings import is_dtype
 from fedmf.errors import ModelError
 
@@ -41,7 +43,7 @@ def write_tables(path: str | os.PathLike[str], kind: str, tables: Mapping[str, A
     """Write the tables of a kind of model to a file, atomically; raises ModelError."""
     payload = io.BytesIO()
     all_tables: dict[str, Any] = {KIND: np.array(kind), **tables}
-    np.savez(payload, **all_tables)
+    np.savez(payload, **{name: _plain(table) for name, table in all_tables.items()})
     body = payload.getvalue()
     header = HEADER.pack(MAGIC, VERSION, len(body), hashlib.sha256(body).digest())
     target = Path(path)
@@ -57,6 +59,13 @@ def write_tables(path: str | os.PathLike[str], kind: str, tables: Mapping[str, A
                 raise
     except OSError as error:
         raise ModelError(f"the model cannot be written to {target}: {error}") from error
+
+
+def _plain(table: Any) -> Any:
+    """Return a table that numpy writes without pickle: texts of StringDType become JSON."""
+    if np.asarray(table).dtype.kind != "T":
+        return table
+    return np.frombuffer(json.dumps(table.tolist()).encode(), dtype=np.uint8)
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
@@ -151,6 +160,8 @@ def _tables(body: bytes, form: Form, path: str | os.PathLike[str]) -> dict[str, 
         with np.load(io.BytesIO(body), allow_pickle=False) as archive:
             for name, dtypes in form.items():
                 table = archive[name]
+                if np.str_ in dtypes and table.dtype == np.uint8:
+                    table = text_ids(json.loads(table.tobytes()))
                 if not isinstance(table, np.ndarray) or not any(
                     is_dtype(table.dtype, dtype) for dtype in dtypes
                 ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.data.coded import is_text
 from fedmf.data.internal import INTERNAL
 from fedmf.data.ratings import Ids, Ratings
 from fedmf.errors import ModelError
@@ -87,7 +88,7 @@ def shared_items(train: Ratings, start: Factors) -> tuple[NDArray[np.int64], NDA
 
 def matched(ids: Ids, earlier: Ids) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the places of the ids that both have, in `ids` and in `earlier`."""
-    if ids.dtype.kind != earlier.dtype.kind:  # no integer equals a text
+    if is_text(ids) != is_text(earlier):  # no integer equals a text
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     _, mine, theirs = np.intersect1d(ids, earlier, assume_unique=True, return_indices=True)
     return mine, theirs

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from fedmf.cli import app
 from fedmf.cli.models import load_model
-from fedmf.data import load
+from fedmf.data import from_triples, load
 from fedmf.models import Factors
 
 RATINGS = load("simulated")
@@ -29,6 +29,30 @@ def folder(tmp_path):
     history = {"settings": {"data": "simulated"}}
     (tmp_path / "history.json").write_text(json.dumps(history))
     return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("ids", "user", "shown"),
+    [
+        (["7.0", "8.0"], "7", "'7.0'"),
+        (["-7.0", "8.0"], "-7", "'-7.0'"),
+        (["70000.0", "8.0"], "70000", "'70000.0'"),
+        (["007", "008"], "7", "'007'"),
+        (["7", "x"], "7.0", "'7'"),
+        (["7.50", "x"], "7.5", "'7.50'"),
+        (["1e3", "x"], "1000", "'1e3'"),
+        (["7.0", "x"], "7.00", "'7.0'"),
+        ([7, 8], "7.0", "'7'"),
+        ([7, 8], "007.0", "'7'"),
+        (["Ada", "Bo"], "Adda", "'Ada'"),
+    ],
+)
+def test_unknown_user_shows_the_id_that_is_meant(tmp_path, ids, user, shown):
+    ratings = from_triples(ids, [1, 2], [1, 2], scale=(1, 5))
+    Factors.of(np.ones((2, 1)), np.ones((2, 1)), ratings).save(tmp_path / "model.fedmf")
+    ran = invoke(tmp_path, "--user", user)
+    assert ran.exit_code != 0
+    assert f"did you mean {shown}" in ran.stderr.replace("\n", " ")
 
 
 def test_recommend_prints_best_unrated_items_with_titles(folder):

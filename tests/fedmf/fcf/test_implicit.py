@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from fedmf.aggregate import PlainSum, SecAggSum
-from fedmf.data import load
+from fedmf.data import from_triples, load
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.fcf import CF, FCF, FederatedCF, Implicit, user_split, views
@@ -48,6 +49,52 @@ def eq_7(fixed, c, p, reg):
 
 def cost(x, y, c, p, reg):
     return (c * (p - x @ y.T) ** 2).sum() + reg * ((x**2).sum() + (y**2).sum())  # eq. 5
+
+
+@pytest.mark.parametrize(
+    ("values", "scale", "left"),
+    [
+        ([0, 1, 0, 1], (0, 1), 2),
+        ([1, 1, 1, 1], (0, 1), 4),
+        ([0, 0, 0, 1], (0, 1), 1),
+        ([0.0, 0.5, -0.0, 1.0], (0, 1), 2),
+        ([False, True, True, True], (0, 1), 3),
+        ([0, 7, 120, 1], (0, 200), 3),
+        ([0, 5, 3, 0], (0, 5), 2),
+        ([0, 1e-300, 1, 1], (0, 1), 3),
+        ([1, 2, 3, 4], (1, 5), 4),
+        ([0, -10, 10, 1], (-10, 10), 4),
+        ([0, -1, 1, 1], (-1, 1), 4),
+    ],
+)
+def test_label_of_0_is_no_view(values, scale, left):
+    values = np.asarray(values, dtype=np.float64)
+    ratings = from_triples(["a", "a", "b", "b"], [1, 2, 1, 3], values, scale=scale)
+    with nullcontext() if left == 4 else pytest.warns(UserWarning, match="no view"):
+        found = views(ratings)
+    assert found.values.tolist() == [1.0] * left
+    viewed = values != 0 if scale[0] == 0 else np.ones(4, np.bool_)
+    assert found.items.tolist() == ratings.items[viewed].tolist()
+    assert (found.n_users, found.n_items) == (ratings.n_users, ratings.n_items)
+
+
+def test_labels_of_0_alone_raise():
+    ratings = from_triples(["a", "b"], [1, 2], [0, 0], scale=(0, 1))
+    with pytest.raises(DataError, match="every rating is 0"):
+        views(ratings)
+
+
+def test_item_that_was_not_clicked_is_not_recommended():
+    """Two groups see all items, and each clicks half of them."""
+    users, items = np.divmod(np.arange(400), 10)
+    shown = (users * 7 + items) % 10 != 3
+    clicked = (items < 5) == (users < 20)
+    ratings = from_triples(users[shown], items[shown], clicked[shown] + 0, scale=(0, 1))
+    with pytest.warns(UserWarning, match="no view"):
+        model = CF(Implicit(k=2), epochs=5).fit(views(ratings))
+    for user, item in zip(users[~shown], items[~shown], strict=True):
+        if (item < 5) == (user < 20):  # of the own half, and not shown yet
+            assert ratings.item_ids[model.recommend(user, k=1)[0]] == [item]
 
 
 def test_views_are_ones():

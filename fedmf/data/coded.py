@@ -1,0 +1,85 @@
+"""Columns of ids as numbers: each different id once, ascending, and its number in each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.data.ratings import Ids
+
+__all__ = ["Coded", "Codes", "coded_integers", "coded_texts", "is_text", "text_ids"]
+
+SPARE = 2**18  # characters that a table of fixed width may waste, 1 MiB
+WASTE = 8  # or its size as a multiple of the texts, so that usual tables keep their dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """Column of ids.
+
+    Parameters
+    ----------
+    ids : the different ids, ascending
+    codes : int32 or int64, shape (n_rows,), 0 ≤ code < len(ids): number of each row's id
+    """
+
+    ids: Ids
+    codes: NDArray[np.signedinteger[Any]]
+
+
+class Codes(dict[str, int]):
+    """Number of each text, in the order of their first occurrence.
+
+    Blanks at the end of a text do not count. The attribute `texts` has the different texts.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def __missing__(self, given: str) -> int:
+        text = given.rstrip()
+        if text != given:
+            number = self[text]
+        else:
+            number = len(self.texts)
+            self.texts.append(text)
+        self[given] = number
+        return number
+
+
+def coded_integers(column: NDArray[np.int64]) -> Coded:
+    """Return a column of integers as numbers of its different integers."""
+    found, codes = np.unique(column, return_inverse=True)
+    return Coded(found, codes)
+
+
+def coded_texts(texts: Sequence[str], codes: NDArray[np.int32]) -> Coded:
+    """Return a column whose row ``j`` is ``texts[codes[j]]``; `texts` are different."""
+    order = sorted(range(len(texts)), key=texts.__getitem__)
+    rank = np.empty(len(texts), dtype=np.int32)
+    rank[order] = np.arange(len(texts), dtype=np.int32)
+    return Coded(text_ids(texts[number] for number in order), rank[codes])
+
+
+def text_ids(texts: Iterable[str]) -> Ids:
+    """Return ids as an array of fixed width, or of numpy's StringDType if that wastes memory.
+
+    In a table of fixed width, each id takes the room of the longest.
+    """
+    given = list(texts)
+    longest, total = max(map(len, given), default=0), sum(map(len, given))
+    if longest * len(given) > SPARE + WASTE * total:
+        with suppress(UnicodeEncodeError):  # of a lone surrogate, which UTF-8 cannot have
+            return np.array(given, dtype=np.dtypes.StringDType())
+    return np.array(given, dtype=np.str_)
+
+
+def is_text(ids: Ids) -> bool:
+    """Return True for ids that are texts, in an array of either kind."""
+    return ids.dtype.kind in "TU"

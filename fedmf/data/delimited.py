@@ -1,0 +1,281 @@
+"""Ratings from CSV files, in one pass that keeps no text but the different ids."""
+
+from __future__ import annotations
+
+import csv
+import re
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from io import TextIOWrapper
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.data.coded import Coded, Codes, coded_integers, coded_texts
+from fedmf.data.packed import unpacked
+from fedmf.data.table import Table, is_number, positions, short
+from fedmf.data.times import Times
+from fedmf.errors import DataError
+
+__all__ = ["read_delimited"]
+
+DELIMITERS = (",", ";", "\t", "|")
+INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+DECIMAL_COMMA = re.compile(r"\s*[0-9]+,[0-9]+\s*")
+LINE_END = re.compile(r"\r\n|\r|\n")
+BYTES_LINE_END = re.compile(rb"\r\n|\r|\n")
+BATCH = 4096  # rows whose fields exist at once
+ABOVE = 20  # lines below the first in which a header is sought for a message
+NO_HEADER = "if that is a rating, add a first line such as user,item,rating"
+
+
+def read_delimited(path: Path, columns: Sequence[object]) -> Table:
+    """Return columns of a CSV file with a header; see `fedmf.data.read_ratings`.
+
+    Raises DataError if the file cannot be read, or an entry is wrong.
+    """
+    with unpacked(path) as file:
+        reading = _Reading(path, columns)
+        try:
+            with TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+                reading.read(text)
+        except UnicodeDecodeError as error:
+            before = BYTES_LINE_END.findall(error.object[: error.start])
+            raise DataError(
+                f"{path.name}, line {reading.n_lines + len(before) + 1}: byte "
+                f"{error.object[error.start]:#04x} is not UTF-8 text: save the file in UTF-8"
+            ) from None
+    return reading.table()
+
+
+class _Reading:
+    """One pass over a file: the header, then its rows in batches.
+
+    A row starts in the line after the row before, but for blank lines and fields that span
+    lines. `rows` has the rows, from 0, where that fails, and `lines` their lines.
+    """
+
+    def __init__(self, path: Path, columns: Sequence[object]) -> None:
+        self.path, self.name, self.columns = path, path.name, columns
+        self.head: list[str] = []  # lines up to the first that is not blank
+        self.reader: Any = None
+        self.mark = ","
+        self.width = 0
+        self.numbers: list[int] = []  # positions of `columns` in a row
+        self.rows, self.lines = array("q"), array("q")
+        self.ids = Codes(), Codes()
+        self.codes = array("i"), array("i")
+        self.values = array("d")
+        self.times = Times()
+
+    @property
+    def n_lines(self) -> int:
+        """Number of the lines that were taken from the file."""
+        return self.reader.line_num if self.reader else len(self.head)
+
+    def read(self, text: Iterator[str]) -> None:
+        """Read the header and all rows; raises DataError and UnicodeDecodeError."""
+        for line in text:
+            self.head.append(line)
+            if line.strip():
+                break
+        else:
+            raise DataError(f"{self.path} is empty: give a CSV file with a header and ratings")
+        heads = {mark: _fields(line, mark) for mark in DELIMITERS}
+        wanted = set(map(str, self.columns))
+        self.mark = max(
+            DELIMITERS, key=lambda one: (wanted <= set(heads[one]), len(heads[one]))
+        )
+        self.reader = csv.reader(
+            chain(self.head, text), delimiter=self.mark, skipinitialspace=True, strict=True
+        )
+        end = len(self.head) - 1  # last line of the row before
+        try:
+            header = next(fields for fields in self.reader if "".join(fields).strip())
+            self._find(header, end + 1, text)
+            end = self.reader.line_num
+            batch: list[list[str]] = []
+            row, shift = 0, -1  # the line of a row is the row + shift
+            for fields in self.reader:
+                last = self.reader.line_num
+                if len(fields) != self.width:
+                    if "".join(fields).strip():
+                        raise self._wrong_width(fields, end + 1, last)
+                    end = last  # a blank line
+                    continue
+                if last != end + 1:
+                    self._check_lines(fields, end + 1, last)
+                if end + 1 - row != shift:
+                    shift = end + 1 - row
+                    self.rows.append(row)
+                    self.lines.append(end + 1)
+                end = last
+                row += 1
+                batch.append(fields)
+                if len(batch) == BATCH:
+                    self._add(batch)
+                    batch = []
+        except csv.Error as error:
+            raise self._wrong_quote(str(error), end + 1) from None
+        if batch:
+            self._add(batch)
+        if not row:
+            raise DataError(f"{self.path} has a header and no rating: add a line per rating")
+
+    def _find(self, header: list[str], line: int, text: Iterator[str]) -> None:
+        """Find the columns in the header; raises DataError with the remedy that fits."""
+        names = [name.strip() for name in header]
+        self.width = len(header)
+        try:
+            self.numbers = positions(self.name, names, self.columns, NO_HEADER)
+        except DataError as error:
+            if "\0" in "".join(header):
+                raise DataError(
+                    f"{self.name}, line {line}: the header has NUL characters, as UTF-16 or "
+                    "a binary file has: save it as CSV in UTF-8"
+                ) from None
+            if self.reader.line_num > line:
+                raise self._wrong_quote("a name of the header spans lines", line) from None
+            raise DataError(f"{error}{self._hint(names, text)}") from None
+
+    def _hint(self, names: list[str], text: Iterator[str]) -> str:
+        """Return what a header that lacks a column suggests, or nothing."""
+        for below, line in enumerate(islice(text, ABOVE), self.n_lines + 1):
+            for mark in DELIMITERS:
+                if set(map(str, self.columns)) <= set(_fields(line, mark)):
+                    return f"; line {below} has them: remove the lines above it"
+        if "::" in names[0]:
+            return "; fields are separated by '::': replace each '::' by a tab"
+        if len(names) == 1:
+            return "; separate the fields by comma, semicolon, tab or bar"
+        return ""
+
+    def _add(self, rows: list[list[str]]) -> None:
+        """Append a batch of rows; raises DataError for a wrong entry."""
+        columns = list(zip(*rows, strict=True))
+        users, items, values, *times = (columns[number] for number in self.numbers)
+        for ids, codes, texts in zip(self.ids, self.codes, (users, items), strict=True):
+            codes.extend(map(ids.__getitem__, texts))
+        before = len(self.codes[0]) - len(rows)
+        for number, (ids, texts) in enumerate(zip(self.ids, (users, items), strict=True)):
+            if "" in ids:
+                raise self._empty(number, before, texts)
+        try:
+            self.values.extend(map(float, values))
+        except ValueError:
+            raise self._no_number(before, values) from None
+        if times and (wrong := self.times.add(times[0])) is not None:
+            raise self._no_time(before, wrong, times[0])
+
+    def _empty(self, number: int, before: int, texts: Sequence[str]) -> DataError:
+        row = next(row for row, text in enumerate(texts) if not text.strip())
+        return DataError(
+            f"{self.name}, {self.place(before + row)}: {self.columns[number]} is empty: fill "
+            "it in or remove the row"
+        )
+
+    def _no_number(self, before: int, texts: Sequence[str]) -> DataError:
+        row = next(row for row, text in enumerate(texts) if not is_number(text))
+        text = texts[row].rstrip()
+        if not text:
+            return self._empty(2, before, texts)
+        remedy = "correct it"
+        if DECIMAL_COMMA.fullmatch(text):
+            remedy = "write decimal points"
+        elif text.casefold() in ("true", "false"):
+            remedy = "write 1 and 0"
+        return DataError(
+            f"{self.name}, {self.place(before + row)}: {self.columns[2]} {short(text)} is not "
+            f"a number such as 4 or 3.5: {remedy}"
+        )
+
+    def _no_time(self, before: int, row: int, texts: Sequence[str]) -> DataError:
+        text = texts[row].rstrip()
+        if not text:
+            return self._empty(3, before, texts)
+        return DataError(
+            f"{self.name}, {self.place(before + row)}: {self.columns[3]} {short(text)} is "
+            "neither a number of seconds nor a date such as 2024-05-31: correct it"
+        )
+
+    def _check_lines(self, fields: list[str], first: int, last: int) -> None:
+        """Raise DataError if most lines of a row are ratings, which a stray quote joined."""
+        lines = [line.split(self.mark) for line in LINE_END.split(self.mark.join(fields))]
+        if 2 * sum(map(self._is_rating, lines)) > len(lines):
+            raise DataError(
+                f"{self.name}, line {first}: a quote joins the lines {first} to {last}, which "
+                "look like ratings: remove the quote, or close it in its line"
+            )
+
+    def _is_rating(self, fields: list[str]) -> bool:
+        if len(fields) != self.width:
+            return False
+        user, item, value, *_ = (fields[number].strip() for number in self.numbers)
+        return bool(user and item) and is_number(value)
+
+    def _wrong_width(self, fields: list[str], first: int, last: int) -> DataError:
+        comma = ", and write decimal points" if self.mark == "," else ""
+        joined = f"; a quote joins the lines {first} to {last}" if last > first else ""
+        return DataError(
+            f"{self.name}, line {first}: {len(fields)} fields, but the header has "
+            f"{self.width}: add the missing fields, or quote fields that contain "
+            f"{self.mark!r}{comma}{joined}"
+        )
+
+    def _wrong_quote(self, message: str, first: int) -> DataError:
+        last = self.reader.line_num
+        if "limit" in message:
+            return DataError(
+                f"{self.name}, line {first}: a field has more than {csv.field_size_limit()} "
+                "characters: close its quote, or shorten it"
+            )
+        reached = f", and its field reaches line {last}" if last > first else ""
+        return DataError(
+            f"{self.name}, line {first}: a quote is not closed as it must be{reached} "
+            f"({message}): remove the quote, or write it twice inside quotes"
+        )
+
+    def place(self, row: int) -> str:
+        """Return the line of a row."""
+        change = bisect_right(self.rows, row) - 1
+        return f"line {self.lines[change] + row - self.rows[change]}"
+
+    def table(self) -> Table:
+        """Return what was read; raises DataError for a rating that is not finite."""
+        values = np.frombuffer(self.values, dtype=np.float64)
+        bad = ~np.isfinite(values)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DataError(
+                f"{self.name}, {self.place(row)}: {self.columns[2]} {values[row]} is not a "
+                "number: remove the row"
+            )
+        users, items = (self._coded(side) for side in (0, 1))
+        times, nanos = self.times.arrays() if len(self.numbers) > 3 else (None, None)
+        return Table(self.name, users, items, values, times, nanos, self.place)
+
+    def _coded(self, side: int) -> Coded:
+        """Return ids as int64 if all are integers without leading zeros, else as texts."""
+        texts = self.ids[side].texts
+        codes: NDArray[np.int32] = np.frombuffer(self.codes[side], dtype=np.int32)
+        if all(map(INTEGER.fullmatch, texts)):
+            found = coded_integers(np.array(list(map(int, texts)), dtype=np.int64))
+            return Coded(found.ids, found.codes.astype(np.int32)[codes])
+        for number, text in enumerate(texts):
+            if text.endswith("\0"):
+                row = int(np.argmax(codes == number))
+                raise DataError(
+                    f"{self.name}, {self.place(row)}: {self.columns[side]} {text!r} ends with "
+                    "a NUL character: remove it"
+                )
+        return coded_texts(texts, codes)
+
+
+def _fields(line: str, mark: str) -> list[str]:
+    """Return the names in the line of a header."""
+    found: Iterable[list[str]] = csv.reader([line], delimiter=mark, skipinitialspace=True)
+    return [name.strip() for name in next(iter(found), [])]

@@ -1,0 +1,105 @@
+"""Times of ratings: seconds since 1970, and the nanoseconds that order within a second."""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Times", "of_column"]
+
+FRACTION = re.compile(r"[.,]([0-9]{1,9})")
+BILLION = 10**9
+
+
+class Times:
+    """Times in the order in which they are added, 8 bytes each, or 12 with parts of seconds."""
+
+    def __init__(self) -> None:
+        self._seconds = array("q")
+        self._nanos = array("i")  # as long as `_seconds`, once a time has a part of a second
+
+    def add(self, texts: Sequence[str]) -> int | None:
+        """Append texts; return the position of the first that is no time, or None."""
+        before = len(self._seconds)
+        try:
+            self._seconds.extend(map(int, texts))
+        except (OverflowError, ValueError):
+            del self._seconds[before:]
+            return self._add_slowly(texts)
+        if self._nanos:
+            self._nanos.extend([0] * len(texts))
+        return None
+
+    def _add_slowly(self, texts: Sequence[str]) -> int | None:
+        for position, text in enumerate(texts):
+            try:
+                seconds, nanos = moment(text)
+            except (OverflowError, ValueError):
+                return position
+            if nanos and not self._nanos:
+                self._nanos = array("i", bytes(4 * len(self._seconds)))
+            if self._nanos or nanos:
+                self._nanos.append(nanos)
+            self._seconds.append(seconds)
+        return None
+
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int32] | None]:
+        """Return the seconds and, if a time has a part of a second, the nanoseconds."""
+        nanos = np.frombuffer(self._nanos, dtype=np.int32) if self._nanos else None
+        return np.frombuffer(self._seconds, dtype=np.int64), nanos
+
+
+def moment(text: str) -> tuple[int, int]:
+    """Return the seconds from 1970 and the nanoseconds of a number or a date in ISO 8601.
+
+    A date without a zone is in UTC. Raises ValueError if the text is neither, or OverflowError
+    if the seconds have more than 64 bits.
+    """
+    try:
+        return int(np.int64(int(text))), 0
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        return _date(text)
+    seconds = math.floor(number)
+    digits = FRACTION.search(text)
+    if digits is None or number < 0 or "e" in text.lower():  # the digits are not its fraction
+        nanos = int((number - seconds) * BILLION)
+    else:
+        nanos = int(digits[1].ljust(9, "0"))
+    return int(np.int64(seconds)), nanos
+
+
+def _date(text: str) -> tuple[int, int]:
+    when = datetime.fromisoformat(text)
+    whole = when.replace(microsecond=0, tzinfo=when.tzinfo or UTC)
+    digits = FRACTION.search(text)
+    nanos = int(digits[1].ljust(9, "0")) if digits else 0
+    return int(whole.timestamp()), nanos
+
+
+def of_column(column: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """Return the seconds and, if there are any, the nanoseconds of dates or of floats.
+
+    Parameters
+    ----------
+    column : datetime64 of any unit, or floats, all finite
+    """
+    if column.dtype.kind == "M":
+        whole = column.astype("datetime64[s]")
+        nanos = (column - whole).astype("timedelta64[ns]").astype(np.int64)
+        seconds = whole.astype(np.int64)
+    else:
+        floor = np.floor(column)
+        nanos = ((column - floor) * BILLION).astype(np.int64)
+        seconds = floor.astype(np.int64)
+    return seconds, nanos if nanos.any() else None

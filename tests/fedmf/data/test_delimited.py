@@ -1,0 +1,202 @@
+"""CSV files: quotes, headers, lines in messages, and the memory of a pass."""
+
+from __future__ import annotations
+
+import os
+import threading
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedmf import read_ratings
+from fedmf.errors import DataError
+
+HEAD = "user,item,rating\n"
+BODY = "".join(f"user {row},item {row % 50},{row % 5 + 1}\n" for row in range(5000))
+
+
+@pytest.fixture
+def read(tmp_path):
+    def of(text, columns=("user", "item", "rating"), **options):
+        path = tmp_path / "ratings.csv"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return read_ratings(path, columns, **{"scale": (1, 5), **options})
+
+    return of
+
+
+STRAY = {
+    "never closed": ('a,"Film,3\n' + BODY, 2),
+    "in the first field": ('"a,Film,3\n' + BODY, 2),
+    "in the last field": ('a,Film,"3\n' + BODY, 2),
+    "after a blank": ('a, "Film,3\n' + BODY, 2),
+    "far below": (BODY + 'a,"Film,3\n' + BODY, 5002),
+    "in the last line": (BODY + 'a,"Film,3\n', 5002),
+    "in the last line without an end": (BODY + 'a,"Film,3', 5002),
+    "below blank lines": ("\n\n" + 'a,"Film,3\n' + BODY, 4),
+    "closed by the next": ('a,"Film,3\nb,Film",4\n' + BODY, 2),
+    "closed far below": ('a,"Film,3\n' + BODY + 'b,Film",4\n', 2),
+    "closed in another column": ('a,"Film,3\n' + BODY + 'b",Film,4\n', 2),
+    "before a quoted field": ('a,"Film,3\n' + BODY + 'b,"Blade, Runner",4\n', 2),
+    "before a quoted line": ('"a","Film","3\n"b","Film","4"\n', 2),
+    "inside quotes": ('a,"Fi"lm",3\n' + BODY, 2),
+    "past the limit of a field": ('a,"Film,3\n' + BODY * 2, 2),
+    "below a field of two lines": ('"a\nb",Film,3\nc,"Film,3\n' + BODY, 4),
+}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("kind", STRAY)
+def test_stray_quote_raises_with_the_line_where_it_opens(read, kind, end):
+    body, line = STRAY[kind]
+    with pytest.raises(DataError, match=rf"line {line}: .*quote"):
+        read((HEAD + body).replace("\n", end))
+
+
+@pytest.mark.parametrize("head", ['"user,item,rating\n', 'user,"item,rating\n'])
+@pytest.mark.parametrize("last", ["", 'b,Film",4\n'])
+def test_stray_quote_in_the_header_raises_with_line_1(read, head, last):
+    with pytest.raises(DataError, match=r"line 1: .*quote"):
+        read(head + BODY + last)
+
+
+@given(st.integers(0, 40), st.integers(1, 40), st.sampled_from(["item", "user"]))
+def test_no_quote_joins_ratings(tmp_path_factory, above, below, side):
+    """A quote that opens in one line and closes in another loses the lines between."""
+    path = tmp_path_factory.getbasetemp() / "joined.csv"
+    rows = [[f"u{row}", f"i{row}", "3"] for row in range(above + below + 2)]
+    place = ("user", "item").index(side)
+    rows[above][place] = '"' + rows[above][place]
+    rows[above + below][place] += '"'
+    path.write_text(HEAD + "".join(",".join(row) + "\n" for row in rows))
+    with pytest.raises(DataError, match=rf"line {above + 2}: "):
+        read_ratings(path, scale=(1, 5))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["two\nlines", "a\n\nb", "a,b,c\nd", "a,b\nc,d", "x,y,z\nfar, far away\n1,2", 'a""b'],
+)
+def test_field_that_spans_lines_is_read(read, name):
+    ratings = read(f'{HEAD}"{name}",x,3\nb,y,4\n')
+    assert sorted(ratings.values.tolist()) == [3, 4]
+    assert ratings.n_users == 2
+
+
+HEADERS = {
+    "two numbers": ("1,2,3\n4,5,1\n", "user,item,rating"),
+    "a decimal": ("Ada,Dune,4.5\n", "user,item,rating"),
+    "Amazon": ("A1,B2,5.0,1400000000\n", "user,item,rating"),
+    "capitals": ("USER,ITEM,RATING\na,b,3\n", "did you mean 'USER'"),
+    "MovieLens": ("userId,movieId,rating\n1,2,3\n", "did you mean 'userId'"),
+    "a comment": ("# mine\n" + HEAD + "a,b,3\n", "line 2 .*remove the lines"),
+    "Excel's sep": ("sep=;\nuser;item;rating\na;b;3\n", "line 2 .*remove the lines"),
+    "a title": ("mine,,\n\n" + HEAD + "a,b,3\n", "line 3 .*remove the lines"),
+    "::": ("user::item::rating\na::b::3\n", "'::'.*tab"),
+    ":: without names": ("1::1193::5::978300760\n", "'::'.*tab"),
+    "blanks": ("user item rating\na b 3\n", "comma, semicolon, tab or bar"),
+    "^": ("user^item^rating\na^b^3\n", "comma, semicolon, tab or bar"),
+    "colon": ("user:item:rating\na:b:3\n", "comma, semicolon, tab or bar"),
+    "another name": ("user,film,rating\na,b,3\n", "'item'.*'film'"),
+    "twice": ("user,item,rating,rating\na,b,3,1\n", "'rating'.* 3, 4"),
+    "twice with blanks": ("user,item,rating, rating \na,b,3,1\n", "'rating'.* 3, 4"),
+    "user twice": ("user,user,item,rating\na,b,c,3\n", "'user'.* 1, 2"),
+    "quoted twice": ('user,"item",item,rating\na,b,c,3\n', "'item'.* 2, 3"),
+    "thrice": ("item;user;item;rating;item\na;b;c;3;d\n", "'item'.* 1, 3, 5"),
+}
+
+
+@pytest.mark.parametrize("kind", HEADERS)
+def test_wrong_header_raises_with_its_remedy(read, kind):
+    text, message = HEADERS[kind]
+    with pytest.raises(DataError, match=message):
+        read(text)
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("above", ["", "\n", "\r\n", "\n\n\n", "  \n", "\ufeff\n", "\t\n"])
+def test_blank_lines_above_the_header_do_not_count(read, above, mark):
+    text = (HEAD + "a,b,3\n \nc,d,4\n").replace(",", mark)
+    assert len(read(above + text)) == 2
+    with pytest.raises(DataError, match=rf"line {above.count(chr(10)) + 4}"):
+        read(above + text.replace("4", "x"))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        (0, 1, 2),
+        (None, "item", "rating"),
+        ("user", 1.5, "rating"),
+        (b"user", "item", "rating"),
+        ("user", "item", ("rating",)),
+        ([0], [1], [2]),
+        ({}, "item", "rating"),
+        7,
+        None,
+        b"user",
+        ("user", "item", True),
+        (float("nan"), "item", "rating"),
+    ],
+)
+def test_columns_that_are_no_names_raise(read, columns):
+    with pytest.raises(DataError):
+        read(HEAD + "a,b,3\n", columns)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("a,b,True\n", "line 5002.*'True'.*1 and 0"),
+        ("a,b,2,5\n", "line 5002.*4 fields.*decimal points"),
+        ("a,b\n", "line 5002.*2 fields"),
+        ("a,b,\n", "line 5002.*rating is empty"),
+        (" ,b,3\n", "line 5002.*user is empty"),
+        ("a, \t,3\n", "line 5002.*item is empty"),
+        ("a,b,inf\n", "line 5002.*inf"),
+        ("a,b,four\n", "line 5002.*'four'"),
+        ("a,b,6\n", "line 5002.* 6 "),
+        ("a\0,b,3\n", r"line 5002.*NUL"),
+        (f"a,b,{'y' * 5000}\n", r"line 5002.*'y{10,50}…"),
+        ("x" * 200_000 + ",b,3\n", "line 5002.*131072"),
+        (b"a,\xff,3\n", "line 5002.*0xff"),
+    ],
+)
+def test_wrong_entry_far_below_raises_with_its_line(read, body, message):
+    """Rows are read in batches, and bytes in chunks."""
+    body = body.encode() if isinstance(body, str) else body
+    with pytest.raises(DataError, match=message):
+        read((HEAD + BODY).encode() + body + BODY.replace("u", "v").encode())
+
+
+def test_file_that_cannot_be_read_twice_is_read(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_text, args=(HEAD + BODY,))
+    writer.start()
+    try:
+        assert len(read_ratings(path, scale=(1, 5))) == 5000
+    finally:
+        writer.join()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [False, True])
+def test_reading_takes_at_most_100_bytes_a_rating(tmp_path, text):
+    path = tmp_path / "ratings.csv"
+    n, users = 1_000_000, 10_000
+    with path.open("w") as file:
+        file.write("user,item,rating,time\n")
+        for row in range(n):
+            user, item = row % users, (row // users * 37 + row % users) % 4000
+            ids = f"user {user},film {item}" if text else f"{user},{item}"
+            file.write(f"{ids},{row % 5 + 1},{1_000_000_000 + row * 7919 % n}\n")
+    columns = ("user", "item", "rating", "time")
+    tracemalloc.start()
+    ratings = read_ratings(path, columns, scale=(1, 5))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(ratings) == n
+    assert peak <= 100 * n

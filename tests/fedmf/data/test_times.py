@@ -1,0 +1,117 @@
+"""Times within one second: ``duplicates="last"`` keeps the later, whatever writes them."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedmf import read_ratings
+from fedmf.data.times import Times
+
+COLUMNS = ("user", "item", "rating", "time")
+NOON = 1_714_564_800  # 2024-05-01 12:00:00
+
+# the later time, the earlier, and the seconds of the later
+PAIRS = {
+    "milliseconds": ("2024-05-01 12:00:00.900", "2024-05-01 12:00:00.100", NOON),
+    "microseconds": ("2024-05-01T12:00:00.000009", "2024-05-01T12:00:00.000001", NOON),
+    "nanoseconds": ("2024-05-01T12:00:00.000000009", "2024-05-01T12:00:00.000000001", NOON),
+    "with Z": ("2024-05-01T12:00:00.9Z", "2024-05-01T12:00:00.1Z", NOON),
+    "with zones": ("2024-05-01T13:00:00.9+01:00", "2024-05-01T12:00:00.1+00:00", NOON),
+    "decimal comma": ("2024-05-01T12:00:00,9", "2024-05-01T12:00:00,1", NOON),
+    "no fraction": ("2024-05-01T12:00:00.001", "2024-05-01T12:00:00", NOON),
+    "seconds": ("1714564800.9", "1714564800.1", NOON),
+    "nanoseconds of numbers": ("1714564800.000000009", "1714564800.000000001", NOON),
+    "exponents": ("1.7145648009e9", "1.7145648001e9", NOON),
+    "number and date": ("1714564800.9", "2024-05-01 12:00:00.1", NOON),
+    "integer and fraction": ("1714564800.5", "1714564800", NOON),
+    "before 1970": ("-1.25", "-1.75", -2),
+    "dates before 1970": ("1969-12-31T23:59:58.75", "1969-12-31T23:59:58.25", -2),
+    "milliseconds since 1970": ("1714564800900", "1714564800100", 1_714_564_800_900),
+}
+
+
+def kept(source):
+    found = read_ratings(source, COLUMNS, scale=(1, 5), duplicates="last")
+    return found.values.tolist(), found.times.tolist()
+
+
+@pytest.mark.parametrize("later_first", [True, False])
+@pytest.mark.parametrize("kind", PAIRS)
+def test_last_of_texts_is_the_later_within_a_second(tmp_path, kind, later_first):
+    later, earlier, seconds = PAIRS[kind]
+    rows = [("a", "x", 5, later), ("a", "x", 1, earlier)][:: 1 if later_first else -1]
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(rows, columns=COLUMNS)
+    path = tmp_path / "ratings.csv"
+    frame.to_csv(path, index=False)
+    assert kept(path) == kept(frame) == ([5], [seconds])
+
+
+AT = np.array([NOON * 10**9 + 900, NOON * 10**9 + 100], dtype="datetime64[ns]")
+MOMENT = datetime.datetime(2024, 5, 1, 12, 0, 0, 900, tzinfo=datetime.UTC)
+FRAMES = {
+    "ns": lambda pd: pd.Series(AT),
+    "us": lambda pd: pd.Series(np.array([900, 100], dtype="datetime64[us]")),
+    "ms": lambda pd: pd.Series(np.array([900, 100], dtype="datetime64[ms]")),
+    "zoned": lambda pd: pd.Series(AT).dt.tz_localize("UTC"),
+    "before 1970": lambda pd: pd.Series(np.array([-100, -900], dtype="datetime64[ms]")),
+    "datetimes": lambda pd: pd.Series([MOMENT, MOMENT.replace(microsecond=100)], dtype=object),
+    "timestamps": lambda pd: pd.Series(list(pd.Series(AT)), dtype=object),
+    "floats": lambda pd: pd.Series([1000.9, 1000.1]),
+    "float32": lambda pd: pd.Series([1000.9, 1000.1], dtype="float32"),
+    "negative floats": lambda pd: pd.Series([-1.1, -1.9]),
+    "decimals": lambda pd: pd.Series([decimal.Decimal("7.9"), decimal.Decimal("7.1")]),
+    "Float64": lambda pd: pd.Series([7.9, 7.1], dtype="Float64"),
+    "mixed": lambda pd: pd.Series(["1970-01-01T00:00:07.9", 7], dtype=object),
+}
+
+
+@pytest.mark.parametrize("package", ["pandas", "pyarrow"])
+@pytest.mark.parametrize("kind", FRAMES)
+def test_last_of_frames_is_the_later_within_a_second(kind, package):
+    pandas = pytest.importorskip("pandas")
+    columns = {"user": ["a", "a"], "item": ["x", "x"], "rating": [5, 1]}
+    frame = pandas.DataFrame({**columns, "time": FRAMES[kind](pandas)})
+    # Arrow has no column of the first, and cuts the second to microseconds
+    if package == "pyarrow" and kind not in ("mixed", "timestamps"):
+        frame = pytest.importorskip("pyarrow").Table.from_pandas(frame)
+    assert kept(frame)[0] == [5]
+
+
+@given(st.lists(st.decimals(0, 10**10, places=9), min_size=1, max_size=20), st.integers(0, 19))
+def test_times_order_as_their_numbers(numbers, split):
+    times = Times()
+    texts = [f"{number:f}" for number in numbers]
+    assert times.add(texts[:split]) is None
+    assert times.add(texts[split:]) is None
+    seconds, nanos = times.arrays()
+    assert seconds.tolist() == [int(number) for number in numbers]
+    wanted = [int(number % 1 * 10**9) for number in numbers]
+    assert (nanos.tolist() if nanos is not None else [0] * len(numbers)) == wanted
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "soon",
+        "nan",
+        "inf",
+        "1e30",
+        "-1e30",
+        str(2**63),
+        "12:00",
+        "31/05/2024",
+        "2024-13-01",
+        "",
+    ],
+)
+def test_text_that_is_no_time_has_its_position(wrong):
+    times = Times()
+    assert times.add(["7", "7.5", "2024-05-31"]) is None
+    assert times.add(["8", "9", wrong, "1.5"]) == 2

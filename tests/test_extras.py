@@ -21,6 +21,7 @@ EXTRAS = list(PROJECT["optional-dependencies"])
 ALL = ",".join(EXTRAS)
 SUBSETS = ["", "he", "cli", "cli,he", "cli,fedmf", ALL]
 LARGE = {"he", "cli,fedmf", ALL}
+BENCH = "secagg bench --clients 3 --length 9 --no-per-float --compare"
 JOIN = "secagg join http://127.0.0.1:9"
 FEDMF = "fedmf train --rounds 1 --no-ranking --model"
 
@@ -31,7 +32,7 @@ CALLS = {
     f"{FEDMF} fedmf --cohort 20": "",
     f"{FEDMF} implicit --aggregation plain -k 2": "fedmf",
     f"{FEDMF} dpfedmf --epsilon 8 --aggregation plain": "privacy",
-    f"{FEDMF} fedmf --aggregation paillier --trust key-holder --bits 2048 --cohort 3": "he",
+    f"{FEDMF} fedmf --cohort 3 --aggregation paillier --trust key-holder": "he|bench",
     "fedmf train --rounds 1 --model fedmf --aggregation plain --out out": "",
     "fedmf recommend out --user 7": "",
     "fedmf export out --out factors.npz": "",
@@ -41,8 +42,8 @@ CALLS = {
     "secagg params --clients 100": "",
     "secagg simulate --clients 5": "",
     "secagg simulate --clients 5 --one-shot --noise 1e9": "",
-    "secagg bench --clients 3 --length 9 --compare ss --no-per-float --out bench": "bench|fedmf",
-    "secagg bench --clients 3 --length 9 --compare he --no-per-float": "he",
+    f"{BENCH} ss --out bench": "bench|fedmf",
+    f"{BENCH} he": "he|bench",
     "secagg identity keygen a.pem": "",
     f"{JOIN} --client a --identity a.pem --vector v.npy --patience 0.01": "http",
 }

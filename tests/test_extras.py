@@ -20,7 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 EXTRAS = list(PROJECT["optional-dependencies"])
 ALL = ",".join(EXTRAS)
 SUBSETS = ["", "he", "cli", "cli,he", "cli,fedmf", ALL]
-LARGE = {"he", "cli,fedmf", ALL}
+LARGE = {"he", "cli", "cli,fedmf", ALL}
 BENCH = "secagg bench --clients 3 --length 9 --no-per-float --compare"
 JOIN = "secagg join http://127.0.0.1:9"
 FEDMF = "fedmf train --rounds 1 --no-ranking --model"

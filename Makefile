@@ -10,6 +10,8 @@ UNITS  := $(filter-out %/__pycache__ %/cli %/bench %/journal %/testing %/attacks
           $(patsubst %/,%,$(wildcard tests/secagg/*/ tests/fedmf/*/)))
 KERNEL := setup.py $(wildcard */_fast/*.pyx */_fast/*.px? */_fast/src/*)
 UV     := $(BIN)/uv -q
+LOCK   := $(UV) pip compile --only-binary :all: --universal --python-version 3.11 --generate-hashes \
+          --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 EXTRAS := --extra fedmf --extra privacy --extra he --extra cli --extra http --extra flower --extra flare
 COPY   := git ls-files -z | xargs -0 cp --parents -t
 EPOCH  := $(shell git log -1 --format=%ct 2>/dev/null)
@@ -49,9 +51,9 @@ lint: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/python tests/prose.py
 
-# the site, docs/_build/html/index.html; warnings are errors
-docs: $(READY)
-	$(BIN)/python -m sphinx -q -j auto -E -n -W --keep-going docs docs/_build/html
+# the site, docs/_build/html/index.html; warnings are errors. Its own environment has what Sphinx needs
+docs: build/docs/.ready
+	build/docs/bin/python -m sphinx -q -j auto -E -n -W --keep-going docs docs/_build/html
 
 # accuracy on real data, minutes
 slow: $(READY)
@@ -93,10 +95,15 @@ sanitize: $(READY)
 	    $(SANITIZE) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc PYTHONPATH=build/sanitize/lib \
 	    $(TESTS) --capture=sys -o pythonpath="tests/support tests" $(SMALL) tests/sanitizers.py $(KERNELS) tests/docs/test_fuzz.py
 
+build/docs/.ready: docs/requirements.lock
+	test -x build/docs/bin/python || $(PYTHON) -m venv build/docs
+	build/docs/bin/python -m pip install -q --require-hashes --only-binary :all: -r $<
+	touch $@
+
 # the newest versions of everything, with hashes, for every platform and Python
 lock: $(READY)
-	$(UV) pip compile --upgrade --only-binary :all: --universal --python-version 3.11 --generate-hashes \
-	    --no-header --no-annotate --no-emit-index-url --no-emit-find-links --all-extras pyproject.toml -o requirements.lock
+	$(LOCK) --upgrade --all-extras pyproject.toml -o requirements.lock
+	$(LOCK) -c requirements.lock --extra docs --extra http --extra testing pyproject.toml -o docs/requirements.lock
 
 # a copy of the files, tested with the lowest versions that pyproject.toml allows, or with today's. The lowest
 # call what their own newest dependencies deprecate.

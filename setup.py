@@ -1,4 +1,6 @@
-"""Compile the kernels of secagg and fedmf; everything else is in pyproject.toml.
+"""Compile the kernels of secagg and fedmf, and write the front page of a package index.
+
+Everything else is in pyproject.toml.
 
 Two abi3 extensions per platform, no ``-march``: those of secagg choose their instructions when
 they are imported. ``-O3`` matters for the mask kernels, ``-g0`` makes the files five times
@@ -14,6 +16,7 @@ pure-Python twins, slower and with the same results.
 
 import gzip
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -21,6 +24,7 @@ import sysconfig
 import tarfile
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -140,13 +144,54 @@ def obstacle() -> str:
     return ""
 
 
-why = obstacle()
-if why and os.environ.get("SECAGG_REQUIRE_EXTENSION") == "1":
-    sys.exit(f"SECAGG_REQUIRE_EXTENSION=1, but the extensions cannot be compiled: {why}")
-if why:
-    print(f"secagg is built without its compiled extensions: {why}", file=sys.stderr)
-setup(
-    cmdclass={"sdist": PlainArchive},
-    ext_modules=[] if why else [kernels, steps],
-    options={} if why else {"bdist_wheel": {"py_limited_api": "cp311"}},
-)
+def front_page(readme: str, address: str) -> str:
+    """Return the README for a package index, where a path in the repository is a dead link.
+
+    With an address of the repository the paths become links to it. Without one they become
+    plain text, and pictures are left out.
+    """
+
+    def replaced(found: re.Match[str]) -> str:
+        picture, text, target = found.groups()
+        if re.match(r"[a-z][a-z0-9+.-]*:|#", target):
+            return found[0]
+        if not address:
+            return "" if picture else text
+        kind = "raw" if picture else "blob"
+        return f"{picture}[{text}]({address}/{kind}/HEAD/{target})"
+
+    return re.sub(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)", replaced, readme)
+
+
+def urls(address: str) -> dict[str, str]:
+    """Return the project's addresses for a package index; none without a repository."""
+    if not address:
+        return {}
+    pages = {"Documentation": "docs/index.md", "Changelog": "CHANGELOG.md"}
+    return {"Source": address} | {
+        name: f"{address}/blob/HEAD/{path}" for name, path in pages.items()
+    }
+
+
+def main() -> None:
+    """Compile the kernels if that is possible, and describe the project."""
+    why = obstacle()
+    if why and os.environ.get("SECAGG_REQUIRE_EXTENSION") == "1":
+        sys.exit(f"SECAGG_REQUIRE_EXTENSION=1, but the extensions cannot be compiled: {why}")
+    if why:
+        print(f"secagg is built without its compiled extensions: {why}", file=sys.stderr)
+    root = Path(__file__).parent
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    address = project["tool"]["secagg"]["address"].rstrip("/")
+    setup(
+        cmdclass={"sdist": PlainArchive},
+        ext_modules=[] if why else [kernels, steps],
+        options={} if why else {"bdist_wheel": {"py_limited_api": "cp311"}},
+        long_description=front_page((root / "README.md").read_text(encoding="utf-8"), address),
+        long_description_content_type="text/markdown",
+        project_urls=urls(address),
+    )
+
+
+if __name__ == "__main__":  # of a build, too
+    main()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 os.environ.setdefault("SECAGG_PURE", "1")  # no page depends on the compiled kernels
-sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+sys.path[:0] = [str(Path(__file__).parent / "_ext"), str(Path(__file__).parents[1])]
+
+from secagg import __version__  # noqa: E402 -- found by the path above
 
 project = "secagg"
-version = release = metadata.version(project)
+version = release = __version__
 
 extensions = [
     "myst_parser",
@@ -35,6 +37,8 @@ autodoc_default_options = {
     "inherited-members": "BaseException, StrEnum, str, Protocol, Mapping, tuple",
     "member-order": "bysource",
 }
+# large packages, of which the reference shows a few names only
+autodoc_mock_imports = [name for name in ("flwr", "nvflare") if find_spec(name) is None]
 autosummary_generate = False
 numpydoc_show_class_members = False
 maximum_signature_line_length = 88

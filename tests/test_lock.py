@@ -34,6 +34,17 @@ def test_lock_has_a_version_that_is_declared(requirement: Requirement) -> None:
     assert all(version in requirement.specifier for version in pinned)
 
 
+def test_lock_of_the_site_is_a_part_of_the_lock() -> None:
+    site = (ROOT / "docs" / "requirements.lock").read_text(encoding="ascii")
+    found = re.findall(PIN, site, re.MULTILINE)
+    pinned = {(name, version) for name, version, *_ in PINS}
+    assert {(name, version) for name, version, *_ in found} <= pinned
+    assert sum(hashes.count("\n") + 1 for *_, hashes in found) == site.count("\n")
+    names = {name for name, *_ in found}
+    assert {"sphinx", "furo", "numpydoc", "myst-parser"} <= names
+    assert names.isdisjoint({"nvflare", "flwr", "z3-solver"})
+
+
 def test_every_line_of_the_lock_is_a_pin_with_hashes_and_no_index() -> None:
     lines = sum(hashes.count("\n") + 1 for *_, hashes in PINS)
     assert lines == LOCK.count("\n")

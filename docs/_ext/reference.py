@@ -7,6 +7,8 @@ import os
 from importlib import import_module
 from typing import Any
 
+from sphinx.ext.autodoc.mock import mock
+
 PACKAGES = ("secagg.", "fedmf.")
 
 
@@ -80,19 +82,21 @@ def link_other_names(app: Any, env: Any, node: Any, content: Any) -> Any:
         return link(names[0]) if names and target[0].isupper() else content
     if not target.startswith(PACKAGES):
         return None
-    found = _find(target)
+    mocked = env.config.autodoc_mock_imports
+    found = _find(target, mocked)
     if found is None:
         return None
     end = f".{target.rpartition('.')[2]}"
     names = [n for n in domain.objects if n.endswith(end) and n != target]
-    same = next((n for n in names if _find(n) is found), None)
+    same = next((n for n in names if _find(n, mocked) is found), None)
     return (link(same) if same else None) or content
 
 
-def _find(path: str) -> Any:
+def _find(path: str, mocked: list[str]) -> Any:
     module, _, name = path.rpartition(".")
     try:
-        return getattr(import_module(module), name)
+        with mock(mocked):
+            return getattr(import_module(module), name)
     except (ImportError, AttributeError):
         return None
 

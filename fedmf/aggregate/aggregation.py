@@ -33,6 +33,7 @@ __all__ = [
     "Stopwatch",
     "in_the_sum",
     "modulus_bits",
+    "silent",
 ]
 
 Phase = Literal["advertise_keys", "share_keys", "masked_input", "unmasking"]
@@ -42,6 +43,10 @@ Encoding = secagg.FixedPoint | secagg.Integers
 Progress = Callable[[str, int, int], None]
 Dropouts = Mapping[int, Phase]
 """Ids of the users who drop out, each with the phase before whose message that happens."""
+
+
+def silent(what: str, done: int, of: int) -> None:
+    """Report no progress; a function of a module, so that its owner can be pickled."""
 
 
 class RoundAborted(FedMFError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from typing import Self
@@ -134,7 +135,8 @@ class FedBPMF(Scheduled):
             year, and no link if the catalogue has none.
         start
             Model from which the items start, such as the result of `FedALS` or of an earlier
-            training; items are matched by id, and new ones start at random.
+            training; items are matched by id, and new ones start at random. The chain begins
+            again, with its burn-in, so as many draws as those of a `Posterior` must be kept.
         checkpoint
             File to which the training is written every 10 rounds. If it exists, the training
             continues from it, to the same numbers as without the interruption.
@@ -143,7 +145,8 @@ class FedBPMF(Scheduled):
         ------
         SettingError
             If the cohort does not fit the data, the parts differ in users or items, or the
-            aggregation clipped a moment. `Diverged` if the draws leave the scale.
+            aggregation clipped a moment. Also if fewer draws would be kept than `start` has.
+            `Diverged` if the draws leave the scale.
         DataError
             If `train` or `test` has no rating, or `features` has not a row per item. Also if no
             item has `min_raters` raters.
@@ -156,6 +159,7 @@ class FedBPMF(Scheduled):
         self._forget()
         check_parts(train, test)
         self.schedule.size(train.n_users)  # raises before any work
+        self._check_start(start)
         known = item_features(train) if features is None else features
         check_are_features(features=known)
         if len(known) != train.n_items:
@@ -208,6 +212,25 @@ class FedBPMF(Scheduled):
             else chain.traits.embedding,
         )
         return self
+
+    def _check_start(self, start: object) -> None:
+        """Raise SettingError if fewer draws will be kept than `start` has.
+
+        The chain begins again, so the average of fewer draws would be worse than `start`.
+        """
+        if not isinstance(start, Posterior):
+            return
+        kept, least = len(self._kept()), len(start.samples)
+        if kept < min(least, self.samples):
+            raise SettingError(
+                f"sweeps = {self.sweeps} with a burn-in of {self.burn_in} keep {kept} draws, "
+                f"and start has {least}: the chain begins again, so take at least "
+                f"{self._enough(least)} rounds, or keep start as it is"
+            )
+
+    def _enough(self, draws: int) -> int:
+        """Return the least number of rounds, with as large a share of burn-in, for draws."""
+        return math.ceil(round(draws * self.sweeps / (self.sweeps - self.burn_in), 6))
 
     def _kept(self) -> list[int]:
         """Return the numbers of the rounds after which a draw is kept."""

@@ -23,7 +23,7 @@ from fedmf.models import Factors
 from fedmf.models.additions import check_columns, new_ids
 from fedmf.models.factors import check_seen
 from fedmf.models.factors_file import IDS, Form, read_tables, write_tables
-from fedmf.models.recommender import Recommender, numbers, pairs, rated
+from fedmf.models.recommender import Recommender, number, numbers, pairs, rated
 from fedmf.settings import Count, Seed, check
 
 __all__ = ["KIND", "Posterior", "Scaling"]
@@ -135,6 +135,7 @@ class Posterior(Recommender):
 
     def seen(self, user: int) -> NDArray[np.int32]:
         """Return the items that a user has rated in training."""
+        user = number("user", user, self.n_users)
         return self.seen_items[self.seen_indptr[user] : self.seen_indptr[user + 1]]
 
     @overload

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedmf.aggregate import Aggregate, PlainSum
-from fedmf.aggregate.aggregation import Progress
+from fedmf.aggregate.aggregation import Progress, silent
 from fedmf.aggregate.vectors import Rows
 from fedmf.context.model import ContextModel, Floats
 from fedmf.data import Features, Ratings
@@ -75,7 +75,7 @@ class ContextTrainer(Scheduled):
         seed: Seed = 0,
         cohort: int | float | None = None,
         dropout: Fraction = 0.0,
-        progress: Progress = lambda what, done, of: None,
+        progress: Progress = silent,
     ) -> None:
         summing = PlainSum() if aggregation is None else aggregation
         super().__init__(summing, seed=seed, cohort=cohort, dropout=dropout)

@@ -147,7 +147,8 @@ class DPEase(Scheduled):
         Raises
         ------
         SettingError
-            If `ratings` is of another type, or the aggregation does not suit the noise.
+            If `ratings` is of another type or of fewer than 3 users, or the aggregation does
+            not suit the noise.
         DataError
             If there is no rating.
         RoundAborted
@@ -158,6 +159,7 @@ class DPEase(Scheduled):
         self._forget()
         self._check()  # again, as attributes can be set: no exact sum by mistake
         check_parts(ratings)
+        self.schedule.size(ratings.n_users)
         sigma = None if self.epsilon is None else deviation(self.epsilon, self.delta)
         sums = _Sums(self._summing(sigma), self.schedule, ratings.n_users)
         kept, norm = np.arange(ratings.n_items, dtype=np.int32), 1.0

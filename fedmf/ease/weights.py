@@ -14,7 +14,7 @@ from fedmf.errors import ModelError
 from fedmf.models import Factors
 from fedmf.models.factors import check_seen
 from fedmf.models.factors_file import IDS, Form, read_tables, write_tables
-from fedmf.models.recommender import Recommender, numbers, pairs, rated
+from fedmf.models.recommender import Recommender, number, numbers, pairs, rated
 
 __all__ = ["KIND", "ItemWeights"]
 
@@ -88,6 +88,7 @@ class ItemWeights(Recommender):
 
     def seen(self, user: int) -> NDArray[np.int32]:
         """Return the items that a user has rated in training."""
+        user = number("user", user, self.n_users)
         return self.seen_items[self.seen_indptr[user] : self.seen_indptr[user + 1]]
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:

@@ -8,7 +8,7 @@ from typing import Annotated, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate.aggregation import Progress
+from fedmf.aggregate.aggregation import Progress, silent
 from fedmf.data import Ratings
 from fedmf.fcf.confidence import Implicit, solve
 from fedmf.models.recommender import Estimator
@@ -38,7 +38,7 @@ class CF(Estimator):
         *,
         epochs: Count = 20,
         seed: Seed = 0,
-        progress: Progress = lambda what, done, of: None,
+        progress: Progress = silent,
     ) -> None:
         self.model = Implicit() if model is None else model
         self.epochs, self.seed, self.progress = epochs, seed, progress

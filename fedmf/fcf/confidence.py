@@ -21,13 +21,6 @@ from fedmf.models import Factors
 from fedmf.models.additions import ImplicitSettings
 from fedmf.settings import Count, Positive, Range, Seed, Settings, check
 
-try:
-    from scipy import sparse
-except ModuleNotFoundError as error:
-    raise MissingExtra(
-        "scipy, which implicit feedback needs, is not installed: pip install scipy"
-    ) from error
-
 __all__ = [
     "Confidence",
     "Implicit",
@@ -115,7 +108,16 @@ class Confidence:
         return row, first[row] + within
 
     def tables(self) -> tuple[SparseTable, SparseTable]:
-        """Return c − 1 and c · p as sparse tables of shape (n_users, n_items)."""
+        """Return c − 1 and c · p as sparse tables of shape (n_users, n_items).
+
+        Raises MissingExtra if scipy is not installed.
+        """
+        try:
+            from scipy import sparse
+        except ModuleNotFoundError as error:
+            raise MissingExtra(
+                "scipy, which implicit feedback needs, is not installed: pip install scipy"
+            ) from error
         ratings = self.ratings
         shape = (ratings.n_users, ratings.n_items)
         excess, weighted = (

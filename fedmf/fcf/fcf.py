@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.aggregate import Aggregate, PlainSum
-from fedmf.aggregate.aggregation import Progress
+from fedmf.aggregate.aggregation import Progress, silent
 from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
@@ -85,7 +85,7 @@ class FCF(FederatedRecommender):
         min_raters: Count = 3,
         dropout: Fraction = 0.0,
         seed: Seed = 0,
-        progress: Progress = lambda what, done, of: None,
+        progress: Progress = silent,
     ) -> None:
         fine = PlainSum(clip=16.0, fractional_bits=24)
         super().__init__(
@@ -124,7 +124,8 @@ class FCF(FederatedRecommender):
         DataError
             If a rating is negative, or no item has enough raters.
         SettingError
-            If a gradient exceeds the aggregation's clip, or the factors diverge.
+            If a gradient exceeds the aggregation's clip, the factors diverge, or the ratings
+            have fewer than 3 users.
         RoundAborted
             If the count of raters is aborted in every attempt, or all sums are aborted.
         KeyboardInterrupt

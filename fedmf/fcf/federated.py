@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate, PlainSum, RoundAborted
-from fedmf.aggregate.aggregation import Progress
+from fedmf.aggregate.aggregation import Progress, silent
 from fedmf.data import Ratings
 from fedmf.errors import DataError
 from fedmf.fcf.confidence import Confidence, Implicit, solve
@@ -93,7 +93,7 @@ class FederatedRecommender(Scheduled):
         min_raters: Count = 3,
         dropout: Fraction = 0.0,
         seed: Seed = 0,
-        progress: Progress = lambda what, done, of: None,
+        progress: Progress = silent,
     ) -> None:
         fine = PlainSum(clip=256.0, fractional_bits=32)
         summing = fine if aggregation is None else aggregation
@@ -143,6 +143,7 @@ class FederatedRecommender(Scheduled):
     def _confidence(self, ratings: Ratings) -> Confidence:
         """Return the confidences of items with enough raters; try to count `epochs` times."""
         confidence = self.model.confidence(ratings)  # validates all ratings before the sums
+        self.schedule.size(ratings.n_users)
         if self.min_raters == 1:
             return confidence
         users, lost = np.arange(ratings.n_users), ""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fedmf.data import Features, Ratings
 from fedmf.data.internal import internal
+from fedmf.errors import DataError
 from fedmf.flower.plan import ITEMS, Arrays, Plan
 from fedmf.masks import FedMMF
 from fedmf.masks.combined import around
@@ -100,8 +101,11 @@ class Explicit(Plan):
         return {USERS: steps.moved(users.tolist())[users]}
 
     def trained(self, raters: Raters, n_items: int) -> int | None:
-        """Return the number of trained items."""
-        return int(self._model.trained_items(raters, n_items).sum())
+        """Return the number of trained items; DataError if no item has enough raters."""
+        found = int(self._model.trained_items(raters, n_items).sum())
+        if not found:
+            raise DataError("no item has min_raters raters: lower min_raters")
+        return found
 
     def fitted(
         self,

@@ -27,7 +27,7 @@ from fedmf.models.additions import (
 )
 from fedmf.models.export import Format, export
 from fedmf.models.factors_file import FACTORS, IDS, Form, read_tables, write_tables
-from fedmf.models.recommender import Recommender, numbers, pairs, rated
+from fedmf.models.recommender import Recommender, number, numbers, pairs, rated
 from fedmf.settings import Positive, check
 
 __all__ = ["Factors", "check_seen"]
@@ -192,6 +192,7 @@ class Factors(Recommender):
 
     def seen(self, user: int) -> NDArray[np.int32]:
         """Return the items that a user has rated in training."""
+        user = number("user", user, self.n_users)
         return self.seen_items[self.seen_indptr[user] : self.seen_indptr[user + 1]]
 
     def fold_in(

@@ -17,7 +17,7 @@ from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
 from fedmf.settings import Settings, is_whole
 
-__all__ = ["Estimator", "Recommender", "Trained", "numbers", "pairs", "rated"]
+__all__ = ["Estimator", "Recommender", "Trained", "number", "numbers", "pairs", "rated"]
 
 Floats = NDArray[np.float64]
 
@@ -148,9 +148,7 @@ class Recommender(ABC):
             If the user is unknown, k is not an integer of at least 1, or nothing is fitted yet.
         """
         n_users, n_items = self.n_users, self.n_items
-        if not is_whole(user):
-            raise ModelError(f"user {user!r} must be one integer from 0 to {n_users - 1}")
-        row = int(numbers("user", user, n_users))
+        row = number("user", user, n_users)
         if not is_whole(k) or k < 1:
             raise ModelError(f"k = {k!r} must be an integer of at least 1")
         fresh = np.ones(n_items, dtype=np.bool_)
@@ -180,7 +178,7 @@ class Trained(Recommender):
 
     def seen(self, user: int) -> NDArray[np.integer]:
         """Return the items that a user rated in training."""
-        return self.train.of_user(user)[0]
+        return self.train.of_user(number("user", user, self.n_users))[0]
 
 
 class Estimator(Recommender, Settings):
@@ -243,8 +241,21 @@ def numbers(what: str, numbers: ArrayLike, bound: int) -> NDArray[np.int64]:
     if array.size and not (
         array.dtype.kind in "iu" and array.min() >= 0 and array.max() < bound
     ):
-        raise ModelError(f"{what} {numbers!r} is not among the model's 0 to {bound - 1}")
+        raise ModelError(
+            f"{what} {numbers!r} is not among the model's 0 to {bound - 1}: pass the number of "
+            f"the {what}, which is the place of the id in {what}_ids"
+        )
     return array.astype(np.int64)  # [] is an array of floats for numpy
+
+
+def number(what: str, one: object, bound: int) -> int:
+    """Return a number as int; raises ModelError unless it is an integer in 0 ≤ n < bound."""
+    if not is_whole(one):
+        raise ModelError(
+            f"{what} {one!r} must be one integer from 0 to {bound - 1}: pass the number of the "
+            f"{what}, which is the place of the id in {what}_ids"
+        )
+    return int(numbers(what, one, bound))
 
 
 def pairs(

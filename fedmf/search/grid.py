@@ -10,7 +10,7 @@ from fedmf.aggregate import RoundAborted
 from fedmf.data import Ratings, Split
 from fedmf.data.splits import random_folds, random_split
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.search.scoring import Judge, Learner, Model, clone, refuse_noise
+from fedmf.search.scoring import Judge, Learner, Model, check_learner, clone, refuse_noise
 from fedmf.search.table import Candidate, SearchResult
 
 __all__ = ["search"]
@@ -60,11 +60,16 @@ def search(
     Raises
     ------
     SettingError
-        If an argument is out of range, a setting or the measure is unknown, noise would be
-        spent, or every candidate failed.
+        If `model` is no estimator, an argument is out of range, a setting or the measure
+        is unknown, noise would be spent, or every candidate failed.
     KeyboardInterrupt
         On Ctrl-C before any candidate has a score.
     """
+    check_learner(model)
+    if not isinstance(grid, Mapping):
+        raise SettingError(
+            f'grid = {grid!r} must be settings and lists, such as {{"rounds": [20, 40]}}'
+        )
     judge = Judge(measure, first, fit_params or {})
     candidates = _candidates(model, grid)
     refuse_noise([one for _, one, _ in candidates if one is not None], public)

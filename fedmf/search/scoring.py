@@ -15,12 +15,13 @@ from fedmf.data.splits import random_folds
 from fedmf.errors import Diverged, SettingError
 from fedmf.models.recommender import Estimator, Recommender
 from fedmf.search.table import ERRORS, Scores
-from fedmf.settings import Count, check
+from fedmf.settings import Count, Settings, check
 from fedmf.training import mae, rmse
 
-__all__ = ["Judge", "Learner", "clone", "cross_validate", "refuse_noise"]
+__all__ = ["Judge", "Learner", "check_learner", "clone", "cross_validate", "refuse_noise"]
 
 
+METHODS = ("fit", "predict", "get_params", "set_params")
 BUDGETS = ("epsilon", "model__epsilon")  # settings of models that make their own noise
 
 
@@ -79,11 +80,12 @@ def cross_validate(
     Raises
     ------
     SettingError
-        If an argument is out of range or the measure unknown, or noise would be spent. Also
-        those that ``fit`` raises, with all its other errors.
+        If `model` is no estimator, an argument is out of range or the measure unknown,
+        or noise would be spent. Also those that ``fit`` raises, with all its other errors.
     KeyboardInterrupt
         On Ctrl-C, as no score is then complete.
     """
+    check_learner(model)
     judge = Judge(measure, first, fit_params or {})
     refuse_noise([model], public)
     return judge.scores(model, random_folds(ratings, folds, seed))
@@ -138,6 +140,20 @@ class Judge:
         if not np.isfinite(guesses).all():
             raise Diverged("predictions are not finite: lower the rate or raise reg")
         return (rmse if self.measure == "rmse" else mae)(held.values, guesses)
+
+
+def check_learner(model: object) -> None:
+    """Raise SettingError unless `model` is an object with the methods of `Learner`."""
+    kind = model if isinstance(model, type) else type(model)
+    lacking = [name for name in METHODS if not callable(getattr(model, name, None))]
+    if not lacking and kind is not model:
+        return
+    such = "Trainer(FedMF())"
+    if kind is model and not lacking:
+        such = f"{kind.__name__}()"
+    elif issubclass(kind, Settings) and hasattr(kind, "local_steps"):
+        such = f"Trainer({kind.__name__}())"
+    raise SettingError(f"model = {model!r} must be an estimator: pass an object such as {such}")
 
 
 def clone(model: Model) -> Model:

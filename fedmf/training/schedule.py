@@ -80,7 +80,15 @@ class Schedule(Settings):
         return np.random.default_rng((self.seed, draw, number))
 
     def size(self, n_users: int) -> int:
-        """Return the number of users in a round; SettingError unless from 3 to `n_users`."""
+        """Return the number of users in a round; SettingError unless from 3 to `n_users`.
+
+        Raises SettingError for fewer than 3 users, too.
+        """
+        if n_users < SMALLEST_COHORT:
+            raise SettingError(
+                f"ratings of {n_users} user{'s' * (n_users != 1)} are too few: a sum over "
+                f"fewer than {SMALLEST_COHORT} hides no user, so pass ratings of more users"
+            )
         size = n_users if self.cohort is None else self.cohort
         if isinstance(size, float):
             size = part_of(size, n_users)

@@ -19,7 +19,7 @@ from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.data.checks import check_parts
 from fedmf.data.internal import internal, to_public
-from fedmf.errors import Diverged, SettingError
+from fedmf.errors import DataError, Diverged, SettingError
 from fedmf.models import Factors, FederatedModel, FedMF
 from fedmf.models.federated import Raters
 from fedmf.models.warm import warm
@@ -122,7 +122,7 @@ class Trainer(Scheduled):
             the model cannot bear that, or clipped many elements. `Diverged` if the factors or
             errors leave the scale.
         DataError
-            If `train` or `test` has no rating.
+            If `train` or `test` has no rating, or no item has enough raters.
         RoundAborted
             If the mean rating cannot be summed, or every round was aborted.
         """
@@ -159,11 +159,28 @@ class Trainer(Scheduled):
         if interrupted:
             self.factors_, self.history_ = first, History(interrupted=True)
             return self
+
+        def report(record: RoundRecord) -> None:
+            if self.cohort is None:  # the raters of all rounds are the same
+                self._check_trained(model, train, History((record,)))
+            self._report(record)
+
         rounds = loop.iterate(FactorTraining(model, train, test), first)
-        factors, history = keep(rounds, first, self._report)
+        factors, history = keep(rounds, first, report)
         check_learnt(history)
+        self._check_trained(model, train, history)
         self.factors_, self.history_ = factors, history
         return self
+
+    @staticmethod
+    def _check_trained(model: FederatedModel, train: Ratings, history: History) -> None:
+        """Raise DataError if there was a sum, and no sum trained an item."""
+        trained = [one.trained_items for one in history if one.aborted is None]
+        if trained and all(number == 0 for number in trained):
+            least = getattr(model, "min_raters", "enough")
+            raise DataError(
+                f"no item of {train.name} has {least} raters in a round: lower min_raters"
+            )
 
     def _report(self, record: RoundRecord) -> None:
         for callback in self.callbacks:

@@ -1,5 +1,6 @@
 """Training of FedBPMF: sums, drop-outs, scales, checkpoints and Ctrl-C."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -222,9 +223,38 @@ def test_start_is_matched_by_id(fitted, of):
         if of == "als"
         else fitted.posterior_
     )
-    warm = made(sweeps=3).fit(SPLIT.train, start=earlier)
-    cold = made(sweeps=3).fit(SPLIT.train)
+    warm = made(sweeps=6).fit(SPLIT.train, start=earlier)
+    cold = made(sweeps=6).fit(SPLIT.train)
     assert (table(warm) != table(cold)).any()
+
+
+@pytest.mark.parametrize(
+    ("sweeps", "burn_in", "samples", "works"),
+    [
+        (4, 0, 100, True),
+        (6, 2, 100, True),
+        (9, 4, 100, True),
+        (3, 2, 1, True),
+        (5, 1, 4, True),
+        (3, 0, 100, False),
+        (1, 0, 100, False),
+        (5, 2, 100, False),
+        (5, 4, 100, False),
+        (9, 8, 4, False),
+    ],
+)
+def test_start_with_fewer_draws_than_it_has_raises(fitted, sweeps, burn_in, samples, works):
+    """The chain begins again, and few draws are worse than those of `start`."""
+    assert len(fitted.posterior_.samples) == 4
+    model = made(sweeps=sweeps, burn_in=burn_in, samples=samples)
+    if works:
+        model.fit(SPLIT.train, start=fitted.posterior_)
+        return
+    with pytest.raises(SettingError) as caught:
+        model.fit(SPLIT.train, start=fitted.posterior_)
+    rounds = int(re.search(r"at least (\d+) rounds", str(caught.value))[1])
+    again = made(sweeps=rounds, burn_in=rounds * burn_in // sweeps, samples=samples)
+    again.fit(SPLIT.train, start=fitted.posterior_)
 
 
 def test_start_that_is_no_model_of_ratings_raises(fitted):

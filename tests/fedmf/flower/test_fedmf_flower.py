@@ -397,8 +397,16 @@ def test_ratings_of_another_scale_give_the_same():
         assert_same(run.start(), make())
 
 
-def test_no_item_with_enough_raters_is_rejected_after_the_count():
-    run = Run(fcf.FCF(min_raters=17))
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: fcf.FCF(min_raters=17),
+        lambda: fedmf.Trainer(fedmf.FedMF(k=2, mean=3.0, min_raters=17), rounds=1),
+    ],
+    ids=["FCF", "FedMF"],
+)
+def test_no_item_with_enough_raters_is_rejected_after_the_count(make):
+    run = Run(make())
     with pytest.raises(fedmf.DataError):
         run.start()
     assert len(run.grid.replies) == 4 * NODES

@@ -48,6 +48,42 @@ class Constant(Settings):
         return np.full(np.shape(users), self.value)
 
 
+@pytest.mark.parametrize(
+    ("model", "such"),
+    [
+        (FedMF, "Trainer(FedMF())"),
+        (FedALS, "Trainer(FedALS())"),
+        (FedMF(), "Trainer(FedMF())"),
+        (DPFedMF(k=1), "Trainer(DPFedMF())"),
+        (Trainer, "Trainer()"),
+        (FedBPMF, "FedBPMF()"),
+        (FedMMF, "FedMMF()"),
+        (FCF, "FCF()"),
+        (Constant, "Constant()"),
+        (Implicit(), "Trainer(FedMF())"),
+        (None, "Trainer(FedMF())"),
+        ("fedmf", "Trainer(FedMF())"),
+        (RATINGS, "Trainer(FedMF())"),
+        (search, "Trainer(FedMF())"),
+    ],
+    ids=str,
+)
+def test_a_search_of_no_estimator_names_one(model, such):
+    for call in (
+        lambda: search(model, {"k": [2, 3]}, RATINGS),
+        lambda: cross_validate(model, RATINGS),
+    ):
+        with pytest.raises(SettingError) as caught:
+            call()
+        assert such in str(caught.value)
+
+
+@pytest.mark.parametrize("grid", [None, ["k"], "k", [("k", [2])], 3])
+def test_a_grid_that_is_no_mapping_raises(grid):
+    with pytest.raises(SettingError):
+        search(MODEL, grid, RATINGS)
+
+
 def test_folds_have_each_rating_once_as_test():
     folds = random_folds(RATINGS, 4, seed=3)
     tests = [set(zip(one.test.users, one.test.items, strict=True)) for one in folds]

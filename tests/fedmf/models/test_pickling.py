@@ -1,0 +1,99 @@
+"""Every estimator and every trained model can be pickled and copied, before and after `fit`."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedmf import (
+    DPEase,
+    FedALS,
+    FedBPMF,
+    FedMF,
+    FedMMF,
+    MeanMask,
+    ModelError,
+    OneShotSum,
+    PlainSum,
+    SecAggSum,
+    Trainer,
+    load,
+)
+from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
+from fedmf.data.features import item_features
+from fedmf.fcf import CF, FCF, FederatedCF, Implicit, views
+
+RATINGS = load("simulated")
+WIDE = PlainSum(clip=4096.0, fractional_bits=32)
+FEATURES = item_features(RATINGS)
+
+
+def context(model: Any) -> Any:
+    return ContextTrainer(model, rounds=1)
+
+
+ESTIMATORS: dict[str, Callable[[], Any]] = {
+    "cf": lambda: CF(Implicit(k=2), epochs=1),
+    "fcf": lambda: FCF(Implicit(k=2), epochs=1),
+    "federated cf": lambda: FederatedCF(Implicit(k=2), WIDE, epochs=1),
+    "fedmf": lambda: Trainer(FedMF(k=2), rounds=1),
+    "secagg": lambda: Trainer(FedMF(k=2), SecAggSum(), rounds=1, cohort=10),
+    "one-shot": lambda: Trainer(FedMF(k=2), OneShotSum(), rounds=1, cohort=10),
+    "fedals": lambda: Trainer(FedALS(k=2), PlainSum(clip=64.0), rounds=1),
+    "fedbpmf": lambda: FedBPMF(k=2, sweeps=2, burn_in=1),
+    "fedmmf": lambda: FedMMF(MeanMask(), Trainer(FedMF(k=2), rounds=1)),
+    "dpease": lambda: DPEase(
+        PlainSum(clip=64.0), epsilon=None, reveals_profiles_to_peeling=True
+    ),
+    "fedlr": lambda: context(FedLR()),
+    "fedfm": lambda: context(FedFM(k=2)),
+    "fednn": lambda: context(FedNN()),
+}
+
+
+@cache
+def fitted(name: str) -> Any:
+    model = ESTIMATORS[name]()
+    if isinstance(model, ContextTrainer):
+        return model.fit(RATINGS, FEATURES)
+    views_only = isinstance(model, CF | FCF | FederatedCF | DPEase)
+    return model.fit(views(RATINGS) if views_only else RATINGS)
+
+
+@pytest.mark.parametrize("again", [lambda one: pickle.loads(pickle.dumps(one)), copy.deepcopy])  # noqa: S301
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_estimator_is_the_same_after_pickling(
+    name: str, again: Callable[[Any], Any]
+) -> None:
+    model = ESTIMATORS[name]()
+    assert list(again(model).get_params()) == list(model.get_params())
+    for one in (fitted(name), getattr(fitted(name), fitted(name)._learnt)):
+        items, scores = again(one).recommend(3, k=5)
+        np.testing.assert_array_equal(items, one.recommend(3, k=5)[0])
+        np.testing.assert_array_equal(scores, one.recommend(3, k=5)[1])
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize(
+    "user",
+    ["ada", b"ada", 1.0, True, None, [1], -1, 300, np.array(["3"]), float("nan")],
+    ids=str,
+)
+def test_what_is_no_number_of_a_user_raises(name: str, user: object) -> None:
+    model: Any = fitted(name)
+    for call in (
+        model.recommend,
+        model.seen,
+        lambda one: model.explain(one, 0),
+        lambda one: model.predict(one, 0),
+    ):
+        if isinstance(user, list) and call not in (model.recommend, model.seen):
+            continue
+        with pytest.raises(ModelError):
+            call(user)

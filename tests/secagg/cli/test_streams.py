@@ -1,0 +1,86 @@
+"""Commands print in every encoding, with similar text for what it lacks."""
+
+from __future__ import annotations
+
+import io
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from secagg.cli.streams import print_in_any_encoding
+
+ENCODINGS = ["ascii", "cp1252", "cp437", "iso8859-1", "shift_jis", "utf-8"]
+COMMANDS = [
+    "fedmf --help",
+    "fedmf train --help",
+    "fedmf attack --help",
+    "fedmf data list",
+    "fedmf data describe simulated",
+    "fedmf train --model fedmf --rounds 1 --aggregation plain",
+    "fedmf train --data ł→€.csv",
+    "fedmf recommend ł→€ --user 界",
+    "secagg params --help",
+    "secagg params --clients 100",
+    "secagg params --clients 100 --one-shot --noise 1e9",
+    "secagg simulate --one-shot --clients 4 --noise 1e9",
+    "secagg bench --clients 3 --length 9 --compare ss --no-per-float",
+    "secagg params --clients ε",
+    "secagg identity register ł→€ 界 é",
+]
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_print_in_any_encoding(
+    command: str, encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    package, *words = command.split()
+    app = import_module(f"{package}.cli").app
+    ran = CliRunner(charset=encoding).invoke(app, words)
+    assert isinstance(ran.exception, SystemExit | None), ran.exception
+    assert ran.exit_code in (0, 2)
+    assert ran.output_bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("ε = .6, δ ≤ 1", "epsilon = .6, delta <= 1"),
+        ("λ of Σ x", "lambda of sum x"),
+        ("1.5 µs ± 2", "1.5 us +/- 2"),
+        ("2³² – 1", "2^3^2 - 1"),
+        ("16×", "16x"),
+        ("Amélie", "Amelie"),
+        ("Łódź", "Lodz"),
+        ("½", "1/2"),
+        ("界", r"\u754c"),
+        ("\udcff", r"\udcff"),
+        ("…", "..."),
+    ],
+)
+def test_text_in_ascii_is_similar(
+    text: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert written(text, "ascii", monkeypatch) == shown
+
+
+@given(st.text(), st.sampled_from(ENCODINGS))
+def test_any_text_can_be_printed(text: str, encoding: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        shown = written(text, encoding, patch)
+    ours = text.encode(encoding, "ignore").decode(encoding)
+    assert shown == text or ours != text
+
+
+def written(text: str, encoding: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding, newline="")
+    monkeypatch.setattr(sys, "stdout", stream)
+    print_in_any_encoding()
+    print(text, end="", flush=True)
+    return stream.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]

@@ -66,7 +66,6 @@ class Constant(Settings):
         (RATINGS, "Trainer(FedMF())"),
         (search, "Trainer(FedMF())"),
     ],
-    ids=str,
 )
 def test_a_search_of_no_estimator_names_one(model, such):
     for call in (

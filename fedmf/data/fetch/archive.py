@@ -16,10 +16,8 @@ __all__ = ["LARGEST", "unpack"]
 
 LARGEST = 2 * 1024**3  # bytes in all, unpacked; MovieLens 10M has 0.3 GB
 USUAL = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# raised for damaged bytes; ValueError by an undecodable name, IndexError by an empty one
-UNSOUND = (
-    zipfile.BadZipFile, zlib.error, EOFError, IndexError, NotImplementedError, ValueError,
-)  # fmt: skip
+# raised for damaged bytes; ValueError by an undecodable name
+UNSOUND = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError)
 
 
 def unpack(archive: Path, folder: Path, needed: Iterable[str]) -> None:
@@ -65,6 +63,7 @@ def _check_members(members: list[zipfile.ZipInfo]) -> None:
             "a path that may lead out of the folder": name.startswith("/")
             or ".." in PurePosixPath(name).parts
             or not set(name).isdisjoint("\\:\0"),
+            "no letter": not name,  # which zipfile bears from Python 3.12 on
             "a link": stat.S_ISLNK(member.external_attr >> 16),
             "a password": member.flag_bits & 1,
             "the same name twice": name in seen,

@@ -70,7 +70,7 @@ def test_archive_with_an_empty_name_raises(tmp_path):
         info.external_attr = 1  # or zipfile itself asks for the name's last letter
         with archive.open(info, "w"):
             pass
-    rejects(packed.getvalue(), tmp_path, "zip")
+    rejects(packed.getvalue(), tmp_path, "member ''")
 
 
 def test_undecodable_names_and_short_fields_are_rejected(tmp_path):

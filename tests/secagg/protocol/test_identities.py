@@ -132,7 +132,7 @@ def test_registry_is_read_from_json() -> None:
 
 KEY = make_identity(1).public.hex()
 WRONG = {
-    "comma": ('{"a": "00",\n}', "line 2"),
+    "no quotes": ('{"a": "00",\nb}', "line 2"),
     "array": ("[]", "JSON object"),
     "number": ("1", "JSON object"),
     "bytes": (b"\xff", "JSON object"),

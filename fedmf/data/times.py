@@ -7,6 +7,7 @@ import re
 from array import array
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -70,13 +71,10 @@ def moment(text: str) -> tuple[int, int]:
         number = float(text)
     except ValueError:
         return _date(text)
-    seconds = math.floor(number)
-    digits = FRACTION.search(text)
-    if digits is None or number < 0 or "e" in text.lower():  # the digits are not its fraction
-        nanos = int((number - seconds) * BILLION)
-    else:
-        nanos = int(digits[1].ljust(9, "0"))
-    return int(np.int64(seconds)), nanos
+    np.int64(math.floor(number))  # first: the integer of 1e999999 has a million digits
+    exact = Decimal(text)
+    seconds = math.floor(exact)
+    return int(np.int64(seconds)), int((exact - seconds) * BILLION)
 
 
 def _date(text: str) -> tuple[int, int]:

@@ -16,8 +16,11 @@ def keeping(strategy: Strategy, exclude: Collection[str]) -> Iterator[None]:
     """Context manager in which a strategy's new models have the excluded arrays of the replies.
 
     A reply has them as the global model had them, bit for bit. Averages of Flower multiply them
-    by a weight, which makes a float64 of an int64, and a NaN of an infinite element.
+    by a weight, which makes a float64 of an int64, and a NaN of an infinite element. Where an
+    application aggregates by a method of its own, as `fedmf` does, arrays of the same dtype are
+    its result, and stay.
     """
+    theirs = type(strategy).aggregate_train.__module__.startswith("flwr.")
     aggregate = strategy.aggregate_train
 
     def kept(
@@ -35,7 +38,8 @@ def keeping(strategy: Strategy, exclude: Collection[str]) -> Iterator[None]:
         arrays, metrics = aggregate(server_round, received)
         if arrays is not None:
             for name, array in sent:
-                arrays[name] = array
+                if theirs or (name in arrays and arrays[name].dtype != array.dtype):
+                    arrays[name] = array
         return arrays, metrics
 
     own = vars(strategy).get("aggregate_train")

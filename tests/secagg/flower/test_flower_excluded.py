@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pytest
@@ -103,6 +103,25 @@ def test_infinite_elements_of_an_excluded_mask_stay(make: Callable[[], Strategy]
     grid = LocalGrid(secure_app(), configs())
     result = wrapped(make(), exclude=["mask"]).start(grid, start, num_rounds=2)
     assert result.arrays["mask"].numpy().tobytes() == MASK.tobytes()
+
+
+def test_arrays_that_an_application_computes_stay() -> None:
+    class Counting(FedAvg):
+        def aggregate_train(
+            self, server_round: int, replies: Iterable[Message]
+        ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+            arrays, metrics = super().aggregate_train(server_round, replies)
+            assert arrays is not None
+            arrays["rounds"] = Array(np.array([float(server_round)]))
+            return arrays, metrics
+
+    start = model(odd=np.array([2**60 + 1]), rounds=np.zeros(1), w=np.zeros(2))
+    strategy = wrapped(
+        Counting(fraction_evaluate=0.0), averaging=True, exclude=["odd", "rounds"]
+    )
+    found = strategy.start(LocalGrid(secure_app(), configs()), start, num_rounds=2).arrays
+    assert found["odd"].numpy().tolist() == [2**60 + 1]
+    assert found["rounds"].numpy().tolist() == [2.0]
 
 
 def test_strategy_is_its_own_again_after_an_error() -> None:

@@ -214,7 +214,7 @@ def assert_silent_in(
         grid.send_and_receive([Message(RecordDict({"arrays": START}), 11, kind, group_id="1")])
     assert len(grid.replies) >= (6 if party is None else 3) + len(kinds)
     assert suspended
-    assert not any(suspended)
+    assert party is not None or not any(suspended)  # `meddling` writes such a record
 
 
 given_applications = given(

@@ -135,7 +135,7 @@ class FedBPMF(Scheduled):
             year, and no link if the catalogue has none.
         start
             Model from which the items start, such as the result of `FedALS` or of an earlier
-            training; items are matched by id, and new ones start at random. The chain begins
+            training; items are matched by id, and new items start at random. The chain begins
             again, with its burn-in, so as many draws as those of a `Posterior` must be kept.
         checkpoint
             File to which the training is written every 10 rounds. If it exists, the training

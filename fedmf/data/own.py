@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -55,7 +55,7 @@ def read_ratings(
         highest rating that occur may differ from it.
     duplicates
         Method for several ratings of one item by one user. ``"error"`` raises; ``"last"`` keeps
-        the one with the latest time, also within a second, or else the last row; ``"mean"``
+        the rating with the latest time, also within a second, or else the last row; ``"mean"``
         takes their mean.
 
     Raises
@@ -93,11 +93,13 @@ def read_ratings(
 
 def _names(columns: object) -> tuple[object, ...]:
     """Return the names of the columns as a tuple; raises DataError if they are not usable."""
+    names: tuple[object, ...] = ()
+    if isinstance(columns, Iterable) and not isinstance(columns, str | bytes):
+        names = tuple(columns)
     try:
-        names = () if isinstance(columns, str | bytes) else tuple(columns)  # type: ignore[arg-type]
         different = len(set(names)) == len(names)
-    except TypeError:  # no sequence, or of entries that are no names
-        names, different = (), False
+    except TypeError:  # entries that are no names
+        different = False
     if len(names) not in (3, 4) or not different:
         raise DataError(
             f"columns = {columns!r} must be three different names, of users, items and "

@@ -46,7 +46,7 @@ def positions(
 ) -> list[int]:
     """Return the position of each column; raises DataError if it is missing or there twice.
 
-    A column is one whose name is equal, or else one whose name has the same text.
+    A column has an equal name, or else a name with the same text.
 
     Parameters
     ----------

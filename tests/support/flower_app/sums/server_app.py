@@ -36,6 +36,7 @@ def protected(strategy: FedAvg, folder: Path, config: UserConfig) -> SecAgg | On
         key_timeout=timeout,
         security=config["security"],
         registry=registry,
+        threshold=config["threshold"] or None,
     )
 
 

@@ -6,6 +6,9 @@ READY  := $(VENV)/.ready
 TESTS  := $(BIN)/pytest -q -n auto --maxprocesses 4 --dist worksteal
 SMALL  := -m "not slow and not large"
 KERNELS := tests/secagg/_fast tests/fedmf/_fast tests/secagg/protocol
+# what computes with the kernels; outside of _fast no other module asks whether they are compiled
+PURE   := $(KERNELS) $(addprefix tests/secagg/,encoding shamir threshold paillier client server oneshot) \
+          $(addprefix tests/fedmf/,aggregate masks models bayes ease fcf)
 UNITS  := $(filter-out %/__pycache__ %/cli %/bench %/journal %/testing %/attacks %/http, \
           $(patsubst %/,%,$(wildcard tests/secagg/*/ tests/fedmf/*/)))
 KERNEL := setup.py $(wildcard */_fast/*.pyx */_fast/*.px? */_fast/src/*)
@@ -23,7 +26,7 @@ WHEEL_NEEDS := -c requirements.lock gmpy2 hypothesis phe pytest pytest-benchmark
 WHEEL_TESTS := -P -m pytest -q -p no:cacheprovider -o pythonpath="tests/support tests" $(SMALL)
 SANITIZE := CC=gcc CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
 
-.PHONY: demo check test test-all lint docs bench slow results fuzz constant-time clean
+.PHONY: demo check units test test-all test-python lint docs bench slow results fuzz constant-time clean
 .PHONY: sanitize lock test-oldest test-newest reproducible sbom wheels test-x86-64 test-aarch64
 
 demo: $(READY)
@@ -31,7 +34,9 @@ demo: $(READY)
 	$(BIN)/fedmf recommend runs/demo --user 7
 
 # linters, types, layers and the packages' own tests: some minutes
-check: lint
+check: lint units
+
+units: $(READY)
 	$(TESTS) $(SMALL) $(UNITS)
 
 # green without data; the pure pass is the kernels' and the protocol's
@@ -39,10 +44,22 @@ test: lint
 	$(TESTS) $(SMALL)
 	SECAGG_PURE=1 $(TESTS) $(SMALL) $(KERNELS)
 
-# both modes, with Hypothesis's full profile
+# both modes, with Hypothesis's full profile; then the newest Python
 test-all: lint
 	$(TESTS) --hypothesis-profile=full
-	SECAGG_PURE=1 $(TESTS) --hypothesis-profile=full
+	SECAGG_PURE=1 $(TESTS) --hypothesis-profile=full $(PURE)
+	$(MAKE) test-python
+
+# the packages' own tests in a copy of the files, under the newest Python of the path and of pyenv that can
+# make environments and compile
+test-python: PYENVS = $(wildcard $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/*/bin)
+test-python: $(READY)
+	rm -rf build/$@ && mkdir -p build/$@ && $(COPY) build/$@
+	for python in $$(PATH="$$(printf '%s:' $(PYENVS))$$PATH" $(BIN)/uv python list --only-installed ">=3.11" \
+	        2>/dev/null | awk '$$1 ~ /^cpython-3[.0-9]+-/ {print $$2}'); do \
+	    $$python -c 'import ensurepip, sysconfig; open(sysconfig.get_path("include") + "/Python.h")' && break; \
+	done && echo "the newest Python of this machine: $$($$python --version), $$python" && \
+	    $(MAKE) -C build/$@ PYTHON=$$python VENV=.venv units
 
 lint: $(READY)
 	$(BIN)/ruff check .

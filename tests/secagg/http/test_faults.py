@@ -104,7 +104,7 @@ async def sent(
     url: str, body: bytes = b"answer", tls: ssl.SSLContext | None = None
 ) -> tuple[str, str]:
     """Send an answer; return check and text of the error."""
-    options = {"tls": tls, "allow_plain_http": False, "patience": 0.05}
+    options = {"tls": tls, "allow_plain_http": False, "patience": 0.5}
     async with Connection(url, 1, make_identity(1), **options) as one:
         with pytest.raises((LinkError, RemoteProtocolError)) as caught:
             await HttpLink(one).send(body)

@@ -182,15 +182,15 @@ def _reply(message: Message, plan: Plan, done: Sum) -> Message:
         measured[CLIPPED] = result.clipped
     if result.clipped:
         logger.warning(
-            "secagg: clipped elements, with lowered weights: %d, of %d nodes; raise clip, "
-            "max_weight or a bound of metrics",
+            "secagg: clipped elements: %d, of %d nodes, with lowered weights and missing "
+            "metrics; raise clip, max_weight or a bound of metrics",
             result.clipped,
             len(result.survivors),
         )
     if metrics.get(CLIPPED_NODES, 0.0) > 0:
         logger.warning(
-            "secagg: nodes with %.3g %% of the weight clipped elements, or lowered their "
-            "weight; raise clip, max_weight or a bound of metrics",
+            "secagg: nodes with %.3g %% of the weight clipped elements, lowered their weight "
+            "or lack a metric; raise clip, max_weight or a bound of metrics",
             100 * metrics[CLIPPED_NODES],
         )
     content = RecordDict({"metrics": measured})

@@ -149,7 +149,7 @@ def all_reachable(helpers: object) -> tuple[Reachable, ...]:
         )
     found = tuple(helpers)
     for position, one in enumerate(found):
-        if isinstance(one, type) or not (hasattr(one, "public") and hasattr(one, "reach")):
+        if not (hasattr(one, "public") and hasattr(one, "reach")):
             raise ParameterError(
                 f"helpers[{position}] must be a RemoteHelper, not {_kind(one)}; {remedy}"
             )

@@ -152,7 +152,12 @@ class Client(OneLife):
 
     @without_frames
     def answer(
-        self, data: bytes, vector: Vector | None = None, weight: int | None = None
+        self,
+        data: bytes,
+        vector: Vector | None = None,
+        weight: int | None = None,
+        *,
+        lowered: bool = False,
     ) -> bytes:
         """Return this client's reply to a message of the server, in whatever phase it is.
 
@@ -166,6 +171,9 @@ class Client(OneLife):
         weight : int, optional
             Factor of the vector, 0 ≤ weight ≤ max_weight. Needed in phase masked_input if the
             parameters have a max_weight, and an error there if they have none.
+        lowered : bool
+            True: the caller lowered the weight to max_weight. With ``params.count_clipped`` the
+            weight then counts as one clipped element, if one of the vector is not clipped.
 
         Raises
         ------
@@ -187,7 +195,7 @@ class Client(OneLife):
                     raise ParameterError(
                         "no vector was given in phase masked_input; call answer(data, vector)"
                     )
-                return self.masked_input(data, vector, weight)
+                return self.masked_input(data, vector, weight, lowered=lowered)
             case Phase.CONSISTENCY_CHECK:
                 return self.check_consistency(data)
             case Phase.UNMASKING:
@@ -210,9 +218,16 @@ class Client(OneLife):
         return self._guarded(lambda: self._share(as_bytes(roster)))
 
     @without_frames
-    def masked_input(self, shares: bytes, vector: Vector, weight: int | None = None) -> bytes:
+    def masked_input(
+        self,
+        shares: bytes,
+        vector: Vector,
+        weight: int | None = None,
+        *,
+        lowered: bool = False,
+    ) -> bytes:
         """Round 2: encode the vector, add all its masks and return the masked input y_u."""
-        return self._guarded(lambda: self._mask(as_bytes(shares), vector, weight))
+        return self._guarded(lambda: self._mask(as_bytes(shares), vector, weight, lowered))
 
     @without_frames
     def check_consistency(self, survivors: bytes) -> bytes:
@@ -264,9 +279,9 @@ class Client(OneLife):
         commitment = keys.commitment(seed, session, me)
         return encode(ShareKeys(me, session, commitment, made.sealed))
 
-    def _mask(self, data: bytes, vector: Vector, weight: int | None) -> bytes:
+    def _mask(self, data: bytes, vector: Vector, weight: int | None, lowered: bool) -> bytes:
         state = self._due(Phase.MASKED_INPUT, Shared, "masked_input")
-        given = Input(vector, weight, self.params, self._entropy)
+        given = Input(vector, weight, self.params, self._entropy, lowered=lowered)
         message = decode(data, Shares, self.params, sender=None, phase=self.phase)
         self._check_session(message, state.session)
         senders = check_senders(

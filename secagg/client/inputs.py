@@ -63,15 +63,15 @@ class Sent(NamedTuple):
 
 
 def send_input(
-    send: Callable[[Vector, int | None], T], outcome: Outcome, params: Sized
+    send: Callable[[Vector, int | None, bool], T], outcome: Outcome, params: Sized
 ) -> tuple[T, Sent]:
     """Return what `send` makes of a client's input, or of zeros if there is no valid one.
 
     Parameters
     ----------
     send : callable
-        Function of a vector and a weight that validates both, such as `Client.masked_input`.
-        After an error of its arguments it can be called again.
+        Function of a vector and a weight that validates both, and of True if that weight was
+        lowered to the largest one. After an error of its arguments it can be called again.
     outcome : Outcome
     params : RoundParams or OneShotParams
         Parameters of the sum, which the client has accepted.
@@ -87,14 +87,15 @@ def send_input(
     else:
         try:
             weight, lowered = _lowered(outcome.weight, params.max_weight)
-            return send(outcome.vector, weight), Sent(lowered, None)
+            return send(outcome.vector, weight, lowered), Sent(lowered, None)
         except Exception as failed:
             if isinstance(failed, SecAggError) and not isinstance(failed, ParameterError):
                 raise
             error = failed
     for zeros in _zeros(params):
         try:
-            return send(zeros, None if params.max_weight is None else 0), Sent(False, error)
+            weight = None if params.max_weight is None else 0
+            return send(zeros, weight, False), Sent(False, error)
         except (ParameterError, TypeError) as rejected:
             last = rejected
     raise last

@@ -49,7 +49,8 @@ class Input:
     """Vector and weight of a client, which `write` encodes, masks and packs.
 
     In a weighted sum the vector is multiplied by its weight, which follows as an element. With
-    ``params.count_clipped`` the number of clipped elements is the last one.
+    ``params.count_clipped`` the number of clipped elements is the last one. A weight that was
+    `lowered` to the largest one counts as one of them.
 
     Raises
     ------
@@ -58,7 +59,13 @@ class Input:
     """
 
     def __init__(
-        self, vector: Vector, weight: int | None, params: RoundParams, entropy: Entropy
+        self,
+        vector: Vector,
+        weight: int | None,
+        params: RoundParams,
+        entropy: Entropy,
+        *,
+        lowered: bool = False,
     ) -> None:
         check_weight(weight, params)
         factor = 1 if weight is None else int(weight)
@@ -70,6 +77,7 @@ class Input:
             )
         self._pieces, self._params = pieces, params
         self._more = [] if weight is None else [int(weight)]
+        self._lowered = lowered
 
     def write(self, packed: memoryview, masks: MaskSum) -> int:
         """Write the masked input to `packed`, and return the number of clipped elements.
@@ -108,7 +116,8 @@ class Input:
         if pieces.size > whole:
             pieces.write(last[: pieces.size - whole], slice(whole, pieces.size))
         clipped = pieces.clipped()
-        more = [*self._more, clipped] if params.count_clipped else self._more
+        counted = min(clipped + self._lowered, params.length)  # the server's bound for a client
+        more = [*self._more, counted] if params.count_clipped else self._more
         last[pieces.size - whole :] = more
         if last.size:
             finish(last, whole)

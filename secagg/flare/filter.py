@@ -130,7 +130,7 @@ def _reported(result: Shareable, fl_ctx: Any) -> Shareable:
         raise _violation("task", "the task was no request for a report")
     params, policy, site = due.params, policy_of(fl_ctx).one_shot, fl_ctx.get_identity_name()
 
-    def write(vector: Vector, weight: int | None) -> tuple[bytes, int]:
+    def write(vector: Vector, weight: int | None, _: bool) -> tuple[bytes, int]:
         return write_report(
             vector,
             params,

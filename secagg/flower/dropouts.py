@@ -64,17 +64,24 @@ class Dropouts:
 
 
 @contextmanager
-def dropouts() -> Iterator[Dropouts]:
-    """Yield the record of a sum's dropouts, which a `TooFewSurvivors` of the block then has."""
+def dropouts(fewest: str) -> Iterator[Dropouts]:
+    """Yield the record of a sum's dropouts, which a `TooFewSurvivors` of the block then has.
+
+    `fewest` is the strategy's argument for the number of nodes that must stay.
+    """
     lost = Dropouts()
     try:
         yield lost
     except TooFewSurvivors as error:
-        if not str(lost):
-            raise
+        why = reason(error)
+        if str(lost):
+            why = (
+                f"nodes dropped out ({lost}; the reason for an error is in the node's own log"
+                f"{lost.hint}), and {why}"
+            )
         raise TooFewSurvivors(
-            f"nodes dropped out ({lost}; the reason for an error is in the node's own log"
-            f"{lost.hint}), and {reason(error)}",
+            f"{why}; {fewest} of the strategy says how many must stay, and with "
+            'on_failure="skip" the run goes on without this round',
             phase=error.phase,
             survivors=error.survivors,
             needed=error.needed,

@@ -14,7 +14,7 @@ from flwr.serverapp import Grid
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.flower.batches import Sum, Summing
 from secagg.flower.vectors import check_finite
-from secagg.flower.wire import CLIPPED_NODES, Plan
+from secagg.flower.wire import CLIPPED_NODES, MISSING, Plan, is_computed
 from secagg.protocol import Phase
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class SecureGrid(Grid):
             self._averages.weight,
             _model(batch[0].content) if kinds == {"train"} else None,
             self._averages.exclude if kinds == {"train"} else (),
-            tuple(metrics.items()),
+            (*metrics.items(), *((MISSING + name, 1.0) for name in metrics)),
         )
         return self._summed(batch, plan, 3600.0 if timeout is None else timeout)
 
@@ -169,23 +169,55 @@ def _reply(message: Message, plan: Plan, done: Sum) -> Message:
     """Return the mean of a sum as the reply to one of its messages."""
     result = done.result
     arrays, metrics = done.layout.restored(result.mean)
-    logger.info("secagg: summed the replies of %d nodes", len(result.survivors))
+    logger.info(
+        "secagg: summed the replies of %d nodes, whose weights %r add up to %d; a node whose "
+        "training failed is one of them, with the weight 0, and only its own log says so",
+        len(result.survivors),
+        plan.weight,
+        result.weight,
+    )
+    metrics = _whole(metrics)
     measured = MetricRecord({plan.weight: result.weight or 0, **metrics})
     if result.clipped is not None:
         measured[CLIPPED] = result.clipped
     if result.clipped:
         logger.warning(
-            "secagg: clipped elements: %d, of %d nodes; raise clip or a bound of metrics",
+            "secagg: clipped elements: %d, of %d nodes, with lowered weights and missing "
+            "metrics; raise clip, max_weight or a bound of metrics",
             result.clipped,
             len(result.survivors),
         )
     if metrics.get(CLIPPED_NODES, 0.0) > 0:
         logger.warning(
-            "secagg: nodes with %.3g %% of the weight clipped elements; raise clip, or a bound "
-            "of metrics",
+            "secagg: nodes with %.3g %% of the weight clipped elements, lowered their weight "
+            "or lack a metric; raise clip, max_weight or a bound of metrics",
             100 * metrics[CLIPPED_NODES],
         )
     content = RecordDict({"metrics": measured})
     if plan.arrays is not None:
         content[plan.arrays] = arrays
     return Message(content, reply_to=message)
+
+
+def _whole(means: Mapping[str, float]) -> dict[str, float]:
+    """Return the means of metrics without those that were no number at some nodes.
+
+    Parts of the weight are at most 1, which the error of the encoding can exceed.
+    """
+    found = {
+        name: min(mean, 1.0) if is_computed(name) else mean for name, mean in means.items()
+    }
+    for name in means:
+        if not name.startswith(MISSING):
+            continue
+        metric, part = name.removeprefix(MISSING), found.pop(name)
+        if part > 0:
+            del found[metric]
+            logger.warning(
+                "secagg: the metric %r is left out: it is missing or no finite number at nodes "
+                "with %.3g %% of the weight; compare its name and type with the replies of the "
+                "nodes' functions",
+                metric,
+                100 * part,
+            )
+    return found

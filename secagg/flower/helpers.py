@@ -142,16 +142,24 @@ class RemoteHelper:
 
 def all_reachable(helpers: object) -> tuple[Reachable, ...]:
     """Return helpers, two or more; raise `ParameterError` if something is none."""
-    found = tuple(helpers) if isinstance(helpers, Iterable) else ()
-    if not isinstance(helpers, Iterable) or not all(
-        hasattr(one, "public") and hasattr(one, "reach") for one in found
-    ):
+    remedy = 'pass RemoteHelper.read("helpers.json", identity=…)'
+    if not isinstance(helpers, Iterable):
         raise ParameterError(
-            f"helpers must be a list of RemoteHelper, not {type(helpers).__name__}; pass "
-            'RemoteHelper.read("helpers.json", identity=…)'
+            f"helpers must be a list of RemoteHelper, not {type(helpers).__name__}; {remedy}"
         )
+    found = tuple(helpers)
+    for position, one in enumerate(found):
+        if not (hasattr(one, "public") and hasattr(one, "reach")):
+            raise ParameterError(
+                f"helpers[{position}] must be a RemoteHelper, not {_kind(one)}; {remedy}"
+            )
     check_integer("the number of helpers", len(found), 2, MAX_HELPERS)
     return found
+
+
+def _kind(one: object) -> str:
+    """Return the type of an argument in words."""
+    return f"the class {one.__name__}" if isinstance(one, type) else type(one).__name__
 
 
 class Endorsed(NamedTuple):

@@ -101,8 +101,8 @@ def _answered(client: Client, task: Task, outcome: Outcome | None) -> bytes:
     if outcome is None:
         return client.answer(task.data)
 
-    def send(vector: Vector, weight: int | None) -> bytes:
-        return client.answer(task.data, vector, weight)
+    def send(vector: Vector, weight: int | None, lowered: bool) -> bytes:
+        return client.answer(task.data, vector, weight, lowered=lowered)
 
     answer, sent = send_input(send, outcome, client.params)
     note(sent, client.clipped)

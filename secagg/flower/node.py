@@ -15,7 +15,7 @@ from flwr.app import Context, Error, Message, MetricRecord, RecordDict
 from flwr.clientapp.typing import ClientAppCallable
 
 from secagg import FixedPoint, RoundParams, errors
-from secagg.errors import ParameterError
+from secagg.errors import ParameterError, SecAggError
 from secagg.flower.shown import call_public
 from secagg.flower.wire import (
     ERROR,
@@ -32,7 +32,7 @@ from secagg.flower.wire import (
 from secagg.oneshot import OneShotParams
 from secagg.session.wire import AttemptName, read_name
 
-__all__ = ["Guard", "agreed", "check_kind_of_sum", "content_of", "name_of"]
+__all__ = ["Guard", "agreed", "check_kind_of_sum", "content_of", "log_error", "name_of"]
 
 logger = logging.getLogger("flwr.secagg")
 
@@ -75,7 +75,7 @@ class Guard(ABC):
         try:
             reply = self._reply(message, context, call_next)
         except Exception as error:
-            logger.exception("secagg: %s failed", _named(message.metadata.message_type))
+            log_error(f"{_named(message.metadata.message_type)} failed", error)
             reply = Error(RAISED, ERROR + _public_class(error))
         return Message(reply, reply_to=message)
 
@@ -112,6 +112,14 @@ class Guard(ABC):
             )
             return Error(REFUSED, ERROR + _UNDECLARED)
         return RecordDict({_METRICS: record})
+
+
+def log_error(what: str, error: Exception) -> None:
+    """Log an error in the node: one of this package in one line, others with the traceback."""
+    if isinstance(error, SecAggError):
+        logger.error("secagg: %s: %s: %s", what, type(error).__name__, error)
+    else:
+        logger.error("secagg: %s", what, exc_info=error)
 
 
 def name_of(task: Task, session: bytes, context: Context) -> AttemptName:

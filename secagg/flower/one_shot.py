@@ -40,7 +40,7 @@ class OneShot(SecureStrategy):
     clip : float
         Largest absolute value of an element of an update, the difference of a node's arrays to
         the global model. Larger elements are clipped. ``secagg-clipped-nodes`` in the metrics
-        of a round is the part of the weight whose nodes clipped any.
+        of a round is the part of the weight whose nodes clipped any, or lowered their weight.
     max_weight, fractional_bits, metrics, evaluate, exclude, averaging
         See `SecAgg`.
     threshold : int

@@ -86,7 +86,7 @@ class OneShotMod(Guard):
         state.begin(name.number, REPORT)
         outcome = trainer.outcome()
 
-        def write(vector: Vector, weight: int | None) -> tuple[bytes, int]:
+        def write(vector: Vector, weight: int | None, _: bool) -> tuple[bytes, int]:
             return write_report(
                 vector,
                 params,

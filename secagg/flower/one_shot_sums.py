@@ -73,7 +73,7 @@ def sum_reports(
         ledger=None,
         store=None,
     )
-    with dropouts() as lost:
+    with dropouts("min_clients=") as lost:
         found = exchange(grid, messages, lost, timeout, settings.poll)
         reports.open()
         for node, reply in found.replies.items():

@@ -18,7 +18,7 @@ from flwr.app import ConfigRecord, Context
 from secagg import Client, Vault
 from secagg._files import locked, replace_file
 from secagg.errors import LocalProtocolError, ParameterError, VaultError
-from secagg.flower.wire import CLIPPED_NODES, RECORD, Plan, violation
+from secagg.flower.wire import RECORD, Plan, is_computed, violation
 from secagg.protocol import Bounds, Phase
 from secagg.protocol.bounds import Bounded
 from secagg.vault.bounds import fix_bounds
@@ -78,7 +78,7 @@ class NodeState:
         """
         metrics, weight = {}, None
         if plan is not None:
-            metrics = {name: bound for name, bound in plan.metrics if name != CLIPPED_NODES}
+            metrics = {name: bound for name, bound in plan.metrics if not is_computed(name)}
             weight = plan.weight
         if own is None:
             fix_bounds(self._bounds, params, metrics, weight)
@@ -93,8 +93,13 @@ class NodeState:
         """
         try:
             with locked(self._last.parent) as folder:  # a second process has the same message
-                if number <= self._last_number():
-                    why = "this node was in this sum or in a later one before"
+                last = self._last_number()
+                if number <= last:
+                    why = (
+                        f"this node was in sum {last} of run {self._context.run_id} before, "
+                        f"and this is sum {number}; start a new run, or in a test pass "
+                        f"LocalGrid another run_id, or an empty folder as {FOLDER_KEY}"
+                    )
                     raise violation(phase, "session", why)
                 replace_file(self._last, _LAST.pack(number), folder)
         except OSError as error:

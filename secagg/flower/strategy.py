@@ -41,8 +41,9 @@ class SecAgg(SecureStrategy):
         the number as ``secagg-clipped``.
     max_weight : int
         W, the largest weight of a node, 1 to 2^53: of its examples, if the strategy weights by
-        ``num-examples``. A larger weight is lowered to it. Nodes keep W, the clip, f and the
-        bounds of metrics of their first sum, in all runs; see docs/flower.md.
+        ``num-examples``. A larger weight is lowered to it, and counted as a clipped element. So
+        1 makes the mean unweighted. Nodes keep W, the clip, f and the bounds of metrics of
+        their first sum, in all runs; see docs/flower.md.
     fractional_bits : int
         f, 0 ≤ f ≤ 52: elements are rounded to multiples of 2^−f.
     threshold : int, optional
@@ -59,8 +60,9 @@ class SecAgg(SecureStrategy):
         otherwise.
     metrics : mapping of str to float
         Metrics of training to average securely, with the largest absolute value B of each, > 0.
-        The mean has an error below B / clip · 2^−fractional_bits. All other metrics of training
-        stay in the nodes.
+        The mean has an error below B / clip · 2^−fractional_bits. A metric that is missing at
+        some node, or no finite number, is left out of the round with a warning at the server.
+        All other metrics of training stay in the nodes.
     evaluate : mapping of str to float
         Metrics of evaluation, likewise. Empty: evaluate messages pass as they are, and nodes
         answer with metrics that they declare public. None: the strategy may not evaluate, so

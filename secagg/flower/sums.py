@@ -49,7 +49,7 @@ def sum_replies(
     prepared = prepare(grid, batch, plan, settings.encoding, number, least=least, phase=phase)
     own, layout = prepared.own, prepared.layout
     params = _params(len(own), layout.length, settings, prepared.session)
-    with dropouts() as lost:
+    with dropouts("threshold=") as lost:
         server = NodeServer(params, settings.registry, lost)
         answers = dict.fromkeys(own, b"")
         errors: list[Message] = []

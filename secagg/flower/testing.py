@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+import logging
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from weakref import finalize
 
 from flwr.app import Context, Error, Message, RecordDict, UserConfig
 from flwr.clientapp import ClientApp
@@ -21,13 +25,16 @@ from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
-from secagg._check import check_kind
+from secagg._check import check_integer, check_kind
 from secagg.errors import ParameterError
+from secagg.flower.state import FOLDER_KEY
 from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
 from secagg.protocol import Registry
 from secagg.session import LocalHelper as SessionHelper
 
 __all__ = ["LocalGrid", "LocalHelper"]
+
+logger = logging.getLogger("flwr.secagg")
 
 _SUPERLINK = 1
 _RAISED, _UNAVAILABLE = 2, 5
@@ -38,14 +45,16 @@ class LocalGrid(Grid):
     """Grid whose nodes are in this process: each message runs a node's app at once.
 
     Messages and Contexts pass through their protobuf, as between processes. An exception of an
-    app becomes the error with its text that Flower would send.
+    app becomes the error with its text that Flower would send. The lines that this package logs
+    for a node begin with its id.
 
     Parameters
     ----------
     app : ClientApp
         App of all nodes.
     nodes : mapping of int to mapping
-        Configurations of the nodes by their ids. Give each a ``secagg-state-dir``.
+        Configurations of the nodes by their ids. Nodes without a ``secagg-state-dir`` share a
+        new folder, which is removed with the grid.
     run_id : int
     run_config : mapping or path, optional
         Configuration of the run, in the Contexts of all nodes. A mapping may have tables, whose
@@ -70,9 +79,16 @@ class LocalGrid(Grid):
     ) -> None:
         run = Run.create_empty(run_id)
         run.override_config = _flat(run_config)
+        own = {node: dict(config) for node, config in nodes.items()}
+        if not all(FOLDER_KEY in config for config in own.values()):
+            # the folder of Flower remembers the sums and bounds of all earlier grids
+            folder = mkdtemp(prefix="secagg-nodes-")
+            finalize(self, rmtree, folder, ignore_errors=True)
+            for config in own.values():
+                config.setdefault(FOLDER_KEY, folder)
         self.contexts = {
-            node: Context(run_id, node, dict(config), RecordDict(), dict(run.override_config))
-            for node, config in nodes.items()
+            node: Context(run_id, node, config, RecordDict(), dict(run.override_config))
+            for node, config in own.items()
         }
         self.replies: list[Message] = []
         self._app = app
@@ -82,8 +98,18 @@ class LocalGrid(Grid):
         self._waiting: dict[str, Message] = {}
         self.set_run(run)
 
-    def drop(self, node: int, after: int) -> None:
-        """Let a node answer `after` more messages, ≥ 0, and none after these."""
+    def drop(self, node: int, after: int = 0) -> None:
+        """Let a node answer `after` more messages, ≥ 0, and none after these.
+
+        Raises
+        ------
+        ParameterError
+            The grid has no such node, or `after` is no such number.
+        """
+        if node not in self._received:
+            known = ", ".join(str(one) for one in self._received) or "none"
+            raise ParameterError(f"this grid has no node {node!r}; its nodes are {known}")
+        check_integer("after", after, 0, 1 << 53)
         self._drops[node] = self._received[node] + after
 
     def set_run(self, run: Run) -> None:
@@ -154,11 +180,27 @@ class LocalGrid(Grid):
         received = message_from_proto(message_to_proto(message))
         context = context_from_proto(context_to_proto(self.contexts[node]))
         try:
-            reply = self._app(received, context)
+            with _named(node):
+                reply = self._app(received, context)
         except Exception as error:
             reply = Message(Error(_RAISED, f"{type(error)}:<'{error}'>"), reply_to=received)
         self.contexts[node] = context_from_proto(context_to_proto(context))
         return message_from_proto(message_to_proto(reply))
+
+
+@contextmanager
+def _named(node: int) -> Iterator[None]:
+    """Context manager in which the lines that this package logs begin with a node."""
+
+    def name(record: logging.LogRecord) -> bool:
+        record.msg = f"node {node}: {record.msg}"
+        return True
+
+    logger.addFilter(name)
+    try:
+        yield
+    finally:
+        logger.removeFilter(name)
 
 
 def _flat(given: Mapping[str, object] | str | Path | None) -> UserConfig:

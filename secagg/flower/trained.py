@@ -11,7 +11,7 @@ from secagg import FixedPoint, RoundParams
 from secagg._secrets import without_frames
 from secagg.client.inputs import Outcome, Sent
 from secagg.errors import ParameterError, RemoteProtocolError
-from secagg.flower.node import content_of
+from secagg.flower.node import content_of, log_error
 from secagg.flower.shown import call_agreed
 from secagg.flower.vectors import Layout
 from secagg.flower.wire import Plan, Task, violation
@@ -94,9 +94,7 @@ def note(sent: Sent, clipped: int) -> None:
         try:
             _raise(sent.error)
         except Exception as error:
-            logger.error(
-                "secagg: zeros of weight 0 were sent in place of the update", exc_info=error
-            )
+            log_error("zeros of weight 0 were sent in place of the update", error)
 
 
 @without_frames

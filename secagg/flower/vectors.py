@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Collection, Mapping
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, MetricRecord, RecordDict
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from secagg import Schema, flatten
 from secagg.client.inputs import count_spoiled
 from secagg.errors import ParameterError
-from secagg.flower.wire import CLIPPED_NODES, Plan
+from secagg.flower.wire import CLIPPED_NODES, MISSING, Plan
 
 __all__ = ["Layout", "check_arrays", "check_finite"]
 
@@ -29,6 +29,13 @@ def check_arrays(record: ArrayRecord, exclude: Collection[str]) -> None:
 
     They are finite floats, and no excluded array has a NaN; see `count_spoiled`.
     """
+    if not set(record) - set(exclude):
+        raise ParameterError(
+            f"exclude has all {len(record)} arrays of the global model, and none is left to "
+            "sum; leave the trained arrays out of exclude"
+            if record
+            else "the global model has no arrays; pass start an ArrayRecord with one or more"
+        )
     unknown = sorted(set(exclude) - set(record))
     if unknown:
         raise ParameterError(
@@ -104,7 +111,7 @@ class Layout:
     def vector(self, reply: RecordDict, max_weight: int | None = None) -> tuple[Floats, int]:
         """Return the vector of an application's reply, shape (length,), and its weight.
 
-        A metric beyond its bound, or that is no number, is an element beyond the clip. A weight
+        A metric beyond its bound, or no finite number, is an element beyond the clip. A weight
         above `max_weight` is returned as it is; `secagg.client.inputs` lowers it.
 
         Raises
@@ -117,11 +124,13 @@ class Layout:
         weight = _scalar(measured, self._plan.weight)
         if isinstance(weight, float) and not weight.is_integer():
             raise ParameterError(f"{self._plan.weight!r} is a weight and must be an integer")
-        scaled = [
-            self._scaled(measured.get(name), name, bound)
-            for name, bound in self._plan.metrics
-            if name != CLIPPED_NODES
-        ]
+        scaled = []
+        for name, bound in self._plan.metrics:
+            if name.startswith(MISSING):
+                number = _is_number(measured.get(name.removeprefix(MISSING)))
+                scaled.append(0.0 if number else self._clip)
+            elif name != CLIPPED_NODES:
+                scaled.append(self._scaled(measured.get(name), name, bound))
         vector = np.concatenate([self._update(reply), scaled])
         if len(scaled) < len(self._plan.metrics):
             largest = max(np.max(vector, initial=0.0), -np.min(vector, initial=0.0))
@@ -148,10 +157,10 @@ class Layout:
 
     def _scaled(self, value: object, name: str, bound: float) -> float:
         """Return the element of a metric; zeros in its place would depend on the metric."""
-        if not isinstance(value, int | float) or value != value:  # NaN; isnan overflows for int
+        if not _is_number(value):
             # not zeros with weight 0 for the node: by the name of a metric that only one node
             # has, a server would sum the vector of that node alone
-            logger.error("secagg: the metric %r is no number; its bound was sent", name)
+            logger.error("secagg: the metric %r is missing or no finite number", name)
             value = math.inf
         if abs(value) > bound:
             beyond = math.nextafter(self._clip, math.inf)
@@ -163,13 +172,24 @@ class Layout:
         schema = self._schema
         if schema is None:
             return self._model
-        local, found = flatten(self._summed(_only(reply, ArrayRecord, "ArrayRecord")))
+        record = _only(reply, ArrayRecord, "ArrayRecord")
+        for name, array in record.items():
+            if name not in self._plan.exclude and not _is_float(array.dtype):
+                raise ParameterError(
+                    f"array {name!r} of the reply is of {array.dtype}, and only floats are "
+                    "summed; reply with floats, as in the global model"
+                )
+        local, found = flatten(self._summed(record))
         if (found.names, found.shapes) != (schema.names, schema.shapes):
             raise ParameterError(
                 "names or shapes of the reply's arrays are not those of the global model; "
                 "reply with the arrays that were received, trained"
             )
-        return local - self._model
+        with np.errstate(over="ignore"):  # it is infinite, and an error below
+            changed: Floats = local - self._model
+        if not np.isfinite(changed).all():
+            raise ParameterError(_first_spoiled(self._summed(record)))
+        return changed
 
     def _summed(self, record: ArrayRecord) -> Mapping[str, NDArray[np.generic]]:
         return {
@@ -177,6 +197,24 @@ class Layout:
             for name, array in record.items()
             if name not in self._plan.exclude
         }
+
+
+def _first_spoiled(arrays: Mapping[str, NDArray[np.generic]]) -> str:
+    """Return the place of an update's first element that is NaN or infinite, in words."""
+    for name, array in sorted(arrays.items()):
+        spoiled = np.flatnonzero(~np.isfinite(np.asarray(array, np.float64)))
+        if spoiled.size:
+            return (
+                f"array {name!r}, element {spoiled[0]} of the reply is NaN or infinite, as "
+                f"{spoiled.size} of its {array.size} elements are; look for divergence in the "
+                "training"
+            )
+    return "the reply is too far from the global model for floats; train with a smaller step"
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    """Return True for a finite number; an int can be too large for a float."""
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _only(reply: RecordDict, kind: type[R], name: str) -> R:

@@ -23,6 +23,7 @@ from secagg.session.wire import REPORT
 __all__ = [
     "CLIPPED_NODES",
     "ERROR",
+    "MISSING",
     "NO_PROTOCOL",
     "PREFIX",
     "RAISED",
@@ -33,6 +34,7 @@ __all__ = [
     "Task",
     "answer_record",
     "content_digest",
+    "is_computed",
     "read_answer",
     "read_plan",
     "read_task",
@@ -49,6 +51,12 @@ CLIPPED_NODES = "secagg-clipped-nodes"
 """Metric that a node computes itself: 1 if an element was clipped or the weight lowered.
 
 It is the last metric of a plan; in the mean it is the part of the weight of such nodes.
+"""
+MISSING = "secagg-missing-"
+"""Beginning of the name of a metric that a node computes itself, before another metric's name.
+
+It is 1 if that metric was no finite number; in the mean it is the part of the weight of such
+nodes.
 """
 PREFIX = b"flower"
 """Beginning of the ``params.session`` of every sum."""
@@ -134,14 +142,25 @@ def read_plan(data: bytes) -> Plan:
 def _is_valid(plan: Plan) -> bool:
     """Return True if a plan has each metric once, with a bound that the node can divide by."""
     names = [name for name, _ in plan.metrics]
+    measured = {name for name in names if not is_computed(name)}
     # nodes keep the bounds of all metrics that they were ever asked for
-    if len(names) > _METRICS or max(map(len, names), default=0) > _METRICS:
+    if len(measured) > _METRICS or max(map(len, measured), default=0) > _METRICS:
         return False
     # a metric with two bounds would be clipped at both
     once = len({plan.weight, *names}) == 1 + len(names)
     normal = all(sys.float_info.min <= bound < float("inf") for _, bound in plan.metrics)
     counts = CLIPPED_NODES not in names or plan.metrics[-1] == (CLIPPED_NODES, 1.0)
-    return once and normal and counts
+    known = all(
+        bound == 1.0 and name.removeprefix(MISSING) in measured
+        for name, bound in plan.metrics
+        if name.startswith(MISSING)
+    )
+    return once and normal and counts and known
+
+
+def is_computed(name: str) -> bool:
+    """Return True if a node computes a metric itself, whatever its application replies."""
+    return name == CLIPPED_NODES or name.startswith(MISSING)
 
 
 def task_record(task: Task) -> ConfigRecord:

@@ -13,12 +13,13 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
 from secagg._check import check_integer, check_kind
+from secagg._secrets import without_frames
 from secagg.errors import ParameterError
 from secagg.flower.allowed import check_strategy
 from secagg.flower.batches import Sum
 from secagg.flower.excluded import keeping
 from secagg.flower.grid import CLIPPED, Averages, SecureGrid
-from secagg.flower.wire import CLIPPED_NODES, Plan
+from secagg.flower.wire import Plan, is_computed
 
 __all__ = ["SecureStrategy", "check_seconds"]
 
@@ -63,6 +64,7 @@ class SecureStrategy(Strategy):
     ) -> Sum:
         """Return the sum of what the nodes reply to a batch; see `Summing`."""
 
+    @without_frames
     def start(
         self,
         grid: Grid,
@@ -151,7 +153,7 @@ def _bounds(name: str, bounds: Mapping[str, float] | None, weight: str) -> dict[
     check_kind(name, bounds, Mapping, 'bounds by the names of metrics, such as {"loss": 10.0}')
     given: Mapping[str, object] = bounds
     for metric, bound in given.items():
-        if metric in (weight, CLIPPED, CLIPPED_NODES):
+        if metric in (weight, CLIPPED) or is_computed(metric):
             raise ParameterError(
                 f"{name} has {metric!r}, which every sum has by itself; leave it out"
             )

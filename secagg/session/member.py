@@ -267,7 +267,7 @@ class _Member:
             self.leave(error)
             return Declined(task.id)
 
-        def write(vector: Vector, weight: int | None) -> tuple[bytes, int]:
+        def write(vector: Vector, weight: int | None, _: bool) -> tuple[bytes, int]:
             return write_report(
                 vector,
                 params,
@@ -291,8 +291,8 @@ class _Member:
             return Answer(task.id, await in_thread(lambda: client.answer(task.data)))
         outcome = await self._input(task, client.params)
 
-        def send(vector: Vector, weight: int | None) -> bytes:
-            return client.answer(task.data, vector, weight)
+        def send(vector: Vector, weight: int | None, lowered: bool) -> bytes:
+            return client.answer(task.data, vector, weight, lowered=lowered)
 
         answer, sent = await in_thread(lambda: send_input(send, outcome, client.params))
         self._note(sent, client.clipped, client.params)

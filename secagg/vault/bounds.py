@@ -59,7 +59,8 @@ def fix_bounds(
                     raise ParameterError(
                         f"{why} since its first sum; a server that varies them could read "
                         "numbers of a client, so take the same, state them by "
-                        f"bounds=secagg.Bounds(…) in the client's policy, or delete {path}"
+                        "bounds=secagg.Bounds(encoding, max_weight) in the client's policy, or "
+                        f"delete {path}"
                     )
                 weight = fixed.weight or weight
             found = Bounds.of(params, both, weight)

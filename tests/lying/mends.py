@@ -121,12 +121,12 @@ def nothing(*_: object, **__: object) -> None:
 
 
 def send_or_raise(
-    send: Callable[[Any, int | None], Any], outcome: Outcome, _: object
+    send: Callable[[Any, int | None, bool], Any], outcome: Outcome, _: object
 ) -> tuple[Any, Sent]:
     """Return what `send` makes of an input; raise if there is no valid one."""
     if outcome.error is not None:
         raise outcome.error
-    return send(outcome.vector, outcome.weight), Sent(False, None)
+    return send(outcome.vector, outcome.weight, False), Sent(False, None)
 
 
 def scaled_or_raise(layout: Any, value: Any, name: str, bound: float) -> float:

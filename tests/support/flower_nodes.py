@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import itertools
 import json
+import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -159,6 +160,15 @@ def assert_mean(found: ArrayRecord, nodes: Iterable[int]) -> None:
     """Assert that arrays are the nodes' mean, within the error of encoding and of float32."""
     for name, array in expected(nodes).items():
         np.testing.assert_allclose(found[name].numpy(), array, rtol=0, atol=ERROR + 1e-6)
+
+
+def logged_errors(records: Iterable[logging.LogRecord]) -> list[BaseException]:
+    """Errors that nodes logged, in one line or with their tracebacks."""
+    found: list[object] = []
+    for record in records:
+        if record.levelno == logging.ERROR:
+            found += [*(record.args or ()), *(record.exc_info or ())]
+    return [one for one in found if isinstance(one, BaseException)]
 
 
 def phase_of(message: Message) -> str:

@@ -20,6 +20,7 @@ from flower_nodes import (
     Meddler,
     assert_mean,
     configs,
+    logged_errors,
     make_app,
     model,
     phase_of,
@@ -99,7 +100,7 @@ def test_check49_a_node_with_another_configuration_does_not_train(
     with caplog.at_level(logging.ERROR, "flwr.secagg"):
         assert_mean(run(grid, door.strategy()).arrays, OTHERS)
     assert sorted(trained) == OTHERS
-    (error,) = [record.exc_info[1] for record in caplog.records if record.exc_info]
+    (error,) = logged_errors(caplog.records)
     assert error.check == "message"
 
 

@@ -22,6 +22,7 @@ from flower_nodes import (
     Reply,
     assert_mean,
     configs,
+    logged_errors,
     make_app,
     run,
     secure_app,
@@ -29,7 +30,14 @@ from flower_nodes import (
     train,
     wrapped,
 )
-from secagg import Bounds, ClientPolicy, FixedPoint, ParameterError, RemoteProtocolError
+from secagg import (
+    Bounds,
+    ClientPolicy,
+    FixedPoint,
+    ParameterError,
+    RemoteProtocolError,
+    SecAggError,
+)
 from secagg.flower import OneShotMod, SecAggMod
 from secagg.flower.vectors import Layout
 from secagg.flower.wire import Plan
@@ -156,8 +164,10 @@ def test_check49_a_node_without_a_valid_update_sends_zeros_of_weight_0(
     assert_mean(result.arrays, OTHERS)
     assert not errors(grid)
     assert sizes(grid) == sizes(honest)
-    (record,) = [one for one in caplog.records if one.exc_info]
+    (record,) = [one for one in caplog.records if one.levelno == logging.ERROR]
     assert "zeros" in record.getMessage()
+    (error,) = logged_errors([record])
+    assert bool(record.exc_info) != isinstance(error, SecAggError)  # one line, or a traceback
 
 
 def sizes(grid: LocalGrid) -> list[tuple[int, int]]:
@@ -184,13 +194,12 @@ def test_check49_a_weight_above_the_largest_one_is_lowered(door: Door) -> None:
 
 @pytest.mark.parametrize(
     ("value", "sent"),
-    [(3.0, 2.0), (-3.0, -2.0), (1e300, 2.0), (-math.inf, -2.0), (math.nan, 2.0), (None, 2.0)],
+    [(3.0, 2.0), (-3.0, -2.0), (1e300, 2.0), (-(2**60), -2.0)],
     ids=str,
 )
 def test_check49_a_metric_beyond_its_bound_saturates_and_is_counted(
-    door: Door, value: float | None, sent: float
+    door: Door, value: float, sent: float
 ) -> None:
-    """A missing one too: in place of the update, it would let the server choose nodes."""
 
     def reply(message: Message, context: Context) -> Message:
         found = replying(train_loss=value)(message, context)

@@ -14,6 +14,7 @@ from flower_nodes import (
     Meddler,
     assert_mean,
     configs,
+    logged_errors,
     make_app,
     model,
     run,
@@ -38,7 +39,7 @@ def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 def causes(log: pytest.LogCaptureFixture) -> set[str]:
     """Texts of the exceptions in the log of the nodes."""
-    return {str(record.exc_info[1]) for record in log.records if record.exc_info}
+    return {str(error) for error in logged_errors(log.records)}
 
 
 def warnings(log: pytest.LogCaptureFixture) -> list[str]:
@@ -67,7 +68,7 @@ def test_a_weight_above_the_largest_one_is_lowered_and_names_the_argument(log, s
     for grid, strategy in zip(grids, strategies, strict=True):
         log.clear()
         result = run(grid, strategy)
-        lowered = [line for line in warnings(log) if "lowered" in line]
+        lowered = [line for line in warnings(log) if line.startswith("node ")]
         assert len(lowered) == len(NODES)
         assert all("SecAgg(max_weight=" in line for line in lowered)
         assert str(HEAVY) not in log.text

@@ -31,6 +31,7 @@ from flower_nodes import (
     configs,
     expected,
     fedavg,
+    logged_errors,
     make_app,
     model,
     phase_of,
@@ -115,7 +116,7 @@ def test_check46_frames_of_a_failed_message_do_not_have_the_update(
 
     with caplog.at_level(logging.ERROR, "flwr.secagg"):
         run(LocalGrid(secure_app(train=wrong), configs()), wrapped(on_failure="skip"))
-    failed = [record.exc_info[1] for record in caplog.records if record.exc_info]
+    failed = logged_errors(caplog.records)
     assert len(failed) == len(NODES)
     start = model()["bias"].numpy()
     secrets = [(start + SECRET).tobytes(), (start + SECRET - start).tobytes()]

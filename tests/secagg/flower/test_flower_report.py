@@ -25,6 +25,7 @@ from flower_nodes import (
     Meddler,
     assert_mean,
     configs,
+    logged_errors,
     make_app,
     model,
     run,
@@ -239,7 +240,7 @@ def test_check46_frames_of_a_failed_report_do_not_have_the_update(
     grid = LocalGrid(party.app(wrong), party.configs())
     with caplog.at_level(logging.ERROR, "flwr.secagg"):
         run(grid, party.wrapped(on_failure="skip"))
-    failed = [record.exc_info[1] for record in caplog.records if record.exc_info]
+    failed = logged_errors(caplog.records)
     assert len(failed) == len(NODES)
     start = model()["bias"].numpy()
     secrets = [(start + SECRET).tobytes(), (start + SECRET - start).tobytes()]

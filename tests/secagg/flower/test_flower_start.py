@@ -14,6 +14,7 @@ from flwr.serverapp.strategy import FedAdagrad, FedAdam, FedAvg, FedAvgM, FedPro
 from flower_nodes import (
     configs,
     evaluate,
+    logged_errors,
     make_app,
     model,
     run,
@@ -149,7 +150,7 @@ def test_an_app_that_returns_no_message_is_told_what_to_return(returned, kind, c
         assert caught.value.check == "weight"
     else:
         run(grid, wrapped(FedAvg(), evaluate={}))
-    texts = {str(one.exc_info[1]) for one in caplog.records if one.exc_info}
+    texts = {str(one) for one in logged_errors(caplog.records)}
     assert len(texts) == 1
     assert "return Message(" in texts.pop()
 

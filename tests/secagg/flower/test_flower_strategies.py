@@ -219,6 +219,7 @@ def test_wrapper_must_be_outermost():
         {"metrics": {"num-examples": 100.0}},
         {"metrics": {"secagg-clipped": 100.0}},
         {"evaluate": {"secagg-clipped-nodes": 1.0}},
+        {"evaluate": {"loss": 1.0, "secagg-missing-loss": 1.0}},
         {"evaluate": {"loss": float("inf")}},
     ],
     ids=str,

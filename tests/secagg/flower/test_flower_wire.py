@@ -14,6 +14,7 @@ from flower_nodes import configs, model, secure_app
 from secagg import ParameterError, Phase, RemoteProtocolError
 from secagg.flower.testing import LocalGrid
 from secagg.flower.wire import (
+    MISSING,
     RECORD,
     Plan,
     Task,
@@ -92,6 +93,9 @@ def test_task_must_be_a_config_record():
 
 def test_plan_is_read_as_it_was_written():
     assert read_plan(write_plan(PLAN)) == PLAN
+    names = [f"{j:0256d}" for j in range(256)]
+    most = Plan("weight", None, (), tuple((p + n, 1.0) for p in ("", MISSING) for n in names))
+    assert read_plan(write_plan(most)) == most
     without = Plan("weight", None, (), ())
     assert read_plan(write_plan(without)) == without
 
@@ -112,6 +116,17 @@ def test_plan_is_read_as_it_was_written():
         write_plan(Plan("w", "a", (), tuple((f"{i}", 1.0) for i in range(257)))),
         write_plan(Plan("w", "a", (), (("l" * 257, 1.0),))),
         write_plan(Plan("w", "a", (), (("secagg-clipped-nodes", 0.5),))),
+        write_plan(Plan("w", "a", (), (("secagg-missing-loss", 1.0),))),
+        write_plan(Plan("w", "a", (), (("loss", 2.0), ("secagg-missing-loss", 2.0)))),
+        write_plan(Plan("w", "a", (), (("loss", 1.0), ("secagg-missing-los", 1.0)))),
+        write_plan(
+            Plan(
+                "w",
+                "a",
+                (),
+                (("secagg-clipped-nodes", 1.0), ("secagg-missing-secagg-clipped-nodes", 1.0)),
+            )
+        ),
         write_plan(Plan("w", "a", (), (("secagg-clipped-nodes", 1.0), ("loss", 1.0)))),
         write_plan(Plan("w", None, (), ())).replace(b"\xa1w", b"\xd9\x01w"),  # a longer form
     ],

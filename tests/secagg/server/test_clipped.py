@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -51,3 +53,20 @@ def test_every_element_of_every_client_can_be_clipped() -> None:
     while cohort.inbox:
         cohort.deliver(cohort.step())
     assert cohort.server.result().clipped == 16
+
+
+@pytest.mark.parametrize("beyond", range(5))
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_lowered_weight_counts_as_one_element_of_four(beyond: int, counts: bool) -> None:
+    """A client has no more clipped elements than elements, or the server would reject it."""
+    params = make_params(4, max_weight=9, count_clipped=counts)
+    cohort = Cohort(params)
+    vector = np.array([9.0] * beyond + [8.0] * (4 - beyond))
+    cohort.vectors = dict.fromkeys(cohort.ids, vector)
+    for u, client in cohort.clients.items():
+        vars(client)["answer"] = partial(client.answer, lowered=u != 0)
+    while cohort.inbox:
+        cohort.deliver(cohort.step())
+    result = cohort.server.result()
+    assert result.clipped == (beyond + 3 * min(beyond + 1, 4) if counts else None)
+    assert result.integers.tolist() == cohort.expected(result.survivors)

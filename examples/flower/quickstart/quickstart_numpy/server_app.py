@@ -17,6 +17,6 @@ def main(grid: Grid, context: Context) -> None:
     """Run FedAvg for some rounds."""
     num_rounds = int(context.run_config["num-server-rounds"])
     arrays = ArrayRecord(get_dummy_model())
-    strategy = SecAgg(FedAvg(fraction_evaluate=0, min_train_nodes=5), clip=1, max_weight=1)
+    strategy = SecAgg(FedAvg(fraction_evaluate=0, min_train_nodes=5), clip=1, max_weight=10_000)
     result = strategy.start(grid=grid, initial_arrays=arrays, num_rounds=num_rounds)
     print("model:", *result.arrays.to_numpy_ndarrays())

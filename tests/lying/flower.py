@@ -92,7 +92,7 @@ class LyingGrid(LocalGrid):
         honest = {
             "message": message,
             "run_config": dict(CONFIG),
-            "run_id": self.contexts[node].run_id,
+            "run_id": self.run.run_id,  # that of the context may be a lie that could not be told
         }
         told = self.liar.tell(node, step, honest)
         if self.liar.repeats == "before" and node in self._before:

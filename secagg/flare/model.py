@@ -73,10 +73,15 @@ class Model:
 def check_finite(model: Model) -> None:
     """Raise `ParameterError` for elements that no training can use; see `count_spoiled`."""
     for name, array in model.arrays.items():
+        if nans := count_spoiled(array, summed=False):  # excluded arrays, too, may have none
+            raise ParameterError(
+                f"array {name!r} of the global model has {nans} elements that are NaN; replace "
+                "them, or restore an earlier model"
+            )
         if spoiled := count_spoiled(array, summed=name not in model.excluded):
             raise ParameterError(
-                f"array {name!r} of the global model has {spoiled} elements that are NaN or "
-                "infinite; restore an earlier model, or leave the array out with "
+                f"array {name!r} of the global model has {spoiled} elements that are infinite; "
+                "restore an earlier model, or leave the array out with "
                 f"exclude_vars={re.escape(name)!r} if infinite elements belong there"
             )
 

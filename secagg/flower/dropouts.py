@@ -37,7 +37,10 @@ class Dropouts:
         """Advice for the case that nodes rejected parameters, or an empty text."""
         if f"with {ParameterError.__name__}" not in self._counts:
             return ""
-        return "; with ParameterError: other bounds than at its first sum, or its policy"
+        return (
+            "; with ParameterError: other bounds than at its first sum, or its policy, such as "
+            "a min_clients above that of the sum"
+        )
 
     def add(self, node: int, why: str, how: str) -> None:
         """Count a node; `why` is for the log, and `how` is its kind of errors, in words."""
@@ -74,6 +77,8 @@ def dropouts(fewest: str) -> Iterator[Dropouts]:
         yield lost
     except TooFewSurvivors as error:
         why = reason(error)
+        if lost.hint:  # neither time nor more nodes help against a refusal
+            why = why.partition("; ")[0]
         if str(lost):
             why = (
                 f"nodes dropped out ({lost}; the reason for an error is in the node's own log"

@@ -11,6 +11,7 @@ from flwr.serverapp import Grid
 
 from secagg.errors import LinkError
 from secagg.flower.dropouts import Dropouts
+from secagg.flower.fixed_nodes import FixedNodes
 
 __all__ = ["Exchanged", "exchange"]
 
@@ -46,7 +47,8 @@ def exchange(
     lost : Dropouts
         Gets the nodes without a reply that counts.
     timeout : float
-        Seconds from the push to the end of the exchange, ≥ 0; there is at least one pull.
+        Seconds from the push to the end of the exchange, ≥ 0; there is at least one pull. On
+        `FixedNodes` an exchange ends before if no reply can come.
     poll : float
         Seconds between two pulls, > 0.
 
@@ -73,7 +75,8 @@ def exchange(
             if answered in waiting:
                 _sort(reply, waiting.pop(answered), found, lost)
         remaining = deadline - time.monotonic()
-        if not waiting or remaining <= 0:
+        lost_all = isinstance(grid, FixedNodes) and not grid.expects(waiting)
+        if not waiting or remaining <= 0 or lost_all:
             break
         time.sleep(min(poll, remaining))
     for node in sorted(waiting.values()):

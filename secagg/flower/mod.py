@@ -13,7 +13,7 @@ from secagg._secrets import without_frames
 from secagg.client.inputs import Outcome, send_input
 from secagg.encoding import Vector
 from secagg.flower.identity import NodeIdentity, no_identity, node_identity
-from secagg.flower.node import Guard, agreed, check_kind_of_sum, name_of
+from secagg.flower.node import Guard, agreed, check_kind_of_sum, name_of, params_of
 from secagg.flower.policy import strictest
 from secagg.flower.state import NodeState
 from secagg.flower.trained import Trainer, note
@@ -68,7 +68,7 @@ class SecAggMod(Guard):
         """Return the client's answer to a task; its next state is stored before."""
         if task.phase == REPORT:
             raise violation(task.phase, "phase", _ONE_SHOT)
-        params = RoundParams.from_bytes(task.params)
+        params = params_of(task, RoundParams.from_bytes)
         name = name_of(task, params.session, context)
         check_kind_of_sum(task.phase, params)
         policy = strictest(self._policy, context.node_config)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import builtins
 import logging
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from flwr.app import Context, Error, Message, MetricRecord, RecordDict
 from flwr.clientapp.typing import ClientAppCallable
 
 from secagg import FixedPoint, RoundParams, errors
-from secagg.errors import ParameterError, SecAggError
+from secagg.errors import ParameterError, PrecisionWarning, SecAggError
 from secagg.flower.shown import call_public
 from secagg.flower.wire import (
     ERROR,
@@ -32,9 +34,19 @@ from secagg.flower.wire import (
 from secagg.oneshot import OneShotParams
 from secagg.session.wire import AttemptName, read_name
 
-__all__ = ["Guard", "agreed", "check_kind_of_sum", "content_of", "log_error", "name_of"]
+__all__ = [
+    "Guard",
+    "agreed",
+    "check_kind_of_sum",
+    "content_of",
+    "log_error",
+    "name_of",
+    "params_of",
+]
 
 logger = logging.getLogger("flwr.secagg")
+
+P = TypeVar("P", RoundParams, OneShotParams)
 
 _PROTOCOL_ONLY = (
     "this node trains under secure aggregation only; wrap the strategy: SecAgg(FedAvg(), ...) "
@@ -48,7 +60,10 @@ _REFUSALS = {
     "query": "this node answers no query messages; a mod with public=[...] does",
 }
 """Reasons for the refusal of a message without the protocol, but for train messages."""
-_UNDECLARED = "this node sends declared metrics only"
+_UNDECLARED = (
+    "this node sends declared metrics only; its own log names the metric, to be declared in "
+    "public=[...] of the mod or left out of the reply"
+)
 _METRICS = "metrics"
 """Name of the record of declared metrics."""
 
@@ -107,7 +122,9 @@ class Guard(ABC):
         single = {key for key, value in record.items() if not isinstance(value, list)}
         if undeclared := set(record) - (single & self._public):
             logger.warning(
-                "secagg: refused a reply; declare %s public, as single numbers",
+                "secagg: refused a reply with the metrics %s, which are not declared public as "
+                "single numbers; add their names to public=[...] of the mod, or leave them out "
+                "of the reply",
                 sorted(undeclared),
             )
             return Error(REFUSED, ERROR + _UNDECLARED)
@@ -120,6 +137,16 @@ def log_error(what: str, error: Exception) -> None:
         logger.error("secagg: %s: %s: %s", what, type(error).__name__, error)
     else:
         logger.error("secagg: %s", what, exc_info=error)
+
+
+def params_of(task: Task, read: Callable[[bytes], P]) -> P:
+    """Return the parameters of a task, read without warnings of their precision.
+
+    The server chose them and was warned. A node would repeat that in each exchange.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrecisionWarning)
+        return read(task.params)
 
 
 def name_of(task: Task, session: bytes, context: Context) -> AttemptName:
@@ -164,8 +191,9 @@ def agreed(task: Task, digest: bytes, message: Message, context: Context) -> Pla
     # each client trained on a message of its own would make the sum one client's vector
     if content_digest(message, task.plan, context.run_config) != digest:
         why = (
-            "the message or the run's configuration is not that of the parameters; start "
-            "server and nodes from one run, and leave context.run_config as it is"
+            "the digest of message, plan and run's configuration is not the server's, and a "
+            "digest does not say which key differs; compare context.run_config here, with the "
+            f"keys {sorted(context.run_config)}, and at the server, and leave both as they are"
         )
         raise violation(task.phase, "message", why)
     return plan

@@ -12,7 +12,7 @@ from secagg._secrets import without_frames
 from secagg.client.inputs import send_input
 from secagg.encoding import Vector
 from secagg.flower.identity import no_identity, node_identity
-from secagg.flower.node import Guard, agreed, check_kind_of_sum, name_of
+from secagg.flower.node import Guard, agreed, check_kind_of_sum, name_of, params_of
 from secagg.flower.policy import strictest_one_shot
 from secagg.flower.state import NodeState
 from secagg.flower.trained import Trainer, note
@@ -66,7 +66,7 @@ class OneShotMod(Guard):
         """Return the node's report; the number of its sum is stored before it trains."""
         if task.phase != REPORT:
             raise violation(task.phase, "phase", _FOUR_EXCHANGES)
-        params = OneShotParams.from_bytes(task.params)
+        params = params_of(task, OneShotParams.from_bytes)
         name = name_of(task, params.session, context)
         check_kind_of_sum(task.phase, params)
         policy = strictest_one_shot(self._policy, context.node_config)

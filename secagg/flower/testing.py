@@ -21,12 +21,12 @@ from flwr.common.serde import (
     message_from_proto,
     message_to_proto,
 )
-from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
 from secagg._check import check_integer, check_kind
 from secagg.errors import ParameterError
+from secagg.flower.fixed_nodes import FixedNodes
 from secagg.flower.state import FOLDER_KEY
 from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
 from secagg.protocol import Registry
@@ -41,7 +41,7 @@ _RAISED, _UNAVAILABLE = 2, 5
 """Flower's codes for an exception of the app, and for a node without a heartbeat."""
 
 
-class LocalGrid(Grid):
+class LocalGrid(FixedNodes):
     """Grid whose nodes are in this process: each message runs a node's app at once.
 
     Messages and Contexts pass through their protobuf, as between processes. An exception of an
@@ -61,6 +61,11 @@ class LocalGrid(Grid):
         keys are joined by dots, as in Flower. The path of an application's folder: the
         configuration in its pyproject.toml.
 
+    Raises
+    ------
+    ParameterError
+        A configuration has a key that is no str, or a value that Flower cannot send.
+
     Attributes
     ----------
     contexts : dict of int to Context
@@ -79,6 +84,8 @@ class LocalGrid(Grid):
     ) -> None:
         run = Run.create_empty(run_id)
         run.override_config = _flat(run_config)
+        for node, config in nodes.items():
+            _check_config(f"the configuration of node {node}", config, tables=False)
         own = {node: dict(config) for node, config in nodes.items()}
         if not all(FOLDER_KEY in config for config in own.values()):
             # the folder of Flower remembers the sums and bounds of all earlier grids
@@ -153,6 +160,10 @@ class LocalGrid(Grid):
         """Return the replies that have come to these messages, each once."""
         return [self._waiting.pop(name) for name in message_ids if name in self._waiting]
 
+    def expects(self, message_ids: Iterable[str]) -> bool:
+        """Return True if a reply to any of these messages has still to be pulled."""
+        return any(name in self._waiting for name in message_ids)
+
     def send_and_receive(
         self, messages: Iterable[Message], *, timeout: float | None = None
     ) -> Iterable[Message]:
@@ -209,6 +220,7 @@ def _flat(given: Mapping[str, object] | str | Path | None) -> UserConfig:
         if isinstance(given, str | Path):
             return get_fused_config_from_dir(Path(given), {})
         check_kind("run_config", given or {}, Mapping, "a mapping, or an application's folder")
+        _check_config("run_config", given or {}, tables=True)
         return flatten_dict(dict(given or {}))
     except ParameterError:
         raise
@@ -218,6 +230,30 @@ def _flat(given: Mapping[str, object] | str | Path | None) -> UserConfig:
             'texts and booleans by name, such as {"local-epochs": 1}, or the folder with the '
             "application's pyproject.toml"
         ) from None
+
+
+def _check_config(name: str, given: Mapping[str, object], *, tables: bool) -> None:
+    """Raise `ParameterError` for a key or a value that Flower's messages cannot have."""
+    entries: list[tuple[object, object]] = [*given.items()]
+    for key, value in entries:
+        if not isinstance(key, str):
+            raise ParameterError(f"{name} has the key {key!r}; keys must be str")
+        if isinstance(value, dict) and tables:
+            _check_config(f"{name}[{key!r}]", value, tables=True)
+        elif not _is_sent(key) or not _is_sent(value):
+            raise ParameterError(
+                f"{name} has a value of type {type(value).__name__} for {key!r} that Flower "
+                "cannot send; pass a bool, a float, an int of 64 bits, or a str of UTF-8"
+            )
+
+
+def _is_sent(value: object) -> bool:
+    """Return True for a value that Flower's protobuf can have."""
+    if isinstance(value, str):
+        return value.encode(errors="replace") == value.encode(errors="surrogatepass")
+    if isinstance(value, int):  # or a bool
+        return -(1 << 63) <= value < 1 << 63
+    return isinstance(value, float)
 
 
 class LocalHelper:

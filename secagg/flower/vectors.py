@@ -55,11 +55,17 @@ def check_finite(record: ArrayRecord, exclude: Collection[str]) -> None:
     for name, array in record.items():
         if not _is_float(array.dtype):
             continue
-        if spoiled := count_spoiled(array.numpy(), summed=name not in exclude):
+        values = array.numpy()
+        if nans := count_spoiled(values, summed=False):  # excluded arrays, too, may have none
             raise ParameterError(
-                f"array {name!r} of the global model has {spoiled} elements that are NaN or "
-                f"infinite; restore an earlier model, or pass exclude=({name!r},) if infinite "
-                "elements belong there"
+                f"array {name!r} of the global model has {nans} elements that are NaN; replace "
+                "the NaN elements, or restore an earlier model"
+            )
+        if spoiled := count_spoiled(values, summed=name not in exclude):
+            raise ParameterError(
+                f"array {name!r} of the global model has {spoiled} elements that are infinite; "
+                f"restore an earlier model, or pass exclude=({name!r},) if infinite elements "
+                "belong there"
             )
 
 
@@ -117,13 +123,18 @@ class Layout:
         Raises
         ------
         ParameterError
-            The reply has not exactly one MetricRecord with the weight, an integer. Or, if
+            The reply has not exactly one MetricRecord with the weight, an integer ≥ 0. Or, if
             there is a model, not one ArrayRecord with arrays of its names and shapes.
         """
         measured = _only(reply, MetricRecord, "MetricRecord")
         weight = _scalar(measured, self._plan.weight)
         if isinstance(weight, float) and not weight.is_integer():
             raise ParameterError(f"{self._plan.weight!r} is a weight and must be an integer")
+        if weight < 0:  # private, so its value is not repeated
+            raise ParameterError(
+                f"the weight {self._plan.weight!r} in the reply's MetricRecord is below 0; "
+                "reply with the number of examples, 0 or more"
+            )
         scaled = []
         for name, bound in self._plan.metrics:
             if name.startswith(MISSING):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,10 +19,13 @@ from secagg.errors import ParameterError
 from secagg.flower.allowed import check_strategy
 from secagg.flower.batches import Sum
 from secagg.flower.excluded import keeping
+from secagg.flower.fixed_nodes import FixedNodes, check_nodes
 from secagg.flower.grid import CLIPPED, Averages, SecureGrid
 from secagg.flower.wire import Plan, is_computed
 
 __all__ = ["SecureStrategy", "check_seconds"]
+
+logger = logging.getLogger("flwr.secagg")
 
 
 class SecureStrategy(Strategy):
@@ -80,6 +84,8 @@ class SecureStrategy(Strategy):
         Raises
         ------
         ParameterError
+            An argument is of the wrong kind, or no node would get a message, or a `LocalGrid`
+            has fewer nodes than the strategy waits for.
             The model has an array that is neither a float nor excluded, or not finite, or the
             parameters do not fit the model or the number of nodes. Or the strategy evaluates,
             and `evaluate` is not given: nodes would refuse that in each round.
@@ -88,7 +94,30 @@ class SecureStrategy(Strategy):
         LinkError
             The SuperLink took no message, because they are too large, for example.
         """
+        check_kind("grid", grid, Grid, "the Grid that the ServerApp's function gets")
+        arrays = "an ArrayRecord of the global model, such as ArrayRecord([weights])"
+        check_kind("initial_arrays", initial_arrays, ArrayRecord, arrays)
+        check_integer("num_rounds", num_rounds, 0, 1 << 53)
+        _check_timeout(timeout)
+        for name, config in (
+            ("train_config", train_config),
+            ("evaluate_config", evaluate_config),
+        ):
+            wanted = 'a ConfigRecord, such as ConfigRecord({"lr": 0.1}), or None'
+            check_kind(name, config, (ConfigRecord, type(None)), wanted)
+        if evaluate_fn is not None:
+            wanted = "a function of round and ArrayRecord, or None"
+            check_kind("evaluate_fn", evaluate_fn, Callable, wanted)  # type: ignore[arg-type]
         fraction = getattr(self._strategy, "fraction_evaluate", 0.0)
+        if getattr(self._strategy, "fraction_train", 1.0) == 0:
+            if fraction == 0:
+                raise ParameterError(
+                    "fraction_train and fraction_evaluate are 0, so no node would get a "
+                    f"message; pass {type(self._strategy).__name__}(fraction_train=1.0)"
+                )
+            logger.warning(
+                "secagg: fraction_train is 0: no node trains, and the result has no arrays"
+            )
         if fraction > 0 and self._evaluate is None:
             raise ParameterError(
                 f"fraction_evaluate is {fraction!r}, and nodes refuse to be evaluated in the "
@@ -96,6 +125,8 @@ class SecureStrategy(Strategy):
                 f'of metrics to sum, such as {type(self).__name__}(evaluate={{"accuracy": '
                 "1.0}), or evaluate={} if the mods of all nodes have public=[...]"
             )
+        if isinstance(grid, FixedNodes):
+            check_nodes(grid, self._strategy)
         with keeping(self._strategy, self._averages.exclude):
             return self._strategy.start(
                 SecureGrid(grid, self._sum, self._averages),
@@ -145,6 +176,15 @@ def check_seconds(**times: float) -> None:
     for name, seconds in times.items():
         if not seconds > 0:
             raise ParameterError(f"{name} is {seconds!r}; it must be seconds above 0")
+
+
+def _check_timeout(timeout: object) -> None:
+    """Raise `ParameterError` unless a timeout is seconds from 0, or None, an hour."""
+    if timeout is None:
+        return
+    # a bool is a Real, too, and a NaN is not above 0
+    if isinstance(timeout, bool) or not isinstance(timeout, Real) or not float(timeout) >= 0:
+        raise ParameterError(f"timeout is {timeout!r}; it must be seconds, 0 or more")
 
 
 def _bounds(name: str, bounds: Mapping[str, float] | None, weight: str) -> dict[str, float]:

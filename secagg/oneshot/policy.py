@@ -113,7 +113,8 @@ class OneShotPolicy:
                 + (
                     "for two pass OneShotPolicy(min_clients=2, corrupt=0.0)"
                     if params.n_clients == 2
-                    else "raise it for the sum, or lower it in the policy"
+                    else f"pass min_clients={self.min_clients} or more for the sum (on Flower "
+                    "to OneShot), or lower it in the policy"
                 )
             )
         self._check_fields(params, params.n_clients, params.min_clients)

@@ -42,7 +42,8 @@ FIXED = {
     "secagg: this node answers evaluate messages of SecAgg(evaluate={...}) or "
     "OneShot(evaluate={...}) only; a mod with public=[...] answers others, too",
     "secagg: this node answers no query messages; a mod with public=[...] does",
-    "secagg: this node sends declared metrics only",
+    "secagg: this node sends declared metrics only; its own log names the metric, to be "
+    "declared in public=[...] of the mod or left out of the reply",
 }
 """All texts of a node's refusals."""
 

@@ -17,6 +17,7 @@ from secagg.cli.vectors import Vectors
 from secagg.errors import LinkError, SecAggError
 from secagg.oneshot import OneShotPolicy
 from secagg.protocol.key_files import client_of
+from secagg.session import Completed
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -64,7 +65,7 @@ def join(
         key, name = read_identity(identity), client_of(client)
         call_clients([name])
 
-        async def run() -> int:
+        async def run() -> Completed:
             from secagg import http
             from secagg.http.address import client_context
 
@@ -97,9 +98,24 @@ def join(
 
         with notices():
             sums = asyncio.run(run())
-        typer.echo(to_json({"client": client, "sums": sums}) if as_json else f"sums: {sums}")
+        if as_json:
+            counts = {"sums": len(sums.rounds), "reports": len(sums.reports)}
+            numbers = sorted(sums.rounds + sums.reports)
+            typer.echo(to_json({"client": client, **counts, "numbers": numbers}))
+        else:
+            typer.echo(_counted(sums, len(vector)))
         if not sums:
             raise SecAggError(
                 f"the session ended, and client {client} was in no sum; join before the server "
                 "has its clients, and ask its operator if the sum failed"
             )
+
+
+def _counted(done: Completed, given: int) -> str:
+    """Return the sums of a client in words; nobody tells it whether helpers opened one."""
+    numbers = sorted(done.rounds + done.reports)
+    what = "reports sent" if done.reports else "sums"
+    text = f"{what}: {len(numbers)}"
+    if numbers and len(numbers) < given:
+        text += f", in sums {', '.join(map(str, numbers))} of {given}"
+    return text

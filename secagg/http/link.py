@@ -15,7 +15,7 @@ from secagg.http.faults import problem_of, refused
 from secagg.oneshot import OneShotPolicy
 from secagg.protocol import ClientPolicy, CohortLedger, Identity, Registry
 from secagg.protocol.client_ids import ClientKey, identify
-from secagg.session import take_part
+from secagg.session import Completed, take_part
 from secagg.session.member import Train
 
 _LARGEST_TASK = 1 << 30
@@ -90,7 +90,7 @@ async def join(
     tls: ssl.SSLContext | None = None,
     allow_plain_http: bool = False,
     patience: float = 600.0,
-) -> int:
+) -> Completed:
     """Take part in all rounds of a session over HTTP until it ends; return those completed.
 
     `secagg.session.take_part` says which rounds count.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from secagg._lazily import lazily
 
 if TYPE_CHECKING:
+    from secagg.session.completed import Completed
     from secagg.session.deadlines import Clock, Deadlines
     from secagg.session.events import (
         Event,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Clock",
+    "Completed",
     "Deadlines",
     "Event",
     "Gathering",
@@ -67,6 +69,7 @@ if not TYPE_CHECKING:  # a node of Flower starts a process for each message, and
     __getattr__, __dir__ = lazily(
         __name__,
         {
+            "completed": ("Completed",),
             "deadlines": ("Clock", "Deadlines"),
             "events": (
                 "Event",

@@ -26,6 +26,7 @@ from secagg.protocol import (
 )
 from secagg.protocol.client_ids import ClientKey, identify
 from secagg.protocol.identities import check_registry
+from secagg.session.completed import Completed
 from secagg.session.links import Link
 from secagg.session.reporting import check_request
 from secagg.session.thread import in_thread
@@ -66,11 +67,12 @@ async def take_part(
     ledger: CohortLedger | None = None,
     one_shot_policy: OneShotPolicy | None = None,
     encoding: Encoding | None = None,
-) -> int:
-    """Take part in all rounds of a session until it ends; return the number completed.
+) -> Completed:
+    """Take part in all rounds of a session until it ends; return those completed.
 
-    A round or one-shot sum is completed when this member's last answer was acknowledged. It
-    does not learn whether the server got the sum.
+    A round or one-shot sum is completed when this member's last answer was acknowledged. No
+    member learns whether the server got the sum: the end of a session does not say it. A round
+    does not count if the member sees a later attempt at it and does not complete that.
 
     A round whose server breaks the protocol is logged and left; the next one begins anew. A
     second attempt at a round sends the vector of the first, under new masks. All rounds have
@@ -133,7 +135,7 @@ async def take_part(
             member.sent()
     if member.failed is not None:  # not earlier: the server would see it
         raise member.failed
-    return member.completed
+    return Completed((number for _, number in member.rounds), member.reports)
 
 
 class _Member:
@@ -156,7 +158,8 @@ class _Member:
                 "one_shot_policy has no helpers, and the parameters come from the server; pass "
                 "OneShotPolicy(helpers={the Ed25519 key of each})"
             )
-        self.completed = 0
+        self.rounds: dict[tuple[bytes, int], None] = {}  # run and number of each
+        self.reports: list[int] = []
         self.failed: Exception | None = None
         self._id, _ = identify(client_id)
         self._train, self._encoding = train, encoding
@@ -172,7 +175,7 @@ class _Member:
             sealing_key=SealingKey(self._id),
         )
         self._client: Client | None = None
-        self._reported = False
+        self._reported: int | None = None  # number of a one-shot sum
         self._name: AttemptName | None = None  # of the present attempt
         self._latest: dict[bytes, AttemptName] = {}  # of each run of a session
         self._used: set[bytes] = set()  # digests of one-shot parameters
@@ -195,14 +198,17 @@ class _Member:
 
     def sent(self) -> None:
         """Count a round whose last answer was acknowledged."""
-        finished = self._client is not None and self._client.phase is Phase.FINISHED
-        if finished or self._reported:
-            self._client, self._reported = None, False
-            self.completed += 1
+        if self._reported is not None:
+            self.reports.append(self._reported)
+            self._reported = None
+        elif self._client is not None and self._client.phase is Phase.FINISHED:
+            assert self._name is not None, "set with the client"  # noqa: S101
+            self.rounds[self._name[:2]] = None
+            self._client = None
 
     def leave(self, error: RemoteProtocolError) -> None:
         """Leave the present attempt, because of an error on either side, and log it."""
-        self._client, self._reported = None, False
+        self._client, self._reported = None, None
         hint = _HINTS.get(error.check, "")
         logger.warning(
             "client %d left the attempt: %s, check %s%s",
@@ -243,6 +249,7 @@ class _Member:
         if last is not None and name[:3] <= last[:3]:
             raise _violation(task, "session", "this client was in this attempt before")
         self._client, self._name, self._latest[name.run] = client, name, name
+        self.rounds.pop(name[:2], None)  # so the attempt before had no sum
 
     async def _report(self, task: Task) -> Answer | Declined:
         """Return the report of a one-shot sum, or decline if this client has reported."""
@@ -280,7 +287,7 @@ class _Member:
 
         (made, clipped), sent = await in_thread(lambda: send_input(write, outcome, params))
         self._note(sent, clipped, params)
-        self._reported = True
+        self._reported = task.number
         return Answer(task.id, made)
 
     async def _step(self, task: Task) -> Answer | Declined:

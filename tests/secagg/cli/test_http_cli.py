@@ -72,7 +72,9 @@ def joined(folder: Path, url: str, name: str, *more: object) -> list[object]:
     return ["join", url, "--client", name, *files, *more]
 
 
-def sum_over_http(folder: Path, *more: object, member: tuple[object, ...] = ()) -> None:
+def sum_over_http(
+    folder: Path, *more: object, member: tuple[object, ...] = (), counted: str = "sums"
+) -> None:
     size = ("--length", 5, "--clip", 8, "--out", folder / "sums")
     ports = ("--port", 0, "--operator-port", 0, "--json")
     with process("serve", folder / "r.json", *size, *ports, *more) as server:
@@ -81,7 +83,7 @@ def sum_over_http(folder: Path, *more: object, member: tuple[object, ...] = ()) 
         running = [one.__enter__() for one in members]
         for one in running:
             out, error = one.communicate()
-            assert (one.returncode, out) == (0, "sums: 1\n"), error
+            assert (one.returncode, out) == (0, f"{counted}: 1\n"), error
         for one in members:
             one.__exit__(None, None, None)
         out, error = server.communicate()
@@ -116,7 +118,8 @@ def test_service_opens_sums_with_helpers(keys):
         )
         (keys / "helpers.json").write_text(json.dumps(entries))
         helpers = ("--helpers", keys / "helpers.json")
-        sum_over_http(keys, *helpers, "--identity", keys / "aggregator.pem", member=helpers)
+        more = (*helpers, "--identity", keys / "aggregator.pem")
+        sum_over_http(keys, *more, member=helpers, counted="reports sent")
 
 
 def test_keys_are_private_files_that_are_not_overwritten(tmp_path):

@@ -58,7 +58,12 @@ def join(url: str, folder: Path, client: str, key: str, *more: str) -> Result:
 def test_client_that_was_in_no_sum_does_not_succeed(url, tmp_path):
     ran = join(url, tmp_path, "alice", "alice", "--json")
     assert ran.exit_code == 2
-    assert json.loads(ran.stdout) == {"client": "alice", "sums": 0}
+    assert json.loads(ran.stdout) == {
+        "client": "alice",
+        "sums": 0,
+        "reports": 0,
+        "numbers": [],
+    }
     assert "client alice was in no sum" in ran.stderr
 
 

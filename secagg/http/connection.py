@@ -76,15 +76,20 @@ class Connection:
         encrypted = self.url.startswith("https:")
         self._client_id, self._identity, self._patience = client_id, identity, patience
         self._answered = False
-        self._http = httpx.AsyncClient(
-            base_url=self.url,
-            verify=(tls or client_context(None)) if encrypted else False,
-            trust_env=encrypted,  # a proxy of the environment would read plain HTTP
-            headers={"Accept-Encoding": "identity"},
-            # a jar would keep all that a server sets, for as long as the member polls
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            limits=httpx.Limits(max_connections=4, keepalive_expiry=30.0),
-        )
+        verify = (tls or client_context(None)) if encrypted else False
+        try:
+            self._http = httpx.AsyncClient(
+                base_url=self.url,
+                verify=verify,
+                trust_env=encrypted,  # a proxy of the environment would read plain HTTP
+                headers={"Accept-Encoding": "identity"},
+                # a jar would keep all that a server sets, for as long as the member polls
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+                limits=httpx.Limits(max_connections=4, keepalive_expiry=30.0),
+            )
+        except (ImportError, ValueError, httpx.InvalidURL):
+            # its text may quote a password
+            raise LinkError(faults.unusable_proxies(), check="proxy") from None
 
     async def __aenter__(self) -> Self:
         return self

@@ -7,6 +7,7 @@ server's own (see `secagg.http.problems`); any other error is told as that of a 
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 from contextlib import suppress
@@ -49,8 +50,8 @@ _REMEDIES = {
 }
 """Remedies for statuses that no server of secagg has sent."""
 _ENDED = (
-    "the server or a proxy ends connections: let both run, and compare their limits, such as "
-    "secagg.http.Limits, with the size of the model"
+    "the server or a proxy ended the connection: let both run; if they do, compare their "
+    "limits, such as secagg.http.Limits, with the size of the model"
 )
 _OTHER = "check host and port of the URL, and the proxies on the way"
 _OWN_REMEDIES = {
@@ -249,6 +250,19 @@ def _proxy(url: str) -> str:
     proxies = getproxies()
     found = proxies.get("https") or proxies.get("all") or ""
     return urlsplit(found if "://" in found else f"//{found}").netloc.rpartition("@")[2]
+
+
+def unusable_proxies() -> str:
+    """Return the error for variables of the environment that no client can be made from."""
+    known = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+    named = sorted(
+        name for name, value in os.environ.items() if value and name.lower() in known
+    )
+    return (
+        f"no connection can be made from the proxies of the environment ({', '.join(named)}); "
+        "write them as http://host:port (a SOCKS proxy needs the package socksio), and "
+        "NO_PROXY as host names with commas"
+    )
 
 
 def _found(error: BaseException, *kinds: type[BaseException]) -> BaseException | None:

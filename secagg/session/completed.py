@@ -30,3 +30,7 @@ class Completed(int):
         made = super().__new__(cls, sum(map(len, found)))
         made.rounds, made.reports = found
         return made
+
+    def __reduce__(self) -> tuple[type[Self], tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Keep the numbers in copies and pickles, which would make an int anew."""
+        return type(self), (self.rounds, self.reports)

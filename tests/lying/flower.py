@@ -92,7 +92,8 @@ class LyingGrid(LocalGrid):
         honest = {
             "message": message,
             "run_config": dict(CONFIG),
-            "run_id": self.run.run_id,  # that of the context may be a lie that could not be told
+            # that of the context may be a lie that no message could carry
+            "run_id": self.run.run_id,
         }
         told = self.liar.tell(node, step, honest)
         if self.liar.repeats == "before" and node in self._before:

@@ -356,6 +356,46 @@ def test_a_proxy_that_is_away_is_named(monkeypatch):
     assert not [one for one in (address, "NO_PROXY") if one not in text]
 
 
+UNUSABLE = [
+    ("ALL_PROXY", "socks5h://me:SECRET@127.0.0.1:9"),
+    ("HTTPS_PROXY", "socks5://me:SECRET@127.0.0.1:9"),
+    ("https_proxy", "socks4://me:SECRET@127.0.0.1:9"),
+    ("HTTPS_PROXY", "foo://me:SECRET@bar"),
+    ("HTTPS_PROXY", "http://me:SECRET@[::1"),
+    ("HTTPS_PROXY", "http://me:SECRET@host:port"),
+    ("HTTPS_PROXY", "http://me:SECRET@host:99999999"),
+    ("ALL_PROXY", "ftp://SECRET"),
+    ("HTTP_PROXY", "foo://SECRET"),
+    ("NO_PROXY", "[::1"),
+    ("no_proxy", "host:port:SECRET"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), UNUSABLE)
+def test_unusable_proxies_of_the_environment_are_named(name, value, monkeypatch):
+    for other in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(other, raising=False)
+        monkeypatch.delenv(other.lower(), raising=False)
+    monkeypatch.setenv(name, value)
+
+    async def test() -> None:
+        with pytest.raises(LinkError) as caught:
+            async with Connection(
+                "https://127.0.0.2:9",
+                1,
+                make_identity(1),
+                tls=None,
+                allow_plain_http=False,
+                patience=0.05,
+            ) as one:
+                await HttpLink(one).send(b"answer")
+        text = str(caught.value)
+        assert name in text or name == "no_proxy"  # a name that no host has
+        assert "SECRET" not in text
+
+    asyncio.run(test())
+
+
 def test_nobody_listens(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"

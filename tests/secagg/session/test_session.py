@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 import threading
 from dataclasses import replace
 from typing import Any
@@ -26,6 +28,7 @@ from secagg import (
 )
 from secagg.protocol import NEXT, Phase
 from secagg.session import (
+    Completed,
     Deadlines,
     MemberDeclined,
     MessageAccepted,
@@ -464,6 +467,12 @@ def test_a_client_whose_message_failed_a_check_is_left_out_of_the_next_attempt()
         await party.end()
 
     asyncio.run(run())
+
+
+def test_completed_sums_are_copied_and_pickled():
+    done = Completed((0, 2), (5,))
+    for same in (copy.copy(done), copy.deepcopy(done), pickle.loads(pickle.dumps(done))):  # noqa: S301
+        assert (same, same.rounds, same.reports) == (3, (0, 2), (5,))
 
 
 def test_cohorts_are_all_some_or_these():

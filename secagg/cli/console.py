@@ -162,6 +162,10 @@ def with_options(text: str) -> str:
         for name, option in (("n", "clients"), ("n_clients", "clients"), ("n_users", "users"))
         if option in options
     }
+    if "fractional_bits" not in options:
+        text = re.sub(r"raise fractional_bits( to \d+,|, or) ", "", text)
+    if "clip" in options:
+        text = text.replace("take a larger clip,", f"take a larger {options['clip']},")
     for name, option in options.items():
         text = re.sub(rf"(?<![-\w]){name}=True\b", option, text)
         start, value = rf"^{name} (?==|is\b|must\b)", rf"(?<![-\w]){name}=(?=\w)"

@@ -37,7 +37,9 @@ Clip = Annotated[float, typer.Option(help="Largest absolute value of an element.
 ModulusBits = Annotated[
     int | None,
     typer.Option(
-        help="Bits b of the modulus 2^b, and of an element in a message.",
+        help="Bits b of the modulus 2^b, and of an element in a message. By default words "
+        "of 32 bits, which need no packing; RoundParams.suggest and `secagg serve` take as few "
+        "bits as the sum needs, for smaller messages.",
         show_default="32, or as many as the sum needs",
     ),
 ]

@@ -1,6 +1,13 @@
-"""Text of others, made safe to print and to log."""
+"""Text to print and to log: of others, made safe, and of keys, made short."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 def printable(text: str) -> str:
@@ -16,3 +23,17 @@ def printable(text: str) -> str:
         c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode()
         for c in text
     )
+
+
+def short_repr(instance: DataclassInstance, **short: str) -> str:
+    """Return the ``repr`` of a dataclass, with texts in place of the values of some fields."""
+    shown = {
+        f.name: repr(getattr(instance, f.name)) for f in fields(instance) if f.repr
+    } | short
+    values = ", ".join(f"{name}={value}" for name, value in shown.items())
+    return f"{type(instance).__qualname__}({values})"
+
+
+def fingerprints(keys: Iterable[bytes]) -> str:
+    """Return the first eight hexadecimal digits of each public key, as in ``repr`` of a key."""
+    return f"<{', '.join(key.hex()[:8] for key in keys)}>"

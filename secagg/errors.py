@@ -28,7 +28,23 @@ __all__ = [
 
 
 class SecAggError(Exception):
-    """Base of every error that secagg raises on purpose."""
+    """Base of every error that secagg raises on purpose.
+
+    Errors pickle and copy with their message and attributes, so a pool of processes returns
+    them.
+    """
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # the standard way passes the message alone to the constructor, and some need more
+        _, args, *state = tuple(super().__reduce__())
+        return _restored, (type(self), args), *state
+
+
+def _restored(kind: type[SecAggError], args: tuple[object, ...]) -> SecAggError:
+    """Return an error without a call of its own constructor; pickle restores its attributes."""
+    error = kind.__new__(kind, *args)
+    super(SecAggError, error).__init__(*args)
+    return error
 
 
 class ParameterError(SecAggError, ValueError):

@@ -85,6 +85,7 @@ class OneShotSum(IntegerSum):
             with (
                 temporary_journals(self.helpers, "x25519") as journals,
                 warnings.catch_warnings(category=secagg.ClippingWarning, action="ignore"),
+                warnings.catch_warnings(category=secagg.PrecisionWarning, action="ignore"),
             ):
                 result = secagg.simulate_one_shot(
                     vectors.dense(),

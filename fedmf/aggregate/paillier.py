@@ -200,7 +200,10 @@ class PaillierSum(IntegerSum):
 
     def _encrypted(self, table: Table, packing: secagg.Packing) -> EncryptedVector:
         # every round is counted in the Aggregate, and a training has hundreds
-        with warnings.catch_warnings(category=secagg.ClippingWarning, action="ignore"):
+        with (
+            warnings.catch_warnings(category=secagg.ClippingWarning, action="ignore"),
+            warnings.catch_warnings(category=secagg.PrecisionWarning, action="ignore"),
+        ):
             return self.parties.encrypt(table, packing)
 
     def _report(self, what: str, done: int, of: int) -> None:

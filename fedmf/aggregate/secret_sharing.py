@@ -88,7 +88,10 @@ class SecAggSum(IntegerSum):
         params = self.params(len(vectors), math.prod(vectors.shape), encoding, session)
         try:
             # every round is counted in the Aggregate, and a training has hundreds
-            with warnings.catch_warnings(category=secagg.ClippingWarning, action="ignore"):
+            with (
+                warnings.catch_warnings(category=secagg.ClippingWarning, action="ignore"),
+                warnings.catch_warnings(category=secagg.PrecisionWarning, action="ignore"),
+            ):
                 result = secagg.simulate_round(
                     vectors.dense(),
                     params,

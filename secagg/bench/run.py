@@ -84,6 +84,7 @@ def compare(
     present work and the number of cases. Work beyond `budget` seconds for each party is
     measured on a sample, except in SS, parts of which grow with the square of the clients, and
     in one-shot sums.
+    Without `per_float` phe has no system with a ciphertext for each float, either.
     `sizes` are the bits of keys for the figures per float, the last one also for the sums.
     ParameterError is raised for a budget or case out of range.
     """
@@ -98,7 +99,7 @@ def compare(
     floats: list[PerFloat] = []
     try:
         show("keys", 0, of)
-        systems, absent = candidates(wanted, sizes[-1])
+        systems, absent = candidates(wanted, sizes[-1], per_float=per_float)
         for done, case in enumerate(cases):
             measured = []
             for system, measure_in in systems:
@@ -114,8 +115,13 @@ def compare(
     return Comparison(rows, floats, absent, budget, complete)
 
 
-def candidates(wanted: Iterable[str], bits: int) -> tuple[list[Candidate], dict[str, str]]:
-    """Generate keys of `bits` bits; return the systems, and remedies for missing packages."""
+def candidates(
+    wanted: Iterable[str], bits: int, *, per_float: bool = True
+) -> tuple[list[Candidate], dict[str, str]]:
+    """Generate keys of `bits` bits; return the systems, and remedies for missing packages.
+
+    Without `per_float` there is no system with a ciphertext for each float.
+    """
     found: list[Candidate] = []
     absent: dict[str, str] = {}
 
@@ -141,7 +147,8 @@ def candidates(wanted: Iterable[str], bits: int) -> tuple[list[Candidate], dict[
 
             pair = peers.generate(bits)
             add(peers.PACKED, lambda clients: peers.packed(*pair, clients))
-            add(peers.FLOATS, lambda _: peers.floats(*pair))
+            if per_float:
+                add(peers.FLOATS, lambda _: peers.floats(*pair))
         with _optional("tenseal", absent):
             from secagg.bench import ckks
 

@@ -48,7 +48,9 @@ def bench(
     per_float: Annotated[
         bool,
         typer.Option(
-            metavar="", help="Also measure Paillier per float, with keys of 2048 and 3072 bits."
+            metavar="",
+            help="Also measure Paillier per float, with keys of 2048 and 3072 bits, and phe "
+            "with a ciphertext for each float.",
         ),
     ] = True,
     as_json: Json = False,

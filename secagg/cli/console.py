@@ -37,7 +37,9 @@ Clip = Annotated[float, typer.Option(help="Largest absolute value of an element.
 ModulusBits = Annotated[
     int | None,
     typer.Option(
-        help="Bits b of the modulus 2^b, and of an element in a message.",
+        help="Bits b of the modulus 2^b, and of an element in a message. By default words "
+        "of 32 bits, which need no packing; RoundParams.suggest and `secagg serve` take as few "
+        "bits as the sum needs, for smaller messages.",
         show_default="32, or as many as the sum needs",
     ),
 ]
@@ -162,6 +164,10 @@ def with_options(text: str) -> str:
         for name, option in (("n", "clients"), ("n_clients", "clients"), ("n_users", "users"))
         if option in options
     }
+    if "fractional_bits" not in options:
+        text = re.sub(r"raise fractional_bits( to \d+,|, or) ", "", text)
+    if "clip" in options:
+        text = text.replace("take a larger clip,", f"take a larger {options['clip']},")
     for name, option in options.items():
         text = re.sub(rf"(?<![-\w]){name}=True\b", option, text)
         start, value = rf"^{name} (?==|is\b|must\b)", rf"(?<![-\w]){name}=(?=\w)"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import typer
 
 from secagg.cli.console import with_options
-from secagg.errors import ClippingWarning
+from secagg.errors import ClippingWarning, PrecisionWarning
 
 
 @contextmanager
@@ -21,6 +21,7 @@ def notices() -> Iterator[None]:
     log.addHandler(handler)
     with warnings.catch_warnings():
         warnings.simplefilter("always", ClippingWarning)  # one for each sum
+        warnings.simplefilter("always", PrecisionWarning)
         warnings.showwarning = lambda message, *_, **__: _print(str(message))
         try:
             yield

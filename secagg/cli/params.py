@@ -131,6 +131,13 @@ def params(
                 "smallest cohort",
                 f"{fewest:,} of {clients:,}, if the same {colluders:,} collude",
             ),
+            (
+                "",
+                "so many must turn up at the start, or no client answers: plan --clients for "
+                "those that come, since --dropout counts those that leave later"
+                if fewest > t
+                else "so many must turn up, and stay to the end",
+            ),
             ("completion", f"dropouts end the round: {_chance(completion)}"),
         ]
         options.echo(chosen, document, facts, json=as_json)

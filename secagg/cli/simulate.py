@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Literal
 
 import numpy as np
@@ -13,6 +15,7 @@ from secagg.bench.timing import peak_memory
 from secagg.cli import console as options
 from secagg.cli import one_shot as oneshot
 from secagg.encoding import FixedPoint
+from secagg.errors import SecAggError, TooFewSurvivors
 from secagg.graph.assumptions import CORRUPT, DROPOUT
 from secagg.protocol import NEXT, ClientPolicy
 from secagg.protocol.suggestion import suggest_pair
@@ -91,7 +94,7 @@ def simulate(
         params = round_params(clients, t, k, length, encoding, modulus_bits)
         check_integer("seed", seed, 0, (1 << 32) - 1)
         vectors = RandomVectors(clients, length, clip, seed)
-        with options.progress("clients", clients) as show:
+        with options.progress("clients", clients) as show, _remedied():
             result = simulate_round(
                 vectors,
                 params,
@@ -111,6 +114,18 @@ def simulate(
         }
         stayed = f"exact, of {len(result.survivors)} of {clients} vectors"
         options.echo(params, document, [("threshold t", str(t)), ("sum", stayed)], json=as_json)
+
+
+@contextmanager
+def _remedied() -> Iterator[None]:
+    """Name the options for a simulation that too few clients end: a new one would, too."""
+    try:
+        yield
+    except TooFewSurvivors as error:
+        raise SecAggError(
+            f"{error.phase}: {error.survivors} clients are left, but {error.needed} are "
+            "needed; lower --threshold or --dropout"
+        ) from None
 
 
 def dropouts(clients: int, fraction: float, seed: int) -> dict[int, str]:

@@ -30,6 +30,7 @@ from secagg.client.sealing import open_from, seal_for
 from secagg.client.sealing_key import SealingKey
 from secagg.client.states import Advertised, Ended, Entrusted, New, Shared
 from secagg.encoding import Entropy, Vector
+from secagg.encoding.clipping import is_lost, warn_of_clipping, warn_of_rounding
 from secagg.errors import ParameterError
 from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams, keys
 from secagg.protocol.client_ids import ClientKey, identify
@@ -56,6 +57,9 @@ from secagg.protocol.messages import (
     start,
 )
 from secagg.protocol.phases import out_of_order
+
+_USER = 8
+"""Frames from a warning of `Client._mask` to the caller of `Client.answer`."""
 
 
 class Client(OneLife):
@@ -175,6 +179,13 @@ class Client(OneLife):
             True: the caller lowered the weight to max_weight. With ``params.count_clipped`` the
             weight then counts as one clipped element, if one of the vector is not clipped.
 
+        Warns
+        -----
+        ClippingWarning
+            Elements of the vector were clipped; the message has their number.
+        PrecisionWarning
+            All elements are below half a step of the encoding, and not all of them are 0.
+
         Raises
         ------
         ParameterError
@@ -195,7 +206,7 @@ class Client(OneLife):
                     raise ParameterError(
                         "no vector was given in phase masked_input; call answer(data, vector)"
                     )
-                return self.masked_input(data, vector, weight, lowered=lowered)
+                return self._masked(data, vector, weight, lowered)
             case Phase.CONSISTENCY_CHECK:
                 return self.check_consistency(data)
             case Phase.UNMASKING:
@@ -227,7 +238,7 @@ class Client(OneLife):
         lowered: bool = False,
     ) -> bytes:
         """Round 2: encode the vector, add all its masks and return the masked input y_u."""
-        return self._guarded(lambda: self._mask(as_bytes(shares), vector, weight, lowered))
+        return self._masked(shares, vector, weight, lowered)
 
     @without_frames
     def check_consistency(self, survivors: bytes) -> bytes:
@@ -241,6 +252,11 @@ class Client(OneLife):
         An invalid request ends the client and reveals nothing.
         """
         return self._guarded(lambda: self._reveal(as_bytes(request)))
+
+    def _masked(self, data: bytes, vector: Vector, weight: int | None, lowered: bool) -> bytes:
+        return self._guarded(
+            lambda: self._mask(as_bytes(data), vector, weight, lowered, warn=True)
+        )
 
     def _advertise(self) -> bytes:
         self._due(Phase.ADVERTISE_KEYS, New, "advertise_keys")
@@ -279,7 +295,9 @@ class Client(OneLife):
         commitment = keys.commitment(seed, session, me)
         return encode(ShareKeys(me, session, commitment, made.sealed))
 
-    def _mask(self, data: bytes, vector: Vector, weight: int | None, lowered: bool) -> bytes:
+    def _mask(
+        self, data: bytes, vector: Vector, weight: int | None, lowered: bool, *, warn: bool
+    ) -> bytes:
         state = self._due(Phase.MASKED_INPUT, Shared, "masked_input")
         given = Input(vector, weight, self.params, self._entropy, lowered=lowered)
         message = decode(data, Shares, self.params, sender=None, phase=self.phase)
@@ -292,6 +310,11 @@ class Client(OneLife):
         size = self.params.ring.packed_bytes(self.params.elements)
         head = start(MaskedInput(self.client_id, state.session, b""), size)
         masked, clipped = filled([head], size, lambda packed: given.write(packed, masks))
+        if warn:  # before the state changes: an application may make errors of warnings
+            params = self.params
+            warn_of_clipping(clipped, params.length, params.encoding, stacklevel=_USER)
+            lost = is_lost(vector, params.encoding)
+            warn_of_rounding(lost, params.encoding, stacklevel=_USER)
         self._state = Entrusted(self._next(), state.session, *opened)
         self.clipped = clipped
         return masked
@@ -338,3 +361,23 @@ class Client(OneLife):
     ) -> None:
         if message.session != session:
             reject(self.phase, "session", "the message belongs to another session")
+
+
+@without_frames
+def answer_quietly(
+    client: Client,
+    data: bytes,
+    vector: Vector | None = None,
+    weight: int | None = None,
+    *,
+    lowered: bool = False,
+) -> bytes:
+    """Return ``client.answer`` without warnings, for doors that warn in their own way.
+
+    There a filter that makes errors of warnings must not change the answer.
+    """
+    if client.phase is not Phase.MASKED_INPUT or vector is None:
+        return client.answer(data, vector, weight, lowered=lowered)
+    return client._guarded(
+        lambda: client._mask(as_bytes(data), vector, weight, lowered, warn=False)
+    )

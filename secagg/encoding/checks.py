@@ -11,6 +11,15 @@ from secagg.encoding.encoding import Vector
 from secagg.encoding.ring import Lanes, Ring
 from secagg.errors import ParameterError
 
+_REMEDIES = {
+    ("f", kind): "convert it with astype(float), or sum whole numbers with Integers"
+    for kind in "iub"
+} | {
+    ("i", "f"): "sum floats with FixedPoint, or round them first, since astype alone turns "
+    "1.9 into 1: np.rint(vector).astype(np.int64)"
+}
+"""Remedies by the kinds of an encoding's dtype and of the vector's."""
+
 
 def one_dimensional(vector: Vector, kinds: str, wanted: str) -> Vector:
     """Return a vector as a plain array; raise `ParameterError` for other kinds of dtype."""
@@ -25,8 +34,9 @@ def one_dimensional(vector: Vector, kinds: str, wanted: str) -> Vector:
         raise ParameterError(f"the vector must be a 1-d numpy array, not {given}")
     half = vector.dtype == np.float16  # numpy converts its subnormal numbers in other time
     if vector.dtype.kind not in kinds or vector.dtype.itemsize > 8 or half:
+        remedy = _REMEDIES.get((kinds[0], vector.dtype.kind), "convert it with astype")
         raise ParameterError(
-            f"the vector's dtype must be {wanted}, not {vector.dtype}; convert it with astype"
+            f"the vector's dtype must be {wanted}, not {vector.dtype}; {remedy}"
         )
     return cast("Vector", np.asarray(vector))  # a subclass could compare in its own way
 

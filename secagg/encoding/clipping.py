@@ -1,11 +1,15 @@
-"""The warning that elements of vectors were clipped."""
+"""Warnings that a sum lacks clipped elements of vectors, or whole vectors below a step."""
 
 from __future__ import annotations
 
 import warnings
 
-from secagg.encoding.encoding import Encoding
-from secagg.errors import ClippingWarning
+from secagg.encoding.encoding import Encoding, Vector
+from secagg.encoding.fixed_point import FixedPoint
+from secagg.errors import ClippingWarning, PrecisionWarning
+
+_FIRST = 256
+"""Elements that are scanned first: in most vectors one of them is above half a step."""
 
 
 def warn_of_clipping(
@@ -18,5 +22,33 @@ def warn_of_clipping(
             f"beyond the clip of {encoding} and were clipped; raise the clip, which "
             "FixedPoint.suggest proposes, or scale the vectors",
             ClippingWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def is_lost(vector: Vector, encoding: Encoding) -> bool:
+    """Return whether a valid vector has elements other than 0, all below half a step."""
+    if type(encoding) is not FixedPoint:
+        return False
+    half = 0.5 / encoding.scale
+    first, rest = vector[:_FIRST], vector[_FIRST:]
+    if _exceeds(first, half) or _exceeds(rest, half):
+        return False
+    return bool(first.any() or rest.any())
+
+
+def _exceeds(part: Vector, half: float) -> bool:
+    return part.size > 0 and bool(part.max() >= half or part.min() <= -half)
+
+
+def warn_of_rounding(lost: int, encoding: Encoding, *, stacklevel: int = 4) -> None:
+    """Warn the caller of vectors for which `is_lost` is true; their number is `lost`."""
+    if lost and isinstance(encoding, FixedPoint):
+        warnings.warn(
+            f"all elements of {lost:,} vector{'s' * (lost != 1)} are below half the step of "
+            f"{encoding}, so that the sum has zeros or noise of rounding in their place; "
+            "raise fractional_bits, or scale the vectors up: their largest elements need "
+            f"{0.5 / encoding.scale:.3g} at least",
+            PrecisionWarning,
             stacklevel=stacklevel,
         )

@@ -98,7 +98,9 @@ class FixedPoint:
         steps = self.clip * self.scale
         wanted = math.ceil(math.log2(_FEW_STEPS) - math.log2(self.clip))
         # beyond 52 bits only a scale helps
-        remedy = f"raise fractional_bits to {wanted}, or " if wanted <= 52 else ""
+        finer = f"raise fractional_bits to {wanted}, " if wanted <= 52 else ""
+        larger = 1 / self.scale if steps < 1 else min(1.0, _FEW_STEPS / self.scale)
+        remedy = f"take a larger clip, {larger:.3g} or more, {finer}or "
         if steps < 1:
             raise ParameterError(
                 f"clip {self.clip} is below the step, 2^-{self.fractional_bits}, so rounding "

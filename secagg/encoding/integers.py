@@ -65,10 +65,10 @@ class Integers:
         Raises
         ------
         ParameterError
-            The vector is not a 1-d array of integers, an element is outside [0, max], or not
-            0 ≤ weight · max < min(R, 2^62).
+            The vector is not a 1-d array of integers or bool, an element is outside
+            [0, max], or not 0 ≤ weight · max < min(R, 2^62).
         """
-        integers = one_dimensional(vector, "iu", "an integer type")
+        integers = one_dimensional(vector, "iub", "an integer type or bool")
         check_weight(weight, self.max, ring)
         lanes = ring.zeros(integers.size)
         wrong: list[int] = []

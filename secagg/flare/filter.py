@@ -19,8 +19,8 @@ from nvflare.private.privacy_manager import Scope
 from secagg._secrets import without_frames
 from secagg.client.inputs import send_input
 from secagg.encoding import Vector
-from secagg.encoding.clipping import warn_of_clipping
-from secagg.errors import ClippingWarning, ParameterError, RemoteProtocolError
+from secagg.encoding.clipping import is_lost, warn_of_clipping, warn_of_rounding
+from secagg.errors import ClippingWarning, ParameterError, PrecisionWarning, RemoteProtocolError
 from secagg.flare import names
 from secagg.flare.configuration import check_configuration, digest_configuration
 from secagg.flare.files import read_identity
@@ -149,7 +149,12 @@ def _reported(result: Shareable, fl_ctx: Any) -> Shareable:
         logger.warning("this site lowered its weight to max_weight")
     try:
         warn_of_clipping(clipped, params.length, params.encoding)
-    except ClippingWarning as warning:  # an error by the application's filter
+        if sent.error is None and outcome.vector is not None:
+            warn_of_rounding(is_lost(outcome.vector, params.encoding), params.encoding)
+    except (
+        ClippingWarning,
+        PrecisionWarning,
+    ) as warning:  # an error by the application's filter
         log_class("the report", warning)
     reply = make_reply(ReturnCode.OK)
     reply[names.ANSWER] = encode(Answer(due.task.id, made))

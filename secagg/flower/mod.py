@@ -10,6 +10,7 @@ from flwr.clientapp.typing import ClientAppCallable
 from secagg import Client, ClientPolicy, RoundParams
 from secagg._check import check_kind
 from secagg._secrets import without_frames
+from secagg.client.client import answer_quietly
 from secagg.client.inputs import Outcome, send_input
 from secagg.encoding import Vector
 from secagg.flower.identity import NodeIdentity, no_identity, node_identity
@@ -81,31 +82,32 @@ class SecAggMod(Guard):
             answer = client.answer(task.data)
         else:
             state.check(task.phase)
-            outcome = None
+            outcome, lost = None, False
             if task.phase == Phase.MASKED_INPUT:  # first: no key of the client is in memory
                 plan = agreed(task, name.message, message, context)
                 trainer = Trainer(task, plan, params, message, context, call_next)
                 state.fix(params, policy.bounds, plan)
                 outcome = trainer.outcome()
+                lost = trainer.lost
             state.restore(client)
             if client.phase != task.phase:
                 raise violation(task.phase, "phase", f"{client.phase} is due")
-            answer = _answered(client, task, outcome)
+            answer = _answered(client, task, outcome, lost=lost)
         state.suspend(client)
         large = task.phase == Phase.MASKED_INPUT
         return RecordDict({RECORD: answer_record(answer, large=large)})
 
 
-def _answered(client: Client, task: Task, outcome: Outcome | None) -> bytes:
+def _answered(client: Client, task: Task, outcome: Outcome | None, *, lost: bool) -> bytes:
     """Return a client's answer to a task, which has an input if there is an outcome."""
     if outcome is None:
         return client.answer(task.data)
 
     def send(vector: Vector, weight: int | None, lowered: bool) -> bytes:
-        return client.answer(task.data, vector, weight, lowered=lowered)
+        return answer_quietly(client, task.data, vector, weight, lowered=lowered)
 
     answer, sent = send_input(send, outcome, client.params)
-    note(sent, client.clipped)
+    note(sent, client.clipped, lost=lost)
     return answer
 
 

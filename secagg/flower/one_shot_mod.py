@@ -98,5 +98,5 @@ class OneShotMod(Guard):
             )
 
         (report, clipped), sent = send_input(write, outcome, params)
-        note(sent, clipped)
+        note(sent, clipped, lost=trainer.lost)
         return RecordDict({RECORD: answer_record(report, large=True)})

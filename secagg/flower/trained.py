@@ -10,6 +10,7 @@ from flwr.clientapp.typing import ClientAppCallable
 from secagg import FixedPoint, RoundParams
 from secagg._secrets import without_frames
 from secagg.client.inputs import Outcome, Sent
+from secagg.encoding.clipping import is_lost
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flower.node import content_of, log_error
 from secagg.flower.shown import call_agreed
@@ -33,6 +34,11 @@ class Trainer:
     message, context, call_next
         Arguments of the mod.
 
+    Attributes
+    ----------
+    lost : bool
+        True if the update has elements other than 0, all below half a step of the encoding.
+
     Raises
     ------
     RemoteProtocolError
@@ -55,7 +61,8 @@ class Trainer:
         if self._layout.length != params.length:
             why = "the message has another number of elements"
             raise violation(task.phase, "parameters", why)
-        self._largest = params.max_weight
+        self._largest, self._encoding = params.max_weight, params.encoding
+        self.lost = False
         self._call = (message, context, call_next)
 
     def outcome(self) -> Outcome:
@@ -78,11 +85,19 @@ class Trainer:
     @without_frames
     def _outcome(self) -> Outcome:
         reply = content_of(call_agreed(*self._call))
-        return Outcome(*self._layout.vector(reply, self._largest))
+        vector, weight = self._layout.vector(reply, self._largest)
+        # metrics follow the update
+        self.lost = is_lost(vector[: self._layout.size], self._encoding)
+        return Outcome(vector, weight)
 
 
-def note(sent: Sent, clipped: int) -> None:
+def note(sent: Sent, clipped: int, *, lost: bool) -> None:
     """Log in the node what became of its input; the server gets nothing of it."""
+    if lost and sent.error is None:
+        logger.warning(
+            "secagg: all elements of the update are below half a step of the encoding, so the "
+            "sum loses them; raise fractional_bits at the server, or the learning rate"
+        )
     if clipped:
         logger.warning("secagg: clipped elements of the update: %d", clipped)
     if sent.lowered:

@@ -89,8 +89,8 @@ class Layout:
 
     Attributes
     ----------
-    length : int
-        d, the number of elements of the vector.
+    size, length : int
+        Number of elements of the update, and d, that of the whole vector.
 
     Raises
     ------
@@ -112,7 +112,8 @@ class Layout:
             check_arrays(record, plan.exclude)
             self._record = record
             self._model, self._schema = flatten(self._summed(record))
-        self.length = self._model.size + len(plan.metrics)
+        self.size = self._model.size
+        self.length = self.size + len(plan.metrics)
 
     def vector(self, reply: RecordDict, max_weight: int | None = None) -> tuple[Floats, int]:
         """Return the vector of an application's reply, shape (length,), and its weight.

@@ -125,13 +125,15 @@ class Accumulator:
         ParameterError
             An id is no int, or its report is not in the sum or settled. Nothing was dropped.
         LocalProtocolError
-            The list is fixed.
+            The list is fixed, and there is an id to drop.
         """
-        self._check_open()
         dropped: set[int] = set()
         for u in ids:
             check_integer("a client's id", u, 0, (1 << 64) - 1)
             dropped.add(int(u))
+        if not dropped:
+            return  # the answer of a helper that rejects nobody
+        self._check_open()
         for u in dropped:
             if u not in self._reports:
                 state = "settled" if u in self._digests else "not in the sum"
@@ -287,7 +289,8 @@ class Accumulator:
     def _check_open(self) -> None:
         if self._list is not None:
             raise LocalProtocolError(
-                "the list of clients is fixed by the first request; begin another batch"
+                "the list of clients is fixed by the first request; begin another batch, and "
+                "there let every helper check its boxes before request"
             )
 
     def _listed(self) -> tuple[Ids, bytes]:

@@ -283,7 +283,10 @@ class Helper(Confined):
             with self._checked_lock:
                 kept = self._checked.rows_of(asked.ids)
         except KeyError as missing:
-            why = "its box was not checked here, or was rejected; drop it or send its box"
+            why = (
+                "its box was not checked here, or was rejected; send its box to Helper.check, "
+            )
+            why += "or, before the first request, take the report out with Accumulator.drop"
             raise violation("reserve", "unchecked", why, sender=missing.args[0]) from None
         digests, drawn = np.hsplit(kept, [DIGEST_BYTES])
         digest = messages.list_digest(self.params, asked.batch, asked.ids, digests)

@@ -6,6 +6,7 @@ import json
 from contextlib import suppress
 from typing import NamedTuple
 
+from secagg._printable import fingerprints
 from secagg.errors import ParameterError
 from secagg.oneshot.suites import SuiteName, as_suite
 
@@ -17,6 +18,9 @@ class HelperEntry(NamedTuple):
     suite: SuiteName
     hpke: bytes
     ed25519: bytes
+
+    def __repr__(self) -> str:
+        return f"HelperEntry({self.url!r}, {self.suite}, {fingerprints([self.ed25519])})"
 
 
 _FORM = 'each is what secagg helper keygen --json prints, with its "url"'

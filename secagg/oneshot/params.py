@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from secagg._check import as_bytes, check_integer, check_kind
+from secagg._printable import fingerprints, short_repr
 from secagg.encoding import Encoding, Ring
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, DROPOUT
@@ -120,6 +121,10 @@ class OneShotParams:
         if self.noise is not None:
             check_kind("noise", self.noise, Noise, "a secagg.oneshot.Noise")
         check_headroom(self.sums, self.noise_bound)  # making them validates the rest
+
+    def __repr__(self) -> str:
+        # a hybrid HPKE key has 1,216 bytes
+        return short_repr(self, helpers=fingerprints(signing for _, signing in self.helpers))
 
     @classmethod
     def suggest(

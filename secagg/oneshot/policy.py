@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from secagg._check import as_bytes, check_integer, check_kind
+from secagg._printable import fingerprints, short_repr
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, check_fractions, count, to_float
 from secagg.oneshot.params import MAX_HELPERS, OneShotParams
@@ -90,6 +91,11 @@ class OneShotPolicy:
                 "HelperJournal.public[1] of each helper"
             )
         object.__setattr__(self, "helpers", frozenset(self.helpers))
+
+    def __repr__(self) -> str:
+        if self.helpers is None:
+            return short_repr(self)
+        return short_repr(self, helpers=fingerprints(sorted(self.helpers)))
 
     def check(self, params: OneShotParams, endorsements: Sequence[bytes] = ()) -> None:
         """Raise `ParameterError` unless `params` satisfy this policy of a client.

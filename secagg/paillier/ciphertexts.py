@@ -244,7 +244,7 @@ class Ciphertexts(Operators):
         ParameterError
             Key or length differ, or a sum could exceed n / 2.
         """
-        self._check_alike(other)
+        self._check_alike(other, "added")
         largest = self._checked(self._bound + other._bound)
         return self._derived(self.group.modulus.multiply(self.batch, other.batch), largest)
 
@@ -256,7 +256,7 @@ class Ciphertexts(Operators):
 
     def __sub__(self, other: Ciphertexts) -> Self:
         """Subtract the messages pairwise; see `__add__` for the errors."""
-        self._check_alike(other)
+        self._check_alike(other, "subtracted")
         return self + -other
 
     def __mul__(self, factor: int) -> Self:
@@ -267,6 +267,12 @@ class Ciphertexts(Operators):
         ParameterError
             The factor is not an int, or a product could exceed n / 2.
         """
+        given: object = factor
+        if isinstance(given, Ciphertexts):
+            raise ParameterError(
+                "encrypted values cannot be multiplied with each other, only by a public int; "
+                "multiply before you encrypt, or decrypt a sum and compute with it"
+            )
         if not is_integer(factor) or 2 * abs(int(factor)) >= self.group.n:
             raise ParameterError("the factor must be an int below n / 2 in absolute value")
         largest = self._checked(self._bound * abs(int(factor)))
@@ -308,8 +314,12 @@ class Ciphertexts(Operators):
     def _derived(self, batch: Batch, largest: int | None) -> Self:
         return type(self)(self.group, batch, fresh=False, largest=largest)
 
-    def _check_alike(self, other: Ciphertexts) -> None:
-        check_kind("the other summand", other, Ciphertexts, "Ciphertexts")
+    def _check_alike(self, other: Ciphertexts, done: str) -> None:
+        if not isinstance(other, Ciphertexts):
+            raise ParameterError(
+                f"only Ciphertexts can be {done}, not {type(other).__name__}; encrypt the "
+                "numbers first: public_key.encrypt([5]) for a 5"
+            )
         if other.group.key_id != self.group.key_id:
             raise ParameterError(
                 f"the ciphertexts are under the keys {self.group.key_id.hex()[:8]} and "

@@ -18,7 +18,7 @@ class Operators:
         if not is_integer(other) or other != 0:
             raise ParameterError(
                 f"cannot add this {type(other).__name__} to an encrypted value; encrypt it "
-                "first"
+                "first, as in public_key.encrypt([5])"
             )
         return self
 
@@ -26,7 +26,7 @@ class Operators:
         """Raise `ParameterError`: the number must be encrypted first."""
         raise ParameterError(
             f"cannot subtract an encrypted value from this {type(other).__name__}; encrypt it "
-            "first"
+            "first, as in public_key.encrypt([5])"
         )
 
     def _has_no_result(self, other: object) -> NoReturn:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from secagg._check import as_bytes, check_integer, check_kind, is_integer
 from secagg.encoding import Entropy, Vector
-from secagg.encoding.clipping import warn_of_clipping
+from secagg.encoding.clipping import is_lost, warn_of_clipping, warn_of_rounding
 from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import CiphertextGroup, Ciphertexts, remote
 from secagg.paillier.operators import Operators
@@ -96,6 +96,12 @@ class EncryptedVector(Operators):
             The factor is 0 or not an int, or the result has more than ``packing.summands``
             vectors.
         """
+        given: object = factor
+        if isinstance(given, EncryptedVector):
+            raise ParameterError(
+                "encrypted vectors cannot be multiplied with each other, only by a public int; "
+                "multiply before you encrypt, or decrypt a sum and compute with it"
+            )
         if not is_integer(factor) or factor == 0:
             shown = "0" if is_integer(factor) else f"a {type(factor).__name__}"
             raise ParameterError(f"the factor must be an int and not 0, not {shown}")
@@ -192,6 +198,7 @@ def encrypt_vector(
     integers, clipped = packing.encode(vector, weight, entropy)
     ciphertexts = group.encrypt(packing.pack(integers, group.bits), entropy)
     warn_of_clipping(clipped, packing.length, packing.encoding, stacklevel=5)
+    warn_of_rounding(is_lost(vector, packing.encoding), packing.encoding, stacklevel=5)
     return EncryptedVector(packing, ciphertexts, clipped=clipped)
 
 
@@ -233,7 +240,11 @@ def load_vector(
     if summands is not None and (added, subtracted) != (summands, 0):
         raise remote(
             "summands",
-            f"the sum of {added} vectors less {subtracted} others; it must be of {summands}",
+            f"the sum of {added} vectors less {subtracted} others; it must be of {summands}: "
+            f"pass summands={added} to load_vector, or None for any number"
+            if not subtracted
+            else f"the sum of {added} vectors less {subtracted} others; it must be of "
+            f"{summands}, none subtracted: decrypt it where it was computed",
         )
     ciphertexts = group.load(data[HEADER.size :], packing.plaintexts(group.bits))
     return EncryptedVector(packing, ciphertexts, added, subtracted)

@@ -19,7 +19,7 @@ from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, DROPOUT
 from secagg.protocol.headroom import check_headroom, default_bits, smallest_bits
 from secagg.protocol.params_bytes import MAX_ENCODING_BYTES, Fields, malformed, pack, unpack
-from secagg.protocol.suggestion import suggest_pair
+from secagg.protocol.suggestion import check_no_fraction, suggest_pair
 
 Security = Literal["semi-honest", "active"]
 
@@ -129,6 +129,10 @@ class RoundParams:
         or the smallest above two thirds of n in the active variant. Above 100 clients
         `secagg.graph.recommend` finds k and t. The default `ClientPolicy` accepts the result.
 
+        Take for n the clients that turn up, not all that you invite. `dropout` is the fraction
+        that leaves after its first message. Above 100 clients nearly all n must turn up, or
+        the clients end the round: ``ClientPolicy().smallest_cohort(params)`` is the number.
+
         Parameters
         ----------
         n : int
@@ -136,7 +140,8 @@ class RoundParams:
         length, encoding, security, max_weight, session, count_clipped
             See `RoundParams`.
         corrupt, dropout : float
-            Largest fractions of the clients that collude with the server, and that drop out.
+            Largest fractions of the clients that collude with the server, and that drop out
+            after they advertised keys.
         neighbours : int, "auto" or None
             k in place of the suggestion; None for the complete graph.
         threshold : int, optional
@@ -193,6 +198,7 @@ class RoundParams:
                     f"take {self.neighbours - 1} or, among more than {self.neighbours + 1} "
                     f"clients, {self.neighbours + 1}"
                 )
+        check_no_fraction(self.n_clients, self.threshold)
         check_integer("threshold", self.threshold, 1, 1 << 20)
         self._check_threshold()
 

@@ -7,6 +7,7 @@ Above, `secagg.graph.recommend` finds both. See docs/parameters.md.
 
 from __future__ import annotations
 
+import math
 from math import inf
 from typing import Literal
 
@@ -72,6 +73,7 @@ def suggest_pair(
 ) -> tuple[int | None, int]:
     """Return k and t, of which the caller may have chosen some; see `RoundParams.suggest`."""
     _check_clients(n)
+    check_no_fraction(n, threshold)
     k: int | None
     if neighbours == "auto":
         k, t = suggest_graph(n, corrupt, dropout, security, sigma)
@@ -84,6 +86,15 @@ def suggest_pair(
     else:
         k, t = None, threshold
     return k, t if threshold is None else threshold
+
+
+def check_no_fraction(n: int, threshold: object) -> None:
+    """Raise `ParameterError` for a threshold that is a fraction of the clients."""
+    if isinstance(threshold, float) and 0 < threshold < 1:
+        raise ParameterError(
+            f"threshold must be an int, not {threshold!r}; {100 * threshold:.3g} % of {n} is "
+            f"{math.ceil(round(threshold * n, 9))}"
+        )
 
 
 def _check_clients(n: int) -> None:

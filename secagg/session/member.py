@@ -9,10 +9,16 @@ from functools import partial
 
 from secagg._secrets import without_frames
 from secagg.client import Client, SealingKey
+from secagg.client.client import answer_quietly
 from secagg.client.inputs import Outcome, Sent, send_input
 from secagg.encoding import Encoding, Vector
-from secagg.encoding.clipping import warn_of_clipping
-from secagg.errors import ClippingWarning, ParameterError, RemoteProtocolError
+from secagg.encoding.clipping import is_lost, warn_of_clipping, warn_of_rounding
+from secagg.errors import (
+    ClippingWarning,
+    ParameterError,
+    PrecisionWarning,
+    RemoteProtocolError,
+)
 from secagg.oneshot import OneShotParams, OneShotPolicy
 from secagg.oneshot.client import write_report
 from secagg.protocol import (
@@ -286,7 +292,7 @@ class _Member:
             )
 
         (made, clipped), sent = await in_thread(lambda: send_input(write, outcome, params))
-        self._note(sent, clipped, params)
+        self._note(outcome, sent, clipped, params)
         self._reported = task.number
         return Answer(task.id, made)
 
@@ -299,18 +305,30 @@ class _Member:
         outcome = await self._input(task, client.params)
 
         def send(vector: Vector, weight: int | None, lowered: bool) -> bytes:
-            return client.answer(task.data, vector, weight, lowered=lowered)
+            return answer_quietly(client, task.data, vector, weight, lowered=lowered)
 
         answer, sent = await in_thread(lambda: send_input(send, outcome, client.params))
-        self._note(sent, client.clipped, client.params)
+        self._note(outcome, sent, client.clipped, client.params)
         return Answer(task.id, answer)
 
-    def _note(self, sent: Sent, clipped: int, params: RoundParams | OneShotParams) -> None:
+    def _note(
+        self,
+        outcome: Outcome,
+        sent: Sent,
+        clipped: int,
+        params: RoundParams | OneShotParams,
+    ) -> None:
         """Tell this member's own side what became of its input; raise nothing now."""
         error = sent.error
         try:
             warn_of_clipping(clipped, params.length, params.encoding, stacklevel=1)
-        except ClippingWarning as warning:  # an error by the application's filter
+            if sent.error is None and outcome.vector is not None:
+                lost = is_lost(outcome.vector, params.encoding)
+                warn_of_rounding(lost, params.encoding, stacklevel=1)
+        except (
+            ClippingWarning,
+            PrecisionWarning,
+        ) as warning:  # an error by the application's filter
             error = error or warning
         if sent.lowered:
             logger.warning("client %d lowered its weight to max_weight", self._id)

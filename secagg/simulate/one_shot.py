@@ -13,7 +13,7 @@ from typing import cast
 from secagg._check import check_integer, check_kind
 from secagg._secrets import without_frames
 from secagg.encoding import Entropy, Vector
-from secagg.encoding.clipping import warn_of_clipping
+from secagg.encoding.clipping import is_lost, warn_of_clipping, warn_of_rounding
 from secagg.errors import ParameterError
 from secagg.oneshot import (
     Accumulator,
@@ -152,7 +152,7 @@ def simulate_one_shot(
     helpers = [Helper(params, one, registry=registry, policy=policy) for one in journals]
     seconds = {"client": 0.0, "server": 0.0}
     costs = _Costs(helpers)
-    clipped = 0
+    clipped = lost = 0
     reporting = [u for u in keys if u not in away]
     for done, u in enumerate(reporting, start=1):
         with timed(seconds, "client"):
@@ -170,6 +170,7 @@ def simulate_one_shot(
             except ParameterError as error:
                 raise ParameterError(f"client {keys[u]}: {error}") from None
         clipped += beyond
+        lost += is_lost(vector, params.encoding)
         with timed(seconds, "server"):
             accumulator.add(data)
         if progress is not None:
@@ -192,6 +193,7 @@ def simulate_one_shot(
     with timed(seconds, "server"):
         result = accumulator.result(answers)
     warn_of_clipping(clipped, len(reporting) * params.length, params.encoding)
+    warn_of_rounding(lost, params.encoding)
     fields = {name: getattr(result, name) for name in OneShotResult.__dataclass_fields__}
     return SimulatedOneShot(
         **(fields | {"clipped": clipped}),

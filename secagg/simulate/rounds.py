@@ -11,8 +11,9 @@ from typing import cast
 from secagg._check import check_kind
 from secagg._secrets import without_frames
 from secagg.client import Client
+from secagg.client.client import answer_quietly
 from secagg.encoding import Entropy, Vector
-from secagg.encoding.clipping import warn_of_clipping
+from secagg.encoding.clipping import is_lost, warn_of_clipping, warn_of_rounding
 from secagg.errors import ParameterError
 from secagg.protocol import NEXT, ClientPolicy, Identity, Phase, Registry, RoundParams
 from secagg.protocol.client_ids import ByClient, ClientKey, Names
@@ -136,10 +137,14 @@ def simulate_round(
         # looked up only when it is due: a mapping may make its vectors on the fly
         vector = vector_of[keys[u]] if clients[u].phase is Phase.MASKED_INPUT else None
         try:
-            return clients[u].answer(data, vector, weight_of.get(u))
+            answer = answer_quietly(clients[u], data, vector, weight_of.get(u))
         except ParameterError as error:
             raise ParameterError(f"client {keys[u]}: {error}") from None
+        if vector is not None and is_lost(vector, params.encoding):
+            lost.add(u)
+        return answer
 
+    lost: set[int] = set()
     inbox = dict.fromkeys(ids, b"")
     for phase in NEXT[params.security]:
         asked = {u: data for u, data in inbox.items() if leaving.get(u) != phase}
@@ -158,6 +163,7 @@ def simulate_round(
     fields = {name: getattr(result, name) for name in RoundResult.__dataclass_fields__}
     fields["clipped"] = clipped = sum(clients[u].clipped for u in result.survivors)
     warn_of_clipping(clipped, len(result.survivors) * params.length, params.encoding)
+    warn_of_rounding(len(lost.intersection(result.survivors)), params.encoding)
     return SimulatedRound(
         **fields,
         client_seconds=seconds["client"],

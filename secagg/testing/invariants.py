@@ -17,6 +17,7 @@ from secagg.encoding import FixedPoint
 from secagg.errors import (
     ClippingWarning,
     ParameterError,
+    PrecisionWarning,
     RemoteProtocolError,
     TooFewSurvivors,
 )
@@ -69,8 +70,11 @@ def assert_exact_sum(round: Round, aggregate: Callable[[Round], RoundResult]) ->
     sure = all(count - cut >= needed(params, phase) for count, phase in counts)
     possible = all(count >= needed(params, phase) for count, phase in counts)
     try:
-        # the drawn vectors are clipped on purpose
-        with warnings.catch_warnings(category=ClippingWarning, action="ignore"):
+        # the drawn vectors are clipped, or below a step, on purpose
+        with (
+            warnings.catch_warnings(category=ClippingWarning, action="ignore"),
+            warnings.catch_warnings(category=PrecisionWarning, action="ignore"),
+        ):
             result = aggregate(round)
     except TooFewSurvivors as error:
         require(not sure, f"a round with enough clients was aborted: {error}")

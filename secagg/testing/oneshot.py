@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from secagg._check import check_kind
 from secagg.encoding import Vector
-from secagg.errors import ClippingWarning, TooFewSurvivors
+from secagg.errors import ClippingWarning, PrecisionWarning, TooFewSurvivors
 from secagg.oneshot import (
     Accumulator,
     Helper,
@@ -213,8 +213,11 @@ def assert_exact_one_shot_sum(
     """
     ids, least = tuple(sorted(round.vectors)), round.params.min_clients
     try:
-        # the drawn vectors are clipped on purpose
-        with warnings.catch_warnings(category=ClippingWarning, action="ignore"):
+        # the drawn vectors are clipped, or below a step, on purpose
+        with (
+            warnings.catch_warnings(category=ClippingWarning, action="ignore"),
+            warnings.catch_warnings(category=PrecisionWarning, action="ignore"),
+        ):
             result = aggregate(round)
     except TooFewSurvivors as error:
         require(len(ids) < least, f"a sum of enough clients was aborted: {error}")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from secagg.client import Client, SealingKey
+from secagg.client.client import answer_quietly
 from secagg.encoding import Entropy, FixedPoint, Vector
 from secagg.errors import ParameterError
 from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams
@@ -215,7 +216,7 @@ class Cohort:
 
     def answer(self, u: int, data: bytes) -> bytes:
         """Return client u's answer to a message of the server."""
-        return self.clients[u].answer(data, self.vectors[u], self.weights[u])
+        return answer_quietly(self.clients[u], data, self.vectors[u], self.weights[u])
 
     def step(self, *, without: Iterable[int] = ()) -> dict[int, bytes]:
         """Return the answers of all clients to the inbox, except of those in `without`."""

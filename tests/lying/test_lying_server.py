@@ -28,6 +28,7 @@ from secagg import _fast
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::secagg.ClippingWarning"),
+    pytest.mark.filterwarnings("ignore::secagg.PrecisionWarning"),
     pytest.mark.skipif(not _fast.COMPILED, reason="without kernels it shows the same"),
 ]
 SHORT, LONG = 20, 400

@@ -1,4 +1,4 @@
-"""A client that clips elements of its own vector hears of it at every door."""
+"""A client whose vector is clipped, or lost below a step, hears of it at every door."""
 
 from __future__ import annotations
 
@@ -11,9 +11,19 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 import secagg
+from harness import Cohort, make_params
 from oneshot_parties import LENIENT
 from paillier_keys import keypair
-from secagg import ClippingWarning, FixedPoint, Identity, Packing, ParameterError
+from secagg import (
+    Client,
+    ClippingWarning,
+    FixedPoint,
+    Identity,
+    Packing,
+    ParameterError,
+    PrecisionWarning,
+)
+from secagg.encoding.clipping import is_lost
 from secagg.oneshot import OneShotParams, report
 
 KEY = keypair()
@@ -68,7 +78,28 @@ def simulated(encoding: FixedPoint) -> Callable[[np.ndarray], object]:
     return lambda x: secagg.simulate_round([x, np.zeros(3), np.zeros(3)], params)
 
 
-DOORS = [one_shot, paillier, owner, simulated]
+def client(encoding: FixedPoint) -> Callable[[np.ndarray], object]:
+    def answer(x: np.ndarray) -> bytes:
+        member, shares = masking(encoding)
+        return member.answer(shares, x)
+
+    return answer
+
+
+def client_of_round_2(encoding: FixedPoint) -> Callable[[np.ndarray], object]:
+    def answer(x: np.ndarray) -> bytes:
+        member, shares = masking(encoding)
+        return member.masked_input(shares, x)
+
+    return answer
+
+
+def masking(encoding: FixedPoint) -> tuple[Client, bytes]:
+    cohort = Cohort(make_params(3, encoding=encoding, length=3))
+    return cohort.clients[2], cohort.advance(2)[2]
+
+
+DOORS = [one_shot, paillier, owner, simulated, client, client_of_round_2]
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -93,3 +124,57 @@ def test_vector_within_the_clip_does_not_warn(
     door: Callable[[FixedPoint], Callable[[np.ndarray], object]],
 ) -> None:
     assert door(FixedPoint(8.0))(np.array([8.0, -8.0, 0.0])) is not None
+
+
+HALF = 2.0**-17
+LOST = {
+    "one": [1e-9, 0.0, 0.0],
+    "negative": [0.0, -1e-9, 0.0],
+    "all": [1e-9, 1e-9, -1e-9],
+    "last": [0.0, 0.0, 1e-300],
+    "just below": [np.nextafter(HALF, 0.0), 0.0, 0.0],
+    "just above minus": [0.0, -np.nextafter(HALF, 0.0), 0.0],
+    "binary32": np.array([0, 1e-6, 0], np.float32),
+    "strided": np.array([1e-6, 0.0, 0.0, 0.0, 0.0])[::2],
+    "big-endian": np.array([1e-6, 0.0, 0.0], ">f8"),
+    "mixed": [1e-6, -1e-7, 1e-8],
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("name", LOST)
+def test_vector_below_the_step_warns_at_the_callers_line(
+    name: str, door: Callable[[FixedPoint], Callable[[np.ndarray], object]]
+) -> None:
+    sent = door(FixedPoint(8.0))
+    with pytest.warns(PrecisionWarning, match=r"fractional_bits.* 7.63e-06") as caught:
+        sent(np.asarray(LOST[name]))
+    assert [one.filename for one in caught] == [__file__]
+    with warnings.catch_warnings(action="error"), pytest.raises(PrecisionWarning):
+        sent(np.asarray(LOST[name]))
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("x", [[0.0, 0, 0], [HALF, 0, 0], [0, -HALF, 1e-9], [8.0, 1e-9, 0]])
+def test_vector_with_an_element_of_half_a_step_does_not_warn(
+    x: list[float], door: Callable[[FixedPoint], Callable[[np.ndarray], object]]
+) -> None:
+    assert door(FixedPoint(8.0))(np.array(x)) is not None
+
+
+@pytest.mark.parametrize("at", [0, 255, 256, 257, 9_999])
+def test_scan_of_a_long_vector_finds_the_only_large_element(at: int) -> None:
+    x = np.full(10_000, 1e-9)
+    assert is_lost(x, FixedPoint(8.0))
+    for large in (HALF, -1.0):
+        x[at] = large
+        assert not is_lost(x, FixedPoint(8.0))
+
+
+def test_warning_as_an_error_leaves_a_client_unchanged() -> None:
+    member, shares = masking(FixedPoint(8.0))
+    for x in (9.0, 1e-9):
+        with warnings.catch_warnings(action="error"), pytest.raises(UserWarning, match="elem"):
+            member.answer(shares, np.full(3, x))
+    assert member.answer(shares, np.ones(3))
+    assert member.clipped == 0

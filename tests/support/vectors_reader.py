@@ -19,6 +19,7 @@ from secagg import (
     SealingKey,
     Server,
 )
+from secagg.client.client import answer_quietly
 from secagg.encoding import Lanes, Ring
 
 FOLDER = Path(__file__).parents[1] / "vectors"
@@ -146,7 +147,7 @@ class Replay:
         if phase == "masked_input":
             of = self.of[client.client_id]
             vector = vector_of(of["vector"], self.params)
-            return client.masked_input(data, vector, of["weight"])
+            return answer_quietly(client, data, vector, of["weight"])
         calls = {
             "share_keys": client.share_keys,
             "consistency_check": client.check_consistency,

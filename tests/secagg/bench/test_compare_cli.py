@@ -107,7 +107,7 @@ def test_secret_sharing_alone_scales_nothing() -> None:
 
 def test_no_per_float_omits_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     one = Candidate(ss.SS, lambda case, *_: widest(case.clients, case.length))
-    monkeypatch.setattr(run, "candidates", lambda *_: ([one], {}))
+    monkeypatch.setattr(run, "candidates", lambda *_, **__: ([one], {}))
     monkeypatch.setattr(run, "per_floats", None)
     ran = invoke(*TOY, "--compare", "he", "--no-per-float")
     assert ran.exit_code == 0, ran.stderr
@@ -249,7 +249,7 @@ def test_ctrl_c_keeps_the_finished_cases(
     monkeypatch.setattr(report, "write_atomically", struck)
 
     systems = [Candidate(ss.SS, measured), Candidate(ss.SS, interrupted)]
-    monkeypatch.setattr(run, "candidates", lambda *_: (systems, {}))
+    monkeypatch.setattr(run, "candidates", lambda *_, **__: (systems, {}))
     options = ("--length", "20,30,40", "--json", "--out", str(tmp_path))
     ran = invoke(*TOY, *options)
     assert (ran.exit_code, ran.stderr) == (130, "secagg: interrupted\n")
@@ -262,7 +262,7 @@ def test_ctrl_c_keeps_the_finished_cases(
 
 def test_progress_counts_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     systems = [Candidate(ss.SS, lambda case, *_: widest(case.clients, case.length))] * 2
-    monkeypatch.setattr(run, "candidates", lambda *_: (systems, {}))
+    monkeypatch.setattr(run, "candidates", lambda *_, **__: (systems, {}))
     monkeypatch.setattr(run, "per_floats", lambda _: [])
     shown: list[tuple[int, int]] = []
     cases = [Case(6, 5), Case(6, 7)]

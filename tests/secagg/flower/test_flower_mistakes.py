@@ -198,3 +198,24 @@ def test_one_clipped_element_is_no_plural(log, semi_honest):
     clipped = [line for line in warnings(log) if "clipped" in line]
     assert len(clipped) == 4  # of a node and of the server, in either protocol
     assert not any("1 elements" in line for line in clipped)
+
+
+def test_an_update_below_the_step_is_logged_in_the_node_alone(log, semi_honest):
+    def tiny(message: Message, context: Context) -> Message:
+        reply = train(message, context)
+        if context.node_id == NODES[0]:
+            (sent,) = message.content.array_records.values()
+            near = {name: Array(np.asarray(one.numpy() + 1e-6)) for name, one in sent.items()}
+            reply.content["arrays"] = type(sent)(near)
+        return reply
+
+    grids = (
+        LocalGrid(secure_app(train=tiny), configs()),
+        LocalGrid(semi_honest.app(tiny), semi_honest.configs()),
+    )
+    run(grids[0])
+    run(grids[1], semi_honest.wrapped())
+    lost = [line for line in warnings(log) if "half a step" in line]
+    assert len(lost) == 2
+    assert all("fractional_bits" in line for line in lost)
+    assert not any(reply.has_error() for grid in grids for reply in grid.replies)

@@ -78,6 +78,7 @@ def check_same_sums(round: testing.OneShotRound) -> None:
 @examples(300)
 @given(testing.one_shot_rounds())
 @pytest.mark.filterwarnings("ignore::secagg.ClippingWarning")
+@pytest.mark.filterwarnings("ignore::secagg.PrecisionWarning")
 def test_all_sums_are_the_same(round: testing.OneShotRound) -> None:
     check_same_sums(round)
 
@@ -86,5 +87,6 @@ def test_all_sums_are_the_same(round: testing.OneShotRound) -> None:
 @settings(max_examples=10_000, database=None, phases=[Phase.generate], deadline=None)
 @given(testing.one_shot_rounds().filter(lambda r: len(r.vectors) >= r.params.min_clients))
 @pytest.mark.filterwarnings("ignore::secagg.ClippingWarning")
+@pytest.mark.filterwarnings("ignore::secagg.PrecisionWarning")
 def test_all_sums_are_the_same_in_10_000_rounds(round: testing.OneShotRound) -> None:
     check_same_sums(round)

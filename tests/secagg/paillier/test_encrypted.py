@@ -79,6 +79,7 @@ class SameRounding:
 
 
 @pytest.mark.filterwarnings("ignore::secagg.ClippingWarning")
+@pytest.mark.filterwarnings("ignore::secagg.PrecisionWarning")
 @given(cohorts(), st.binary(min_size=16, max_size=16))
 @examples(60)
 def test_check32_shared_encrypted_and_plain_sums_agree(cohort, seed):

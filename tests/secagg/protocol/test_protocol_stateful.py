@@ -225,6 +225,7 @@ class AnyRound(RuleBasedStateMachine):
 
 
 @pytest.mark.filterwarnings("ignore::secagg.ClippingWarning")  # of the Paillier sum beside
+@pytest.mark.filterwarnings("ignore::secagg.PrecisionWarning")
 def test_check32_any_schedule_gives_the_sum_or_an_abort() -> None:
     """Any schedule gives the exact sum or a typed abort."""
     # without kernels the schedules are those of the same Python; sums are checked in fewer

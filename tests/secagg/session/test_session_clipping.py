@@ -11,7 +11,7 @@ import pytest
 
 from oneshot_parties import Parties
 from secagg import FixedPoint, RoundParams
-from secagg.errors import ClippingWarning
+from secagg.errors import ClippingWarning, PrecisionWarning
 from secagg.oneshot import OneShotPolicy
 from secagg.session import LocalHelper, LocalLink, Session, bind, take_part
 
@@ -79,3 +79,26 @@ def test_warning_as_an_error_is_raised_after_the_session_and_changes_no_answer()
             await members[1]
 
     asyncio.run(run())
+
+
+def test_members_whose_vectors_are_below_the_step_are_warned_and_answer_alike():
+    params = RoundParams(n_clients=4, threshold=3, length=4, encoding=CLIP)
+    tiny = np.array([[1e-9] * 4, [0, -1e-6, 0, 0], [1, 1e-9, 0, 0], [0, 0, 0, 0]])
+
+    async def run() -> list[object]:
+        async with Session(range(4), deadlines=60) as session:
+            members = [
+                asyncio.create_task(
+                    take_part(LocalLink(session, u), u, lambda *_, u=u: tiny[u])
+                )
+                for u in range(4)
+            ]
+            assert (await session.round(params)).survivors == (0, 1, 2, 3)
+        return await asyncio.gather(*members, return_exceptions=True)
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        assert asyncio.run(run()) == [1] * 4
+    assert [one.category for one in found] == [PrecisionWarning] * 2
+    lost = asyncio.run(run())  # under the filter of this test run: errors
+    assert [type(one) for one in lost] == [PrecisionWarning] * 2 + [int] * 2

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.data.coded import Coded, Codes, coded_integers, coded_texts
+from fedmf.data.coded import Coded, Codes, coded_texts, coded_wholes
 from fedmf.data.packed import unpacked
 from fedmf.data.table import Table, is_number, positions, short
 from fedmf.data.times import Times
@@ -24,7 +24,6 @@ from fedmf.errors import DataError
 __all__ = ["read_delimited"]
 
 DELIMITERS = (",", ";", "\t", "|")
-INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 DECIMAL_COMMA = re.compile(r"\s*[0-9]+,[0-9]+\s*")
 LINE_END = re.compile(r"\r\n|\r|\n")
 BYTES_LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -259,12 +258,11 @@ class _Reading:
         return Table(self.name, users, items, values, times, nanos, self.place)
 
     def _coded(self, side: int) -> Coded:
-        """Return ids as int64 if all are integers without leading zeros, else as texts."""
+        """Return ids as int64 if all are whole numbers, as in `coded_wholes`, else as texts."""
         texts = self.ids[side].texts
         codes: NDArray[np.int32] = np.frombuffer(self.codes[side], dtype=np.int32)
-        if all(map(INTEGER.fullmatch, texts)):
-            found = coded_integers(np.array(list(map(int, texts)), dtype=np.int64))
-            return Coded(found.ids, found.codes.astype(np.int32)[codes])
+        if (found := coded_wholes(texts, codes)) is not None:
+            return found
         for number, text in enumerate(texts):
             if text.endswith("\0"):
                 row = int(np.argmax(codes == number))

@@ -25,6 +25,7 @@ __all__ = ["read_delimited"]
 
 DELIMITERS = (",", ";", "\t", "|")
 DECIMAL_COMMA = re.compile(r"\s*[0-9]+,[0-9]+\s*")
+OTHER_MARK = re.compile(r"::|[\s:/~^#]+")  # not in numbers and names of columns
 LINE_END = re.compile(r"\r\n|\r|\n")
 BYTES_LINE_END = re.compile(rb"\r\n|\r|\n")
 BATCH = 4096  # rows whose fields exist at once
@@ -139,19 +140,23 @@ class _Reading:
                 ) from None
             if self.reader.line_num > line:
                 raise self._wrong_quote("a name of the header spans lines", line) from None
-            raise DataError(f"{error}{self._hint(names, text)}") from None
+            raise DataError(f"{error}{self._hint(names, text, str(error))}") from None
 
-    def _hint(self, names: list[str], text: Iterator[str]) -> str:
-        """Return what a header that lacks a column suggests, or nothing."""
+    def _hint(self, names: list[str], text: Iterator[str], said: str) -> str:
+        """Return what a header that lacks a column suggests beyond what is said, or nothing."""
         for below, line in enumerate(islice(text, ABOVE), self.n_lines + 1):
             for mark in DELIMITERS:
                 if set(map(str, self.columns)) <= set(_fields(line, mark)):
                     return f"; line {below} has them: remove the lines above it"
+        if len(names) > 1 and "::" not in names[0]:
+            return ""
+        remedy = "; separate the fields by comma, semicolon, tab or bar"
         if "::" in names[0]:
-            return "; fields are separated by '::': replace each '::' by a tab"
-        if len(names) == 1:
-            return "; separate the fields by comma, semicolon, tab or bar"
-        return ""
+            remedy = "; fields are separated by '::': replace each '::' by a tab"
+        fields = OTHER_MARK.split(names[0])
+        if sum(map(is_number, fields)) > 1 and "add a first line" not in said:
+            remedy += f", and {NO_HEADER}"
+        return remedy
 
     def _add(self, rows: list[list[str]]) -> None:
         """Append a batch of rows; raises DataError for a wrong entry."""

@@ -21,6 +21,7 @@ from secagg._printable import printable
 from secagg.bench.table import as_json, duration, volume
 from secagg.bench.timing import INTERRUPTED
 from secagg.cli.streams import print_in_any_encoding
+from secagg.cli.warned import warnings_in_one_line
 from secagg.errors import SecAggError
 from secagg.protocol import RoundParams
 from secagg.protocol.client_ids import ClientKey, identify
@@ -132,7 +133,8 @@ class _Command(TyperCommand):
 class _Group(TyperGroup):
     def main(self, *arguments: Any, **settings: Any) -> Any:
         print_in_any_encoding()
-        return super().main(*arguments, **settings)
+        with warnings_in_one_line(str(self.name), with_options):
+            return super().main(*arguments, **settings)
 
     def get_help_option(self, ctx: Any) -> Any:
         return _as_flag(super().get_help_option(ctx))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 try:
-    from secagg.cli.warned import warnings_in_one_line
+    from secagg._warned import warnings_in_one_line
 
     with warnings_in_one_line("fedmf"):  # of code without kernels
         from fedmf.cli import attack, data, export, recommend, reproduce, search, train

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from secagg.cli.warned import warnings_in_one_line
+from secagg._warned import warnings_in_one_line
 
 try:
     with warnings_in_one_line("secagg"):  # of code without kernels

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import typer
 
+from secagg._warned import warnings_in_one_line
 from secagg.cli.console import with_options
-from secagg.cli.warned import warnings_in_one_line
 from secagg.errors import ClippingWarning
 
 

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from fedmf import DataWarning
 from fedmf.cli import app as fedmf
+from secagg._warned import warnings_in_one_line
 from secagg.cli import app as secagg
-from secagg.cli.warned import warnings_in_one_line
 from secagg.errors import ClippingWarning, PrecisionWarning
 
 ZEROS = [f"{u},{i},{(u + i) % 2}" for u in range(12) for i in range(6)]

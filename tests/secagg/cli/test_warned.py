@@ -108,5 +108,5 @@ def test_warning_of_an_import_is_one_line(package):
     ran = subprocess.run(  # noqa: S603
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
-    assert ran.stderr.startswith("secagg: secagg runs without its compiled code")
+    assert ran.stderr.startswith(f"{package}: secagg runs without its compiled code")
     assert ran.stderr.count("\n") == 1

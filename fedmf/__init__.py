@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fedmf.ease import DPEase, ItemWeights
     from fedmf.errors import (
         DataError,
+        DataWarning,
         Diverged,
         FedMFError,
         MissingExtra,
@@ -48,6 +49,7 @@ __all__ = [
     "Catalogue",
     "DPEase",
     "DataError",
+    "DataWarning",
     "Diverged",
     "FMMask",
     "Factors",
@@ -112,6 +114,7 @@ if not TYPE_CHECKING:  # type checkers report unknown names themselves
             "ease": ("DPEase", "ItemWeights"),
             "errors": (
                 "DataError",
+                "DataWarning",
                 "Diverged",
                 "FedMFError",
                 "MissingExtra",

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from secagg import MissingExtra, ParameterError, SecAggError
 
-__all__ = ["DataError", "Diverged", "FedMFError", "MissingExtra", "ModelError", "SettingError"]
+__all__ = [
+    "DataError",
+    "DataWarning",
+    "Diverged",
+    "FedMFError",
+    "MissingExtra",
+    "ModelError",
+    "SettingError",
+]
 
 # One base and one error for settings in both packages: `except FedMFError` catches them all.
 FedMFError = SecAggError
@@ -13,6 +21,10 @@ SettingError = ParameterError
 
 class DataError(FedMFError):
     """A data set is unknown, missing or damaged; the message names the file and the line."""
+
+
+class DataWarning(UserWarning):
+    """Ratings that are read, but perhaps not as meant; the message names the lines."""
 
 
 class Diverged(SettingError):

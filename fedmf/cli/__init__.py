@@ -5,8 +5,11 @@ from __future__ import annotations
 import sys
 
 try:
-    from fedmf.cli import attack, data, export, recommend, reproduce, search, train
-    from secagg.cli.console import App, Version
+    from secagg._warned import warnings_in_one_line
+
+    with warnings_in_one_line("fedmf"):  # of code without kernels
+        from fedmf.cli import attack, data, export, recommend, reproduce, search, train
+        from secagg.cli.console import App, Version
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
     if missing not in ("typer", "rich"):
@@ -18,7 +21,7 @@ except KeyboardInterrupt:
 
 __all__ = ["app", "main"]
 
-app = App(no_args_is_help=True)
+app = App(name="fedmf", no_args_is_help=True)
 
 
 @app.callback()

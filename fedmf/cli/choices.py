@@ -22,6 +22,7 @@ from fedmf.models import Factors, preset
 from fedmf.models.presets import Preset
 from fedmf.models.recommender import Recommender
 from fedmf.training import Trainer
+from secagg.paillier.gmp import gmpy2
 from secagg.paillier.public_key import MAX_BITS, MIN_BITS
 from secagg.threshold.key import MAX_TRUSTEES
 
@@ -110,7 +111,7 @@ def aggregation(
     """Return the aggregation of that name; None selects the default of an option.
 
     Raises SettingError if a required option is missing, an option belongs to another
-    aggregation, or a value is out of range.
+    aggregation, or a value is out of range, and MissingExtra if a package is missing.
     """
     options = {
         "neighbours": neighbours,
@@ -148,6 +149,7 @@ def aggregation(
         raise SettingError(
             f"--bits {bits} must be a multiple of 64 from {MIN_BITS} to {MAX_BITS}"
         )
+    gmpy2.version()  # raises MissingExtra now, not after the data are read
     return PaillierSum(
         trust=model, trustees=trustees, threshold=threshold, bits=bits, progress=progress
     )

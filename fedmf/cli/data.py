@@ -12,8 +12,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 from rich.table import Column, Table
 
-from fedmf.cli.manners import errors_in_one_line, stderr
-from fedmf.data import NAMES, SIZES, Ratings, load, source_of
+from fedmf.cli.manners import Columns, Duplicates, Scale, errors_in_one_line, stderr
+from fedmf.cli.own import is_file, ratings_of
+from fedmf.data import NAMES, SIZES, Ratings, source_of
 from fedmf.data.fetch import check_content, check_files, fetch
 from fedmf.data.sets.folders import folder_of, found_folder
 from fedmf.data.sets.sources import Source
@@ -39,6 +40,8 @@ DESCRIBE = """
 fedmf data describe simulated
 
 fedmf data describe ml-100k --json  [dim]# for other programs[/dim]
+
+fedmf data describe ratings.csv --columns user,item,rating --scale 1,5
 """
 FETCH = """
 [bold]Examples[/bold]
@@ -75,11 +78,23 @@ def list_(as_json: Json = False) -> None:
 
 
 @app.command("describe", epilog=DESCRIBE)
-def describe_(name: Name, as_json: Json = False) -> None:
-    """Describe a data set: its size, its ratings, and the raters of its items."""
+def describe_(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help=f"One of {', '.join(NAMES)}, or a CSV or Parquet file.", show_default=False
+        ),
+    ],
+    columns: Columns = None,
+    scale: Scale = None,
+    duplicates: Duplicates = None,
+    as_json: Json = False,
+) -> None:
+    """Describe a data set or a file: its size, its ratings, and the raters of its items."""
     with errors_in_one_line("before the data set was read"):
-        found = figures(load(name))
-        found["terms"] = None if name == "simulated" else _terms(source_of(name))
+        found = figures(ratings_of(name, columns, scale, duplicates)[0])
+        public = name != "simulated" and not is_file(name)
+        found["terms"] = _terms(source_of(name)) if public else None
         if as_json:
             typer.echo(to_json(found))
         else:

@@ -47,6 +47,8 @@ WORDS = {
     "widen scale": "widen --scale",
     "read a column of times": "name a column of times as the fourth of --columns",
     "pass Features(array, names), or MeanMask as the mask": "pass --mask mean",
+    "choose the format 'npz'": "choose --to npz",
+    "choose the format 'parquet'": "choose --to parquet",
     "sweeps = ": "--rounds = ",
     "epochs = ": "--rounds = ",
 }

@@ -46,6 +46,7 @@ fedmf search --model implicit --grid k=16,32 --measure precision --json > search
 """
 
 NAMES = ("k", "reg", "rate", "min_raters")
+ALIASES = {"factors": "k"}  # the option of fedmf train has both names
 ROUNDS = ("rounds", "sweeps", "epochs")  # names of the number of rounds, by trainer
 OPTIONS = {"k": "-k", "min_raters": "--min-raters"}
 
@@ -157,7 +158,8 @@ def _grid(kind: Kind, model: ModelName, given: Sequence[str]) -> dict[str, list[
     found: dict[str, list[int | float]] = {}
     for text in given:
         name, _, values = text.partition("=")
-        name = name.strip().replace("-", "_")
+        name = name.strip().lstrip("-").replace("-", "_")
+        name = ALIASES.get(name, name)
         if name not in known or name in found:
             raise SettingError(
                 f"--grid {text}: give each setting of --model {model} once: {', '.join(known)}"

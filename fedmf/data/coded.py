@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +13,20 @@ from numpy.typing import NDArray
 
 from fedmf.data.ratings import Ids
 
-__all__ = ["Coded", "Codes", "coded_integers", "coded_texts", "is_text", "text_ids"]
+__all__ = [
+    "Coded",
+    "Codes",
+    "coded_integers",
+    "coded_texts",
+    "coded_wholes",
+    "is_text",
+    "text_ids",
+    "twins",
+]
+
+WHOLE = re.compile(
+    r"(?:0|-?[1-9][0-9]{0,17})(?:\.0*)?"
+)  # pandas adds .0 where an id is missing
 
 SPARE = 2**18  # characters that a table of fixed width may waste, 1 MiB
 WASTE = 8  # or its size as a multiple of the texts, so that usual tables keep their dtype
@@ -57,6 +71,34 @@ def coded_integers(column: NDArray[np.int64]) -> Coded:
     """Return a column of integers as numbers of its different integers."""
     found, codes = np.unique(column, return_inverse=True)
     return Coded(found, codes)
+
+
+def coded_wholes(texts: Sequence[str], codes: NDArray[np.int32]) -> Coded | None:
+    """Return a column of texts as integers, or None unless all are whole numbers, such as 7.0.
+
+    Row ``j`` is ``texts[codes[j]]``. Numbers with leading zeros, and of more than 18 digits,
+    are no whole numbers, as they are names.
+    """
+    if not all(map(WHOLE.fullmatch, texts)):
+        return None
+    numbers = (int(text.partition(".")[0]) for text in texts)
+    found = coded_integers(np.fromiter(numbers, np.int64, len(texts)))
+    return Coded(found.ids, found.codes.astype(np.int32)[codes])
+
+
+def twins(ids: Ids) -> tuple[int, int, int] | None:
+    """Return how many texts repeat the number of another, and the first two; None without any.
+
+    Such texts are 7 and 7.0, which `coded_wholes` leaves as they are beside other texts.
+    """
+    first: dict[str, int] = {}
+    found: list[tuple[int, int]] = []
+    for number, text in enumerate(map(str, ids) if is_text(ids) else ()):
+        if WHOLE.fullmatch(text):
+            other = first.setdefault(text.partition(".")[0], number)
+            if other != number:
+                found.append((other, number))
+    return (len(found), *found[0]) if found else None
 
 
 def coded_texts(texts: Sequence[str], codes: NDArray[np.int32]) -> Coded:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.data.coded import Coded, coded_integers, coded_texts, is_text
+from fedmf.data.coded import Coded, coded_integers, coded_texts, coded_wholes, is_text
 from fedmf.data.ratings import Catalogue, Ids, Ratings
-from fedmf.errors import DataError
+from fedmf.data.times import mixed_units
+from fedmf.errors import DataError, DataWarning
 
 __all__ = ["check_scale", "coded", "from_coded", "from_triples", "titles_alone"]
 
@@ -55,6 +57,11 @@ def from_triples(
     Ratings
         Users and items are numbered 0, 1, ... by ascending id.
 
+    Warns
+    -----
+    DataWarning
+        If times are in different units.
+
     Raises
     ------
     DataError
@@ -71,6 +78,8 @@ def from_triples(
     }
     if times is not None:
         columns["times"] = integers(name, "times", times)
+        if mixed := mixed_units(columns["times"], lambda row: f"times[{row}]"):
+            warnings.warn(f"{name}: {mixed}", DataWarning, stacklevel=2)
     if len({column.size for column in columns.values()}) > 1:
         sizes = ", ".join(f"{column.size} {title}" for title, column in columns.items())
         raise DataError(f"{name}: the columns must be of one length, not {sizes}")
@@ -168,8 +177,11 @@ def _ascending(name: str, item_ids: ArrayLike) -> Ids:
     return known.ids
 
 
-def coded(name: str, what: str, given: ArrayLike) -> Coded:
-    """Return a column of ids, integers or texts, or raise DataError."""
+def coded(name: str, what: str, given: ArrayLike, *, wholes: bool = False) -> Coded:
+    """Return a column of ids, integers or texts, or raise DataError.
+
+    With `wholes`, texts become integers as those of a file do; see `coded_wholes`.
+    """
     entries = _entries(given)
     if entries is None or not any(isinstance(entry, str) for entry in entries):
         return coded_integers(integers(name, what, given))
@@ -181,7 +193,9 @@ def coded(name: str, what: str, given: ArrayLike) -> Coded:
             )
     known = {text: number for number, text in enumerate(dict.fromkeys(entries))}
     codes = np.fromiter(map(known.__getitem__, entries), np.int32, len(entries))
-    return coded_texts(list(known), codes)
+    texts = list(known)
+    found = coded_wholes(texts, codes) if wholes else None
+    return coded_texts(texts, codes) if found is None else found
 
 
 def _entries(given: ArrayLike) -> list[Any] | None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.data.coded import Coded, Codes, coded_integers, coded_texts
+from fedmf.data.coded import Coded, Codes, coded_texts, coded_wholes
 from fedmf.data.packed import unpacked
 from fedmf.data.table import Table, is_number, positions, short
 from fedmf.data.times import Times
@@ -24,8 +24,8 @@ from fedmf.errors import DataError
 __all__ = ["read_delimited"]
 
 DELIMITERS = (",", ";", "\t", "|")
-INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 DECIMAL_COMMA = re.compile(r"\s*[0-9]+,[0-9]+\s*")
+OTHER_MARK = re.compile(r"::|[\s:/~^#]+")  # not in numbers and names of columns
 LINE_END = re.compile(r"\r\n|\r|\n")
 BYTES_LINE_END = re.compile(rb"\r\n|\r|\n")
 BATCH = 4096  # rows whose fields exist at once
@@ -140,19 +140,23 @@ class _Reading:
                 ) from None
             if self.reader.line_num > line:
                 raise self._wrong_quote("a name of the header spans lines", line) from None
-            raise DataError(f"{error}{self._hint(names, text)}") from None
+            raise DataError(f"{error}{self._hint(names, text, str(error))}") from None
 
-    def _hint(self, names: list[str], text: Iterator[str]) -> str:
-        """Return what a header that lacks a column suggests, or nothing."""
+    def _hint(self, names: list[str], text: Iterator[str], said: str) -> str:
+        """Return what a header that lacks a column suggests beyond what is said, or nothing."""
         for below, line in enumerate(islice(text, ABOVE), self.n_lines + 1):
             for mark in DELIMITERS:
                 if set(map(str, self.columns)) <= set(_fields(line, mark)):
                     return f"; line {below} has them: remove the lines above it"
+        if len(names) > 1 and "::" not in names[0]:
+            return ""
+        remedy = "; separate the fields by comma, semicolon, tab or bar"
         if "::" in names[0]:
-            return "; fields are separated by '::': replace each '::' by a tab"
-        if len(names) == 1:
-            return "; separate the fields by comma, semicolon, tab or bar"
-        return ""
+            remedy = "; fields are separated by '::': replace each '::' by a tab"
+        fields = OTHER_MARK.split(names[0])
+        if sum(map(is_number, fields)) > 1 and "add a first line" not in said:
+            remedy += f", and {NO_HEADER}"
+        return remedy
 
     def _add(self, rows: list[list[str]]) -> None:
         """Append a batch of rows; raises DataError for a wrong entry."""
@@ -259,12 +263,11 @@ class _Reading:
         return Table(self.name, users, items, values, times, nanos, self.place)
 
     def _coded(self, side: int) -> Coded:
-        """Return ids as int64 if all are integers without leading zeros, else as texts."""
+        """Return ids as int64 if all are whole numbers, as in `coded_wholes`, else as texts."""
         texts = self.ids[side].texts
         codes: NDArray[np.int32] = np.frombuffer(self.codes[side], dtype=np.int32)
-        if all(map(INTEGER.fullmatch, texts)):
-            found = coded_integers(np.array(list(map(int, texts)), dtype=np.int64))
-            return Coded(found.ids, found.codes.astype(np.int32)[codes])
+        if (found := coded_wholes(texts, codes)) is not None:
+            return found
         for number, text in enumerate(texts):
             if text.endswith("\0"):
                 row = int(np.argmax(codes == number))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.data.coded import Coded
+from fedmf.data.coded import Coded, twins
 from fedmf.data.columns import check_scale, from_coded
 from fedmf.data.ratings import Ratings
 from fedmf.data.table import Table
 from fedmf.data.tables import read_table
-from fedmf.errors import DataError
+from fedmf.data.times import mixed_units
+from fedmf.errors import DataError, DataWarning
 from fedmf.settings import check
 
 Floats = NDArray[np.float64]
@@ -35,9 +37,10 @@ def read_ratings(
 ) -> Ratings:
     """Return the ratings of a CSV or Parquet file, a data frame or an Arrow table.
 
-    Ids are integers or texts. In a CSV file they are integers if all ids of the column are
-    integers without leading zeros. Other columns of the table are not read. A CSV file is read
-    in one pass, which takes about 80 bytes a rating and the size of each different id.
+    Ids are integers or texts. They are integers if all ids of the column are whole numbers
+    without leading zeros, written as 7 or as 7.0. Other columns of the table are not read. A
+    CSV file is read in one pass, which takes about 80 bytes a rating and the size of each
+    different id.
 
     Parameters
     ----------
@@ -48,8 +51,9 @@ def read_ratings(
         Arrow table, or an object with ``__arrow_c_stream__``.
     columns
         Names of the columns of users, items, ratings and, optionally, times; numbers if the
-        columns of a frame have numbers. Times are numbers or, in ISO 8601, dates, and are cut
-        to seconds; see `fedmf.data.from_triples`.
+        columns of a frame have numbers. Times are numbers or, in ISO 8601, dates. The result
+        has whole seconds, and `duplicates` compares nanoseconds; see
+        `fedmf.data.from_triples`.
     scale
         Lowest and highest possible rating, such as (1, 5); required, since the lowest and the
         highest rating that occur may differ from it.
@@ -57,6 +61,11 @@ def read_ratings(
         Method for several ratings of one item by one user. ``"error"`` raises; ``"last"`` keeps
         the rating with the latest time, also within a second, or else the last row; ``"mean"``
         takes their mean.
+
+    Warns
+    -----
+    DataWarning
+        If texts of a column have both 7 and 7.0, or times are in different units.
 
     Raises
     ------
@@ -71,6 +80,8 @@ def read_ratings(
     check(Duplicates, duplicates=duplicates)
     names = _names(columns)
     table = read_table(source, names)
+    for doubt in _doubts(table, names):
+        warnings.warn(f"{table.name}: {doubt}", DataWarning, stacklevel=2)
     ends = _scale(table, str(names[2]), table.values, scale)
     values, times = table.values, table.times
     rows: slice | NDArray[np.int64] = slice(None)
@@ -106,6 +117,24 @@ def _names(columns: object) -> tuple[object, ...]:
             "ratings, or four with times"
         )
     return names
+
+
+def _doubts(table: Table, names: Sequence[object]) -> Iterator[str]:
+    """Yield what is read, and perhaps not as meant."""
+    for title, side in zip(names, (table.users, table.items), strict=False):
+        if (found := twins(side.ids)) is not None:
+            count, *pair = found
+            one, other = (
+                f"{str(side.ids[code])!r} ({table.place(int(np.argmax(side.codes == code)))})"
+                for code in pair
+            )
+            more = f" and {count - 1} more such pairs" if count > 1 else ""
+            yield (
+                f"{title} has {one} and {other}{more}, which are different ids beside ids that "
+                "are no whole numbers: write each id in one way"
+            )
+    if table.times is not None and (mixed := mixed_units(table.times, table.place)):
+        yield f"{names[3]}: {mixed}"
 
 
 def _scale(

@@ -85,8 +85,8 @@ def _of_frame(source: Any, columns: Sequence[object], name: str) -> Table:
     when, nanos = _times(name, titles[3], times[0]) if times else (None, None)
     return Table(
         name,
-        coded(name, str(titles[0]), users),
-        coded(name, str(titles[1]), items),
+        coded(name, str(titles[0]), users, wholes=True),
+        coded(name, str(titles[1]), items, wholes=True),
         _values(name, titles[2], values),
         when,
         nanos,

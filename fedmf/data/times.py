@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -13,10 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Times", "of_column"]
+__all__ = ["Times", "mixed_units", "of_column"]
 
 FRACTION = re.compile(r"[.,]([0-9]{1,9})")
 BILLION = 10**9
+UNITS = {  # times of 1973 to 2286 as numbers
+    "seconds": (10**8, 10**10),
+    "milliseconds": (10**11, 10**13),
+    "microseconds": (10**14, 10**16),
+    "nanoseconds": (10**17, 2**63 - 1),
+}
 
 
 class Times:
@@ -101,3 +107,21 @@ def of_column(column: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64
         nanos = ((column - floor) * BILLION).astype(np.int64)
         seconds = floor.astype(np.int64)
     return seconds, nanos if nanos.any() else None
+
+
+def mixed_units(times: NDArray[np.int64], place: Callable[[int], str]) -> str | None:
+    """Return a warning if times since 1970 are in different units, or None.
+
+    A split by time would put all times in seconds before those in milliseconds. `place` returns
+    the place of a row, such as "line 7".
+    """
+    seen = []
+    for unit, (low, high) in UNITS.items():
+        here = (times >= low) & (times < high)
+        if here.any():
+            least, most = times[here].min(), times[here].max()
+            first = place(int(np.argmax(here)))
+            seen.append(f"{least} to {most} are like {unit} ({first})")
+    if len(seen) < 2:
+        return None
+    return f"{', '.join(seen)}: convert them to one unit, as they order the ratings"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.data.internal import to_public
-from fedmf.errors import MissingExtra, ModelError
+from fedmf.errors import MissingExtra, ModelError, SettingError
 from fedmf.settings import check
 
 if TYPE_CHECKING:
@@ -27,6 +27,17 @@ __all__ = ["Format", "export", "public_factors"]
 Floats = NDArray[np.float64]
 Format = Literal["npz", "parquet", "implicit"]
 """Formats of exported factors."""
+
+SUFFIXES = {"npz": (".npz",), "implicit": (".npz",), "parquet": (".parquet", ".pq")}
+OTHERS = (
+    ".csv",
+    ".feather",
+    ".json",
+    ".npy",
+    ".tsv",
+    ".txt",
+    ".xlsx",
+)  # formats without export
 
 
 def public_factors(factors: Factors) -> tuple[Floats, Floats]:
@@ -50,7 +61,9 @@ def export(factors: Factors, path: str | os.PathLike[str], form: Format) -> Path
     Parameters
     ----------
     factors : trained factors
-    path : file to write; ``.npz`` is appended where it is missing, as numpy does
+    path
+        File to write; ``.npz`` is appended where it is missing, as numpy does. A name of
+        another format, such as b.csv, is an error.
     form
         ``"npz"``: arrays user_factors, item_factors, user_ids and item_ids, without pickle.
         ``"parquet"``: the columns side ("user" or "item"), id as text, and factors as a list.
@@ -61,7 +74,7 @@ def export(factors: Factors, path: str | os.PathLike[str], form: Format) -> Path
     Raises
     ------
     SettingError
-        If the format is unknown.
+        If the format is unknown, or the name of the file is that of another.
     ModelError
         If the file cannot be written.
     MissingExtra
@@ -74,6 +87,14 @@ def export(factors: Factors, path: str | os.PathLike[str], form: Format) -> Path
         for name, one in (("user_ids", factors.user_ids), ("item_ids", factors.item_ids))
     }
     target = Path(path)
+    others = {*OTHERS, *(one for of in SUFFIXES.values() for one in of)} - {*SUFFIXES[form]}
+    if (suffix := target.suffix.lower()) in others:
+        fitting = next((name for name, of in SUFFIXES.items() if suffix in of), None)
+        remedy = "" if fitting is None else f", or choose the format {fitting!r}"
+        raise SettingError(
+            f"the format {form!r} cannot be written to {target.name}: let the name of the file "
+            f"end in {SUFFIXES[form][0]}{remedy}"
+        )
     if form != "parquet" and target.suffix != ".npz":
         target = target.with_name(f"{target.name}.npz")
     try:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 
+from secagg._warned import warnings_in_one_line
+
 try:
-    from secagg.cli import bench, helper, identity, join, params, serve, simulate
-    from secagg.cli.console import App, Version
+    with warnings_in_one_line("secagg"):  # of code without kernels
+        from secagg.cli import bench, helper, identity, join, params, serve, simulate
+        from secagg.cli.console import App, Version
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
     if missing not in ("typer", "rich"):
@@ -18,7 +21,7 @@ except KeyboardInterrupt:
 
 __all__ = ["app", "main"]
 
-app = App(no_args_is_help=True)
+app = App(name="secagg", no_args_is_help=True)
 
 
 @app.callback()

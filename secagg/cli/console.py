@@ -18,6 +18,7 @@ from typer.models import CommandFunctionType
 
 from secagg import __version__
 from secagg._printable import printable
+from secagg._warned import warnings_in_one_line
 from secagg.bench.table import as_json, duration, volume
 from secagg.bench.timing import INTERRUPTED
 from secagg.cli.streams import print_in_any_encoding
@@ -134,7 +135,8 @@ class _Command(TyperCommand):
 class _Group(TyperGroup):
     def main(self, *arguments: Any, **settings: Any) -> Any:
         print_in_any_encoding()
-        return super().main(*arguments, **settings)
+        with warnings_in_one_line(str(self.name), with_options):
+            return super().main(*arguments, **settings)
 
     def get_help_option(self, ctx: Any) -> Any:
         return _as_flag(super().get_help_option(ctx))

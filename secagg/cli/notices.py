@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import typer
 
+from secagg._warned import warnings_in_one_line
 from secagg.cli.console import with_options
 from secagg.errors import ClippingWarning, PrecisionWarning
 
@@ -19,10 +20,9 @@ def notices() -> Iterator[None]:
     handler = _Handler(logging.WARNING)
     log = logging.getLogger("secagg.session")
     log.addHandler(handler)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), warnings_in_one_line("secagg", with_options):
         warnings.simplefilter("always", ClippingWarning)  # one for each sum
         warnings.simplefilter("always", PrecisionWarning)
-        warnings.showwarning = lambda message, *_, **__: _print(str(message))
         try:
             yield
         finally:

@@ -1,0 +1,95 @@
+"""Ids that are whole numbers, written with or without .0: one rule for files and frames."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from fedmf import DataWarning, read_ratings
+
+# what a column has, the ids that are read, and if 7 and 7.0 are different ids
+COLUMNS = {
+    "without": (["7", "8", "9"], [7, 8, 9], False),
+    "with": (["7.0", "8.0", "9.0"], [7, 8, 9], False),
+    "both": (["7", "7.0", "8.0"], [7, 8], False),
+    "both, apart": (["7.0", "8", "7"], [7, 8], False),
+    "two zeros": (["7.00", "7.0", "8"], [7, 8], False),
+    "no zero": (["7.", "7", "8"], [7, 8], False),
+    "negative": (["-7.0", "-7", "0.0"], [-7, 0], False),
+    "order of numbers": (["10.0", "9", "9.0"], [9, 10], False),
+    "18 digits": (["999999999999999999.0", "1", "1.0"], [1, 999999999999999999], False),
+    "19 digits": (["1234567890123456789", "1", "2"], ["1", "1234567890123456789", "2"], False),
+    "a name": (["7", "8", "Ada"], ["7", "8", "Ada"], False),
+    "a name, with": (["7.0", "8.0", "Ada"], ["7.0", "8.0", "Ada"], False),
+    "a name, both": (["7", "7.0", "Ada"], ["7", "7.0", "Ada"], True),
+    "a name, two zeros": (["7.00", "7.0", "Ada"], ["7.0", "7.00", "Ada"], True),
+    "a name, negative": (["-7.0", "-7", "Ada"], ["-7", "-7.0", "Ada"], True),
+    "fractions": (["7.5", "7", "8.0"], ["7", "7.5", "8.0"], False),
+    "a fraction, both": (["7.5", "7", "7.0"], ["7", "7.0", "7.5"], True),
+    "leading zeros": (["007", "7", "8"], ["007", "7", "8"], False),
+    "leading zeros, with": (["007.0", "7", "8"], ["007.0", "7", "8"], False),
+    "exponents": (["1e3", "1000", "7"], ["1000", "1e3", "7"], False),
+    "grouped": (["1,000.0", "7", "8"], ["1,000.0", "7", "8"], False),
+}
+
+
+def columns_of(side, entries):
+    return {"user": [1, 2, 3], "item": [4, 5, 6], side: entries, "rating": [1, 2, 3]}
+
+
+def source_of(kind, path, side, entries):
+    columns = columns_of(side, entries)
+    if kind == "csv":
+        rows = zip(*columns.values(), strict=True)
+        text = "".join(",".join(f'"{one}"' for one in row) + "\n" for row in rows)
+        (path / "ratings.csv").write_text(",".join(columns) + "\n" + text)
+        return path / "ratings.csv"
+    package = pytest.importorskip("pandas" if kind == "parquet" else kind)
+    if kind == "pyarrow":
+        return package.table(columns)
+    frame = package.DataFrame(columns)
+    if kind == "parquet":
+        pytest.importorskip("pyarrow")
+        frame.to_parquet(path / "ratings.parquet")
+        return path / "ratings.parquet"
+    return frame
+
+
+@pytest.mark.parametrize("kind", ["csv", "pandas", "polars", "pyarrow", "parquet"])
+@pytest.mark.parametrize("side", ["user", "item"])
+@pytest.mark.parametrize("name", COLUMNS)
+def test_whole_numbers_are_read_alike_however_they_are_written(tmp_path, kind, side, name):
+    entries, ids, twice = COLUMNS[name]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = read_ratings(source_of(kind, tmp_path, side, entries), scale=(1, 5))
+    read = found.user_ids if side == "user" else found.item_ids
+    assert read.tolist() == ids
+    assert [one.category for one in caught] == [DataWarning] * twice
+    where = ["line", "row"][kind != "csv"]
+    for one in caught:
+        assert one.filename == __file__
+        assert f"{side} has" in str(one.message)
+        assert str(one.message).count(f"({where} ") == 2
+
+
+@pytest.mark.parametrize("side", ["user", "item"])
+def test_a_column_of_floats_and_its_file_give_the_same_ids(tmp_path, side):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(columns_of(side, [7.0, 455.0, 7.0 + (side == "item")]))
+    frame.to_csv(tmp_path / "ratings.csv", index=False)
+    for one in (frame, tmp_path / "ratings.csv"):
+        found = read_ratings(one, scale=(1, 5))
+        ids = found.user_ids if side == "user" else found.item_ids
+        assert ids.tolist() == sorted(set(frame[side].astype(int)))
+    if side == "item":
+        assert found.catalogue.titles == ("7", "8", "455")
+
+
+def test_the_warning_counts_the_pairs_and_names_the_first_lines(tmp_path):
+    ids = ["a", "7", "8", "8.0", "7.0"]
+    text = "".join(f"{one},{item},3\n" for item, one in enumerate(ids))
+    (tmp_path / "ratings.csv").write_text("user,item,rating\n" + text)
+    with pytest.warns(DataWarning, match=r"'7' \(line 3\) and '7.0' \(line 6\) and 1 more"):
+        read_ratings(tmp_path / "ratings.csv", scale=(1, 5))

@@ -25,9 +25,15 @@ class Altered(Input):
     """Input of which `alter` changes the masked elements; it gets the unmasked ones, too."""
 
     def __init__(
-        self, vector: Vector, weight: int | None, params: RoundParams, entropy: Entropy
+        self,
+        vector: Vector,
+        weight: int | None,
+        params: RoundParams,
+        entropy: Entropy,
+        *,
+        lowered: bool = False,
     ) -> None:
-        super().__init__(vector, weight, params, entropy)
+        super().__init__(vector, weight, params, entropy, lowered=lowered)
         self.params = params
 
     def alter(self, masked: Lanes, plain: Lanes) -> None:

@@ -49,7 +49,7 @@ def test_a_wrong_helper_is_named_by_its_place_and_type(semi_honest, place, found
         OneShot(fedavg(), helpers=helpers, clip=1.0, max_weight=1)
 
 
-@pytest.mark.parametrize("helpers", [None, 3, RemoteHelper, object()], ids=str)
+@pytest.mark.parametrize("helpers", [None, 3, RemoteHelper, object()])
 def test_helpers_must_be_a_list(helpers):
     with pytest.raises(ParameterError, match="helpers must be a list"):
         OneShot(fedavg(), helpers=helpers, clip=1.0, max_weight=1)

@@ -24,7 +24,7 @@ def interrupted(call: Callable[[], object], at: int) -> bool:
 
     before = sys.gettrace()
     # Python 3.12 traces instructions only if a frame had asked for them before
-    sys._getframe().f_trace_opcodes = True  # noqa: SLF001
+    sys._getframe().f_trace_opcodes = True
     sys.settrace(count_down)
     try:
         call()

@@ -211,6 +211,17 @@ def _entries(given: ArrayLike) -> list[Any] | None:
 def integers(name: str, what: str, given: ArrayLike) -> NDArray[np.int64]:
     """Return a column as int64, or raise DataError if that changes a number."""
     array = _numbers(name, what, given)
+    if array.dtype.kind == "f":
+        # from here on a float stands for several integers
+        exact = 2.0 ** (np.finfo(array.dtype).nmant + 1)
+        sizes = np.abs(array.astype(np.float64, copy=False))
+        beyond = (sizes >= exact) & np.isfinite(sizes)  # others are reported below
+        if beyond.any():
+            first, bits = int(np.argmax(beyond)), int(np.log2(exact))
+            raise DataError(
+                f"{name}: {what}[{first}] is a float of 2^{bits} or more, where a float stands "
+                "for several integers: read the column as integers (in pandas Int64) or as text"
+            )
     with np.errstate(invalid="ignore"):  # reported below
         column = array.astype(np.int64, copy=False)
     changed = column != array

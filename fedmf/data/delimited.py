@@ -279,6 +279,9 @@ class _Reading:
 
 
 def _fields(line: str, mark: str) -> list[str]:
-    """Return the names in the line of a header."""
+    """Return the names in the line of a header, none if the line is no CSV with this mark."""
     found: Iterable[list[str]] = csv.reader([line], delimiter=mark, skipinitialspace=True)
-    return [name.strip() for name in next(iter(found), [])]
+    try:
+        return [name.strip() for name in next(iter(found), [])]
+    except csv.Error:  # with a wrong mark a long line is one field, beyond the module's limit
+        return []

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 __all__ = ["Times", "mixed_units", "of_column"]
 
 FRACTION = re.compile(r"[.,]([0-9]{1,9})")
+DECIMAL = re.compile(r"([0-9]{1,18})\.([0-9]{1,9})")
 BILLION = 10**9
 UNITS = {  # times of 1973 to 2286 as numbers
     "seconds": (10**8, 10**10),
@@ -69,6 +70,8 @@ def moment(text: str) -> tuple[int, int]:
     A date without a zone is in UTC. Raises ValueError if the text is neither, or OverflowError
     if the seconds have more than 64 bits.
     """
+    if found := DECIMAL.fullmatch(text):  # the common form, without the time of Decimal
+        return int(found[1]), int(found[2].ljust(9, "0"))
     try:
         return int(np.int64(int(text))), 0
     except ValueError:

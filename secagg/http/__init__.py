@@ -19,14 +19,7 @@ try:
     from secagg.http.server import Serving, serve
 except ModuleNotFoundError as error:
     package = str(error.name).partition(".")[0]
-    if package not in (
-        "http_message_signatures",
-        "http_sf",
-        "httpx",
-        "prometheus_client",
-        "starlette",
-        "uvicorn",
-    ):
+    if package not in ("httpx", "prometheus_client", "starlette", "uvicorn"):
         raise
     raise MissingExtra(
         f"secagg.http needs {package}, which is not installed: pip install 'secagg[http]'",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from http_message_signatures import ContentDigest, InvalidSignature
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -14,6 +13,7 @@ from secagg._check import check_integer
 from secagg.errors import ParameterError
 from secagg.http.budget import Body, Budget
 from secagg.http.problems import Problem
+from secagg.http.signatures import content_digest
 from secagg.http.turns import busy
 
 __all__ = ["Budget", "Bytes", "Limits", "busy", "content_length", "read"]
@@ -100,10 +100,8 @@ async def read(request: Request, body: Body, digest: str) -> bytes:
     except TimeoutError:
         raise Problem(408, "deadline", "the body came too slowly; send it again") from None
     content = bytes(held)
-    try:
-        ContentDigest.verify(digest, content)
-    except InvalidSignature:
-        raise Problem(400, "digest", "the body is not that of its Content-Digest") from None
+    if content_digest(content) != digest:
+        raise Problem(400, "digest", "the body is not that of its Content-Digest")
     return content
 
 

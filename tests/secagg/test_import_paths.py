@@ -28,7 +28,7 @@ secagg.public_key.MAX_BITS secagg.public_key.MIN_BITS secagg.public_key.short_ex
 secagg.rounds.NEXT secagg.set_threads secagg.shamir.LIMB_BYTES secagg.simulate_round
 secagg.testing secagg.threshold secagg.threshold_key.MAX_TRUSTEES
 """
-HTTP = ["httpx", "starlette", "uvicorn", "prometheus_client", "http_message_signatures"]
+HTTP = ["httpx", "starlette", "uvicorn", "prometheus_client"]
 IMPORTS = """
 fedmf.FedMF fedmf.FedMMF fedmf.LocalHead fedmf.PaillierSum fedmf.PlainSum fedmf.RidgeMask
 fedmf.SecAggSum fedmf.Trainer fedmf.from_triples fedmf.load

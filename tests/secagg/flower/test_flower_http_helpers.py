@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("http_message_signatures")
+pytest.importorskip("httpx")
 
 from flower_helpers import Party
 from flower_net import free_port
@@ -194,13 +194,13 @@ def test_the_wrong_entry_of_a_file_is_named(tmp_path, change, named):
 def test_without_the_extra_it_is_named():
     """Nodes need the extra flower only."""
     code = (
-        "import sys; sys.modules['http_message_signatures'] = None\n"
+        "import sys; sys.modules['prometheus_client'] = None\n"
         "import secagg, secagg.flower\n"
         "secagg.flower.OneShotMod()\n"
         "try:\n"
         "    secagg.flower.RemoteHelper('https://h:1', (b'', b''), identity=None)\n"
         "except secagg.MissingExtra as error:\n"
-        "    assert error.name == 'http_message_signatures' and 'secagg[http]' in str(error)\n"
+        "    assert error.name == 'prometheus_client' and 'secagg[http]' in str(error)\n"
         "else:\n"
         "    raise AssertionError\n"
     )

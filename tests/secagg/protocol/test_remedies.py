@@ -117,7 +117,7 @@ ONE_SHOT: dict[str, tuple[Change, Change, str, Change, Change]] = {
     "clients, in the sum": (
         {"n": 20},
         {"min_clients": 15},
-        "min_clients 15; raise",
+        "min_clients 15; pass",
         {"n": 20, "min_clients": 15},
         {"min_clients": 15},
     ),

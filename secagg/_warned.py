@@ -20,7 +20,7 @@ def warnings_in_one_line(program: str, words: Callable[[str], str] = str) -> Ite
     Parameters
     ----------
     program : name of the command
-    words : function from the text of a warning to the one that is shown
+    words : function from the text of a warning to the text that is shown
     """
 
     def show(message: Warning | str, *_: object, **__: object) -> None:

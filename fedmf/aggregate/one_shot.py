@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -21,6 +20,7 @@ from fedmf.aggregate.aggregation import (
 from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
 from fedmf.settings import Range
+from secagg.encoding.clipping import losses_ignored
 from secagg.oneshot import HelperJournal, OneShotParams
 from secagg.oneshot.params import MAX_HELPERS, MAX_SEEDS
 from secagg.protocol.suggestion import fewest_hiding
@@ -84,8 +84,7 @@ class OneShotSum(IntegerSum):
             # every round is counted in the Aggregate, and a training has hundreds
             with (
                 temporary_journals(self.helpers, "x25519") as journals,
-                warnings.catch_warnings(category=secagg.ClippingWarning, action="ignore"),
-                warnings.catch_warnings(category=secagg.PrecisionWarning, action="ignore"),
+                losses_ignored(),
             ):
                 result = secagg.simulate_one_shot(
                     vectors.dense(),

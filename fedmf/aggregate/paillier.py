@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +21,7 @@ from fedmf.aggregate.aggregation import (
 from fedmf.aggregate.trust import WARNINGS, KeyHolder, Parties, SharedClientKey, Trust, Trustees
 from fedmf.aggregate.vectors import Aggregate, Table, Vectors
 from fedmf.errors import SettingError
+from secagg.encoding.clipping import losses_ignored
 from secagg.paillier import EncryptedVector, PrivateKey, PublicKey, generate_keypair
 from secagg.paillier.public_key import MAX_BITS, MIN_BITS
 from secagg.threshold import KeyShare, deal
@@ -200,10 +200,7 @@ class PaillierSum(IntegerSum):
 
     def _encrypted(self, table: Table, packing: secagg.Packing) -> EncryptedVector:
         # every round is counted in the Aggregate, and a training has hundreds
-        with (
-            warnings.catch_warnings(category=secagg.ClippingWarning, action="ignore"),
-            warnings.catch_warnings(category=secagg.PrecisionWarning, action="ignore"),
-        ):
+        with losses_ignored():
             return self.parties.encrypt(table, packing)
 
     def _report(self, what: str, done: int, of: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -20,6 +19,7 @@ from fedmf.aggregate.aggregation import (
 )
 from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
+from secagg.encoding.clipping import losses_ignored
 
 __all__ = ["SecAggSum"]
 
@@ -88,10 +88,7 @@ class SecAggSum(IntegerSum):
         params = self.params(len(vectors), math.prod(vectors.shape), encoding, session)
         try:
             # every round is counted in the Aggregate, and a training has hundreds
-            with (
-                warnings.catch_warnings(category=secagg.ClippingWarning, action="ignore"),
-                warnings.catch_warnings(category=secagg.PrecisionWarning, action="ignore"),
-            ):
+            with losses_ignored():
                 result = secagg.simulate_round(
                     vectors.dense(),
                     params,

@@ -24,10 +24,8 @@ __all__ = [
     "twins",
 ]
 
-WHOLE = re.compile(
-    r"(?:0|-?[1-9][0-9]{0,17})(?:\.0*)?"
-)  # pandas adds .0 where an id is missing
-
+# pandas adds .0 where an id is missing
+WHOLE = re.compile(r"(?:0|-?[1-9][0-9]{0,17})(?:\.0*)?")
 SPARE = 2**18  # characters that a table of fixed width may waste, 1 MiB
 WASTE = 8  # or its size as a multiple of the texts, so that usual tables keep their dtype
 

@@ -112,7 +112,7 @@ def join(
 
 
 def _counted(done: Completed, given: int) -> str:
-    """Return the sums of a client in words; nobody tells it whether helpers opened one."""
+    """Return the sums of a client in words; no client hears whether helpers opened a sum."""
     numbers = sorted(done.rounds + done.reports)
     what = "reports sent" if done.reports else "sums"
     text = f"{what}: {len(numbers)}"

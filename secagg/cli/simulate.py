@@ -118,7 +118,7 @@ def simulate(
 
 @contextmanager
 def _remedied() -> Iterator[None]:
-    """Name the options for a simulation that too few clients end: a new one would, too."""
+    """Name the options for a simulation that too few clients end, as another would end, too."""
     try:
         yield
     except TooFewSurvivors as error:

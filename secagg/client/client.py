@@ -30,7 +30,7 @@ from secagg.client.sealing import open_from, seal_for
 from secagg.client.sealing_key import SealingKey
 from secagg.client.states import Advertised, Ended, Entrusted, New, Shared
 from secagg.encoding import Entropy, Vector
-from secagg.encoding.clipping import is_lost, warn_of_clipping, warn_of_rounding
+from secagg.encoding.clipping import warn_of_losses
 from secagg.errors import ParameterError
 from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams, keys
 from secagg.protocol.client_ids import ClientKey, identify
@@ -311,10 +311,7 @@ class Client(OneLife):
         head = start(MaskedInput(self.client_id, state.session, b""), size)
         masked, clipped = filled([head], size, lambda packed: given.write(packed, masks))
         if warn:  # before the state changes: an application may make errors of warnings
-            params = self.params
-            warn_of_clipping(clipped, params.length, params.encoding, stacklevel=_USER)
-            lost = is_lost(vector, params.encoding)
-            warn_of_rounding(lost, params.encoding, stacklevel=_USER)
+            warn_of_losses(vector, clipped, self.params.encoding, stacklevel=_USER)
         self._state = Entrusted(self._next(), state.session, *opened)
         self.clipped = clipped
         return masked

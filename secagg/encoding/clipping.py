@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from secagg.encoding.encoding import Encoding, Vector
 from secagg.encoding.fixed_point import FixedPoint
 from secagg.errors import ClippingWarning, PrecisionWarning
 
+LOSSES = (ClippingWarning, PrecisionWarning)
+"""Warnings of what a sum lacks; a filter of the application can make errors of them."""
 _FIRST = 256
 """Elements that are scanned first: in most vectors one of them is above half a step."""
 
@@ -52,3 +56,21 @@ def warn_of_rounding(lost: int, encoding: Encoding, *, stacklevel: int = 4) -> N
             PrecisionWarning,
             stacklevel=stacklevel,
         )
+
+
+def warn_of_losses(
+    vector: Vector | None, clipped: int, encoding: Encoding, *, stacklevel: int = 4
+) -> None:
+    """Warn the caller of what an encoding lost of one valid vector; None is no vector."""
+    if vector is not None:
+        warn_of_clipping(clipped, vector.size, encoding, stacklevel=stacklevel + 1)
+        warn_of_rounding(is_lost(vector, encoding), encoding, stacklevel=stacklevel + 1)
+
+
+@contextmanager
+def losses_ignored() -> Iterator[None]:
+    """Give no warning of losses in the block, where they are counted or made on purpose."""
+    with warnings.catch_warnings():
+        for kind in LOSSES:
+            warnings.simplefilter("ignore", kind)
+        yield

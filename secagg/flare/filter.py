@@ -19,8 +19,8 @@ from nvflare.private.privacy_manager import Scope
 from secagg._secrets import without_frames
 from secagg.client.inputs import send_input
 from secagg.encoding import Vector
-from secagg.encoding.clipping import is_lost, warn_of_clipping, warn_of_rounding
-from secagg.errors import ClippingWarning, ParameterError, PrecisionWarning, RemoteProtocolError
+from secagg.encoding.clipping import LOSSES, warn_of_losses
+from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flare import names
 from secagg.flare.configuration import check_configuration, digest_configuration
 from secagg.flare.files import read_identity
@@ -148,13 +148,9 @@ def _reported(result: Shareable, fl_ctx: Any) -> Shareable:
     if sent.lowered:
         logger.warning("this site lowered its weight to max_weight")
     try:
-        warn_of_clipping(clipped, params.length, params.encoding)
-        if sent.error is None and outcome.vector is not None:
-            warn_of_rounding(is_lost(outcome.vector, params.encoding), params.encoding)
-    except (
-        ClippingWarning,
-        PrecisionWarning,
-    ) as warning:  # an error by the application's filter
+        vector = outcome.vector if sent.error is None else None
+        warn_of_losses(vector, clipped, params.encoding)
+    except LOSSES as warning:  # an error by the application's filter
         log_class("the report", warning)
     reply = make_reply(ReturnCode.OK)
     reply[names.ANSWER] = encode(Answer(due.task.id, made))

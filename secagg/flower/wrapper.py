@@ -105,9 +105,11 @@ class SecureStrategy(Strategy):
         ):
             wanted = 'a ConfigRecord, such as ConfigRecord({"lr": 0.1}), or None'
             check_kind(name, config, (ConfigRecord, type(None)), wanted)
-        if evaluate_fn is not None:
-            wanted = "a function of round and ArrayRecord, or None"
-            check_kind("evaluate_fn", evaluate_fn, Callable, wanted)  # type: ignore[arg-type]
+        if evaluate_fn is not None and not callable(evaluate_fn):
+            raise ParameterError(
+                f"evaluate_fn must be a function of round and ArrayRecord, or None, not "
+                f"{type(evaluate_fn).__name__}"
+            )
         fraction = getattr(self._strategy, "fraction_evaluate", 0.0)
         if getattr(self._strategy, "fraction_train", 1.0) == 0:
             if fraction == 0:

@@ -13,7 +13,7 @@ from secagg._hedging import Hedged
 from secagg._secrets import without_frames
 from secagg.client.masked_input import Input
 from secagg.encoding import Entropy, Vector
-from secagg.encoding.clipping import is_lost, warn_of_clipping, warn_of_rounding
+from secagg.encoding.clipping import warn_of_losses
 from secagg.errors import ParameterError
 from secagg.oneshot import messages, seeds, suites
 from secagg.oneshot.messages import Kind
@@ -79,8 +79,7 @@ def report(
         endorsements=endorsements,
         entropy=entropy,
     )
-    warn_of_clipping(clipped, params.length, params.encoding)
-    warn_of_rounding(is_lost(vector, params.encoding), params.encoding)
+    warn_of_losses(vector, clipped, params.encoding)
     return made
 
 

@@ -285,8 +285,8 @@ class Helper(Confined):
         except KeyError as missing:
             why = (
                 "its box was not checked here, or was rejected; send its box to Helper.check, "
+                "or, before the first request, take the report out with Accumulator.drop"
             )
-            why += "or, before the first request, take the report out with Accumulator.drop"
             raise violation("reserve", "unchecked", why, sender=missing.args[0]) from None
         digests, drawn = np.hsplit(kept, [DIGEST_BYTES])
         digest = messages.list_digest(self.params, asked.batch, asked.ids, digests)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from secagg._check import as_bytes, check_integer, check_kind, is_integer
 from secagg.encoding import Entropy, Vector
-from secagg.encoding.clipping import is_lost, warn_of_clipping, warn_of_rounding
+from secagg.encoding.clipping import warn_of_losses
 from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import CiphertextGroup, Ciphertexts, remote
 from secagg.paillier.operators import Operators
@@ -197,8 +197,7 @@ def encrypt_vector(
     check_kind("packing", packing, Packing, "a Packing")
     integers, clipped = packing.encode(vector, weight, entropy)
     ciphertexts = group.encrypt(packing.pack(integers, group.bits), entropy)
-    warn_of_clipping(clipped, packing.length, packing.encoding, stacklevel=5)
-    warn_of_rounding(is_lost(vector, packing.encoding), packing.encoding, stacklevel=5)
+    warn_of_losses(vector, clipped, packing.encoding, stacklevel=5)
     return EncryptedVector(packing, ciphertexts, clipped=clipped)
 
 

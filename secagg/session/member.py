@@ -12,11 +12,9 @@ from secagg.client import Client, SealingKey
 from secagg.client.client import answer_quietly
 from secagg.client.inputs import Outcome, Sent, send_input
 from secagg.encoding import Encoding, Vector
-from secagg.encoding.clipping import is_lost, warn_of_clipping, warn_of_rounding
+from secagg.encoding.clipping import LOSSES, warn_of_losses
 from secagg.errors import (
-    ClippingWarning,
     ParameterError,
-    PrecisionWarning,
     RemoteProtocolError,
 )
 from secagg.oneshot import OneShotParams, OneShotPolicy
@@ -207,8 +205,7 @@ class _Member:
         if self._reported is not None:
             self.reports.append(self._reported)
             self._reported = None
-        elif self._client is not None and self._client.phase is Phase.FINISHED:
-            assert self._name is not None, "set with the client"  # noqa: S101
+        elif self._client and self._name and self._client.phase is Phase.FINISHED:
             self.rounds[self._name[:2]] = None
             self._client = None
 
@@ -321,14 +318,9 @@ class _Member:
         """Tell this member's own side what became of its input; raise nothing now."""
         error = sent.error
         try:
-            warn_of_clipping(clipped, params.length, params.encoding, stacklevel=1)
-            if sent.error is None and outcome.vector is not None:
-                lost = is_lost(outcome.vector, params.encoding)
-                warn_of_rounding(lost, params.encoding, stacklevel=1)
-        except (
-            ClippingWarning,
-            PrecisionWarning,
-        ) as warning:  # an error by the application's filter
+            vector = outcome.vector if error is None else None
+            warn_of_losses(vector, clipped, params.encoding, stacklevel=1)
+        except LOSSES as warning:  # an error by the application's filter
             error = error or warning
         if sent.lowered:
             logger.warning("client %d lowered its weight to max_weight", self._id)

@@ -5,7 +5,6 @@ A round may also abort if too few clients are left. Inputs are in messages only 
 
 from __future__ import annotations
 
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
@@ -14,10 +13,9 @@ import numpy as np
 from secagg import _fast
 from secagg._check import as_bytes, check_kind
 from secagg.encoding import FixedPoint
+from secagg.encoding.clipping import losses_ignored
 from secagg.errors import (
-    ClippingWarning,
     ParameterError,
-    PrecisionWarning,
     RemoteProtocolError,
     TooFewSurvivors,
 )
@@ -71,10 +69,7 @@ def assert_exact_sum(round: Round, aggregate: Callable[[Round], RoundResult]) ->
     possible = all(count >= needed(params, phase) for count, phase in counts)
     try:
         # the drawn vectors are clipped, or below a step, on purpose
-        with (
-            warnings.catch_warnings(category=ClippingWarning, action="ignore"),
-            warnings.catch_warnings(category=PrecisionWarning, action="ignore"),
-        ):
+        with losses_ignored():
             result = aggregate(round)
     except TooFewSurvivors as error:
         require(not sure, f"a round with enough clients was aborted: {error}")

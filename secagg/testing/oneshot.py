@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,8 @@ from hypothesis import strategies as st
 
 from secagg._check import check_kind
 from secagg.encoding import Vector
-from secagg.errors import ClippingWarning, PrecisionWarning, TooFewSurvivors
+from secagg.encoding.clipping import losses_ignored
+from secagg.errors import TooFewSurvivors
 from secagg.oneshot import (
     Accumulator,
     Helper,
@@ -214,10 +214,7 @@ def assert_exact_one_shot_sum(
     ids, least = tuple(sorted(round.vectors)), round.params.min_clients
     try:
         # the drawn vectors are clipped, or below a step, on purpose
-        with (
-            warnings.catch_warnings(category=ClippingWarning, action="ignore"),
-            warnings.catch_warnings(category=PrecisionWarning, action="ignore"),
-        ):
+        with losses_ignored():
             result = aggregate(round)
     except TooFewSurvivors as error:
         require(len(ids) < least, f"a sum of enough clients was aborted: {error}")

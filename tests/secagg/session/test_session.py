@@ -6,6 +6,7 @@ import asyncio
 import copy
 import pickle
 import threading
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -465,6 +466,34 @@ def test_a_client_whose_message_failed_a_check_is_left_out_of_the_next_attempt()
         assert party.of(RoundFailed)[0].left_out == (1,)
         assert [event.cohort for event in party.of(RoundBegun)] == [5, 4]
         await party.end()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("again", "completed"), [({}, 1), ({(0, 1, "masked_input"): "answer"}, 0)]
+)
+def test_a_round_of_two_attempts_is_completed_in_its_last(again, completed):
+    """Clients 0 and 1 fail in the first attempt, and perhaps in the second."""
+
+    async def run() -> None:
+        params = replace(SEMI, threshold=4)
+        party = Party(range(N), attempts=2)
+        start(party, params, {u: {(0, 0, "unmasking"): "answer"} for u in (0, 1)})
+        ending = asyncio.create_task(party.session.round(params))
+        while not party.of(RoundFailed) and not ending.done():
+            await asyncio.sleep(0)
+        for u in (0, 1):
+            party.running[u].cancel()
+            party.join(u, train_of(u), again, **options_of(u, params))
+        with nullcontext() if completed else pytest.raises(TooFewSurvivors):
+            await ending
+        members = dict(party.running)
+        await party.end()
+        for u in (2, 3, 4):
+            done = members[u].result()
+            assert isinstance(done, Completed)
+            assert (done, done.rounds, done.reports) == (completed, (0,) * completed, ())
 
     asyncio.run(run())
 

@@ -34,7 +34,7 @@ myst_heading_anchors = 4
 
 autodoc_default_options = {
     "members": True,
-    "inherited-members": "BaseException, StrEnum, str, Protocol, Mapping, tuple",
+    "inherited-members": "BaseException, StrEnum, str, int, Protocol, Mapping, tuple",
     "member-order": "bysource",
 }
 # large packages, of which the reference shows a few names only

@@ -140,35 +140,41 @@ def _run_all(
 ) -> Generator[tuple[Job, Outcome], None, None]:
     """Run the jobs and yield each when it ends; skip further jobs of a row that failed."""
     context, others = get_context("spawn"), {*active_children()}
-    pool = ProcessPoolExecutor(jobs, context)
-    running, failed = dict[Future[Outcome], Job](), set[tuple[str, str]]()
+    # a process that dies breaks its whole pool, so each process has a pool of its own
+    pools = [ProcessPoolExecutor(1, context) for _ in range(jobs)]
+    idle, running = list(range(jobs)), dict[Future[Outcome], tuple[Job, int]]()
+    failed = set[tuple[str, str]]()
     try:
         while pending or running:
-            while pending and len(running) < jobs:
-                job = pending.popleft()
+            while pending and idle:
+                job, place = pending.popleft(), idle[-1]
                 if (job.table, job.row) in failed:
                     continue
                 try:
                     with undisturbed():  # a new process inherits the ignored signal
-                        running[pool.submit(_attempt, folder, job)] = job
-                except BrokenProcessPool:  # its runs are lost; the other rows continue
-                    pool.shutdown()
-                    pool = ProcessPoolExecutor(jobs, context)
+                        future = pools[place].submit(_attempt, folder, job)
+                except BrokenProcessPool:  # the last job killed it, or it died idle
+                    pools[place].shutdown()
+                    pools[place] = ProcessPoolExecutor(1, context)
                     pending.appendleft(job)
+                else:
+                    running[future] = job, idle.pop()
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                job = running.pop(future)
+                job, place = running.pop(future)
                 try:
                     outcome = future.result()
                 except BrokenProcessPool:
                     outcome = Outcome(error=DIED)
                 if outcome.record is None:
                     failed.add((job.table, job.row))
+                idle.append(place)
                 yield job, outcome
     finally:
         with undisturbed():
             for process in {*active_children()} - others:
                 process.kill()  # unfinished runs are not waited for
-            pool.shutdown()  # now, as Python's exit calls a pool without the pool's lock
+            for pool in pools:
+                pool.shutdown()  # now, as Python's exit calls a pool without the pool's lock
 
 
 def _attempt(folder: Path, job: Job) -> Outcome:

@@ -7,12 +7,13 @@ from dataclasses import asdict, replace
 from itertools import groupby
 from pathlib import Path
 
+from secagg._files import replace_file
 from secagg.bench import table as kit
 from secagg.bench.cases import Case, Row
 from secagg.bench.per_float import PerFloat, owners_gain
 from secagg.bench.run import Comparison
 from secagg.bench.ss import DROPOUT
-from secagg.bench.table import NONE, Column, Table, duration, volume, write_atomically
+from secagg.bench.table import NONE, Column, Table, duration, volume
 from secagg.bench.timing import machine
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT
@@ -125,9 +126,9 @@ def saving(document: Path, picture: Path) -> Callable[[Comparison], None]:
 
     def save(comparison: Comparison) -> None:
         text = kit.as_json(comparison_document(comparison))
-        write_atomically(document, f"{text}\n")
+        replace_file(document, f"{text}\n")
         if comparison.rows:
-            write_atomically(picture, svg(canvas(comparison.rows)))
+            replace_file(picture, svg(canvas(comparison.rows)))
 
     return save
 

@@ -7,6 +7,7 @@ in the context of that task.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from nvflare.apis.filter import ContentBlockedException, Filter, FilterChainType
@@ -30,12 +31,12 @@ from secagg.flare.log import log_class, log_rejection, logger
 from secagg.flare.model import read_model
 from secagg.flare.own import is_own, note, noted
 from secagg.flare.policy import policy_of
-from secagg.flare.reported import report_once
 from secagg.flare.training import read_outcome, training_task
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.client import write_report
 from secagg.session.reporting import check_request
 from secagg.session.wire import REPORT, Answer, encode, message_digest, read_task
+from secagg.vault.spent import Spent
 
 __all__ = ["SecAggFilter"]
 
@@ -88,9 +89,22 @@ def _opened(request: Shareable, fl_ctx: Any) -> Shareable:
     folder = own_folder(fl_ctx)
     fix_site_bounds(folder, due.params)
     # before the training, so that it matters to nobody how that ends
-    report_once(folder, fl_ctx.get_job_id(), due.model.round)
+    _spend(folder, fl_ctx.get_job_id(), due.model.round)
     note(fl_ctx, due)
     return training_task(due.model)
+
+
+def _spend(folder: Path, job: str, number: int) -> None:
+    """Record a report in a round of a job; raise if this site has reported in it."""
+    last = Spent(folder).spend(f"job {job}", number)
+    if last is not None:
+        raise RemoteProtocolError(
+            f"this site has reported in round {last} of this job, and this is round {number}; "
+            "submit another job",
+            sender=None,
+            phase="report",
+            check="repeated",
+        )
 
 
 def _checked(request: Shareable, fl_ctx: Any, name: str) -> Due:

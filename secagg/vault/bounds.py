@@ -50,7 +50,7 @@ def fix_bounds(
     """
     wanted = Bounds.of(params, metrics, weight)
     try:
-        with locked(path.parent) as folder:
+        with locked(path.parent):
             fixed = _read(path, params.encoding)
             both = {**wanted.metrics, **({} if fixed is None else fixed.metrics)}
             if fixed is not None:
@@ -65,7 +65,7 @@ def fix_bounds(
                 weight = fixed.weight or weight
             found = Bounds.of(params, both, weight)
             if found != fixed:
-                replace_file(path, _pack(found), folder)
+                replace_file(path, _pack(found), private=True)
             return found
     except OSError as error:
         why = error.strerror or str(error)

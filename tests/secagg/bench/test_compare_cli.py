@@ -245,8 +245,8 @@ def test_ctrl_c_keeps_the_finished_cases(
         os.kill(os.getpid(), signal.SIGINT)
         real(*arguments)
 
-    real = report.write_atomically
-    monkeypatch.setattr(report, "write_atomically", struck)
+    real = report.replace_file
+    monkeypatch.setattr(report, "replace_file", struck)
 
     systems = [Candidate(ss.SS, measured), Candidate(ss.SS, interrupted)]
     monkeypatch.setattr(run, "candidates", lambda *_, **__: (systems, {}))

@@ -181,7 +181,9 @@ class _Member:
         self._client: Client | None = None
         self._reported: int | None = None  # number of a one-shot sum
         self._name: AttemptName | None = None  # of the present attempt
-        self._latest: dict[bytes, AttemptName] = {}  # of each run of a session
+        # of each run of a session; not in a file as `Spent` is, so that a restarted member can
+        # be in the next attempt
+        self._latest: dict[bytes, AttemptName] = {}
         self._used: set[bytes] = set()  # digests of one-shot parameters
         self._trained: tuple[object, Outcome] | None = None
         self._bounds: Bounds | None = None

@@ -3,6 +3,9 @@
 Two vectors of one client in almost the same sum can give one of the vectors away, as the
 difference of the two sums. So a client is in a sum only if the sum's number is above the
 numbers of all its sums before, also after a restart.
+
+A member of a session remembers its attempts in memory instead: a restarted member may be in the
+next attempt of a round (docs/sessions.md, 5), which this rule would forbid.
 """
 
 from __future__ import annotations

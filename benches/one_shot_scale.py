@@ -32,7 +32,7 @@ from secagg.bench.ss import Progress
 from secagg.bench.table import Column, Table, duration, micro, volume
 from secagg.errors import SecAggError
 from secagg.oneshot import OneShotParams
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 
 NAME = "one-shot"
 LENGTH = 1000

@@ -26,7 +26,7 @@ from secagg.oneshot.params import MAX_HELPERS
 from secagg.oneshot.reports import CHUNK
 from secagg.oneshot.suites import SECRET_BYTES, BoxKey, as_suite
 from secagg.protocol import Identity
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 from secagg.simulate import simulate_one_shot, temporary_journals
 
 OneShot = Annotated[

@@ -19,7 +19,7 @@ from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.protocol import Registry, RoundParams
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 from secagg.server import RoundResult
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from secagg.flare.desk import Desk
 from secagg.flare.settings import round_params
 from secagg.flare.tasks import configuration, enrol, task
 from secagg.protocol import RoundParams
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 from secagg.session import Deadlines
 
 __all__ = ["SecAggFedAvg"]

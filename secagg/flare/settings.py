@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from secagg.encoding import FixedPoint
 from secagg.protocol import RoundParams
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 
 __all__ = ["round_params"]
 

@@ -267,7 +267,7 @@ class _Member:
         params = OneShotParams.from_bytes(task.params, self._encoding)
         if params.active and self._identity is None:
             # transports that sign requests have an identity, and pass it on with a registry
-            check_registry(params.sums, self._registry)
+            check_registry(params, self._registry)
         try:
             signed = check_request(task, params, policy, self._identity)
             self._fix_bounds(params)

@@ -239,7 +239,7 @@ class Session:
         check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
         message, links = as_bytes(message), by_number(helpers)
         registry = self._registry if params.active else None
-        check_registry(params.sums, registry)
+        check_registry(params, registry)
         check_bound(params, message)
         members, least, most = self._desk.members, params.min_clients, params.n_clients
         choice = Choice(cohort, members, least, most)

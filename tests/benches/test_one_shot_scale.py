@@ -15,7 +15,7 @@ from benches.one_shot_parties import Sum
 from effort import pure_repeats
 from secagg.bench.table import as_markdown
 from secagg.errors import SecAggError
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 
 pytestmark = [pytest.mark.large, pure_repeats]
 

@@ -37,23 +37,6 @@ import numpy as np
 
 from fedmf.errors import SettingError
 
-__all__ = [
-    "Count",
-    "Fraction",
-    "Has",
-    "NotNegative",
-    "Positive",
-    "Proportion",
-    "Range",
-    "Seed",
-    "Settings",
-    "Share",
-    "check",
-    "is_number",
-    "is_whole",
-    "part_of",
-]
-
 
 @dataclass(frozen=True)
 class Range:

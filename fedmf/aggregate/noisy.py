@@ -16,8 +16,6 @@ from fedmf.aggregate.vectors import Aggregate, Rows, Vectors
 from fedmf.errors import MissingExtra, SettingError
 from fedmf.settings import NotNegative, Positive, Settings, Share, part_of
 
-__all__ = ["NoisySum", "Where", "is_noisy"]
-
 Where = Literal["central", "distributed", "local"]
 
 TAIL = 12.0  # standard deviations: beyond the 11.954 that `_noise` can draw

@@ -15,8 +15,6 @@ from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.settings import Positive, Share, check
 
-__all__ = ["ranking", "recovery"]
-
 Floats = NDArray[np.float64]
 
 

@@ -28,8 +28,6 @@ from fedmf.training.history import History, RoundRecord
 from fedmf.training.loop import Loop, keep
 from fedmf.training.schedule import Draw, Scheduled, Summing
 
-__all__ = ["FedBPMF"]
-
 Floats = NDArray[np.float64]
 
 START = 0.1  # standard deviation of the starting factors

@@ -28,8 +28,6 @@ from fedmf.training.loop import LocalSteps, Loop, Training, check_learnt, keep
 from fedmf.training.optimisers import BETA_1, BETA_2
 from fedmf.training.schedule import Draw, Scheduled, Summing
 
-__all__ = ["ContextTrainer"]
-
 UNIT = 256.0
 """Divisor of every user's values before they are sent, a power of two.
 

@@ -16,15 +16,6 @@ from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError, SettingError
 from fedmf.settings import Count, Proportion, Range, Seed, check, is_whole
 
-__all__ = [
-    "leave_last",
-    "official",
-    "random_folds",
-    "random_split",
-    "time_split",
-    "user_split",
-]
-
 FOLDS = range(1, 6)
 
 

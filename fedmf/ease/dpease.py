@@ -25,8 +25,6 @@ from fedmf.training.history import History, RoundRecord
 from fedmf.training.loop import COSTS
 from fedmf.training.schedule import Draw, Schedule, Scheduled, Summing
 
-__all__ = ["DPEase"]
-
 Floats = NDArray[np.float64]
 
 # Chosen on validation ratings of ml-1m: those that user_split(·, 0.25, 2000) parts off the

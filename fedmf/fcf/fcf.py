@@ -32,8 +32,6 @@ from fedmf.training.loop import LocalSteps
 from fedmf.training.optimisers import Optimiser
 from fedmf.training.schedule import Summing
 
-__all__ = ["FCF", "Step", "gradients"]
-
 Floats = NDArray[np.float64]
 
 DIVERGED = "the factors diverge: lower the optimiser's rate"

@@ -20,8 +20,6 @@ from fedmf.settings import Count, Fraction, Has, Seed
 from fedmf.training.loop import Loop, Round, Steps, Training, keep
 from fedmf.training.schedule import Scheduled, Summing
 
-__all__ = ["XY", "FederatedRecommender", "ImplicitTraining"]
-
 Floats = NDArray[np.float64]
 
 

@@ -28,8 +28,6 @@ from fedmf.training import Schedule
 from fedmf.training.loop import Loop, Means
 from secagg.errors import RemoteProtocolError
 
-__all__ = ["Node"]
-
 LARGEST_FACTOR = 2.0**20
 """Bound on factors and ratings between rounds, far beyond those of any useful model."""
 

@@ -21,8 +21,6 @@ from fedmf.models.recommender import Estimator, Recommender
 from fedmf.training import RoundRecord, Schedule
 from fedmf.training.loop import LocalSteps, Training
 
-__all__ = ["ITEMS", "Arrays", "Plan", "plan_of"]
-
 Arrays = dict[str, NDArray[Any]]
 
 ITEMS = "item-factors"

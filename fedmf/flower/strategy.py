@@ -24,8 +24,6 @@ from fedmf.settings import Count, check
 from fedmf.training import History, RoundRecord
 from fedmf.training.loop import Means
 
-__all__ = ["FedSum", "Sums"]
-
 EXACT = 2**50
 """Bound on the integers of a sum that its mean in float64 gives back exactly."""
 

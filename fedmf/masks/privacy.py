@@ -18,8 +18,6 @@ from fedmf.errors import SettingError
 from fedmf.masks.protocol import FittedMask
 from fedmf.settings import NotNegative, Proportion, check, is_number
 
-__all__ = ["indicator", "mean_indicator", "samples_needed", "well_masked"]
-
 
 def indicator(ratings: Ratings, mask: FittedMask) -> NDArray[np.float64]:
     """Return each user's J, the mean of (R − f_u)² with ratings scaled to [0, 1].

@@ -17,14 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate import NoisySum
 from fedmf.aggregate.noisy import Where
 from fedmf.errors import MissingExtra, SettingError
 from fedmf.models.federated import Raters
 from fedmf.models.mf import NEUTRAL, FedMF
 from fedmf.settings import Count, NotNegative, Positive, Proportion, Share, check
-
-__all__ = ["DPFedMF", "NoisySum", "noise_multiplier"]
 
 Floats = NDArray[np.float64]
 

@@ -22,7 +22,6 @@ from fedmf.settings import check
 if TYPE_CHECKING:
     from fedmf.models.factors import Factors
 
-__all__ = ["Format", "export", "public_factors"]
 
 Floats = NDArray[np.float64]
 Format = Literal["npz", "parquet", "implicit"]

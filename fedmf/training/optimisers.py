@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from fedmf.settings import Fraction, Positive, Settings
 
-__all__ = ["BETA_1", "BETA_2", "Adam", "Descent", "Optimiser"]
-
 Floats = NDArray[np.float64]
 
 BETA_1, BETA_2 = 0.9, 0.999  # the usual decays, those of Kingma and Ba 2015

@@ -15,8 +15,6 @@ from fedmf.models.recommender import Estimator
 from fedmf.settings import Fraction, Has, Seed, Settings, is_number, part_of
 from fedmf.training.history import History
 
-__all__ = ["Draw", "Schedule", "Scheduled", "Summing"]
-
 SMALLEST_COHORT = 3
 FIRST = ("model", "aggregation")  # settings shown without their names
 REPORTS = ("callbacks", "progress")  # settings without influence on the result

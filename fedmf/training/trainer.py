@@ -28,8 +28,6 @@ from fedmf.training.history import History, RoundRecord, mae, rmse
 from fedmf.training.loop import LocalSteps, Loop, Training, check_learnt, keep
 from fedmf.training.schedule import Draw, Scheduled, Summing
 
-__all__ = ["Trainer"]
-
 Floats = NDArray[np.float64]
 
 SUCH = "FedMF(); models of features, such as FedLR(), are for ContextTrainer"

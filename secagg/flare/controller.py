@@ -26,8 +26,6 @@ from secagg.protocol import RoundParams
 from secagg.protocol.shape import Security
 from secagg.session import Deadlines
 
-__all__ = ["SecAggFedAvg"]
-
 _LEAVE = 10.0
 """Seconds that sites have at the end of a job to learn of it; FLARE ends the others."""
 

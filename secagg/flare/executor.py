@@ -25,8 +25,6 @@ from secagg.flare.start import fix_job
 from secagg.flare.trainer import Trainer
 from secagg.session import take_part
 
-__all__ = ["SecAggExecutor"]
-
 
 class SecAggExecutor(Executor):
     """Executor of a site that gives the server sums only.

@@ -38,8 +38,6 @@ from secagg.session.reporting import check_request
 from secagg.session.wire import REPORT, Answer, encode, message_digest, read_task
 from secagg.vault.spent import Spent
 
-__all__ = ["SecAggFilter"]
-
 
 class SecAggFilter(Filter):
     """Filter of a site that lets sums leave, and nothing else.

@@ -34,8 +34,6 @@ from secagg.protocol.shape import Security
 from secagg.session import Deadlines, bind
 from secagg.session.wire import Declined, encode, read_task
 
-__all__ = ["OneShotFedAvg"]
-
 
 class OneShotFedAvg(SumFedAvg):
     """FLARE's `FedAvg` over one-shot sums: one message from each site in a round.

@@ -11,8 +11,6 @@ from typing import Any, TypeVar
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.shareable import Shareable
 
-__all__ = ["is_own", "note", "noted"]
-
 T = TypeVar("T")
 
 

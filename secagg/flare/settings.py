@@ -6,8 +6,6 @@ from secagg.encoding import FixedPoint
 from secagg.protocol import RoundParams
 from secagg.protocol.shape import Security
 
-__all__ = ["round_params"]
-
 
 def round_params(
     sites: int,

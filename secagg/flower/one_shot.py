@@ -19,8 +19,6 @@ from secagg.flower.wire import CLIPPED_NODES, Plan
 from secagg.flower.wrapper import SecureStrategy, check_seconds
 from secagg.protocol.identities import check_registry
 
-__all__ = ["OneShot"]
-
 
 class OneShot(SecureStrategy):
     """Strategy whose rounds see the mean of the nodes' updates, after one exchange with them.

@@ -22,8 +22,6 @@ from secagg.protocol.shape import Shape
 from secagg.vault.bounds import fix_bounds
 from secagg.vault.spent import Spent
 
-__all__ = ["FOLDER_KEY", "NodeState"]
-
 FOLDER_KEY = "secagg-state-dir"
 """Key of the folder in the configuration of a node."""
 _WEIGHT = "num-examples"

@@ -18,8 +18,6 @@ from secagg.flower.wire import Plan
 from secagg.flower.wrapper import SecureStrategy, check_seconds
 from secagg.protocol.shape import Security
 
-__all__ = ["SecAgg"]
-
 
 class SecAgg(SecureStrategy):
     """Strategy whose rounds see the mean of the nodes' updates, and no single update.

@@ -17,8 +17,6 @@ from secagg.flower.wire import Plan, Task
 from secagg.protocol import Phase
 from secagg.protocol.shape import Security
 
-__all__ = ["Settings", "sum_replies"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:

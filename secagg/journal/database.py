@@ -16,8 +16,6 @@ from pathlib import Path
 from secagg.errors import JournalError
 from secagg.journal.lock import spoilt
 
-__all__ = ["check_schema", "checkpoint", "claim", "create", "transaction"]
-
 
 def create(
     path: Path, schema: Sequence[str], fill: Callable[[sqlite3.Connection], None]

@@ -15,8 +15,6 @@ from secagg.graph import SEED_BYTES
 from secagg.protocol import RoundParams
 from secagg.protocol.ledger import Page
 
-__all__ = ["Entry", "Log", "check_log"]
-
 Entry = tuple[int | None, bytes]
 """A client's id and its accepted message. Entries of the server have None in place of an id:
 the first is its seed for the graph and the kind of its ledger, if it has one. Each later one,

@@ -12,8 +12,6 @@ from secagg.errors import Dispute, ParameterError, RemoteProtocolError
 from secagg.protocol import Phase
 from secagg.protocol.shape import Shape
 
-__all__ = ["RoundResult", "decode_sum"]
-
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RoundResult:

@@ -48,8 +48,6 @@ from secagg.session.wire import (
     task_id,
 )
 
-__all__ = ["Train", "take_part"]
-
 logger = logging.getLogger("secagg.session")
 
 _HINTS = {

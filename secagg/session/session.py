@@ -27,8 +27,6 @@ from secagg.session.store import Begun, Store
 from secagg.session.thread import Thread, closed
 from secagg.session.wire import FRAME, check_bound
 
-__all__ = ["Session"]
-
 
 class Session:
     """Session of a server. Its members call `next_task` and `accept`, over some transport.

@@ -91,7 +91,7 @@ def _nothing(data: str, run: Run) -> Mapping[str, float]:
 
 def curve(results: Results) -> Picture:
     """Draw the RMSE over ε: a panel per data set, and a line per kind of noise."""
-    from secagg.bench.picture import BLUE, DIM, GREEN, VERMILION, blank, plain
+    from secagg.kit.picture import BLUE, DIM, GREEN, VERMILION, blank, plain
 
     looks: dict[Where, dict[str, Any]] = {  # the distributed noise lies around the central
         "central": {"color": BLUE, "marker": "o"},

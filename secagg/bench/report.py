@@ -8,15 +8,15 @@ from itertools import groupby
 from pathlib import Path
 
 from secagg._files import replace_file
-from secagg.bench import table as kit
 from secagg.bench.cases import Case, Row
 from secagg.bench.per_float import PerFloat, owners_gain
 from secagg.bench.run import Comparison
 from secagg.bench.ss import DROPOUT
-from secagg.bench.table import NONE, Column, Table, duration, volume
-from secagg.bench.timing import machine
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT
+from secagg.kit import table as kit
+from secagg.kit.table import NONE, Column, Table, duration, volume
+from secagg.kit.timing import machine
 
 VERSION = 1
 
@@ -111,7 +111,10 @@ def saving(document: Path, picture: Path) -> Callable[[Comparison], None]:
     ParameterError
         A file cannot be written.
     """
-    from secagg.bench.picture import canvas, svg  # needs matplotlib, other commands do not
+    from secagg.kit.picture import svg  # first, as it names the remedy without matplotlib
+
+    # isort: split
+    from secagg.bench.picture import canvas
 
     for path in (document, picture):
         try:

@@ -20,7 +20,8 @@ from fedmf.data.checks import check_ratings
 from fedmf.data.internal import internal
 from fedmf.errors import SettingError
 from fedmf.flower.counted import Counted, record_of
-from fedmf.flower.plan import Arrays, Plan, plan_of
+from fedmf.flower.kinds import plan_of
+from fedmf.flower.plan import Arrays, Plan
 from fedmf.flower.wire import COUNTS, MEAN, RATERS, STEP, TABLE, USERS, WEIGHT, Step
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Estimator, Recommender

@@ -29,7 +29,7 @@ from secagg.flare.folder import fix_site_bounds, own_folder
 from secagg.flare.guard import Answered, Due, guard
 from secagg.flare.log import log_class, log_rejection, logger
 from secagg.flare.model import read_model
-from secagg.flare.own import is_own, note, noted
+from secagg.flare.own import GivesSums, is_own, note, noted
 from secagg.flare.policy import policy_of
 from secagg.flare.training import read_outcome, training_task
 from secagg.oneshot import OneShotParams
@@ -75,7 +75,7 @@ def _opened(request: Shareable, fl_ctx: Any) -> Shareable:
     executor = getattr(runner, "find_executor", lambda name: None)(name)
     if isinstance(noted(fl_ctx), Due | Answered):
         return request  # opened by another filter of this class
-    if name == names.TASK and _gives_sums(executor):
+    if name == names.TASK and isinstance(executor, GivesSums):
         return request
     _require_result_filter(fl_ctx, runner, name)
     if executor is not None:
@@ -167,13 +167,6 @@ def _reported(result: Shareable, fl_ctx: Any) -> Shareable:
     reply = make_reply(ReturnCode.OK)
     reply[names.ANSWER] = encode(Answer(due.task.id, made))
     return note(fl_ctx, reply)
-
-
-def _gives_sums(executor: object) -> bool:
-    """Return whether an executor performs the task "secagg" as this package does."""
-    from secagg.flare.executor import SecAggExecutor  # which imports this module
-
-    return isinstance(executor, SecAggExecutor)
 
 
 def _configuration(request: Shareable, fl_ctx: Any) -> Shareable:

@@ -21,7 +21,7 @@ from fedmf.errors import Diverged, SettingError
 from fedmf.models.federated import Raters
 from fedmf.models.mf import NEUTRAL
 from fedmf.models.recommender import Recommender, Trained, pairs
-from fedmf.settings import Count, Fraction, Has, Seed
+from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training import Adam
 from fedmf.training.history import RoundRecord, rmse
 from fedmf.training.loop import LocalSteps, Loop, Training, check_learnt, keep
@@ -72,7 +72,7 @@ class ContextTrainer(Scheduled):
         rounds: Count = 200,
         seed: Seed = 0,
         cohort: int | float | None = None,
-        dropout: Fraction = 0.0,
+        dropout: BelowOne = 0.0,
         progress: Progress = silent,
     ) -> None:
         summing = PlainSum() if aggregation is None else aggregation

@@ -17,7 +17,7 @@ from secagg.protocol import Registry
 from secagg.session import Deadlines
 
 
-class Desk(RunningSession):
+class SiteDesk(RunningSession):
     """Session of a job, with the parameters of `RunningSession`.
 
     Attributes

@@ -46,9 +46,9 @@ def inversion(
 ) -> Outcome:
     """Undo the masks of FedMMF, as an attacker who knows the mean rating of each user.
 
-    Against one-order masks the attack starts from the gradients of two rounds, which give the
-    masked ratings up to their sign. Against other masks the attack in the clear starts from the
-    masked ratings themselves (section 4.2.2).
+    Against one-order masks the attack starts from the gradients of two rounds. These gradients
+    give the masked ratings up to the sign. Against other masks the attack in the clear starts
+    from the masked ratings themselves (section 4.2.2).
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def on_masked_ratings(
 def _from_ridge(
     ratings: Ratings, users: Users, rho: list[Floats], features: Features, grid: Floats
 ) -> Floats:
-    """Undo the masks of all users: each alone, then all with the median penalty."""
+    """Undo the masks of all users: each mask alone, then all masks with the median penalty."""
 
     def both_signs(penalty: float | None) -> list[Unmasked]:
         found = []

@@ -22,8 +22,8 @@ def recovery(ratings: Ratings, masked: Ratings, tolerance: float) -> Floats:
     """Return each user's recovery rate α (section 4.2.1).
 
     The adversary knows a user's lowest and highest rating and stretches the masked ratings to
-    that range. A rating is recovered if the result is less than `tolerance` off it. Raises
-    SettingError if an argument is of another type or out of range.
+    that range. A rating is recovered if the stretched value is less than `tolerance` off.
+    Raises SettingError if an argument is of another type or out of range.
 
     Parameters
     ----------

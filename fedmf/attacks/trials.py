@@ -61,7 +61,7 @@ def leakage(
     seed: int = 0,
     progress: Progress = quiet,
 ) -> Outcome:
-    """Compute users' ratings from the gradients of the first one or two rounds of FedMF.
+    """Compute users' ratings from the gradients of the first round or two rounds of FedMF.
 
     Plain gradients are rounded to multiples of 2^−16, the default of fedmf's aggregations.
 
@@ -122,11 +122,11 @@ def singletons(
 
     Parameters
     ----------
-    ratings : ratings of all users; simulated ones have next to no items with a single rater
+    ratings : ratings of all users; simulated ratings have few items with a single rater, if any
     min_raters : int, least number of raters of a trained item, counted before dropouts, ≥ 1
     dropout : float, probability in [0, 1) that a user drops out after the count of raters
         The server knows the items with one rater left in the sum, and attacks them.
-    model, progress : see `leakage`; the model is trained with `min_raters` in place of its own
+    model, progress : see `leakage`; `min_raters` replaces the model's own value
     seed : int, seed of the training, of the masks and of the dropouts, ≥ 0
 
     Returns

@@ -40,7 +40,7 @@ class ImplicitTraining(Training[XY, Steps]):
         self.start = self.with_users(model.start(self.ratings, seed))
 
     def with_users(self, y: Floats) -> XY:
-        """Return Y with the X that is exact for it (eq. 7)."""
+        """Return Y with the X that is exact for Y (eq. 7)."""
         return XY(solve(y, *self._tables, self._penalty), y)
 
     def start_from(self, earlier: Factors | None, ratings: Ratings) -> None:
@@ -57,8 +57,8 @@ class FederatedRecommender(Scheduled):
     """Base class of recommenders for implicit feedback that learn from sums over users.
 
     Ratings of items with fewer than `min_raters` raters are left out of the training;
-    docs/privacy.md has the reason and its limits. The raters are counted first, by a separate
-    sum.
+    docs/privacy.md has the reason and the limits of this. The raters are counted first, by a
+    separate sum.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ class FederatedRecommender(Scheduled):
     epochs : int, number of epochs, ≥ 1
     min_raters : int, least number of raters of a trained item, ≥ 1; with 1 nothing is counted
     dropout
-        Probability in [0, 1) with which a user drops out of a sum; see `Schedule`. The sum over
-        the survivors is scaled to all users. An aborted sum leaves Y unchanged.
+        Probability in [0, 1) that a user drops out of a sum; see `Schedule`. The sum over the
+        survivors is scaled to all users. An aborted sum leaves Y unchanged.
     seed : int, seed of the dropouts and of the starting Y, the same Y as in `CF`, ≥ 0
     progress : function of the name of the phase, the finished sums and all sums
 

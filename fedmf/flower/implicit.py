@@ -1,4 +1,4 @@
-"""Plan of `FCF` and FederatedCF, whose users solve for their factors."""
+"""Plan of `FCF` and FederatedCF: users solve for their factors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fedmf.models.recommender import Recommender
 from fedmf.training import RoundRecord
 
 EPOCH = "epoch-item-factors"
-"""Name of the public array with the Y for which the users' factors are exact."""
+"""Name of the public array with the Y of the epoch; the users' factors are exact for that Y."""
 
 
 class ImplicitPlan(Plan):
@@ -39,7 +39,7 @@ class ImplicitPlan(Plan):
         self._recommender = recommender
 
     def prepared(self, ratings: Ratings, features: Features | None) -> Arrays:
-        """Validate the ratings, of which a node may have none; nothing is kept."""
+        """Validate the ratings, unless the node has no ratings; nothing is kept."""
         if ratings.n_ratings:
             self._recommender.model.confidence(ratings)
         return {}

@@ -1,4 +1,4 @@
-"""Kinds of recommenders that train on Flower, and the plan of each."""
+"""Kinds of recommenders that train on Flower, and the plan of each kind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fedmf.training import Trainer
 
 
 def plan_of(recommender: Estimator) -> Plan:
-    """Return the plan of a `Trainer`, FedMMF, FCF or FederatedCF; SettingError for others."""
+    """Return the plan of a `Trainer`, FedMMF, FCF or FederatedCF; else raise SettingError."""
     if isinstance(recommender, Trainer):
         return Explicit(recommender)
     if isinstance(recommender, FedMMF):

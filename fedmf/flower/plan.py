@@ -1,8 +1,8 @@
-"""Plan of a training: what node and server need of a recommender, the same for both.
+"""Plan of a training: the parts of a recommender that node and server need, the same for both.
 
-Both sides make the recommender's own `Training`, each with its part of the data: a node with
-the ratings of its users, the server with none. The server's state has factors of users, too,
-but they have no meaning there.
+Both sides make the recommender's own `Training`: a node with the ratings of the node's users,
+the server without ratings. The server's state has factors of users, too, but these factors have
+no meaning there.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ ITEMS = "item-factors"
 
 
 class Plan(ABC):
-    """Parts of a training in which recommenders differ.
+    """Parts of a training that differ between recommenders.
 
     Parameters
     ----------
-    aggregation : IntegerSum, whose clip and fractional bits encode the tables
-    schedule : Schedule, whose seed is that of the training
+    aggregation : IntegerSum; the clip and the fractional bits encode the tables
+    schedule : Schedule, with the seed of the training
     rounds : int, number of sums, without the count of raters
     needs_counts : bool, True if the raters of each item are counted first
-    needs_mean : bool, True if the mean rating is summed before that
+    needs_mean : bool, True if the mean rating is summed before the count
 
     Raises
     ------
@@ -70,7 +70,7 @@ class Plan(ABC):
         self.rounds, self.needs_counts, self.needs_mean = rounds, needs_counts, needs_mean
 
     def at_mean(self, mean: float) -> Self:
-        """Return the plan with the mean rating; only called if it is needed."""
+        """Return the plan with the mean rating; only called if the plan needs the mean."""
         return self
 
     def prepared(self, ratings: Ratings, features: Features | None) -> Arrays:
@@ -81,7 +81,7 @@ class Plan(ABC):
     def training(
         self, ratings: Ratings, raters: Raters | None, private: Arrays
     ) -> Training[Any, Any]:
-        """Return the steps of a round for the ratings of a node's users, or without any."""
+        """Return the steps of a round for the ratings of a node's users, or for no ratings."""
 
     @abstractmethod
     def start(self, training: Training[Any, Any]) -> Any:
@@ -89,7 +89,7 @@ class Plan(ABC):
 
     @abstractmethod
     def public(self, state: Any, number: int, before: Arrays) -> Arrays:
-        """Return the public arrays of round `number`, given those of the round before."""
+        """Return the public arrays of round `number`, given the arrays of the round before."""
 
     @abstractmethod
     def local(
@@ -107,7 +107,7 @@ class Plan(ABC):
 
     @abstractmethod
     def trained(self, raters: Raters, n_items: int) -> int | None:
-        """Return the number of trained items for the records; DataError if it may not be 0."""
+        """Return the number of trained items for the records; DataError for a forbidden 0."""
 
     @abstractmethod
     def fitted(

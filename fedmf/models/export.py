@@ -1,8 +1,8 @@
 """Export of factors for other programs: ``.npz``, Parquet, and the layout of ``implicit``.
 
 A plain product of the exported rows is the prediction on the public scale (low, high). With
-w = (high − low) / 4, that is w (q · p) + low − w: P is multiplied by w, and a last column has
-low − w in P and 1 in Q.
+w = (high − low) / 4, the prediction is w (q · p) + low − w. So P is multiplied by w, and a last
+column has low − w in P and 1 in Q.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OTHERS = (
 
 
 class Exportable(Protocol):
-    """What is exported of `Factors`."""
+    """Exported parts of `Factors`."""
 
     @property
     def user_factors(self) -> Floats:
@@ -60,7 +60,7 @@ class Exportable(Protocol):
 
 
 def public_factors(factors: Exportable) -> tuple[Floats, Floats]:
-    """Return P and Q whose products are predictions on the public scale; see the module."""
+    """Return P and Q with products that are predictions on the public scale; see the module."""
     p, q = factors.user_factors, factors.item_factors
     if factors.scale is None:
         return p, q
@@ -75,25 +75,25 @@ def public_factors(factors: Exportable) -> tuple[Floats, Floats]:
 
 
 def export(factors: Exportable, path: str | os.PathLike[str], form: Format) -> Path:
-    """Write factors and ids to a file, and return its path; see `public_factors`.
+    """Write factors and ids to a file, and return the path; see `public_factors`.
 
     Parameters
     ----------
     factors : trained factors
     path
-        File to write; ``.npz`` is appended where it is missing, as numpy does. A name of
-        another format, such as b.csv, is an error.
+        File to write; a missing ``.npz`` is appended, as by numpy. A name of another format,
+        such as b.csv, is an error.
     form
         ``"npz"``: arrays user_factors, item_factors, user_ids and item_ids, without pickle.
         ``"parquet"``: the columns side ("user" or "item"), id as text, and factors as a list.
         ``"implicit"``: an npz that ``load`` of the factor models of the package implicit reads,
-        in float32. A file ``.ids.npz`` beside it has user_ids and item_ids, in the order of
-        the rows.
+        in float32. A second file ``.ids.npz`` has user_ids and item_ids, in the order of the
+        rows.
 
     Raises
     ------
     SettingError
-        If the format is unknown, or the name of the file is that of another.
+        If the format is unknown, or the name of the file suits another format.
     ModelError
         If the file cannot be written.
     MissingExtra

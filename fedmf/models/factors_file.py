@@ -1,8 +1,8 @@
-"""Model files: a header, and an ``.npz`` archive of the kind of model and of its tables.
+"""Model files: a header, and an ``.npz`` archive of the kind of model and the model's tables.
 
-The header has magic, version, length and SHA-256 of the archive. It is checked before any
-parsing, and no data are ever unpickled. Version 1 had `Factors` only, without the table of the
-kind.
+The header has magic, version, length and SHA-256 of the archive. The header is checked before
+any parsing, and no data are ever unpickled. Version 1 had `Factors` only, without the table of
+the kind.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fedmf.errors import ModelError
 from secagg._files import replace_file
 
 Form: TypeAlias = Mapping[str, tuple[type[np.generic], ...]]
-"""Tables of a kind of model: the dtypes, one or several, by the name of the table."""
+"""Tables of a kind of model: the allowed dtypes by the name of the table."""
 
 MAGIC = b"fedmf model\n"
 VERSION = 2
@@ -73,7 +73,7 @@ def read_tables(
     ----------
     path : file that `write_tables` wrote
     kind : kind of the model
-    form : names and dtypes of its tables
+    form : names and dtypes of the model's tables
     added : tables that version 1 did not have, with the values for such a file
 
     Raises
@@ -94,7 +94,7 @@ def read_tables(
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[int, bytes]:
-    """Return the version of a file and the bytes of its archive."""
+    """Return the version of a file and the bytes of the archive."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:

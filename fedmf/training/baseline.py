@@ -10,7 +10,7 @@ from fedmf.models.recommender import Trained, pairs
 
 
 class Popularity(Trained):
-    """Recommender whose score of an item is its number of ratings, a sum over the users."""
+    """Recommender that scores an item by the number of ratings, a sum over the users."""
 
     def __init__(self, train: Ratings) -> None:
         self.train = train

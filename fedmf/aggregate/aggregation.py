@@ -27,7 +27,7 @@ PHASES: tuple[Phase, ...] = ("advertise_keys", "share_keys", "masked_input", "un
 Encoding = secagg.FixedPoint | secagg.Integers
 Progress = Callable[[str, int, int], None]
 Dropouts = Mapping[int, Phase]
-"""Map from the id of a user who drops out to the phase; its message is the first not sent."""
+"""Map from the id of a dropped-out user to the phase of the first message that is not sent."""
 
 
 def silent(what: str, done: int, of: int) -> None:

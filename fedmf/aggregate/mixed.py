@@ -20,9 +20,9 @@ from fedmf.settings import Settings
 class MixedSum(Settings):
     """Sum of section 3.2 of Yang et al. 2021: plain for some users, secure for the rest.
 
-    **Use this sum to reproduce the paper, not to protect anybody**: see docs/privacy.md and
-    `warning`, which is issued if any user is exposed. The result has the same integers as a
-    secure sum over all users.
+    **Use this sum to reproduce the paper, not to protect anybody**: see docs/privacy.md. The
+    `warning` is issued if any user is exposed. The result has the same integers as a secure sum
+    over all users.
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ class MixedSum(Settings):
         Sum of the gradients of users that are not exposed, a `SecAggSum`, `OneShotSum` or
         `PaillierSum`. The encoding of this sum is used for all users.
     exposed
-        Ids of the users who show the server their gradients. `fedmf.masks.privacy.well_masked`
-        returns the paper's choice.
+        Ids of the users who send plain gradients. `fedmf.masks.privacy.well_masked` returns the
+        paper's choice.
     """
 
     secure: SecAggSum | OneShotSum | PaillierSum

@@ -20,9 +20,9 @@ Where = Literal["central", "distributed", "local"]
 
 TAIL = 12.0  # standard deviations: beyond the 11.954 that `_noise` can draw
 LEAST_STEPS = 4  # steps of the grid in a standard deviation of a user's noise
-MOST_STEPS = 2.0**32  # beyond it, the 53 bits of a float leave too few to choose between
+MOST_STEPS = 2.0**32  # with more, the 53 bits of a float leave too few numbers in a step
 BITS = 53  # bits of a word that a float represents exactly
-WORDS = 3  # words for one number of noise: a sign and a significand, and twice an exponent
+WORDS = 3  # words for a number of noise: a sign and a significand, and twice an exponent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class NoisySum(Settings):
         of n users then has √n times as much noise.
     honest
         With "distributed": share of the cohort, in (0, 1], that adds enough noise alone. A
-        round with fewer survivors is aborted. Count users who collude, and a user who reads the
+        round with fewer survivors is aborted. Count colluding users, and a user who reads the
         sum, like dropped-out users: such users cannot be detected.
     entropy
         Function that takes a number of bytes and returns as many random bytes. Privacy needs
@@ -192,7 +192,7 @@ class NoisySum(Settings):
 
 
 def is_noisy(aggregation: object) -> bool:
-    """Return True for a `NoisySum`, and for an aggregation that contains a `NoisySum`."""
+    """Return True for a `NoisySum`, and for an aggregation with a `NoisySum` inside."""
     parts = getattr(aggregation, "__dict__", {}).values()
     return isinstance(aggregation, NoisySum) or any(
         is_noisy(part) for part in parts if callable(getattr(part, "count", None))

@@ -1,4 +1,4 @@
-"""Input of an aggregation, which is the users' tables, and result of an aggregation."""
+"""Input of an aggregation, the users' tables, and the result of an aggregation."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ squares is zero at the minimum: penalty · w = Xᵀρ, and Σ ρ = 0 for the fre
 
 Only b and t are unknown. Differences of ratings are on the grid of the scale, so two ratings
 leave a handful of values for t. Only the true t puts all ratings on the same grid. The user's
-mean rating gives b. The mean mostly gives the sign, too, which gradients leave open
-(`from_two_rounds`): r and 2 · mean − r are both on the grid only if 2 · mean is.
+mean rating gives b. Gradients leave the sign open (`from_two_rounds`), and the mean mostly
+gives the sign: both r and 2 · mean − r are on the grid only if 2 · mean is.
 
 The adversary needs the masked ratings, which plain gradients give, the items' public features
 and each user's mean rating. The paper's adversary of section 4.2.1 knows the lowest and the

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 FEWEST = 3  # items for two rounds: three equations for four unknowns up to their length
-ANCHORS = 8  # ratings that the search starts from: gradients are rounded, so one may fail
-PARALLEL = 1e-4  # 1 − |cos|: rows of one user differ by the rounding, of two by p_u
+ANCHORS = 8  # ratings that the search starts from: gradients are rounded, so a start may fail
+PARALLEL = 1e-4  # 1 − |cos|: rows of the same user differ by rounding, of two users by p_u
 VAGUE = 0.01  # weight of a wrong length of p_u beside a rating off the grid: little
 
 

@@ -120,7 +120,7 @@ def on_masked_ratings(
     -------
     Outcome : mean rates of the attacked users
         ``chance`` is the rate of the same attack on the secure run's numbers, shuffled within
-        each user, which keeps their distribution.
+        each user. The shuffle keeps the distribution of the numbers.
 
     Raises
     ------

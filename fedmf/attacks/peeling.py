@@ -17,7 +17,7 @@ from fedmf.errors import SettingError
 
 
 def gram_of(ratings: Ratings) -> NDArray[np.int64]:
-    """Return XᵀX of the rated items: int64, shape (m, m), numbers of users who rated both.
+    """Return XᵀX of the rated items: int64, shape (m, m), common raters of each two items.
 
     The values of the ratings do not count. Raises SettingError for another type.
     """

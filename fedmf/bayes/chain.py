@@ -47,7 +47,7 @@ class Chain:
 
     @property
     def sample(self) -> Sample:
-        """The draw in the form of the kept draws, as float32."""
+        """The draw in kept form, as float32."""
         users, items = self.users.astype(np.float32), self.items.astype(np.float32)
         weights = self.weights.astype(np.float32)
         return Sample(

@@ -231,7 +231,7 @@ class Posterior(Recommender):
         *,
         seed: int = 0,
     ) -> Posterior:
-        """Return the model with new items, which are drawn from the link of their features.
+        """Return the model with new items, drawn from the link of the items' features.
 
         Parameters
         ----------

@@ -1,12 +1,12 @@
 """Implicit feedback: features from the pairs of user and rated item, without the rating.
 
 The server computes the features in each round of the second half of the burn-in, from the sums
-of that round; then the features stay. Items get their popularity and the mean factors of their
-raters, beside the public features f_i. Users compute g_u = Σ e_i / (n_u + 20) over their n_u
-rated items; the e_i are the standardised factors of the round before. Rated items as features
-of a user are due to Koren, "Factorization meets the neighborhood", KDD 2008, section 4. As
-these features come from the ratings, the draws are from no joint posterior distribution:
-docs/bayes.md has the effect.
+of that round. Then the features stay. The features of an item are the popularity and the mean
+factors of the raters, beside the public features f_i. Users compute g_u = Σ e_i / (n_u + 20)
+over their n_u rated items; the e_i are the standardised factors of the round before. Rated
+items as features of a user are due to Koren, "Factorization meets the neighborhood", KDD 2008,
+section 4. As these features come from the ratings, the draws are from no joint posterior
+distribution: docs/bayes.md has the effect.
 """
 
 from __future__ import annotations

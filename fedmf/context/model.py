@@ -42,7 +42,7 @@ class ContextModel(Settings, ABC):
         ----------
         n_features : int, length of x, ≥ 0
         centre : float, starting θ_0, a rating in the middle of the scale
-        rng : generator of all other parameters, if they are drawn at random
+        rng : generator of all other parameters, if drawn at random
         """
 
     @abstractmethod

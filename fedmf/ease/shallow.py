@@ -54,8 +54,8 @@ def denoised(gram: Floats, sigma: float) -> Floats:
 
     The eigenvalues of the noise alone lie within ±e, e = 2σ√m. An eigenvalue y > e becomes
     √(y² − e²), any other eigenvalue 0. This shrinkage has the least squared error for a table
-    of few large eigenvalues (Gavish and Donoho, "Optimal shrinkage of singular values", 2017,
-    for square tables; with symmetric noise the formula is the same).
+    of few large eigenvalues. The source treats square tables; with symmetric noise the formula
+    is the same (Gavish and Donoho, "Optimal shrinkage of singular values", 2017).
     """
     values, vectors = np.linalg.eigh(gram)
     edge = 2 * sigma * np.sqrt(len(gram))

@@ -140,8 +140,8 @@ class ItemWeights(Recommender):
     def factors(self) -> Factors:
         """Return the same scores as factors of rank m: P has the rows x_u, and Q is Bᵀ.
 
-        Use these factors for export only: their `fold_in` and `contributions` follow another
-        model.
+        Use the factors for export only: `fold_in` and `contributions` of `Factors` follow
+        another model.
         """
         p, q = np.zeros((self.n_users, self.n_items)), np.zeros((self.n_items, self.kept.size))
         p[np.repeat(np.arange(self.n_users), np.diff(self.seen_indptr)), self.seen_items] = 1.0

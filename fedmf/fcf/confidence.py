@@ -41,9 +41,9 @@ class SparseTable(Protocol):
 def views(ratings: Ratings) -> Ratings:
     """Return the ratings as views: every value becomes 1 (section 5.2).
 
-    A rating of 0 on a scale that starts at 0 is no view, but for example the label of an item
-    that was shown and not clicked. Such ratings are left out, with a warning. Users, items,
-    order and times stay.
+    A rating of 0 on a scale that starts at 0 is no view, such as the label of an item that was
+    shown and not clicked. Such ratings are left out, with a warning. Users, items, order and
+    times stay.
 
     Raises
     ------
@@ -132,9 +132,9 @@ class Implicit(Settings):
     spread
         Standard deviation of the starting item factors around 0, > 0. The paper gives no value.
     power
-        ν in [0, 1]. The λ of a user or item is λ (Σ c)^ν, with the sum of the confidences of
-        that user or item (Rendle et al., "Revisiting the performance of iALS", RecSys 2022).
-        The paper has ν = 0; `FCF` takes no other ν.
+        ν in [0, 1]. The λ of a user or item is λ (Σ c)^ν, with the sum of that user's or item's
+        confidences (Rendle et al., "Revisiting the performance of iALS", RecSys 2022). The
+        paper has ν = 0; `FCF` takes no other ν.
     """
 
     k: Count = 4

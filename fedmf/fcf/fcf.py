@@ -56,7 +56,7 @@ class Step:
 class FCF(FederatedRecommender):
     """Federated collaborative filtering (FCF, algorithm 1).
 
-    Every user sends the gradients f(u, i) of *all* items, m · K elements: an unrated item has
+    Every user sends the gradients f(u, i) of *all* items, m · K elements. An unrated item has
     p = 0 and c = 1 and pulls the prediction to 0. ``min_raters=1`` is the paper's method, which
     leaves no item out. Dropouts within an epoch expose users; see docs/privacy.md.
 
@@ -216,7 +216,7 @@ def gradients(x: Floats, y: Floats, confidence: Confidence, users: ArrayLike) ->
     """
     numbers = np.asarray(users, dtype=np.int64)
     mine = x[numbers]
-    # Summed in one order, whatever the number of users: a matrix product would round a user's
+    # Summed in a fixed order, for any number of users: a matrix product would round a user's
     # numbers differently alone and in a block.
     columns = y.T.copy()  # contiguous columns
     residual = -mine[:, :1] * columns[0]

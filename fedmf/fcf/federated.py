@@ -31,7 +31,7 @@ class XY(NamedTuple):
 
 
 class ImplicitTraining(Training[XY, Steps]):
-    """Steps of a training on implicit feedback. Users who drop out still update their x_u."""
+    """Steps of a training on implicit feedback. Dropped-out users still update x_u."""
 
     def __init__(self, model: Implicit, confidence: Confidence, seed: int) -> None:
         self.model, self.confidence, self.ratings = model, confidence, confidence.ratings
@@ -56,9 +56,9 @@ class ImplicitTraining(Training[XY, Steps]):
 class FederatedRecommender(Scheduled):
     """Base class of recommenders for implicit feedback that learn from sums over users.
 
-    Ratings of items with fewer than `min_raters` raters are left out of the training;
-    docs/privacy.md has the reason and the limits of this. The raters are counted first, by a
-    separate sum.
+    Ratings of items with fewer than `min_raters` raters are left out of the training.
+    docs/privacy.md has the reason and the limits. The raters are counted first, by a separate
+    sum.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class FederatedRecommender(Scheduled):
     def _learn(
         self, training: ImplicitTraining[Steps], ratings: Ratings, number: int, what: str
     ) -> Self:
-        """Train for `number` rounds, which `progress` gets as `what`, and set the attributes.
+        """Train for `number` rounds and set the attributes; `progress` gets `what` as the name.
 
         A second Ctrl-C, while X is solved for Y, leaves Y and the earlier X as the result.
         """

@@ -34,14 +34,15 @@ class FederatedCF(FederatedRecommender):
     """Alternating least squares on implicit feedback with one secure sum per epoch.
 
     With ``min_raters=1`` the result equals `CF` on all ratings. Once the x_u hardly change, the
-    difference of two sums exposes a user who is in only one of the sums; see docs/privacy.md.
+    difference of two sums exposes a user who is in only one sum; see docs/privacy.md.
 
     Parameters
     ----------
     model, epochs, min_raters, dropout, seed, progress : see `FederatedRecommender`
     aggregation
-        Sum of the users' moments; ``PlainSum(clip=256, fractional_bits=32)`` by default:
-        numbers are rounded by at most 2^−33, and the sum of ten thousand users takes 55 bits.
+        Sum of the users' moments; ``PlainSum(clip=256, fractional_bits=32)`` by default. With
+        the default, numbers are rounded by at most 2^−33, and the sum of ten thousand users
+        takes 55 bits.
     """
 
     def fit(self, ratings: Ratings, *, start: Factors | None = None) -> Self:
@@ -82,7 +83,7 @@ class _Alternating(ImplicitTraining[_Moments]):
     def server_step(self, state: XY, steps: _Moments, total: Aggregate) -> XY:
         k = self.model.k
         n_products = k * (k + 1) // 2
-        # the items' moments, then those of all users
+        # the items' moments, then the moments of all users
         sums = self.of_all(total).reshape(steps.shape)
         normal = symmetric(sums[:-1, :n_products] + sums[-1, :n_products], k)
         penalty = self.model.penalty(sums[:-1, -1], self.ratings.n_users)

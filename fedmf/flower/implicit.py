@@ -16,7 +16,7 @@ from fedmf.models.recommender import Recommender
 from fedmf.training import RoundRecord
 
 EPOCH = "epoch-item-factors"
-"""Name of the public array with the Y of the epoch; the users' factors are exact for that Y."""
+"""Name of the public array with the Y that the users' factors are exact for."""
 
 
 class ImplicitPlan(Plan):

@@ -36,14 +36,14 @@ LARGEST_FACTOR = 2.0**20
 class Node:
     """Users of a node; make one in each function of a ClientApp.
 
-    Between two rounds, the Context of the node has the record "fedmf <run>": the factors of the
-    users, if these do not follow from the item factors, and FedMMF's masked ratings. The record
-    never leaves the node. A node that loses the record, by a restart, begins with the starting
-    factors.
+    Between two rounds, the Context of the node has the record "fedmf <run>". The record has
+    FedMMF's masked ratings, and the factors of the users if the factors do not follow from the
+    item factors. The record never leaves the node. A node that loses the record, by a restart,
+    begins with the starting factors.
 
     If the recommender has `min_raters`, the record "fedmf <run> raters" notes the run's count.
-    The node is in a sum only if the node was in that count, and if the server's counts can be
-    of that count: at most the number of users, and the same in all sums until the next count. A
+    The node is in a sum only if the node was in that count and the server's counts are
+    possible: at most the number of users, and the same in all sums until the next count. A
     server that lies within these limits learns gradients of few raters; see docs/privacy.md.
 
     Parameters

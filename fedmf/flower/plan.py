@@ -70,7 +70,7 @@ class Plan(ABC):
         self.rounds, self.needs_counts, self.needs_mean = rounds, needs_counts, needs_mean
 
     def at_mean(self, mean: float) -> Self:
-        """Return the plan with the mean rating; only called if the plan needs the mean."""
+        """Return the plan with the mean rating; only called for `needs_mean`."""
         return self
 
     def prepared(self, ratings: Ratings, features: Features | None) -> Arrays:

@@ -275,5 +275,5 @@ def _weight(reply: Message) -> int:
 
 
 def _times(mean: Array, factor: float) -> NDArray[np.int64]:
-    """Return `mean` times a factor, rounded to the integers that the mean was computed from."""
+    """Return `mean` times a factor, rounded to the integers behind the mean."""
     return np.rint(mean.numpy().reshape(-1) * factor).astype(np.int64)

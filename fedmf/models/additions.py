@@ -5,8 +5,8 @@ A new user's row minimises, with p̄ the mean row of the users and Q fixed::
     Σ_i (r_i − q_i · p)² + λ n |p − p̄|²
 
 Columns with the same number for all users, such as the 1 of a bias, stay unchanged. On implicit
-feedback the row is x = (Σ_i c_i y_i y_iᵀ + λ I)⁻¹ Σ_i c_i p_i y_i (Hu, Koren and Volinsky 2008,
-section 4), as in the training.
+feedback the row is x = (Σ_i c_i y_i y_iᵀ + λ I)⁻¹ Σ_i c_i p_i y_i, as in the training (Hu,
+Koren and Volinsky 2008, section 4).
 
 Both rows are linear in the user's own ratings. So a prediction is a sum of contributions of
 these ratings: `rating_parts` and `implicit_parts` (Hu et al., section 5, eq. 7).
@@ -75,7 +75,7 @@ def rating_parts(
 ) -> Floats:
     """Return the contribution of each rating to the prediction of an item, shape (n,).
 
-    The prediction uses the row of `rating_row`: q_i · p̄, the prediction without ratings, plus
+    The prediction uses the row of `rating_row`. The prediction is q_i · p̄ without ratings, plus
     the contributions q_iᵀ A⁻¹ q_j (r_j − q_j · p̄). Contributions are on the public scale.
     """
     centre, free = _centre(users)

@@ -4,9 +4,10 @@
 sum. So all published Q together are (ε, δ)-differentially private for a user's *whole* history.
 
 The idea is due to Hua, Xia and Zhong, "Differentially private matrix factorization", IJCAI
-2015: an untrusted recommender, noise in shares from the users, private user factors. According
-to the abstract (the paper was not available) the authors perturb the objective. Here the
-gradients of every round are perturbed and accounted for, and all data of a user are protected.
+2015. The recommender is untrusted, the noise comes in shares from the users, and the user
+factors are private. According to the abstract (the paper was not available) the authors perturb
+the objective. Here the gradients of every round are perturbed and accounted for, and all data
+of a user are protected.
 """
 
 from __future__ import annotations

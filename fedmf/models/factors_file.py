@@ -159,7 +159,7 @@ def _tables(body: bytes, form: Form, path: str | os.PathLike[str]) -> dict[str, 
                     raise ValueError(f"{name} is not a table of {names}")
                 found[name] = table
     # The checksum is right, so the file was made on purpose. numpy and zipfile do not document
-    # what they raise on such bytes, and every error means the same.
+    # their errors on such bytes, and every error means the same.
     except Exception as error:
         raise ModelError(f"the model {path} lacks a table: {error}") from error
     return found

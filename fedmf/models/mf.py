@@ -75,7 +75,7 @@ class FedMF(Settings):
     biases: bool = False
     min_raters: Count = 3
 
-    # a clipped gradient is a shorter step, not a wrong one
+    # a clipped gradient is a shorter step, not a wrong step
     bears_clipping: ClassVar[bool] = True
 
     @property

@@ -152,7 +152,7 @@ class Recommender(ABC):
         fresh = np.ones(n_items, dtype=np.bool_)
         fresh[self.seen(row)] = False
         items = np.flatnonzero(fresh)
-        # no matrix product: it may round items of equal factors differently
+        # no matrix product, which may round items of equal factors differently
         scores = self.predict(np.full(items.size, row), items)
         best = np.argsort(-scores, kind="stable")[:k]
         items, scores = items[best].astype(np.int64), scores[best]
@@ -271,7 +271,7 @@ def pairs(
 def rated(
     items: ArrayLike, ratings: ArrayLike, item_ids: Ids, scale: tuple[float, float] | None
 ) -> tuple[NDArray[np.int32], Floats]:
-    """Return a new user's items as numbers, and their ratings; both have the shape (n,).
+    """Return the numbers of a new user's items, and the ratings, each of shape (n,).
 
     Raises ModelError if an id is unknown or occurs twice, the shapes differ, or a rating is no
     number within the scale.

@@ -37,7 +37,7 @@ def search(
     """Score every combination of settings on the same parts of the training ratings.
 
     `model` stays unchanged. A candidate has failed if a training raises SettingError, such as
-    `Diverged`, DataError or ModelError, or if every sum is aborted; the search then goes on.
+    `Diverged`, DataError or ModelError, or if every sum is aborted. The search then goes on.
     Ctrl-C ends the search early and keeps the finished candidates. See `fedmf.search` for the
     cost in privacy.
 
@@ -58,8 +58,8 @@ def search(
     Raises
     ------
     SettingError
-        If `model` is no estimator, an argument is out of range, a setting or the measure
-        is unknown, noise would be spent, or every candidate failed.
+        If `model` is no estimator, an argument is out of range, or a setting or the measure
+        is unknown. Also if noise would be spent, or every candidate failed.
     KeyboardInterrupt
         On Ctrl-C before any candidate has a score.
     """

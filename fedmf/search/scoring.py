@@ -90,7 +90,7 @@ def cross_validate(
 
 @dataclass(frozen=True)
 class Judge:
-    """Measure of candidates, and arguments for their training; see `cross_validate`."""
+    """Measure of candidates, and arguments of `fit`; see `cross_validate`."""
 
     measure: str = "rmse"
     first: int = 10

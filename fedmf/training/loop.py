@@ -190,8 +190,8 @@ class Loop:
     def mean(self, ratings: Ratings) -> float:
         """Return the mean rating of the users of the first round, by a sum of two numbers.
 
-        A user sends Σ (r − c) and their number of ratings, both divided by `LARGEST`, where c
-        is the middle of the scale. An aborted sum is retried; after `rounds` aborted sums
+        A user sends Σ (r − c) and a number of ratings, both divided by `LARGEST`, where c is
+        the middle of the scale. An aborted sum is retried; after `rounds` aborted sums
         RoundAborted is raised. Raises SettingError if the sums of a training are to be
         differentially private, or are clipped.
         """

@@ -41,9 +41,8 @@ class SparseTable(Protocol):
 def views(ratings: Ratings) -> Ratings:
     """Return the ratings as views: every value becomes 1 (section 5.2).
 
-    A rating of 0 on a scale that starts at 0 is no view, such as the label of an item that was
-    shown and not clicked. Such ratings are left out, with a warning. Users, items, order and
-    times stay.
+    A rating of 0 on a scale that starts at 0, such as the label of an item that was shown and
+    not clicked, is no view: it is left out, with a warning. Users, items, order and times stay.
 
     Raises
     ------

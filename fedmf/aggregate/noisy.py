@@ -169,8 +169,8 @@ class NoisySum(Settings):
             ) from error
         words = np.frombuffer(self._random(8 * WORDS * size), dtype="<u8").reshape(WORDS, size)
         # uniform = significand · 2^(−1 − zeros), in (0, 1/2]: a significand of 53 bits in
-        # (1/2, 1], and the number of zeros that a row of coin tosses begins with. A plain
-        # uniform float would have no digits for the rare, large noise of the tail.
+        # (1/2, 1], and the number of zeros that a row of coin tosses begins with. Multiples of
+        # 2^−53 would end the tail of the noise at 8 deviations.
         tosses = np.frexp((words[1:] >> np.uint64(64 - BITS)).astype(np.float64))[1]
         zeros = np.where(tosses[0] > 0, BITS - tosses[0], 2 * BITS - tosses[1])
         significand = 0.5 + ((words[0] >> np.uint64(12)) + 1.0) * 2.0**-BITS

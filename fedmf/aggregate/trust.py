@@ -1,6 +1,6 @@
 """Trust models of homomorphic encryption, and the parties of each model.
 
-The server adds ciphertexts without reading them. A party with the private key can read every
+The server adds ciphertexts and cannot read any. A party with the private key can read every
 single vector as well as the sum. The trust models differ in the party that has the key.
 """
 

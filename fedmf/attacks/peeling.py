@@ -17,7 +17,7 @@ from fedmf.errors import SettingError
 
 
 def gram_of(ratings: Ratings) -> NDArray[np.int64]:
-    """Return XᵀX of the rated items: int64, shape (m, m), common raters of each two items.
+    """Return XᵀX of the rated items: int64, shape (m, m), numbers of two items' common raters.
 
     The values of the ratings do not count. Raises SettingError for another type.
     """

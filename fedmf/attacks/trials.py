@@ -61,7 +61,7 @@ def leakage(
     seed: int = 0,
     progress: Progress = quiet,
 ) -> Outcome:
-    """Compute users' ratings from the gradients of the first round or two rounds of FedMF.
+    """Compute users' ratings from the gradients of the first round, or first two, of FedMF.
 
     Plain gradients are rounded to multiples of 2^−16, the default of fedmf's aggregations.
 

@@ -1,7 +1,7 @@
 """Bayesian matrix factorisation by Gibbs sampling, through secure sums.
 
-The model (Salakhutdinov and Mnih, "Bayesian probabilistic matrix factorization using Markov
-chain Monte Carlo", ICML 2008, section 3), with biases and links from features::
+The model is due to Salakhutdinov and Mnih ("Bayesian probabilistic matrix factorization using
+Markov chain Monte Carlo", ICML 2008, section 3), with biases and links from features::
 
     r_ui = μ + b_u + b_i + p_u · q_i + ε,   ε ~ N(0, 1 / (α w_u)),   w_u ~ Gamma(ν/2, ν/2)
     (p_u, b_u) ~ N(μ_U + Uᵀ g_u, Λ_U⁻¹),   (q_i, b_i) ~ N(μ_V + Wᵀ f_i, Λ_V⁻¹)

@@ -61,8 +61,8 @@ def draws(triangles: Floats, shifts: Floats, noise: Floats) -> Floats:
     Raises
     ------
     SettingError
-        If a precision is not positive definite. The cause is too coarse a rounding of the sums,
-        or many rounds that lack most of the users.
+        If a precision is not positive definite, for example after too coarse a rounding of the
+        sums, or many rounds that lack most of the users.
     """
     n, d = shifts.shape
     a, b = triangle(d)

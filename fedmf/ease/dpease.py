@@ -43,9 +43,9 @@ class DPEase(Scheduled):
     See `fedmf.ease`. A user sends two messages. The first has a number for each item, and from
     the sum the server chooses the items to keep. The second has m (m + 1) / 2 numbers for the m
     kept items. Both messages together have an L2 norm of at most 1. The sums have noise for the
-    same σ. λ depends on σ, m and the number of users in the sum alone. So the sums, and
-    all numbers computed from the sums, cost (ε, δ). If all items are kept, the first sum is
-    left out, and the second sum has the whole norm.
+    same σ. λ depends on σ, m and the number of users in the sum alone. So the sums, and all
+    numbers computed from the sums, cost (ε, δ). If all items are kept, the first sum is left
+    out, and the second sum has the whole norm.
 
     Neighbouring data differ by adding or removing all ratings of a user, who takes part in
     either case. The ids of users and items are public. Ratings count as views, whatever their

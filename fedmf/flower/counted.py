@@ -3,7 +3,7 @@
 The server states the number of raters of each item, and a node cannot count the raters of other
 nodes. But a node is in no sum before the node was in the run's count, nor with counts that
 cannot result from that count. Each check reads the messages alone, never ratings. If nodes left
-a sum because of their own counts, a lying server could choose nodes until one node is left.
+a sum because of their own counts, a server could choose by lies which single node is left.
 """
 
 from __future__ import annotations

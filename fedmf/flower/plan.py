@@ -107,7 +107,7 @@ class Plan(ABC):
 
     @abstractmethod
     def trained(self, raters: Raters, n_items: int) -> int | None:
-        """Return the number of trained items for the records; DataError for a forbidden 0."""
+        """Return the number of trained items for the records; DataError if 0 is too few."""
 
     @abstractmethod
     def fitted(

@@ -49,8 +49,8 @@ class FedSum(FedAvg):
 
     Counts and sums are of the same number of nodes. A sum of fewer nodes than the count is not
     used, and the raters are counted again. The server has seen that sum. So the server is
-    trusted not to look at the sum, and to send the true counts. docs/privacy.md says how nodes
-    enforce the first.
+    trusted not to look at such a sum, and to send the true counts. docs/privacy.md says how
+    nodes can prevent such a sum.
 
     Parameters
     ----------

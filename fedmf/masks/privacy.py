@@ -1,8 +1,8 @@
 """Privacy indicator of the FedMMF paper (section 3.3).
 
 The indicator measures how well a mask fits and **is no measure of protection**. Masked ratings
-reveal the ratings even at the smallest J (`fedmf.attacks.from_ridge`). The reason: a public
-rule has fitted the mask to those ratings.
+reveal the ratings even at the smallest J (`fedmf.attacks.from_ridge`): a public rule has fitted
+the mask to those ratings.
 """
 
 from __future__ import annotations

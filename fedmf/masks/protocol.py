@@ -71,7 +71,7 @@ class FittedMask(ABC):
 
     @abstractmethod
     def _at(self, users: NDArray[np.integer[Any]], x: Floats) -> Floats:
-        """Return f_u(x) of each user, shape (n,), and the item's features x, shape (n, d)."""
+        """Return f_u(x) for users, shape (n,), and their items' features x, shape (n, d)."""
 
     def linear(self) -> tuple[Floats, Floats]:
         """Return tables A (n_users, l) and B (n_items, l) such that f_u(i) = A_u · B_i.

@@ -222,7 +222,7 @@ def neutral(ratings: Ratings) -> float:
 
 
 def _shortest(rated: Floats, rest: Floats) -> Floats:
-    """Return the least-squares solution of least norm, or NaN if LAPACK finds no solution."""
+    """Return the least-squares solution of least norm, or NaN if no solution is computable."""
     # not left to LAPACK, which prints errors on infinite numbers
     if np.isfinite(rated).all() and np.isfinite(rest).all():
         try:

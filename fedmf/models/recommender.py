@@ -131,7 +131,7 @@ class Recommender(ABC):
         Parameters
         ----------
         user : int, 0 ≤ user < n_users
-        k : int, number of items, ≥ 1; all unrated items if the user has fewer of them
+        k : int, number of items, ≥ 1; a user with fewer unrated items gets all of them
 
         Returns
         -------

@@ -71,7 +71,7 @@ def warm(
 
 
 def shared_items(train: Ratings, start: Factors) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the numbers of the items in both `train` and `start`, in each of the two.
+    """Return the common items of `train` and `start`, as the numbers in each of the two.
 
     Raises ModelError if there is no common item.
     """

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import independent_keys as keys
 from independent_keys import SHAMIR_PRIME
-from independent_messages import ascending, decode, encode
+from independent_messages import ascending, decode, encode, limit
 from independent_policy import Policy
 from independent_primitives import (
     LocalProtocolError,
@@ -220,6 +220,9 @@ class Client:
         require(shared is not None, "public key")
         return shared
 
+    def _decode(self, data: bytes, tag: int) -> list:
+        return decode(data, tag, limit(self.p, tag))
+
     def _verify(self, u: int, signature: bytes, message: bytes) -> None:
         require(verifies(self.registry[u], message, signature), "signature")
 
@@ -239,7 +242,7 @@ class Client:
         """Round 1 (§8.2): from Roster; shares b_u and the masking seed; ShareKeys."""
         with self._step("share_keys", "masked_input"):
             p = self.p
-            params, size, digest, raw, seal_keys, mask_keys, signatures = decode(data, 2, p)
+            params, size, digest, raw, seal_keys, mask_keys, signatures = self._decode(data, 2)
             p.require_same(params)
             listed = ascending(raw)
             require(len(seal_keys) == len(mask_keys) == 32 * len(listed), "length")
@@ -291,7 +294,7 @@ class Client:
         with self._step("masked_input", "consistency_check" if self.p.active else "unmasking"):
             key = self._entropy(16) if self.rounding == "stochastic" else None
             x = self.p.elements(vector, weight, key)
-            session, raw, sealed = decode(data, 4, self.p)
+            session, raw, sealed = self._decode(data, 4)
             require(session == self.session, "session")
             senders = ascending(raw)
             require(self.id not in senders, "reflection")
@@ -316,7 +319,7 @@ class Client:
     def check_consistency(self, data: bytes) -> bytes:
         """Round 3, active only (§8.4): from ConsistencyRequest; ConsistencySignature, once."""
         with self._step("consistency_check", "unmasking"):
-            session, raw = decode(data, 8, self.p)
+            session, raw = self._decode(data, 8)
             require(session == self.session, "session")
             survivors = ascending(raw)
             require(self.u2.issuperset(survivors), "unknown id")
@@ -329,7 +332,7 @@ class Client:
     def unmask(self, data: bytes) -> bytes:
         """Round 4 (§8.5): from UnmaskRequest; UnmaskShares, and never again anything."""
         with self._step("unmasking", "finished"):
-            session, raw, raw_dropped, raw_signers, signatures = decode(data, 6, self.p)
+            session, raw, raw_dropped, raw_signers, signatures = self._decode(data, 6)
             require(session == self.session, "session")
             survivors, dropped = ascending(raw), ascending(raw_dropped)
             named = {*survivors, *dropped}

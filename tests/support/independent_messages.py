@@ -65,13 +65,13 @@ def encode(tag: int, *fields: Field) -> bytes:
     return b"\x03" + bytes([0x91 + len(fields)]) + body
 
 
-def decode(data: bytes, tag: int, p: Sums) -> list:
-    """§6.1: the fields of the one message that is due."""
+def decode(data: bytes, tag: int, most: int) -> list:
+    """§6.1: the fields of the one message that is due, which has at most so many bytes."""
     valid(isinstance(data, bytes | bytearray | memoryview), "data: not bytes")
     data, at = bytes(data), 2
     require(len(data) > 0, "encoding")
     require(data[0] == 3, "version")
-    require(len(data) <= limit(p, tag), "size")
+    require(len(data) <= most, "size")
 
     def take(size: int) -> bytes:
         nonlocal at

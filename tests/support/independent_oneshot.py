@@ -206,15 +206,16 @@ class Aggregator:
         signed: dict[int, bytes] = {}
         for data in reservations:
             j, signature = self._reply(data, RESERVATION, "reserve")
-            message = reserved(self._D())
+            message = reserved(self.list_digest())
             good = not p.active or verifies(p.helpers[j - 1][1], message, signature)
             require(good, "signature", "reserve")
             signed[j] = signature
         valid(not signed or len(signed) >= p.q, "too few helpers")
-        in_order = dict(sorted(signed.items())) if p.q else {}
+        in_order = sorted(signed.items()) if p.q else ()
         return p.request(self.batch, sorted(self.heads), in_order)
 
-    def _D(self) -> bytes:
+    def list_digest(self) -> bytes:
+        """§4.5: D."""
         return self.p.list_digest(self.batch, self.heads)
 
     def _reply(self, data: bytes, kind: int, phase: str) -> tuple[int, bytes]:
@@ -223,7 +224,7 @@ class Aggregator:
         require(len(body) >= 34, "length", phase)
         j = number(body[:2])
         require(1 <= j <= p.ell, "helper", phase)
-        require(body[2:34] == self._D(), "list", phase)
+        require(body[2:34] == self.list_digest(), "list", phase)
         size = p.sigma if kind == RESERVATION else p.packed * len(p.held[j])
         require(len(body) == 34 + size, "length", phase)
         return j, body[34:]

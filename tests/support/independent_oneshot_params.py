@@ -77,6 +77,7 @@ class Parameters(Sums):
         valid(not any(repeated), "a key twice")
         self.digest = sha256(b"secagg/1 one-shot parameters", self.encode())
         subsets = list(combinations(range(1, self.ell + 1), self.t - 1))
+        self.places = range(1, self.count + 1)  # of the seeds
         self.held = {
             j: [i for i, S in enumerate(subsets, 1) if j not in S]
             for j in range(1, self.ell + 1)
@@ -202,8 +203,10 @@ class Parameters(Sums):
         """§5.1."""
         return bytes([1, kind]) + self.digest + b"".join(body)
 
-    def request(self, batch: int, users: Sequence[int], signed: Mapping[int, bytes]) -> bytes:
-        rows = (u16le(j) + signature for j, signature in signed.items())
+    def request(
+        self, batch: int, users: Sequence[int], signed: Iterable[tuple[int, bytes]] = ()
+    ) -> bytes:
+        rows = (u16le(j) + signature for j, signature in signed)
         counts = u64le(batch) + u64le(len(users))
         return self.message(REQUEST, counts, ids(users), *rows)
 

@@ -1,11 +1,13 @@
 """Faults that a client rejects (docs/protocol.md §8.2-§8.5): one in each message."""
 
-import primitives as pr
 from faults_roster import Add, roster_faults, signed_roster_faults
 from faults_server import flip
-from kinds import KINDS, but, get
+from kinds import but, get, tag_of
 from parties import Round
-from primitives import Message, encode, ids, u64le
+
+from independent_keys import SHAMIR_PRIME, seal, signed_survivors
+from independent_messages import KINDS, encode
+from independent_primitives import ids, u64le
 
 
 def client_faults(rounds: dict[str, Round]) -> list[dict[str, object]]:
@@ -16,17 +18,15 @@ def client_faults(rounds: dict[str, Round]) -> list[dict[str, object]]:
         name: str,
         check: str,
         u: int,
-        message: Message,
-        before: list[Message] | None = None,
+        message: bytes,
+        before: list[bytes] | None = None,
     ) -> None:
         """`before`: what the client is sent earlier instead of the round's own messages."""
-        tag = message[0]
-        assert isinstance(tag, int)
-        kind, phase, _ = KINDS[tag]
+        kind, phase, _ = KINDS[tag_of(message)]
         out.append({
             "side": "client", "round": r.name, "phase": phase, "client": u,
-            "before": before and [encode(m) for m in before],
-            "kind": kind, "name": f"{kind}: {name}", "bytes": encode(message),
+            "before": before,
+            "kind": kind, "name": f"{kind}: {name}", "bytes": message,
             "error": "RemoteProtocolError", "check": check,
         })  # fmt: skip
 
@@ -78,12 +78,12 @@ def _shares(add: Add, rounds: dict[str, Round]) -> None:
         with_(
             name,
             "sealed share",
-            sealed=pr.seal(with_key, session, sender, receiver, share) + two,
+            sealed=seal(with_key, share, session, sender, receiver) + two,
         )
-    for number in (pr.P, 2**64 - 1):
+    for number in (SHAMIR_PRIME, 2**64 - 1):
         for c in (0, 4, 5, 9):
             bent = share[: 8 * c] + u64le(number) + share[8 * c + 8 :]
-            bent_sealed = pr.seal(key, r.session, 8, 7, bent)
+            bent_sealed = seal(key, bent, r.session, 8, 7)
             with_(f"{number} as number {c} of a share", "share", sealed=bent_sealed + two)
 
 
@@ -146,7 +146,7 @@ def _unmask_active(add: Add, r: Round, other: bytes) -> None:
     with_("other survivors than it signed", "consistency",
           survivors=ids([1, 2, 3, 300]), dropped=b"")  # fmt: skip
     add(r, "fewer survivors than it signed", "consistency", 1, good,
-        [*before, [8, r.session, ids([1, 2, 3, 300])]])  # fmt: skip
+        [*before, encode(8, r.session, ids([1, 2, 3, 300]))])  # fmt: skip
     with_("signers descend", "ids", signers=ids([1, 3, 2]))
     with_("signers not whole", "ids", signers=ids([1, 2, 3])[:-1])
     with_("one signs twice", "ids", signers=ids([1, 1, 2]))
@@ -168,7 +168,7 @@ def _unmask_active(add: Add, r: Round, other: bytes) -> None:
     with_("two signatures swapped", "signature", signatures=one + three + two)
 
     def signed(name: str, u: int, session: bytes, about: int, what: bytes) -> None:
-        forged = r.signature(u, pr.signed_survivors(session, about, what))
+        forged = r.signature(u, signed_survivors(session, about, what))
         with_(f"signed {name}", "signature", signatures=one + two + forged)
 
     signed("by another client", 2, r.session, 3, survivors)

@@ -2,59 +2,30 @@
 
 from collections.abc import Callable
 
-import primitives as pr
 from derivations import LOW_ORDER, NOT_CANONICAL
+from draws import draw
 from faults_params import other_parameters
 from faults_server import flip
 from kinds import but, get
-from parties import Party, Round
-from primitives import Message, draw, ids
+from parties import Entry, Round, roster
+
+from independent_keys import signed_keys
+from independent_primitives import curve_key, ids, sign
 
 Add = Callable[..., None]
 
 
-def roster(r: Round, parties: list[Party], **changes: int | bytes) -> Message:
-    """A Roster of these parties with their digest; `changes` are its only faults."""
-    digest = pr.roster_digest({p.u: p.keys for p in parties})
-    message: Message = [
-        2, r.params.to_bytes(), len(parties), digest, ids([p.u for p in parties]),
-        b"".join(p.seal_key for p in parties), b"".join(p.mask_key for p in parties),
-        b"".join(keys_signature(r, p) for p in parties),
-    ]  # fmt: skip
-    return but(message, **changes)
-
-
-def keys_signature(r: Round, p: Party) -> bytes:
-    if p.identity is None:
-        return b""
-    return pr.ed25519_sign(p.identity, pr.signed_keys(r.params.digest(), p.u, *p.keys))
-
-
-class Lying(Party):
-    """A party whose public keys are what somebody says."""
-
-    said: tuple[bytes, bytes]
-
-    @property
-    def seal_key(self) -> bytes:
-        return self.said[0]
-
-    @property
-    def mask_key(self) -> bytes:
-        return self.said[1]
-
-
-def lying(p: Party, seal_key: bytes | None = None, mask_key: bytes | None = None) -> Party:
-    out = Lying(p.u, p.vector, p.draws, p.weight, p.identity)
-    out.said = (seal_key or p.seal_key, mask_key or p.mask_key)
-    return out
+def entry(r: Round, u: int, keys: tuple[bytes, bytes], identity: bytes) -> Entry:
+    """An entry of a roster that this identity has signed."""
+    return *keys, sign(identity, signed_keys(r.params.digest(), u, *keys))
 
 
 def roster_faults(add: Add, rounds: dict[str, Round]) -> None:
     r = rounds["complete-nobody-drops"]
     u = 7
     good = r.answers["advertise_keys"][u]
-    p = [r.parties[v] for v in sorted(r.parties)]
+    p = {v: r.entry(v) for v in r.u1}
+    first, second, (c, s, _) = p.values()
     seal, mask = get(good, "seal_keys"), get(good, "mask_keys")
 
     def with_(name: str, check: str, **changes: int | bytes) -> None:
@@ -83,39 +54,42 @@ def roster_faults(add: Add, rounds: dict[str, Round]) -> None:
     with_("size 0", "cohort", size=0)
     with_("size 2^64 - 1", "cohort", size=2**64 - 1)
     with_("one bit of the digest", "digest", digest=flip(good, "digest"))
-    for name, liar in (
-        ("two with one sealing key", lying(p[2], seal_key=p[1].seal_key)),
-        ("two with one masking key", lying(p[2], mask_key=p[1].mask_key)),
-        ("another with its sealing key", lying(p[2], seal_key=p[0].seal_key)),
-        ("another seals with its masking key", lying(p[2], seal_key=p[0].mask_key)),
-        ("another with one key twice", lying(p[2], seal_key=p[2].mask_key)),
-    ):
-        add(r, name, "duplicate key", u, roster(r, [*p[:2], liar]))
-    add(r, "one client is left out", "neighbours", u, roster(r, p[:2], size=3))
-    add(r, "only two came", "size", u, roster(r, p[:2]))
-    add(r, "alone", "size", u, roster(r, p[:1]))
+
+    def last(name: str, check: str, *keys: bytes) -> None:
+        """The last entry has other keys than its client's."""
+        add(r, name, check, u, roster(r.params, p | {9: (*keys, b"")}))
+
+    last("two with one sealing key", "duplicate key", second[0], s)
+    last("two with one masking key", "duplicate key", c, second[1])
+    last("another with its sealing key", "duplicate key", first[0], s)
+    last("another seals with its masking key", "duplicate key", first[1], s)
+    last("another with one key twice", "duplicate key", s, s)
+    two = {7: first, 8: second}
+    add(r, "one client is left out", "neighbours", u, roster(r.params, two, size=3))
+    add(r, "only two came", "size", u, roster(r.params, two))
+    add(r, "alone", "size", u, roster(r.params, {7: first}))
     for key in (*LOW_ORDER, *NOT_CANONICAL):
-        message = roster(r, [*p[:2], lying(p[2], seal_key=key)])
-        add(r, "a sealing key that is not usable", "public key", u, message)
-        message = roster(r, [*p[:2], lying(p[2], mask_key=key)])
-        add(r, "a masking key that is not usable", "public key", u, message)
+        last("a sealing key that is not usable", "public key", key, s)
+        last("a masking key that is not usable", "public key", c, key)
 
     r = rounds["graph"]
     u = r.u1[1]
-    p = [r.parties[v] for v in r.holders[u]]
+    p = {v: r.entry(v) for v in r.holders[u]}
     good = r.answers["advertise_keys"][u]
-    fewer = roster(r, p[:-1] if p[-1].u != u else p[1:], digest=get(good, "digest"))
+    others = [v for v in p if v != u]
+    p.pop(others[-1] if u != max(p) else others[0])
+    fewer = roster(r.params, p, digest=get(good, "digest"))
     add(r, "a neighbour is left out", "neighbours", u, but(fewer, size=len(r.u1)))
-    add(r, "only holders came, one is left out", "neighbours", u, but(fewer, size=len(p)))
-    add(r, "size below the neighbours", "cohort", u, but(good, size=len(p) - 1))
-    add(r, "it sees all, and another digest", "digest", u, but(good, size=len(p)))
+    add(r, "only holders came, one is left out", "neighbours", u, but(fewer, size=len(p) + 1))
+    add(r, "size below the neighbours", "cohort", u, but(good, size=len(p)))
+    add(r, "it sees all, and another digest", "digest", u, but(good, size=len(p) + 1))
 
 
 def signed_roster_faults(add: Add, rounds: dict[str, Round]) -> None:
     r = rounds["active-prime"]
     u = 1
     good = r.answers["advertise_keys"][u]
-    p = [r.parties[v] for v in sorted(r.parties)]
+    p = {v: r.entry(v) for v in r.u1}
     signatures = get(good, "signatures")
     one, two, three = signatures[:64], signatures[64:128], signatures[128:]
 
@@ -129,17 +103,18 @@ def signed_roster_faults(add: Add, rounds: dict[str, Round]) -> None:
     with_("one bit of a signature", "signature", one + two + bytes([three[0] ^ 1]) + three[1:])
     with_("one bit of its own signature", "signature", bytes([one[0] ^ 1]) + signatures[1:])
     with_("two signatures swapped", "signature", one + three + two)
-    stranger = Party(9, [], [draw(f"stranger {i}", 32) for i in range(3)], None, draw("s", 32))
-    add(r, "a client of no registry", "unknown client", u, roster(r, [*p[:2], stranger]))
-    invented = Party(3, [], stranger.draws, None, draw("s", 32))
-    add(r, "keys signed by another identity", "signature", u, roster(r, [*p[:2], invented]))
-    fresh = Party(3, [], stranger.draws, None, p[2].identity)
-    other = rounds["active"].params.digest()
-    replayed = pr.ed25519_sign(p[2].identity or b"", pr.signed_keys(other, 3, *fresh.keys))
-    add(r, "keys signed for another round", "signature", u,
-        roster(r, [*p[:2], fresh], signatures=one + two + replayed))  # fmt: skip
-    swapped = lying(p[2], p[2].mask_key, p[2].seal_key)
-    add(r, "keys signed the other way round", "signature", u,
-        roster(r, [*p[:2], swapped], signatures=signatures))  # fmt: skip
-    message = roster(r, [*p[:2], lying(p[2], seal_key=LOW_ORDER[2])])
-    add(r, "a sealing key that is not usable, signed", "public key", u, message)
+
+    def third(name: str, check: str, v: int, of: Entry) -> None:
+        entries = {w: p[w] for w in (1, 2)} | {v: of}
+        add(r, name, check, u, roster(r.params, entries))
+
+    c, s, _ = p[3]
+    fresh = curve_key(draw("stranger 0", 32)), curve_key(draw("stranger 1", 32))
+    stranger, own = draw("s", 32), r.parties[3].identity or b""
+    third("a client of no registry", "unknown client", 9, entry(r, 9, fresh, stranger))
+    third("keys signed by another identity", "signature", 3, entry(r, 3, fresh, stranger))
+    replayed = entry(rounds["active"], 3, fresh, own)
+    third("keys signed for another round", "signature", 3, replayed)
+    third("keys signed the other way round", "signature", 3, (s, c, three))
+    unusable = entry(r, 3, (LOW_ORDER[2], s), own)
+    third("a sealing key that is not usable, signed", "public key", 3, unusable)

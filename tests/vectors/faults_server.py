@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 
-import primitives as pr
 from derivations import LOW_ORDER, NOT_CANONICAL
+from draws import draw
 from faults_params import other_parameters
-from kinds import KINDS, but, fields, get
+from kinds import but, fields, get, tag_of
 from parties import Round
-from primitives import Message, draw, encode, u64le
+
+from independent_keys import SHAMIR_PRIME, signed_keys, signed_survivors
+from independent_messages import KINDS, encode
+from independent_primitives import curve_key, number, u64le
 
 
 def server_faults(rounds: dict[str, Round]) -> list[dict[str, object]]:
@@ -18,15 +21,13 @@ def server_faults(rounds: dict[str, Round]) -> list[dict[str, object]]:
         name: str,
         check: str,
         u: int,
-        message: Message,
+        message: bytes,
         accepted: list[int] | None = None,
     ) -> None:
-        tag = message[0]
-        assert isinstance(tag, int)
-        kind, phase, _ = KINDS[tag]
+        kind, phase, _ = KINDS[tag_of(message)]
         out.append({
             "side": "server", "round": r.name, "phase": phase, "accepted": accepted or [],
-            "from": u, "kind": kind, "name": f"{kind}: {name}", "bytes": encode(message),
+            "from": u, "kind": kind, "name": f"{kind}: {name}", "bytes": message,
             "error": "RemoteProtocolError", "check": check,
         })  # fmt: skip
 
@@ -35,21 +36,21 @@ def server_faults(rounds: dict[str, Round]) -> list[dict[str, object]]:
     return out
 
 
-def _new_keys(r: Round, u: int, seal_key: bytes, mask_key: bytes) -> Message:
+def _new_keys(r: Round, u: int, seal_key: bytes, mask_key: bytes) -> bytes:
     """AdvertiseKeys, signed by u's own identity where there is one."""
     digest = r.params.digest()
     signature = b""
     if u in r.parties:
-        signature = r.signature(u, pr.signed_keys(digest, u, seal_key, mask_key))
-    return [1, u, r.params.to_bytes(), seal_key, mask_key, signature]
+        signature = r.signature(u, signed_keys(digest, u, seal_key, mask_key))
+    return encode(1, u, r.params.encode(), seal_key, mask_key, signature)
 
 
 def _advertise(add: Callable[..., None], rounds: dict[str, Round]) -> None:
     r = rounds["complete-nobody-drops"]
     a, b, c = sorted(r.parties)
     good = r.sent["advertise_keys"]
-    seal_key, mask_key = r.parties[a].keys
-    fresh = pr.x25519_public(draw("a fresh key", 32))
+    seal_key, mask_key = r.clients[a].own
+    fresh = curve_key(draw("a fresh key", 32))
     other_round = rounds["complete-33-bits"].params.digest()
     for name, check, other in other_parameters(r.params):
         add(r, name, check, a, but(good[a], parameters=other))
@@ -61,7 +62,7 @@ def _advertise(add: Callable[..., None], rounds: dict[str, Round]) -> None:
         add(r, "sealing key not canonical", "public key", a, but(good[a], seal_key=key))
         add(r, "masking key not canonical", "public key", a, but(good[a], mask_key=key))
     add(r, "the two keys are one", "duplicate key", a, but(good[a], mask_key=seal_key))
-    b_seal, b_mask = r.parties[b].keys
+    b_seal, b_mask = r.clients[b].own
     add(r, "another's sealing key", "duplicate key", a, but(good[a], seal_key=b_seal), [b])
     add(r, "another's masking key", "duplicate key", a, but(good[a], mask_key=b_mask), [b])
     add(
@@ -90,7 +91,7 @@ def _advertise(add: Callable[..., None], rounds: dict[str, Round]) -> None:
     r = rounds["active-prime"]
     a, b, _ = sorted(r.parties)
     good = r.sent["advertise_keys"]
-    digest, (seal_key, mask_key) = r.params.digest(), r.parties[a].keys
+    digest, (seal_key, mask_key) = r.params.digest(), r.clients[a].own
     add(r, "not in the registry", "unknown client", 99, _new_keys(r, 99, seal_key, mask_key))
 
     def signed(name: str, signature: bytes) -> None:
@@ -102,13 +103,11 @@ def _advertise(add: Callable[..., None], rounds: dict[str, Round]) -> None:
     signed("S plus the group order", malleable(get(good[a], "signature")))
     signed("another's signature", get(good[b], "signature"))
     own = r.signature
-    signed("signed by another", own(b, pr.signed_keys(digest, a, seal_key, mask_key)))
-    signed("signed for another id", own(a, pr.signed_keys(digest, b, seal_key, mask_key)))
+    signed("signed by another", own(b, signed_keys(digest, a, seal_key, mask_key)))
+    signed("signed for another id", own(a, signed_keys(digest, b, seal_key, mask_key)))
+    signed("signed for another round", own(a, signed_keys(other_round, a, seal_key, mask_key)))
     signed(
-        "signed for another round", own(a, pr.signed_keys(other_round, a, seal_key, mask_key))
-    )
-    signed(
-        "keys signed the other way round", own(a, pr.signed_keys(digest, a, mask_key, seal_key))
+        "keys signed the other way round", own(a, signed_keys(digest, a, mask_key, seal_key))
     )
     keys = digest + u64le(a) + b"\0" + seal_key + mask_key
     signed("label of the survivors", own(a, b"secagg/2 signed survivors" + keys))
@@ -160,9 +159,9 @@ def _later(add: Callable[..., None], rounds: dict[str, Round]) -> None:
                        ("one missing", shares[:-40]),
                        ("one too many", shares + shares[:40])):  # fmt: skip
         add(r, f"shares, {name}", "length", a, but(r.sent["unmasking"][a], shares=data))
-    for name, number in (("p", pr.P), ("2^64 - 1", 2**64 - 1)):
+    for name, value in (("p", SHAMIR_PRIME), ("2^64 - 1", 2**64 - 1)):
         for at in (0, len(shares) - 8):
-            data = shares[:at] + u64le(number) + shares[at + 8 :]
+            data = shares[:at] + u64le(value) + shares[at + 8 :]
             add(r, f"{name} as a share", "share", a, but(r.sent["unmasking"][a], shares=data))
 
     r = rounds["annex-a-semi-honest"]  # 60 bits: the last byte has four of padding
@@ -174,12 +173,12 @@ def _later(add: Callable[..., None], rounds: dict[str, Round]) -> None:
     u = r.u3[0]
     elements = r.masked(u)
     for at in (0, len(elements) - 1):
-        for number in (r.params.modulus, 2**r.params.bits - 1):
-            some = [*elements[:at], number, *elements[at + 1 :]]
-            data = pr.pack(some, r.params.bits)
+        for value in (r.params.R, 2**r.params.b - 1):
+            some = [*elements[:at], value, *elements[at + 1 :]]
+            data = r.params.pack(some)
             add(
                 r,
-                f"element {number} modulo 65521",
+                f"element {value} modulo 65521",
                 "range",
                 u,
                 but(r.sent["masked_input"][u], values=data),
@@ -201,15 +200,15 @@ def _later(add: Callable[..., None], rounds: dict[str, Round]) -> None:
     signed("one bit of the signature", flip(one, "signature"))
     signed("another's signature", get(r.sent["consistency_check"][b], "signature"))
     for name, about in (
-        ("fewer survivors", pr.signed_survivors(r.session, a, survivors[:-8])),
-        ("another session", pr.signed_survivors(rounds["active"].session, a, survivors)),
-        ("another id", pr.signed_survivors(r.session, b, survivors)),
-        ("round 0", pr.signed_survivors(r.session, a, b"")[:-1] + b"\0" + survivors),
+        ("fewer survivors", signed_survivors(r.session, a, survivors[:-8])),
+        ("another session", signed_survivors(rounds["active"].session, a, survivors)),
+        ("another id", signed_survivors(r.session, b, survivors)),
+        ("round 0", signed_survivors(r.session, a, b"")[:-1] + b"\0" + survivors),
     ):
         signed(f"signed for {name}", r.signature(a, about))
 
 
-def flip(message: Message, name: str) -> bytes:
+def flip(message: bytes, name: str) -> bytes:
     """The field with one bit changed, in its first byte."""
     value = get(message, name)
     return bytes([value[0] ^ 1]) + value[1:] if value else b"\1"
@@ -218,7 +217,7 @@ def flip(message: Message, name: str) -> bytes:
 def malleable(signature: bytes) -> bytes:
     """The same signature with S + L, which RFC 8032 rejects."""
     order = 2**252 + 27742317777372353535851937790883648493
-    s = int.from_bytes(signature[32:], "little") + order
+    s = number(signature[32:]) + order
     return signature[:32] + s.to_bytes(32, "little")
 
 
@@ -245,7 +244,7 @@ def closings(rounds: dict[str, Round]) -> list[dict[str, object]]:
         message = r.sent["unmasking"][wrong]
         shares = get(message, "shares")
         # Another change than the round's liar makes: equal errors at the points 1 and 2 cancel.
-        lie = encode(but(message, shares=bytes([shares[0] ^ 6]) + shares[1:]))
+        lie = but(message, shares=bytes([shares[0] ^ 6]) + shares[1:])
         out.append({"round": name, "phase": "unmasking", "accepted": there,
                     "replace": [{"id": wrong, "bytes": lie}],
                     "error": "RemoteProtocolError", "check": "shares"})  # fmt: skip
@@ -259,8 +258,7 @@ def closings(rounds: dict[str, Round]) -> list[dict[str, object]]:
         u, modulus = r.u3[0], r.params.modulus
         moved = r.masked(u)
         moved[element] = (moved[element] + by) % modulus
-        values = pr.pack(moved, (modulus - 1).bit_length())
-        message = encode(but(r.sent["masked_input"][u], values=values))
+        message = but(r.sent["masked_input"][u], values=r.params.pack(moved))
         there = sorted(r.sent["unmasking"])
         out.append({"round": r.name, "phase": "unmasking", "accepted": there,
                     "earlier": [{"phase": "masked_input", "id": u, "bytes": message}],

@@ -2,9 +2,10 @@
 
 from faults_client import client_faults
 from faults_server import closings, server_faults
-from kinds import FROM_CLIENTS, KINDS, broken, limit, odd_spellings
+from kinds import FROM_CLIENTS, broken, odd_spellings
 from parties import Round
-from primitives import Message, encode
+
+from independent_messages import KINDS, limit
 
 # The smallest rounds, so that the file stays small.
 HOME = dict.fromkeys(range(1, 8), "complete-nobody-drops") | {
@@ -13,7 +14,7 @@ HOME = dict.fromkeys(range(1, 8), "complete-nobody-drops") | {
 }
 
 
-def answer_in(r: Round, phase: str, u: int) -> Message:
+def answer_in(r: Round, phase: str, u: int) -> bytes:
     """The message that a client answers in this phase."""
     phases = r.phases()
     return r.answers[phases[phases.index(phase) - 1]][u]
@@ -37,9 +38,7 @@ def malformed(rounds: dict[str, Round]) -> dict[str, object]:
             framing.append(where | {"name": f"{kind}: {name}", "bytes": data, "check": check,
                                     "error": "RemoteProtocolError"})  # fmt: skip
         for name, data in odd_spellings(good):
-            accepted.append(
-                where | {"name": f"{kind}: {name}", "bytes": data, "as": encode(good)}
-            )
+            accepted.append(where | {"name": f"{kind}: {name}", "bytes": data, "as": good})
     return {
         "refused": [*framing, *server_faults(rounds), *client_faults(rounds)],
         "accepted": accepted,

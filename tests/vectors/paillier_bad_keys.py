@@ -5,7 +5,8 @@ from math import gcd
 
 from paillier_malformed import flip
 from paillier_scheme import Key, plain_prime
-from primitives import sha256
+
+from independent_primitives import sha256
 
 
 def start(magic: bytes, bits: int, exponent_bits: int) -> bytes:

@@ -6,9 +6,11 @@ Each is expected with the check of §4's table that comes first, also where late
 from dataclasses import replace
 from typing import NamedTuple
 
+from draws import draw
 from paillier_scheme import Key, Packing, Rejected, Sent
-from params import FixedPoint, Integers
-from primitives import draw, u64le
+
+from independent_primitives import u64le
+from independent_sums import FixedPoint, Integers
 
 MAX = 2**64 - 1
 READ = (

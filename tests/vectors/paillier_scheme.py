@@ -9,8 +9,11 @@ from functools import cached_property
 from math import gcd, isqrt, prod
 from typing import NamedTuple
 
-from params import FixedPoint, Integers
-from primitives import draw, sha256, u64le
+from draws import draw
+from params import described_encoding
+
+from independent_primitives import sha256, u64le
+from independent_sums import Encoding, Integers
 
 SMALL = [x for x in range(2, 2000) if all(x % y for y in range(2, isqrt(x) + 1))]
 PRODUCT = prod(SMALL)
@@ -189,7 +192,7 @@ def foreign_key(bits: int) -> Key:
 
 @dataclass(frozen=True)
 class Packing:
-    encoding: FixedPoint | Integers
+    encoding: Encoding
     d: int
     summands: int
     max_weight: int | None = None
@@ -198,7 +201,7 @@ class Packing:
     @property
     def largest(self) -> int:
         """M of §4."""
-        return (self.max_weight or 1) * self.encoding.bound()
+        return (self.max_weight or 1) * self.encoding.bound
 
     @property
     def offset(self) -> int:
@@ -210,7 +213,7 @@ class Packing:
         return (2 * self.offset).bit_length()
 
     def digest(self) -> bytes:
-        part = self.encoding.part()
+        part = self.encoding.encode()
         numbers = (
             len(part),
             self.d,
@@ -274,7 +277,7 @@ class Packing:
 
     def describe(self) -> dict[str, object]:
         return {
-            "encoding": self.encoding.describe(),
+            "encoding": described_encoding(self.encoding),
             "length": self.d,
             "summands": self.summands,
             "max_weight": self.max_weight,

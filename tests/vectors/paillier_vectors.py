@@ -2,11 +2,12 @@
 
 from functools import cache
 
+from draws import draw
 from paillier_bad_keys import private_keys, public_keys
 from paillier_malformed import arriving, outside, reading
 from paillier_scheme import Key, Noise, Packing, Sent, foreign_key, make_key
-from params import FixedPoint, Integers, quantise
-from primitives import draw
+
+from independent_sums import FixedPoint, Integers
 
 Vector = list[float] | list[int]
 
@@ -113,11 +114,7 @@ def vector(packing: Packing, label: str) -> Vector:
 
 def elements_of(packing: Packing, values: Vector, weight: int | None) -> list[int]:
     encoding = packing.encoding
-    if isinstance(encoding, Integers):
-        quantised = [int(x) for x in values]
-    else:
-        quantised = [quantise(x, encoding) for x in values]
-    return [(1 if weight is None else weight) * q for q in quantised]
+    return [(1 if weight is None else weight) * encoding.quantise(x) for x in values]
 
 
 def weights(packing: Packing) -> list[int | None]:

@@ -12,10 +12,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
 import independent_hpke
+import independent_mlkem
+import independent_noise
 import independent_oneshot as independent
 import independent_primitives as primitives
 from effort import examples
@@ -244,7 +247,7 @@ def test_shorter_list_is_rejected_alike() -> None:
         checked = [rival.checked for rival in world.rivals]
         world.reopen()
         for batch, check in ((0, "batch"), (1, "spent")):
-            request = world.p.request(batch, CLIENTS[:3], {})
+            request = world.p.request(batch, CLIENTS[:3])
             for rival, known, helper in zip(
                 world.rivals, checked, world.made.helpers, strict=True
             ):
@@ -304,6 +307,23 @@ def test_the_other_opens_the_pinned_boxes() -> None:
                 info, box = b(client["infos"][j]), b(client["boxes"][j])
                 found = independent_hpke.unseal(b(secret), info, box)
                 assert found == b(client["contents"][j])
+
+
+@pytest.mark.parametrize("byte", [0, 7, 255])
+def test_encapsulated_secret_is_the_decapsulated(byte: int) -> None:
+    private = MLKEM768PrivateKey.from_seed_bytes(bytes([byte]) * 64)
+    public = private.public_key().public_bytes_raw()
+    shared, ciphertext = independent_mlkem.encapsulate(public, bytes(range(32)))
+    assert private.decapsulate(ciphertext) == shared
+
+
+@pytest.mark.parametrize(
+    ("p", "samples"),
+    [(128, [-1, 0, 0, -1, 0, 0, 1, 0]), (1000, [-2, -4, -6, -1, -4, -2, -1, 7])],
+)
+def test_the_other_draws_the_documents_noise(p: int, samples: list[int]) -> None:
+    """docs/oneshot.md, 8.2, has these samples of the key 000102…0f."""
+    assert independent_noise.noises(bytes(range(16)), p, 8) == samples
 
 
 @pytest.mark.parametrize("name", ["noise", "noise-below-zero"])

@@ -7,11 +7,9 @@ messages by the same checks. A difference is a fault of the document or of one o
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +20,6 @@ import independent_client as independent
 from effort import examples
 from fuzz.targets import Script, altered_by
 from harness import Cohort, make_params, with_count
-from imported_roots import roots_imported
 from independent_views import as_parameters, as_policy
 from secagg import (
     ClientPolicy,
@@ -193,13 +190,3 @@ def test_two_implementations_agree_over_a_session(round: testing.Round, script: 
         drawn = kept[u].seed
         assert not drawn or key.pair.seed == drawn
         assert {(v, k): s for v, (k, s) in key._agreed.items()} == kept[u].agreed
-
-
-def test_independent_implementation_imports_nothing_of_the_package() -> None:
-    """Its modules import each other, but not the views, which know the package."""
-    folder = Path(independent.__file__).parent
-    paths = set(folder.glob("independent_*.py")) - {folder / "independent_views.py"}
-    allowed = {*sys.stdlib_module_names, "cryptography", *(path.stem for path in paths)}
-    assert len(paths) > 2
-    for path in paths:
-        assert roots_imported(path) <= allowed, path.name

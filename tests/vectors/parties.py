@@ -153,7 +153,7 @@ class Round:
         return [v for v in self.holders[u] if v in among]
 
     def entry(self, u: int) -> Entry:
-        """What a roster has of u."""
+        """The entry of u in a roster."""
         signature = get(self.sent["advertise_keys"][u], "signature")
         return *self.clients[u].own, signature
 

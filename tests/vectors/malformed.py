@@ -14,26 +14,16 @@ HOME = dict.fromkeys(range(1, 8), "complete-nobody-drops") | {
 }
 
 
-def answer_in(r: Round, phase: str, u: int) -> bytes:
-    """The message that a client answers in this phase."""
-    phases = r.phases()
-    return r.answers[phases[phases.index(phase) - 1]][u]
-
-
 def malformed(rounds: dict[str, Round]) -> dict[str, object]:
     framing: list[dict[str, object]] = []
     accepted: list[dict[str, object]] = []
     for tag, (kind, phase, _) in KINDS.items():
         r = rounds[HOME[tag]]
         u = sorted(r.parties)[0]
-        good = r.sent[phase][u] if tag in FROM_CLIENTS else answer_in(r, phase, u)
-        where: dict[str, object]
-        if tag in FROM_CLIENTS:
-            where = {"side": "server", "round": r.name, "phase": phase, "accepted": [],
-                     "from": u, "kind": kind}  # fmt: skip
-        else:
-            where = {"side": "client", "round": r.name, "phase": phase, "client": u,
-                     "before": None, "kind": kind}  # fmt: skip
+        side = "server" if tag in FROM_CLIENTS else "client"
+        good = r.message(side, phase, u)
+        who = {"accepted": [], "from": u} if side == "server" else {"before": None, "client": u}
+        where = {"side": side, "round": r.name, "phase": phase, "kind": kind, **who}
         for name, check, data in broken(good, limit(r.params, tag)):
             framing.append(where | {"name": f"{kind}: {name}", "bytes": data, "check": check,
                                     "error": "RemoteProtocolError"})  # fmt: skip

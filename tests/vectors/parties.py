@@ -149,6 +149,12 @@ class Round:
             return but(reply, shares=bytes([shares[0] ^ 1]) + shares[1:])
         return reply
 
+    def message(self, side: str, phase: str, u: int) -> bytes:
+        """The message of this phase that the server gets from u, or that u gets."""
+        if side == "server":
+            return self.sent[phase][u]
+        return self.answers[self.phases()[self.phases().index(phase) - 1]][u]
+
     def seen(self, u: int, among: list[int]) -> list[int]:
         return [v for v in self.holders[u] if v in among]
 

@@ -64,24 +64,16 @@ def parameters() -> dict[str, object]:
     }
     return {
         "digests": [
-            {
-                "changed": name,
-                "parameters": described(p),
-                "holders": p.h,
-                "bits": p.b,
-                "elements": p.e,
-                "least": p.least,
-                "layout": [{"field": field, "bytes": x} for field, x in p.layout().items()],
-                "bytes": p.encode(),
-                "digest": p.digest(),
-            }
+            {"changed": name, "parameters": described(p), "holders": p.h, "bits": p.b,
+             "elements": p.e, "least": p.least, "bytes": p.encode(), "digest": p.digest(),
+             "layout": [{"field": field, "bytes": x} for field, x in p.layout().items()]}
             for name, p in changed.items()
         ],
         "refused": [
             {"name": name, "check": check, "bytes": data}
             for name, check, data in not_parameters()
         ],
-    }
+    }  # fmt: skip
 
 
 def client_ids() -> dict[str, object]:
@@ -95,11 +87,7 @@ def client_ids() -> dict[str, object]:
     cases = {name: name for name in names} | spelt
     return {
         "names": [
-            {
-                "name": name,
-                "normal": normal.encode(),
-                "id": keys.client_id(name),
-            }
+            {"name": name, "normal": normal.encode(), "id": keys.client_id(name)}
             for name, normal in cases.items()
         ],
         "refused": ["", "\ud800", "a\udfffb", "\udbff"],
@@ -112,16 +100,11 @@ def roster() -> dict[str, object]:
     for among in ([1, 2, 3], IDS, [7]):
         of = {u: (draw(f"roster c {u}", 32), draw(f"roster s {u}", 32)) for u in among}
         roster = keys.roster_digest(of)
-        out.append(
-            {
-                "parameters_digest": digest,
-                "clients": [
-                    {"id": u, "seal_key": c, "mask_key": s} for u, (c, s) in of.items()
-                ],
-                "digest": roster,
-                "session": keys.session_id(digest, roster),
-            }
-        )
+        out.append({
+            "parameters_digest": digest, "digest": roster,
+            "session": keys.session_id(digest, roster),
+            "clients": [{"id": u, "seal_key": c, "mask_key": s} for u, (c, s) in of.items()],
+        })  # fmt: skip
     return {"rosters": out}
 
 
@@ -150,39 +133,26 @@ def key_pairs() -> dict[str, object]:
         up, down = keys.sealing_keys(session, seal_shared, mask_shared, pair)
         words = cut(draw(f"keys share {lo}", 80), 8)
         share = ids(int.from_bytes(word[:7], "big") for word in words)
-        pairs.append(
-            {
-                "lo": key_pair(lo, seeds[lo], public[lo]),
-                "hi": key_pair(hi, seeds[hi], public[hi]),
-                "seal_shared": seal_shared,
-                "mask_shared": mask_shared,
-                "seal_info": keys.seal_info(pair),
-                "mask_info": keys.mask_info(pair),
-                "seal_lo_to_hi": up,
-                "seal_hi_to_lo": down,
-                "pairwise_mask": keys.pairwise_key(session, mask_shared, pair),
-                "share": share,
-                "ad_lo_to_hi": keys.sealing_data(session, lo, hi),
-                "ad_hi_to_lo": keys.sealing_data(session, hi, lo),
-                "sealed_lo_to_hi": keys.seal(up, share, session, lo, hi),
-                "sealed_hi_to_lo": keys.seal(down, share, session, hi, lo),
-            }
-        )
+        pairs.append({
+            "lo": key_pair(lo, seeds[lo], public[lo]),
+            "hi": key_pair(hi, seeds[hi], public[hi]),
+            "seal_shared": seal_shared, "mask_shared": mask_shared,
+            "seal_info": keys.seal_info(pair), "mask_info": keys.mask_info(pair),
+            "seal_lo_to_hi": up, "seal_hi_to_lo": down,
+            "pairwise_mask": keys.pairwise_key(session, mask_shared, pair), "share": share,
+            "ad_lo_to_hi": keys.sealing_data(session, lo, hi),
+            "ad_hi_to_lo": keys.sealing_data(session, hi, lo),
+            "sealed_lo_to_hi": keys.seal(up, share, session, lo, hi),
+            "sealed_hi_to_lo": keys.seal(down, share, session, hi, lo),
+        })  # fmt: skip
     own = []
     for u in IDS:
         b = draw(f"keys b {u}", 32)
         own.append({"id": u, "b": b, "self_mask": keys.self_mask_key(session, u, b),
                     "commitment": keys.commitment(session, u, b)})  # fmt: skip
-    return {
-        "session": session,
-        "pairs": pairs,
-        "own": own,
-        "unusable": {
-            "seed": draw("keys unusable", 32),
-            "low_order": LOW_ORDER,
-            "not_canonical": NOT_CANONICAL,
-        },
-    }
+    unusable = {"seed": draw("keys unusable", 32), "low_order": LOW_ORDER,
+                "not_canonical": NOT_CANONICAL}  # fmt: skip
+    return {"session": session, "pairs": pairs, "own": own, "unusable": unusable}
 
 
 def key_pair(u: int, seeds: keys.Keys, public: keys.Keys) -> dict[str, object]:
@@ -216,22 +186,14 @@ def shamir() -> dict[str, object]:
     first = full[:8] + ones + full[16:160] + u64le(SHAMIR_PRIME) + full[168:]
     second = ones + draw("shamir again", 8)
     third = draw("shamir third", 8)
-    draws = [
-        [full],
-        [first, draw("shamir both", 16)],
-        [first, second, third],
-    ]
+    draws = [full], [first, draw("shamir both", 16)], [first, second, third]
     wrong = [2**56, 0, 0, 0, 0], [0, 0, 0, 2**56, 0], [0, 0, 0, 0, 2**32]
-    drawing = Client(1, Parameters(7, 4, 1, Integers(1), 8))
+    rows = Client(1, Parameters(7, 4, 1, Integers(1), 8))._coefficients
     return {
         "limbs": [{"secret": x, "limbs": keys.limbs(x)} for x in secrets],
         "splits": splits,
         "draws": [
-            {
-                "threshold": 4,
-                "entropy": x,
-                "coefficients": ids(chain(*drawing._coefficients(given(x)))),
-            }
+            {"threshold": 4, "entropy": x, "coefficients": ids(chain(*rows(given(x))))}
             for x in draws
         ],
         "no_secret": [*wrong, [SHAMIR_PRIME - 1] * 5],

@@ -1,7 +1,5 @@
 """Messages to reject (docs/protocol.md §8), with one fault in each."""
 
-from collections.abc import Iterable
-
 from kinds import but, tag_of
 from parties import Round
 
@@ -13,38 +11,31 @@ Cases = list[dict[str, object]]
 class Faults:
     """Faults of the message of this phase that client u sends, or gets.
 
-    A call appends a case to `out`: the message with these changes, or another one. `before` is
-    what the client is sent earlier instead of the round's own messages.
+    A call appends a case to `out`: the message with these changes, or another message. `where`
+    has what differs in the machine's state (`before`, `accepted`) or in the sender (`from`).
     """
 
-    def __init__(
-        self, out: list[dict[str, object]], side: str, r: Round, phase: str, u: int
-    ) -> None:
-        self.out, self.side, self.r, self.u = out, side, r, u
-        self.good = r.message(side, phase, u)
+    def __init__(self, out: Cases, side: str, r: Round, phase: str, u: int) -> None:
+        self.out, self.good = out, r.message(side, phase, u)
+        self.kind = KINDS[tag_of(self.good)][0]
+        who: dict[str, object] = {"from": u, "accepted": []}
+        if side == "client":
+            who = {"client": u, "before": None}
+        self.where = {"side": side, "round": r.name, "phase": phase, "kind": self.kind} | who
 
     def __call__(
         self,
         name: str,
         check: str,
         *,
-        message: bytes = b"",
-        u: int | None = None,
-        accepted: Iterable[int] = (),
-        before: list[bytes] | None = None,
+        message: bytes | None = None,
+        where: dict[str, object] | None = None,
         **changes: Field,
     ) -> None:
-        message = message or but(self.good, **changes)
-        kind, phase, _ = KINDS[tag_of(message)]
-        u = self.u if u is None else u
-        who = {"from": u, "accepted": [*accepted]}
-        if self.side == "client":
-            who = {"client": u, "before": before}
-        self.out.append({
-            "side": self.side, "round": self.r.name, "phase": phase, "kind": kind,
-            "name": f"{kind}: {name}", "bytes": message, "error": "RemoteProtocolError",
-            "check": check,
-        } | who)  # fmt: skip
+        self.out.append(self.where | (where or {}) | {
+            "name": f"{self.kind}: {name}", "check": check, "error": "RemoteProtocolError",
+            "bytes": but(self.good, **changes) if message is None else message,
+        })  # fmt: skip
 
     def each(self, check: str, field: str, values: dict[str, bytes]) -> None:
         """One case by its name for each value of a field."""

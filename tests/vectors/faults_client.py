@@ -101,7 +101,7 @@ def _unmask_active(out: Cases, r: Round, other: bytes) -> None:
     survivors, signatures = get(to.good, "survivors"), get(to.good, "signatures")
     one, two, three = signatures[:64], signatures[64:128], signatures[128:]
     to("other survivors than it signed", "consistency", survivors=all_, dropped=b"")
-    to("fewer survivors than it signed", "consistency", before=before)
+    to("fewer survivors than it signed", "consistency", where={"before": before})
     to("signers descend", "ids", signers=ids([1, 3, 2]))
     to("signers not whole", "ids", signers=ids([1, 2, 3])[:-1])
     to("one signs twice", "ids", signers=ids([1, 1, 2]))

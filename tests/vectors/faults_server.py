@@ -22,34 +22,35 @@ def server_faults(rounds: dict[str, Round]) -> Cases:
 
 
 def _advertise(out: Cases, r: Round) -> None:
-    a, b, c = r.u1
-    to = Faults(out, "server", r, "advertise_keys", a)
+    a, b, _ = r.u1
+    to, second = Faults(out, "server", r, "advertise_keys", a), {"accepted": [b]}
     (seal, _), (b_seal, b_mask) = r.clients[a].own, r.clients[b].own
     fresh = curve_key(draw("a fresh key", 32))
     for name, check, other in other_parameters(r.params):
         to(name, check, parameters=other)
-    to("n clients are in", "cohort", u=99, accepted=[a, b, c], sender=99, seal_key=fresh)
+    full = {"from": 99, "accepted": r.u1}
+    to("n clients are in", "cohort", where=full, sender=99, seal_key=fresh)
     for what, keys in (("of low order", LOW_ORDER), ("not canonical", NOT_CANONICAL)):
         for key in keys:
             to(f"sealing key {what}", "public key", seal_key=key)
             to(f"masking key {what}", "public key", mask_key=key)
     to("the two keys are one", "duplicate key", mask_key=seal)
-    to("another's sealing key", "duplicate key", seal_key=b_seal, accepted=[b])
-    to("another's masking key", "duplicate key", mask_key=b_mask, accepted=[b])
-    to("another's masking key to seal", "duplicate key", seal_key=b_mask, accepted=[b])
-    to("another's sealing key to mask", "duplicate key", mask_key=b_seal, accepted=[b])
+    to("another's sealing key", "duplicate key", seal_key=b_seal, where=second)
+    to("another's masking key", "duplicate key", mask_key=b_mask, where=second)
+    to("another's masking key to seal", "duplicate key", seal_key=b_mask, where=second)
+    to("another's sealing key to mask", "duplicate key", mask_key=b_seal, where=second)
     to("a signature where nobody signs", "length", signature=bytes(64))
     to("another sender", "sender", message=r.sent["advertise_keys"][b])
     to("sender -1", "sender", sender=-1)
     to("sender -2^63", "sender", sender=-(2**63))
     to("sender 2^64 - 1", "sender", sender=2**64 - 1)
-    to("other keys later", "repeated", seal_key=fresh, accepted=[a])
+    to("other keys later", "repeated", seal_key=fresh, where={"accepted": [a]})
 
 
 def _advertise_signed(out: Cases, r: Round, other: Round) -> None:
     a, b, _ = r.u1
     to, own, sign = Faults(out, "server", r, "advertise_keys", a), r.clients[a].own, r.signature
-    to("not in the registry", "unknown client", u=99, sender=99, signature=b"")
+    to("not in the registry", "unknown client", where={"from": 99}, sender=99, signature=b"")
     good, params = get(to.good, "signature"), r.params.digest()
     signed = signed_keys(params, a, *own)
     label = b"secagg/2 signed "
@@ -79,10 +80,10 @@ def _later(out: Cases, rounds: dict[str, Round]) -> None:
             to("sender -1", "sender", sender=-1)
             to("another session", "session", session=rounds["active"].session)
             to("one bit of the session", "session", session=flip(r.session))
-            to("a stranger", "unknown client", u=99, sender=99)
+            to("a stranger", "unknown client", where={"from": 99}, sender=99)
             last = list(fields(to.good))[-1]
             again = {last: flip(get(to.good, last))}
-            to("another of the same", "repeated", accepted=[a], **again)
+            to("another of the same", "repeated", where={"accepted": [a]}, **again)
 
 
 def _lengths(out: Cases, rounds: dict[str, Round]) -> None:
@@ -128,9 +129,11 @@ def _lengths(out: Cases, rounds: dict[str, Round]) -> None:
             to(f"element {value} modulo 65521", "range", values=some)
     r = rounds["complete"]
     to = Faults(out, "server", r, "masked_input", r.u3[0])
-    to("not in U2", "unknown client", u=0, sender=0)  # it was in U1 and sent no ShareKeys
+    to(
+        "not in U2", "unknown client", where={"from": 0}, sender=0
+    )  # it was in U1 and sent no ShareKeys
     to = Faults(out, "server", r, "unmasking", 1)
-    to("not in U3", "unknown client", u=300, sender=300)
+    to("not in U3", "unknown client", where={"from": 300}, sender=300)
 
 
 def _consistency(out: Cases, r: Round, other: Round) -> None:

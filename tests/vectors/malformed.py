@@ -1,5 +1,6 @@
 """malformed.json: messages to reject, spellings to accept, closings with too few clients."""
 
+from faults import Cases, Faults
 from faults_client import client_faults
 from faults_server import closings, server_faults
 from kinds import FROM_CLIENTS, broken, odd_spellings
@@ -15,22 +16,20 @@ HOME = dict.fromkeys(range(1, 8), "complete-nobody-drops") | {
 
 
 def malformed(rounds: dict[str, Round]) -> dict[str, object]:
-    framing: list[dict[str, object]] = []
-    accepted: list[dict[str, object]] = []
+    refused: Cases = []
+    accepted: Cases = []
     for tag, (kind, phase, _) in KINDS.items():
         r = rounds[HOME[tag]]
-        u = sorted(r.parties)[0]
         side = "server" if tag in FROM_CLIENTS else "client"
-        good = r.message(side, phase, u)
-        who = {"accepted": [], "from": u} if side == "server" else {"before": None, "client": u}
-        where = {"side": side, "round": r.name, "phase": phase, "kind": kind, **who}
-        for name, check, data in broken(good, limit(r.params, tag)):
-            framing.append(where | {"name": f"{kind}: {name}", "bytes": data, "check": check,
-                                    "error": "RemoteProtocolError"})  # fmt: skip
-        for name, data in odd_spellings(good):
-            accepted.append(where | {"name": f"{kind}: {name}", "bytes": data, "as": good})
+        to = Faults(refused, side, r, phase, min(r.parties))
+        for name, check, data in broken(to.good, limit(r.params, tag)):
+            to(name, check, message=data)
+        accepted += [
+            to.where | {"name": f"{kind}: {name}", "bytes": data, "as": to.good}
+            for name, data in odd_spellings(to.good)
+        ]
     return {
-        "refused": [*framing, *server_faults(rounds), *client_faults(rounds)],
+        "refused": [*refused, *server_faults(rounds), *client_faults(rounds)],
         "accepted": accepted,
         "closings": closings(rounds),
     }

@@ -116,17 +116,15 @@ class Round:
         self.answers: dict[str, dict[int, bytes]] = {}
         self.u4: list[int] = []
         self.disputes: list[tuple[int, int]] = []
-        closings = self._roster, self._shares, self._survivors, self._signers
+        closings = self._roster, self._shares, self._survivors, self._signers, self._sum
         asked = dict.fromkeys(self.parties, b"")
         for phase in self.phases():
             replies = {u: self._reply(u, phase, data) for u, data in asked.items()}
             self.sent[phase] = {
                 u: data for u, data in replies.items() if self.parties[u].drop != phase
             }
-            if phase != "unmasking":
-                asked = closings[PHASES.index(phase)]([*self.sent[phase]])
-                self.answers[phase] = asked
-        self._sum()
+            asked = closings[PHASES.index(phase)]([*self.sent[phase]])
+            self.answers[phase] = asked
 
     def phases(self) -> list[str]:
         return [p for p in PHASES if self.params.active or p != "consistency_check"]
@@ -223,11 +221,11 @@ class Round:
         signatures = b"".join(get(signed[v], "signature") for v in self.u4)
         return encode(6, self.session, *map(ids, self._named(u)), ids(self.u4), signatures)
 
-    def _sum(self) -> None:
+    def _sum(self, answered: list[int]) -> dict[int, bytes]:
         p, shares = self.params, dict[int, dict[int, bytes]]()
-        for u, data in self.sent["unmasking"].items():
-            named = chain(*self._named(u))
-            for v, share in zip(named, cut(get(data, "shares"), 40), strict=True):
+        for u in answered:
+            revealed = cut(get(self.sent["unmasking"][u], "shares"), 40)
+            for v, share in zip(chain(*self._named(u)), revealed, strict=True):
                 if (v, u) not in self.disputes:
                     shares.setdefault(v, {})[self.holders[v].index(u) + 1] = share
         added, less = [self.masked(u) for u in self.u3], []
@@ -248,6 +246,7 @@ class Round:
         self.integers = p.decode(self.total)
         self.weight = None if p.W is None else self.total[p.d]
         self.clipped = self.total[-1] if p.counted else None
+        return {}
 
 
 def roster(params: Parameters, entries: dict[int, Entry], **changes: int | bytes) -> bytes:

@@ -1,5 +1,7 @@
 """The rounds of rounds.json: the participants, their vectors, and their dropouts."""
 
+from collections.abc import Sequence
+
 from draws import draw
 from params import described
 from parties import Party, Round, graph_order, neighbourhoods
@@ -41,10 +43,18 @@ def make(
     among: list[int],
     drops: dict[int, str],
     seed: bytes | None = None,
+    *,
     session: bytes = b"",
+    first: Round | None = None,
+    wrong: Sequence[int] = (),
 ) -> Round:
+    """A round; clients of `first`, earlier in the session, keep their sealing seeds."""
     params = params.but(session=session or name.encode())
     parties = [party(name, params, u, drops.get(u)) for u in among]
+    for p in parties:
+        p.wrong_share = p.u in wrong
+        if first is not None and p.u in first.u1:
+            p.sealing, p.entropy = first.clients[p.u]._sealing, p.entropy[1:]
     return Round(name, params, parties, seed)
 
 
@@ -91,20 +101,11 @@ def isolated() -> Round:
     seed, among = draw("isolated", 32), [10 * i for i in range(1, 13)]
     alone = graph_order(seed, among)[5]
     around = [v for v in neighbourhoods(params, among, seed)[alone] if v != alone]
-    r = make(
-        "graph-isolated", params, among, dict.fromkeys(around, "share_keys"), seed, b"isolated"
-    )
+    drops = dict.fromkeys(around, "share_keys")
+    r = make("graph-isolated", params, among, drops, seed, session=b"isolated")
     assert alone in r.u2
     assert alone not in r.answers["share_keys"]
     return r
-
-
-def wrong_shares(name: str, params: Parameters, wrong: list[int]) -> Round:
-    params = params.but(session=name.encode())
-    parties = [party(name, params, u) for u in range(1, params.n + 1)]
-    for p in parties:
-        p.wrong_share = p.u in wrong
-    return Round(name, params, parties)
 
 
 def rounds() -> list[Round]:
@@ -159,21 +160,13 @@ def rounds() -> list[Round]:
              Parameters(4, 3, 5, fixed, 65521, max_weight=7, count_clipped=True, **ACTIVE),
              [1, 2, 3, 300], {300: "consistency_check"}),
         *sessions(),
-        wrong_shares("one-wrong-of-t-plus-1", Parameters(4, 3, 2, fixed, 2**16), [2]),
-        wrong_shares("one-wrong-of-t-plus-2", Parameters(5, 3, 2, fixed, 2**16), [4]),
-        wrong_shares("two-wrong-of-t-plus-4", Parameters(9, 5, 2, Integers(9), 101), [3, 6]),
+        make("one-wrong-of-t-plus-1", Parameters(4, 3, 2, fixed, 2**16), [1, 2, 3, 4], {},
+             wrong=[2]),
+        make("one-wrong-of-t-plus-2", Parameters(5, 3, 2, fixed, 2**16), [1, 2, 3, 4, 5], {},
+             wrong=[4]),
+        make("two-wrong-of-t-plus-4", Parameters(9, 5, 2, Integers(9), 101),
+             [*range(1, 10)], {}, wrong=[3, 6]),
     ]  # fmt: skip
-
-
-def later(name: str, params: Parameters, among: list[int], drops: dict[int, str],
-          first: Round) -> Round:  # fmt: skip
-    """A later round of the session of `first`: its clients keep their sealing seeds."""
-    params = params.but(session=name.encode())
-    parties = [party(name, params, u, drops.get(u)) for u in among]
-    for p in parties:
-        if p.u in first.u1:
-            p.sealing, p.entropy = first.clients[p.u]._sealing, p.entropy[1:]
-    return Round(name, params, parties, first.server_draws[0] if first.server_draws else None)
 
 
 def sessions() -> list[Round]:
@@ -187,41 +180,33 @@ def sessions() -> list[Round]:
         ("session-graph", Parameters(8, 4, 2, fixed, 2**16, neighbours=6), WIDE[:8],
          {127: "masked_input"}),
     ):  # fmt: skip
-        first = make(f"{name}-first", params, among, drops, seed if params.k else None)
-        found += [
-            first,
-            later(f"{name}-later", params, among, {among[0]: "masked_input"}, first),
-        ]
+        draws = seed if params.k else None
+        first = make(f"{name}-first", params, among, drops, draws)
+        other = {among[0]: "masked_input"}
+        found += [first, make(f"{name}-later", params, among, other, draws, first=first)]
     return found
 
 
 def describe(r: Round) -> dict[str, object]:
     """The round as JSON has it."""
-    clients = []
-    for u, p in sorted(r.parties.items()):
-        clients.append({
-            "id": u, "vector": p.vector, "weight": p.weight, "rounding": p.rounding,
-            "kept_seal_seed": p.kept,
-            "draws": p.entropy, "hedged": p.hedged,
-            "values": r.clients[u].values + ([p.rounding_key] if p.rounding_key else []),
-            "identity_seed": p.identity, "drops_at": p.drop, "wrong_share": p.wrong_share,
-        })  # fmt: skip
-    phases = []
-    for phase in r.phases():
-        sent, answers = r.sent[phase], r.answers.get(phase, {})
-        phases.append({
-            "phase": phase,
-            "sent": [{"id": u, "bytes": m} for u, m in sorted(sent.items())],
-            "answers": [{"id": u, "bytes": m} for u, m in sorted(answers.items())],
-        })  # fmt: skip
+    clients = [{
+        "id": u, "vector": p.vector, "weight": p.weight, "rounding": p.rounding,
+        "kept_seal_seed": p.kept, "draws": p.entropy, "hedged": p.hedged,
+        "values": r.clients[u].values + ([p.rounding_key] if p.rounding_key else []),
+        "identity_seed": p.identity, "drops_at": p.drop, "wrong_share": p.wrong_share,
+    } for u, p in r.parties.items()]  # fmt: skip
+    phases = [
+        {"phase": phase, "sent": listed(r.sent[phase]), "answers": listed(r.answers[phase])}
+        for phase in r.phases()
+    ]
     return {
-        "name": r.name,
-        "parameters": described(r.params),
-        "parameters_digest": r.params.digest(),
-        "session": r.session,
-        "server_draws": r.server_draws,
-        "clients": clients,
-        "phases": phases,
+        "name": r.name, "parameters": described(r.params),
+        "parameters_digest": r.params.digest(), "session": r.session,
+        "server_draws": r.server_draws, "clients": clients, "phases": phases,
         "result": {"survivors": r.u3, "total": r.total, "integers": r.integers,
                    "weight": r.weight, "clipped": r.clipped, "disputes": r.disputes},
     }  # fmt: skip
+
+
+def listed(messages: dict[int, bytes]) -> list[dict[str, object]]:
+    return [{"id": u, "bytes": data} for u, data in messages.items()]

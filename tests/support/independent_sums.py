@@ -51,7 +51,8 @@ class FixedPoint:
     def quantise(self, x: float, random: int | None = None) -> int:
         """To the nearest or, given 53 random bits, stochastically as Annex B has it."""
         valid(isinstance(x, Real) and math.isfinite(x), "vector: element")
-        y = min(max(float(x), -self.clip), self.clip) * 2.0**self.f
+        x = 0.0 if abs(x) < 2.0**-1022 else float(x)  # subnormal
+        y = min(max(x, -self.clip), self.clip) * 2.0**self.f
         if random is None:  # Python's round() is exact and takes ties to even
             return round(y)
         return math.floor(y) + (random < (Fraction(y) - math.floor(y)) * 2**53)

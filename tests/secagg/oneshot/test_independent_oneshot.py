@@ -6,21 +6,22 @@ messages by the same checks. A difference is a fault of the document or of one o
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
 import independent_hpke
-import independent_mlkem
 import independent_noise
 import independent_oneshot as independent
 import independent_primitives as primitives
+import independent_sums
 from effort import examples
 from fuzz.targets import Script, altered_by
 from oneshot_parties import Parties, parties, registry_for
@@ -267,12 +268,30 @@ def test_endorsements_are_those_of_the_other() -> None:
         policy.check(world.params, [rival.endorse() for rival in world.rivals])
 
 
+def both_read(data: bytes) -> object:
+    """Return the digest of these parameters."""
+    return both(
+        lambda: OneShotParams.from_bytes(data).digest,
+        lambda: independent.Parameters.decode(data).digest,
+    )
+
+
 @given(st.sampled_from(load("oneshot")["sessions"]), st.binary(min_size=1, max_size=40))
 @examples(EXAMPLES)
 def test_both_read_the_same_parameters(session: dict[str, str], script: bytes) -> None:
-    data = altered_by(b(session["bytes"]), Script(script), [b""])
-    ours = outcome(lambda: OneShotParams.from_bytes(data).digest)
-    assert ours == outcome(lambda: independent.Parameters.decode(data).digest)
+    both_read(altered_by(b(session["bytes"]), Script(script), [b""]))
+
+
+@pytest.mark.filterwarnings("ignore::secagg.PrecisionWarning")
+@pytest.mark.parametrize("f", [*range(0, 52, 5), 52])
+def test_both_reject_a_clip_below_one_step(f: int) -> None:
+    """docs/protocol.md, 3.1: a clip is 2^-f or more."""
+    p = independent.Parameters.decode(b(load("oneshot")["sessions"][0]["bytes"]))
+    p = p.but(encoding=independent_sums.FixedPoint(2.0**-f, f))
+    below = struct.pack("<d", math.nextafter(2.0**-f, 0))
+    data = p.encode().replace(struct.pack("<d", 2.0**-f), below)
+    assert both_read(p.encode()) == p.digest
+    assert both_read(data) == ("parameters", "parameters")
 
 
 @pytest.mark.parametrize(
@@ -307,14 +326,6 @@ def test_the_other_opens_the_pinned_boxes() -> None:
                 info, box = b(client["infos"][j]), b(client["boxes"][j])
                 found = independent_hpke.unseal(b(secret), info, box)
                 assert found == b(client["contents"][j])
-
-
-@pytest.mark.parametrize("byte", [0, 7, 255])
-def test_encapsulated_secret_is_the_decapsulated(byte: int) -> None:
-    private = MLKEM768PrivateKey.from_seed_bytes(bytes([byte]) * 64)
-    public = private.public_key().public_bytes_raw()
-    shared, ciphertext = independent_mlkem.encapsulate(public, bytes(range(32)))
-    assert private.decapsulate(ciphertext) == shared
 
 
 @pytest.mark.parametrize(

@@ -152,14 +152,6 @@ class Aggregator:
         del self.heads[u]
         self.total = self.p.add(self.total, minus=[y])
 
-    def merge(self, other: Aggregator) -> None:
-        valid(self.p.digest == other.p.digest and self.batch == other.batch, "other session")
-        valid(not self.heads.keys() & other.heads.keys(), "a client in both")
-        valid(len(self.heads) + len(other.heads) <= self.p.n, "more than n")
-        self.total = self.p.add(self.total, other.total)
-        self.heads |= other.heads
-        self.kept |= other.kept
-
     def encode(self) -> bytes:
         """§5.3."""
         counts = u64le(self.batch) + u8(self.fixed)

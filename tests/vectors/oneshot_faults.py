@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from draws import draw
+from faults import flip
 from oneshot import Batch, Client, helpers, secrets
 from params import with_field, with_fields
 
@@ -122,8 +123,8 @@ def records(batch: Batch, other: Batch) -> Iterator[dict[str, object]]:
     yield chunk("nothing", [])
     yield chunk("all good", [], *(c.record(2) for c in batch.clients))
     yield chunk("the same twice", [], good, good)
-    yield chunk("an altered box", [1], record(first, box[:-1] + u8(box[-1] ^ 1)))
-    yield chunk("an altered enc", [1], record(first, u8(box[0] ^ 1) + box[1:]))
+    yield chunk("an altered box", [1], record(first, flip(box, -1)))
+    yield chunk("an altered enc", [1], record(first, flip(box)))
     yield chunk("an enc of low order", [1], record(first, bytes(32) + box[32:]))
     yield chunk("the box of helper 1", [1], record(first, first.boxes[0]))
     yield chunk("the box of another client", [1], record(first, second.boxes[1]))

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import oneshot
 from draws import draw
+from faults import flip
 from oneshot import Batch, Client, make, secrets
 from oneshot_faults import not_parameters, records
 
@@ -23,8 +24,7 @@ def framing(good: bytes, phase: str, least: int = 35) -> Iterator[Case]:
     for kind in (0, good[1] % 6 + 1, 7):
         yield f"kind {kind}", "encoding", phase, good[:1] + u8(kind) + good[2:]
     for at in (2, 33):
-        other = good[:at] + u8(good[at] ^ 1) + good[at + 1 :]
-        yield f"byte {at} altered", "parameters", phase, other
+        yield f"byte {at} altered", "parameters", phase, flip(good, at)
     yield "nothing after the digest", "length", phase, good[:34]
     if least < len(good):
         yield "the last byte missing", "length", phase, good[:-1]
@@ -46,7 +46,7 @@ def reports(all_: dict[str, Batch]) -> Iterator[dict[str, object]]:
     before = [c.encode() for c in full.clients]
     yield row(full, "add", "the report after n", "count", "report", more, *before)
     for name, signature in (
-        ("altered", u8(first.signature[0] ^ 1) + first.signature[1:]),
+        ("altered", flip(first.signature)),
         ("of another client", second.signature),
         ("of nothing", sign(draw("one-shot identity 1", 32), b"")),
         ("of zeros", bytes(64)),
@@ -108,12 +108,11 @@ def requests(all_: dict[str, Batch]) -> Iterator[dict[str, object]]:
         for where in ("reserve", "open"):
             yield row(batch, where, name, check, phase, data, helper=2)
     other = batch.but(batch.clients, batch.batch + 1)
-    flipped = signed[:-1] + u8(signed[-1] ^ 1)
     endorsed = sign(batch.secrets[0][1], p.endorsement())
     for name, check, data in (
         ("no signature", "quorum", good),
         ("q - 1 signatures", "quorum", batch.request(2, 3)),
-        ("a signature altered", "signature", flipped),
+        ("a signature altered", "signature", flip(signed, -1)),
         ("signatures of another list", "signature", good + other.request(1, 2, 3)[-198:]),
         ("a signature of another helper", "signature", good + u16le(3) + batch.sign(1)),
         ("an endorsement", "signature", good + u16le(1) + endorsed),
@@ -146,7 +145,7 @@ def reservations(all_: dict[str, Batch]) -> Iterator[dict[str, object]]:
         ("helper 4 of 3", "helper", "reserve", head + u16le(4) + good[36:]),
         ("another list", "list", "reserve", other.reservation(2)),
         ("another helper", "signature", "reserve", head + u16le(1) + D + signature),
-        ("altered", "signature", "reserve", good[:-1] + u8(good[-1] ^ 1)),
+        ("altered", "signature", "reserve", flip(good, -1)),
     ]
     for name, check, phase, data in faults:
         yield row(batch, "reservation", name, check, phase, data)

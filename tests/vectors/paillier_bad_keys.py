@@ -3,14 +3,10 @@
 from dataclasses import replace
 from math import gcd
 
-from paillier_malformed import flip
-from paillier_scheme import Key, plain_prime
+from faults import flip
+from paillier_scheme import Key, plain_prime, start
 
 from independent_primitives import sha256
-
-
-def start(magic: bytes, bits: int, exponent_bits: int) -> bytes:
-    return magic + b"\1" + bits.to_bytes(2, "little") + exponent_bits.to_bytes(2, "little")
 
 
 def public_keys(key: Key, textbook: Key) -> list[dict[str, object]]:

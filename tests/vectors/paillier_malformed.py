@@ -4,10 +4,10 @@ Each is expected with the check of §4's table that comes first, also where late
 """
 
 from dataclasses import replace
-from typing import NamedTuple
 
 from draws import draw
-from paillier_scheme import Key, Packing, Rejected, Sent
+from faults import flip
+from paillier_scheme import Key, Packing, Parts, Rejected, Sent
 
 from independent_primitives import u64le
 from independent_sums import FixedPoint, Integers
@@ -19,41 +19,12 @@ READ = (
 )  # fmt: skip
 
 
-class Parts(NamedTuple):
-    """The parts of an encrypted vector's bytes."""
-
-    magic: bytes
-    version: bytes
-    key_id: bytes
-    digest: bytes
-    added: bytes
-    subtracted: bytes
-    ciphertexts: bytes
-
-
-def parts(message: Sent) -> Parts:
-    return Parts(
-        b"SAEV",
-        b"\1",
-        message.key.key_id(),
-        message.packing.digest(),
-        u64le(message.added),
-        u64le(message.subtracted),
-        message.key.raw(message.ciphertexts),
-    )
-
-
-def flip(data: bytes, at: int) -> bytes:
-    at %= len(data)
-    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
-
-
 def arriving(key: Key, other: Key, packing: Packing) -> list[dict[str, object]]:
     """Faults of one packed vector; `expected` is how many vectors the reader asks for."""
     elements = list(range(packing.d))
     plaintexts = packing.plaintexts(key.bits, elements, None, 1)
     good = Sent(key, packing, 1, 0, [key.encrypt(m, key.noise(f"bad {m}")) for m in plaintexts])
-    p = parts(good)
+    p = good.parts()
     room = packing.summands
     out: list[tuple[str, int | None, str, bytes]] = []
 

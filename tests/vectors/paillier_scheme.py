@@ -1,7 +1,7 @@
 """Second implementation of Paillier, its keys and packing, from docs/paillier.md §2-§4 alone.
 
-Plain Python integers, with nothing of the package, as in primitives.py. The keys are small, so
-that the vectors are, too. They protect nothing.
+Plain Python integers, with nothing of the package. The keys are small, so that the vectors are,
+too. They protect nothing.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from draws import draw
 from params import described_encoding
 
-from independent_primitives import sha256, u64le
+from independent_primitives import sha256, u8, u16le, u64le
 from independent_sums import Encoding, Integers
 
 SMALL = [x for x in range(2, 2000) if all(x % y for y in range(2, isqrt(x) + 1))]
@@ -68,6 +68,11 @@ def plain_prime(label: str, bits: int, residue: int) -> int:
     raise AssertionError("no prime found")
 
 
+def start(magic: bytes, bits: int, exponent_bits: int) -> bytes:
+    """The beginning of a key's bytes."""
+    return magic + u8(1) + u16le(bits) + u16le(exponent_bits)
+
+
 class Noise(NamedTuple):
     """Parts of a ρ of §3: e and b if the key has an h, else r and nothing."""
 
@@ -97,19 +102,10 @@ class Key:
         """Bytes of a ciphertext."""
         return self.bits // 4
 
-    def fields(self) -> bytes:
-        return (
-            b"\1" + self.bits.to_bytes(2, "little") + self.exponent_bits.to_bytes(2, "little")
-        )
-
     def public(self) -> bytes:
         size = self.bits // 8
-        return (
-            b"SAPK"
-            + self.fields()
-            + self.n.to_bytes(size, "little")
-            + self.h.to_bytes(size, "little")
-        )
+        numbers = (x.to_bytes(size, "little") for x in (self.n, self.h))
+        return start(b"SAPK", self.bits, self.exponent_bits) + b"".join(numbers)
 
     def key_id(self) -> bytes:
         return sha256(self.public())
@@ -117,7 +113,8 @@ class Key:
     def private(self) -> bytes:
         size = self.bits // 16
         primes = self.p.to_bytes(size, "little") + self.q.to_bytes(size, "little")
-        content = b"SASK" + self.fields() + primes + self.h.to_bytes(2 * size, "little")
+        content = start(b"SASK", self.bits, self.exponent_bits) + primes
+        content += self.h.to_bytes(2 * size, "little")
         return content + sha256(content)
 
     def noise(self, label: str) -> Noise:
@@ -295,12 +292,13 @@ class Sent:
     subtracted: int
     ciphertexts: list[int]
 
-    def header(self) -> bytes:
-        ids = self.key.key_id() + self.packing.digest()
-        return b"SAEV\1" + ids + u64le(self.added) + u64le(self.subtracted)
+    def parts(self) -> "Parts":
+        counts = u64le(self.added), u64le(self.subtracted)
+        about = self.key.key_id(), self.packing.digest()
+        return Parts(b"SAEV", u8(1), *about, *counts, self.key.raw(self.ciphertexts))
 
     def encoded(self) -> bytes:
-        return self.header() + self.key.raw(self.ciphertexts)
+        return b"".join(self.parts())
 
     def __add__(self, other: "Sent") -> "Sent":
         ciphertexts = [
@@ -315,3 +313,15 @@ class Sent:
         counts = (self.added, self.subtracted) if k > 0 else (self.subtracted, self.added)
         ciphertexts = [pow(c, k, self.key.n2) for c in self.ciphertexts]
         return Sent(self.key, self.packing, abs(k) * counts[0], abs(k) * counts[1], ciphertexts)
+
+
+class Parts(NamedTuple):
+    """The parts of an encrypted vector's bytes."""
+
+    magic: bytes
+    version: bytes
+    key_id: bytes
+    digest: bytes
+    added: bytes
+    subtracted: bytes
+    ciphertexts: bytes

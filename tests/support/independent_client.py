@@ -226,6 +226,15 @@ class Client:
     def _verify(self, u: int, signature: bytes, message: bytes) -> None:
         require(verifies(self.registry[u], message, signature), "signature")
 
+    def answer(self, data: bytes, vector: Iterable, weight: int | None = None) -> bytes:
+        """The message that is due; a client that has ended raises LocalProtocolError."""
+        if self.phase == "advertise_keys":
+            return self.advertise_keys()
+        if self.phase == "masked_input":
+            return self.masked_input(data, vector, weight)
+        steps = {"share_keys": self.share_keys, "consistency_check": self.check_consistency}
+        return steps.get(self.phase, self.unmask)(data)
+
     def advertise_keys(self) -> bytes:
         """Round 0 (§8.1): two key pairs (§5.1); AdvertiseKeys."""
         with self._step("advertise_keys", "share_keys"):

@@ -4,7 +4,6 @@ The server checks nothing, since no party lies. It computes the sum twice: from 
 and from the inputs.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 
@@ -30,32 +29,12 @@ PHASES = ["advertise_keys", "share_keys", "masked_input", "consistency_check", "
 Entry = tuple[bytes, bytes, bytes]  # sealing key, masking key, signature
 
 
-class Remembering(Client):
-    """A client that forgets nothing, and records the values that it draws.
-
-    If it is not `hedges`, it draws seeds and coefficients as they are.
-    """
-
-    hedges = True
-
-    def _forget(self, *names: str) -> None:
-        pass
-
-    def _hedged(self, *about: bytes) -> Source:
-        source = super()._hedged(*about) if self.hedges else self._entropy
-
-        def recorded(size: int) -> bytes:
-            self.values.append(source(size))
-            return self.values[-1]
-
-        return recorded
-
-
 @dataclass
 class Party:
     """A client's input, its entropy, draw by draw (Annex B), and its dropout.
 
-    `sealing` is that of an earlier round of the session (§5.1).
+    A party that is not `hedged` draws seeds and coefficients as they are. `sealing` is that of
+    an earlier round of the session (§5.1).
     """
 
     u: int
@@ -69,23 +48,6 @@ class Party:
     hedged: bool = True
     sealing: Sealing | None = None
 
-    def client(self, params: Parameters, registry: dict[int, bytes] | None) -> Remembering:
-        policy = Policy(corrupt=0.05, dropout=0.05)
-        if params.allow_two_clients:
-            policy = Policy(min_clients=2, allow_two_clients=True)
-        made = Remembering(
-            self.u,
-            params,
-            identity_seed=self.identity,
-            registry=registry,
-            entropy=given(self.entropy),
-            sealing=self.sealing,
-            policy=policy,
-            rounding=self.rounding,
-        )
-        made.hedges, made.values = self.hedged, [self.kept] if self.kept else []
-        return made
-
     @property
     def kept(self) -> bytes | None:
         return self.sealing and self.sealing.seed
@@ -93,6 +55,40 @@ class Party:
     @property
     def rounding_key(self) -> bytes | None:
         return self.entropy[-1] if self.rounding == "stochastic" else None
+
+
+class Remembering(Client):
+    """The client of a party. It forgets nothing, and records the values that it draws."""
+
+    def __init__(
+        self, party: Party, params: Parameters, registry: dict[int, bytes] | None
+    ) -> None:
+        policy = Policy(corrupt=0.05, dropout=0.05)
+        if params.allow_two_clients:
+            policy = Policy(min_clients=2, allow_two_clients=True)
+        super().__init__(
+            party.u,
+            params,
+            identity_seed=party.identity,
+            registry=registry,
+            entropy=given(party.entropy),
+            sealing=party.sealing,
+            policy=policy,
+            rounding=party.rounding,
+        )
+        self.hedged, self.values = party.hedged, [party.kept] if party.kept else []
+
+    def _forget(self, *names: str) -> None:
+        pass
+
+    def _hedged(self, *about: bytes) -> Source:
+        source = super()._hedged(*about) if self.hedged else self._entropy
+
+        def recorded(size: int) -> bytes:
+            self.values.append(source(size))
+            return self.values[-1]
+
+        return recorded
 
 
 class Round:
@@ -111,7 +107,7 @@ class Round:
         registry = None
         if params.active:
             registry = {p.u: identity_key(p.identity or b"") for p in parties}
-        self.clients = {u: p.client(params, registry) for u, p in self.parties.items()}
+        self.clients = {u: Remembering(p, params, registry) for u, p in self.parties.items()}
         self.sent: dict[str, dict[int, bytes]] = {}
         self.answers: dict[str, dict[int, bytes]] = {}
         self.u4: list[int] = []
@@ -130,17 +126,8 @@ class Round:
         return [p for p in PHASES if self.params.active or p != "consistency_check"]
 
     def _reply(self, u: int, phase: str, data: bytes) -> bytes:
-        client, party = self.clients[u], self.parties[u]
-        if phase == "advertise_keys":
-            return client.advertise_keys()
-        if phase == "masked_input":
-            return client.masked_input(data, party.vector, party.weight)
-        steps: dict[str, Callable[[bytes], bytes]] = {
-            "share_keys": client.share_keys,
-            "consistency_check": client.check_consistency,
-            "unmasking": client.unmask,
-        }
-        reply = steps[phase](data)
+        party = self.parties[u]
+        reply = self.clients[u].answer(data, party.vector, party.weight)
         if phase == "unmasking" and party.wrong_share:
             shares = get(reply, "shares")
             self.disputes.append((self.seen(u, self.u3)[0], u))

@@ -52,20 +52,6 @@ def rival_of(
     )
 
 
-def answer(rival: independent.Client, data: bytes, cohort: testing.Cohort, u: int) -> bytes:
-    match rival.phase:
-        case "advertise_keys":
-            return rival.advertise_keys()
-        case "share_keys":
-            return rival.share_keys(data)
-        case "masked_input":
-            return rival.masked_input(data, cohort.vectors[u].tolist(), cohort.weights[u])
-        case "consistency_check":
-            return rival.check_consistency(data)
-        case _:
-            return rival.unmask(data)
-
-
 def outcome(step: Callable[[], bytes]) -> bytes | tuple[str, str]:
     """The bytes that were sent, or the phase and the check of the rejection."""
     try:
@@ -91,7 +77,8 @@ def run(
                 continue
             arrived = altered_by(asked, script, seen)
             ours = outcome(partial(cohort.answer, u, arrived))
-            theirs = outcome(partial(answer, rivals[u], arrived, cohort, u))
+            given_ = cohort.vectors[u].tolist(), cohort.weights[u]
+            theirs = outcome(partial(rivals[u].answer, arrived, *given_))
             assert ours == theirs, f"client {u}, {phase}"
             if isinstance(theirs, bytes) and isinstance(ours, bytes):
                 seen.append(ours)

@@ -116,8 +116,7 @@ def reading(key: Key, packings: dict[str, Packing]) -> list[dict[str, object]]:
         packing_name: str, name: str, plaintexts: list[int], added: int, subtracted: int
     ) -> None:
         packing = packings[packing_name]
-        noises = [key.noise(f"{packing_name} {name} {i}") for i in range(len(plaintexts))]
-        ciphertexts = [key.encrypt(m, e) for m, e in zip(plaintexts, noises, strict=True)]
+        _, ciphertexts = key.encrypt_all(plaintexts, f"{packing_name} {name} ")
         case: dict[str, object] = {"check": None, "error": None}
         try:
             elements, weight = packing.read(key.bits, plaintexts, added, subtracted)
@@ -164,17 +163,14 @@ def reading(key: Key, packings: dict[str, Packing]) -> list[dict[str, object]]:
         cut, top = packing.cut(key.bits), (key.n - 1) // 2
         b = packing.slot_bits
         for at in (0, -1):
+            beyond = sum((room + 1) << (b * i) for i in range(cut[at]))
             others = {
                 "the largest there is": top,
                 "the smallest there is": -top,
                 "a bit above the last slot": packed[at] + (1 << (b * cut[at])),
                 "a bit below the last slot": packed[at] - (1 << (b * cut[at])),
-                "all slots one above the largest": sum(
-                    (room + 1) << (b * i) for i in range(cut[at])
-                ),
-                "all slots one below the smallest": -sum(
-                    (room + 1) << (b * i) for i in range(cut[at])
-                ),
+                "all slots one above the largest": beyond,
+                "all slots one below the smallest": -beyond,
             }
             for what, m in others.items():
                 if abs(m) > top:

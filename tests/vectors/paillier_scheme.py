@@ -49,12 +49,7 @@ def structured_prime(label: str, bits: int) -> int:
         r = number(f"{label} r {i}", 16) | 1
         rest = (number(f"{label} {i}", bits) | 3 << (bits - 2)) // (2 * r) | 1
         p = 2 * r * rest + 1
-        if (
-            p >> (bits - 2) == 3
-            and gcd(rest * p, PRODUCT) == 1
-            and is_prime(p)
-            and is_prime(rest)
-        ):
+        if p >> (bits - 2) == 3 and is_prime(p) and is_prime(rest):
             return p
     raise AssertionError("no prime found")
 
@@ -155,6 +150,11 @@ class Key:
         assert abs(m) <= (self.n - 1) // 2
         return (1 + m % self.n * self.n) * self.rho(noise) % self.n2
 
+    def encrypt_all(self, plaintexts: list[int], label: str) -> tuple[list[Noise], list[int]]:
+        """The noises, which follow from the label, and the ciphertexts."""
+        noises = [self.noise(f"{label}{i}") for i in range(len(plaintexts))]
+        return noises, [*map(self.encrypt, plaintexts, noises)]
+
     def decrypt(self, c: int) -> int:
         """Carmichael's function, no remainders apart: the schoolbook way."""
         lam = (self.p - 1) * (self.q - 1)
@@ -211,13 +211,7 @@ class Packing:
 
     def digest(self) -> bytes:
         part = self.encoding.encode()
-        numbers = (
-            len(part),
-            self.d,
-            self.summands,
-            self.max_weight or 0,
-            self.slot_bits,
-        )
+        numbers = len(part), self.d, self.summands, self.max_weight or 0, self.slot_bits
         return sha256(b"secagg packing v1", *map(u64le, numbers), part, self.session)
 
     def slots(self, bits: int) -> int:
@@ -237,9 +231,8 @@ class Packing:
         assert (weight is None) == (self.max_weight is None)
         at, out, values = 0, [], [*elements, *([] if weight is None else [weight]), count]
         for slots in self.cut(bits):
-            out.append(
-                sum(v << (self.slot_bits * i) for i, v in enumerate(values[at : at + slots]))
-            )
+            some = enumerate(values[at : at + slots])
+            out.append(sum(v << (self.slot_bits * i) for i, v in some))
             at += slots
         return out
 
@@ -274,12 +267,9 @@ class Packing:
 
     def describe(self) -> dict[str, object]:
         return {
-            "encoding": described_encoding(self.encoding),
-            "length": self.d,
-            "summands": self.summands,
-            "max_weight": self.max_weight,
-            "session": self.session,
-        }
+            "encoding": described_encoding(self.encoding), "length": self.d,
+            "summands": self.summands, "max_weight": self.max_weight, "session": self.session,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)

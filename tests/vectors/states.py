@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from draws import draw
+from faults import flip
 from parties import Round
 
 from independent_client import Parameters
@@ -23,10 +24,14 @@ def head(params: Parameters, u: int, version: int = 2) -> bytes:
     return u8(version) + u64le(u) + u16le(len(own)) + own
 
 
-def state(params: Parameters, u: int, key: bytes, content: bytes) -> bytes:
-    """§13.1."""
-    h = head(params, u)
-    return h + AESGCM(key).encrypt(bytes(12), content, b"secagg/3 state" + h)
+def state(
+    params: Parameters, u: int, key: bytes, content: bytes, nonce: int = 0, version: int = 2,
+    label: bytes = b"secagg/3 state",
+) -> bytes:  # fmt: skip
+    """§13.1; the head is that of version 2, whatever was authenticated."""
+    about = label + head(params, u, version)
+    sealed = AESGCM(key).encrypt(nonce.to_bytes(12, "little"), content, about)
+    return head(params, u) + sealed
 
 
 def content(r: Round, u: int, due: int) -> bytes:
@@ -89,36 +94,25 @@ def faults(r: Round, u: int, due: int, key: bytes) -> Iterator[tuple[str, str, b
     good, start = state(p, u, key, inside), len(head(p, u))
     for version in (0, 1, 3, 255):
         yield f"version {version}", "version", u8(version) + good[1:]
-    sealed = AESGCM(key).encrypt(bytes(12), inside, b"secagg/3 state" + head(p, u, 1))
-    yield "version 1 as version 2", "latest", good[:start] + sealed
+    yield "version 1 as version 2", "latest", state(p, u, key, inside, version=1)
     for size in (0, 1, 10, 11, start - 1, start, start + 15):
         yield f"the first {size} bytes", "length", good[:size]
     yield "the last byte missing", "latest", good[:-1]
     yield "a byte more", "latest", good + b"\0"
     for at in (start, len(good) - 1):
-        yield f"byte {at} altered", "latest", good[:at] + u8(good[at] ^ 1) + good[at + 1 :]
-    yield "of client 1000", "client", state(p, 1000, key, inside)
-    yield (
-        "of client 1000, the id put back",
-        "latest",
-        (head(p, u) + state(p, 1000, key, inside)[start:]),
-    )
-    other = p.but(session=b"another")
+        yield f"byte {at} altered", "latest", flip(good, at)
+    other, longer = p.but(session=b"another"), p.but(length=p.d + 1)
+    both = longer.but(session=b"another")
+    stranger, long = state(p, 1000, key, inside), state(longer, u, key, inside)
+    yield "of client 1000", "client", stranger
+    yield "of client 1000, the id put back", "latest", good[:start] + stranger[start:]
     yield "of another session", "session", state(other, u, key, inside)
-    longer = p.but(length=p.d + 1)
-    yield "of longer vectors", "parameters", state(longer, u, key, inside)
-    yield (
-        "of longer vectors, the length put back",
-        "latest",
-        (head(p, u) + state(longer, u, key, inside)[start:]),
-    )
-    both = p.but(length=p.d + 1, session=b"another")
+    yield "of longer vectors", "parameters", long
+    yield "of longer vectors, the length put back", "latest", good[:start] + long[start:]
     yield "of longer vectors in another session", "parameters", state(both, u, key, inside)
     yield "under another key", "latest", state(p, u, draw("another key", 32), inside)
-    sealed = AESGCM(key).encrypt(bytes(12), inside, head(p, u))
-    yield "without the label", "latest", head(p, u) + sealed
-    sealed = AESGCM(key).encrypt(u8(1) + bytes(11), inside, b"secagg/3 state" + head(p, u))
-    yield "under another nonce", "latest", head(p, u) + sealed
+    yield "without the label", "latest", state(p, u, key, inside, label=b"")
+    yield "under another nonce", "latest", state(p, u, key, inside, nonce=1)
     for what, wrong in contents(r, u, due, inside):
         yield what, "content", state(p, u, key, wrong)
 
@@ -148,15 +142,8 @@ def contents(r: Round, u: int, due: int, good: bytes) -> Iterator[tuple[str, byt
     if due == 3:
         signers = number(good[45:49])
         body = good[: len(good) - 8 * signers]
-        yield (
-            "signed by nobody, or in a semi-honest round",
-            (
-                body[:45]
-                + u32le(0 if signers else 1)
-                + body[49:]
-                + (b"" if signers else u64le(u))
-            ),
-        )
+        other = u32le(0 if signers else 1), body[49:], b"" if signers else u64le(u)
+        yield "signed by nobody, or in a semi-honest round", body[:45] + b"".join(other)
         if signers:
             yield "signed ids descending", body + ids(listed[::-1])
             yield "a stranger signed", body + ids([*listed[:-1], 1000])

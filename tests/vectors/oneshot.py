@@ -126,14 +126,10 @@ class Batch:
     def describe(self) -> dict[str, object]:
         p, of = self.p, {i: [*seeds.values()] for i, seeds in self.seeds.items()}
         signers = [*p.held][-p.q :] if p.q else []
-        noisy = (
-            {
-                "noise_keys": [noise_key(i, seeds, self.D) for i, seeds in of.items()],
-                "noises": [p.noises(i, seeds, self.D) for i, seeds in of.items()],
-            }
-            if p.noise
-            else {}
-        )
+        noisy: dict[str, object] = {}
+        if p.noise:
+            noisy["noise_keys"] = [noise_key(i, seeds, self.D) for i, seeds in of.items()]
+            noisy["noises"] = [p.noises(i, seeds, self.D) for i, seeds in of.items()]
         return {
             "batch": self.batch, "ids": [c.u for c in self.clients], "digest": self.D,
             "request": self.request(), "signers": signers,
@@ -158,24 +154,24 @@ def sessions() -> dict[str, Batch]:
     point, small = FixedPoint(1.0, 8), Integers(100)
     cases = {
         "example": make(4, 3, point, 2, secrets("example", 3), 2**15, max_weight=10,
-                           session=b"example"),
+                        session=b"example"),
         "two-of-two": make(5, 4, small, 2, secrets("two", 2), security="semi-honest",
-                              min_clients=2, session=b""),
+                           min_clients=2, session=b""),
         "two-of-two-active": make(5, 9, FixedPoint(8.0, 16), 2, secrets("both", 2)),
         "hybrid": make(3, 2, Integers(2**53), 2, secrets("hybrid", 2, "hybrid"), 2**64,
-                          suite="hybrid"),
+                       suite="hybrid"),
         "three-of-five": make(9, 5, small, 3, secrets("five", 5), 2**61 - 1, max_weight=3),
         "many-rejections": make(3, 6, small, 2, secrets("rejections", 2), 2**64 // 5 + 1,
-                                   security="semi-honest"),
+                                security="semi-honest"),
         "one-of-one": make(3, 3, Integers(1), 1, secrets("one", 1), 101, min_clients=2,
-                              security="semi-honest"),
+                           security="semi-honest"),
         "one-of-two": make(3, 3, Integers(1), 1, secrets("either", 2), 2**5, min_clients=2),
         "two-of-four": make(4, 2, FixedPoint(4.0, 30), 2, secrets("four", 4), 2**40),
         "noise": make(4, 5, FixedPoint(1.0, 6), 2, secrets("noise", 3), 2003, max_weight=3,
-                         noise=640),
+                      noise=640),
         "noise-below-zero": make(3, 6, Integers(1), 2, secrets("below", 2), 2**16,
-                                    security="semi-honest", min_clients=2, max_weight=1,
-                                    noise=2**12 + 1),
+                                 security="semi-honest", min_clients=2, max_weight=1,
+                                 noise=2**12 + 1),
     }  # fmt: skip
     out = {}
     for number, (name, (p, keys)) in enumerate(cases.items()):

@@ -1,9 +1,9 @@
-"""Batches of Paillier ciphertexts, and the group in which they are computed (Paillier 1999).
+"""Batches of Paillier ciphertexts, and the group of the ciphertexts (Paillier 1999).
 
 The ciphertext of a message m is E(m, r) = (1 + n)^m · r^n mod n², with random r. The product of
-two ciphertexts encrypts the sum of their messages, and the k-th power of a ciphertext k times
-its message. Messages are integers with |m| < n / 2: beyond it they would wrap. So a batch has a
-bound of its messages, and operations that could exceed n / 2 raise an error.
+two ciphertexts encrypts the sum of their messages. The k-th power of a ciphertext encrypts k
+times the message. Messages are integers with |m| < n / 2; a larger message would wrap. So every
+batch has a bound of the messages, and operations that could exceed n / 2 raise an error.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class CiphertextGroup:
     Attributes
     ----------
     n, bits : int
-        Modulus of the key, and its length in bits.
+        Modulus of the key, and the length of n in bits.
     key_id : bytes
         SHA-256 of the public key, which identifies the key in every header.
     modulus : Modulus
@@ -58,7 +58,7 @@ class CiphertextGroup:
     def encrypt(self, messages: Iterable[int], entropy: Entropy = os.urandom) -> Ciphertexts:
         """Return ciphertexts of integers m, |m| < n / 2, each with fresh noise.
 
-        One number is a list of one: ``encrypt([5])``.
+        A single number is a list, too: ``encrypt([5])``.
 
         Raises
         ------
@@ -72,6 +72,7 @@ class CiphertextGroup:
                     f"message {position} must be an int, not {type(message).__name__}; pass "
                     "floats to encrypt_vector"
                 )
+            # int() first: twice a numpy integer could wrap to a small number
             if abs(2 * int(message)) >= self.n:
                 raise ParameterError(
                     f"message {position} has {int(message).bit_length()} bits; its absolute "
@@ -115,6 +116,7 @@ class CiphertextGroup:
     ) -> Ciphertexts:
         """Return `count` ciphertexts times fresh noise; `batch` returns the rows of a slice."""
         modulus = self.modulus
+        # drawn before threads start: they would change the order of draws from run to run
         seeds = self._noise.draw(count, entropy)
         out = np.empty((count, modulus.limbs), dtype=np.uint64)
 
@@ -133,7 +135,8 @@ class CiphertextGroup:
             Ciphertexts, each in (0, n²).
         largest : int, optional
             The largest absolute value that a message may have, 0 to n / 2, by agreement with
-            the sender: ciphertexts do not show it. None: n / 2, so that a sum is an error.
+            the sender: ciphertexts do not show messages. None: n / 2, so that a sum is an
+            error.
 
         Raises
         ------
@@ -178,10 +181,12 @@ class CiphertextGroup:
         if largest is not None:
             check_integer("largest", largest, 0, int(self.n) // 2)
             largest = int(largest)
+        # only a row whose top limb reaches that of n², or a row of zeros, can be out of range
         highest = np.uint64(self.modulus.value >> 64 * (self.modulus.limbs - 1))
         for row in np.flatnonzero((batch[:, -1] >= highest) | ~batch.any(axis=1)):
             if not 0 < self.modulus.unpack(batch[row : row + 1])[0] < self.modulus.value:
                 raise remote("ciphertext", f"ciphertext {row} is outside (0, n²)")
+        # one gcd for the whole batch; the slow search for the culprit runs for bad input only
         if gmpy2.gcd(self.modulus.product(batch), self.n) != 1:
             values = enumerate(self.modulus.unpack(batch))
             bad = next(row for row, value in values if gmpy2.gcd(value, self.n) != 1)
@@ -206,20 +211,20 @@ def _listed(name: str, values: Iterable[int]) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class Ciphertexts(Operators):
-    """Batch of ciphertexts under one key; make it with the methods of `CiphertextGroup`.
+    """Batch of ciphertexts under one key, made with the methods of `CiphertextGroup`.
 
     Parameters
     ----------
     group : CiphertextGroup
         Group of the public key.
     batch : uint64 array, shape (count, limbs)
-        Ciphertexts in [0, n²), one a row; see `Modulus`.
+        Ciphertexts in [0, n²), a ciphertext in each row; see `Modulus`.
     fresh : bool
-        True for new and received ciphertexts. Computed ones, such as sums, reveal how they were
-        computed, so they are blinded again before they are sent.
+        True for new and received ciphertexts. Computed ciphertexts, such as sums, reveal the
+        computation, so they are blinded again before they are sent.
     largest : int or None
-        Bound of the messages' absolute values, or None, where n / 2 is the only one known. It
-        comes from the messages, so neither bytes nor pickles have it.
+        Bound of the messages' absolute values, or None, where n / 2 is the only bound known.
+        The bound comes from the messages, so neither bytes nor pickles have it.
     """
 
     group: CiphertextGroup
@@ -276,6 +281,7 @@ class Ciphertexts(Operators):
         if not is_integer(factor) or 2 * abs(int(factor)) >= self.group.n:
             raise ParameterError("the factor must be an int below n / 2 in absolute value")
         largest = self._checked(self._bound * abs(int(factor)))
+        # kernels take no negative exponent, so the inverse ciphertexts are raised instead
         base = -self if factor < 0 else self
         batch = self.group.modulus.power(base.batch, abs(int(factor)))
         return self._derived(batch, largest)
@@ -301,7 +307,7 @@ class Ciphertexts(Operators):
         return [int(c) for c in self.group.modulus.unpack(self._shown(entropy).batch)]
 
     def to_bytes(self, entropy: Entropy = os.urandom) -> bytes:
-        """Return the ciphertexts as bytes of fixed width; computed ones are blinded again."""
+        """Return the bytes, of fixed width; computed ciphertexts are blinded again first."""
         return self.group.modulus.wrap(self._shown(entropy).batch)
 
     def digest(self) -> bytes:

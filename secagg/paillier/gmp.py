@@ -1,4 +1,4 @@
-"""The package gmpy2, or a stand-in for it that raises `MissingExtra` when it is used.
+"""The package gmpy2, or a stand-in that raises `MissingExtra` when the stand-in is used.
 
 So this package can be imported without gmpy2, which secret sharing does not need.
 """
@@ -13,7 +13,7 @@ __all__ = ["gmpy2"]
 
 
 class Missing:
-    """Stand-in for gmpy2 where it is not installed."""
+    """Stand-in for gmpy2 where gmpy2 is not installed."""
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):  # asked for by tools that inspect modules

@@ -26,9 +26,9 @@ VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class EncryptedVector(Operators):
-    """Encrypted vector of one client, or encrypted sum of several.
+    """Encrypted vector of a client, or encrypted sum of several vectors.
 
-    Make one with `PublicKey.encrypt_vector`, or decode one with `PublicKey.load_vector`.
+    `PublicKey.encrypt_vector` makes a vector, and `PublicKey.load_vector` decodes a vector.
     Vectors can be added (also by Python's ``sum``), subtracted and multiplied by an int.
 
     Attributes
@@ -41,7 +41,7 @@ class EncryptedVector(Operators):
         counts |k| times. Together they are at most ``packing.summands``.
     clipped : int
         Number of clipped elements in a vector that was encrypted here; 0 for sums and decoded
-        vectors. It is not sent.
+        vectors. The number is not sent.
     """
 
     packing: Packing
@@ -79,7 +79,7 @@ class EncryptedVector(Operators):
         )
 
     def __sub__(self, other: EncryptedVector) -> Self:
-        """Return the encrypted difference; it uses as many summands as a sum: see `__add__`."""
+        """Return the encrypted difference, with as many summands as a sum: see `__add__`."""
         self._check_alike(other)
         return self._derived(
             self.added + other.subtracted,
@@ -88,7 +88,7 @@ class EncryptedVector(Operators):
         )
 
     def __mul__(self, factor: int) -> Self:
-        """Return the encrypted multiple by a public int k; it has |k| times as many summands.
+        """Return the encrypted multiple by a public int k, with |k| times as many summands.
 
         Raises
         ------
@@ -116,7 +116,7 @@ class EncryptedVector(Operators):
         """Return the vector as bytes to send: a header and ciphertexts of fixed width.
 
         A sum or other result is blinded again first. Then only the numbers `added` and
-        `subtracted` in the header, and the messages, show how it was computed.
+        `subtracted` in the header, and the messages, show how the result was computed.
         """
         header = HEADER.pack(
             MAGIC,
@@ -139,6 +139,7 @@ class EncryptedVector(Operators):
                 f"{added + subtracted} summands; the packing has room for "
                 f"{self.packing.summands}: choose one with room for more"
             )
+        # computed only now, so that a rejected result costs no arithmetic
         return replace(
             self, ciphertexts=compute(), added=added, subtracted=subtracted, clipped=0
         )
@@ -253,8 +254,8 @@ def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedS
     """Unpack the decrypted plaintexts of a vector and decode them as a sum.
 
     See `PrivateKey.decrypt_vector` for the errors. The encrypted count detects mistakes and
-    altered headers. An aggregator can still add one vector five times, which changes both
-    counts alike, or add its own encryptions.
+    altered headers. An aggregator can still add a vector five times, which changes both counts
+    alike, or add encryptions of the aggregator's own.
     """
     packing = vector.packing
     try:
@@ -263,6 +264,7 @@ def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedS
         raise remote("sum", str(error)) from None
     integers, count = slots[: packing.length], int(slots[-1])
     above, below = vector.added * packing.max_element, vector.subtracted * packing.max_element
+    # tighter than the packing's own check, which leaves room for `summands` vectors
     beyond = np.abs(slots).max() > above + below
     if not packing.encoding.signed:
         beyond = beyond or integers.max() > above or integers.min() < -below
@@ -281,6 +283,7 @@ def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedS
     weight = None
     if packing.max_weight is not None:
         weight = int(slots[packing.length])
+        # subtracted vectors alone can make the weight of a sum negative
         lightest = -vector.subtracted * packing.max_weight
         if not lightest <= weight <= vector.added * packing.max_weight:
             raise remote(

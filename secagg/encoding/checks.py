@@ -18,7 +18,7 @@ _REMEDIES = {
     ("i", "f"): "sum floats with FixedPoint, or round them first, since astype alone turns "
     "1.9 into 1: np.rint(vector).astype(np.int64)"
 }
-"""Remedies by the kinds of an encoding's dtype and of the vector's."""
+"""Remedies by the kinds of an encoding's dtype and of the vector's dtype."""
 
 
 def one_dimensional(vector: Vector, kinds: str, wanted: str) -> Vector:
@@ -53,7 +53,7 @@ def check_weight(weight: int, max_encoded: int, ring: Ring) -> None:
 def check_encoded(values: Lanes, ring: Ring) -> None:
     """Raise `ParameterError` unless an encoding's elements are a vector in the ring's lanes.
 
-    Elements of R or more are not: a cast or the masks would turn them into others.
+    Elements of R or more raise, too: a cast or the masks would change such elements.
     """
     array = isinstance(values, np.ndarray) and values.ndim == 1
     if not array or values.dtype != ring.dtype:
@@ -68,7 +68,7 @@ def check_encoded(values: Lanes, ring: Ring) -> None:
 
 
 def check_lanes(total: Lanes, ring: Ring) -> None:
-    """Raise `ParameterError` for a sum of another dtype than the ring's."""
+    """Raise `ParameterError` for a sum of another dtype than the ring's dtype."""
     if total.dtype != ring.dtype:
         raise ParameterError(
             f"the sum's dtype must be {ring.dtype} in {ring}, not {total.dtype}"

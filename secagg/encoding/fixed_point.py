@@ -35,7 +35,7 @@ _SLICE = 1 << 15
 _ALONE, _LEAST = 1 << 19, 1 << 16
 """Elements that one thread encodes or decodes in a millisecond, and the least for a slice."""
 _FEW_STEPS = 100
-"""Steps up to a clip below 1, with fewer of which a sum can be a percent off."""
+"""Steps up to a clip below 1; with fewer steps, a sum can be a percent off."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class FixedPoint:
         self._check_steps()
 
     def _check_steps(self) -> None:
-        """Raise for a clip below the step, and warn if it is a few steps only."""
+        """Raise for a clip below the step, and warn of a clip of a few steps only."""
         steps = self.clip * self.scale
         wanted = math.ceil(math.log2(_FEW_STEPS) - math.log2(self.clip))
         # beyond 52 bits only a scale helps
@@ -127,12 +127,12 @@ class FixedPoint:
         modulus_bits: int = 32,
         quantile: float = 0.999,
     ) -> Suggestion[FixedPoint]:
-        """Propose a clip and fractional bits for values like those of a sample.
+        """Propose a clip and fractional bits for values like a sample's values.
 
         The clip is the smallest power of two that at least `quantile` of the sample's absolute
-        values do not exceed. The fractional bits are the most with which the sum fits the
-        modulus. The result shows in public parameters, so the sample must be public data, or a
-        client's own for its own judgement.
+        values do not exceed. The fractional bits are as many as fit the sum into the modulus.
+        The result shows in public parameters, so the sample must be public data. A client may
+        also take a private sample for its own judgement.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class FixedPoint:
 
     @property
     def scale(self) -> float:
-        """2^f, the number by which a float is multiplied before it is rounded."""
+        """2^f, the factor of a float before rounding."""
         return 2.0**self.fractional_bits
 
     @property
@@ -192,7 +192,7 @@ class FixedPoint:
         Parameters
         ----------
         vector : float64 or float32 array, shape (d,)
-            Vector of finite elements. Subnormal numbers of its dtype are taken as zero.
+            Vector of finite elements. Subnormal numbers of the dtype are taken as zero.
         ring : Ring
             Z_R.
         weight : int
@@ -262,7 +262,8 @@ class FixedPoint:
     ) -> tuple[NDArray[np.int64], int]:
         """Return a vector's signed integers, int64, and the number of clipped elements.
 
-        They are those of `encode` without a modulus, for aggregation without masks.
+        The integers equal the output of `encode` without a modulus, for aggregation without
+        masks.
         """
         lanes, clipped = self.encode(vector, Ring(1 << 64), 1, entropy)
         return lanes.view(np.int64), clipped
@@ -275,7 +276,7 @@ class FixedPoint:
 class FixedPointPieces:
     """Vector of floats that is being encoded; see `secagg.encoding.pieces.Pieces`.
 
-    `seed` gives the random bits of stochastic rounding; it is None for rounding to nearest.
+    `seed` gives the random bits of stochastic rounding; None stands for rounding to nearest.
     """
 
     def __init__(
@@ -295,6 +296,7 @@ class FixedPointPieces:
 
     def clipped(self) -> int:
         """Return the number of clipped elements once all are written, or raise."""
+        # the first place, or the error would depend on the order of the threads
         bad = min((place for _, place in self._found if place >= 0), default=-1)
         if bad >= 0:
             raise ParameterError(

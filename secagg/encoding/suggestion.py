@@ -17,7 +17,7 @@ E = TypeVar("E", bound=Encoding)
 
 @dataclass(frozen=True, kw_only=True)
 class Suggestion(Generic[E]):
-    """Encoding that `FixedPoint.suggest` proposes, and its errors.
+    """Encoding that `FixedPoint.suggest` proposes, and the errors of the encoding.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Suggestion(Generic[E]):
 
 
 def clip_for(sample: Vector, quantile: float) -> tuple[float, float]:
-    """Return the clip for a sample, a power of two, and the fraction of the sample beyond it.
+    """Return the clip for a sample, a power of two, and the fraction beyond the clip.
 
     See `FixedPoint.suggest` for the arguments and errors.
     """
@@ -57,27 +57,29 @@ def clip_for(sample: Vector, quantile: float) -> tuple[float, float]:
             f"element {int((~np.isfinite(sizes)).argmax())} of the sample is NaN or infinite; "
             "leave it out"
         )
+    # a value of the sample: an interpolated quantile could lie below the values that it counts
     reached = float(np.quantile(sizes, quantile, method="inverted_cdf"))
     if not 2.0**-52 <= reached <= 2.0**61:
         raise ParameterError(
             f"the {quantile} quantile of the sample's absolute values is {reached}; scale the "
             "values to between 2^-52 and 2^61, or take a larger quantile"
         )
+    # frexp gives a power of two the mantissa 0.5: such a value is the clip itself
     mantissa, exponent = math.frexp(reached)
     clip = 2.0 ** (exponent - 1 if mantissa == 0.5 else exponent)
     return clip, float(np.count_nonzero(sizes > clip) / sizes.size)
 
 
 def bits_for(clip: float, summands: int, max_weight: int | None, modulus_bits: int) -> int:
-    """Return the most fractional bits, up to 52, with which the sum fits the modulus.
+    """Return the largest number of fractional bits, up to 52, so that the sum fits R.
 
-    The rule is that of `RoundParams`: R > 2 · n · W · clip · 2^f.
+    The rule is the same as in `RoundParams`: R > 2 · n · W · clip · 2^f.
     """
     check_integer("summands", summands, 1, 1 << 20)
     check_integer("modulus_bits", modulus_bits, 1, 64)
     if max_weight is not None:
         check_integer("max_weight", max_weight, 1, 1 << 53)
-    # the largest clip · 2^f, and a power of two like it: R/2 itself is no element of the ring
+    # the bound of clip · 2^f, a power of two; below R/2, which is no element of the ring
     room = ((1 << (modulus_bits - 1)) - 1) // (int(summands) * int(max_weight or 1))
     bits = min(room.bit_length() - 1, 61) - (math.frexp(clip)[1] - 1)
     if room == 0 or bits < 0:

@@ -1,4 +1,4 @@
-"""Policy of a client or helper of a one-shot sum: demands that the aggregator cannot weaken."""
+"""Policy of a client or helper for one-shot sums: demands that the aggregator cannot weaken."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def endorsement(params: OneShotParams) -> bytes:
 
 @dataclass(frozen=True, kw_only=True)
 class OneShotPolicy:
-    """Demands of a client or a helper on the parameters, with which neither serves others.
+    """Demands of a client or a helper on the parameters; other parameters are not served.
 
     Parameters
     ----------
@@ -33,28 +33,31 @@ class OneShotPolicy:
         open.
     min_clients : int
         The smallest accepted ``params.min_clients``, 2 to 2^20; at a helper, the smallest list
-        that it opens. A number is rejected that leaves a sum fewer than two honest clients.
+        that the helper opens. A number is rejected that leaves a sum fewer than two honest
+        clients.
     require_active : bool
-        Reject parameters whose `security` is not "active", where a lying aggregator goes
+        Reject parameters with another `security` than "active", where a lying aggregator goes
         unnoticed.
     helpers : collection of bytes, optional
         Ed25519 keys of all helpers that the client trusts not to collude. Each helper of the
-        parameters must be one of them and must endorse the parameters. None: the parameters
-        come from the application, not from the aggregator. A helper's policy has none.
+        parameters must be among these helpers and must endorse the parameters. None: the
+        parameters come from the application, not from the aggregator. A helper's policy has
+        none.
     corrupt : float
         Largest expected fraction of the clients that collude with the aggregator, 0 ≤ corrupt
-        < 1; their number c is rounded up. It is of `n_clients`, and at a helper of its
-        registry, if that has more clients: the aggregator chooses which of them report.
+        < 1; their number c is rounded up. The fraction is of `n_clients`, or at a helper of the
+        registry, if the registry has more clients: the aggregator chooses which registered
+        clients report.
     colluders : int, optional
         c itself, 0 to 2^20, in place of `corrupt`.
     max_length : int
         The largest accepted number of elements of a vector, 1 to 2^31.
     max_clients : int
         The largest accepted `n_clients` at a helper without a registry, 2 to 2^20. There the
-        aggregator can invent clients, each of which costs the helper a mask.
+        aggregator can invent clients, and each invented client costs the helper a mask.
     bounds : Bounds, optional
         Bounds of the client's input, which all parameters must have. None: the doors of this
-        package, such as `secagg.session.take_part`, fix those of the first sum.
+        package, such as `secagg.session.take_part`, fix the bounds of the first sum.
 
     Raises
     ------
@@ -143,13 +146,14 @@ class OneShotPolicy:
         ----------
         params : OneShotParams
         registered : int or None
-            Number of clients in the helper's registry; None if it has none.
+            Number of clients in the helper's registry; None without a registry.
         """
         if registered is None and params.n_clients > self.max_clients:
             raise ParameterError(
                 f"n_clients {params.n_clients} is above max_clients {self.max_clients} of this "
                 "helper, which has no registry; take fewer clients, or security='active'"
             )
+        # the aggregator picks which registered clients report: any of them may be colluders
         population = max(params.n_clients, registered or 0)
         self._check_fields(params, population, max(params.min_clients, self.min_clients))
 

@@ -24,9 +24,10 @@ def check_url(url: str, *, allow_plain_http: bool) -> str:
     Raises
     ------
     ParameterError
-        It is not the URL of a server, or plain HTTP would leave the machine: masked vectors and
-        helpers' answers need a confidential, intact channel.
+        `url` is not the URL of a server, or plain HTTP would leave the machine: masked vectors
+        and helpers' answers need a confidential, intact channel.
     """
+    # the port inside, too: urlsplit raises for a bad port only when the port is read
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -54,7 +55,7 @@ def check_host(host: str, *, encrypted: bool, allow_plain_http: bool) -> None:
 
 
 def client_context(authority: Path | str | None) -> ssl.SSLContext:
-    """Return a context that trusts the system's authorities, or only the one in a file.
+    """Return a context that trusts the system's authorities, or only a file's authority.
 
     Raises
     ------

@@ -1,8 +1,9 @@
 """Faults of requests: the cause, the place, the value and a remedy, for every way to fail.
 
-Between a party and its server stand proxies, gateways, firewalls and the portals of networks.
-They answer in the server's place, and close connections. A problem document with a check is the
-server's own (see `secagg.http.problems`); any other error is told as that of a program between.
+Between a party and the server stand proxies, gateways, firewalls and the portals of networks.
+These programs answer in the server's place, and close connections. A problem document with a
+check is the server's own (see `secagg.http.problems`). Any other error is attributed to a
+program between.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from secagg.errors import LinkError
 _QUOTED = 500
 """Characters of a server's text that an error quotes."""
 _TYPES = ("", "application/json", "application/octet-stream")
-"""Content types of what a server of secagg sends with status 200."""
+"""Content types that a server of secagg sends with status 200."""
 _PLAIN = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 """OpenSSL's reasons where the other side answers without TLS."""
 _CUT = (ssl.SSLEOFError, ssl.SSLSyscallError, ssl.SSLZeroReturnError)
@@ -71,7 +72,7 @@ _CERTIFICATES = {
 
 
 class Fault(NamedTuple):
-    """Cause of a failed request that can succeed later, and the remedy if it does not."""
+    """Cause of a failed request that can succeed later, and the remedy if the cause stays."""
 
     cause: str
     remedy: str
@@ -85,7 +86,7 @@ def is_passing(response: httpx.Response) -> bool:
 
 
 def check_type(response: httpx.Response) -> None:
-    """Raise `LinkError` ("type") for a page of another server, such as that of a portal."""
+    """Raise `LinkError` ("type") for a page of another server, such as a portal's page."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if response.status_code == HTTPStatus.OK and kind not in _TYPES:
         raise LinkError(
@@ -97,7 +98,7 @@ def check_type(response: httpx.Response) -> None:
 
 
 def problem_of(response: httpx.Response) -> tuple[str, str] | None:
-    """Return check and detail of an error that a server of secagg sent, None for others."""
+    """Return check and detail of an error that a server of secagg sent, or else None."""
     with suppress(ValueError, RecursionError):
         document = response.json()
         if isinstance(document, dict):
@@ -110,7 +111,7 @@ def problem_of(response: httpx.Response) -> tuple[str, str] | None:
 def refused(response: httpx.Response) -> LinkError:
     """Return the error of a request that the server will never serve.
 
-    Its check is the server's own, "redirect", or "status" for all others of programs between.
+    The error's check is the server's own, "redirect", or "status" for programs between.
     """
     problem = problem_of(response)
     if problem is not None:
@@ -146,8 +147,8 @@ def of_error(error: httpx.TransportError, url: str, *, answered: bool) -> Fault:
     url : str
         Base URL of the server.
     answered : bool
-        True if the server answered an earlier request: so it has TLS if the URL says so, and
-        none otherwise.
+        True if the server answered an earlier request: so the server has TLS if the URL says
+        so, and none otherwise.
 
     Raises
     ------
@@ -226,7 +227,7 @@ def _redirection(response: httpx.Response) -> Fault:
 
 
 def _said(response: httpx.Response) -> str:
-    """Return who answered which request with which status."""
+    """Return a text of the server that answered, the request and the status."""
     program = response.headers.get("server", "")[:80]
     named = f" ({program})" if program else ""
     request = response.request
@@ -249,11 +250,12 @@ def _proxy(url: str) -> str:
         return ""
     proxies = getproxies()
     found = proxies.get("https") or proxies.get("all") or ""
+    # without user and password, which the variables of the environment may have
     return urlsplit(found if "://" in found else f"//{found}").netloc.rpartition("@")[2]
 
 
 def unusable_proxies() -> str:
-    """Return the error for variables of the environment that no client can be made from."""
+    """Return the error for variables of the environment that are no valid proxies."""
     known = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
     named = sorted(
         name for name, value in os.environ.items() if value and name.lower() in known
@@ -266,7 +268,7 @@ def unusable_proxies() -> str:
 
 
 def _found(error: BaseException, *kinds: type[BaseException]) -> BaseException | None:
-    """Return the first error of some kinds among an error and its causes."""
+    """Return the first error of some kinds among an error and the error's causes."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, kinds):
         cause = cause.__cause__ or cause.__context__

@@ -1,4 +1,4 @@
-"""Session on the server, on an event loop in a thread of its own.
+"""Session on the server, on an event loop in a separate thread.
 
 FLARE calls a controller and the handlers of messages from threads.
 """
@@ -85,7 +85,7 @@ class RunningSession:
         return future.result()
 
     def close(self) -> None:
-        """End the session for all sites; requests that come later learn of it."""
+        """End the session for all sites; requests that come later learn of the end."""
         with self._lock:
             if self._ended:
                 return

@@ -1,6 +1,6 @@
 """GF(p), p = 2^61 - 1, on uint64 arrays: the specification of ``src/m61.c``.
 
-Every array holds canonical elements, 0 <= a < p; results are canonical again. Shapes and dtypes
+Every array has canonical elements, 0 <= a < p; results are canonical again. Shapes and dtypes
 that do not fit raise ValueError. A product of two elements has 122 bits, so products are formed
 from 32-bit halves and folded with 2^61 ≡ 1 (mod p).
 """
@@ -80,7 +80,7 @@ def m61_poly_eval(coeffs: U64, xs: U64) -> U64:
     Parameters
     ----------
     coeffs : uint64[t, m]
-        Column c is the polynomial Σ_j coeffs[j, c] X^j: row 0 holds the constant terms.
+        Column c is the polynomial Σ_j coeffs[j, c] X^j: row 0 has the constant terms.
     xs : uint64[n]
 
     Returns

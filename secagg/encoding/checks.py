@@ -32,13 +32,13 @@ def one_dimensional(vector: Vector, kinds: str, wanted: str) -> Vector:
         array = isinstance(vector, np.ndarray)
         given = f"one of shape {vector.shape}" if array else f"a {type(vector).__name__}"
         raise ParameterError(f"the vector must be a 1-d numpy array, not {given}")
-    half = vector.dtype == np.float16  # numpy converts its subnormal numbers in other time
+    half = vector.dtype == np.float16  # numpy takes other time for subnormal numbers
     if vector.dtype.kind not in kinds or vector.dtype.itemsize > 8 or half:
         remedy = _REMEDIES.get((kinds[0], vector.dtype.kind), "convert it with astype")
         raise ParameterError(
             f"the vector's dtype must be {wanted}, not {vector.dtype}; {remedy}"
         )
-    return cast("Vector", np.asarray(vector))  # a subclass could compare in its own way
+    return cast("Vector", np.asarray(vector))  # a subclass could compare in another way
 
 
 def check_weight(weight: int, max_encoded: int, ring: Ring) -> None:

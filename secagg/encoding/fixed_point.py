@@ -155,7 +155,7 @@ class FixedPoint:
         clip, clipped = clip_for(sample, quantile)
         bits = bits_for(clip, summands, max_weight, modulus_bits)
         encoding = cls(clip, bits)
-        # a client's rounding error is below 2^-f, before its weight multiplies it
+        # a client's rounding error is below 2^-f, before the weight multiplies the error
         return Suggestion(
             encoding=encoding,
             modulus_bits=int(modulus_bits),
@@ -284,7 +284,8 @@ class FixedPointPieces:
     ) -> None:
         self._encoding, self._values, self._seed = encoding, values, seed
         self._how = encoding.clip, encoding.scale, weight, ring.modulus
-        self._found: list[tuple[int, int]] = []  # clipped elements, and where one is bad or −1
+        # number of clipped elements, and the place of a bad element, −1 if there is none
+        self._found: list[tuple[int, int]] = []
         self.size: int = values.size
 
     def write(self, out: Lanes, rows: slice) -> None:

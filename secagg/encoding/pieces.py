@@ -61,7 +61,7 @@ def begin(
         The vector or weight is invalid, or elements of the application's own encoding are not
         in the ring. Elements may be checked by `Pieces.clipped`.
     """
-    if type(encoding) is FixedPoint:  # a subclass may have its own `encode`
+    if type(encoding) is FixedPoint:  # a subclass may have another `encode`
         return encoding.pieces(vector, ring, weight, entropy)
     values, clipped = encoding.encode(vector, ring, weight, entropy)
     check_encoded(values, ring)

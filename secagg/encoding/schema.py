@@ -214,7 +214,7 @@ def _items(arrays: Mapping[str, Leaf] | Sequence[Leaf]) -> list[tuple[str, Leaf]
 
 
 def _as_array(name: str, leaf: object) -> Array:
-    """Return an array, a tensor or a number as a numpy array that float64 holds exactly."""
+    """Return an array, a tensor or a number as a numpy array that is exact as float64."""
     if isinstance(leaf, _Tensor):
         try:
             leaf = leaf.detach().cpu().numpy()

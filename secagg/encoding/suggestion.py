@@ -57,7 +57,7 @@ def clip_for(sample: Vector, quantile: float) -> tuple[float, float]:
             f"element {int((~np.isfinite(sizes)).argmax())} of the sample is NaN or infinite; "
             "leave it out"
         )
-    # a value of the sample: an interpolated quantile could lie below the values that it counts
+    # a value of the sample: an interpolated quantile could lie below some of the values within
     reached = float(np.quantile(sizes, quantile, method="inverted_cdf"))
     if not 2.0**-52 <= reached <= 2.0**61:
         raise ParameterError(

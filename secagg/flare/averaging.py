@@ -102,7 +102,7 @@ class SumFedAvg(FedAvg):
         present = {client_id(site) for site in targets} & set(survivors)
         missing = [site for site in targets if client_id(site) not in present]
         self.info(f"the sum has {len(present)} of {len(targets)} sites; missing: {missing}")
-        self._received_count = len(present) - 1  # FedAvg counts one more
+        self._received_count = len(present) - 1  # FedAvg adds 1
         callback(
             FLModel(
                 params_type=ParamsType.DIFF,

@@ -90,7 +90,7 @@ def _settings(file: Path) -> tuple[Path, bytes]:
     config = ConfigFactory.load_config(str(file))
     if found is None or config is None:
         raise FileNotFoundError
-    if not str(found).endswith(".json"):  # HOCON includes what a server says at each reading
+    if not str(found).endswith(".json"):  # HOCON can read other text at each time
         raise ValueError
     settings = dict(config.to_dict())
     # each operator states a policy, so policies may differ between sites

@@ -59,7 +59,7 @@ class SecAggExecutor(GivesSums, Executor):
             log_rejection("the task", error)
             # a code alone, since the error's text could quote private numbers to the server
             reply = make_reply(ReturnCode.EXECUTION_EXCEPTION)
-        return note(fl_ctx, reply)  # a filter of the site lets it pass
+        return note(fl_ctx, reply)  # a filter of the site passes noted replies
 
     def _perform(
         self, task_name: str, task: Shareable, fl_ctx: Any, abort_signal: Any

@@ -47,8 +47,8 @@ class SecAggFilter(Filter):
     return code and no text. A request that was accepted is answered by a report in any case:
     zeros of weight 0 replace a result that cannot be summed.
 
-    Enter the filter twice, among the filters of the task data and of the task results: in a
-    job, or for all jobs in ``local/privacy.json`` of the site.
+    Enter the filter twice, among the filters of the task data and of the task results. Enter
+    them in a job, or for all jobs in ``local/privacy.json`` of the site.
     """
 
     def process(self, shareable: Shareable, fl_ctx: Any) -> Shareable:
@@ -78,7 +78,7 @@ def _opened(request: Shareable, fl_ctx: Any) -> Shareable:
         return request  # opened by another filter of this class
     if name == names.TASK and isinstance(executor, GivesSums):
         return request
-    # before anything is trained: a result without the filter would leave as it is
+    # before anything is trained: without this filter a result would leave the site in clear
     _require_result_filter(fl_ctx, runner, name)
     if executor is not None:
         guard(executor)

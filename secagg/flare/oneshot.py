@@ -127,7 +127,7 @@ class OneShotFedAvg(SumFedAvg):
             self._members,
             name=f"flare {self.fl_ctx.get_job_id()}",
             deadlines=self._deadlines,
-            attempts=1,  # FLARE repeats what is lost
+            attempts=1,  # FLARE itself repeats lost messages
             registry=registry,
         )
         try:
@@ -213,7 +213,7 @@ class OneShotFedAvg(SumFedAvg):
             settle(answer if good else None)
 
         def done(task: Task, fl_ctx: object) -> None:
-            settle(None)  # without a result: it is late, or the site is lost
+            settle(None)  # without a result: the report is late, or the site is lost
 
         sent = request(task_name, frame, receive, done, max(1, round(self.train_timeout)))
         self.send(sent, self.fl_ctx, targets=[site])

@@ -1,8 +1,8 @@
 """Start of a job at a site, which fixes events and files that the server must not change.
 
 The server's events do not reach the components. FLARE fires these events at the sites that the
-server names, past all filters. The events could tell the trainer of a single site something, or
-stop all other trainers, so that the sum would be one vector. And the digest of the job's
+server names, past all filters. The events could inform the trainer of a single site, or stop
+all other trainers, so that the sum would be one vector. And the digest of the job's
 configuration is taken, since the server can deploy other files later.
 """
 

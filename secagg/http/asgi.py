@@ -48,7 +48,7 @@ def authenticate(request: Request, keys: Mapping[int, bytes]) -> tuple[int, str]
     Problem
         Status 401; see `secagg.http.signatures.verify`.
     """
-    # raw: the signature covers the path as it was sent, percent-encoded
+    # raw: the signature covers the path as sent, percent-encoded
     target = request.scope["raw_path"].decode("latin-1")
     if query := request.scope["query_string"]:
         target += "?" + query.decode("latin-1")
@@ -69,7 +69,7 @@ class _Bodies:
             scope[BODY_READ] = not message.get("more_body", False)
             return message
 
-        # rejected unread: a stranger could make the server read it before any signature check
+        # rejected unread: the body would cost the server before any check of a signature
         if scope["type"] == "http" and scope["method"] != "POST" and _has_body(scope):
             why = f"a request with {scope['method']} has no body here"
             await problems.response(Problem(413, "length", why))(scope, noted, send)

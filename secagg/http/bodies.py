@@ -108,7 +108,7 @@ async def read(request: Request, body: Body, digest: str) -> bytes:
 class Bytes(Response):
     """Response with content that is sent in pieces, so that a slow reader fills no memory.
 
-    The budget holds the content until all bytes were sent, or the time is up.
+    The budget counts the content until all bytes were sent, or the time is up.
 
     Parameters
     ----------

@@ -140,7 +140,7 @@ class Connection:
                 fault, longer = faults.of_response(found), _retry_after(found)
                 own = faults.problem_of(found) is not None
             if not logged and not own:  # a server at a limit is nothing unusual
-                text = printable(f"{fault.cause}; {fault.remedy}")  # it may quote the server
+                text = printable(f"{fault.cause}; {fault.remedy}")  # may quote the server
                 logger.warning("%s does not answer (%s); trying again", self.url, text)
                 logged = True
             waited = time.monotonic() - began
@@ -211,7 +211,7 @@ async def _pieces(body: bytes, clock: _Clock) -> AsyncIterator[bytes]:
 
 
 async def _read(found: httpx.Response, limit: int, clock: _Clock) -> httpx.Response:
-    """Return a response with the content; no more is held than the response may have."""
+    """Return a response with the content; keep no more bytes than the response may have."""
     good = found.status_code == HTTPStatus.OK
     body = bytearray()
     faults.check_type(found)

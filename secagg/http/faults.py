@@ -147,8 +147,8 @@ def of_error(error: httpx.TransportError, url: str, *, answered: bool) -> Fault:
     url : str
         Base URL of the server.
     answered : bool
-        True if the server answered an earlier request: so the server has TLS if the URL says
-        so, and none otherwise.
+        True if the server answered an earlier request: so the server has TLS for a URL with
+        https, and none otherwise.
 
     Raises
     ------
@@ -195,7 +195,7 @@ def _check_tls(error: httpx.TransportError, url: str) -> None:
 
 def _check_proxy(error: httpx.ProxyError, url: str, proxy: str) -> None:
     """Raise `LinkError` if the proxy of the environment rejects the connection for good."""
-    status = str(error)[:3]  # the HTTP library has it in the text only
+    status = str(error)[:3]  # the HTTP library has the status in the text only
     if status.isdigit() and 400 <= int(status) < 500 and int(status) not in _AGAIN:
         let = "let it connect to the server, or write the server's host into NO_PROXY"
         remedy = _REMEDIES[407] if status == "407" else let

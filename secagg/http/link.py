@@ -19,7 +19,7 @@ from secagg.session import Completed, take_part
 from secagg.session.training import Train
 
 _LARGEST_TASK = 1 << 30
-"""Bytes of a task. A member holds the application's message, which has no other bound."""
+"""Bytes of a task, whole in memory. The application's message has no other bound."""
 _REJECTED = (403, 409, 413, 422)
 """Statuses of an answer that fails a check; the member stays in the session."""
 

@@ -48,7 +48,7 @@ class Problem(SecAggError):
 def response(problem: Problem, *, headers: Mapping[str, str] | None = None) -> Response:
     """Return the response that states a problem.
 
-    The type is "about:blank" (RFC 9457, §4.2.1), and the member "check" tells problems apart.
+    The type is "about:blank" (RFC 9457, §4.2.1); the member "check" distinguishes problems.
     """
     document = {
         "type": "about:blank",

@@ -69,8 +69,8 @@ async def serve(
 ) -> AsyncIterator[Serving]:
     """Serve a session's members while the block runs, then end the session.
 
-    If the block raises an error, the session does not end: the members reconnect to the next
-    server with the session's folder, for as long as their patience lasts.
+    If the block raises an error, the session does not end. The members then reconnect to the
+    next server with the session's folder, for as long as their patience lasts.
 
     Parameters
     ----------

@@ -107,7 +107,7 @@ class Chain:
         )
         expected, chain, least = 0, first, -(1 << 63)
         while True:
-            # no statement stays open between two rows: it would block a writer
+            # no statement stays open between two rows: an open statement would block a writer
             with use() as connection:
                 found = connection.execute(query, (least,)).fetchall()
                 if not found:

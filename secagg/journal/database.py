@@ -22,8 +22,8 @@ def create(
 ) -> None:
     """Create a database in a new file of mode 600, with these tables and their first rows.
 
-    FileExistsError is raised if the file or a log of the file exists already, JournalError if
-    there is no such folder, and OSError or sqlite3.Error if the file cannot be written.
+    FileExistsError is raised if the file or a log of the file exists already, and JournalError
+    if there is no such folder. OSError or sqlite3.Error is raised if a write fails.
     """
     with _folder(path.parent) as folder, closing(sqlite3.connect(":memory:")) as empty:
         # SQLite would take the log that a deleted file left behind for the new file's log

@@ -142,7 +142,7 @@ def errors_of(path: Path) -> Iterator[None]:
         why = "it or its -wal file exists: open it, delete both, or choose another name"
     except BlockingIOError:
         why = _BUSY
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # unchained: it may quote the file
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # unchained: may quote the file
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         busy = code == sqlite3.SQLITE_BUSY
         why = _BUSY if busy else f"{error}{_REMEDIES.get(code, '')}"

@@ -199,7 +199,7 @@ class Helper(Confined):
         """
         self._judge()
         asked, digest, _ = self._read(as_bytes(request, "a request"))
-        # before the signature: after a crash the helper must still know what was signed
+        # before the signature: after a crash the helper must still know the signed list
         self._journal.reserve(self.params.digest, asked.batch, digest, asked.ids)
         signature = b""
         if self.params.active:

@@ -244,7 +244,7 @@ def _lists(
 ) -> Iterator[tuple[bytes, bytes, NDArray[np.uint64]]]:
     """Yield batch, D and ids of the lists of a session."""
     least = 0
-    # no statement stays open between two rows: it would block the checkpoint
+    # no statement stays open between two rows: an open statement would block the checkpoint
     while rows := connection.execute(_NEXT_OF, (least, params)).fetchall():
         number, batch, digest, ids = rows[0]
         least = number + 1

@@ -57,7 +57,7 @@ def write_masks(
         for masks in passes:
             _add(masks, values, start, params)
         add_noise(values)
-        first = start * ring.bits // 8  # packing drops what is above `bits` bits
+        first = start * ring.bits // 8  # packing drops bits above `bits`
         last = first + ring.packed_bytes(values.size)
         _fast.pack_into(values, ring.bits, into[first:last])
 

@@ -205,7 +205,7 @@ class OneShotParams(Shape):
                 suites.load_key(self.suite, pair[0])
             except ParameterError as error:
                 raise ParameterError(f"helper {number} has {error}") from None
-        # one key at two places would get the seeds of both
+        # a key at two places would get the seeds of both places
         curves = [box[-32:] for box, _ in pairs]
         for keys in ([box[:-32] for box, _ in pairs] if self.suite == "hybrid" else [], curves):
             if len(set(keys)) != len(keys):

@@ -9,7 +9,7 @@ from secagg.errors import ParameterError
 
 
 class Operators:
-    """Base of encrypted values: ``sum`` works, and what has no encrypted result raises."""
+    """Base of encrypted values: ``sum`` works, and operators without a result raise."""
 
     __array_ufunc__: ClassVar[None] = None  # so that numpy leaves array + value to __radd__
 

@@ -1,7 +1,7 @@
 """Packing of a vector into few large plaintexts, each with many elements, with room for sums.
 
 Elements are encoded as signed integers v_i, as for secret sharing, and each gets a slot of b
-bits: a plaintext is the signed integer Σ v_i · 2^(b·i) over the slots. So sums, differences and
+bits. A plaintext is the signed integer Σ v_i · 2^(b·i) over the slots. So sums, differences and
 multiples of plaintexts act on all slots at once. Each slot has guard bits for the largest sum.
 Before a sum is unpacked, an offset makes every slot non-negative. After the elements comes a
 slot for the weight, in a weighted sum, and then a slot that counts the vectors.
@@ -106,7 +106,7 @@ class Packing:
 
         `ParameterError` is raised if not even one slot fits.
         """
-        # a sum and its offset stay below 2^(key_bits - 1) < n, and |sum| below n / 2
+        # a sum and the offset stay below 2^(key_bits - 1) < n, and |sum| below n / 2
         slots = (key_bits - 1) // self.slot_bits
         if slots < 1:
             raise ParameterError(

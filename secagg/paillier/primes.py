@@ -1,7 +1,7 @@
 """Random primes p for keys, with the factors of p − 1 and so a known generator of Z_p^*.
 
 The primes have the form p = 2 r p' + 1, with p' prime and r odd and without large prime
-factors; p is a safe prime if r = 1 (Menezes, van Oorschot and Vanstone, Handbook of Applied
+factors. If r = 1, p is a safe prime (Menezes, van Oorschot and Vanstone, Handbook of Applied
 Cryptography (HAC), 1996, §4.6.1). As p' and r are odd, p ≡ 3 (mod 4).
 
 Candidates are the numbers of a randomly placed window that no small prime divides, in random

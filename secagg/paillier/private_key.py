@@ -72,7 +72,7 @@ class PrivateKey(Confined):
             h,
             exponent_bits,
             allow_insecure=allow_insecure,
-            allow_short_exponent=True,  # chosen explicitly when it was generated
+            allow_short_exponent=True,  # chosen explicitly at generation
         )
         _check_primes(p, q, structured=h is not None)
         group = self.public_key

@@ -185,7 +185,7 @@ class ThresholdKey:
         for index, times in seen.items():
             if times > 1:
                 raise violation(index, "duplicate", f"given {times} times; give it once")
-        # before the proofs: those of other ciphertexts fail, and blame an honest trustee
+        # before the proofs: a proof for other ciphertexts fails, and blames an honest trustee
         digest = ciphertexts.digest()
         for partial in partials:
             if partial.digest != digest or len(partial.values) != len(ciphertexts):

@@ -1,4 +1,4 @@
-"""Starlette applications that raise problem details and read no needless body."""
+"""Starlette applications with problem details as errors, which read no needless body."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ class Accumulator:
         self._reports |= other._reports
 
     def request(self, reservations: Iterable[bytes] = ()) -> bytes:
-        """Return the request for all helpers; the first request fixes the list of clients.
+        """Return the request for all helpers; the first returned request fixes the list.
 
         If ``params.quorum`` is 0, send the request to `Helper.open`. Otherwise send the request
         to `Helper.reserve`, and a request with the helpers' reservations to `Helper.open`.

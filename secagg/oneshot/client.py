@@ -127,7 +127,7 @@ def write_report(
         )
         for j, (key, _) in enumerate(params.helpers, 1)
     ]
-    # not over the masked vector: its hash would let t helpers test guesses of the vector
+    # not over the masked vector: a hash of it would let t helpers test guesses of the input
     signature = b"" if identity is None else identity.sign(head.content)
     parts = (messages.start(Kind.REPORT, params), content, *boxes, signature)
     return filled(parts, params.layout.packed, lambda packed: given.write(packed, masks))

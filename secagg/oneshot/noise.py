@@ -128,7 +128,7 @@ def adder(noise: Noise, ring: Ring, key: bytes, count: int) -> Callable[[Lanes],
 
 
 def blocks(noise: Noise, key: bytes, count: int) -> Iterator[NDArray[np.int64]]:
-    """Yield `count` noises in order, in blocks, from the words of a mask's stream."""
+    """Yield `count` noises in order, in blocks, from the words of the mask of `key`."""
     words, start = np.empty(_WORDS, np.uint64), 0
     out = np.empty(_WORDS, np.int64)
     while count:

@@ -21,8 +21,9 @@ def epsilon(
     """Return ε of the (ε, δ)-differential privacy that each client of a session has.
 
     Neighbouring data differ in the vector and weight of a single client, and have the same ids.
-    Only the noise of the seed that the aggregator with t − 1 helpers lacks counts. The sum is
-    ρ-zCDP with ρ = Δ² / 2σ² (Canonne, Kamath and Steinke 2020, §2), if AES-128 is a PRG.
+    A single noise counts: the noise of the seed that the aggregator with t − 1 helpers lacks.
+    The sum is ρ-zCDP with ρ = Δ² / 2σ² (Canonne, Kamath and Steinke 2020, §2), if AES-128 is a
+    PRG.
 
     A client is in one batch of a session. The ρ of a client's sessions add up.
 

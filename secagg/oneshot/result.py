@@ -26,7 +26,7 @@ class OneShotResult(RoundResult):
     Attributes
     ----------
     outvoted : tuple of int, ascending
-        Numbers of the helpers that returned a mask on which t helpers do not agree.
+        Numbers of the helpers with another mask than the mask that t helpers agree on.
     """
 
     outvoted: tuple[int, ...] = ()

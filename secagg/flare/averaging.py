@@ -96,7 +96,7 @@ class SumFedAvg(FedAvg):
             configuration=self._configuration(task_name),
         )
         vector, schema = flatten(summed(model))
-        # here, since every site would reject such a model in a log that nobody reads
+        # here, or the sites would reject the model one by one, each in a log of its own
         check_finite(model)
         mean, survivors = self._mean(targets, task_name, write_model(model), vector.size)
         present = {client_id(site) for site in targets} & set(survivors)

@@ -135,7 +135,7 @@ def _verify_chain(
         ca_policy=ExtensionPolicy.webpki_defaults_ca(), ee_policy=ExtensionPolicy.permit_all()
     )
     policy.build_client_verifier().verify(leaf, others)
-    # permit_all accepts an authority as leaf, whose key could sign for any site
+    # permit_all accepts an authority as leaf, and an authority is no site
     for extension in leaf.extensions:
         if isinstance(extension.value, x509.BasicConstraints) and extension.value.ca:
             raise VerificationError

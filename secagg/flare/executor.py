@@ -30,8 +30,9 @@ class SecAggExecutor(GivesSums, Executor):
     """Executor of a site that gives the server sums only.
 
     The executor performs the task "secagg" of `SecAggFedAvg` and rejects all other tasks.
-    Replies have a return code and no text. The site's answers depend on the server's parameters
-    and the site's policy only: zeros of weight 0 replace an update that cannot be summed.
+    Replies have a return code and no text. Whether and how the site answers depends on the
+    server's parameters and the site's policy only: zeros of weight 0 replace an update that
+    cannot be summed.
 
     Parameters
     ----------

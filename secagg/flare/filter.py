@@ -42,10 +42,10 @@ from secagg.vault.spent import Spent
 class SecAggFilter(Filter):
     """Filter of a site that lets sums leave, and nothing else.
 
-    A trainer's result leaves as a report for a sum with helpers that the site's `SitePolicy`
-    trusts. Replies of `SecAggExecutor` pass. All other tasks and results are blocked, with a
-    return code and no text. A request that was accepted is answered by a report in any case:
-    zeros of weight 0 replace a result that cannot be summed.
+    A trainer's result leaves as a report for one-shot sums, for the helpers that the site's
+    `SitePolicy` trusts. Replies of `SecAggExecutor` pass. All other tasks and results are
+    blocked, with a return code and no text. A request that was accepted is answered by a report
+    in any case: zeros of weight 0 replace a result that cannot be summed.
 
     Enter the filter twice, among the filters of the task data and of the task results. Enter
     them in a job, or for all jobs in ``local/privacy.json`` of the site.

@@ -19,7 +19,7 @@ def round_params(
 ) -> RoundParams:
     """Return the parameters of a round of some sites; see `RoundParams.suggest`.
 
-    A given threshold is a number of all sites, on the complete graph.
+    A given threshold counts among all sites, on the complete graph.
     """
     return RoundParams.suggest(
         sites,

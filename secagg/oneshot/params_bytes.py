@@ -27,7 +27,7 @@ _IDENTITY_BYTES = 32
 class Fields(NamedTuple):
     """Fields of the parameters, in the order of the bytes but for the helpers' number.
 
-    The fields are as in `OneShotParams`, but `encoding` is the encoding's ``canonical()`` bytes.
+    The fields are as in `OneShotParams`, but `encoding` is the encoding's canonical bytes.
     """
 
     security: Security

@@ -227,7 +227,7 @@ def _redirection(response: httpx.Response) -> Fault:
 
 
 def _said(response: httpx.Response) -> str:
-    """Return a text of the server that answered, the request and the status."""
+    """Return a text with the server that answered, the request and the status."""
     program = response.headers.get("server", "")[:80]
     named = f" ({program})" if program else ""
     request = response.request

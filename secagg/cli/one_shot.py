@@ -219,7 +219,7 @@ def _echo(params: OneShotParams, document: Document, *, json: bool) -> None:
         kind = "noisy" if privacy else "exact"
         rows.append(("sum", f"{kind}, of {amounts['survivors']} of {params.n_clients} vectors"))
     if privacy:
-        rows.append(("noise", f"{privacy['noise']:,g} steps, of each of {params.seeds} seeds"))
+        rows.append(("noise", f"{privacy['noise']:g} steps, of each of {params.seeds} seeds"))
         known = privacy["epsilon"]
         stated = "ε needs dp-accounting" if known is None else f"ε = {known:.3g}"
         rows.append(("privacy", f"{stated}, δ = {_DELTA:g}, for any change of one vector"))

@@ -129,7 +129,7 @@ def params(
             *caveat,
             (
                 "smallest cohort",
-                f"{fewest:,} of {clients:,}, if the same {colluders:,} collude",
+                f"{fewest} of {clients}, if the same {colluders} collude",
             ),
             (
                 "",

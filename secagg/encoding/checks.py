@@ -43,10 +43,12 @@ def one_dimensional(vector: Vector, kinds: str, wanted: str) -> Vector:
 
 def check_weight(weight: int, max_encoded: int, ring: Ring) -> None:
     """Raise `ParameterError` for a weight that is no int or leaves the ring."""
-    if not is_integer(weight) or not 0 <= weight * max_encoded < min(ring.modulus, 1 << 62):
+    if not is_integer(weight):
+        raise ParameterError(f"the weight must be an int, not {type(weight).__name__}")
+    if not 0 <= int(weight) * max_encoded < min(ring.modulus, 1 << 62):
         raise ParameterError(
-            "the weight must be an int of at least 0 that keeps encoded elements below R and "
-            "2^62"
+            "the weight must be at least 0 and keep encoded elements below R and 2^62; take a "
+            "smaller weight, or an encoding with a smaller clip or max"
         )
 
 

@@ -13,6 +13,7 @@ from math import inf
 from typing import Protocol, Self
 
 from secagg._check import check_integer
+from secagg._printable import in_short
 from secagg.encoding import Encoding
 from secagg.errors import ParameterError
 
@@ -62,9 +63,8 @@ class Bounds:
 
     def __post_init__(self) -> None:
         if isinstance(self.encoding, type) or not isinstance(self.encoding, Encoding):
-            raise ParameterError(
-                f"encoding must be a FixedPoint or Integers, not {self.encoding!r}"
-            )
+            shown = in_short(self.encoding)
+            raise ParameterError(f"encoding must be a FixedPoint or Integers, not {shown}")
         if self.max_weight is not None:
             check_integer("max_weight", self.max_weight, 1, 1 << 53)
             object.__setattr__(self, "max_weight", int(self.max_weight))

@@ -14,6 +14,7 @@ from typing import Literal, Self
 import numpy as np
 
 from secagg._check import as_bytes, check_integer, check_session
+from secagg._printable import in_short
 from secagg.encoding import Encoding, Ring, from_canonical
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, DROPOUT
@@ -337,7 +338,9 @@ class RoundParams:
 def check_encoding(encoding: object) -> None:
     """Raise `ParameterError` unless `encoding` is an instance with short canonical bytes."""
     if isinstance(encoding, type) or not isinstance(encoding, Encoding):
-        raise ParameterError(f"encoding must be a FixedPoint or Integers, not {encoding!r}")
+        raise ParameterError(
+            f"encoding must be a FixedPoint or Integers, not {in_short(encoding)}"
+        )
     name: object = encoding.canonical()  # of an application's class
     if not isinstance(name, bytes) or len(name) > MAX_ENCODING_BYTES:
         raise ParameterError(

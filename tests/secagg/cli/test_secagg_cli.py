@@ -98,7 +98,7 @@ def test_check43_params_prints_the_smallest_cohort() -> None:
     command = ("params", "--clients", "1000", "--length", "9")
     assert document(*command)["smallest_cohort"] == 1000
     shown = " ".join(invoke(*command).stdout.split())
-    assert "smallest cohort 1,000 of 1,000, if the same 200 collude" in shown
+    assert "smallest cohort 1000 of 1000, if the same 200 collude" in shown
     assert document("params", "--clients", "10", "--length", "9")["smallest_cohort"] == 7
 
 

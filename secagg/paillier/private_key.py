@@ -106,7 +106,7 @@ class PrivateKey(Confined):
         """Encrypt like `PublicKey.encrypt_vector`, but faster, with p and q; see there."""
         own = encrypt_vector(self._own, vector, packing, weight, entropy)
         # the owner's group has p and q, so the result gets the public group instead
-        public = Ciphertexts(self.public_key, own.ciphertexts.batch, fresh=True)
+        public = replace(own.ciphertexts, group=self.public_key)
         return replace(own, ciphertexts=public)
 
     @without_frames

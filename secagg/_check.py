@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import numpy as np
 
 from secagg._printable import in_short
@@ -23,9 +25,24 @@ def is_integer(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
-def is_real(value: object) -> bool:
+def is_real(value: object) -> TypeGuard[int | float]:
     """Return whether a value is an int or a float of Python or numpy; False for a bool."""
     return is_integer(value) or isinstance(value, float | np.floating)
+
+
+def check_flag(name: str, value: object) -> None:
+    """Raise `ParameterError` unless `value` is True or False; 1, "no" or None is neither."""
+    if not isinstance(value, bool):
+        raise ParameterError(f"{name} must be True or False, not {in_short(value)}")
+
+
+def check_seconds(**times: float) -> None:
+    """Raise `ParameterError` unless all arguments are numbers of seconds above 0."""
+    for name, value in times.items():
+        if not is_real(value) or not value > 0:  # NaN is not above 0
+            raise ParameterError(
+                f"{name} is {in_short(value)}; it must be a number of seconds above 0"
+            )
 
 
 def check_integer(name: str, value: int, low: int, high: int) -> None:

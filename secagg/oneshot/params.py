@@ -8,9 +8,7 @@ from functools import cached_property
 from math import comb
 from typing import TYPE_CHECKING, Self
 
-import numpy as np
-
-from secagg._check import as_bytes, check_integer, check_kind
+from secagg._check import as_bytes, check_integer, check_kind, is_integer
 from secagg._printable import fingerprints, short_repr
 from secagg.encoding import Encoding, Ring
 from secagg.errors import ParameterError
@@ -101,7 +99,7 @@ class OneShotParams:
     def __post_init__(self) -> None:
         for name in ("n_clients", "length", "threshold", "min_clients", "max_weight"):
             value = getattr(self, name)
-            if isinstance(value, np.integer):  # products of numpy's would wrap
+            if is_integer(value):  # products of numpy's would wrap
                 object.__setattr__(self, name, int(value))
         self._check_helpers()
         check_integer("threshold", self.threshold, 1, MAX_HELPERS)

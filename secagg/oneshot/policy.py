@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from secagg._check import as_bytes, check_integer, check_kind
+from secagg._check import as_bytes, check_flag, check_integer, check_kind
 from secagg._printable import fingerprints, short_repr
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, check_fractions, count, to_float
@@ -73,13 +73,18 @@ class OneShotPolicy:
     bounds: Bounds | None = None
 
     def __post_init__(self) -> None:
+        # numpy's numbers are accepted, and become Python's: sums of numpy's would wrap
         check_integer("min_threshold", self.min_threshold, 1, MAX_HELPERS)
+        check_flag("require_active", self.require_active)
         check_integer("min_clients", self.min_clients, 2, 1 << 20)
         check_fractions(self.corrupt, 0.0)
         if self.colluders is not None:
             check_integer("colluders", self.colluders, 0, 1 << 20)
         check_integer("max_length", self.max_length, 1, 1 << 31)
         check_integer("max_clients", self.max_clients, 2, 1 << 20)
+        for name in ("min_threshold", "min_clients", "colluders", "max_length", "max_clients"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else int(value))
         object.__setattr__(self, "corrupt", to_float(self.corrupt))
         if self.bounds is not None:
             check_kind("bounds", self.bounds, Bounds, "a secagg.Bounds")

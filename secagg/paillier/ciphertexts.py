@@ -65,7 +65,7 @@ class CiphertextGroup:
         ParameterError
             `messages` is no iterable in an order, a message is not an int, or |m| is too large.
         """
-        numbers = _listed("message", messages)
+        numbers = _listed("message", messages, "; pass floats to encrypt_vector")
         for position, number in enumerate(numbers):
             if abs(2 * number) >= self.n:
                 raise ParameterError(
@@ -182,7 +182,7 @@ class CiphertextGroup:
         return Ciphertexts(self, batch, fresh=True, largest=largest)
 
 
-def _listed(name: str, values: Iterable[int]) -> list[int]:
+def _listed(name: str, values: Iterable[int], remedy: str = "") -> list[int]:
     """Return values as ints; raise `ParameterError` for a number, text, set or mapping."""
     unordered = isinstance(values, str | bytes | bytearray | Mapping | Set)
     try:
@@ -192,14 +192,13 @@ def _listed(name: str, values: Iterable[int]) -> list[int]:
     if found is None:
         raise ParameterError(
             f"{name}s must be a list of ints, not {type(values).__name__}; pass one number as "
-            "[number], and floats to encrypt_vector"
+            f"[number]{remedy}"
         )
     numbers = [as_int(value) for value in found]
     if None in numbers:
         wrong = numbers.index(None)
         raise ParameterError(
-            f"{name} {wrong} must be an int, not {type(found[wrong]).__name__}; convert whole "
-            "numbers with int, and pass floats to encrypt_vector"
+            f"{name} {wrong} must be an int, not {type(found[wrong]).__name__}{remedy}"
         )
     return cast("list[int]", numbers)
 

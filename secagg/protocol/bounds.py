@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from math import inf
 from typing import Protocol, Self
 
-from secagg._check import check_integer
+from secagg._check import check_integer, is_real
 from secagg._printable import in_short
 from secagg.encoding import Encoding
 from secagg.errors import ParameterError
@@ -70,9 +70,10 @@ class Bounds:
             object.__setattr__(self, "max_weight", int(self.max_weight))
         check_integer("the number of metrics", len(self.metrics), 0, MAX_METRICS)
         for name, bound in self.metrics.items():
-            if not 0 < bound < inf:
+            if not is_real(bound) or not 0 < bound < inf:
                 raise ParameterError(
-                    f"metrics has the bound {bound!r} for {name!r}; pass its largest size"
+                    f"metrics has the bound {in_short(bound)} for {name!r}; pass its largest "
+                    "size"
                 )
         object.__setattr__(self, "metrics", dict(self.metrics))
 

@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Self
 
-import numpy as np
-
-from secagg._check import as_bytes, check_integer, check_session
+from secagg._check import as_bytes, check_flag, check_integer, check_session, is_integer
 from secagg._printable import in_short
 from secagg.encoding import Encoding, Ring, from_canonical
 from secagg.errors import ParameterError
@@ -90,8 +88,10 @@ class RoundParams:
         sizes = ("n_clients", "threshold", "length", "neighbours", "max_weight")
         for name in (*sizes, "modulus_bits", "modulus"):
             value = getattr(self, name)
-            if isinstance(value, np.integer):  # products of numpy's would wrap
+            if is_integer(value):  # products of numpy's would wrap
                 object.__setattr__(self, name, int(value))
+        for name in ("allow_two_clients", "count_clipped"):
+            check_flag(name, getattr(self, name))
         self._check_security()
         self._check_cohort()
         check_integer("length", self.length, 1, 1 << 31)

@@ -31,12 +31,15 @@ def one_dimensional(vector: Vector, kinds: str, wanted: str) -> Vector:
     if not isinstance(vector, np.ndarray) or vector.ndim != 1:
         array = isinstance(vector, np.ndarray)
         given = f"one of shape {vector.shape}" if array else f"a {type(vector).__name__}"
-        raise ParameterError(f"the vector must be a 1-d numpy array, not {given}")
+        raise ParameterError(
+            f"the vector must be a 1-d numpy array, not {given}; make it with "
+            "numpy.ravel(vector)"
+        )
     half = vector.dtype == np.float16  # numpy converts its subnormal numbers in other time
     if vector.dtype.kind not in kinds or vector.dtype.itemsize > 8 or half:
         remedy = _REMEDIES.get((kinds[0], vector.dtype.kind), "convert it with astype")
         raise ParameterError(
-            f"the vector's dtype must be {wanted}, not {vector.dtype}; {remedy}"
+            f"the vector's dtype must be {wanted}, not {str(vector.dtype)[:60]}; {remedy}"
         )
     return cast("Vector", np.asarray(vector))  # a subclass could compare in its own way
 

@@ -270,10 +270,12 @@ OTHERS: dict[str, Case] = {
         lambda: encoded(MASKED), r"\.filled\(value\)", lambda _: encoded(MASKED.filled(0.0))
     ),
     "list": Case(
-        lambda: encoded([1.0]), "a 1-d numpy array", lambda _: encoded(np.array([1.0]))
+        lambda: encoded([1.0]), r"numpy\.ravel\(vector\)", lambda _: encoded(np.ravel([1.0]))
     ),
     "two dimensions": Case(
-        lambda: encoded(np.ones((2, 2))), "a 1-d numpy array", lambda _: encoded(np.ones(4))
+                lambda: encoded(np.ones((2, 2))),
+        r"numpy\.ravel\(vector\)",
+        lambda _: encoded(np.ravel(np.ones((2, 2)))),
     ),
     "integers": Case(
         lambda: encoded(np.arange(3)),

@@ -93,6 +93,18 @@ WRONG: dict[str, Callable[[], bytes]] = {
     "halves": lambda: npy(np.ones(5, np.float16)),
     "long doubles": lambda: npy(np.ones(5, np.longdouble)),
 }
+SEEMS = {
+    "empty": "is empty",
+    "pickle": "is a pickle",
+    "npz": "is an archive",
+    "npz, compressed": "is an archive",
+    "text": "is text",
+    "JSON": "is text",
+    "image": "of another format",
+    "objects": "Python objects",
+    "truncated array": "damaged",
+    "two dimensions": "shape (2, 3)",
+}
 REMEDIES = ("numpy.save(", "numpy.ravel(", "with astype", "write the client's vector")
 RIGHT = {
     name: np.array([0, 1, 1], name)
@@ -116,6 +128,7 @@ def test_file_without_a_vector_is_named_in_one_line(name: str, folder: Path) -> 
     assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
     assert "my vector.npy" in ran.stderr
     assert any(remedy in ran.stderr for remedy in REMEDIES)
+    assert SEEMS.get(name, "") in ran.stderr
     assert len(ran.stderr) < 300
     assert not (folder / "trapped").exists()
 

@@ -201,7 +201,8 @@ def _plain(value: object) -> object:
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Replace a file, so that readers see the old content or all of the new content.
 
-    Missing folders are made. If writing fails, OSError is raised and the old file stays.
+    Missing folders are made. If writing fails, OSError is raised with the file's name, and the
+    old file stays.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
@@ -211,6 +212,8 @@ def write_atomically(path: Path, content: str | bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
-    except BaseException:
+    except BaseException as error:
         part.unlink(missing_ok=True)
+        if isinstance(error, OSError):  # a write does not know the name
+            error.filename = str(path)
         raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Annotated, Any
 
@@ -21,7 +21,12 @@ from secagg._printable import printable
 from secagg._warned import warnings_in_one_line
 from secagg.bench.table import as_json, duration, volume
 from secagg.bench.timing import INTERRUPTED
-from secagg.cli.streams import print_in_any_encoding
+from secagg.cli.streams import (
+    full_output_in_one_line,
+    is_of_disk,
+    print_in_any_encoding,
+    unwritten,
+)
 from secagg.errors import SecAggError
 from secagg.protocol import RoundParams
 from secagg.protocol.client_ids import ClientKey, identify
@@ -135,7 +140,8 @@ class _Command(TyperCommand):
 class _Group(TyperGroup):
     def main(self, *arguments: Any, **settings: Any) -> Any:
         print_in_any_encoding()
-        with warnings_in_one_line(str(self.name), with_options):
+        program = str(self.name)
+        with full_output_in_one_line(program), warnings_in_one_line(program, with_options):
             return super().main(*arguments, **settings)
 
     def get_help_option(self, ctx: Any) -> Any:
@@ -214,7 +220,7 @@ def command() -> Iterator[None]:
         code, text = 1, f"cannot go on: {error}"
         match error:
             case SecAggError():
-                code, text = 2, str(error)
+                code, text = 1 if is_of_disk(error) else 2, str(error)
             case MemoryError():
                 text = f"out of memory: {error}"
             case KeyboardInterrupt():
@@ -222,8 +228,11 @@ def command() -> Iterator[None]:
             case OSError(errno=errno.EADDRINUSE, strerror=str(why)):
                 address = why.partition(" (while")[0]  # which has the address again
                 text = f"{address}; end the program that uses it, or take another port"
+            case OSError() if is_of_disk(error):
+                text = unwritten(error)
         shown = with_options(text.removesuffix(": "))
-        typer.echo(f"secagg: {shown}", err=True)
+        with suppress(OSError):  # stderr may be full, too
+            typer.echo(f"secagg: {shown}", err=True)
         raise typer.Exit(code) from None
 
 

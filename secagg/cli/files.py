@@ -25,6 +25,8 @@ from secagg.protocol.key_files import registry_from_json, registry_to_json
 
 def read(path: Path) -> bytes:
     """Return a file's content; raise `ParameterError` if it cannot be read."""
+    if path.is_char_device():
+        raise ParameterError(f"{path} is a device, which may never end; give a file")
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -49,14 +51,20 @@ def create_identity(path: Path) -> Identity:
     """Draw an identity and write its key to a new file, in PEM."""
     made = Identity.generate()
     try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(made.to_pem())
-            file.flush()
-            os.fsync(file.fileno())
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise ParameterError(
             f"{path} exists, and a key that is overwritten is lost; choose another file"
         ) from None
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(made.to_pem())
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        path.unlink(missing_ok=True)  # half a key would be taken for one
+        error.filename = str(path)
+        raise
     return made
 
 

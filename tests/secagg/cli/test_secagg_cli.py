@@ -212,25 +212,6 @@ def test_wrong_sum_is_reported_as_an_error(monkeypatch: pytest.MonkeyPatch) -> N
     assert "the sum is not exact" in ran.stderr
 
 
-@pytest.mark.parametrize("command", ["params", "simulate"])
-@pytest.mark.parametrize("options", [(), ("--json",)])
-def test_full_disk_prints_one_line(command: str, options: tuple[str, ...]) -> None:
-    """In a process of its own, with a real file that cannot be written."""
-    code = "from secagg.cli import main; main()"
-    arguments = [sys.executable, "-c", code, command, "--clients", "9", "--length", "5"]
-    with open("/dev/full", "w") as full:
-        ran = subprocess.run(  # noqa: S603
-            [*arguments, *options],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-    assert ran.returncode == 1
-    assert re.fullmatch(r"secagg: cannot go on: .*No space left on device\n", ran.stderr)
-
-
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_closed_pipe_prints_no_error(options: tuple[str, ...]) -> None:
     code = "from secagg.cli import main; main()"

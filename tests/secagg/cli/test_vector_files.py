@@ -159,6 +159,6 @@ def test_remedy_of_a_file_of_text_works(folder: Path) -> None:
 
 
 def test_private_numbers_have_no_influence(folder: Path) -> None:
-    """Whether a client joins depends on none of its numbers."""
+    """A client joins with any numbers."""
     np.save(folder / "v.npy", np.array([np.nan, np.inf, -0.0, 1e300, 5e-324]))
     assert read_vector(folder / "v.npy").size == 5

@@ -53,6 +53,8 @@ class Notices(logging.Handler):
             case "RoundFailed":
                 if known["final"]:
                     return
+                if not check and known["needed"]:
+                    why += f": {known['survivors']}, and {known['needed']} are needed"
                 text = f"sum {known['number']} failed ({why}); trying again"
                 if known["left_out"]:
                     text += f" without {', '.join(f'client {u}' for u in known['left_out'])}"

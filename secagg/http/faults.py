@@ -56,8 +56,8 @@ _ENDED = (
 _OTHER = "check host and port of the URL, and the proxies on the way"
 _OWN_REMEDIES = {
     "busy": (
-        "run each client in one process, ask its operator for larger secagg.http.Limits, or "
-        "pass a longer patience"
+        "run each client in one process, or ask its operator for larger secagg.http.Limits, "
+        "or pass a longer patience"
     ),
     "deadline": "take a faster line, or ask its operator for larger secagg.http.Limits",
     "journal": "ask the operator of the helper, whose log has the reason",

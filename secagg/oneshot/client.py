@@ -138,6 +138,6 @@ def check_signer(params: OneShotParams, identity: Identity | None) -> None:
     check_kind("identity", identity, Identity, "a secagg.Identity")
     if not params.active:
         raise ParameterError(
-            f"an identity was given, but security {params.security!r} has no signatures; take "
-            "security='active' or leave it out"
+            f"an identity was given, but security {params.security!r} has no signatures; leave "
+            "the identity out, or take security='active'"
         )

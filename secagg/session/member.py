@@ -274,7 +274,7 @@ class _Member:
                 "missing; pass take_part(one_shot_policy=OneShotPolicy(helpers=…))"
             )
         params = OneShotParams.from_bytes(task.params, self._encoding)
-        if params.active and self._identity is None:
+        if params.active == (self._identity is None):
             # transports that sign requests have an identity, and pass it on with a registry
             check_registry(params.sums, self._registry)
         try:

@@ -304,7 +304,7 @@ from secagg.cli import main; main()"""
     command = [sys.executable, "-c", code]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
     assert ran.returncode == 2
-    expected = r"secagg: the command line needs \w+: pip install typer rich\n"
+    expected = r'secagg: the command line needs \w+: pip install "secagg\[cli\]"\n'
     assert re.fullmatch(expected, ran.stderr)
 
 

@@ -138,7 +138,8 @@ async def refused(party: Party) -> str:
 def test_process_beyond_the_polls_of_its_identity_names_the_others():
     async def test() -> None:
         async with party_of() as party:
-            error = await refused(party)
+            async with asyncio.timeout(20):  # without the bound it would wait for ever
+                error = await refused(party)
             assert CAUSE in error
             assert "one process" in error
 

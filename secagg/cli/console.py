@@ -19,11 +19,11 @@ from typer.models import CommandFunctionType
 from secagg import __version__
 from secagg._printable import printable
 from secagg._warned import warnings_in_one_line
-from secagg.bench.table import as_json, duration, volume
-from secagg.bench.timing import INTERRUPTED
 from secagg.cli.streams import print_in_any_encoding
 from secagg.cli.words import in_words_of
 from secagg.errors import SecAggError
+from secagg.kit.table import as_json, duration, volume
+from secagg.kit.timing import INTERRUPTED
 from secagg.protocol import RoundParams
 from secagg.protocol.client_ids import ClientKey, identify
 

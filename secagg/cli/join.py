@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from secagg.bench.table import as_json as to_json
 from secagg.cli.addresses import Authority, HelpersFile, PlainHttp
 from secagg.cli.console import Json, call_clients, command
 from secagg.cli.files import read, read_helpers, read_identity, read_registry
 from secagg.cli.notices import notices
 from secagg.cli.vectors import Vectors
 from secagg.errors import LinkError, SecAggError
+from secagg.kit.table import as_json as to_json
 from secagg.oneshot import OneShotPolicy
 from secagg.protocol.key_files import client_of
 from secagg.session import Completed

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from secagg._check import check_integer
-from secagg.bench.table import as_json as to_json
 from secagg.cli import console as options
 from secagg.cli.addresses import (
     Authority,
@@ -29,8 +28,9 @@ from secagg.cli.sums import Sums, prepare, summed, write
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, DROPOUT
+from secagg.kit.table import as_json as to_json
 from secagg.oneshot import OneShotParams
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 
 if TYPE_CHECKING:
     from secagg.session import Session

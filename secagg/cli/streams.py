@@ -11,8 +11,6 @@ import sys
 import unicodedata
 from io import TextIOWrapper
 
-__all__ = ["print_in_any_encoding"]
-
 HANDLER = "secagg.cli"
 SYMBOLS = {
     "–": "-", "—": "-", "−": "-", "‑": "-", "…": "...", "·": "*", "×": "x", "±": "+/-",

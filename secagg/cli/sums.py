@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from secagg._files import replace_file
 from secagg.cli.aggregator import Aggregator
 from secagg.cli.console import Document, called, counted
 from secagg.cli.vectors import number_of
@@ -17,7 +19,7 @@ from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.protocol import Registry, RoundParams
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 from secagg.server import RoundResult
 
 if TYPE_CHECKING:
@@ -127,10 +129,9 @@ def prepare(out: Path, rounds: int, folder: Path | None) -> None:
 
 def write(out: Path, number: int, result: RoundResult | OneShotResult) -> Document:
     """Write a sum, whole or not at all; return its file and its number of survivors."""
-    path = _path(out, number)
-    part = out / f".{path.name}"  # ends in .npy, or numpy would add it
-    np.save(part, result.sum)
-    part.replace(path)
+    path, content = _path(out, number), io.BytesIO()
+    np.save(content, result.sum)
+    replace_file(path, content.getvalue())
     return {"out": str(path), "survivors": len(result.survivors)}
 
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from secagg._check import check_integer
-from secagg.encoding.encoding import Vector
+from secagg.encoding.encoding import Encoding, Vector
 from secagg.errors import ParameterError
 
-if TYPE_CHECKING:
-    from secagg.encoding.fixed_point import FixedPoint
+E = TypeVar("E", bound=Encoding)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Suggestion:
+class Suggestion(Generic[E]):
     """Encoding that `FixedPoint.suggest` proposes, and its errors.
 
     Attributes
@@ -32,7 +31,7 @@ class Suggestion:
         Fraction of the sample beyond the clip, 0 to 1. Clipping adds to the errors.
     """
 
-    encoding: FixedPoint
+    encoding: E
     modulus_bits: int
     sum_error: float
     mean_error: float

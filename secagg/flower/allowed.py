@@ -14,8 +14,6 @@ from flwr.serverapp.strategy import (
 
 from secagg.errors import ParameterError
 
-__all__ = ["check_strategy"]
-
 _AVERAGING = (FedAdagrad, FedAdam, FedAvg, FedAvgM, FedProx, FedYogi)
 _ROBUST = "it compares the updates of single nodes; take FedAvg, whose updates clip= bounds"
 _TREES = "trees have no mean; sum the histograms of their gradients, as the metrics of a FedAvg"

@@ -104,7 +104,7 @@ def write_report(
     size, count = seeds.SEED_BYTES, params.seeds
     statement = b"secagg/1 one-shot seeds" + params.digest + number.to_bytes(8, "little")
     drawn = Hedged(entropy, hedging_secret(identity), statement)(size * count)
-    given = Input(vector, weight, params.sums, entropy)
+    given = Input(vector, weight, params, entropy)
 
     own = {i: drawn[size * (i - 1) : size * i] for i in range(1, count + 1)}
     masks = MaskSum()

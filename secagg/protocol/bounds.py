@@ -10,26 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from math import inf
-from typing import Protocol, Self
+from typing import Self
 
 from secagg._check import check_integer
 from secagg.encoding import Encoding
 from secagg.errors import ParameterError
+from secagg.protocol.shape import Shape
 
 MAX_METRICS = 1024
 """Metrics whose bounds a client keeps: a server could name new ones for ever."""
-
-
-class Bounded(Protocol):
-    """Parameters of a sum, as far as they bound an input."""
-
-    @property
-    def encoding(self) -> Encoding:
-        """Encoding of the vectors."""
-
-    @property
-    def max_weight(self) -> int | None:
-        """The largest weight, or None."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +68,7 @@ class Bounds:
     @classmethod
     def of(
         cls,
-        params: Bounded,
+        params: Shape,
         metrics: Mapping[str, float] | None = None,
         weight: str | None = None,
     ) -> Self:
@@ -113,7 +102,7 @@ class Bounds:
 
     def check(
         self,
-        params: Bounded,
+        params: Shape,
         metrics: Mapping[str, float] | None = None,
         weight: str | None = None,
     ) -> None:

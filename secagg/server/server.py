@@ -34,8 +34,6 @@ from secagg.server.result import RoundResult
 from secagg.server.stages import Advertising, Consistency, Masking, Sharing, Stage
 from secagg.server.unmasking import Unmasking
 
-__all__ = ["Server"]
-
 
 class Server:
     """Server of one session, from the clients' keys to the sum.

@@ -22,8 +22,6 @@ from secagg.session.store import Store
 from secagg.session.thread import Thread
 from secagg.session.wire import REPORT, Task, task_id
 
-__all__ = ["Batch"]
-
 
 @dataclass(eq=False, kw_only=True)
 class Batch:

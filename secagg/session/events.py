@@ -7,25 +7,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import ClassVar
 
-__all__ = [
-    "Event",
-    "Gathering",
-    "HelperAnswered",
-    "HelperFailed",
-    "Hook",
-    "Hooks",
-    "MemberDeclined",
-    "MessageAccepted",
-    "MessageRejected",
-    "PhaseClosed",
-    "PhaseOpened",
-    "Place",
-    "RoundBegun",
-    "RoundFailed",
-    "RoundFinished",
-    "TaskTaken",
-]
-
 logger = logging.getLogger("secagg.session")
 
 

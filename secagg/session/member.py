@@ -49,8 +49,6 @@ from secagg.session.wire import (
     task_id,
 )
 
-__all__ = ["Train", "take_part"]
-
 logger = logging.getLogger("secagg.session")
 
 _SHARED = "this identity is joined by another process; run each client once"
@@ -186,7 +184,9 @@ class _Member:
         self._reported: int | None = None  # number of a one-shot sum
         self._name: AttemptName | None = None  # of the present attempt
         self._unbegun: tuple[int, int] | None = None  # round and attempt, of the last log line
-        self._latest: dict[bytes, AttemptName] = {}  # of each run of a session
+        # of each run of a session; not in a file as `Spent` is, so that a restarted member can
+        # be in the next attempt
+        self._latest: dict[bytes, AttemptName] = {}
         self._used: set[bytes] = set()  # digests of one-shot parameters
         self._trained: tuple[object, Outcome] | None = None
         self._bounds: Bounds | None = None
@@ -276,7 +276,7 @@ class _Member:
         params = OneShotParams.from_bytes(task.params, self._encoding)
         if params.active == (self._identity is None):
             # transports that sign requests have an identity, and pass it on with a registry
-            check_registry(params.sums, self._registry)
+            check_registry(params, self._registry)
         try:
             signed = check_request(task, params, policy, self._identity)
             self._fix_bounds(params)

@@ -19,12 +19,12 @@ import secagg.cli.params
 import secagg.cli.simulate
 from harness import make_params
 from secagg import FixedPoint, Integers, RoundParams
-from secagg.bench import timing
 from secagg.bench.cases import RandomVectors
 from secagg.cli import app
 from secagg.cli.params import estimate
 from secagg.cli.simulate import dropouts
 from secagg.graph import recommend
+from secagg.kit import timing
 from secagg.protocol.traffic import client_traffic
 
 SMALL = ("simulate", "--clients", "12", "--length", "50")

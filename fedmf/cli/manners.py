@@ -13,9 +13,9 @@ from rich.console import Console
 
 from fedmf.data import NAMES
 from fedmf.errors import FedMFError, SettingError
-from secagg.bench.timing import INTERRUPTED
 from secagg.cli.console import with_options
 from secagg.cli.streams import is_of_disk
+from secagg.kit.timing import INTERRUPTED
 
 Data = Annotated[str, typer.Option(help=f"The data set: {', '.join(NAMES)}.")]
 Table = Annotated[

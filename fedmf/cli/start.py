@@ -16,8 +16,6 @@ from fedmf.errors import ModelError
 from fedmf.models import Factors
 from fedmf.models.warm import matched
 
-__all__ = ["forgotten", "load_start"]
-
 
 def load_start(path: Path, model: str) -> Saved:
     """Return the model in a file or a folder, from which a training of `model` continues.

@@ -28,8 +28,8 @@ from fedmf.cli.report import LiveReport, document, holder_name, key_line, print_
 from fedmf.cli.start import forgotten, load_start
 from fedmf.errors import SettingError
 from fedmf.models import PRESETS
-from secagg.bench.timing import INTERRUPTED, undisturbed
 from secagg.cli.console import Json
+from secagg.kit.timing import INTERRUPTED, undisturbed
 
 EXAMPLES = """
 [bold]Examples[/bold]

@@ -19,15 +19,16 @@ from typer.models import CommandFunctionType
 from secagg import __version__
 from secagg._printable import printable
 from secagg._warned import warnings_in_one_line
-from secagg.bench.table import as_json, duration, volume
-from secagg.bench.timing import INTERRUPTED
 from secagg.cli.streams import (
     full_output_in_one_line,
     is_of_disk,
     print_in_any_encoding,
     unwritten,
 )
+from secagg.cli.words import in_words_of
 from secagg.errors import SecAggError
+from secagg.kit.table import as_json, duration, volume
+from secagg.kit.timing import INTERRUPTED
 from secagg.protocol import RoundParams
 from secagg.protocol.client_ids import ClientKey, identify
 
@@ -109,21 +110,6 @@ _given = ContextVar[frozenset[str]]("_given", default=frozenset())
 _named = ContextVar[Mapping[int, str]]("_named", default={})  # noqa: B039 -- never changed
 """Names of clients, by id."""
 
-_WORDS = {
-    "tls=(certificate, key)": "--certificate and --key",
-    "wait longer with Deadlines(gather=…)": "take a longer --deadline",
-    "registry=secagg.Registry({id: identity.public, …})": "--registry",
-    "security='active'": "--security active",
-    "one_shot_policy is missing": "--helpers is missing",
-    "take_part(one_shot_policy=OneShotPolicy(helpers=…))": "--helpers",
-    "OneShotPolicy(helpers=…)": "--helpers",
-    "raise the clip, which FixedPoint.suggest proposes": "have --clip raised at the server",
-    "HelperJournal.create": "secagg helper keygen",
-    ", or accept that: RoundParams(n_clients=2, threshold=2, …, allow_two_clients=True)": "",
-    "pass a longer patience": "pass a longer --patience",
-}
-"""Words of Python in errors, and those of the commands."""
-
 
 class _Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
@@ -163,10 +149,10 @@ def with_options(text: str) -> str:
 
     What does not print is escaped, since servers and files have a part in the text.
     """
-    for python, option in _WORDS.items():
-        text = text.replace(python, option)
-    text = re.sub(r"FixedPoint\(clip=([^,)]+)[^)]*\)", r"\1", text)
+    names = {one.name for one in _running.get()}
     options = {one.name: one.opts[0] for one in _running.get() if one.opts[0].startswith("--")}
+    text = in_words_of(text, options, client={"url", "client"} <= names)
+    text = re.sub(r"FixedPoint\(clip=([^,)]+)[^)]*\)", r"\1", text)
     options |= {
         name: options[option]
         for name, option in (("n", "clients"), ("n_clients", "clients"), ("n_users", "users"))
@@ -192,6 +178,11 @@ def call_clients(keys: Iterable[ClientKey]) -> None:
     """Show the names of clients beside their ids in what this command prints."""
     named = ((identify(key)[0], key) for key in keys)
     _named.set({u: key for u, key in named if isinstance(key, str)})
+
+
+def called(client: int) -> str:
+    """Return the name of a client, or its id if this command knows no name."""
+    return printable(_named.get().get(client, str(client)))
 
 
 def given_options(names: Iterable[str]) -> list[str]:

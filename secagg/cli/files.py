@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.lib.format import MAGIC_PREFIX
 
+from secagg._files import replace_file
 from secagg._secrets import without_frames
-from secagg.bench.table import write_atomically
 from secagg.cli.console import call_clients
 from secagg.encoding import Vector
 from secagg.encoding.checks import one_dimensional
@@ -35,15 +35,6 @@ def read(path: Path) -> bytes:
         raise ParameterError(
             f"cannot read {path}: {error.strerror}; give a file that this user may read"
         ) from None
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Write a file of mode 600, whole or not at all."""
-    mask = os.umask(0o077)
-    try:
-        write_atomically(path, content)
-    finally:
-        os.umask(mask)
 
 
 @without_frames
@@ -105,7 +96,8 @@ def _named(path: Path) -> Iterator[None]:
 
 def write_keys(path: Path, keys: Mapping[ClientKey, bytes]) -> None:
     """Write a registry's file."""
-    write_atomically(path, registry_to_json(keys).encode())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, registry_to_json(keys).encode())
 
 
 def read_helpers(path: Path) -> list[HelperEntry]:

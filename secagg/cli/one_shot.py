@@ -14,19 +14,19 @@ from rich.table import Table
 
 from secagg._check import check_integer
 from secagg.bench.cases import RandomVectors, check_sum, leaving
-from secagg.bench.table import as_json, duration, volume
-from secagg.bench.timing import peak_memory
 from secagg.cli.console import Document, given_options, progress
 from secagg.encoding import FixedPoint
 from secagg.errors import MissingExtra, ParameterError
 from secagg.graph.assumptions import DROPOUT
+from secagg.kit.table import as_json, duration, volume
+from secagg.kit.timing import peak_memory
 from secagg.oneshot import Noise, OneShotParams, epsilon
 from secagg.oneshot.layout import DIGEST_BYTES, ID_BYTES, START_BYTES
 from secagg.oneshot.params import MAX_HELPERS
 from secagg.oneshot.reports import CHUNK
 from secagg.oneshot.suites import SECRET_BYTES, BoxKey, as_suite
 from secagg.protocol import Identity
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 from secagg.simulate import simulate_one_shot, temporary_journals
 
 OneShot = Annotated[

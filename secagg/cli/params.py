@@ -16,11 +16,11 @@ import typer
 
 from secagg import _fast, graph, shamir
 from secagg.bench.cases import round_params
-from secagg.bench.timing import mean_seconds
 from secagg.cli import console as options
 from secagg.cli import one_shot as oneshot
 from secagg.encoding import FixedPoint
 from secagg.graph.assumptions import CORRUPT, DROPOUT, count, to_adversary
+from secagg.kit.timing import mean_seconds
 from secagg.protocol import RoundParams, keys
 from secagg.protocol.masks import MaskSum
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS

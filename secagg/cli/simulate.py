@@ -11,12 +11,12 @@ import typer
 
 from secagg._check import check_integer
 from secagg.bench.cases import RandomVectors, check_sum, round_params
-from secagg.bench.timing import peak_memory
 from secagg.cli import console as options
 from secagg.cli import one_shot as oneshot
 from secagg.encoding import FixedPoint
 from secagg.errors import SecAggError, TooFewSurvivors
 from secagg.graph.assumptions import CORRUPT, DROPOUT
+from secagg.kit.timing import peak_memory
 from secagg.protocol import NEXT, ClientPolicy
 from secagg.protocol.suggestion import suggest_pair
 from secagg.simulate import simulate_round

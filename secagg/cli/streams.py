@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 
-__all__ = ["full_output_in_one_line", "is_of_disk", "print_in_any_encoding", "unwritten"]
-
 _DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 HANDLER = "secagg.cli"

@@ -132,7 +132,7 @@ class FixedPoint:
         max_weight: int | None = None,
         modulus_bits: int = 32,
         quantile: float = 0.999,
-    ) -> Suggestion:
+    ) -> Suggestion[FixedPoint]:
         """Propose a clip and fractional bits for values like those of a sample.
 
         The clip is the smallest power of two that at least `quantile` of the sample's absolute

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secagg._check import check_integer, is_real
 from secagg._printable import at_least, in_short
-from secagg.encoding.encoding import Vector
+from secagg.encoding.encoding import Encoding, Vector
 from secagg.errors import ParameterError
 
-if TYPE_CHECKING:
-    from secagg.encoding.fixed_point import FixedPoint
+E = TypeVar("E", bound=Encoding)
 
 FEW_STEPS = 100
 """Steps up to a clip below 1, with fewer of which a sum can be a percent off."""
@@ -26,7 +25,7 @@ MOST_BITS, _MOST_EXPONENT = 52, 61
 
 
 @dataclass(frozen=True, kw_only=True)
-class Suggestion:
+class Suggestion(Generic[E]):
     """Encoding that `FixedPoint.suggest` proposes, and its errors.
 
     Attributes
@@ -41,7 +40,7 @@ class Suggestion:
         Fraction of the sample beyond the clip, 0 to 1. Clipping adds to the errors.
     """
 
-    encoding: FixedPoint
+    encoding: E
     modulus_bits: int
     sum_error: float
     mean_error: float

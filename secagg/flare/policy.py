@@ -16,8 +16,6 @@ from secagg.graph.assumptions import CORRUPT
 from secagg.oneshot import OneShotPolicy
 from secagg.protocol import Bounds, ClientPolicy
 
-__all__ = ["SitePolicy", "policy_of"]
-
 
 class SitePolicy(FLComponent):
     """Demands of a site. The operator enters them under "components" of ``local/privacy.json``.

@@ -15,8 +15,6 @@ from flwr.serverapp.strategy import (
 from secagg._check import check_flag
 from secagg.errors import ParameterError
 
-__all__ = ["check_strategy"]
-
 _AVERAGING = (FedAdagrad, FedAdam, FedAvg, FedAvgM, FedProx, FedYogi)
 _ROBUST = "it compares the updates of single nodes; take FedAvg, whose updates clip= bounds"
 _TREES = "trees have no mean; sum the histograms of their gradients, as the metrics of a FedAvg"

@@ -19,8 +19,6 @@ from secagg.flower.wire import CLIPPED_NODES, Plan
 from secagg.flower.wrapper import SecureStrategy
 from secagg.protocol.identities import check_registry
 
-__all__ = ["OneShot"]
-
 
 class OneShot(SecureStrategy):
     """Strategy whose rounds see the mean of the nodes' updates, after one exchange with them.
@@ -114,7 +112,7 @@ class OneShot(SecureStrategy):
         # keys and threshold are known now; a round finds out the rest
         keys = [one.public for one in self._settings.helpers]
         params = one_shot_params(max(min_clients or 0, 3), 1, self._settings, b"flower", keys)
-        check_registry(params.sums, registry)
+        check_registry(params, registry)
 
     def _sum(
         self, grid: Grid, batch: Sequence[Message], plan: Plan, *, number: int, timeout: float

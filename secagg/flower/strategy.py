@@ -16,9 +16,7 @@ from secagg.flower.batches import Sum
 from secagg.flower.sums import Settings, sum_replies
 from secagg.flower.wire import Plan
 from secagg.flower.wrapper import SecureStrategy
-from secagg.protocol.params import Security
-
-__all__ = ["SecAgg"]
+from secagg.protocol.shape import Security
 
 
 class SecAgg(SecureStrategy):

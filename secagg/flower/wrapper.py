@@ -23,8 +23,6 @@ from secagg.flower.fixed_nodes import FixedNodes, check_nodes
 from secagg.flower.grid import CLIPPED, Averages, SecureGrid
 from secagg.flower.wire import Plan, is_computed
 
-__all__ = ["SecureStrategy"]
-
 logger = logging.getLogger("flwr.secagg")
 
 

@@ -10,12 +10,9 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from secagg._check import check_integer, check_seconds
-from secagg.http.budget import Body, Budget
+from secagg.http.budget import Body
 from secagg.http.problems import Problem
 from secagg.http.signatures import content_digest
-from secagg.http.turns import busy
-
-__all__ = ["Budget", "Bytes", "Limits", "busy", "content_length", "read"]
 
 _PIECE = 1 << 16
 

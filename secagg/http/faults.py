@@ -56,7 +56,10 @@ _ENDED = (
 )
 _OTHER = "check host and port of the URL, and the proxies on the way"
 _OWN_REMEDIES = {
-    "busy": "ask its operator for larger secagg.http.Limits, or pass a longer patience",
+    "busy": (
+        "run each client in one process, or ask its operator for larger secagg.http.Limits, "
+        "or pass a longer patience"
+    ),
     "deadline": "take a faster line, or ask its operator for larger secagg.http.Limits",
     "journal": "ask the operator of the helper, whose log has the reason",
     "server": "ask the operator of the server, whose log has the reason",

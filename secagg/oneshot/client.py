@@ -105,7 +105,7 @@ def write_report(
     size, count = seeds.SEED_BYTES, params.seeds
     statement = b"secagg/1 one-shot seeds" + params.digest + number.to_bytes(8, "little")
     drawn = Hedged(entropy, hedging_secret(identity), statement)(size * count)
-    given = Input(vector, weight, params.sums, entropy)
+    given = Input(vector, weight, params, entropy)
 
     own = {i: drawn[size * (i - 1) : size * i] for i in range(1, count + 1)}
     masks = MaskSum()
@@ -139,6 +139,6 @@ def check_signer(params: OneShotParams, identity: Identity | None) -> None:
     check_kind("identity", identity, Identity, "a secagg.Identity")
     if not params.active:
         raise ParameterError(
-            f"an identity was given, but security {params.security!r} has no signatures; take "
-            "security='active' or leave it out"
+            f"an identity was given, but security {params.security!r} has no signatures; leave "
+            "the identity out, or take security='active'"
         )

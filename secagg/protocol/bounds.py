@@ -10,27 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from math import inf
-from typing import Protocol, Self
+from typing import Self
 
 from secagg._check import check_integer, is_real
 from secagg._printable import in_short
 from secagg.encoding import Encoding
 from secagg.errors import ParameterError
+from secagg.protocol.shape import Shape
 
 MAX_METRICS = 1024
 """Metrics whose bounds a client keeps: a server could name new ones for ever."""
-
-
-class Bounded(Protocol):
-    """Parameters of a sum, as far as they bound an input."""
-
-    @property
-    def encoding(self) -> Encoding:
-        """Encoding of the vectors."""
-
-    @property
-    def max_weight(self) -> int | None:
-        """The largest weight, or None."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +69,7 @@ class Bounds:
     @classmethod
     def of(
         cls,
-        params: Bounded,
+        params: Shape,
         metrics: Mapping[str, float] | None = None,
         weight: str | None = None,
     ) -> Self:
@@ -114,7 +103,7 @@ class Bounds:
 
     def check(
         self,
-        params: Bounded,
+        params: Shape,
         metrics: Mapping[str, float] | None = None,
         weight: str | None = None,
     ) -> None:

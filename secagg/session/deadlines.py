@@ -11,8 +11,6 @@ from dataclasses import dataclass, fields
 from secagg._check import check_seconds
 from secagg.protocol import Phase
 
-__all__ = ["Clock", "Deadline", "Deadlines"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Deadlines:

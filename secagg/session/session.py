@@ -28,8 +28,6 @@ from secagg.session.store import Begun, Store
 from secagg.session.thread import Thread, closed
 from secagg.session.wire import FRAME, check_bound
 
-__all__ = ["Session"]
-
 
 class Session:
     """Session of a server. Its members call `next_task` and `accept`, over some transport.
@@ -240,7 +238,7 @@ class Session:
         check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
         message, links = as_bytes(message), by_number(helpers)
         registry = self._registry if params.active else None
-        check_registry(params.sums, registry)
+        check_registry(params, registry)
         check_bound(params, message)
         members, least, most = self._desk.members, params.min_clients, params.n_clients
         choice = Choice(cohort, members, least, most)

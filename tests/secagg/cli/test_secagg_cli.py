@@ -19,12 +19,12 @@ import secagg.cli.params
 import secagg.cli.simulate
 from harness import make_params
 from secagg import FixedPoint, Integers, RoundParams
-from secagg.bench import timing
 from secagg.bench.cases import RandomVectors
 from secagg.cli import app
 from secagg.cli.params import estimate
 from secagg.cli.simulate import dropouts
 from secagg.graph import recommend
+from secagg.kit import timing
 from secagg.protocol.traffic import client_traffic
 
 SMALL = ("simulate", "--clients", "12", "--length", "50")
@@ -285,7 +285,7 @@ from secagg.cli import main; main()"""
     command = [sys.executable, "-c", code]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
     assert ran.returncode == 2
-    expected = r"secagg: the command line needs \w+: pip install typer rich\n"
+    expected = r'secagg: the command line needs \w+: pip install "secagg\[cli\]"\n'
     assert re.fullmatch(expected, ran.stderr)
 
 

@@ -369,8 +369,9 @@ def test_check53_a_member_with_an_identity_trains_for_active_sums_only(setting):
         return vector_of(0, LENGTH)
 
     identity = {"identity": make_identity(0)}
-    for options in (identity, identity | {"registry": setting.registry}):
-        with pytest.raises(ParameterError, match="identity"):
+    both = identity | {"registry": setting.registry}
+    for options, named in ((identity, "identity"), (both, "registry")):
+        with pytest.raises(ParameterError, match=named):
             take_tasks(lie, [(0, 0, b"no gradient")], train, **options)
     # whichever of the two is missing; over HTTP the identity always signs requests
     for given, missing in ((None, "registry="), (setting.registry, "identity=")):

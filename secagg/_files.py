@@ -49,7 +49,7 @@ def replace_file(path: Path, content: bytes | str, *, private: bool = False) -> 
         os.replace(part, path)
     except BaseException as error:
         part.unlink(missing_ok=True)
-        if isinstance(error, OSError):  # a write does not know the name
+        if isinstance(error, OSError) and error.errno:  # a write does not know the name
             error.filename = str(path)
         raise
     sync_folder(path.parent)

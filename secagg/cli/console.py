@@ -105,8 +105,6 @@ class App(typer.Typer):
 
 _running = ContextVar[Sequence[Any]]("_running", default=())
 """Options and arguments of the command that runs."""
-_given = ContextVar[frozenset[str]]("_given", default=frozenset())
-"""Names of those that its caller gave."""
 _named = ContextVar[Mapping[int, str]]("_named", default={})  # noqa: B039 -- never changed
 """Names of clients, by id."""
 
@@ -115,8 +113,6 @@ class _Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         _running.set(self.params)
         _named.set({})
-        sources = {one.name: ctx.get_parameter_source(one.name) for one in self.params}
-        _given.set(frozenset(name for name, one in sources.items() if _is_given(one)))
         return super().invoke(ctx)
 
     def get_help_option(self, ctx: Any) -> Any:
@@ -132,10 +128,6 @@ class _Group(TyperGroup):
 
     def get_help_option(self, ctx: Any) -> Any:
         return _as_flag(super().get_help_option(ctx))
-
-
-def _is_given(source: Any) -> bool:
-    return getattr(source, "name", None) == "COMMANDLINE"  # typer has its own copy of click
 
 
 def _as_flag(option: Any) -> Any:
@@ -183,12 +175,6 @@ def call_clients(keys: Iterable[ClientKey]) -> None:
 def called(client: int) -> str:
     """Return the name of a client, or its id if this command knows no name."""
     return printable(_named.get().get(client, str(client)))
-
-
-def given_options(names: Iterable[str]) -> list[str]:
-    """Return the options, of the parameters with these names, that the caller gave."""
-    options = {one.name: one.opts[0] for one in _running.get()}
-    return [options[name] for name in names if name in _given.get()]
 
 
 def counted(clients: int) -> str:

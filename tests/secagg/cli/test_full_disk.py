@@ -18,7 +18,7 @@ from secagg.cli import app
 from secagg.cli.files import create_identity
 
 FULL = Path("/dev/full")
-KEY = Identity.generate().public.hex()
+KEY = Identity(bytes(range(32))).public.hex()
 TRAIN = "fedmf train --model fedmf --rounds 1 --aggregation plain --no-ranking"
 BENCH = "secagg bench --clients 3 --length 9 --compare ss --no-per-float"
 PRINTING = [
@@ -27,10 +27,10 @@ PRINTING = [
     "secagg params --help",
     "secagg params --clients 10",
     "secagg params --clients 10 --json",
-    "secagg params --clients 9 --one-shot",
+    "secagg one-shot params --clients 9",
     "secagg simulate --clients 5 --length 9",
     "secagg simulate --clients 5 --length 9 --json",
-    "secagg simulate --one-shot --clients 4 --length 9",
+    "secagg one-shot simulate --clients 4 --length 9",
     f"secagg identity register r.json 1 {KEY}",
     "secagg identity keygen a.pem",
     "secagg helper keygen journal",

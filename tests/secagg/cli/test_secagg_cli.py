@@ -374,11 +374,11 @@ def test_error_names_the_option_and_not_the_parameter(
         ("params --clients 2", "--clients is 2: each client would learn"),
         ("simulate --clients 2", "take 3 or more"),
         (
-            "params --clients 9 --one-shot --helpers 1",
+            "one-shot params --clients 9 --helpers 1",
             "a threshold of at most 1",
         ),
-        ("simulate --clients 9 --one-shot --helpers 1 --threshold 2", "take 2 or more"),
-        ("params --clients 9 --one-shot --helpers 2 --threshold 3", "at most 2"),
+        ("one-shot simulate --clients 9 --helpers 1 --threshold 2", "take 2 or more"),
+        ("one-shot params --clients 9 --helpers 2 --threshold 3", "at most 2"),
         (f"helper serve /nonexistent --aggregator {'0' * 64}", "secagg helper keygen"),
     ],
 )

@@ -136,7 +136,7 @@ DOORS: dict[str, tuple[str, Call]] = {
         "join",
         lambda _: check_identity(1, ACTIVE, make_identity(2), REGISTRY),
     ),
-    "identity, semi-honest": ("join", lambda p: check_registry(semi_honest(p).sums, REGISTRY)),
+    "identity, semi-honest": ("join", lambda p: check_registry(semi_honest(p), REGISTRY)),
     "plain URL": ("join", lambda _: check_url("http://192.0.2.1", allow_plain_http=False)),
     "low threshold": (
         "join",

@@ -8,7 +8,7 @@ from secagg.errors import ParameterError
 
 
 def check_kind(name: str, value: object, kind: type | tuple[type, ...], wanted: str) -> None:
-    """Raise `ParameterError` unless `value` is a `kind`; `wanted` names that in the message."""
+    """Raise `ParameterError` unless `value` is a `kind`, which the message calls `wanted`."""
     if isinstance(value, kind):
         return
     # a class, passed in place of an instance
@@ -17,7 +17,7 @@ def check_kind(name: str, value: object, kind: type | tuple[type, ...], wanted: 
 
 
 def is_integer(value: object) -> bool:
-    """Return whether a value is an int of Python or numpy; False for a bool."""
+    """Return True if a value is an int of Python or numpy, but not a bool."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
@@ -27,6 +27,7 @@ def check_integer(name: str, value: int, low: int, high: int) -> None:
         raise ParameterError(f"{name} must be an int, not {value!r}")
     value = int(value)
     if not low <= value <= high:
+        # Python refuses to print very long ints, which a caller may pass by mistake
         shown = str(value) if value.bit_length() <= 256 else f"of {value.bit_length()} bits"
         raise ParameterError(f"{name} is {shown}; it must lie between {low} and {high}")
 

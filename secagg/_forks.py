@@ -37,7 +37,7 @@ _latest = 0
 def process() -> tuple[int, int]:
     """Return a mark of this process; in a container, a fork can have the parent's process id.
 
-    Forks of the same process have equal marks in this case, but share no secrets.
+    Forks of the same process have equal marks in this case, but nothing of each other.
     """
     global _latest  # noqa: PLW0603 - the page is global, too
     # Threads may begin the generation together. Each reads page and number in this order and

@@ -46,7 +46,7 @@ class Hedged:
         extract = HMAC(secret or bytes(SHA256.digest_size), SHA256())
         extract.update(take(entropy, FRESH_BYTES))
         self._key = extract.finalize()
-        # hashed, because Expand hashes it again for every 32 bytes
+        # hashed, because Expand hashes the statement again for every 32 bytes
         self._statement = hashlib.sha256(statement).digest()
         self._pieces = 0
 

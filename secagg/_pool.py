@@ -28,7 +28,7 @@ class Event:
 
     def set(self) -> None:
         """Wake all waiting threads and handlers."""
-        self._happened = True  # first: who begins to wait later sees it
+        self._happened = True  # first, so that a later `wait` returns at once
         for queue in self._waiting.copy():
             queue.put(None)
 
@@ -83,7 +83,7 @@ class _Pool:
         """Begin a thread, unless there are `most`; RuntimeError if no thread can begin."""
         self.begun.append(None)
         try:
-            if len(self.begun) <= most:  # of two threads that race, neither exceeds it
+            if len(self.begun) <= most:  # threads that race never exceed `most`
                 _thread.start_new_thread(_Worker(self).work, ())
                 return
         except BaseException:
@@ -102,14 +102,15 @@ class _Worker:
     def work(self) -> None:
         """Make calls until another pool is the current pool."""
         pool = self.pool
-        _workers.add(self)  # first: `end_threads` waits, or its new pool is seen below
+        # first: else `end_threads` could miss this thread, and the loop the new pool
+        _workers.add(self)
         _local.is_worker = True
         try:
             while pool is _pool:
                 call = pool.calls.get()
                 if call is not None:
                     call.run()
-                    del call  # its vectors end with the batch, not with the next call
+                    del call  # the call's vectors are free now, not only after the next call
                     pool.idle.append(None)
         finally:
             _workers.discard(self)

@@ -1,8 +1,8 @@
 """Threads for long batches: the batch is split, and the compiled kernels release the GIL.
 
 The caller's thread takes part. The other threads wait for the next call, as starting a thread
-takes longer than waking a thread. They end when the process forks. Signal handlers may call
-this module and fork.
+takes longer than waking a thread. The threads end when the process forks. Signal handlers may
+call this module and fork.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def in_slices(
 
 
 def _after_fork() -> None:
-    _within.slices = False  # in a child of a thread of the pool, which is its only thread
+    _within.slices = False  # a thread of the pool that forks is the only thread of the child
 
 
 if hasattr(os, "register_at_fork"):

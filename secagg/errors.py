@@ -134,8 +134,8 @@ class TooFewSurvivors(SecAggError):
     phase : str
         The round with too few clients.
     survivors, needed : int
-        Actual and required number of clients. If a `CohortLedger` rejects the cohort, they are
-        the number of clients that differ from an earlier cohort, and ``min_difference``.
+        Actual and required number of clients. If a `CohortLedger` rejects the cohort, its
+        difference to an earlier cohort, in clients, and ``min_difference``.
     """
 
     def __init__(self, message: str, *, phase: str, survivors: int, needed: int) -> None:
@@ -155,8 +155,9 @@ class VaultError(SecAggError):
     check : str
         ``"used"``: the state was restored before. ``"latest"``: the state is not the vault's
         latest state, or was altered. ``"client"``, ``"session"``, ``"parameters"``,
-        ``"version"``: the state belongs to another. ``"length"``, ``"content"``: the state is
-        damaged. ``"file"``: the vault's file cannot be read or written.
+        ``"version"``: the state is of another client, session, parameters or version.
+        ``"length"``, ``"content"``: the state is damaged. ``"file"``: the vault's file cannot
+        be read or written.
     """
 
     def __init__(self, message: str, *, check: str) -> None:

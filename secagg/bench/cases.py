@@ -160,7 +160,7 @@ class Load:
 
     def __add__(self, other: Load) -> Load:
         """Return the load of a party that does the work of both, one after the other."""
-        # one process after the other, so the peaks do not add up
+        # one part of the work after the other, so the peaks do not add up
         known = self.memory is not None and other.memory is not None
         memory = max(self.memory or 0, other.memory or 0) if known else None
         return Load(self.seconds + other.seconds, memory)

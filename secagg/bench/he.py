@@ -43,7 +43,7 @@ class Party:
 
     def __init__(self, key: bytes, clients: int, *, private: bool = False) -> None:
         kind: Any = PrivateKey if private else PublicKey
-        # benchmarks of small keys are wanted, too, with figures that protect nothing
+        # the benchmark also takes small keys, since it protects no data
         self._key = kind.from_bytes(key, allow_insecure=True)
         self._public: PublicKey = self._key.public_key if private else self._key
         self._clients = clients

@@ -56,7 +56,7 @@ class Adder:
         self._sum = Accumulator(params)
 
     def add(self, data: bytes) -> None:
-        """Validate a report and add the report to the sum."""
+        """Validate and add a report."""
         self._sum.add(data)
 
     def boxes(self, helper: int) -> list[bytes]:

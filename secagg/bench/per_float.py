@@ -38,7 +38,7 @@ class PerFloat:
     operation: str
     bits: int
     seconds: float
-    phe: float | None  # the same by phe, if installed; it has one way to encrypt
+    phe: float | None  # of phe, if installed, which has a single way to encrypt
     ratio: float | None  # speed relative to phe
     speed_up: float  # wall-clock time with one thread ÷ with two
 

@@ -112,7 +112,8 @@ def saving(document: Path, picture: Path) -> Callable[[Comparison], None]:
     ParameterError
         A file cannot be written.
     """
-    from secagg.kit.picture import svg  # first, as it names the remedy without matplotlib
+    # first: without matplotlib, the kit's error has the remedy
+    from secagg.kit.picture import svg
 
     # isort: split
     from secagg.bench.picture import canvas

@@ -86,7 +86,7 @@ class Role(AbstractContextManager["Role"]):
 def _serve(link: Connection) -> None:
     """Make the party, then run the steps from `link` until `link` is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
-    set_threads(1)  # processor time is that of one core, without waiting threads
+    set_threads(1)  # processor time of one core, without waiting threads
     with suppress(EOFError, ConnectionError):
         make = link.recv()  # imports the modules of the party
         peak, party = Peak(), list[object]()
@@ -105,7 +105,7 @@ def _answer(link: Connection, peak: Peak, call: Callable[[], object]) -> None:
             seconds = time.process_time() - start
     except (SecAggError, OSError, MemoryError) as error:
         link.send(str(error) or "out of memory")
-    except Exception as error:  # a bug, whose report needs the class
+    except Exception as error:  # a bug: the report of the bug needs the class
         link.send(f"{type(error).__name__}: {error}")
     else:
         link.send(Took(result, seconds, peak.grown()))

@@ -79,15 +79,15 @@ def compare(
     per_float: bool = True,
     sizes: Sequence[int] = (2048, 3072),
 ) -> Comparison:
-    """Measure every system in every case, then Paillier per float, until done or Ctrl-C.
+    """Measure every system in every case, then Paillier per float; Ctrl-C ends it early.
 
     `wanted` are some of `FAMILIES`. ``show(work, done, total)`` is called with the present work
     and the number of cases. Work beyond `budget` seconds for each party is measured on a
     sample. SS is never sampled, because parts of SS grow with the square of the clients.
-    One-shot sums are not sampled, either. Without `per_float` phe has no system with a
-    ciphertext for each float, either. `sizes` are the bits of keys for the figures per float;
-    the last key is also used for the sums. Raise ParameterError for a budget or case out of
-    range.
+    One-shot sums are not sampled, either. Without `per_float`, the system of phe with a
+    ciphertext for each float is left out, too. `sizes` are the bits of keys for the figures per
+    float; the last size is also used for the sums. Raise ParameterError for a budget or case
+    out of range.
     """
     if not 0 < budget < 1e6:
         raise ParameterError(f"budget must be seconds above 0, not {budget}")

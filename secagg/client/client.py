@@ -1,7 +1,7 @@
 """Client of the protocol, with one method for each round of the paper.
 
-The caller can repeat a call that raised an error of the caller: the client is unchanged. An
-invalid message of the server ends the client, which then drops its secrets.
+After a mistake of the caller the client is unchanged, and the call can be repeated. An invalid
+message of the server ends the client, which then drops its secrets.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Sent(NamedTuple):
     lowered : bool
         True if the weight was above the largest weight.
     error : Exception or None
-        The reason why zeros were sent; None if the input was sent.
+        Reason for sending zeros; None if the input was sent.
     """
 
     lowered: bool

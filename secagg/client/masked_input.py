@@ -98,7 +98,7 @@ class Input:
         into = np.frombuffer(packed, np.uint8)
 
         def finish(values: Lanes, start: int) -> None:
-            add(values, start)  # packing drops what is above `bits` bits
+            add(values, start)  # packing drops all bits above `bits`
             first = start * bits // 8
             last = first + ring.packed_bytes(values.size)
             _fast.pack_into(values, bits, into[first:last])

@@ -17,13 +17,13 @@ class SealingKey(Confined):
 
     Give the sealing key to the `Client` of each round. The first client draws the pair. Each
     client agrees only with peers that are new or have another key. So a later round takes one
-    X25519 for each neighbour, not two. The keys that seal are derived anew in every round; the
-    secrets of the round's masking keys enter, too (docs/protocol.md, §5.3). On a sparse graph,
-    the neighbours stay the same with ``Server(graph_seed=…)``.
+    X25519 for each neighbour, not two. The keys that seal are new in every round; the secrets
+    of the round's masking keys enter, too (docs/protocol.md, §5.3). On a sparse graph, the
+    neighbours stay the same with ``Server(graph_seed=…)``.
 
-    A thief of the sealing key can open this client's boxes of earlier rounds, but only the
-    boxes exchanged with peers that had their masking seed rebuilt. Make a new sealing key for
-    each session, and drop the key at the end.
+    A thief of the sealing key can open boxes of earlier rounds that this client exchanged with
+    peers, but only if the server has rebuilt the peer's masking seed. Make a new sealing key
+    for each session, and drop the key at the end.
 
     Parameters
     ----------
@@ -55,7 +55,8 @@ class SealingKey(Confined):
     def draw(self, seed: Callable[[], bytes]) -> None:
         """Make the pair from a seed of 32 bytes, unless an earlier call has made the pair."""
         if not self._pairs:
-            self._pairs.append(keys.KeyPair(seed()))  # of two threads the first one counts
+            # if two threads draw, the first pair counts
+            self._pairs.append(keys.KeyPair(seed()))
 
     @property
     def pair(self) -> keys.KeyPair:
@@ -73,7 +74,7 @@ class SealingKey(Confined):
         return len(self._agreed)
 
     def agree(self, peer: int, public: bytes) -> bytes | None:
-        """Return `KeyPair.agree` with a peer's sealing key, as cached or anew."""
+        """Return `KeyPair.agree` with a peer's sealing key, maybe from an earlier round."""
         known, shared = self._agreed.get(peer, (None, None))
         if known == public:
             return shared

@@ -56,8 +56,8 @@ class KeySlot(Protocol):
     def take(self, key: bytes) -> None:
         """Remove `key` for good; raise VaultError unless this call has removed the key.
 
-        At most one of several calls, in whatever processes, may succeed. The call may succeed
-        only if no power cut can bring the key back.
+        Of several calls, in any processes, at most one may succeed, and only if no power cut
+        can bring the key back.
         """
         ...
 

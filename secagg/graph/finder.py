@@ -112,8 +112,8 @@ def remedy(
 ) -> str:
     """Return advice for an error message: a k and t that keep `sigma` bits of privacy.
 
-    The search ends at ``MOST_SEARCHED`` neighbours. The advice has at least `holders`, k + 1,
-    and at least `threshold`.
+    The search ends at ``MOST_SEARCHED`` neighbours. The proposed k + 1 is at least
+    `holders`, and the proposed t at least `threshold`.
     """
     bad, gone = _counts(n, 0.0, dropout, "semi-honest", colluders)
     try:

@@ -21,7 +21,7 @@ from fractions import Fraction
 from math import ceil, comb, floor, lgamma, log, log2, perm
 
 MOST_COUNTED = 2048
-"""Largest number of neighbours with exact sums of tails, in some 20 ms."""
+"""Largest number of neighbours with exactly summed tails, which take some 20 ms."""
 
 _SLACK = 2**-16
 """Bits that widen the bounds, for lgamma's error of some 10^-7 bits up to n = 2^20."""
@@ -112,8 +112,8 @@ def in_pieces(n: int, removed: int, neighbours: int) -> Fraction:
 def few_left(n: int, dropped: int, neighbours: int, threshold: int) -> Fraction:
     """Bound the probability that some client has fewer than t neighbours left (not E3).
 
-    The event is more than k − t neighbours among the `dropped` of the n − 1 other clients. It
-    is the event of `too_many_corrupt`, for other clients.
+    In that event, more than k − t of the client's k neighbours are among the `dropped` of the
+    n − 1 other clients. This is the event of `too_many_corrupt`, for other clients.
     """
     return too_many_corrupt(n, min(dropped, n - 1), neighbours, neighbours - threshold + 1)
 

@@ -24,7 +24,7 @@ ByClient = Mapping[int, T] | Mapping[str, T] | Mapping[int | str, T]
 def client_id(name: str) -> int:
     """Return the id of the client with a name.
 
-    The id is the first 8 bytes, little-endian, of the SHA-256 of the label "secagg/2 client id"
+    The id is the first 8 bytes, little-endian, of a SHA-256: of the label "secagg/2 client id"
     and the name, in UTF-8 after Unicode's normalisation form C.
 
     Parameters
@@ -69,7 +69,7 @@ class Names:
         ------
         ParameterError
             A key is neither an id nor a name. Or two clients have the same id: two keys of the
-            group, or a name of this group and a name of an earlier group.
+            group, or names of this group and of an earlier group.
         """
         found: dict[int, ClientKey] = {}
         for client in group:

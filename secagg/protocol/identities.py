@@ -156,14 +156,14 @@ class Registry(Mapping[int, bytes]):
         Parameters
         ----------
         text : str or bytes
-            JSON object of public keys in hexadecimal, by the names or ids of clients. A key of
-            the object that consists of decimal digits is an id.
+            JSON object of public keys in hexadecimal, by the names or ids of clients. Decimal
+            digits stand for an id.
 
         Raises
         ------
         ParameterError
-            The text is not such an object; the message has the line or the entry. Or a reason
-            of `Registry`.
+            The text is not such an object; the message has the line or the entry. Or `Registry`
+            raises the error.
         """
         return cls(registry_from_json(text))
 

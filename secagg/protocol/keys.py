@@ -3,7 +3,7 @@
 Two clients agree on a secret by X25519, and HKDF-SHA256 derives keys from the secret. Every key
 is bound to the session (as HKDF's salt), to a purpose (a label), to both ids and their public
 keys. A secret of sealing keys may serve many rounds; all else serves one round. AES-256-GCM
-seals shares. Each sealing key encrypts one message, so the nonce is always zero.
+seals shares. Each AES key encrypts one message, so the nonce is always zero.
 """
 
 from __future__ import annotations
@@ -175,8 +175,8 @@ def open_sealed(
 ) -> tuple[U8, int]:
     """Return the shares that `seal` of each sender encrypted, and the number of opened rows.
 
-    The number is m, or the index of the first row with another key, id or session or with
-    other bytes. From that row on the shares are meaningless. `senders` are the ids of the m
+    The number is m, or the index of the first row with another key, id, session or bytes.
+    From that row on the shares are meaningless. `senders` are the ids of the m
     peers; see `seal` for the shapes.
     """
     shares = np.empty((len(keys), sealed.shape[1] - TAG_BYTES), np.uint8)
@@ -289,7 +289,7 @@ def _pairs(label: bytes, mine: tuple[int, bytes], ids: U64, publics: U8) -> U8:
     """Return HKDF's info for each pair: label, ascending ids, public keys in that order."""
     me, key = mine
     own = np.frombuffer(key, np.uint8)
-    above = (ids < me)[:, np.newaxis]  # the peer has the lower id, so it comes first
+    above = (ids < me)[:, np.newaxis]  # the peer has the lower id and comes first
     first, last = len(label), len(label) + 2 * _ID_BYTES
     # both clients of a pair must derive the same key, so the order is by id
     rows = np.empty((len(ids), last + 2 * len(key)), np.uint8)

@@ -1,8 +1,9 @@
 """Ledger of the cohorts of all requested sums, against differences between rounds.
 
 If no input changes, the sums over cohorts A and B have the difference
-Σ_{A∖B} x_u − Σ_{B∖A} x_u, a sum of |A Δ B| vectors with known signs. So the difference hides a
-client among as many vectors as the two cohorts differ by, counted on both sides together.
+Σ_{A∖B} x_u − Σ_{B∖A} x_u. The difference is a sum of |A Δ B| vectors with known signs. So
+the difference hides a client among as many vectors as the two cohorts differ by, counted on
+both sides together.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ class CohortLedger:
     Parameters
     ----------
     min_difference : int
-        m, the smallest difference of two cohorts in clients, 2 to 2^16. Colluding clients hide
-        nobody, so take their number plus 3 or more.
+        m, the smallest difference between two cohorts, in clients, 2 to 2^16. Colluding clients
+        hide nobody, so take their number plus 3 or more.
 
     Raises
     ------
@@ -50,7 +51,7 @@ class CohortLedger:
         check_integer("min_difference", min_difference, 2, 1 << 16)
         self.min_difference = int(min_difference)
         self._pages: dict[str, dict[bytes, int]] = {}
-        # rounds in several threads share a ledger; a handler of signals may store it
+        # rounds in several threads share a ledger; a signal handler may store the ledger
         self._lock = threading.RLock()
         self._recording = Exclusive()
 
@@ -83,7 +84,7 @@ class CohortLedger:
         ParameterError
             An argument is invalid.
         LocalProtocolError
-            A signal handler records a cohort and has interrupted another recording.
+            A signal handler records a cohort while it interrupts another recording.
         """
         ids = list(cohort)  # an iterator would be empty the second time
         for u in ids:
@@ -190,7 +191,7 @@ class CohortLedger:
     def _record(self, kind: str, packed: bytes) -> int:
         """Record packed ascending ids; see `record`."""
         sketch = self._sketch(packed)
-        # a handler of signals that records another cohort in between would not be compared
+        # a signal handler that records another cohort in between would not be compared
         with self._lock, self._recording:
             page = self._pages.get(kind, {})
             if packed in page:
@@ -216,7 +217,7 @@ class Page(NamedTuple):
         return self.ledger._record(self.kind, packed)
 
     def require(self, packed: bytes, phase: str) -> None:
-        """Record a server's cohort; raise TooFewSurvivors if it is too close to another."""
+        """Record a server's cohort; raise TooFewSurvivors if an earlier cohort is close."""
         difference = self.record(packed)
         if difference:
             least = self.ledger.min_difference

@@ -152,7 +152,7 @@ def encode(message: Message) -> bytes:
 
 
 def start(message: MaskedInput, size: int) -> bytes:
-    """Return `encode` of a message up to its values, which have `size` bytes.
+    """Return `encode` of a message up to its values, which will take `size` bytes.
 
     The values of `message` itself are empty.
     """

@@ -50,8 +50,8 @@ class RoundParams(Shape):
     max_weight : int, optional
         The largest weight of a vector, 1 to 2^53. None: an unweighted sum.
     session : bytes, optional
-        Name of the round, at most 64 bytes, which enters all keys. Give each round a different
-        name. If `security` is "active", the name must not be empty.
+        Name of the round, at most 64 bytes, which all keys depend on. Give each round a
+        different name. If `security` is "active", the name must not be empty.
     allow_two_clients : bool
         Accept that with two clients each learns the other's input from the sum.
     count_clipped : bool
@@ -113,8 +113,8 @@ class RoundParams(Shape):
         `secagg.graph.recommend` finds k and t. The default `ClientPolicy` accepts the result.
 
         Take for n the clients that turn up, not all that you invite. `dropout` is the fraction
-        that leaves after the first message. Above 100 clients nearly all n must turn up, or the
-        clients end the round: see ``ClientPolicy().smallest_cohort(params)``.
+        of clients that leave after their first message. Above 100 clients nearly all n must
+        turn up, or the clients end the round: see ``ClientPolicy().smallest_cohort(params)``.
 
         Parameters
         ----------
@@ -199,7 +199,8 @@ class RoundParams(Shape):
             raise ParameterError(f"threshold is {self.threshold}, too {wrong} for {rule}")
 
     def _check_security(self) -> None:
-        security: str = self.security  # of a type that is not checked when it is passed
+        # any str at run time: only type checkers see the type of the field
+        security: str = self.security
         if security not in ("semi-honest", "active"):
             hint = (
                 "; 'semi-malicious' is for secagg.graph.recommend, whose graphs are for "
@@ -209,7 +210,7 @@ class RoundParams(Shape):
                 f"security must be 'semi-honest' or 'active', not {security!r}"
                 f"{hint if security == 'semi-malicious' else ''}"
             )
-        # before the threshold, whose rules differ where there are neighbours
+        # before the threshold, which has other rules with neighbours
         if self.active and self.neighbours is not None:
             raise ParameterError(
                 f"neighbours is {self.neighbours}, but a lying server would draw the graph: "

@@ -9,9 +9,9 @@ the sets of clients that completed each phase are nested, U1 ⊇ U2 ⊇ U3 ⊇ U
 phase               a client sends                the server answers              completed by
 ==================  ============================  ==============================  ============
 advertise_keys      two public keys, c and s      the keys of the holders in U1   U1
-share_keys          shares of b and s, sealed     shares sealed by clients in U2  U2
+share_keys          shares of b and s, sealed     U2's shares for this client     U2
 masked_input        y, the vector under masks     U3, to sign or to unmask        U3
-consistency_check   the signature over U3         the signatures of U4            U4
+consistency_check   a signature over U3           the signatures of U4            U4
 unmasking           one share for each of U2      nothing: the server has the sum U5
 ==================  ============================  ==============================  ============
 
@@ -19,7 +19,7 @@ The semi-honest variant has no consistency_check: there U4 = U3, and a client is
 straight after its masked input. In the active variant at least t clients must sign the same U3,
 so that a lying server cannot have two different sets unmasked.
 
-The client's own mask, PRG(b_u), hides the input of client u, together with a mask for each
+Two kinds of masks hide client u's input: the client's own mask, PRG(b_u), and a mask for each
 neighbour, which follows from s_u. In round 4 the clients reveal, for each client u of U2,
 shares of either b_u or s_u. If u is in U3, b_u removes PRG(b_u) from the sum. If u dropped
 out after sharing, s_u removes the masks that the neighbours made with u. With t shares of both
@@ -109,7 +109,7 @@ class Exclusive:
 
     def __enter__(self) -> None:
         try:
-            self._token.pop()  # atomic: of two threads one gets it
+            self._token.pop()  # atomic: only one of two threads gets the token
         except IndexError:
             raise LocalProtocolError(
                 "another call of this machine is under way; call it from one thread at a time"

@@ -160,7 +160,7 @@ class ClientPolicy:
         """Return the smallest size such that no cohort of this size or more is rejected.
 
         The result is `params.min_survivors` if even ``n_clients`` have an objection, and on the
-        complete graph, where an objection concerns all sizes, or those above some size.
+        complete graph. There an objection concerns all sizes, or all sizes above some size.
         """
         least, n, k = params.min_survivors, params.n_clients, params.neighbours
         if k is None or self.objection(params, n) is not None:

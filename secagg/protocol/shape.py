@@ -91,7 +91,7 @@ class Shape:
 
 
 def smallest_bits(shape: Shape) -> int:
-    """Return b of the smallest modulus 2^b with room for every sum; see `check_headroom`.
+    """Return b of the smallest modulus 2^b with room for every sum; see `_check_headroom`.
 
     The modulus of `shape` has no influence. A result above 64 means that no modulus has room.
     """
@@ -139,7 +139,7 @@ def _check_headroom(shape: Shape) -> None:
 def _range(shape: Shape) -> tuple[int, int]:
     """Return the largest element of a sum, and the number of values that an element can have.
 
-    With n clients, weights up to W, the encoding's largest integer M and noise up to Y, the
+    There are n clients, weights up to W, encoded integers up to M and noise up to Y. The
     results are L = n · max(M · W, W) + Y and, for a signed encoding, 2 L + 1, else L + Y + 1.
     """
     weight, noise = shape.max_weight or 1, shape.noise_bound
@@ -148,7 +148,7 @@ def _range(shape: Shape) -> tuple[int, int]:
 
 
 def _clipped(shape: Shape) -> int:
-    """Return the largest possible number of clipped elements; 0 if they are not counted."""
+    """Return the largest number of clipped elements, 0 without a count."""
     return shape.n_clients * shape.length if shape.count_clipped else 0
 
 

@@ -2,7 +2,7 @@
 
 Up to `COMPLETE_UP_TO` clients, and always against a server that lies, the graph is complete.
 The threshold is then 70 % of the clients, or against a lying server the smallest number above
-two thirds. Above that number `secagg.graph.recommend` finds both. See docs/parameters.md.
+two thirds. For more clients `secagg.graph.recommend` finds both. See docs/parameters.md.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def suggest_pair(
     threshold: int | None,
     sigma: int = 40,
 ) -> tuple[int | None, int]:
-    """Return k and t, or the caller's choices; see `RoundParams.suggest`."""
+    """Return k and t, with the caller's choices kept; see `RoundParams.suggest`."""
     _check_clients(n)
     check_no_fraction(n, threshold)
     k: int | None
@@ -123,10 +123,10 @@ def _complete(
 
 
 def suggest_fewest(n: int, corrupt: float = CORRUPT, dropout: float = DROPOUT) -> int:
-    """Return the smallest number of clients, 2 to 2^20, with which a one-shot sum is opened.
+    """Return the smallest number of clients, of n, that a one-shot sum is opened for.
 
-    The number is ⌈0.7 n⌉, at least 3 and at most n. Raise `ParameterError` if no sum of n
-    clients has two honest vectors.
+    n is from 2 to 2^20. The number is ⌈0.7 n⌉, at least 3 and at most n. Raise
+    `ParameterError` if no sum of n clients has two honest vectors.
     """
     check_fractions(corrupt, dropout)
     least = fewest_hiding(n, corrupt)
@@ -134,7 +134,7 @@ def suggest_fewest(n: int, corrupt: float = CORRUPT, dropout: float = DROPOUT) -
 
 
 def fewest_hiding(n: int, corrupt: float = CORRUPT) -> int:
-    """Return the smallest number of clients, of n, that have two honest vectors in a sum.
+    """Return the smallest number of clients, of n, with two honest vectors in their sum.
 
     The number is at least 3, or 2 for n = 2. Raise `ParameterError` if n clients are too few.
     """
@@ -148,7 +148,7 @@ def fewest_hiding(n: int, corrupt: float = CORRUPT) -> int:
 
 
 def _between(wanted: int, least: int, n: int, bad: int, dropout: float) -> int:
-    """Return `wanted`, limited to `least` and to the number of clients that stay; or raise."""
+    """Return `wanted`, at least `least` and at most the clients that stay, or raise."""
     most = most_left(dropout, n)
     if least > most:
         raise ParameterError(

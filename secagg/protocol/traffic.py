@@ -55,7 +55,8 @@ def client_traffic(
     Returns
     -------
     dict of phase to Traffic
-        The sums over the phases are ``bytes_up`` and ``bytes_down`` of `SimulatedRound`.
+        The sums over the phases are the client's ``SimulatedRound.bytes_up`` and
+        ``bytes_down``.
 
     Raises
     ------

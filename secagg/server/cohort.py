@@ -77,5 +77,5 @@ class Cohort:
         return [v for v in self.graph.holders[u] if v in clients]
 
     def is_enough_for(self, u: int, clients: Container[int]) -> bool:
-        """Return whether enough holders of u are in `clients` for u to answer the server."""
+        """Return True if enough holders of u are in `clients` for u to answer the server."""
         return len(self.seen_by(u, clients)) >= self.params.min_survivors

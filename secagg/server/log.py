@@ -17,9 +17,8 @@ from secagg.protocol.ledger import Page
 
 Entry = tuple[int | None, bytes]
 """A client's id and its accepted message. Entries of the server have None in place of an id.
-The
-first entry has the server's seed for the graph, and the kind of the server's ledger, if any.
-Each later entry, empty, marks the close of a phase."""
+The first entry has the server's seed for the graph, and the kind of the server's ledger, if
+any. Each later entry, empty, marks the close of a phase."""
 
 _LEDGER = b"ledger "
 
@@ -44,7 +43,7 @@ class Log(Protocol):
         ...
 
     def append(self, number: int, entry: Entry) -> None:
-        """Write `entry` as entry `number`, counted from 0; the entry is durable on return.
+        """Write `entry` as entry `number`, counted from 0; on return it must be durable.
 
         Raises
         ------

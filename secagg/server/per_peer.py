@@ -18,8 +18,8 @@ class PerPeer(Generic[T]):
     Parameters
     ----------
     peers : mapping of id to uint64 array
-        The clients, by ascending ids, each with the peers that the client has an item for, in
-        the order of the items.
+        The clients, by ascending ids, and for each client the peers with an item, in the order
+        of the items.
     width : int
         Length of an item.
     dtype : type of numpy
@@ -59,7 +59,7 @@ class PerPeer(Generic[T]):
         self.came.add(u)
 
     def by_peer(self) -> dict[int, NDArray[np.intp]]:
-        """Return the rows of `items` for each peer, by ascending ids of clients in `came`."""
+        """Return for each peer the rows of `items`, by ascending ids of senders in `came`."""
         came = np.zeros(self._peers.size, dtype=bool)
         for u in self.came:
             came[self._rows[u]] = True

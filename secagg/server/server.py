@@ -124,7 +124,7 @@ class Server:
         Parameters
         ----------
         journal : Log
-            Journal of the server. A journal without entries begins the round.
+            Journal of the server. If the journal has no entry, the round begins.
         registry : Registry, optional
             The registry of the first server, because a journal does not contain it.
         ledger, kind
@@ -138,7 +138,7 @@ class Server:
             `journal` is not a journal, the registry is missing or not allowed, or the first
             server had no ledger or another kind.
         JournalError
-            The journal cannot be read, or no server wrote its entries.
+            The journal cannot be read, or its entries are not a server's.
         """
         check_log(journal)
         entries = journal.entries()
@@ -291,7 +291,7 @@ class Server:
                 closed.check_ledger(self._page, stage.phase)
             self._stage = _STAGES[after](closed)
             self._received = set()
-        except (TooFewSurvivors, RemoteProtocolError):  # it would fail again when resumed
+        except (TooFewSurvivors, RemoteProtocolError):  # a resumed server would fail, too
             self._stage = Over(None)
             raise
         except BaseException:
@@ -310,7 +310,8 @@ class Server:
             if client_id is not None:
                 self._receive(client_id, data)
                 return
-            with suppress(TooFewSurvivors, RemoteProtocolError):  # it fails again
+            # the first server failed here, too
+            with suppress(TooFewSurvivors, RemoteProtocolError):
                 self._close_round()
         except (RemoteProtocolError, LocalProtocolError) as error:
             raise JournalError(f"entry {number} of the journal is rejected: {error}") from error

@@ -1,4 +1,4 @@
-"""Tests whether a number is prime, with or without gmpy2."""
+"""Test of a number for primality, with or without gmpy2."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_prime(n: int) -> bool:
     if n < 1 << 64:
         return _miller_rabin(n, _BASES)
     try:
-        import gmpy2  # imported here: small fields do not need it
+        import gmpy2  # imported here: small fields do not need gmpy2
     except ModuleNotFoundError:
         return _miller_rabin(n, _hashed(n))
     return bool(gmpy2.is_prime(n, _ROUNDS))

@@ -2,10 +2,10 @@
 
 The shares of a secret are a Reed–Solomon word, a row for each holder (McEliece, Sarwate 1981).
 A holder that changes its shares spoils the same row of many words, so a random linear
-combination of the words shows all such rows. A dealer that shared off a polynomial spoils a
-single word in any rows. With such a word the combination cannot be decoded, and each half of
-the words is combined apart. A random combination hides a wrong share with probability 1 / p, so
-a small field would not do.
+combination of the words shows all such rows. A dealer that shared off a polynomial spoils
+only the dealer's own word, in any rows. With such a word the combination cannot be decoded, and
+each half of the words is combined apart. A random combination hides a wrong share with
+probability 1 / p, so a small field would not do.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Sharing of byte strings and integers over GF(p) (Shamir 1979).
 
 A secret of L bytes is cut into little-endian limbs of w = ⌊(b − 1) / 8⌋ bytes, for a prime of b
-bits, so that each limb is below p: seven bytes in GF(2^61 − 1). Every limb is the constant term
-of a random polynomial of t coefficients. A share is the values of all polynomials at a non-zero
-point. An integer in [0, p) is a limb itself.
+bits. So each limb is below p; a limb has seven bytes in GF(2^61 − 1). Every limb is the
+constant term of a separate random polynomial of t coefficients. A share is the values of all
+polynomials at a non-zero point. An integer in [0, p) is a limb itself.
 """
 
 from __future__ import annotations
@@ -217,8 +217,8 @@ def split_limbs(
         )
     if not xs.all():
         raise ParameterError("a point is 0, whose share is the secret; number holders from 1")
-    # t coefficients each, the top one uniform like the others: forbidding it to be zero would
-    # exclude one value of the limb for t − 1 holders
+    # t coefficients each, also the highest uniform: if the highest could not be zero, t − 1
+    # holders could exclude a value of the limb
     coefficients = cast("Elements", np.empty((threshold, constants.size), constants.dtype))
     coefficients[0] = constants
     drawn = uniform((threshold - 1) * constants.size, entropy, field.modulus)

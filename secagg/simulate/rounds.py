@@ -82,7 +82,7 @@ def simulate_round(
     policy : ClientPolicy, optional
         Policy of all clients.
     session : SimulatedSession, optional
-        Session of this round. None: the round has its own session.
+        Session of this round. None: the round belongs to no session.
     entropy : callable, optional
         Source of random bytes, replaced only to replay a round in a test.
     progress : callable, optional
@@ -132,7 +132,7 @@ def simulate_round(
         }
 
     def step(u: int, data: bytes) -> bytes:
-        # looked up only when it is due: a mapping may make its vectors on the fly
+        # looked up only now, since a mapping may compute its vectors at the look-up
         vector = vector_of[keys[u]] if clients[u].phase is Phase.MASKED_INPUT else None
         try:
             answer = answer_quietly(clients[u], data, vector, weight_of.get(u))

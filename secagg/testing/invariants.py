@@ -142,7 +142,7 @@ def assert_inputs_hidden(
 
     With the same entropy all messages except masked inputs must be equal, byte for byte. The
     masked inputs of a client must be of equal size, and must differ, modulo R, exactly by the
-    difference of the encoded inputs. No message may contain a raw or encoded vector.
+    difference of the encoded inputs. No masked input may contain a raw or encoded vector.
 
     Parameters
     ----------

@@ -105,7 +105,8 @@ def run_over(transport: Transport, round: Round, schedule: Schedule) -> RoundRes
     The server closes a phase when no packet is left to deliver, and clients drop out by
     ``round.dropouts``. The transport may deliver only messages that the sender sent to the
     receiver. A message must be delivered if all its packets arrive. The server must accept
-    every message that arrives in time, and the sum must be over these inputs.
+    every message that arrives in time, and the sum must be over the inputs
+    that arrive in time.
 
     Parameters
     ----------
@@ -262,7 +263,7 @@ class _Run:
 
 
 def _pieces(method: str, name: str, returned: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the results of a transport's method; raise `ParameterError` unless all bytes."""
+    """Yield a transport's results; raise `ParameterError` unless they are bytes."""
     # bytes are iterable themselves, into ints
     if isinstance(returned, bytes | bytearray | memoryview | str):
         raise ParameterError(

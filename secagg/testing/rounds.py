@@ -166,7 +166,7 @@ class Round:
         return None if self.weights is None else self.weights[client_id]
 
     def present(self, phase: str) -> frozenset[int]:
-        """Return the clients that send their message of `phase`, as they drop out later."""
+        """Return the clients that send a message in `phase`: they drop out later or never."""
         order = DROPOUT_PHASES.index
         return frozenset(
             u

@@ -30,7 +30,7 @@ def lazily(
             # later uses find the name without this function
             setattr(sys.modules[package], name, found)
             return found
-        # Python itself asks for names such as __path__, which are not modules
+        # inspection asks for names such as __wrapped__, which are not modules
         if not name.startswith("__") and find_spec(f"{package}.{name}"):
             return import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")

@@ -88,7 +88,7 @@ def print_comparison(comparison: Comparison) -> None:
 def comparison_document(comparison: Comparison) -> dict[str, object]:
     """Return the comparison for `table.as_json`; each scaled figure has its sample."""
     systems = {row.system.name: asdict(row.system) for row in comparison.rows}
-    # the table of systems, without `family`, which is an option of the command
+    # without `family`, which only the command's option --compare uses
     keys = ("label", "messages", "dropouts", "decrypts")
     return {
         "version": VERSION,

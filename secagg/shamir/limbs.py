@@ -56,7 +56,7 @@ def from_limbs(limbs: Elements, length: int, field: Field = PROTOCOL_FIELD) -> b
     else:
         joined = limbs.astype("<u8").view(np.uint8).reshape(-1, 8)
     secret = joined[:, :width].tobytes()
-    # elements of a wrong share mostly exceed a limb, or have bytes beyond the secret
+    # elements rebuilt from wrong shares mostly exceed a limb, or have bytes beyond the secret
     if joined[:, width:].any() or any(secret[length:]):
         return None
     return secret[:length]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -12,6 +12,7 @@ from rich.console import Console
 from fedmf.aggregate import PaillierSum, RoundAborted
 from fedmf.cli import choices
 from fedmf.cli.choices import LAST, MaskName, ModelName, SplitName, SumName
+from fedmf.cli.compared import NOT_COMPARED, compared
 from fedmf.cli.manners import (
     Columns,
     Duplicates,
@@ -25,11 +26,14 @@ from fedmf.cli.models import DELTA, KINDS, Order, fit, measured, ranked
 from fedmf.cli.own import ratings_of
 from fedmf.cli.ranker import Ranker, train_ranker
 from fedmf.cli.report import LiveReport, document, holder_name, key_line, print_summary, save
-from fedmf.cli.start import forgotten, load_start
+from fedmf.cli.start import OF_MODEL, continued, forgotten, is_of, load_start
 from fedmf.errors import SettingError
 from fedmf.models import PRESETS
 from secagg.bench.timing import INTERRUPTED, undisturbed
 from secagg.cli.console import Json
+
+COMMON = frozenset({"model", "seed", "dropout", "split"})  # options that all models take
+WORSE = 1  # exit code if the start is kept, as the model is worse
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -66,13 +70,14 @@ def train(
     scale: Scale = None,
     duplicates: Duplicates = None,
     model: Annotated[
-        ModelName,
+        ModelName | None,
         typer.Option(
             help="The model to train. "
             + "; ".join(f"{name}: {kind.about}" for name, kind in KINDS.items())
-            + "."
+            + ".",
+            show_default="fedbpmf",
         ),
-    ] = ModelName.FEDBPMF,
+    ] = None,
     mask: Annotated[
         MaskName | None,
         typer.Option(
@@ -150,19 +155,26 @@ def train(
         ),
     ] = None,
     dropout: Annotated[
-        float, typer.Option(help="The probability that a user drops out of a round.")
-    ] = 0.0,
+        float | None,
+        typer.Option(
+            help="The probability that a user drops out of a round.", show_default="0"
+        ),
+    ] = None,
     rounds: Annotated[
         int | None, typer.Option(help="The number of rounds.", show_default="the model's")
     ] = None,
-    seed: Annotated[int, typer.Option(help="The seed of the split and of the training.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="The seed of the split and of the training.", show_default="0"),
+    ] = None,
     split: Annotated[
-        SplitName,
+        SplitName | None,
         typer.Option(
             help="The test part: 20 % at random, the last 20 % of all by time, each user's "
-            f"last {LAST} ratings, or an official fold of ml-100k."
+            f"last {LAST} ratings, or an official fold of ml-100k.",
+            show_default="random",
         ),
-    ] = SplitName.RANDOM,
+    ] = None,
     factors: Annotated[
         int | None,
         typer.Option(
@@ -194,10 +206,19 @@ def train(
     start: Annotated[
         Path | None,
         typer.Option(
-            help="The file or folder of an earlier training, from which this one continues; "
-            "users and items are matched by id. --data has all ratings, the old and the new."
+            help="The file or folder of an earlier training, from which this one continues, "
+            "with its model and settings unless others are given; users and items are matched "
+            "by id. --data has all ratings, the old and the new."
         ),
     ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            metavar="",
+            help="Let a model that is worse than its --start replace it in --out.",
+        ),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -221,26 +242,32 @@ def train(
     """
     console = stderr()
     with errors_in_one_line("before the training began; nothing is kept"):
-        kind = KINDS[model.value]
-        changes = {
+        options: dict[str, Any] = {
+            "model": model,
             "k": factors,
             "reg": reg,
             "rate": rate,
             "min_raters": min_raters,
             "epsilon": epsilon,
-        }
-        given = {name: value for name, value in changes.items() if value is not None}
-        others = {
             "preset": preset_name,
             "mask": mask,
-            "cohort": cohort,
+            "cohort": choices.cohort(cohort),
             "head": head or None,
             "start": start,
+            "seed": seed,
+            "dropout": dropout,
+            "split": split,
         }
-        kind.check(
-            model, given | {name: one for name, one in others.items() if one is not None}
-        )
-        preset_name = preset_name or "fast"
+        options = {name: one for name, one in options.items() if one is not None}
+        said = None
+        if start is not None:
+            options, said = continued(start, options)
+        model = options.get("model", ModelName.FEDBPMF)
+        kind = KINDS[model]
+        kind.check(model, {name: options[name] for name in options if name not in COMMON})
+        given = {name: options[name] for name in (*OF_MODEL, "epsilon") if name in options}
+        preset_name = options.get("preset", "fast")
+        seed = options.get("seed", 0)
         chosen, masked = choices.chosen(model, mask, preset_name)
         default = chosen.rounds if kind.rounds is None else kind.rounds
         holder = holder_name(trust, one_shot=aggregation is SumName.ONE_SHOT)
@@ -263,34 +290,43 @@ def train(
             common={
                 "aggregation": summing,
                 "seed": seed,
-                "cohort": choices.cohort(cohort),
-                "dropout": dropout,
+                "cohort": options.get("cohort"),
+                "dropout": options.get("dropout", 0.0),
             },
             rounds=live.rounds,
             report=live.round_done,
             progress=live.advanced,
-            start=None if start is None else load_start(start, model.value),
+            start=None if start is None else load_start(start, model),
         )
         trainer = kind.build(order)
         if out is not None:
             make_folder(out)
         ratings, source = ratings_of(data, columns, scale, duplicates)
-        lost = None if order.start is None else forgotten(order.start, ratings)
-        if lost is not None:
-            console.print(f"warning: {lost}", style="yellow", soft_wrap=True)
+        if said is not None and order.start is not None:
+            console.print(said, soft_wrap=True)
+            if (lost := forgotten(order.start, ratings)) is not None:
+                console.print(f"warning: {lost}", style="yellow", soft_wrap=True)
+        split = options.get("split", SplitName.RANDOM)
         parts = choices.split(ratings, split, seed)
         if isinstance(summing, PaillierSum):
             warning = f"trust {summing.trust}: {summing.warning}"
             console.print(warning, style="yellow", soft_wrap=True)
             console.print(key_line(summing), soft_wrap=True)
-        second = Ranker(None, False, 0.0)
+        second, since, keep_old = Ranker(None, False, 0.0), None, False
         try:
             with live:
                 fitted = fit(trainer, kind, parts, order, head=head)
                 history, saved = trainer.history_, choices.as_saved(fitted)
+                if start is not None and order.start is not None and len(history):
+                    with undisturbed():
+                        since = compared(order.start, fitted, ratings, parts)
+                    console.print(str(since or NOT_COMPARED), soft_wrap=True)
+                    worse = since is not None and since.worse and not force
+                    keep_old = worse and out is not None and is_of(start, out)
                 # exact sums beside noised ones would undo their noise
                 unranked = out is not None and not (kind.ranks or no_ranking or epsilon)
-                if unranked and saved is not None and not history.interrupted:
+                unranked = unranked and saved is not None and not keep_old
+                if unranked and not history.interrupted:
                     second = train_ranker(parts, order.common, given, live.advanced, console)
         except RoundAborted as error:
             raise SettingError(
@@ -299,9 +335,10 @@ def train(
         spent = getattr(trainer, "epsilon", epsilon)  # by default of the model
         recorded: dict[str, object] = {
             **source,
-            "model": model.value,
+            "model": str(model),
+            "options": given,
             "preset": preset_name if "preset" in kind.takes else None,
-            "split": split.value,
+            "split": str(split),
             "mask": None if masked is None else repr(masked.mask),
             "head": head,
             "epsilon": spent,
@@ -316,9 +353,11 @@ def train(
                 more["ranking_model"] = own | ranked(second.factors, parts)
         except KeyboardInterrupt:  # the models are kept all the same
             interrupted = True
+        if since is not None:
+            more["since_start"] = since._asdict()
         result = document(recorded, trainer, more)
         try:
-            if out is not None and len(history):
+            if out is not None and len(history) and not keep_old:
                 with undisturbed():
                     save(out, trainer, (saved, second.factors), result, console)
         finally:  # also if the disk is full
@@ -326,9 +365,19 @@ def train(
                 typer.echo(json.dumps(result, indent=2))
             elif len(history):
                 print_summary(Console(highlight=False), result)
+        if keep_old:
+            console.print(
+                f"not saved: {out} keeps the start, which is better; --force replaces it, and "
+                "another --out keeps both",
+                style="yellow",
+                soft_wrap=True,
+            )
         if interrupted:
             what = "kept" if out is not None else "not saved, as --out is not given"
+            what = "not saved" if keep_old else what
             kept = f"the {len(history)} rounds done are {what}"
             kept = kept if len(history) else "no round was finished, nothing is kept"
             console.print(f"interrupted: {kept}", style="yellow")
             raise typer.Exit(INTERRUPTED)
+        if keep_old:
+            raise typer.Exit(WORSE)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fedmf.bayes import Posterior
 from fedmf.cli.choices import SplitName
+from fedmf.cli.manners import option_name
 from fedmf.cli.models import KINDS, Saved, load_model
 from fedmf.cli.ranker import FILE
 from fedmf.cli.recorded import HISTORY, recorded
@@ -62,12 +63,12 @@ def continued(path: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str
         takes -= {"preset", "reg", "rate"}
     same = {name: one for name, one in earlier.items() if name in takes}
     differ = [
-        f"{_option(name, given[name])} for {earlier[name]}"
+        f"{option_name(name)} {given[name]} for {earlier[name]}"
         for name in earlier
         if name in given and given[name] != earlier[name]
     ]
     kept = [
-        _option(name, one)
+        f"{option_name(name)} {one}"
         for name, one in same.items()
         if name not in given and not (name in OF_TRAINING and one in USUAL)
     ]
@@ -94,11 +95,6 @@ def _settings(file: Path) -> dict[str, Any]:
     names = ("model", "preset", *OF_MODEL, *OF_TRAINING)
     known = {name: found[name] for name in names if found.get(name) is not None}
     return known | {"split": SplitName(found["split"])}
-
-
-def _option(name: str, value: object) -> str:
-    option = "-k" if name == "k" else f"--{name.replace('_', '-')}"
-    return f"{option} {value}"
 
 
 def load_start(path: Path, model: str) -> Saved:

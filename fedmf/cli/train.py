@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from fedmf.aggregate import PaillierSum, RoundAborted
 from fedmf.cli import choices
 from fedmf.cli.choices import LAST, MaskName, ModelName, SplitName, SumName
 from fedmf.cli.compared import NOT_COMPARED, compared
+from fedmf.cli.ending import BETTER, going_on, interrupted_line
 from fedmf.cli.manners import (
     Columns,
     Duplicates,
@@ -238,7 +240,7 @@ def train(
 ) -> None:
     """Train a recommender while each user keeps their ratings.
 
-    Ctrl-C ends the training early and keeps the model of the finished rounds.
+    Ctrl-C and SIGTERM end the training early and keep the model of the finished rounds.
     """
     console = stderr()
     with errors_in_one_line("before the training began; nothing is kept"):
@@ -318,15 +320,15 @@ def train(
                 fitted = fit(trainer, kind, parts, order, head=head)
                 history, saved = trainer.history_, choices.as_saved(fitted)
                 if start is not None and order.start is not None and len(history):
-                    with undisturbed():
+                    with undisturbed(signal.SIGTERM):
                         since = compared(order.start, fitted, ratings, parts)
                     console.print(str(since or NOT_COMPARED), soft_wrap=True)
                     worse = since is not None and since.worse and not force
                     keep_old = worse and out is not None and is_of(start, out)
                 # exact sums beside noised ones would undo their noise
-                unranked = out is not None and not (kind.ranks or no_ranking or epsilon)
-                unranked = unranked and saved is not None and not keep_old
-                if unranked and not history.interrupted:
+                wanted = out is not None and not (kind.ranks or no_ranking or epsilon)
+                wanted = wanted and saved is not None and not keep_old
+                if wanted and not history.interrupted:
                     second = train_ranker(parts, order.common, given, live.advanced, console)
         except RoundAborted as error:
             raise SettingError(
@@ -358,26 +360,39 @@ def train(
         result = document(recorded, trainer, more)
         try:
             if out is not None and len(history) and not keep_old:
-                with undisturbed():
+                with undisturbed(signal.SIGTERM):
                     save(out, trainer, (saved, second.factors), result, console)
         finally:  # also if the disk is full
             if as_json:
                 typer.echo(json.dumps(result, indent=2))
             elif len(history):
                 print_summary(Console(highlight=False), result)
-        if keep_old:
-            console.print(
-                f"not saved: {out} keeps the start, which is better; --force replaces it, and "
-                "another --out keeps both",
-                style="yellow",
-                soft_wrap=True,
-            )
+        if keep_old and out is not None:
+            console.print(BETTER.format(out=out), style="yellow", soft_wrap=True)
         if interrupted:
-            what = "kept" if out is not None else "not saved, as --out is not given"
-            what = "not saved" if keep_old else what
-            kept = f"the {len(history)} rounds done are {what}"
-            kept = kept if len(history) else "no round was finished, nothing is kept"
-            console.print(f"interrupted: {kept}", style="yellow")
+            kept = out is not None and not keep_old
+            line = interrupted_line(len(history), out, saved=kept)
+            console.print(line, style="yellow", soft_wrap=True)
+            if out is not None and wanted and len(history) and second.factors is None:
+                again = {
+                    "data": data,
+                    "columns": columns,
+                    "scale": scale,
+                    "duplicates": duplicates,
+                    "aggregation": None if aggregation is SumName.SECAGG else aggregation,
+                    "neighbours": neighbours,
+                    "threshold": threshold,
+                    "helpers": helpers,
+                    "trust": trust,
+                    "trustees": trustees,
+                    "bits": bits,
+                    "head": head,
+                    "rounds": rounds,
+                }
+                if model != ModelName.FEDBPMF:  # whose chain begins again
+                    again["rounds"] = max(1, live.rounds - len(history))
+                line = going_on(out, again, starts="start" in kind.takes)
+                console.print(line, style="yellow", soft_wrap=True)
             raise typer.Exit(INTERRUPTED)
         if keep_old:
             raise typer.Exit(WORSE)

@@ -392,13 +392,14 @@ def wait_for(stream, text):
 
 
 @pytest.mark.large
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("out", [True, False])
-def test_ctrl_c_keeps_the_finished_rounds(tmp_path, out):
+def test_ctrl_c_keeps_the_finished_rounds(tmp_path, out, sent):
     """A real process and a real signal; it trains 100,000 rounds unless it obeys."""
     where = ("--out", str(tmp_path)) if out else ("--json",)
     with start("--aggregation", "plain", "--rounds", "100000", *where) as process:
         wait_for(process.stderr, "round   1")
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr
@@ -445,13 +446,31 @@ def test_ctrl_c_during_loading_is_reported(monkeypatch):
     assert "before the training began" in ran.stderr
 
 
-def test_ctrl_c_during_saving_writes_complete_files(tmp_path, monkeypatch):
+def test_sigterm_keeps_the_finished_rounds_of_every_training(tmp_path, monkeypatch):
+    """The second round is lost, and the handler is as before at the end."""
+
+    def terminated(self, record):
+        if record.round == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(report.LiveReport, "round_done", terminated)
+    before = signal.getsignal(signal.SIGTERM)
+    ran = invoke("--aggregation", "plain", "--rounds", "5", "--out", str(tmp_path))
+    assert ran.exit_code == 130
+    run = json.loads((tmp_path / "history.json").read_text())
+    assert run["history"]["interrupted"]
+    assert run["result"]["rounds"] == 2
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_during_saving_writes_complete_files(tmp_path, monkeypatch, sent):
     def impatient(*arguments):
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), sent)
         report.save(*arguments)
 
     monkeypatch.setattr(fedmf.cli.train, "save", impatient)
-    before = signal.getsignal(signal.SIGINT)
+    before = signal.getsignal(sent)
     ran = invoke("--aggregation", "plain", "--rounds", "1", "--out", str(tmp_path))
     assert ran.exit_code == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -460,7 +479,7 @@ def test_ctrl_c_during_saving_writes_complete_files(tmp_path, monkeypatch):
         "model.fedmf",
         "ranking.fedmf",
     ]
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(sent) is before
 
 
 def test_long_training_prints_some_of_the_rounds(monkeypatch):
@@ -468,3 +487,38 @@ def test_long_training_prints_some_of_the_rounds(monkeypatch):
     ran = invoke("--aggregation", "plain", "--rounds", "21", "--json")
     shown = re.findall(r"round +(\d+)", ran.stderr)
     assert shown == ["1", "5", "10", "15", "20", "21"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "options", "meant"),
+    [
+        (9, ("--rounds", "3"), ["about 27 s for all 3 rounds"]),
+        (4, ("--rounds", "3"), ["about 12 s for all 3 rounds"]),
+        (3, ("--rounds", "3"), []),
+        (60, ("--rounds", "1"), []),
+        (40, ("--rounds", "3"), ["about 2 min for all 3 rounds"]),
+        (90, ("--rounds", "20"), ["about 30 min for all 20 rounds"]),
+        (40, ("--rounds", "3", "--model", "fedals"), ["about 2 min for all 3 rounds"]),
+        (40, ("--rounds", "2", "--model", "fedlr"), ["about 80 s for all 2 rounds"]),
+        (40, ("--rounds", "2", "--model", "implicit"), ["about 80 s for all 2 rounds"]),
+        (40, ("--rounds", "2", "--dropout", ".9"), []),
+    ],
+)
+def test_first_round_estimates_the_time_of_all(seconds, options, meant, monkeypatch):
+    """A tick of the clock for each round; a first round that was aborted tells nothing."""
+    ticks = itertools.count()
+    monkeypatch.setattr(report, "perf_counter", lambda: float(seconds * next(ticks)))
+    if "--dropout" not in options:
+        options = (*options, "--aggregation", "plain")
+    ran = invoke(*options, "--cohort", "20") if "--dropout" in options else invoke(*options)
+    assert re.findall("about .*", ran.stderr) == meant
+
+
+def test_estimate_of_the_second_model_is_its_own(tmp_path, monkeypatch):
+    ticks = itertools.count()
+    monkeypatch.setattr(report, "perf_counter", lambda: 10.0 * next(ticks))
+    ran = invoke("--aggregation", "plain", "--rounds", "9", "--out", str(tmp_path))
+    assert re.findall("about .*", ran.stderr) == [
+        "about 90 s for all 9 rounds",
+        "about 30 s for all 3 rounds",
+    ]

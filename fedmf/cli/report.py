@@ -195,7 +195,7 @@ def print_summary(console: Console, run: dict[str, Any]) -> None:
         f"{holder}a user {each:.1f} ms per round",
     )
     up, down = (result[f"bytes_{way}_per_client_and_round"] / 1000 for way in ("up", "down"))
-    traffic = f"{up:.1f} kB up, {down:.1f} kB down per round"
+    traffic = f"{up:.1f} kB up, {down:.1f} kB down per round, the model not included"
     table.add_row("a user's traffic for the sum", traffic)
     if result["clipped"]:
         table.add_row("clipped", f"{result['clipped']} elements of gradients")

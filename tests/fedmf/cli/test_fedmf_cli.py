@@ -14,8 +14,10 @@ import fedmf.aggregate
 import secagg
 from fedmf.aggregate import WARNINGS
 from fedmf.cli import app, report
+from fedmf.cli.manners import stderr
 from fedmf.errors import ModelError
 from fedmf.models import Factors
+from fedmf.training import RoundRecord
 from paillier_keys import keypair
 from threshold_keys import dealing
 
@@ -501,17 +503,27 @@ def test_long_training_prints_some_of_the_rounds(monkeypatch):
         (40, ("--rounds", "3", "--model", "fedals"), ["about 2 min for all 3 rounds"]),
         (40, ("--rounds", "2", "--model", "fedlr"), ["about 80 s for all 2 rounds"]),
         (40, ("--rounds", "2", "--model", "implicit"), ["about 80 s for all 2 rounds"]),
-        (40, ("--rounds", "2", "--dropout", ".9"), []),
+        (40, ("--rounds", "2", "--model", "fcf"), ["about 13 min for all 20 rounds"]),
     ],
 )
 def test_first_round_estimates_the_time_of_all(seconds, options, meant, monkeypatch):
-    """A tick of the clock for each round; a first round that was aborted tells nothing."""
-    ticks = itertools.count()
+    ticks = itertools.count()  # of the clock, one for each round
     monkeypatch.setattr(report, "perf_counter", lambda: float(seconds * next(ticks)))
-    if "--dropout" not in options:
-        options = (*options, "--aggregation", "plain")
-    ran = invoke(*options, "--cohort", "20") if "--dropout" in options else invoke(*options)
+    ran = invoke(*options, "--aggregation", "plain")
     assert re.findall("about .*", ran.stderr) == meant
+
+
+@pytest.mark.parametrize("aborted", [None, "too few users"])
+def test_estimate_is_that_of_a_whole_round(aborted, monkeypatch, capsys):
+    """Without the time of reading the data, and never by a round that was aborted."""
+    now = 0.0
+    monkeypatch.setattr(report, "perf_counter", lambda: now)
+    live = report.LiveReport(stderr(), 4, "")
+    now = 500.0
+    with live:
+        now += 10
+        live.round_done(RoundRecord(round=1, cohort=3, aborted=aborted))
+    assert ("about 40 s for all 4 rounds" in capsys.readouterr().err) == (aborted is None)
 
 
 def test_estimate_of_the_second_model_is_its_own(tmp_path, monkeypatch):
@@ -522,3 +534,11 @@ def test_estimate_of_the_second_model_is_its_own(tmp_path, monkeypatch):
         "about 90 s for all 9 rounds",
         "about 30 s for all 3 rounds",
     ]
+
+
+@pytest.mark.parametrize("model", ["fedmf", "fedals", "fedbpmf", "fedlr", "implicit", "fcf"])
+def test_traffic_names_what_it_leaves_out(model):
+    """A user of a plain sum gets the model, and nothing for the sum."""
+    ran = invoke("--aggregation", "plain", "--rounds", "2", "--model", model)
+    line = re.search(r"traffic for the sum +([\s\S]*)", ran.stdout)[1]
+    assert "0.0 kB down per round, the model not included" in re.sub(r"\s+", " ", line)

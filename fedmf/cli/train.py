@@ -14,6 +14,7 @@ from fedmf.aggregate import PaillierSum, RoundAborted
 from fedmf.cli import choices
 from fedmf.cli.choices import LAST, MaskName, ModelName, SplitName, SumName
 from fedmf.cli.compared import NOT_COMPARED, compared
+from fedmf.cli.doubts import doubts
 from fedmf.cli.ending import BETTER, going_on, interrupted_line
 from fedmf.cli.manners import (
     Columns,
@@ -358,6 +359,8 @@ def train(
         if since is not None:
             more["since_start"] = since._asdict()
         result = document(recorded, trainer, more)
+        for doubt in doubts(result["result"], parts.train, ranks=kind.ranks):
+            console.print(f"warning: {doubt}", style="yellow", soft_wrap=True)
         try:
             if out is not None and len(history) and not keep_old:
                 with undisturbed(signal.SIGTERM):

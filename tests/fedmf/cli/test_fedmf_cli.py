@@ -13,12 +13,13 @@ from typer.testing import CliRunner
 import fedmf.aggregate
 import secagg
 from fedmf.aggregate import WARNINGS
-from fedmf.cli import app, report
+from fedmf.cli import app, choices, own, report
 from fedmf.cli.manners import stderr
 from fedmf.errors import ModelError
 from fedmf.models import Factors
 from fedmf.training import RoundRecord
 from paillier_keys import keypair
+from secagg.paillier.gmp import Missing
 from threshold_keys import dealing
 
 RUN = (sys.executable, "-c", "from fedmf.cli import main; main()")
@@ -331,6 +332,27 @@ def test_matplotlib_missing_prints_a_hint(tmp_path):
     assert "no curve.svg: pip install matplotlib" in ran.stderr
     assert (tmp_path / "model.fedmf").exists()
     assert not (tmp_path / "curve.svg").exists()
+
+
+@pytest.mark.parametrize(
+    "trust",
+    [
+        ("shared-client-key",),
+        ("key-holder",),
+        ("key holder",),
+        ("threshold", "--trustees", "3", "--threshold", "2"),
+    ],
+)
+@pytest.mark.parametrize("data", ["simulated", "none.csv", "ml-100k"])
+def test_gmpy2_missing_is_named_before_data_and_key(trust, data, small_key, monkeypatch):
+    """Also where the data are missing, too."""
+    monkeypatch.setattr(choices, "gmpy2", Missing())
+    monkeypatch.setattr(own, "load", lambda name: pytest.fail(f"{name} is read"))
+    ran = invoke(*PAILLIER, "--trust", *trust, "--data", data)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert "needs gmpy2" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+    assert not small_key
 
 
 @pytest.mark.parametrize("module", ["typer", pytest.param("rich", marks=pytest.mark.large)])

@@ -169,6 +169,37 @@ def test_names_with_brackets_are_no_json(read, names):
     assert len(read(f"{','.join(names)}\na,b,3\n", names)) == 1
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "1::1193::5",
+        "1::1193::5::978300760",
+        "7::8::4.5",
+        "7::8::-1",
+        " 7 :: 8 :: 4 ",
+        "007::8::4",
+        "1e3::8::4",
+        "7:: 8::4",
+        "ada::8::4::978300760",
+        "ada::dune::4::978300760::1",
+    ],
+)
+def test_colons_without_a_header_have_both_remedies(read, line):
+    """The mark and the names are two faults, and one error has both."""
+    with pytest.raises(DataError) as raised:
+        read(f"{line}\n{line}\n")
+    assert "replace each '::' by a tab" in str(raised.value)
+    assert "add a first line such as user,item,rating" in str(raised.value)
+
+
+@pytest.mark.parametrize("line", ["user::film::stars", "who::what::how much::when"])
+def test_colons_with_a_header_have_one_remedy(read, line):
+    with pytest.raises(DataError) as raised:
+        read(f"{line}\n1::2::3\n")
+    assert "replace each '::' by a tab" in str(raised.value)
+    assert "add a first line" not in str(raised.value)
+
+
 HEADERS = {
     "two numbers": ("1,2,3\n4,5,1\n", "user,item,rating"),
     "a decimal": ("Ada,Dune,4.5\n", "user,item,rating"),

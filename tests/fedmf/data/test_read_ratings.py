@@ -347,3 +347,21 @@ def test_written_csv_is_read_back(tmp_path_factory, lines, mark):
     found = triples(read_ratings(path, scale=(0.5, 5)))
     assert {(str(u), str(i)): v for u, i, v in found} == lines
     assert np.array(found, dtype=object).shape == (len(lines), 3)
+
+
+@pytest.mark.parametrize(
+    ("rating", "number"),
+    [
+        (0.1, 3), (0.2, 3), (0.7, 6), (2.3, 7), (3.3, 6), (9.9, 10), (-0.1, 6), (0.9, 8),
+        (0.1, 6), (0.3, 10), (0.7, 3), (1.1, 6), (4.9, 7), (1.7, 8), (-0.1, 3), (4.4, 11),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("end", [0, 1])
+def test_mean_of_equal_ratings_stays_within_the_scale(rating, number, end, write):
+    """Their sum is rounded, so that the mean may be above or below them all."""
+    rows = "".join(f"a,x,{rating}\n" for _ in range(number))
+    scale = (rating, rating + 5) if end == 0 else (rating - 5, rating)
+    found = read_ratings(write(f"user,item,rating\n{rows}"), scale=scale, duplicates="mean")
+    low, high = scale
+    assert low <= found.values[0] <= high
+    assert found.values[0] == pytest.approx(rating)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import signal
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console
 
 from fedmf.aggregate import PaillierSum, RoundAborted
 from fedmf.cli import choices
-from fedmf.cli.choices import LAST, MaskName, ModelName, SplitName, SumName
+from fedmf.cli.choices import ModelName, SplitName, SumName
 from fedmf.cli.compared import NOT_COMPARED, compared
 from fedmf.cli.doubts import doubts
 from fedmf.cli.ending import BETTER, going_on, interrupted_line
@@ -30,8 +29,34 @@ from fedmf.cli.own import ratings_of
 from fedmf.cli.ranker import Ranker, train_ranker
 from fedmf.cli.report import LiveReport, document, holder_name, key_line, print_summary, save
 from fedmf.cli.start import OF_MODEL, continued, forgotten, is_of, load_start
+from fedmf.cli.train_options import (
+    Aggregation,
+    Bits,
+    Cohort,
+    Dropout,
+    Epsilon,
+    Factors,
+    Force,
+    Head,
+    Helpers,
+    Mask,
+    MinRaters,
+    Model,
+    Neighbours,
+    NoRanking,
+    Out,
+    PresetOption,
+    Rate,
+    Reg,
+    Rounds,
+    Seed,
+    SplitOption,
+    Start,
+    Threshold,
+    Trust,
+    Trustees,
+)
 from fedmf.errors import SettingError
-from fedmf.models import PRESETS
 from secagg.bench.timing import INTERRUPTED, undisturbed
 from secagg.cli.console import Json
 
@@ -72,171 +97,31 @@ def train(
     columns: Columns = None,
     scale: Scale = None,
     duplicates: Duplicates = None,
-    model: Annotated[
-        ModelName | None,
-        typer.Option(
-            help="The model to train. "
-            + "; ".join(f"{name}: {kind.about}" for name, kind in KINDS.items())
-            + ".",
-            show_default="fedbpmf",
-        ),
-    ] = None,
-    mask: Annotated[
-        MaskName | None,
-        typer.Option(
-            help="fedmmf: the model that each user fits first, to genres and year (Last.fm: to "
-            "tags). A model with nn is not written to --out.",
-            show_default="ridge",
-        ),
-    ] = None,
-    head: Annotated[
-        bool,
-        typer.Option(
-            "--head",
-            metavar="",
-            help="Correct the finished model on each user's own ratings.",
-        ),
-    ] = False,
-    preset_name: Annotated[
-        str | None,
-        typer.Option(
-            "--preset",
-            help="fedmf, fedmmf: the hyper-parameters: "
-            + "; ".join(f"{name}: {one.about}" for name, one in PRESETS.items())
-            + ".",
-            show_default="fast",
-        ),
-    ] = None,
-    aggregation: Annotated[
-        SumName,
-        typer.Option(
-            help="The sum of the gradients: by secret sharing, by one message and helpers, by "
-            "homomorphic encryption, or in the clear."
-        ),
-    ] = SumName.SECAGG,
-    neighbours: Annotated[
-        int | None,
-        typer.Option(
-            help="secagg: the number of neighbours of each user, even, or 0 for all users.",
-            show_default="all up to 100 users, else 60",
-        ),
-    ] = None,
-    threshold: Annotated[
-        int | None,
-        typer.Option(
-            help="secagg: the number of shares that recover a user's masks. one-shot: the "
-            "number of helpers that open a sum. paillier: the number of trustees that decrypt "
-            "together.",
-            show_default="secagg: two thirds; one-shot: 2",
-        ),
-    ] = None,
-    helpers: Annotated[
-        int | None,
-        typer.Option(help="one-shot: the number of helpers.", show_default="3"),
-    ] = None,
-    trust: Annotated[
-        str | None,
-        typer.Option(
-            help="paillier: the trust model, required: "
-            f"{', '.join(choices.TRUST)}. Its warning is printed.",
-            show_default=False,
-        ),
-    ] = None,
-    trustees: Annotated[
-        int | None,
-        typer.Option(help="paillier, --trust threshold: the number of trustees."),
-    ] = None,
-    bits: Annotated[
-        int | None,
-        typer.Option(help="paillier: the length of the key in bits.", show_default="3072"),
-    ] = None,
-    cohort: Annotated[
-        str | None,
-        typer.Option(
-            help="The users of a round: a number such as 100, or a fraction such as 0.5.",
-            show_default="all users",
-        ),
-    ] = None,
-    dropout: Annotated[
-        float | None,
-        typer.Option(
-            help="The probability that a user drops out of a round.", show_default="0"
-        ),
-    ] = None,
-    rounds: Annotated[
-        int | None, typer.Option(help="The number of rounds.", show_default="the model's")
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="The seed of the split and of the training.", show_default="0"),
-    ] = None,
-    split: Annotated[
-        SplitName | None,
-        typer.Option(
-            help="The test part: 20 % at random, the last 20 % of all by time, each user's "
-            f"last {LAST} ratings, or an official fold of ml-100k.",
-            show_default="random",
-        ),
-    ] = None,
-    factors: Annotated[
-        int | None,
-        typer.Option(
-            "--factors", "-k", help="k, the number of factors.", show_default="the preset's"
-        ),
-    ] = None,
-    reg: Annotated[
-        float | None,
-        typer.Option(help="λ, the regularisation per rating.", show_default="the preset's"),
-    ] = None,
-    rate: Annotated[
-        float | None, typer.Option(help="γ, the learning rate.", show_default="the preset's")
-    ] = None,
-    min_raters: Annotated[
-        int | None,
-        typer.Option(
-            help="The fewest raters of a trained item; a sum over one user hides nothing.",
-            show_default="the preset's",
-        ),
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help=f"dpfedmf, dpease: ε for all ratings of a user together, with δ = {DELTA:g}. "
-            "Noise is drawn from the operating system, not from --seed.",
-            show_default="dpease: 8",
-        ),
-    ] = None,
-    start: Annotated[
-        Path | None,
-        typer.Option(
-            help="The file or folder of an earlier training, from which this one continues, "
-            "with its model and settings unless others are given; users and items are matched "
-            "by id. --data has all ratings, the old and the new."
-        ),
-    ] = None,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            metavar="",
-            help="Let a model that is worse than its --start replace it in --out.",
-        ),
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="The folder for model.fedmf, ranking.fedmf, history.json and curve.svg."
-        ),
-    ] = None,
-    no_ranking: Annotated[
-        bool,
-        typer.Option(
-            "--no-ranking",
-            metavar="",
-            help="Leave out ranking.fedmf, a small model of implicit feedback, of all users, "
-            "that --out trains beside a model of ratings; fedmf recommend ranks by it.",
-        ),
-    ] = False,
+    model: Model = None,
+    mask: Mask = None,
+    head: Head = False,
+    preset_name: PresetOption = None,
+    aggregation: Aggregation = SumName.SECAGG,
+    neighbours: Neighbours = None,
+    threshold: Threshold = None,
+    helpers: Helpers = None,
+    trust: Trust = None,
+    trustees: Trustees = None,
+    bits: Bits = None,
+    cohort: Cohort = None,
+    dropout: Dropout = None,
+    rounds: Rounds = None,
+    seed: Seed = None,
+    split: SplitOption = None,
+    factors: Factors = None,
+    reg: Reg = None,
+    rate: Rate = None,
+    min_raters: MinRaters = None,
+    epsilon: Epsilon = None,
+    start: Start = None,
+    force: Force = False,
+    out: Out = None,
+    no_ranking: NoRanking = False,
     as_json: Json = False,
 ) -> None:
     """Train a recommender while each user keeps their ratings.

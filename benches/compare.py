@@ -11,12 +11,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from secagg._files import replace_file
 from secagg.bench.cases import Case, Figure, Row
 from secagg.bench.report import case_table, notes, per_float_table, saving
 from secagg.bench.run import BUDGET, CLIENTS, LENGTHS, Comparison, compare, families, grid
-from secagg.bench.table import Column, Table, as_markdown, times, write_atomically
-from secagg.bench.timing import INTERRUPTED, interruptible, undisturbed
 from secagg.cli.console import progress
+from secagg.kit.table import Column, Table, as_markdown, times
+from secagg.kit.timing import INTERRUPTED, interruptible, undisturbed
 
 DOC = Path(__file__).parent.parent / "docs" / "ss-or-he.md"
 PICTURE, DOCUMENT = DOC.with_suffix(".svg"), DOC.with_suffix(".json")
@@ -122,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"## {name}\n\n{text}\n")
         if save is not None:
             save(comparison)
-            write_atomically(DOC, written(DOC.read_text(encoding="utf-8"), parts))
+            replace_file(DOC, written(DOC.read_text(encoding="utf-8"), parts))
     return 0
 
 

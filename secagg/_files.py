@@ -1,41 +1,82 @@
-"""Small files of a party that survive a crash: locked, and replaced as a whole."""
+"""Files that survive a crash: locked, and replaced as a whole."""
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows: all but journals, vaults and nodes works
+    fcntl = None  # type: ignore[assignment]
+
 
 @contextmanager
-def locked(folder: Path) -> Iterator[int]:
-    """Yield a descriptor of a folder, which no other process or thread has locked."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def locked(folder: Path) -> Iterator[None]:
+    """Lock a folder against all other processes and threads."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield descriptor
+        yield
     finally:
         os.close(descriptor)
 
 
-def replace_file(path: Path, content: bytes, folder: int) -> None:
-    """Replace a file of a locked folder; its new content is on the disk at the return.
+def replace_file(path: Path, content: bytes | str, *, private: bool = False) -> None:
+    """Replace a file; its new content is on the disk at the return.
+
+    Readers see the old content or all of the new content. If writing fails, OSError is raised
+    and the old file stays. A crash can leave a file beside it, whose name
+    begins with the same name and ends in ``.part``.
 
     Parameters
     ----------
     path : Path
-    content : bytes
-    folder : int
-        Descriptor of the file's folder, which `locked` yields.
+    content : bytes or str
+        A str is written in UTF-8.
+    private : bool
+        True: the new file has mode 600.
     """
-    part = path.with_name(f"{path.name}.part")
-    part.unlink(missing_ok=True)  # of a crash; or a link, whose target would be overwritten
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with os.fdopen(os.open(part, flags, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
-    os.fsync(folder)
+    data = content.encode() if isinstance(content, str) else content
+    # a new name, so never through a link; not longer than names may be
+    part = path.with_name(f"{path.name[:200]}.{secrets.token_hex(8)}.part")
+    try:
+        _write(part, data, 0o600 if private else 0o666)
+        os.replace(part, path)
+    except BaseException as error:
+        part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno:  # a write does not know the name
+            error.filename = str(path)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Bring the names in a folder to the disk, where the system can."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    """Write a new file; it is on the disk when the call returns."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags, mode)
+    try:
+        rest = memoryview(data)
+        while rest:  # a full disk or a limit of sizes makes a write short
+            count = os.write(descriptor, rest)
+            if count == 0:
+                raise OSError(errno.EIO, "the file takes no bytes")
+            rest = rest[count:]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -10,8 +10,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["warnings_in_one_line"]
-
 
 @contextmanager
 def warnings_in_one_line(program: str, words: Callable[[str], str] = str) -> Iterator[None]:

@@ -11,21 +11,6 @@ from typing import NamedTuple
 
 from secagg._printable import printable
 
-__all__ = [
-    "ClippingWarning",
-    "Dispute",
-    "JournalError",
-    "LinkError",
-    "LocalProtocolError",
-    "MissingExtra",
-    "ParameterError",
-    "PrecisionWarning",
-    "RemoteProtocolError",
-    "SecAggError",
-    "TooFewSurvivors",
-    "VaultError",
-]
-
 
 class SecAggError(Exception):
     """Base of every error that secagg raises on purpose.

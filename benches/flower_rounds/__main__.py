@@ -10,10 +10,11 @@ from pathlib import Path
 from benches.flower_rounds import __doc__ as described
 from benches.flower_rounds import faults, report
 from benches.flower_rounds.measure import Round, Settings, measure
-from secagg.bench.table import as_json, as_markdown, write_atomically
-from secagg.bench.timing import INTERRUPTED, interruptible, undisturbed
+from secagg._files import replace_file
 from secagg.cli.console import progress
 from secagg.errors import SecAggError
+from secagg.kit.table import as_json, as_markdown
+from secagg.kit.timing import INTERRUPTED, interruptible, undisturbed
 
 _EXAMPLES = """\
 examples:
@@ -98,12 +99,13 @@ def _compare(settings: Settings, out: Path | None, *, as_data: bool) -> int:
     with undisturbed():
         text = as_json(report.document(settings, rounds))
         if out is not None and rounds:
-            from secagg.bench.picture import svg  # needs matplotlib, the figures do not
+            from secagg.kit.picture import svg  # needs matplotlib, the figures do not
 
-            write_atomically(out / "flower.json", f"{text}\n")
+            out.mkdir(parents=True, exist_ok=True)
+            replace_file(out / "flower.json", f"{text}\n")
             from benches.flower_rounds.picture import draw
 
-            write_atomically(out / "flower.svg", svg(draw(rounds)))
+            replace_file(out / "flower.svg", svg(draw(rounds)))
         if as_data:
             print(text)
         elif rounds:

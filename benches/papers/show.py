@@ -14,8 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedCo
 from benches.papers.results import Outcome, Report, RowResult, TableResult
 from benches.papers.table import Row, Target
 from fedmf.errors import SettingError
-from secagg.bench import table as kit
-from secagg.bench.table import Cell, Column, Strong, Value, number
+from secagg._files import replace_file
+from secagg.kit import table as kit
+from secagg.kit.table import Cell, Column, Strong, Value, number
 
 QUICK = "Trial with --quick, a fraction of the work: no result."
 VERSION = 1  # of results.json
@@ -196,7 +197,7 @@ def _origin(result: TableResult) -> str:
 
 
 def document(report: Report) -> dict[str, object]:
-    """Return the report for `secagg.bench.table.as_json`, with the figures of every run."""
+    """Return the report for `secagg.kit.table.as_json`, with the figures of every run."""
     return {
         "version": VERSION,
         "quick": report.quick,
@@ -236,16 +237,17 @@ def write(report: Report, folder: Path) -> None:
     """Write results.md, results.json, and the pictures in "results/" to copy beside them."""
     pictures: dict[str, dict[str, str]] = {}
     try:
-        kit.write_atomically(folder / "results.json", f"{kit.as_json(document(report))}\n")
+        (folder / "results").mkdir(parents=True, exist_ok=True)
+        replace_file(folder / "results.json", f"{kit.as_json(document(report))}\n")
         try:
             for result in report.tables:
                 for count, (text, picture) in enumerate(_pictures(result), start=1):
                     suffix = f"-{count}" if count > 1 else ""
                     name = f"results/{result.table.key}{suffix}.svg"
-                    kit.write_atomically(folder / name, picture)
+                    replace_file(folder / name, picture)
                     pictures.setdefault(result.table.key, {})[name] = text
         finally:
-            kit.write_atomically(folder / "results.md", markdown(report, pictures))
+            replace_file(folder / "results.md", markdown(report, pictures))
     except OSError as error:
         raise SettingError(
             f"--out {folder} cannot be written to: {error.strerror}; choose another"
@@ -255,7 +257,7 @@ def write(report: Report, folder: Path) -> None:
 def _pictures(result: TableResult) -> Iterator[tuple[str, bytes]]:
     """Yield description and SVG of each picture: of the metrics, then the table's own."""
     from benches.papers.picture import draw
-    from secagg.bench.picture import style, svg
+    from secagg.kit.picture import style, svg
 
     found = result.results
     with style():

@@ -16,10 +16,11 @@ from benches.speed.runner import known_tiers, measure
 from benches.speed.scaling import SERIES, grow
 from benches.speed.show import Run, parts
 from secagg import _fast
-from secagg.bench.table import as_json, write_atomically
-from secagg.bench.timing import INTERRUPTED, interruptible, undisturbed
+from secagg._files import replace_file
 from secagg.cli.console import progress
 from secagg.errors import SecAggError
+from secagg.kit.table import as_json
+from secagg.kit.timing import INTERRUPTED, interruptible, undisturbed
 
 DOC = Path(__file__).parents[2] / "docs" / "speed.md"
 PICTURE, DOCUMENT = DOC.with_suffix(".svg"), DOC.with_suffix(".json")
@@ -84,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _save(run, text, given.out / "speed.json", given.out / "speed.svg")
         if given.write and run.complete and not run.failed:
             _save(run, text, DOCUMENT, PICTURE)
-            write_atomically(DOC, written(DOC.read_text(encoding="utf-8"), parts(run)))
+            replace_file(DOC, written(DOC.read_text(encoding="utf-8"), parts(run)))
         if given.json:
             print(text)
         else:
@@ -126,12 +127,13 @@ def _again(row: Row) -> Row:
 
 
 def _save(run: Run, text: str, document: Path, picture: Path) -> None:
-    write_atomically(document, f"{text}\n")
+    document.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(document, f"{text}\n")
     if run.grown:
         from benches.speed.picture import draw  # needs matplotlib, the figures do not
-        from secagg.bench.picture import svg
+        from secagg.kit.picture import svg
 
-        write_atomically(picture, svg(draw(run.grown)))
+        replace_file(picture, svg(draw(run.grown)))
 
 
 if __name__ == "__main__":

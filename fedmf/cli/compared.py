@@ -15,8 +15,6 @@ from fedmf.models.recommender import Recommender
 from fedmf.models.warm import warm
 from fedmf.training import rmse
 
-__all__ = ["NOT_COMPARED", "Compared", "compared"]
-
 NOT_COMPARED = (
     "not compared with the start, which has seen all test ratings that it can predict"
 )

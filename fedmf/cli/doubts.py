@@ -9,8 +9,6 @@ import numpy as np
 
 from fedmf.data import Ratings
 
-__all__ = ["doubts"]
-
 
 def doubts(result: Mapping[str, Any], train: Ratings, *, ranks: bool) -> Iterator[str]:
     """Yield why a model may be of no use: it is no better than its baseline, for example.

@@ -8,8 +8,6 @@ from pathlib import Path
 from fedmf.cli.manners import command_line
 from fedmf.cli.ranker import FILE
 
-__all__ = ["BETTER", "going_on", "interrupted_line"]
-
 BETTER = (
     "not saved: {out} keeps the start, which is better; --force replaces it, and another --out "
     "keeps both"

@@ -17,8 +17,9 @@ from rich.console import Console
 
 from fedmf.data import NAMES
 from fedmf.errors import FedMFError, SettingError
-from secagg.bench.timing import INTERRUPTED
 from secagg.cli.console import with_options
+from secagg.cli.streams import is_of_disk
+from secagg.kit.timing import INTERRUPTED
 
 Data = Annotated[str, typer.Option(help=f"The data set: {', '.join(NAMES)}.")]
 Table = Annotated[
@@ -68,8 +69,9 @@ def stderr() -> Console:
 def errors_in_one_line(interrupted: str) -> Iterator[None]:
     """End the command with exit status 2 on an error of fedmf, and with 130 on Ctrl-C.
 
-    SIGTERM, by which service managers end a command, has the effect of Ctrl-C. `interrupted`
-    completes the message for Ctrl-C, such as "before the end; nothing is kept".
+    SIGTERM, by which service managers end a command, has the effect of Ctrl-C. The status is 1
+    for a full or broken disk. `interrupted` completes the message for Ctrl-C, such as "before
+    the end; nothing is kept".
     """
     try:
         with _terminable():
@@ -79,7 +81,7 @@ def errors_in_one_line(interrupted: str) -> Iterator[None]:
         for python, option in WORDS.items():
             text = text.replace(python, option)
         typer.echo(f"fedmf: {with_options(text)}", err=True)
-        raise typer.Exit(2) from None
+        raise typer.Exit(1 if is_of_disk(error) else 2) from None
     except KeyboardInterrupt:
         typer.echo(f"fedmf: interrupted {interrupted}", err=True)
         raise typer.Exit(INTERRUPTED) from None

@@ -19,9 +19,9 @@ from fedmf.data import NAMES, Catalogue, load
 from fedmf.data.checks import same_ids
 from fedmf.data.columns import titles_alone
 from fedmf.errors import ModelError
-from secagg.bench.table import Column, Table, as_text
-from secagg.bench.table import as_json as to_json
 from secagg.cli.console import Json
+from secagg.kit.table import Column, Table, as_text
+from secagg.kit.table import as_json as to_json
 
 REASONS = 2  # rated items that explain a recommendation
 

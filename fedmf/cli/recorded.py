@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-__all__ = ["HISTORY", "recorded", "recorded_text"]
-
 HISTORY = "history.json"
 
 

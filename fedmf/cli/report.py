@@ -23,7 +23,7 @@ from fedmf.models import Factors
 from fedmf.settings import Settings
 from fedmf.training import RoundRecord
 from fedmf.training.schedule import Scheduled
-from secagg.bench.table import write_atomically
+from secagg._files import replace_file
 
 LONG = 10.0  # seconds of a training whose time is estimated
 LINES = 60  # of progress, about the most for any number of rounds
@@ -226,7 +226,7 @@ def save(
             written.append(name)
     written.append("history.json")
     try:
-        write_atomically(out / "history.json", json.dumps(run, indent=2) + "\n")
+        replace_file(out / "history.json", json.dumps(run, indent=2) + "\n")
     except OSError as error:
         raise ModelError(f"the history cannot be written to {out}: {error}") from error
     if trainer.history_.last.train_rmse is None and not trainer.history_.last.aborted:

@@ -30,10 +30,10 @@ from fedmf.fcf import views
 from fedmf.masks import FedMMF
 from fedmf.search import Candidate, SearchResult
 from fedmf.search import search as search_grid
-from secagg.bench.table import Column, as_text
-from secagg.bench.table import Table as Rows
-from secagg.bench.timing import INTERRUPTED
 from secagg.cli.console import Json
+from secagg.kit.table import Column, as_text
+from secagg.kit.table import Table as Rows
+from secagg.kit.timing import INTERRUPTED
 
 EXAMPLES = """
 [bold]Examples[/bold]

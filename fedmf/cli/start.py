@@ -21,17 +21,6 @@ from fedmf.errors import ModelError
 from fedmf.models import Factors
 from fedmf.models.warm import matched
 
-__all__ = [
-    "OF_MODEL",
-    "continued",
-    "forgotten",
-    "is_of",
-    "load_start",
-    "numbered",
-    "places",
-    "seen",
-]
-
 OF_MODEL = ("k", "reg", "rate", "min_raters")
 OF_TRAINING = ("split", "seed", "cohort", "dropout")
 USUAL = (None, SplitName.RANDOM, 0)  # of `OF_TRAINING`, which the message leaves out

@@ -57,8 +57,8 @@ from fedmf.cli.train_options import (
     Trustees,
 )
 from fedmf.errors import SettingError
-from secagg.bench.timing import INTERRUPTED, undisturbed
 from secagg.cli.console import Json
+from secagg.kit.timing import INTERRUPTED, undisturbed
 
 COMMON = frozenset({"model", "seed", "dropout", "split"})  # options that all models take
 WORSE = 1  # exit code if the start is kept, as the model is worse

@@ -16,9 +16,6 @@ from fedmf.data.ratings import Catalogue, Ids, Ratings
 from fedmf.data.times import mixed_units
 from fedmf.errors import DataError, DataWarning
 
-__all__ = ["check_scale", "coded", "from_coded", "from_triples", "titles_alone"]
-
-
 LEAST, LARGEST = -(2**63), 2**63 - 1
 
 

@@ -22,8 +22,6 @@ from fedmf.data.table import Table, is_number, positions, short
 from fedmf.data.times import Times
 from fedmf.errors import DataError
 
-__all__ = ["read_delimited"]
-
 DELIMITERS = (",", ";", "\t", "|")
 DECIMAL_COMMA = re.compile(r"\s*[0-9]+,[0-9]+\s*")
 OTHER_MARK = re.compile(r"::|[\s:/~^#]+")  # not in numbers and names of columns

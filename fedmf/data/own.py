@@ -20,7 +20,6 @@ from fedmf.settings import check
 
 Floats = NDArray[np.float64]
 
-__all__ = ["COLUMNS", "Duplicates", "read_ratings"]
 
 Duplicates = Literal["last", "mean", "error"]
 """Methods for several ratings of one item by one user."""

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from fedmf.data.table import is_number
 
-__all__ = ["joins_ratings"]
-
 LINE_END = re.compile(r"\r\n|\r|\n")
 NO_LETTERS = re.compile(r"[\W_]*")
 OTHER_RATINGS = ("", "true", "false", "yes", "no", "na", "n/a", "nan", "none", "null")

@@ -16,8 +16,6 @@ from fedmf.data.table import Table, is_number, positions, short
 from fedmf.data.times import Times, of_column
 from fedmf.errors import DataError, MissingExtra
 
-__all__ = ["read_table"]
-
 PARQUET = (".parquet", ".pq")
 WIDE = ("Int128", "UInt128")  # dtypes of polars that numpy lacks
 NO_NAMES = "if that is a rating, name the columns, such as user, item, rating"

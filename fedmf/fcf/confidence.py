@@ -21,17 +21,6 @@ from fedmf.models import Factors
 from fedmf.models.additions import ImplicitSettings
 from fedmf.settings import Count, Positive, Range, Seed, Settings, check
 
-__all__ = [
-    "Confidence",
-    "Implicit",
-    "SparseTable",
-    "packed_products",
-    "solve",
-    "symmetric",
-    "tuned",
-    "views",
-]
-
 Floats = NDArray[np.float64]
 Power = Annotated[float, Range(float, 0, 1)]
 

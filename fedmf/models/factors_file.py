@@ -12,7 +12,6 @@ import io
 import json
 import os
 import struct
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,8 +23,7 @@ from numpy.typing import NDArray
 from fedmf.data.coded import text_ids
 from fedmf.data.ratings import is_dtype
 from fedmf.errors import ModelError
-
-__all__ = ["FACTORS", "IDS", "Form", "kind_of", "read_tables", "write_tables"]
+from secagg._files import replace_file
 
 Form: TypeAlias = Mapping[str, tuple[type[np.generic], ...]]
 """Tables of a kind of model: the dtypes, one or several, by the name of the table."""
@@ -48,15 +46,7 @@ def write_tables(path: str | os.PathLike[str], kind: str, tables: Mapping[str, A
     header = HEADER.pack(MAGIC, VERSION, len(body), hashlib.sha256(body).digest())
     target = Path(path)
     try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as part:
-            try:
-                part.write(header + body)
-                part.flush()
-                os.fsync(part.fileno())
-                os.replace(part.name, target)
-            except BaseException:
-                os.unlink(part.name)
-                raise
+        replace_file(target, header + body, private=True)
     except OSError as error:
         raise ModelError(f"the model cannot be written to {target}: {error}") from error
 

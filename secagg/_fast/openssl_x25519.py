@@ -7,8 +7,6 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 
 from secagg._fast.reference_x25519 import U8, check_rows
 
-__all__ = ["x25519"]
-
 
 def x25519(scalars: U8, points: U8, out: U8) -> None:
     """Do what the function in ``reference_x25519`` does, with the same arguments and errors."""

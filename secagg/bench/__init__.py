@@ -2,6 +2,6 @@
 
 A *system* is a way to compute a sum: `ss`, `he`, `peers` and `ckks` define them. `roles` runs
 each of their parties in a process. `keyed` measures systems with a key, `per_float` the cost of
-Paillier's operations per float, and `run` all systems. `report` prints the results. `timing`,
-`table` and `picture` serve ``benches/`` too.
+Paillier's operations per float, and `run` all systems. `report` prints the results, and
+`picture` draws them.
 """

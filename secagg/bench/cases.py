@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg._check import check_integer
-from secagg.bench.table import Value
 from secagg.encoding import FixedPoint
 from secagg.errors import SecAggError
+from secagg.kit.table import Value
 from secagg.protocol import RoundParams
 
 CLIP = 8.0

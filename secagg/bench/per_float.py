@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from secagg.bench.cases import CLIP, ENCODING
-from secagg.bench.timing import in_turn
+from secagg.kit.timing import in_turn
 from secagg.paillier import Packing, PrivateKey, set_threads
 
 ENCRYPT, OWNER, DECRYPT, ADD = "encrypt", "encrypt, key's owner", "decrypt", "add"

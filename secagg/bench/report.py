@@ -7,15 +7,16 @@ from dataclasses import asdict, replace
 from itertools import groupby
 from pathlib import Path
 
-from secagg.bench import table as kit
+from secagg._files import replace_file
 from secagg.bench.cases import Case, Row
 from secagg.bench.per_float import PerFloat, owners_gain
 from secagg.bench.run import Comparison
 from secagg.bench.ss import DROPOUT
-from secagg.bench.table import NONE, Column, Table, duration, volume, write_atomically
-from secagg.bench.timing import machine
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT
+from secagg.kit import table as kit
+from secagg.kit.table import NONE, Column, Table, duration, volume
+from secagg.kit.timing import machine
 
 VERSION = 1
 
@@ -110,7 +111,10 @@ def saving(document: Path, picture: Path) -> Callable[[Comparison], None]:
     ParameterError
         A file cannot be written.
     """
-    from secagg.bench.picture import canvas, svg  # needs matplotlib, other commands do not
+    from secagg.kit.picture import svg  # first, as it names the remedy without matplotlib
+
+    # isort: split
+    from secagg.bench.picture import canvas
 
     for path in (document, picture):
         try:
@@ -125,9 +129,9 @@ def saving(document: Path, picture: Path) -> Callable[[Comparison], None]:
 
     def save(comparison: Comparison) -> None:
         text = kit.as_json(comparison_document(comparison))
-        write_atomically(document, f"{text}\n")
+        replace_file(document, f"{text}\n")
         if comparison.rows:
-            write_atomically(picture, svg(canvas(comparison.rows)))
+            replace_file(picture, svg(canvas(comparison.rows)))
 
     return save
 

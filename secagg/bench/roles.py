@@ -16,8 +16,8 @@ from multiprocessing.connection import Connection
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from secagg._threads import set_threads
-from secagg.bench.timing import Peak
 from secagg.errors import SecAggError
+from secagg.kit.timing import Peak
 
 R = TypeVar("R")
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from secagg.bench.table import as_json as to_json
+from secagg._files import replace_file
 from secagg.cli.addresses import (
     CertificateFile,
     Host,
@@ -22,8 +22,10 @@ from secagg.cli.addresses import (
     as_key,
 )
 from secagg.cli.console import App, Corrupt, Document, Json, command
-from secagg.cli.files import read, read_registry, write_private
+from secagg.cli.files import read, read_registry
+from secagg.cli.notices import notices
 from secagg.errors import ParameterError, SecAggError
+from secagg.kit.table import as_json as to_json
 from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
 from secagg.oneshot.helper import MAX_LENGTH
 from secagg.oneshot.suites import as_suite
@@ -239,7 +241,7 @@ def serve(
                 typer.echo(f"helper: {url}", err=True)
                 await asyncio.get_running_loop().create_future()
 
-    with command():
+    with command(), notices():
         asyncio.run(run())
 
 
@@ -257,7 +259,8 @@ def _reply(
         raise ParameterError(f"{out} is the journal with the helper's keys; take another --out")
     rejected = _check(helper, boxes)
     answer = (helper.reserve if step == "reserve" else helper.open)(read(request))
-    write_private(out, answer)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(out, answer, private=True)
     document: Document = {
         "helper": helper.number,
         "rejected": rejected,

@@ -9,24 +9,16 @@ elements are clipped. Whatever cannot be summed is replaced by zeros of weight 0
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secagg.encoding import Vector
 from secagg.errors import ParameterError, SecAggError
-from secagg.protocol.bounds import Bounded
+from secagg.protocol.shape import Shape
 
 T = TypeVar("T")
-
-
-class Sized(Bounded, Protocol):
-    """Parameters of a sum, as far as they determine an input."""
-
-    @property
-    def length(self) -> int:
-        """d, the number of elements of a vector."""
 
 
 class Outcome(NamedTuple):
@@ -63,7 +55,7 @@ class Sent(NamedTuple):
 
 
 def send_input(
-    send: Callable[[Vector, int | None, bool], T], outcome: Outcome, params: Sized
+    send: Callable[[Vector, int | None, bool], T], outcome: Outcome, params: Shape
 ) -> tuple[T, Sent]:
     """Return what `send` makes of a client's input, or of zeros if there is no valid one.
 
@@ -120,7 +112,7 @@ def _lowered(weight: int | None, largest: int | None) -> tuple[int | None, bool]
     return largest, True
 
 
-def _zeros(params: Sized) -> Iterator[Vector]:
+def _zeros(params: Shape) -> Iterator[Vector]:
     """Yield zeros in the dtypes of encodings; an application's own may take one only."""
     yield np.zeros(params.length, np.float64)
     yield np.zeros(params.length, np.int64)

@@ -17,8 +17,9 @@ from secagg.client.states import Shared
 from secagg.encoding import Entropy, Lanes, Vector
 from secagg.encoding.pieces import begin
 from secagg.errors import ParameterError
-from secagg.protocol import RoundParams, keys
+from secagg.protocol import keys
 from secagg.protocol.masks import MaskSum
+from secagg.protocol.shape import Shape
 
 _BLOCK = 1 << 16
 """Elements that are encoded, masked and packed together; a multiple of 8."""
@@ -26,7 +27,7 @@ _ALONE = 1 << 19
 """Elements that one thread encodes in a millisecond."""
 
 
-def check_weight(weight: int | None, params: RoundParams) -> None:
+def check_weight(weight: int | None, params: Shape) -> None:
     """Raise `ParameterError` for a weight that is missing, not allowed or out of range."""
     if weight is None and params.max_weight is not None:
         raise ParameterError(
@@ -62,7 +63,7 @@ class Input:
         self,
         vector: Vector,
         weight: int | None,
-        params: RoundParams,
+        params: Shape,
         entropy: Entropy,
         *,
         lowered: bool = False,

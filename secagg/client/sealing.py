@@ -14,7 +14,7 @@ from secagg.client.states import Advertised, Shared
 from secagg.encoding import Entropy
 from secagg.protocol import Phase, keys
 from secagg.protocol.messages import SEALED_BYTES, SHARE_BYTES
-from secagg.shamir.field import M61
+from secagg.shamir.arithmetic import M61
 
 
 class Sealed(NamedTuple):

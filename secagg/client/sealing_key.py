@@ -9,8 +9,6 @@ from secagg.errors import LocalProtocolError
 from secagg.protocol import keys
 from secagg.protocol.client_ids import ClientKey, identify
 
-__all__ = ["SealingKey"]
-
 _PEERS = 4096  # about 1 MB
 
 

@@ -11,8 +11,6 @@ from secagg.flare.log import log_rejection
 from secagg.flare.model import read_model
 from secagg.session.wire import Declined, encode, read_task
 
-__all__ = ["AgreedLink"]
-
 
 class AgreedLink:
     """Link that declines the task of an input if its model fails a check of this site.

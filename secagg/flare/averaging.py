@@ -17,8 +17,6 @@ from secagg.errors import ParameterError
 from secagg.flare.model import Model, check_finite, summed, write_model
 from secagg.protocol import client_id
 
-__all__ = ["SumFedAvg"]
-
 _UNAVAILABLE = {
     "aggregator": "only the mean of all sites is known; leave it out",
     "aggregation_weights": "weights are secret; let sites return their number of steps",

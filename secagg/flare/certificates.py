@@ -21,8 +21,6 @@ from cryptography.x509.verification import (
 
 from secagg.errors import ParameterError, RemoteProtocolError
 
-__all__ = ["Authority", "sign"]
-
 _PSS = padding.PSS(padding.MGF1(hashes.SHA256()), padding.PSS.DIGEST_LENGTH)
 
 

@@ -23,8 +23,6 @@ from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flare import names
 from secagg.flare.model import Model
 
-__all__ = ["check_configuration", "digest_configuration"]
-
 _LABEL = b"secagg/1 flare configuration"
 _SIGNED = frozenset({NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_FILE})
 _POLICIES = frozenset({"secagg.flare.policy.SitePolicy", "secagg.flare.SitePolicy"})

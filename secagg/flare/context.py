@@ -10,8 +10,6 @@ from nvflare.apis.shareable import Shareable
 
 from secagg.flare.model import Model
 
-__all__ = ["agreed_context"]
-
 _KEPT = frozenset({ReservedKey.MANAGER, ReservedKey.ENGINE, ReservedKey.IDENTITY_NAME})
 _OF_SERVER = (FLContextKey.JOB_META, FLContextKey.CLIENT_HIERARCHY)
 """Properties of a whole job, which the server can choose for each site."""

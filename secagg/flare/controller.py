@@ -19,14 +19,12 @@ from numpy.typing import NDArray
 
 from secagg.flare import names
 from secagg.flare.averaging import SumFedAvg
-from secagg.flare.desk import Desk
+from secagg.flare.desk import SiteDesk
 from secagg.flare.settings import round_params
 from secagg.flare.tasks import configuration, enrol, task
 from secagg.protocol import RoundParams
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 from secagg.session import Deadlines
-
-__all__ = ["SecAggFedAvg"]
 
 _LEAVE = 10.0
 """Seconds that sites have at the end of a job to learn of it; FLARE ends the others."""
@@ -88,7 +86,7 @@ class SecAggFedAvg(SumFedAvg):
         self.train_timeout, self.exchange_timeout = train_timeout, exchange_timeout
         self._params(self.num_clients, 1)  # validates the arguments before the job begins
         self._deadlines = replace(Deadlines.of(exchange_timeout), input=train_timeout)
-        self._desk: Desk | None = None
+        self._desk: SiteDesk | None = None
         self._agreed = b""
 
     def run(self) -> None:
@@ -98,7 +96,7 @@ class SecAggFedAvg(SumFedAvg):
         roster, signatures = None, None
         if self.security == "active":
             roster, signatures = enrol(self, sites, self.exchange_timeout)
-        desk = self._desk = Desk(
+        desk = self._desk = SiteDesk(
             sites if signatures is None else signatures,
             name=f"flare {self.fl_ctx.get_job_id()}",
             deadlines=self._deadlines,

@@ -16,10 +16,8 @@ from secagg.flare.running import RunningSession
 from secagg.protocol import Registry
 from secagg.session import Deadlines
 
-__all__ = ["Desk"]
 
-
-class Desk(RunningSession):
+class SiteDesk(RunningSession):
     """Session of a job, with the parameters of `RunningSession`.
 
     Attributes

@@ -19,16 +19,14 @@ from secagg.flare.folder import fixing, own_folder
 from secagg.flare.identities import SiteIdentity
 from secagg.flare.link import FlareLink
 from secagg.flare.log import log_class, log_rejection, logger
-from secagg.flare.own import note
+from secagg.flare.own import GivesSums, note
 from secagg.flare.policy import policy_of
 from secagg.flare.start import fix_job
 from secagg.flare.trainer import Trainer
 from secagg.session import take_part
 
-__all__ = ["SecAggExecutor"]
 
-
-class SecAggExecutor(Executor):
+class SecAggExecutor(GivesSums, Executor):
     """Executor of a site that gives the server sums only.
 
     It performs the task "secagg" of `SecAggFedAvg` and rejects all others. Replies have a

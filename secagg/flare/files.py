@@ -8,8 +8,6 @@ from secagg._secrets import without_frames
 from secagg.errors import ParameterError
 from secagg.protocol import Identity, Registry
 
-__all__ = ["read_identity", "read_registry"]
-
 
 @without_frames
 def read_identity(path: str) -> Identity:

@@ -7,6 +7,7 @@ in the context of that task.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from nvflare.apis.filter import ContentBlockedException, Filter, FilterChainType
@@ -28,16 +29,14 @@ from secagg.flare.folder import fix_site_bounds, own_folder
 from secagg.flare.guard import Answered, Due, guard
 from secagg.flare.log import log_class, log_rejection, logger
 from secagg.flare.model import read_model
-from secagg.flare.own import is_own, note, noted
+from secagg.flare.own import GivesSums, is_own, note, noted
 from secagg.flare.policy import policy_of
-from secagg.flare.reported import report_once
 from secagg.flare.training import read_outcome, training_task
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.client import write_report
 from secagg.session.reporting import check_request
 from secagg.session.wire import REPORT, Answer, encode, message_digest, read_task
-
-__all__ = ["SecAggFilter"]
+from secagg.vault.spent import Spent
 
 
 class SecAggFilter(Filter):
@@ -76,7 +75,7 @@ def _opened(request: Shareable, fl_ctx: Any) -> Shareable:
     executor = getattr(runner, "find_executor", lambda name: None)(name)
     if isinstance(noted(fl_ctx), Due | Answered):
         return request  # opened by another filter of this class
-    if name == names.TASK and _gives_sums(executor):
+    if name == names.TASK and isinstance(executor, GivesSums):
         return request
     _require_result_filter(fl_ctx, runner, name)
     if executor is not None:
@@ -88,9 +87,22 @@ def _opened(request: Shareable, fl_ctx: Any) -> Shareable:
     folder = own_folder(fl_ctx)
     fix_site_bounds(folder, due.params)
     # before the training, so that it matters to nobody how that ends
-    report_once(folder, fl_ctx.get_job_id(), due.model.round)
+    _spend(folder, fl_ctx.get_job_id(), due.model.round)
     note(fl_ctx, due)
     return training_task(due.model)
+
+
+def _spend(folder: Path, job: str, number: int) -> None:
+    """Record a report in a round of a job; raise if this site has reported in it."""
+    last = Spent(folder).spend(f"job {job}", number)
+    if last is not None:
+        raise RemoteProtocolError(
+            f"this site has reported in round {last} of this job, and this is round {number}; "
+            "submit another job",
+            sender=None,
+            phase="report",
+            check="repeated",
+        )
 
 
 def _checked(request: Shareable, fl_ctx: Any, name: str) -> Due:
@@ -155,13 +167,6 @@ def _reported(result: Shareable, fl_ctx: Any) -> Shareable:
     reply = make_reply(ReturnCode.OK)
     reply[names.ANSWER] = encode(Answer(due.task.id, made))
     return note(fl_ctx, reply)
-
-
-def _gives_sums(executor: object) -> bool:
-    """Return whether an executor performs the task "secagg" as this package does."""
-    from secagg.flare.executor import SecAggExecutor  # which imports this module
-
-    return isinstance(executor, SecAggExecutor)
 
 
 def _configuration(request: Shareable, fl_ctx: Any) -> Shareable:

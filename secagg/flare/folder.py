@@ -10,8 +10,6 @@ from secagg.oneshot import OneShotParams
 from secagg.protocol import ClientPolicy, RoundParams
 from secagg.vault.bounds import fix_bounds
 
-__all__ = ["fix_site_bounds", "fixing", "own_folder"]
-
 
 def own_folder(fl_ctx: Any) -> Path:
     """Return the folder, which is made if there is none."""

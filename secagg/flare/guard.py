@@ -23,8 +23,6 @@ from secagg.oneshot import OneShotParams
 from secagg.protocol import Identity
 from secagg.session.wire import Task
 
-__all__ = ["Answered", "Due", "guard"]
-
 Execute = Callable[[str, Shareable, Any, Any], Shareable]
 
 

@@ -22,8 +22,6 @@ from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flare.certificates import Authority, sign
 from secagg.protocol import Identity, Registry
 
-__all__ = ["Roster", "SiteIdentity"]
-
 _LABEL = b"secagg/1 flare roster"
 
 

@@ -14,8 +14,6 @@ from secagg.errors import LinkError, RemoteProtocolError
 from secagg.flare import names
 from secagg.session.thread import in_thread
 
-__all__ = ["FlareLink", "Send"]
-
 _INTERVAL = 0.2
 """Seconds between two questions for a task; a waiting request would hold a thread of FLARE."""
 _TIMEOUT = 60.0
@@ -31,7 +29,8 @@ class Stop(Protocol):
     """Signal of FLARE that the job was aborted."""
 
     @property
-    def triggered(self) -> bool: ...
+    def triggered(self) -> bool:
+        """True once it was."""
 
 
 class FlareLink:

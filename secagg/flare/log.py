@@ -6,8 +6,6 @@ import logging
 
 from secagg.errors import SecAggError
 
-__all__ = ["log_class", "log_rejection", "logger"]
-
 logger = logging.getLogger("secagg.flare")
 
 

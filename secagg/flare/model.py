@@ -20,8 +20,6 @@ from secagg.client.inputs import count_spoiled
 from secagg.encoding import flatten
 from secagg.errors import ParameterError, RemoteProtocolError
 
-__all__ = ["Model", "check_finite", "difference", "read_model", "summed", "write_model"]
-
 Array = NDArray[np.generic]
 _DTYPES = frozenset(
     f"{kind}{bits}" for kind in ("int", "uint", "float") for bits in (8, 16, 32, 64)

@@ -30,11 +30,9 @@ from secagg.flare.tasks import configuration, request
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.oneshot.helper_files import HelperEntry, helpers_from_json
 from secagg.protocol import Identity
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 from secagg.session import Deadlines, bind
 from secagg.session.wire import Declined, encode, read_task
-
-__all__ = ["OneShotFedAvg"]
 
 
 class OneShotFedAvg(SumFedAvg):

@@ -1,6 +1,6 @@
-"""Results that this package makes at a site, told from those of all other code.
+"""Marks the results of this package, so that a site's filters tell them apart.
 
-They are remembered by identity, in the context of FLARE's task, which nobody else can forge
+Results are remembered by identity, in the context of FLARE's task, which nobody else can forge
 from afar. So no result passes because it looks like one of ours.
 """
 
@@ -11,9 +11,11 @@ from typing import Any, TypeVar
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.shareable import Shareable
 
-__all__ = ["is_own", "note", "noted"]
-
 T = TypeVar("T")
+
+
+class GivesSums:
+    """Mark of an executor whose task gives sums."""
 
 
 def note(fl_ctx: Any, value: T) -> T:

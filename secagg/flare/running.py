@@ -17,8 +17,6 @@ from secagg.protocol import Registry
 from secagg.session import Deadlines, Session
 from secagg.session.thread import closed
 
-__all__ = ["RunningSession"]
-
 T = TypeVar("T")
 _CHECK_ABORT = 0.5
 """Seconds between two looks at the signal of an aborted job."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from secagg.encoding import FixedPoint
 from secagg.protocol import RoundParams
-from secagg.protocol.params import Security
-
-__all__ = ["round_params"]
+from secagg.protocol.shape import Security
 
 
 def round_params(

@@ -20,8 +20,6 @@ from secagg.errors import ParameterError
 from secagg.flare.configuration import digest_configuration
 from secagg.flare.log import logger
 
-__all__ = ["fix_job"]
-
 
 def fix_job(event_type: str, fl_ctx: Any) -> None:
     """Digest a job's configuration, and withhold the server's events for the rest of the job.

@@ -16,8 +16,6 @@ from secagg.flare.certificates import Authority
 from secagg.flare.identities import Roster
 from secagg.protocol import Registry
 
-__all__ = ["configuration", "enrol", "request", "task"]
-
 _FEWEST = 3
 
 

@@ -23,8 +23,6 @@ from secagg.flare.training import read_update, training_task
 from secagg.oneshot import OneShotParams
 from secagg.protocol import RoundParams
 
-__all__ = ["Trainer"]
-
 
 class Trainer:
     """Function of a site for `secagg.session.take_part`: it trains and returns the update.

@@ -13,8 +13,6 @@ from secagg.encoding import Vector
 from secagg.errors import ParameterError
 from secagg.flare.model import Model, difference
 
-__all__ = ["read_outcome", "read_update", "training_task"]
-
 
 def training_task(model: Model) -> Shareable:
     """Return FLARE's task data for the training of a model."""

@@ -9,25 +9,21 @@ the bounds of the node's inputs, which are the same in all runs.
 from __future__ import annotations
 
 import os
-import struct
 from dataclasses import replace
 from pathlib import Path
 
 from flwr.app import ConfigRecord, Context
 
 from secagg import Client, Vault
-from secagg._files import locked, replace_file
 from secagg.errors import LocalProtocolError, ParameterError, VaultError
 from secagg.flower.wire import RECORD, Plan, is_computed, violation
 from secagg.protocol import Bounds, Phase
-from secagg.protocol.bounds import Bounded
+from secagg.protocol.shape import Shape
 from secagg.vault.bounds import fix_bounds
-
-__all__ = ["FOLDER_KEY", "NodeState"]
+from secagg.vault.spent import Spent
 
 FOLDER_KEY = "secagg-state-dir"
 """Key of the folder in the configuration of a node."""
-_LAST = struct.Struct("<Q")
 _WEIGHT = "num-examples"
 """Key of the weight, unless the bounds of the node's policy name another one."""
 
@@ -65,12 +61,12 @@ class NodeState:
         except OSError as error:
             raise _unusable(folder, error) from None
         owner = context.node_id if client_id is None else client_id
-        name = f"{owner}-{context.run_id}"
-        self._vault = Vault(folder / f"{name}.key")
-        self._last = folder / f"{name}.last"
+        self._run = f"{owner}-{context.run_id}"
+        self._vault = Vault(folder / f"{self._run}.key")
+        self._spent = Spent(folder)
         self._bounds = folder / f"{owner}.bounds"  # not of a run: the server chooses runs
 
-    def fix(self, params: Bounded, own: Bounds | None, plan: Plan | None = None) -> None:
+    def fix(self, params: Shape, own: Bounds | None, plan: Plan | None = None) -> None:
         """Raise `ParameterError` if the bounds of a sum are not those of the node.
 
         The first sum fixes them. `own` are the bounds of the node's policy, which then count
@@ -91,19 +87,14 @@ class NodeState:
         RemoteProtocolError ("session") is raised unless it is above all earlier ones, because a
         second vector in one round could be summed in another cohort.
         """
-        try:
-            with locked(self._last.parent) as folder:  # a second process has the same message
-                last = self._last_number()
-                if number <= last:
-                    why = (
-                        f"this node was in sum {last} of run {self._context.run_id} before, "
-                        f"and this is sum {number}; start a new run, or in a test pass "
-                        f"LocalGrid another run_id, or an empty folder as {FOLDER_KEY}"
-                    )
-                    raise violation(phase, "session", why)
-                replace_file(self._last, _LAST.pack(number), folder)
-        except OSError as error:
-            raise _unusable(self._last, error) from None
+        last = self._spent.spend(self._run, number)
+        if last is not None:
+            why = (
+                f"this node was in sum {last} of run {self._context.run_id} before, "
+                f"and this is sum {number}; start a new run, or in a test pass "
+                f"LocalGrid another run_id, or an empty folder as {FOLDER_KEY}"
+            )
+            raise violation(phase, "session", why)
 
     def suspend(self, client: Client) -> None:
         """Suspend a client into the Context, or drop the state of one that has finished."""
@@ -138,17 +129,6 @@ class NodeState:
                 "sum began without it; it is in the next one"
             )
         return state
-
-    def _last_number(self) -> int:
-        try:
-            return int(_LAST.unpack(self._last.read_bytes())[0])
-        except FileNotFoundError:
-            return -1
-        except struct.error:
-            raise VaultError(
-                f"{self._last} has not the number of a sum; delete it after the run has ended",
-                check="file",
-            ) from None
 
 
 def _unusable(path: Path, error: OSError) -> VaultError:

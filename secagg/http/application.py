@@ -28,6 +28,7 @@ from secagg.http import asgi, bodies, openapi
 from secagg.http.bodies import Bytes, Limits
 from secagg.http.budget import Budget
 from secagg.http.problems import Problem
+from secagg.http.turns import busy
 from secagg.protocol import Registry
 from secagg.session import Event, PhaseOpened, Session
 
@@ -112,7 +113,7 @@ class Members:
             self._leave(client)
             raise Problem(410, "ended", "the session has ended")
         if not self._begun:
-            raise bodies.busy("no round has begun yet")
+            raise busy("no round has begun yet")
         length = bodies.content_length(request, self._session.answer_limit)
         async with self.budget.announced(length, client) as body:
             answer = await bodies.read(request, body, digest)
@@ -148,8 +149,13 @@ class Members:
 
     @contextmanager
     def _poll(self, client: int) -> Iterator[None]:
-        if self.polls >= self._limits.polls or self._polls[client] >= _POLLS_OF_CLIENT:
-            raise bodies.busy("too many requests wait for a task")
+        if self._polls[client] >= _POLLS_OF_CLIENT:
+            raise busy(
+                f"{_POLLS_OF_CLIENT} requests of this client wait for a task, so likely this "
+                "identity is joined by another process; end that"
+            )
+        if self.polls >= self._limits.polls:
+            raise busy("too many requests wait for a task")
         self._polls[client] += 1
         try:
             yield
@@ -168,7 +174,7 @@ class Members:
             if poll.done():
                 return poll.result()
             if stopped.done():
-                raise bodies.busy("the server stops")
+                raise busy("the server stops")
             self._leave(client)
             return None
         except RemoteProtocolError as error:

@@ -20,7 +20,8 @@ from secagg._check import check_kind
 from secagg.errors import JournalError, ParameterError, RemoteProtocolError
 from secagg.http import asgi, bodies, openapi
 from secagg.http.address import check_host
-from secagg.http.bodies import Budget, Bytes, Limits
+from secagg.http.bodies import Bytes, Limits
+from secagg.http.budget import Budget
 from secagg.http.problems import Problem
 from secagg.http.server import Certificate, listening
 from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy

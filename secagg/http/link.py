@@ -16,7 +16,7 @@ from secagg.oneshot import OneShotPolicy
 from secagg.protocol import ClientPolicy, CohortLedger, Identity, Registry
 from secagg.protocol.client_ids import ClientKey, identify
 from secagg.session import Completed, take_part
-from secagg.session.member import Train
+from secagg.session.training import Train
 
 _LARGEST_TASK = 1 << 30
 """Bytes of a task. The application's message has no other bound, and a member holds it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from secagg.session import (
     Event,
@@ -19,8 +18,6 @@ from secagg.session import (
     RoundFailed,
     RoundFinished,
 )
-
-__all__ = ["CONTENT_TYPE_LATEST", "Metrics"]
 
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -17,7 +18,7 @@ from starlette.routing import Route
 
 from secagg.http import asgi
 from secagg.http.application import Members
-from secagg.http.metrics import CONTENT_TYPE_LATEST, Metrics
+from secagg.http.metrics import Metrics
 from secagg.http.status import Status
 from secagg.session import Session
 

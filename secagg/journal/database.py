@@ -16,8 +16,6 @@ from pathlib import Path
 from secagg.errors import JournalError
 from secagg.journal.lock import spoilt
 
-__all__ = ["check_schema", "checkpoint", "claim", "create", "read_head", "transaction"]
-
 
 def create(
     path: Path, schema: Sequence[str], fill: Callable[[sqlite3.Connection], None]
@@ -68,15 +66,6 @@ def check_schema(connection: sqlite3.Connection, schema: Sequence[str]) -> None:
     found = connection.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
     if found != [(table,) for table in schema]:
         raise spoilt("it is not a journal of this version, or was altered")
-
-
-def read_head(connection: sqlite3.Connection, count: str) -> tuple[int, bytes]:
-    """Return the number of chained rows, in the column `count`, and the last one's hash."""
-    rows = connection.execute(f"SELECT {count}, chain FROM head LIMIT 2").fetchall()  # noqa: S608
-    if len(rows) != 1:
-        raise spoilt("it was altered")
-    number, chain = rows[0]
-    return number, chain
 
 
 @contextmanager

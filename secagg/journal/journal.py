@@ -4,9 +4,7 @@ A journal is one SQLite file for one round, in WAL mode with exclusive locking. 
 committed with ``synchronous=FULL`` and moved from the write-ahead log into the file before the
 call returns. So losing the ``-wal`` file later loses no acknowledged entry.
 
-Each row has a SHA-256 over its content and the hash of the row before it, and the file stores
-the number of rows and the last hash. So altered, swapped and missing rows are detected. There
-is no key, so a consistent rewrite of the *whole* file, or an older copy, is not detected.
+The entries are chained rows (`secagg.journal.chain`).
 
 Never restore an older copy: a server resumed from it would request shares again, perhaps for
 other survivors. Honest clients answer once. So at most the round is lost if any two sets of t
@@ -20,6 +18,7 @@ last messages determine the sum, so give the file only to parties that may know 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 import struct
@@ -29,20 +28,14 @@ from pathlib import Path
 from secagg._check import check_kind
 from secagg.errors import JournalError
 from secagg.journal import database
+from secagg.journal.chain import Chain
 from secagg.journal.lock import FileLock, errors_of, spoilt
 from secagg.protocol import RoundParams
 from secagg.protocol.messages import MaskedInput, ShareKeys, UnmaskShares, max_bytes
 from secagg.protocol.params_bytes import compare
 from secagg.server import Entry
-from secagg.server.log import first_link, link
 
-_SCHEMA = (
-    "CREATE TABLE head (params BLOB, entries INTEGER, chain BLOB)",
-    "CREATE TABLE entries (number INTEGER PRIMARY KEY, client BLOB, data BLOB, chain BLOB)",
-)
-_NEXT = (
-    "SELECT number, client, data, chain FROM entries WHERE number >= ? ORDER BY number LIMIT 1"
-)
+_CHAIN = Chain("entries", "entry", ("client", "data"), head="params BLOB, ")
 _ROOM = 4096
 """Bytes of a row besides its message, at most."""
 
@@ -81,12 +74,10 @@ class Journal:
 
         def fill(empty: sqlite3.Connection) -> None:
             _limit(empty, params)
-            empty.execute(
-                "INSERT INTO head VALUES (?, 0, ?)", (params.to_bytes(), first_link(params))
-            )
+            _CHAIN.begin(empty, _first(params), [params.to_bytes()])
 
         with errors_of(where):
-            database.create(where, _SCHEMA, fill)
+            database.create(where, _CHAIN.schema, fill)
         return cls.open(where, params)
 
     @classmethod
@@ -109,7 +100,8 @@ class Journal:
         try:
             with errors_of(where), journal._lock.use() as connection:
                 _limit(connection, params)
-                database.claim(connection, where, _SCHEMA)
+                database.claim(connection, where, _CHAIN.schema)
+                _check_params(connection, params)
             for _ in journal.entries():
                 pass
         except BaseException:
@@ -128,25 +120,10 @@ class Journal:
             entries that were yielded before.
         """
         with errors_of(self.path):
-            chain, expected, least = first_link(self.params), 0, -(1 << 63)
-            with self._lock.use() as connection:
-                _head(connection, self.params)
-            while True:
-                # no statement stays open between two rows: it would block a writer
-                with self._lock.use() as connection:
-                    rows = connection.execute(_NEXT, (least,)).fetchall()
-                    end = None if rows else _head(connection, self.params)
-                if end is not None:
-                    break
-                number, client, data, stored = rows[0]
-                entry = _entry(client, data)
-                chain = link(chain, entry) if entry else b""
-                if entry is None or number != expected or chain != stored:
-                    raise spoilt(f"entry {expected} was altered or is missing")
-                least = expected = expected + 1
-                yield entry
-            if (expected, chain) != end:
-                raise spoilt(f"it was cut short or altered after entry {expected}")
+            for client, data in _CHAIN.rows(self._lock.use, _first(self.params)):
+                if len(client) not in (0, 8):
+                    raise spoilt("the client of an entry was altered")
+                yield (int.from_bytes(client, "little") if client else None), data
 
     def append(self, number: int, entry: Entry) -> None:
         """Append an entry; it is on the disk when the call returns. See `extend` for errors."""
@@ -169,19 +146,14 @@ class Journal:
             failing: the journal is then closed, and `open` shows whether all or none are in it.
         """
         with errors_of(self.path), self._lock.use() as connection:
-            count, chain = _head(connection, self.params)
-            if count != number:
+            end = _CHAIN.end(connection)
+            if end[0] != number:
                 raise JournalError(
-                    f"it has {count} entries, but the server knows {number}; use "
+                    f"it has {end[0]} entries, but the server knows {number}; use "
                     "Server.resume to continue a round",
                 )
             with database.transaction(connection, self.close):
-                for place, entry in enumerate(entries, start=number):
-                    chain = link(chain, entry)
-                    row = (place, *_columns(entry), chain)
-                    connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
-                head = (number + len(entries), chain)
-                connection.execute("UPDATE head SET entries = ?, chain = ?", head)
+                _CHAIN.append(connection, end, map(_row, entries))
 
     def close(self) -> None:
         """Release the file when no thread is writing; without this call nothing is lost."""
@@ -210,12 +182,12 @@ def _limit(connection: sqlite3.Connection, params: RoundParams) -> None:
         )
 
 
-def _head(connection: sqlite3.Connection, params: RoundParams) -> tuple[int, bytes]:
-    """Return the number of entries and the hash of the last entry."""
-    rows = connection.execute("SELECT params, entries, chain FROM head LIMIT 2").fetchall()
+def _check_params(connection: sqlite3.Connection, params: RoundParams) -> None:
+    """Raise unless the file is of a round with these parameters."""
+    rows = connection.execute("SELECT params FROM head LIMIT 2").fetchall()
     if len(rows) != 1 or not isinstance(rows[0][0], bytes):
         raise spoilt("it was altered")
-    stored, count, chain = rows[0]
+    stored = rows[0][0]
     if len(stored) == 32:  # version 1 stored their digest
         raise JournalError(
             "it is of version 1 of the protocol; finish it with secagg 0.4 or begin a new round"
@@ -223,24 +195,17 @@ def _head(connection: sqlite3.Connection, params: RoundParams) -> tuple[int, byt
     _, why = compare(params.to_bytes(), stored, "in the journal")
     if why:
         raise JournalError(f"it is of other parameters, {why}; open it with its own")
-    return count, chain
 
 
-def _columns(entry: Entry) -> tuple[bytes | None, bytes]:
-    """Return client and data of an entry, as a row has them."""
+def _first(params: RoundParams) -> bytes:
+    """Return the hash that the first entry of a round is chained to."""
+    return hashlib.sha256(b"secagg/3 journal" + params.digest).digest()
+
+
+def _row(entry: Entry) -> tuple[bytes, bytes]:
+    """Return the row of an entry; the server's own entries have no client."""
     client_id, data = entry
-    return None if client_id is None else struct.pack("<Q", client_id), data
-
-
-def _entry(client: object, data: object) -> Entry | None:
-    """Return the entry of a row, or None if the row is invalid."""
-    if not isinstance(data, bytes):
-        return None
-    if client is None:
-        return None, data
-    if not isinstance(client, bytes) or len(client) != 8:
-        return None
-    return int.from_bytes(client, "little"), data
+    return b"" if client_id is None else struct.pack("<Q", client_id), data
 
 
 def _absolute(path: str | os.PathLike[str], params: RoundParams) -> Path:

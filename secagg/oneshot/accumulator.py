@@ -49,7 +49,7 @@ class Accumulator:
         self, params: OneShotParams, *, registry: Registry | None = None, batch: int = 0
     ) -> None:
         check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
-        check_registry(params.sums, registry)
+        check_registry(params, registry)
         check_integer("batch", batch, 0, (1 << 64) - 1)
         self.params = params
         self.batch = int(batch)

@@ -103,7 +103,7 @@ class Helper(Confined):
                 "'active'; give the helper the public keys of all clients, "
                 "registry=secagg.Registry({id: identity.public, …})"
             )
-        check_registry(params.sums, registry)
+        check_registry(params, registry)
         if journal.public not in params.helpers:
             raise ParameterError(
                 "the keys of the journal are not those of a helper of these parameters; pass "

@@ -4,9 +4,8 @@ One key, one journal: they are created together, in one file of mode 600. All se
 key are in it. **Never copy or restore it.** A helper with an older copy opens a second list of
 the same clients, and the difference of two sums can be a single vector.
 
-Each row has a SHA-256 over its content and the hash of the row before it, so damage to the
-file is detected. There is no defence against a deliberate change, which takes the same access
-as reading the keys.
+The lists are chained rows (`secagg.journal.chain`), so damage to the file is detected. There is
+no defence against a deliberate change, which takes the same access as reading the keys.
 """
 
 from __future__ import annotations
@@ -28,20 +27,18 @@ from secagg.encoding import Entropy
 from secagg.encoding.encoding import take
 from secagg.errors import JournalError, ParameterError
 from secagg.journal import database
+from secagg.journal.chain import Chain
 from secagg.journal.lock import FileLock, errors_of, spoilt
 from secagg.oneshot import suites
 from secagg.oneshot.messages import violation
 from secagg.oneshot.suites import BoxKey, SuiteName
 from secagg.protocol import Identity
 
-_SCHEMA = (
-    "CREATE TABLE head (suite TEXT, box BLOB, identity BLOB, lists INTEGER, chain BLOB)",
-    "CREATE TABLE lists (number INTEGER PRIMARY KEY, params BLOB, batch BLOB, digest BLOB, "
-    "ids BLOB, chain BLOB)",
-)
-_NEXT = (
-    "SELECT number, params, batch, digest, ids, chain FROM lists WHERE number >= ? "
-    "ORDER BY number LIMIT 1"
+_CHAIN = Chain(
+    "lists",
+    "list",
+    ("params", "batch", "digest", "ids"),
+    head="suite TEXT, box BLOB, identity BLOB, ",
 )
 _NEXT_OF = (
     "SELECT number, batch, digest, ids FROM lists WHERE number >= ? AND params = ? "
@@ -112,11 +109,10 @@ class HelperJournal(Confined):
         BoxKey(suite, secrets[0])  # before there is a file
 
         def fill(empty: sqlite3.Connection) -> None:
-            row = (suite, *secrets, _FIRST)
-            empty.execute("INSERT INTO head VALUES (?, ?, ?, 0, ?)", row)
+            _CHAIN.begin(empty, _FIRST, (suite, *secrets))
 
         with errors_of(where):
-            database.create(where, _SCHEMA, fill)
+            database.create(where, _CHAIN.schema, fill)
         return cls.open(where)
 
     @classmethod
@@ -142,8 +138,9 @@ class HelperJournal(Confined):
         try:
             with errors_of(where), lock.use() as connection:
                 _check_log(where.resolve())
-                database.claim(connection, where, _SCHEMA)
-                _check_chain(connection)
+                database.claim(connection, where, _CHAIN.schema)
+                for _ in _CHAIN.rows(lock.use, _FIRST):
+                    pass
                 identity, box_key = _keys(connection)
         except BaseException:
             lock.close()
@@ -177,7 +174,7 @@ class HelperJournal(Confined):
         number = batch.to_bytes(8, "little")
         with errors_of(self.path), self._lock.use() as connection:
             # before the lists: if a signal's handler reserves meanwhile, INSERT fails
-            count, last = database.read_head(connection, "lists")
+            end = _CHAIN.end(connection)
             for stored, other, spent in _lists(connection, params):
                 if stored == number and other == digest:
                     return
@@ -189,11 +186,8 @@ class HelperJournal(Confined):
                     why = "it is in a list that was reserved before, and spent; drop it"
                     raise violation("reserve", "spent", why, sender=int(common[0]))
             row = (params, number, digest, ids.astype("<u8", copy=False).tobytes())
-            chain = _link(last, row)
             with database.transaction(connection, self.close):
-                added = (count, *row, chain)
-                connection.execute("INSERT INTO lists VALUES (?, ?, ?, ?, ?, ?)", added)
-                connection.execute("UPDATE head SET lists = ?, chain = ?", (count + 1, chain))
+                _CHAIN.append(connection, end, [row])
 
     def close(self) -> None:
         """Release the file when no thread is writing; without this call nothing is lost."""
@@ -225,11 +219,11 @@ def _check_log(path: Path) -> None:
         return
     with closing(_reader(path, "immutable=1")) as alone:
         try:
-            count, last = database.read_head(alone, "lists")
+            count, last = _CHAIN.end(alone)
         except (sqlite3.Error, JournalError):
             return  # torn by a crash while the log was moved into it
     with closing(_reader(path, "mode=ro")) as both:
-        database.check_schema(both, _SCHEMA)
+        database.check_schema(both, _CHAIN.schema)
         query = "SELECT chain FROM lists WHERE number = ?"
         if count and both.execute(query, (count - 1,)).fetchone() != (last,):
             raise spoilt("the -wal file beside it is of an older state")
@@ -252,23 +246,8 @@ def _lists(
         yield batch, digest, np.frombuffer(ids, "<u8").astype(np.uint64, copy=False)
 
 
-def _check_chain(connection: sqlite3.Connection) -> None:
-    """Raise unless every list is as it was written, and none is missing."""
-    expected, chain = 0, _FIRST
-    while rows := connection.execute(_NEXT, (expected,)).fetchall():
-        number, *row, stored = rows[0]
-        if number != expected or not all(isinstance(part, bytes) for part in row):
-            raise spoilt(f"list {expected} was altered or is missing")
-        chain = _link(chain, tuple(row))
-        if chain != stored:
-            raise spoilt(f"list {expected} was altered or is missing")
-        expected += 1
-    if (expected, chain) != database.read_head(connection, "lists"):
-        raise spoilt(f"it was cut short or altered after list {expected}")
-
-
 def _keys(connection: sqlite3.Connection) -> tuple[Identity, BoxKey]:
-    """Return the keys, after `_check_chain`."""
+    """Return the keys of a file whose rows were validated."""
     suite, box, identity = connection.execute(
         "SELECT suite, box, identity FROM head"
     ).fetchone()
@@ -278,9 +257,3 @@ def _keys(connection: sqlite3.Connection) -> tuple[Identity, BoxKey]:
     if (len(box), len(identity)) != lengths:
         raise spoilt("its keys were altered")
     return Identity(identity), BoxKey(suite, box)
-
-
-def _link(chain: bytes, row: tuple[bytes, ...]) -> bytes:
-    """Return the hash of a list, from the previous one's."""
-    sizes = b"".join(len(part).to_bytes(8, "little") for part in row)
-    return hashlib.sha256(chain + sizes + b"".join(row)).digest()

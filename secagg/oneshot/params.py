@@ -6,13 +6,12 @@ import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import comb
-from typing import TYPE_CHECKING, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, Self, get_args
+from warnings import warn
 
 from secagg._check import as_bytes, check_integer, check_kind
 from secagg._printable import fingerprints, short_repr
-from secagg.encoding import Encoding, Ring
+from secagg.encoding import Encoding
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, DROPOUT
 from secagg.oneshot import params_bytes, suites
@@ -21,9 +20,8 @@ from secagg.oneshot.noise import Noise
 from secagg.oneshot.seeds import held
 from secagg.oneshot.suites import KEY_BYTES, SuiteName
 from secagg.protocol import Registry, RoundParams
-from secagg.protocol.headroom import check_headroom, default_bits, smallest_bits
-from secagg.protocol.params import Security, check_encoding, read_encoding
 from secagg.protocol.params_bytes import malformed
+from secagg.protocol.shape import Security, Shape, read_encoding, smallest_bits
 from secagg.protocol.suggestion import suggest_fewest
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ MAX_SEEDS = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneShotParams:
+class OneShotParams(Shape):
     """Parameters of one session of one-shot sums. All its batches are of different clients.
 
     `suggest` chooses safe ones.
@@ -99,10 +97,7 @@ class OneShotParams:
     noise: Noise | None = None
 
     def __post_init__(self) -> None:
-        for name in ("n_clients", "length", "threshold", "min_clients", "max_weight"):
-            value = getattr(self, name)
-            if isinstance(value, np.integer):  # products of numpy's would wrap
-                object.__setattr__(self, name, int(value))
+        self._take_integers()
         self._check_helpers()
         check_integer("threshold", self.threshold, 1, MAX_HELPERS)
         if self.threshold > len(self.helpers):
@@ -117,10 +112,13 @@ class OneShotParams:
             )
         check_integer("n_clients", self.n_clients, 2, 1 << 20)
         check_integer("min_clients", self.min_clients, 2, self.n_clients)
-        check_encoding(self.encoding)
+        if self.security not in get_args(Security):
+            raise ParameterError(
+                f"security must be 'semi-honest' or 'active', not {self.security!r}"
+            )
         if self.noise is not None:
             check_kind("noise", self.noise, Noise, "a secagg.oneshot.Noise")
-        check_headroom(self.sums, self.noise_bound)  # making them validates the rest
+        self._check_shape()
 
     def __repr__(self) -> str:
         # a hybrid HPKE key has 1,216 bytes
@@ -192,7 +190,7 @@ class OneShotParams:
         )
         if modulus_bits is not None:
             return made
-        return replace(made, modulus_bits=smallest_bits(made.sums, made.noise_bound))
+        return replace(made, modulus_bits=smallest_bits(made))
 
     def _check_helpers(self) -> None:
         if self.suite not in suites.NAMES:
@@ -228,39 +226,29 @@ class OneShotParams:
     def _signing_keys(self) -> dict[int, bytes]:
         return {j: identity for j, (_, identity) in enumerate(self.helpers, 1)}
 
-    @cached_property
+    @property
     def sums(self) -> RoundParams:
-        """Parameters of a sum of the same vectors by secret sharing: ring, headroom, bounds."""
-        sums = RoundParams(
-            n_clients=self.n_clients,
-            threshold=self.n_clients,
+        """Deprecated: the parameters have ring and bounds themselves. It goes with 1.1."""
+        warn(
+            "OneShotParams.sums is deprecated and goes with secagg 1.1; use the parameters",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.shared(self.n_clients)
+
+    def shared(self, n: int) -> RoundParams:
+        """Return parameters of a sum of n such vectors by secret sharing, without noise."""
+        return RoundParams(
+            n_clients=n,
+            threshold=n,
             length=self.length,
             encoding=self.encoding,
-            modulus_bits=self.modulus_bits,
-            modulus=self.modulus,
+            modulus=self.ring.modulus,
             max_weight=self.max_weight,
             session=self.session,
             allow_two_clients=True,
             security=self.security,
         )
-        if self.noise is None or (self.modulus_bits, self.modulus) != (None, None):
-            return sums
-        return replace(sums, modulus_bits=default_bits(sums, self.noise_bound))
-
-    @property
-    def active(self) -> bool:
-        """True if `security` is "active", with signatures."""
-        return self.security == "active"
-
-    @property
-    def ring(self) -> Ring:
-        """Ring Z_R, in which masked vectors are added."""
-        return self.sums.ring
-
-    @property
-    def elements(self) -> int:
-        """Number of elements of a masked vector: `length`, plus 1 in a weighted sum."""
-        return self.sums.elements
 
     @property
     def seeds(self) -> int:

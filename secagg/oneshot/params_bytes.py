@@ -14,8 +14,8 @@ from typing import NamedTuple
 from secagg.errors import ParameterError
 from secagg.oneshot.noise import STEPS, Noise
 from secagg.oneshot.suites import KEY_BYTES, NAMES, SuiteName
-from secagg.protocol.params import Security
 from secagg.protocol.params_bytes import malformed, prefixed
+from secagg.protocol.shape import Security
 
 VERSION = 1
 _HEAD = struct.Struct("<BBBBBIIQQQ")

@@ -90,7 +90,7 @@ def decode(
     total: Lanes, ids: tuple[int, ...], outvoted: tuple[int, ...], params: OneShotParams
 ) -> OneShotResult:
     """Return an unmasked total in the caller's units; see `secagg.server.result.decode_sum`."""
-    found = decode_sum(total, ids, (), params.sums, params.noise_bound)
+    found = decode_sum(total, ids, (), params)
     return OneShotResult(
         sum=found.sum,
         integers=found.integers,

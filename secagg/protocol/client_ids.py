@@ -14,8 +14,6 @@ from typing import TypeVar
 from secagg._check import check_integer, is_integer
 from secagg.errors import ParameterError
 
-__all__ = ["ByClient", "ClientKey", "Names", "client_id", "identify"]
-
 T = TypeVar("T")
 ClientKey = int | str
 """Id of a client, or its name."""

@@ -27,6 +27,7 @@ from secagg.errors import ParameterError
 from secagg.protocol.client_ids import ByClient, ClientKey, Names, client_id
 from secagg.protocol.key_files import private_from_pem, private_to_pem, registry_from_json
 from secagg.protocol.params import RoundParams
+from secagg.protocol.shape import Shape
 
 SIGNATURE_BYTES = 64
 _P = 2**255 - 19
@@ -207,7 +208,7 @@ def _is_strong(key: bytes) -> bool:
     return y < _P and y not in _SMALL_ORDER
 
 
-def check_registry(params: RoundParams, registry: Registry | None) -> None:
+def check_registry(params: Shape, registry: Registry | None) -> None:
     """Raise `ParameterError` unless a registry is given exactly in the active variant."""
     if registry is not None and not isinstance(registry, Registry):
         raise ParameterError(
@@ -220,8 +221,8 @@ def check_registry(params: RoundParams, registry: Registry | None) -> None:
         )
     if not params.active and registry is not None:
         raise ParameterError(
-            f"a registry was given, but security {params.security!r} has no signatures; take "
-            "security='active' or leave it out"
+            f"a registry was given, but security {params.security!r} has no signatures; leave "
+            "the registry out, or take security='active'"
         )
 
 
@@ -239,8 +240,8 @@ def check_identity(
         )
     if not params.active and identity is not None:
         raise ParameterError(
-            f"an identity was given, but security {params.security!r} has no signatures; take "
-            "security='active' or leave it out"
+            f"an identity was given, but security {params.security!r} has no signatures; leave "
+            "the identity out, or take security='active'"
         )
     if registry is None:
         return

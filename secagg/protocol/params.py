@@ -11,21 +11,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Self
 
-import numpy as np
-
-from secagg._check import as_bytes, check_integer, check_session
-from secagg.encoding import Encoding, Ring, from_canonical
+from secagg._check import as_bytes, check_flag, check_integer
+from secagg.encoding import Encoding
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, DROPOUT
-from secagg.protocol.headroom import check_headroom, default_bits, smallest_bits
-from secagg.protocol.params_bytes import MAX_ENCODING_BYTES, Fields, malformed, pack, unpack
+from secagg.protocol.params_bytes import Fields, malformed, pack, unpack
+from secagg.protocol.shape import Security, Shape, read_encoding, smallest_bits
 from secagg.protocol.suggestion import check_no_fraction, suggest_pair
-
-Security = Literal["semi-honest", "active"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundParams:
+class RoundParams(Shape):
     """Parameters of one round of secure aggregation. `suggest` chooses safe ones.
 
     Parameters
@@ -86,25 +82,13 @@ class RoundParams:
     security: Security = "semi-honest"
 
     def __post_init__(self) -> None:
-        sizes = ("n_clients", "threshold", "length", "neighbours", "max_weight")
-        for name in (*sizes, "modulus_bits", "modulus"):
-            value = getattr(self, name)
-            if isinstance(value, np.integer):  # products of numpy's would wrap
-                object.__setattr__(self, name, int(value))
+        self._take_integers()
+        check_flag("allow_two_clients", self.allow_two_clients)
         self._check_security()
         self._check_cohort()
-        check_integer("length", self.length, 1, 1 << 31)
-        check_encoding(self.encoding)
-        if self.max_weight is not None:
-            check_integer("max_weight", self.max_weight, 1, 1 << 53)
-        check_session(self.session)
         if self.active:
             self._check_active()
-        if self.modulus is not None and self.modulus_bits is not None:
-            raise ParameterError("give modulus_bits or modulus, not both")
-        if self.modulus_bits is not None:
-            check_integer("modulus_bits", self.modulus_bits, 1, 64)
-        check_headroom(self)
+        self._check_shape()
 
     @classmethod
     def suggest(
@@ -238,34 +222,11 @@ class RoundParams:
                 "the server may lie; take more than two thirds, "
                 f"{2 * self.n_clients // 3 + 1} to {self.n_clients}"
             )
-        if not self.session:
-            raise ParameterError(
-                "session is empty, but the signatures of an active round name it; pass "
-                "session=b'…', a new one for every round"
-            )
-
-    @cached_property
-    def ring(self) -> Ring:
-        """Ring Z_R, in which masked vectors are added."""
-        if self.modulus is not None:
-            return Ring(self.modulus)
-        bits = default_bits(self) if self.modulus_bits is None else self.modulus_bits
-        return Ring(1 << bits)
-
-    @property
-    def active(self) -> bool:
-        """True if `security` is "active", with signatures and the consistency check."""
-        return self.security == "active"
 
     @property
     def holders(self) -> int:
         """Number of holders of a secret's shares, its owner included, if all n clients come."""
         return self.n_clients if self.neighbours is None else self.neighbours + 1
-
-    @property
-    def elements(self) -> int:
-        """Number of elements of a masked vector: `length`, and 1 each for weight and count."""
-        return self.length + (self.max_weight is not None) + bool(self.count_clipped)
 
     @property
     def min_survivors(self) -> int:
@@ -332,42 +293,3 @@ class RoundParams:
     def digest(self) -> bytes:
         """SHA-256 of the label "secagg/2 parameters" and `to_bytes`."""
         return hashlib.sha256(b"secagg/2 parameters" + self.to_bytes()).digest()
-
-
-def check_encoding(encoding: object) -> None:
-    """Raise `ParameterError` unless `encoding` is an instance with short canonical bytes."""
-    if isinstance(encoding, type) or not isinstance(encoding, Encoding):
-        raise ParameterError(f"encoding must be a FixedPoint or Integers, not {encoding!r}")
-    name: object = encoding.canonical()  # of an application's class
-    if not isinstance(name, bytes) or len(name) > MAX_ENCODING_BYTES:
-        raise ParameterError(
-            f"{type(encoding).__name__}.canonical() must return at most {MAX_ENCODING_BYTES} "
-            "bytes; take a hash of longer ones"
-        )
-    largest: object = encoding.max_encoded
-    if not isinstance(largest, int):  # products of numpy's would wrap, and find headroom
-        raise ParameterError(
-            f"{type(encoding).__name__}.max_encoded must be an int of Python, not a "
-            f"{type(largest).__name__}; convert it with int()"
-        )
-
-
-def read_encoding(canonical: bytes, own: Encoding | None) -> Encoding:
-    """Return the encoding of these canonical bytes: `own`, the reader's, if it is not None.
-
-    `ParameterError` is raised if `own` is not an encoding. RemoteProtocolError, "parameters",
-    is raised if it is not the one of the bytes, or is missing and they are unknown.
-    """
-    if own is not None:
-        check_encoding(own)
-        if own.canonical() != canonical:
-            why = "their encoding differs from the encoding= that was passed"
-            raise malformed("parameters", why)
-        return own
-    try:
-        known = from_canonical(canonical)
-    except ParameterError as error:
-        raise malformed("parameters", str(error)) from None
-    if known is None:
-        raise malformed("parameters", "their encoding is unknown; pass it as encoding=")
-    return known

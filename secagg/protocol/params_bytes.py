@@ -12,20 +12,6 @@ from typing import NamedTuple
 from secagg.encoding import FixedPoint, from_canonical
 from secagg.errors import ParameterError, RemoteProtocolError
 
-__all__ = [
-    "MAX_ENCODING_BYTES",
-    "MAX_PARAMS_BYTES",
-    "VERSION",
-    "Difference",
-    "Fields",
-    "compare",
-    "malformed",
-    "other_version",
-    "pack",
-    "prefixed",
-    "unpack",
-]
-
 VERSION = 3
 """Version of the protocol: the first byte of parameters and of every message."""
 MAX_ENCODING_BYTES = 255

@@ -44,7 +44,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from secagg.errors import LocalProtocolError
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 
 
 class Phase(StrEnum):

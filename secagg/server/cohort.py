@@ -11,8 +11,6 @@ from secagg import graph
 from secagg.protocol import Registry, RoundParams, keys
 from secagg.protocol.messages import Roster, encode, pack_ids
 
-__all__ = ["Cohort"]
-
 
 class Cohort:
     """Clients U1 that advertised keys in round 0, on a graph drawn from `seed`.

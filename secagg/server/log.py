@@ -1,14 +1,11 @@
 """Interface of a server's log, written before each answer so that a killed server can resume.
 
 The entries of a log are the accepted messages and the closes of phases. Replayed in order, they
-give the server's state. ``secagg.journal`` stores them in a file. Each entry is chained to the
-one before by SHA-256, so the last hash identifies all entries and their order.
+give the server's state. ``secagg.journal`` stores them in a file.
 """
 
 from __future__ import annotations
 
-import hashlib
-import struct
 from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
@@ -17,8 +14,6 @@ from secagg.errors import JournalError, ParameterError
 from secagg.graph import SEED_BYTES
 from secagg.protocol import RoundParams
 from secagg.protocol.ledger import Page
-
-__all__ = ["Entry", "Log", "check_log", "first_link", "link"]
 
 Entry = tuple[int | None, bytes]
 """A client's id and its accepted message. Entries of the server have None in place of an id:
@@ -93,17 +88,3 @@ def seed_of(first: Entry, page: Page | None) -> bytes:
         had = f"a ledger and the kind {label!r}" if rest else "no ledger"
         raise ParameterError(f"the server of this journal had {had}; resume it with the same")
     return seed
-
-
-def first_link(params: RoundParams) -> bytes:
-    """Return the hash, 32 bytes, that the first entry of a round is chained to."""
-    return hashlib.sha256(b"secagg/2 journal" + params.digest).digest()
-
-
-def link(chain: bytes, entry: Entry) -> bytes:
-    """Return the hash of an entry, 32 bytes, given the hash `chain` of the entry before it."""
-    client_id, data = entry
-    sender = struct.pack("<?Q", client_id is not None, client_id or 0)
-    digest = hashlib.sha256(chain + sender)
-    digest.update(data)
-    return digest.digest()

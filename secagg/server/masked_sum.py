@@ -16,8 +16,6 @@ from secagg.protocol.ledger import Page
 from secagg.protocol.messages import ConsistencyRequest, UnmaskRequest, encode, pack_ids
 from secagg.server.cohort import Cohort
 
-__all__ = ["Question", "Summed"]
-
 
 class Question(NamedTuple):
     """Clients whose shares one client is asked for: survivors and dropped, ascending ids."""

@@ -9,8 +9,6 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PerPeer"]
-
 T = TypeVar("T", np.uint8, np.uint64)
 
 

@@ -18,8 +18,6 @@ from secagg.errors import Dispute, RemoteProtocolError
 from secagg.protocol import Phase
 from secagg.protocol.keys import SEED_BYTES
 
-__all__ = ["Recovery"]
-
 U64 = NDArray[np.uint64]
 Verify = Callable[[bytes], bool]
 

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from secagg.encoding import Lanes
 from secagg.errors import Dispute, ParameterError, RemoteProtocolError
-from secagg.protocol import Phase, RoundParams
-
-__all__ = ["RoundResult", "decode_sum"]
+from secagg.protocol import Phase
+from secagg.protocol.shape import Shape
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -71,8 +70,7 @@ def decode_sum(
     total: Lanes,
     survivors: tuple[int, ...],
     disputes: tuple[Dispute, ...],
-    params: RoundParams,
-    noise: int = 0,
+    params: Shape,
 ) -> RoundResult:
     """Return an unmasked total in the caller's units.
 
@@ -81,15 +79,14 @@ def decode_sum(
     total : uint32 or uint64 array in [0, R)
     survivors : tuple of ids
     disputes : tuple of Dispute
-    params : RoundParams
-    noise : int
-        Bound on the absolute value of noise in each element of the total.
+    params : RoundParams or OneShotParams
 
     Raises
     ------
     RemoteProtocolError
         "sum", "weight" or "clipped": the survivors' vectors cannot add up to it.
     """
+    noise = params.noise_bound
     heaviest = len(survivors) * (params.max_weight or 1)
     most = heaviest * params.encoding.max_encoded + noise
     least = -most if params.encoding.signed else -noise
@@ -127,7 +124,7 @@ def decode_sum(
 
 
 def _decode_signed(
-    total: Lanes, most: int, params: RoundParams
+    total: Lanes, most: int, params: Shape
 ) -> tuple[NDArray[np.float64] | NDArray[np.int64], NDArray[np.int64]]:
     """Return `Encoding.decode` of a total that noise made negative where it exceeds `most`."""
     negative = total > most

@@ -34,8 +34,6 @@ from secagg.server.result import RoundResult
 from secagg.server.stages import Advertising, Consistency, Masking, Sharing, Stage
 from secagg.server.unmasking import Unmasking
 
-__all__ = ["Server"]
-
 
 class Server:
     """Server of one session, from the clients' keys to the sum.
@@ -260,9 +258,8 @@ class Server:
                 "this client is not part of the round, or an earlier message of it was missing",
             )
         if client_id in self._received:
-            raise self._violation(
-                client_id, "repeated", "another message of this client was accepted"
-            )
+            why = "another message of this client was accepted; run each client in one process"
+            raise self._violation(client_id, "repeated", why)
         try:
             stage.take(client_id, data)
             self._write((client_id, data))

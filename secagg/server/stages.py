@@ -37,8 +37,6 @@ from secagg.server.cohort import Cohort
 from secagg.server.masked_sum import Question, Summed
 from secagg.server.per_peer import PerPeer
 
-__all__ = ["Advertising", "Consistency", "Masking", "SessionStage", "Sharing", "Stage"]
-
 M = TypeVar("M", bound=Struct)
 FromClient = ShareKeys | MaskedInput | ConsistencySignature | UnmaskShares
 

@@ -17,9 +17,7 @@ from secagg.server.per_peer import PerPeer
 from secagg.server.recovery import Recovery
 from secagg.server.result import RoundResult, decode_sum
 from secagg.server.stages import SessionStage
-from secagg.shamir.field import M61
-
-__all__ = ["Unmasking"]
+from secagg.shamir.arithmetic import M61
 
 
 class Unmasking(SessionStage):

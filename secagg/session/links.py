@@ -7,8 +7,6 @@ from typing import Protocol
 from secagg.protocol.client_ids import ClientKey
 from secagg.session.session import Session
 
-__all__ = ["Link", "LocalLink"]
-
 
 class Link(Protocol):
     """Connection of one member to its session; implement it for a transport.

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from secagg import _fast
 
-__all__ = ["M61", "Elements", "evaluate", "lagrange_at_zero", "matmul", "objects", "packed"]
-
 M61 = (1 << 61) - 1
 """The Mersenne prime 2^61 − 1: the field that secrets are shared in."""
 

@@ -18,8 +18,6 @@ from secagg.shamir import arithmetic
 from secagg.shamir.arithmetic import M61, Elements, objects, packed
 from secagg.shamir.primality import is_prime
 
-__all__ = ["M61", "Elements", "Field"]
-
 _SHOWN = 4096  # bits of a modulus in an error; Python refuses to print some longer ones
 
 

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from secagg.errors import ParameterError
 from secagg.shamir import arithmetic
-from secagg.shamir.field import Elements, Field
-
-__all__ = ["LIMB_BYTES", "PROTOCOL_FIELD", "from_limbs", "limb_count", "to_limbs"]
+from secagg.shamir.arithmetic import Elements
+from secagg.shamir.field import Field
 
 LIMB_BYTES = 7
 

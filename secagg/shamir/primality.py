@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-__all__ = ["is_prime"]
-
 _BASES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 """Every composite below 3.1 · 10^23 fails for one of them (Sorenson and Webster 2015)."""
 _ROUNDS = 64

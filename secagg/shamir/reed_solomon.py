@@ -17,8 +17,6 @@ from secagg import _fast
 from secagg.encoding import Entropy
 from secagg.shamir.sharing import uniform
 
-__all__ = ["find_wrong", "leave_one_out"]
-
 U64 = NDArray[np.uint64]
 
 _FAILURES = 3

@@ -24,17 +24,9 @@ from secagg._secrets import without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.shamir import arithmetic
-from secagg.shamir.field import M61, Elements, Field
+from secagg.shamir.arithmetic import M61, Elements
+from secagg.shamir.field import Field
 from secagg.shamir.limbs import PROTOCOL_FIELD, from_limbs, limb_count, to_limbs
-
-__all__ = [
-    "Share",
-    "combine",
-    "combine_limbs",
-    "split",
-    "split_limbs",
-    "uniform",
-]
 
 _MOST = 1 << 20  # holders
 

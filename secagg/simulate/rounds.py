@@ -21,8 +21,6 @@ from secagg.server import RoundResult, Server
 from secagg.simulate.inputs import keys_of, timed, weights_of
 from secagg.simulate.session import SimulatedSession
 
-__all__ = ["DROPOUT_PHASES", "SimulatedRound", "simulate_round"]
-
 DROPOUT_PHASES = tuple(phase.value for phase in NEXT["active"])
 """Names of the paper's rounds 0 to 4: a client drops out before it sends that round's message.
 

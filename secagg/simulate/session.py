@@ -8,8 +8,6 @@ from secagg.client import SealingKey
 from secagg.graph import SEED_BYTES
 from secagg.protocol import RoundParams
 
-__all__ = ["SimulatedSession"]
-
 _PAIRS = 1 << 20  # about 250 MB in all clients together
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -73,7 +72,7 @@ class OneShotRound:
     def plain(self) -> Round:
         """Round by secret sharing of the same vectors, weights and modulus; none drops out."""
         n = max(2, len(self.vectors))
-        agreed = dataclasses.replace(self.params.sums, n_clients=n, threshold=n)
+        agreed = self.params.shared(n)
         return Round(
             params=agreed,
             vectors=self.vectors,
@@ -171,11 +170,11 @@ def one_shot_rounds(draw: st.DrawFn) -> OneShotRound:
     tree = draw(_trees(ids))
     seed = draw(st.integers(0, (1 << 32) - 1))
     empty = Round(
-        params=agreed.sums,
+        params=agreed.shared(n),
         vectors=dict.fromkeys(ids, np.empty(0)),
         weights=None,
         dropouts={},
-        policy=toy_policy(agreed.sums),
+        policy=toy_policy(agreed.shared(n)),
     )
     filled = with_inputs(draw, empty)
     return OneShotRound(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -10,7 +11,8 @@ import msgspec
 from secagg._files import locked, replace_file
 from secagg.encoding import Encoding, from_canonical
 from secagg.errors import ParameterError, VaultError
-from secagg.protocol.bounds import Bounded, Bounds
+from secagg.protocol import Bounds
+from secagg.protocol.shape import Shape
 
 
 class _Stored(msgspec.Struct, forbid_unknown_fields=True):
@@ -22,7 +24,7 @@ class _Stored(msgspec.Struct, forbid_unknown_fields=True):
 
 def fix_bounds(
     path: Path,
-    params: Bounded,
+    params: Shape,
     metrics: Mapping[str, float] | None = None,
     weight: str | None = None,
 ) -> Bounds:
@@ -50,11 +52,11 @@ def fix_bounds(
     """
     wanted = Bounds.of(params, metrics, weight)
     try:
-        with locked(path.parent) as folder:
+        with locked(path.parent):
             fixed = _read(path, params.encoding)
             both = {**wanted.metrics, **({} if fixed is None else fixed.metrics)}
             if fixed is not None:
-                why = Bounds.of(fixed, both, fixed.weight).objection(wanted)
+                why = replace(fixed, metrics=both).objection(wanted)
                 if why is not None:
                     raise ParameterError(
                         f"{why} since its first sum; a server that varies them could read "
@@ -65,7 +67,7 @@ def fix_bounds(
                 weight = fixed.weight or weight
             found = Bounds.of(params, both, weight)
             if found != fixed:
-                replace_file(path, _pack(found), folder)
+                replace_file(path, _pack(found), private=True)
             return found
     except OSError as error:
         why = error.strerror or str(error)

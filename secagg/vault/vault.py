@@ -17,10 +17,11 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from secagg._check import check_kind
+from secagg._files import replace_file, sync_folder
 from secagg._secrets import without_frames
 from secagg.encoding import Entropy
 from secagg.encoding.encoding import take
@@ -69,16 +70,8 @@ class Vault:
         `Client.suspend` calls this. VaultError ("file") is raised if it cannot be written.
         """
         key = take(self._entropy, _KEY_BYTES)
-        with self._errors(), self._folder() as folder:
-            part = self._beside()
-            try:
-                _write(part, key)
-                os.replace(part, self.path)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(part)
-                raise
-            os.fsync(folder)
+        with self._errors():
+            replace_file(self.path, key, private=True)
         return key
 
     @without_frames
@@ -104,33 +97,20 @@ class Vault:
 
         `Client.restore` calls this. The checks are "used", "latest" (another key) and "file".
         """
-        with self._errors(), self._folder() as folder:
-            mine = self._beside()
+        with self._errors():
+            mine = f"{self.path}.{secrets.token_hex(8)}"  # of this call only
             os.rename(self.path, mine)  # one of several processes succeeds
             try:
                 found = _read(mine)
             finally:
                 os.unlink(mine)
-            os.fsync(folder)
+            sync_folder(self.path.parent)
         if not hmac.compare_digest(found, key):
             raise VaultError(
                 f"vault {self.path}: another state was suspended with it in the meantime; use "
                 "one vault for each client and session",
                 check="latest",
             )
-
-    def _beside(self) -> str:
-        """Return a new name beside the file, of this call only."""
-        return f"{self.path}.{secrets.token_hex(8)}"
-
-    @contextmanager
-    def _folder(self) -> Iterator[int]:
-        """Yield a descriptor of the folder, with which its names can be synced to the disk."""
-        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            yield folder
-        finally:
-            os.close(folder)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -159,21 +139,6 @@ class Vault:
             "may write to",
             check="file",
         )
-
-
-def _write(path: str, key: bytes) -> None:
-    """Write a key into a new file of mode 600; it is on the disk when the call returns."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        written = 0
-        while written < len(key):  # a full disk or a limit of sizes makes a write short
-            count = os.write(descriptor, key[written:])
-            if count == 0:
-                raise OSError(errno.EIO, "the file takes no bytes")
-            written += count
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _read(path: str | Path) -> bytes:

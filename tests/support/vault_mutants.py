@@ -18,22 +18,22 @@ class Without(Vault):
 
 class NoRename(Without):
     def take(self, key: bytes) -> None:
-        with self._errors(), self._folder() as folder:
+        with self._errors():
             found = module._read(self.path)
             if found == key:
                 module.os.unlink(self.path)
-                module.os.fsync(folder)
+                module.sync_folder(self.path.parent)
                 return
         super().take(key)
 
 
 class NoComparison(Without):
     def take(self, _: bytes) -> None:
-        with self._errors(), self._folder() as folder:
-            mine = self._beside()
+        with self._errors():
+            mine = f"{self.path}.0"
             module.os.rename(self.path, mine)
             module.os.unlink(mine)
-            module.os.fsync(folder)
+            module.sync_folder(self.path.parent)
 
 
 class NoUnlink(Without):
@@ -77,13 +77,13 @@ class NoSyncOfTheName(Without):
 class InPlace(Without):
     def renew(self) -> bytes:
         key = os.urandom(32)
-        with self._errors(), self._folder() as folder:
+        with self._errors():
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
             descriptor = module.os.open(self.path, flags, 0o600)
             module.os.write(descriptor, key)
             module.os.fsync(descriptor)
             module.os.close(descriptor)
-            module.os.fsync(folder)
+            module.sync_folder(self.path.parent)
         return key
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from harness import make_identity, registry_of
 from secagg import Client, Phase, RoundParams, SecAggError, Vault, testing
+from secagg import _files as files
 from secagg.vault import vault as module
 from vault_mutants import MUTANTS
 
@@ -68,7 +69,7 @@ class Watched:
 
     def write(self, descriptor: int, data: bytes) -> int:
         done = self._call(os.write, descriptor, data)
-        self._changed("write", self._names[descriptor], data)
+        self._changed("write", self._names[descriptor], bytes(data))
         return done
 
     def fsync(self, descriptor: int) -> None:
@@ -143,7 +144,7 @@ def serve(connection: Connection) -> None:
     job: Job = connection.recv()
     connection.send(os.getpid())
     connection.recv()
-    module.os = Watched(connection)
+    module.os = files.os = Watched(connection)
 
     def tell(*event: object) -> None:
         connection.send(event)

@@ -359,7 +359,7 @@ def test_gmpy2_missing_is_named_before_data_and_key(trust, data, small_key, monk
 def test_typer_missing_prints_the_install_command(module):
     ran = run_without(module)
     assert ran.returncode == 2
-    assert ran.stderr == f"fedmf: the command line needs {module}: pip install typer rich\n"
+    assert ran.stderr == f'fedmf: the command line needs {module}: pip install "secagg[cli]"\n'
 
 
 @pytest.mark.parametrize("module", ["numpy", "typer"])

@@ -178,8 +178,8 @@ def test_missing_matplotlib_raises_before_measuring(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Without matplotlib the command names the package before it measures."""
-    monkeypatch.delitem(sys.modules, "secagg.bench.picture", raising=False)
-    monkeypatch.delattr("secagg.bench.picture", raising=False)
+    monkeypatch.delitem(sys.modules, "secagg.kit.picture", raising=False)
+    monkeypatch.delattr("secagg.kit.picture", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
     monkeypatch.setattr(secagg.cli.bench, "compare", None)
     ran = invoke(*TOY, "--out", str(tmp_path / "out"))
@@ -245,8 +245,8 @@ def test_ctrl_c_keeps_the_finished_cases(
         os.kill(os.getpid(), signal.SIGINT)
         real(*arguments)
 
-    real = report.write_atomically
-    monkeypatch.setattr(report, "write_atomically", struck)
+    real = report.replace_file
+    monkeypatch.setattr(report, "replace_file", struck)
 
     systems = [Candidate(ss.SS, measured), Candidate(ss.SS, interrupted)]
     monkeypatch.setattr(run, "candidates", lambda *_, **__: (systems, {}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -23,9 +22,7 @@ from nvflare.apis.shareable import Shareable
 from flare_helpers import Helpers, helpers
 from flare_network import Adding, Network, Site
 from secagg import Identity, ParameterError, Registry
-from secagg.errors import RemoteProtocolError
 from secagg.flare import OneShotFedAvg, SecAggFilter, SitePolicy
-from secagg.flare.reported import report_once
 from secagg.protocol.key_files import registry_to_json
 from secagg.session import Clock, Session
 from secagg.session.wire import encode, read_task
@@ -341,42 +338,6 @@ def test_site_reports_once_in_a_round_also_after_a_restart(make: Make) -> None:
     with pytest.raises(AssertionError, match="TooFewSurvivors"):
         make.added(Network(make.sites()))
     assert make.added(Network(make.sites(), job="job 2")) == mean(1, 2, 3, 4)
-
-
-def test_report_leaves_after_the_file_is_on_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    synced: list[int] = []
-    monkeypatch.setattr(
-        "os.fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino)
-    )
-    report_once(tmp_path / "secagg", "job", 3)
-    (rounds,) = (tmp_path / "secagg").iterdir()
-    assert (rounds / "3").exists()
-    assert synced == [path.stat().st_ino for path in (rounds, tmp_path / "secagg", tmp_path)]
-
-
-def test_one_of_many_threads_reports(tmp_path: Path) -> None:
-    counts = {"done": 0, "repeated": 0}
-    barrier, lock = threading.Barrier(8), threading.Lock()
-
-    def report() -> None:
-        barrier.wait()
-        try:
-            report_once(tmp_path / "secagg", "../job", 3)
-            found = "done"
-        except RemoteProtocolError as error:
-            found = error.check
-        with lock:
-            counts[found] += 1
-
-    threads = [threading.Thread(target=report) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert counts == {"done": 1, "repeated": 7}
-    assert [path.name for path in tmp_path.iterdir()] == ["secagg"]
 
 
 def test_sum_takes_70_percent_of_the_sites_by_default(make: Make) -> None:

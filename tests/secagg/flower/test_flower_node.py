@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import stat
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +41,7 @@ from flower_nodes import (
 )
 from frames import leaks
 from secagg import Integers, ParameterError, RemoteProtocolError, RoundParams, VaultError
-from secagg.flower import SecAggMod, state, sums
+from secagg.flower import SecAggMod, sums
 from secagg.flower.state import NodeState
 from secagg.flower.testing import LocalGrid
 from secagg.flower.vectors import Layout
@@ -268,36 +266,6 @@ def test_check49_number_of_a_sum_must_grow_also_after_a_restart(ram_path: Path) 
     NodeState(context(str(ram_path))).begin(4)
 
 
-def test_check49_of_two_processes_one_begins_a_sum(
-    ram_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The second one begins while the first has read the number and not yet written its own."""
-    outcomes: list[str] = []
-    replace_file, lock = state.replace_file, fcntl.flock
-    waits = threading.Event()
-
-    def begin() -> None:
-        try:
-            NodeState(context(str(ram_path))).begin(1)
-            outcomes.append("")
-        except RemoteProtocolError as error:
-            outcomes.append(error.check)
-
-    second = threading.Thread(target=lambda: (begin(), waits.set()))
-
-    def late(*given: object) -> None:
-        monkeypatch.setattr(state, "replace_file", replace_file)
-        monkeypatch.setattr(fcntl, "flock", lambda *given: (waits.set(), lock(*given)))
-        second.start()
-        waits.wait()
-        replace_file(*given)
-
-    monkeypatch.setattr(state, "replace_file", late)
-    begin()
-    second.join()
-    assert sorted(outcomes) == ["", "session"]
-
-
 def test_check49_number_of_a_client_is_that_of_its_identity(ram_path: Path) -> None:
     NodeState(context(str(ram_path)), client_id=5).begin(3)
     with pytest.raises(RemoteProtocolError):
@@ -335,24 +303,10 @@ def test_folder_that_cannot_be_used_is_an_error(ram_path: Path) -> None:
 
 
 def test_number_that_cannot_be_written_is_an_error(ram_path: Path) -> None:
-    (ram_path / "1-1.last.part").mkdir()
+    (ram_path / "1-1.last").mkdir()
     with pytest.raises(VaultError) as caught:
         NodeState(context(str(ram_path))).begin(0)
     assert caught.value.check == "file"
-
-
-@pytest.mark.parametrize("link", [False, True], ids=["file", "link"])
-def test_a_part_that_is_left_over_is_replaced(ram_path: Path, link: bool) -> None:
-    other, part = ram_path / "other", ram_path / "1-1.last.part"
-    other.write_bytes(b"content")
-    if link:
-        part.symlink_to(other)
-    else:
-        part.write_bytes(b"of a crash")
-    NodeState(context(str(ram_path))).begin(3)
-    assert other.read_bytes() == b"content"
-    assert (ram_path / "1-1.last").read_bytes() == (3).to_bytes(8, "little")
-    assert not (ram_path / "1-1.last").is_symlink()
 
 
 def test_damaged_number_is_an_error(ram_path: Path) -> None:

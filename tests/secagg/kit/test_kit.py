@@ -11,12 +11,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from secagg.bench import timing
-from secagg.bench.table import (
+from secagg.errors import MissingExtra
+from secagg.kit import timing
+from secagg.kit.table import (
     Column,
     Strong,
     Table,
@@ -29,9 +29,7 @@ from secagg.bench.table import (
     print_table,
     times,
     volume,
-    write_atomically,
 )
-from secagg.errors import MissingExtra
 
 TABLE = Table(
     title="a [title]",
@@ -134,27 +132,6 @@ def test_json_of_infinity_or_an_object_is_rejected() -> None:
         as_json({"a": math.inf})
     with pytest.raises(TypeError):
         as_json(object())
-
-
-def test_write_that_fails_leaves_the_old_file(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    path = tmp_path / "new" / "file"
-    before = os.umask(0o027)
-    try:
-        write_atomically(path, "old")
-    finally:
-        os.umask(before)
-    assert path.stat().st_mode & 0o777 == 0o640
-
-    def fails(_: int) -> None:
-        raise OSError("no room")
-
-    monkeypatch.setattr(os, "fsync", fails)
-    with pytest.raises(OSError, match="no room"):
-        write_atomically(path, b"new")
-    assert path.read_text() == "old"
-    assert os.listdir(path.parent) == ["file"]
 
 
 @pytest.mark.parametrize(("value", "text"), [(math.inf, "inf"), (math.nan, "nan")])

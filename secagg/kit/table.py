@@ -5,10 +5,8 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from secagg.errors import MissingExtra
@@ -196,21 +194,3 @@ def _plain(value: object) -> object:
     if is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
-
-
-def write_atomically(path: Path, content: str | bytes) -> None:
-    """Replace a file, so that readers see the old content or all of the new content.
-
-    Missing folders are made. If writing fails, OSError is raised and the old file stays.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise

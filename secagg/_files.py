@@ -48,8 +48,10 @@ def replace_file(path: Path, content: bytes | str, *, private: bool = False) -> 
     try:
         _write(part, data, 0o600 if private else 0o666)
         os.replace(part, path)
-    except BaseException:
+    except BaseException as error:
         part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno:  # a write does not know the name
+            error.filename = str(path)
         raise
     # else a power cut could bring back the old file under this name
     sync_folder(path.parent)

@@ -7,8 +7,8 @@ from functools import lru_cache
 from math import ceil, floor
 from typing import Literal
 
-import numpy as np
-
+from secagg._check import is_real
+from secagg._printable import in_short
 from secagg.errors import ParameterError
 
 Adversary = Literal["semi-honest", "semi-malicious"]
@@ -20,10 +20,10 @@ CORRUPT, DROPOUT = 0.2, 0.1
 def check_fractions(corrupt: float, dropout: float) -> None:
     """Raise `ParameterError` unless both fractions are numbers in [0, 1)."""
     for name, value in (("corrupt", corrupt), ("dropout", dropout)):
-        number = isinstance(value, float | int | np.integer | np.floating)
-        if not number or isinstance(value, bool) or not 0 <= value < 1:
+        if not is_real(value) or not 0 <= value < 1:
             raise ParameterError(
-                f"{name} is {value!r}; it must be a fraction of the clients, from 0 to below 1"
+                f"{name} is {in_short(value)}; it must be a fraction of the clients, from 0 to "
+                "below 1"
             )
 
 

@@ -120,13 +120,15 @@ def interruptible() -> Iterator[None]:
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
-    """Ignore Ctrl-C in the block, so that files are written whole."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def undisturbed(*others: signal.Signals) -> Iterator[None]:
+    """Ignore Ctrl-C, and `others`, in the block, so that files are written whole."""
+    signals = (signal.SIGINT, *others)
+    before = [signal.signal(one, signal.SIG_IGN) for one in signals]
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for one, handler in zip(signals, before, strict=True):
+            signal.signal(one, handler)
 
 
 def peak_memory() -> int:

@@ -13,7 +13,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from math import inf
 from typing import Self
 
-from secagg._check import check_integer
+from secagg._check import check_integer, is_real
+from secagg._printable import in_short
 from secagg.encoding import Encoding
 from secagg.errors import ParameterError
 from secagg.protocol.shape import Shape
@@ -52,17 +53,17 @@ class Bounds:
 
     def __post_init__(self) -> None:
         if isinstance(self.encoding, type) or not isinstance(self.encoding, Encoding):
-            raise ParameterError(
-                f"encoding must be a FixedPoint or Integers, not {self.encoding!r}"
-            )
+            shown = in_short(self.encoding)
+            raise ParameterError(f"encoding must be a FixedPoint or Integers, not {shown}")
         if self.max_weight is not None:
             check_integer("max_weight", self.max_weight, 1, 1 << 53)
             object.__setattr__(self, "max_weight", int(self.max_weight))
         check_integer("the number of metrics", len(self.metrics), 0, MAX_METRICS)
         for name, bound in self.metrics.items():
-            if not 0 < bound < inf:
+            if not is_real(bound) or not 0 < bound < inf:
                 raise ParameterError(
-                    f"metrics has the bound {bound!r} for {name!r}; pass its largest size"
+                    f"metrics has the bound {in_short(bound)} for {name!r}; pass its largest "
+                    "size"
                 )
         # a copy, since the caller's mapping may change later
         object.__setattr__(self, "metrics", dict(self.metrics))

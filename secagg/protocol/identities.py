@@ -222,8 +222,8 @@ def check_registry(params: Shape, registry: Registry | None) -> None:
         )
     if not params.active and registry is not None:
         raise ParameterError(
-            f"a registry was given, but security {params.security!r} has no signatures; take "
-            "security='active' or leave it out"
+            f"a registry was given, but security {params.security!r} has no signatures; leave "
+            "the registry out, or take security='active'"
         )
 
 
@@ -241,8 +241,8 @@ def check_identity(
         )
     if not params.active and identity is not None:
         raise ParameterError(
-            f"an identity was given, but security {params.security!r} has no signatures; take "
-            "security='active' or leave it out"
+            f"an identity was given, but security {params.security!r} has no signatures; leave "
+            "the identity out, or take security='active'"
         )
     if registry is None:
         return

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Self
 
-from secagg._check import as_bytes, check_integer
+from secagg._check import as_bytes, check_flag, check_integer
 from secagg.encoding import Encoding
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, DROPOUT
@@ -83,6 +83,7 @@ class RoundParams(Shape):
 
     def __post_init__(self) -> None:
         self._take_integers()
+        check_flag("allow_two_clients", self.allow_two_clients)
         self._check_security()
         self._check_cohort()
         if self.active:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from secagg._check import check_integer, check_kind
+from secagg._check import check_flag, check_integer, check_kind
 from secagg.errors import ParameterError
 from secagg.graph import finder, smallest_cohort
 from secagg.graph.assumptions import (
@@ -85,6 +85,8 @@ class ClientPolicy:
         check_integer("min_clients", self.min_clients, 2, 1 << 20)
         check_integer("sigma", self.sigma, 1, 128)
         check_fractions(self.corrupt, self.dropout)
+        for name in ("allow_two_clients", "require_active"):
+            check_flag(name, getattr(self, name))
         if self.bounds is not None:
             check_kind("bounds", self.bounds, Bounds, "a secagg.Bounds")
         if self.min_cohort is not None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Literal
 
-import numpy as np
-
-from secagg._check import check_integer, check_session
+from secagg._check import check_flag, check_integer, check_session, is_integer
+from secagg._printable import in_short
 from secagg.encoding import Encoding, Ring, from_canonical
 from secagg.errors import ParameterError
 from secagg.protocol.params_bytes import MAX_ENCODING_BYTES, malformed
@@ -45,11 +44,12 @@ class Shape:
     def _take_integers(self) -> None:
         """Convert integers of numpy to Python's, because products of numpy's would wrap."""
         for name, value in vars(self).items():
-            if isinstance(value, np.integer):
+            if is_integer(value):
                 object.__setattr__(self, name, int(value))
 
     def _check_shape(self) -> None:
         """Raise `ParameterError` unless the fields are valid and R holds every sum."""
+        check_flag("count_clipped", self.count_clipped)
         check_integer("length", self.length, 1, 1 << 31)
         check_encoding(self.encoding)
         if self.max_weight is not None:
@@ -161,7 +161,9 @@ def _remedy(bits: int) -> str:
 def check_encoding(encoding: object) -> None:
     """Raise `ParameterError` unless `encoding` is an instance with short canonical bytes."""
     if isinstance(encoding, type) or not isinstance(encoding, Encoding):
-        raise ParameterError(f"encoding must be a FixedPoint or Integers, not {encoding!r}")
+        raise ParameterError(
+            f"encoding must be a FixedPoint or Integers, not {in_short(encoding)}"
+        )
     name: object = encoding.canonical()  # of an application's class
     if not isinstance(name, bytes) or len(name) > MAX_ENCODING_BYTES:
         raise ParameterError(

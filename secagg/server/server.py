@@ -261,9 +261,8 @@ class Server:
                 "this client is not part of the round, or an earlier message of it was missing",
             )
         if client_id in self._received:
-            raise self._violation(
-                client_id, "repeated", "another message of this client was accepted"
-            )
+            why = "another message of this client was accepted; run each client in one process"
+            raise self._violation(client_id, "repeated", why)
         try:
             stage.take(client_id, data)
             # after all checks, so that a replay of the journal rejects no message

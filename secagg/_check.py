@@ -11,7 +11,7 @@ from secagg.errors import ParameterError
 
 
 def check_kind(name: str, value: object, kind: type | tuple[type, ...], wanted: str) -> None:
-    """Raise `ParameterError` unless `value` is a `kind`; `wanted` names that in the message."""
+    """Raise `ParameterError` unless `value` is a `kind`, which the message calls `wanted`."""
     if isinstance(value, kind):
         return
     # a class, passed in place of an instance

@@ -1,4 +1,4 @@
-"""Text to print and to log: of others, made safe, and of keys, made short."""
+"""Text to print and to log: texts of other parties made safe, and keys made short."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MOST_BITS, _MOST_CHARACTERS = 256, 100
 
 
 def printable(text: str) -> str:
-    r"""Return a text whose control characters, and all others that do not print, are escaped.
+    r"""Return a text with control characters, and all others that do not print, escaped.
 
-    A server chooses the text of its errors. Raw, it could move the cursor of a terminal, forge
-    lines of a log or reverse the order of letters. ``ESC`` becomes ``\x1b``, a line feed
-    ``\n``, and a lone surrogate ``\ud800``.
+    A server chooses the text of its errors. Without escapes, the text could move the cursor of
+    a terminal, forge lines of a log or reverse the order of letters. ``ESC`` becomes ``\x1b``,
+    a line feed ``\n``, and a lone surrogate ``\ud800``.
     """
     if text.isprintable():
         return text

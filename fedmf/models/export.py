@@ -36,7 +36,7 @@ OTHERS = (
 
 
 class Exportable(Protocol):
-    """What is exported of `Factors`."""
+    """Factors and ids that are exported."""
 
     @property
     def user_factors(self) -> Floats:

@@ -38,7 +38,7 @@ def to_float(fraction: float) -> float:
 def count(fraction: float, n: int) -> int:
     """Return a fraction of n clients, rounded up, for example 7 for 0.07 and n = 100.
 
-    The product is exact for the decimal as written; in floats it is 7.000000000000001.
+    The product is exact for the decimal as written; the product of floats is 7.000000000000001.
     """
     return _count(to_float(fraction), n)
 
@@ -49,15 +49,15 @@ def _count(fraction: float, n: int) -> int:  # every client asks in every round
 
 
 def most_left(fraction: float, n: int) -> int:
-    """Return n less a fraction of n, which is rounded down: the most clients that stay."""
+    """Return n less a fraction of n that is rounded down: the most clients that stay."""
     return n - floor(Fraction(str(to_float(fraction))) * n)
 
 
 def least_threshold(colluders: int, fewest: int = 3) -> int:
     """Return the smallest t that colluders do not reach, with two honest clients in each sum.
 
-    A sum has at least t clients, and at least `fewest`. If a single one were honest, the others
-    could subtract their vectors. So t is c + 1, or c + 2 where `fewest` is smaller.
+    A sum has at least t clients, and at least `fewest`. If a single client were honest, the
+    others could subtract their vectors. So t is c + 1, or c + 2 where `fewest` is below c + 2.
     """
     return colluders + (1 if fewest >= colluders + 2 else 2)
 

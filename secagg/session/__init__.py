@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         Gathering,
         HelperAnswered,
         HelperFailed,
-        Hook,
         MemberDeclined,
         MessageAccepted,
         MessageRejected,
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from secagg.session.links import Link, LocalLink
     from secagg.session.member import take_part
     from secagg.session.session import Session
-    from secagg.session.training import Train
     from secagg.session.wire import bind
 
 __all__ = [
@@ -49,7 +47,6 @@ __all__ = [
     "HelperAnswered",
     "HelperFailed",
     "HelperLink",
-    "Hook",
     "Link",
     "LocalHelper",
     "LocalLink",
@@ -64,7 +61,6 @@ __all__ = [
     "RoundFinished",
     "Session",
     "TaskTaken",
-    "Train",
     "bind",
     "take_part",
 ]
@@ -80,7 +76,6 @@ if not TYPE_CHECKING:  # a node of Flower starts a process for each message, and
                 "Gathering",
                 "HelperAnswered",
                 "HelperFailed",
-                "Hook",
                 "MemberDeclined",
                 "MessageAccepted",
                 "MessageRejected",
@@ -96,7 +91,6 @@ if not TYPE_CHECKING:  # a node of Flower starts a process for each message, and
             "links": ("Link", "LocalLink"),
             "member": ("take_part",),
             "session": ("Session",),
-            "training": ("Train",),
             "wire": ("bind",),
         },
     )

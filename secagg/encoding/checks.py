@@ -31,22 +31,27 @@ def one_dimensional(vector: Vector, kinds: str, wanted: str) -> Vector:
     if not isinstance(vector, np.ndarray) or vector.ndim != 1:
         array = isinstance(vector, np.ndarray)
         given = f"one of shape {vector.shape}" if array else f"a {type(vector).__name__}"
-        raise ParameterError(f"the vector must be a 1-d numpy array, not {given}")
-    half = vector.dtype == np.float16  # numpy takes other time for subnormal numbers
+        raise ParameterError(
+            f"the vector must be a 1-d numpy array, not {given}; make it with "
+            "numpy.ravel(vector)"
+        )
+    half = vector.dtype == np.float16  # numpy converts its subnormal numbers in other time
     if vector.dtype.kind not in kinds or vector.dtype.itemsize > 8 or half:
         remedy = _REMEDIES.get((kinds[0], vector.dtype.kind), "convert it with astype")
         raise ParameterError(
-            f"the vector's dtype must be {wanted}, not {vector.dtype}; {remedy}"
+            f"the vector's dtype must be {wanted}, not {str(vector.dtype)[:60]}; {remedy}"
         )
     return cast("Vector", np.asarray(vector))  # a subclass could compare in another way
 
 
 def check_weight(weight: int, max_encoded: int, ring: Ring) -> None:
     """Raise `ParameterError` for a weight that is no int or leaves the ring."""
-    if not is_integer(weight) or not 0 <= weight * max_encoded < min(ring.modulus, 1 << 62):
+    if not is_integer(weight):
+        raise ParameterError(f"the weight must be an int, not {type(weight).__name__}")
+    if not 0 <= int(weight) * max_encoded < min(ring.modulus, 1 << 62):
         raise ParameterError(
-            "the weight must be an int of at least 0 that keeps encoded elements below R and "
-            "2^62"
+            "the weight must be at least 0 and keep encoded elements below R and 2^62; take a "
+            "smaller weight, or an encoding with a smaller clip or max"
         )
 
 

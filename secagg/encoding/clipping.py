@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from secagg._printable import at_least
 from secagg.encoding.encoding import Encoding, Vector
 from secagg.encoding.fixed_point import FixedPoint
 from secagg.errors import ClippingWarning, PrecisionWarning
@@ -52,7 +53,7 @@ def warn_of_rounding(lost: int, encoding: Encoding, *, stacklevel: int = 4) -> N
             f"all elements of {lost:,} vector{'s' * (lost != 1)} are below half the step of "
             f"{encoding}, so that the sum has zeros or noise of rounding in their place; "
             "raise fractional_bits, or scale the vectors up: their largest elements need "
-            f"{0.5 / encoding.scale:.3g} at least",
+            f"{at_least(0.5 / encoding.scale)} at least",
             PrecisionWarning,
             stacklevel=stacklevel,
         )

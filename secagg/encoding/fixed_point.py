@@ -19,13 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import _fast
-from secagg._check import check_integer
+from secagg._check import check_integer, is_real
+from secagg._printable import at_least, in_short
 from secagg._secrets import without_frames
 from secagg._threads import in_slices
 from secagg.encoding.checks import check_lanes, check_weight, one_dimensional
 from secagg.encoding.encoding import Entropy, Vector
 from secagg.encoding.ring import Lanes, Ring
-from secagg.encoding.suggestion import Suggestion, bits_for, clip_for
+from secagg.encoding.suggestion import (
+    FEW_STEPS,
+    Suggestion,
+    bits_for,
+    clip_for,
+    exponent_of,
+    remedy_for_steps,
+)
 from secagg.errors import ParameterError, PrecisionWarning
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
@@ -34,8 +42,6 @@ _SLICE = 1 << 15
 """Elements that are rounded stochastically together."""
 _ALONE, _LEAST = 1 << 19, 1 << 16
 """Elements that one thread encodes or decodes in a millisecond, and the least for a slice."""
-_FEW_STEPS = 100
-"""Steps up to a clip below 1; with fewer steps, a sum can be a percent off."""
 
 
 @dataclass(frozen=True)
@@ -71,43 +77,43 @@ class FixedPoint:
     beyond_clip: Literal["clip", "refuse"] = "clip"
 
     def __post_init__(self) -> None:
-        number = isinstance(self.clip, int | float | np.integer | np.floating)
-        if not number or not 0 < self.clip <= 2.0**61:
-            shown = repr(self.clip) if len(repr(self.clip)) < 80 else "a far larger one"
+        if not is_real(self.clip) or not 0 < self.clip <= 2.0**61:
+            shown = in_short(self.clip)
             raise ParameterError(f"clip must be a number above 0, up to 2^61, not {shown}")
         object.__setattr__(self, "clip", float(self.clip))
         check_integer("fractional_bits", self.fractional_bits, 0, 52)
         object.__setattr__(self, "fractional_bits", int(self.fractional_bits))
         if self.rounding not in ("stochastic", "nearest"):
             raise ParameterError(
-                f"rounding must be 'stochastic' or 'nearest', not {self.rounding!r}"
+                f"rounding must be 'stochastic' or 'nearest', not {in_short(self.rounding)}"
             )
         if self.beyond_clip not in ("clip", "refuse"):
             raise ParameterError(
-                f"beyond_clip must be 'clip' or 'refuse', not {self.beyond_clip!r}"
+                f"beyond_clip must be 'clip' or 'refuse', not {in_short(self.beyond_clip)}"
             )
         if self.clip * self.scale > 2.0**61:
             raise ParameterError(
                 f"clip {self.clip} with {self.fractional_bits} fractional bits exceeds 2^61; "
-                "lower one of them"
+                f"take {61 - exponent_of(self.clip)} fractional bits or fewer, or a clip of at "
+                f"most {1 << (61 - self.fractional_bits)}"
             )
         self._check_steps()
 
     def _check_steps(self) -> None:
         """Raise for a clip below the step, and warn of a clip of a few steps only."""
         steps = self.clip * self.scale
-        wanted = math.ceil(math.log2(_FEW_STEPS) - math.log2(self.clip))
+        wanted = math.ceil(math.log2(FEW_STEPS) - math.log2(self.clip))
         # beyond 52 bits only a scale helps
         finer = f"raise fractional_bits to {wanted}, " if wanted <= 52 else ""
-        larger = 1 / self.scale if steps < 1 else min(1.0, _FEW_STEPS / self.scale)
-        remedy = f"take a larger clip, {larger:.3g} or more, {finer}or "
+        larger = at_least(min(1.0, FEW_STEPS / self.scale))
+        remedy = f"take a larger clip, {larger} or more, {finer}or "
         if steps < 1:
             raise ParameterError(
                 f"clip {self.clip} is below the step, 2^-{self.fractional_bits}, so rounding "
                 f"would lose every element; {remedy}scale clip and vectors up"
             )
         # from 1 on few steps are a choice: whole numbers and halves are multiples of a step
-        if self.clip < 1 and steps < _FEW_STEPS:
+        if self.clip < 1 and steps < FEW_STEPS:
             warnings.warn(
                 f"clip {self.clip} is only {steps:.3g} steps of 2^-{self.fractional_bits}, and "
                 f"rounding moves an element by up to one step; {remedy}scale clip and vectors "
@@ -151,11 +157,27 @@ class FixedPoint:
         ------
         ParameterError
             An argument is out of range, or no fractional bits fit.
+
+        Warns
+        -----
+        PrecisionWarning
+            The clip is below 1 and has fewer than 100 steps.
         """
         clip, clipped = clip_for(sample, quantile)
         bits = bits_for(clip, summands, max_weight, modulus_bits)
-        encoding = cls(clip, bits)
-        # a client's rounding error is below 2^-f, before the weight multiplies the error
+        with warnings.catch_warnings():  # its remedies are not arguments of this function
+            warnings.simplefilter("ignore", PrecisionWarning)
+            encoding = cls(clip, bits)
+        steps = clip * encoding.scale
+        if clip < 1 and steps < FEW_STEPS:
+            warnings.warn(
+                f"the suggested clip {clip} is only {steps:.3g} steps of 2^-{bits}, and "
+                "rounding moves an element by up to one step; "
+                + remedy_for_steps(clip, summands, max_weight),
+                PrecisionWarning,
+                stacklevel=3,  # of without_frames
+            )
+        # a client's rounding error is below 2^-f, before its weight multiplies it
         return Suggestion(
             encoding=encoding,
             modulus_bits=int(modulus_bits),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg._printable import in_short
 from secagg.errors import ParameterError
 
 Lanes = NDArray[np.uint32] | NDArray[np.uint64]
@@ -36,14 +37,16 @@ class Ring:
 
     def __post_init__(self) -> None:
         if not isinstance(self.modulus, int) or isinstance(self.modulus, bool):
-            raise ParameterError(f"modulus must be an int, not {self.modulus!r}")
+            raise ParameterError(f"modulus must be an int, not {in_short(self.modulus)}")
         if self.modulus < 2:
-            raise ParameterError(f"modulus {self.modulus} is below 2; a sum needs at least 2")
+            raise ParameterError(
+                f"modulus {in_short(self.modulus)} is below 2; a sum needs at least 2"
+            )
         limit = 64 if self.is_power_of_two else 62
         if self.modulus > 1 << limit:
             raise ParameterError(
-                f"modulus {self.modulus} is above 2^{limit}; take a power of two up to 2^64 "
-                "or any other modulus up to 2^62"
+                f"modulus {in_short(self.modulus)} is above 2^{limit}; take a power of two up "
+                "to 2^64 or any other modulus up to 2^62"
             )
 
     def __str__(self) -> str:

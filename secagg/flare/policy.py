@@ -7,7 +7,7 @@ from typing import Any
 
 from nvflare.apis.fl_component import FLComponent
 
-from secagg._check import check_kind
+from secagg._check import check_flag, check_integer, check_kind
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
 from secagg.flare import names
@@ -73,6 +73,8 @@ class SitePolicy(FLComponent):
         max_weight: int | None = None,
     ) -> None:
         super().__init__()
+        check_flag("require_active", require_active)
+        check_integer("fractional_bits", fractional_bits, 0, 52)
         # FLARE's job API reads arguments from attributes of the same names
         self.min_clients, self.min_threshold = min_clients, min_threshold
         self.require_active, self.corrupt = require_active, corrupt

@@ -151,7 +151,12 @@ class Members:
 
     @contextmanager
     def _poll(self, client: int) -> Iterator[None]:
-        if self.polls >= self._limits.polls or self._polls[client] >= _POLLS_OF_CLIENT:
+        if self._polls[client] >= _POLLS_OF_CLIENT:
+            raise busy(
+                f"{_POLLS_OF_CLIENT} requests of this client wait for a task, so likely this "
+                "identity is joined by another process; end that"
+            )
+        if self.polls >= self._limits.polls:
             raise busy("too many requests wait for a task")
         self._polls[client] += 1
         try:

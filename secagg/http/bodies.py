@@ -9,8 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from secagg._check import check_integer
-from secagg.errors import ParameterError
+from secagg._check import check_integer, check_seconds
 from secagg.http.budget import Body
 from secagg.http.problems import Problem
 from secagg.http.signatures import content_digest
@@ -50,9 +49,7 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("bytes_in_flight", "polls"):
             check_integer(name, getattr(self, name), 1, 1 << 62)
-        for name in ("poll_seconds", "body_seconds"):
-            if not getattr(self, name) > 0:
-                raise ParameterError(f"{name} must be positive, not {getattr(self, name)!r}")
+        check_seconds(poll_seconds=self.poll_seconds, body_seconds=self.body_seconds)
 
 
 def content_length(request: Request, limit: int) -> int:

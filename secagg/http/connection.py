@@ -18,8 +18,9 @@ from typing import Self
 
 import httpx
 
+from secagg._check import check_seconds
 from secagg._printable import printable
-from secagg.errors import LinkError, ParameterError
+from secagg.errors import LinkError
 from secagg.http import faults, signatures
 from secagg.http.address import check_url, client_context
 from secagg.protocol import Identity
@@ -71,8 +72,7 @@ class Connection:
         patience: float,
     ) -> None:
         self.url = check_url(url, allow_plain_http=allow_plain_http)
-        if not patience > 0:
-            raise ParameterError(f"patience must be positive, not {patience!r}")
+        check_seconds(patience=patience)
         encrypted = self.url.startswith("https:")
         self._client_id, self._identity, self._patience = client_id, identity, patience
         self._answered = False

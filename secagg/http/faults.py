@@ -37,7 +37,8 @@ _REMEDIES = {
     403: f"it is a firewall, a proxy or another server; {_PATHS}",
     404: f"check host and port of the URL; if a proxy is there, {_PATHS}",
     405: f"check host and port of the URL; if a proxy is there, {_PATHS}",
-    407: "write its user and password into HTTPS_PROXY, or the server's host into NO_PROXY",
+    407: "a proxy on the way asks for a login, which secagg sends for https:// only; take "
+    "https:// with HTTPS_PROXY=http://user:password@host:port, or a way without that proxy",
     408: "raise the time that the proxy gives to a request",
     411: "turn off what makes the proxy drop Content-Length",
     413: "raise the proxy's limit on bodies, in nginx client_max_body_size",
@@ -56,7 +57,10 @@ _ENDED = (
 )
 _OTHER = "check host and port of the URL, and the proxies on the way"
 _OWN_REMEDIES = {
-    "busy": "ask its operator for larger secagg.http.Limits, or pass a longer patience",
+    "busy": (
+        "run each client in one process, or ask its operator for larger secagg.http.Limits, "
+        "or pass a longer patience"
+    ),
     "deadline": "take a faster line, or ask its operator for larger secagg.http.Limits",
     "journal": "ask the operator of the helper, whose log has the reason",
     "server": "ask the operator of the server, whose log has the reason",
@@ -76,6 +80,16 @@ class Fault(NamedTuple):
 
     cause: str
     remedy: str
+
+
+class Proxy(NamedTuple):
+    """Proxy of the environment: its host and port, and the variable that names it."""
+
+    address: str
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.address} of {self.source}"
 
 
 def is_passing(response: httpx.Response) -> bool:
@@ -160,12 +174,12 @@ def of_error(error: httpx.TransportError, url: str, *, answered: bool) -> Fault:
     proxy = _proxy(url)
     if isinstance(error, httpx.ProxyError):
         _check_proxy(error, url, proxy)
-        return Fault(f"the proxy {proxy} of HTTPS_PROXY: {cause}", _REMEDIES[502])
+        return Fault(f"the proxy {proxy or '?'}: {cause}", _REMEDIES[502])
     _check_tls(error, url)
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         if proxy:
             remedy = "check that proxy, or write the server's host into NO_PROXY"
-            return Fault(f"{cause}, through the proxy {proxy} of HTTPS_PROXY", remedy)
+            return Fault(f"{cause}, through the proxy {proxy}", remedy)
         if _found(error, socket.gaierror) is not None:
             return Fault(cause, "check the host name in the URL")
         if _found(error, *_CUT) is not None:
@@ -193,15 +207,18 @@ def _check_tls(error: httpx.TransportError, url: str) -> None:
     raise LinkError(f"no encrypted connection to {url} ({found}); {remedy}", check="tls")
 
 
-def _check_proxy(error: httpx.ProxyError, url: str, proxy: str) -> None:
+def _check_proxy(error: httpx.ProxyError, url: str, proxy: Proxy | None) -> None:
     """Raise `LinkError` if the proxy of the environment rejects the connection for good."""
     status = str(error)[:3]  # the HTTP library has the status in the text only
     if status.isdigit() and 400 <= int(status) < 500 and int(status) not in _AGAIN:
-        let = "let it connect to the server, or write the server's host into NO_PROXY"
-        remedy = _REMEDIES[407] if status == "407" else let
+        remedy = "let it connect to the server"
+        if status == "407" and proxy is not None:
+            remedy = (
+                f"write its user and password into {proxy.source}: http://user:password@host"
+            )
         raise LinkError(
-            f"the proxy {proxy} of HTTPS_PROXY lets no connection to {url} through "
-            f"({str(error)[:_QUOTED]}); {remedy}",
+            f"the proxy {proxy or '?'} lets no connection to {url} through "
+            f"({str(error)[:_QUOTED]}); {remedy}, or the server's host into NO_PROXY",
             check="proxy",
         )
 
@@ -243,15 +260,22 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
-def _proxy(url: str) -> str:
-    """Return host and port of the environment's proxy for a URL, "" without any."""
+def _proxy(url: str) -> Proxy | None:
+    """Return the environment's proxy for a URL, or None without any."""
     parts = urlsplit(url)
     if parts.scheme != "https" or proxy_bypass(parts.hostname or ""):
-        return ""
+        return None
     proxies = getproxies()
-    found = proxies.get("https") or proxies.get("all") or ""
-    # without user and password, which the variables of the environment may have
-    return urlsplit(found if "://" in found else f"//{found}").netloc.rpartition("@")[2]
+    kind = "https" if proxies.get("https") else "all"
+    found = proxies.get(kind)
+    if not found:
+        return None
+    named = {one.lower(): one for one, value in os.environ.items() if value}
+    small = f"{kind}_proxy"
+    # the small letters win; a proxy of no variable is one of macOS or Windows
+    variable = small if os.environ.get(small) else named.get(small, "the system's settings")
+    netloc = urlsplit(found if "://" in found else f"//{found}").netloc
+    return Proxy(netloc.rpartition("@")[2], variable)
 
 
 def unusable_proxies() -> str:

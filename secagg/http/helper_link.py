@@ -144,8 +144,8 @@ async def reach_helper(
             if error.check != "signature":
                 raise
             raise LinkError(
-                f"the helper at {url} has another aggregator; its operator serves it with "
-                f"--aggregator {identity.public.hex()}",
+                f"the helper at {url} has another aggregator; its operator runs secagg helper "
+                f"serve --aggregator {identity.public.hex()}",
                 check=error.check,
             ) from None
         yield link

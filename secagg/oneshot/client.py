@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -34,7 +34,7 @@ def report(
     *,
     identity: Identity | None = None,
     policy: OneShotPolicy | None = None,
-    endorsements: Sequence[bytes] = (),
+    endorsements: Iterable[bytes] = (),
     entropy: Entropy = os.urandom,
 ) -> bytes:
     """Return a client's report, the only message. Send the report, unchanged, until it arrives.
@@ -56,8 +56,9 @@ def report(
         "active".
     policy : OneShotPolicy, optional
         Demands on the parameters; the defaults of `OneShotPolicy` if None.
-    endorsements : sequence of bytes, optional
-        Endorsements of the parameters by all helpers, if the policy has `helpers`; else none.
+    endorsements : iterable of bytes, optional
+        Endorsements of the parameters by all helpers, 64 bytes each and in the helpers' order,
+        if the policy has `helpers`; else none.
     entropy : callable
         Source of secret random bytes: 32 for the seeds, then the encoding's bytes. HPKE draws
         from another source.
@@ -91,7 +92,7 @@ def write_report(
     *,
     identity: Identity | None = None,
     policy: OneShotPolicy | None = None,
-    endorsements: Sequence[bytes] = (),
+    endorsements: Iterable[bytes] = (),
     entropy: Entropy = os.urandom,
 ) -> tuple[bytes, int]:
     """Return a report, and the number of clipped elements, which `report` leaves out."""
@@ -142,6 +143,6 @@ def check_signer(params: OneShotParams, identity: Identity | None) -> None:
     check_kind("identity", identity, Identity, "a secagg.Identity")
     if not params.active:
         raise ParameterError(
-            f"an identity was given, but security {params.security!r} has no signatures; take "
-            "security='active' or leave it out"
+            f"an identity was given, but security {params.security!r} has no signatures; leave "
+            "the identity out, or take security='active'"
         )

@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import _fast
+from secagg._check import is_integer, is_real
+from secagg._printable import in_short
 from secagg.encoding import Lanes, Ring
 from secagg.errors import ParameterError
 
@@ -32,12 +34,12 @@ _WORDS = 1 << 15
 
 def as_fraction(value: object) -> Fraction | None:
     """Return a finite real number of Python or numpy, exactly; None for anything else."""
-    number = value.item() if isinstance(value, np.integer | np.floating) else value
-    if isinstance(number, bool) or not isinstance(number, int | float | Fraction):
+    if isinstance(value, Fraction):
+        return value
+    if not is_real(value):
         return None
-    if isinstance(number, float) and not math.isfinite(number):
-        return None
-    return Fraction(number)
+    number = int(value) if is_integer(value) else float(value)
+    return Fraction(number) if abs(number) < math.inf else None  # nor NaN
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ class Noise:
         exact = as_fraction(self.sigma)
         if exact is None or not 0 < exact <= MAX_SIGMA:
             raise ParameterError(
-                f"noise must have a sigma above 0 and at most 2^40 steps, not {self.sigma!r}"
+                "noise must have a sigma above 0 and at most 2^40 steps, not "
+                f"{in_short(self.sigma)}"
             )
         # rounded up: a smaller σ would give less privacy than the caller asked for
         object.__setattr__(self, "sigma", Fraction(math.ceil(exact * STEPS), STEPS))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from secagg._check import as_bytes, check_integer, check_kind
+from secagg._check import as_bytes, check_flag, check_integer, check_kind
 from secagg._printable import fingerprints, short_repr
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, check_fractions, count, to_float
 from secagg.oneshot.params import MAX_HELPERS, OneShotParams
 from secagg.protocol.bounds import Bounds
+from secagg.protocol.identities import SIGNATURE_BYTES
 
 _ENDORSED = b"secagg/1 one-shot endorsed"
+_REMEDY = "endorsements=[Helper.endorse() of each, in order]"
 _HONEST = 2
 """Honest vectors in every sum: a single one would be read."""
 
@@ -20,6 +22,25 @@ _HONEST = 2
 def endorsement(params: OneShotParams) -> bytes:
     """Return the bytes that a helper signs to endorse parameters."""
     return _ENDORSED + params.digest
+
+
+def listed(endorsements: Iterable[bytes]) -> list[bytes]:
+    """Return endorsements as a list; raise `ParameterError` unless they are bytes in order."""
+    given: object = endorsements
+    unordered = isinstance(given, str | bytes | bytearray | memoryview | Mapping | Set)
+    if unordered or not isinstance(given, Iterable):
+        raise ParameterError(
+            f"endorsements must be a list, not {type(given).__name__}; pass "
+            f"{_REMEDY}, or leave them out"
+        )
+    signatures = [as_bytes(one, f"endorsement {j}") for j, one in enumerate(given, 1)]
+    for j, signature in enumerate(signatures, 1):
+        if len(signature) != SIGNATURE_BYTES:
+            raise ParameterError(
+                f"endorsement {j} has {len(signature)} bytes, not {SIGNATURE_BYTES}; pass "
+                f"{_REMEDY}"
+            )
+    return signatures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,13 +97,18 @@ class OneShotPolicy:
     bounds: Bounds | None = None
 
     def __post_init__(self) -> None:
+        # numpy's numbers are accepted, and become Python's: sums of numpy's would wrap
         check_integer("min_threshold", self.min_threshold, 1, MAX_HELPERS)
+        check_flag("require_active", self.require_active)
         check_integer("min_clients", self.min_clients, 2, 1 << 20)
         check_fractions(self.corrupt, 0.0)
         if self.colluders is not None:
             check_integer("colluders", self.colluders, 0, 1 << 20)
         check_integer("max_length", self.max_length, 1, 1 << 31)
         check_integer("max_clients", self.max_clients, 2, 1 << 20)
+        for name in ("min_threshold", "min_clients", "colluders", "max_length", "max_clients"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else int(value))
         object.__setattr__(self, "corrupt", to_float(self.corrupt))
         if self.bounds is not None:
             check_kind("bounds", self.bounds, Bounds, "a secagg.Bounds")
@@ -100,16 +126,17 @@ class OneShotPolicy:
             return short_repr(self)
         return short_repr(self, helpers=fingerprints(sorted(self.helpers)))
 
-    def check(self, params: OneShotParams, endorsements: Sequence[bytes] = ()) -> None:
+    def check(self, params: OneShotParams, endorsements: Iterable[bytes] = ()) -> None:
         """Raise `ParameterError` unless `params` satisfy this policy of a client.
 
         Parameters
         ----------
         params : OneShotParams
-        endorsements : sequence of bytes
+        endorsements : iterable of bytes
             ``Helper.endorse()`` of each helper, in their order in `params`, if the policy has
             `helpers`; else none.
         """
+        signatures = listed(endorsements)
         if params.threshold < self.min_threshold:
             raise ParameterError(
                 f"threshold {params.threshold} is below the policy's min_threshold "
@@ -130,11 +157,11 @@ class OneShotPolicy:
         if self.bounds is not None:
             self.bounds.check(params)
         if self.helpers is not None:
-            self._check_helpers(params, endorsements, self.helpers)
-        elif len(endorsements) > 0:
+            self._check_helpers(params, signatures, self.helpers)
+        elif signatures:
             # a report would be sent unverified, by a caller who thinks that it was checked
             raise ParameterError(
-                f"{len(endorsements)} endorsements, and the policy trusts no helpers, so they "
+                f"{len(signatures)} endorsements, and the policy trusts no helpers, so they "
                 "cannot be verified; pass OneShotPolicy(helpers={the Ed25519 key of each}), or "
                 "leave them out"
             )
@@ -196,16 +223,15 @@ class OneShotPolicy:
         if len(endorsements) != len(params.helpers):
             raise ParameterError(
                 f"{len(endorsements)} endorsements of {len(params.helpers)} helpers; pass "
-                "endorsements=[Helper.endorse() of each, in order]"
+                f"{_REMEDY}"
             )
-        for j, given in enumerate(endorsements, 1):
+        for j, signature in enumerate(endorsements, 1):
             key = params.identities[j]
             if key not in accepted:
                 raise ParameterError(
                     f"helper {j} with Ed25519 key {key.hex()} is not one that this client "
                     "accepts; add its key to OneShotPolicy(helpers=…), or leave the session"
                 )
-            signature = as_bytes(given, f"the endorsement of helper {j}")
             if not params.identities.verifies(j, endorsement(params), signature):
                 raise ParameterError(
                     f"helper {j} has not endorsed these parameters: its signature is of "

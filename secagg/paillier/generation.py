@@ -6,6 +6,7 @@ import os
 from typing import Literal
 
 from secagg._check import check_integer, check_kind
+from secagg._printable import in_short
 from secagg._secrets import without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
@@ -42,7 +43,7 @@ def generate_keypair(
         `bits` or `noise` is invalid.
     """
     check_integer("bits", bits, MIN_BITS, MAX_BITS)
-    return _generate(bits, noise, entropy)
+    return _generate(int(bits), noise, entropy)
 
 
 @without_frames
@@ -51,7 +52,7 @@ def generate_insecure_keypair(
 ) -> PrivateKey:
     """Generate a short key that can be broken, for tests only; 256 ≤ bits < 2048."""
     check_integer("bits", bits, 256, MIN_BITS - 1)
-    return _generate(bits, noise, entropy)
+    return _generate(int(bits), noise, entropy)
 
 
 def _generate(bits: int, noise: Blinding, entropy: Entropy) -> PrivateKey:
@@ -64,7 +65,9 @@ def _generate(bits: int, noise: Blinding, entropy: Entropy) -> PrivateKey:
         "short-exponent": short_exponent(bits),
     }
     if noise not in lengths:
-        raise ParameterError(f"noise must be one of {', '.join(lengths)}, not {noise!r}")
+        raise ParameterError(
+            f"noise must be one of {', '.join(lengths)}, not {in_short(noise)}"
+        )
     exponent_bits = lengths[noise]
     while True:
         p, q = (random_prime(bits // 2, entropy) for _ in range(2))

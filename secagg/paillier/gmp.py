@@ -5,11 +5,12 @@ So this package can be imported without gmpy2, which secret sharing does not nee
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import NoReturn, cast
 
-from secagg.errors import MissingExtra
+from secagg._check import is_integer
+from secagg.errors import MissingExtra, ParameterError
 
-__all__ = ["gmpy2"]
+__all__ = ["as_int", "checked_int", "gmpy2"]
 
 
 class Missing:
@@ -31,3 +32,18 @@ except ModuleNotFoundError as error:
     if error.name != "gmpy2":
         raise
     gmpy2 = Missing()
+
+
+def checked_int(name: str, value: object) -> int:
+    """Return an int of Python, numpy or gmpy2 as an int, or raise `ParameterError`."""
+    number = as_int(value)
+    if number is None:
+        raise ParameterError(f"{name} must be an int, not {type(value).__name__}")
+    return number
+
+
+def as_int(value: object) -> int | None:
+    """Return an int of Python, numpy or gmpy2 as an int, and None for anything else."""
+    if is_integer(value) or isinstance(value, gmpy2.mpz):
+        return int(cast("int", value))
+    return None

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from secagg import _fast
 from secagg._check import check_integer, check_kind, check_session
+from secagg._printable import in_short
 from secagg._secrets import without_frames
 from secagg.encoding import Encoding, Entropy, Ring, Vector
 from secagg.errors import ParameterError
@@ -62,9 +63,8 @@ class Packing:
 
     def __post_init__(self) -> None:
         if isinstance(self.encoding, type) or not isinstance(self.encoding, Encoding):
-            raise ParameterError(
-                f"encoding must be a FixedPoint or Integers, not {self.encoding!r}"
-            )
+            shown = in_short(self.encoding)
+            raise ParameterError(f"encoding must be a FixedPoint or Integers, not {shown}")
         check_integer("length", self.length, 1, 1 << 31)
         check_integer("summands", self.summands, 1, 1 << 40)
         if self.max_weight is not None:

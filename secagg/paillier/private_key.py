@@ -7,12 +7,12 @@ import os
 from dataclasses import replace
 from typing import Literal, Self
 
-from secagg._check import as_bytes, check_kind
+from secagg._check import as_bytes
 from secagg._secrets import Confined, without_frames
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import CiphertextGroup, Ciphertexts
-from secagg.paillier.gmp import gmpy2
+from secagg.paillier.gmp import checked_int, gmpy2
 from secagg.paillier.modular import Modulus
 from secagg.paillier.noise import OwnerNoise
 from secagg.paillier.packing import Packing
@@ -64,9 +64,7 @@ class PrivateKey(Confined):
         *,
         allow_insecure: bool = False,
     ) -> None:
-        check_kind("p", p, int, "an int")
-        check_kind("q", q, int, "an int")
-        p, q = gmpy2.mpz(p), gmpy2.mpz(q)
+        p, q = gmpy2.mpz(checked_int("p", p)), gmpy2.mpz(checked_int("q", q))
         self.public_key = PublicKey(
             int(p * q),
             h,
@@ -106,7 +104,7 @@ class PrivateKey(Confined):
         """Encrypt like `PublicKey.encrypt_vector`, but faster, with p and q; see there."""
         own = encrypt_vector(self._own, vector, packing, weight, entropy)
         # the owner's group has p and q, so the result gets the public group instead
-        public = Ciphertexts(self.public_key, own.ciphertexts.batch, fresh=True)
+        public = replace(own.ciphertexts, group=self.public_key)
         return replace(own, ciphertexts=public)
 
     @without_frames

@@ -7,12 +7,12 @@ import os
 import struct
 from typing import Self
 
-from secagg._check import as_bytes, check_integer, check_kind
+from secagg._check import as_bytes, check_flag, check_integer
 from secagg._secrets import without_frames
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import CiphertextGroup, remote
-from secagg.paillier.gmp import gmpy2
+from secagg.paillier.gmp import checked_int, gmpy2
 from secagg.paillier.modular import Modulus
 from secagg.paillier.noise import FixedBaseNoise, Noise, TextbookNoise
 from secagg.paillier.packing import Packing
@@ -60,9 +60,10 @@ class PublicKey(CiphertextGroup):
         allow_insecure: bool = False,
         allow_short_exponent: bool = False,
     ) -> None:
-        check_kind("n", n, int, "an int")
-        check_kind("h", h, (int, type(None)), "an int")
-        n = gmpy2.mpz(n)
+        check_flag("allow_insecure", allow_insecure)
+        check_flag("allow_short_exponent", allow_short_exponent)
+        n = gmpy2.mpz(checked_int("n", n))
+        h = None if h is None else checked_int("h", h)
         _check_modulus(n, 64 if allow_insecure else MIN_BITS)
         bits = n.bit_length()
         noise: Noise

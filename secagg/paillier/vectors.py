@@ -11,12 +11,13 @@ from typing import Literal, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg._check import as_bytes, check_integer, check_kind, is_integer
+from secagg._check import as_bytes, check_integer, check_kind
+from secagg._printable import in_short
 from secagg.encoding import Entropy, Vector
 from secagg.encoding.clipping import warn_of_losses
 from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import CiphertextGroup, Ciphertexts, remote
-from secagg.paillier.operators import Operators
+from secagg.paillier.operators import Operators, checked_factor
 from secagg.paillier.packing import LANES, Packing
 
 HEADER = struct.Struct("<4sB32s32sQQ")  # magic, version, key id, packing, added, subtracted
@@ -41,7 +42,7 @@ class EncryptedVector(Operators):
         counts |k| times. Together they are at most ``packing.summands``.
     clipped : int
         Number of clipped elements in a vector that was encrypted here; 0 for sums and decoded
-        vectors. The number is not sent.
+        vectors. The bytes to send do not have it; copies and pickles do.
     """
 
     packing: Packing
@@ -102,13 +103,13 @@ class EncryptedVector(Operators):
                 "encrypted vectors cannot be multiplied with each other, only by a public int; "
                 "multiply before you encrypt, or decrypt a sum and compute with it"
             )
-        if not is_integer(factor) or factor == 0:
-            shown = "0" if is_integer(factor) else f"a {type(factor).__name__}"
-            raise ParameterError(f"the factor must be an int and not 0, not {shown}")
-        times = abs(int(factor))
+        number = checked_factor(factor)
+        if number == 0:
+            raise ParameterError("the factor is 0, of which no vector is left; leave it out")
+        times = abs(number)
         counts = (self.added * times, self.subtracted * times)
-        added, subtracted = counts if factor > 0 else counts[::-1]
-        return self._derived(added, subtracted, lambda: self._bounded() * int(factor))
+        added, subtracted = counts if number > 0 else counts[::-1]
+        return self._derived(added, subtracted, lambda: self._bounded() * number)
 
     __rmul__ = __mul__
 
@@ -131,12 +132,12 @@ class EncryptedVector(Operators):
     def _bounded(self) -> Ciphertexts:
         """Return the ciphertexts with the bound of plaintexts that the packing gives."""
         largest = (self.added + self.subtracted) * self.packing.largest(self.group.bits)
-        return replace(self.ciphertexts, largest=largest)
+        return replace(self.ciphertexts, largest=largest, private=False)
 
     def _derived(self, added: int, subtracted: int, compute: Callable[[], Ciphertexts]) -> Self:
         if added + subtracted > self.packing.summands:
             raise ParameterError(
-                f"{added + subtracted} summands; the packing has room for "
+                f"{in_short(added + subtracted)} summands; the packing has room for "
                 f"{self.packing.summands}: choose one with room for more"
             )
         # computed only now, so that a rejected result costs no arithmetic
@@ -197,8 +198,10 @@ def encrypt_vector(
     """Encode, pack and encrypt; see `PublicKey.encrypt_vector`."""
     check_kind("packing", packing, Packing, "a Packing")
     integers, clipped = packing.encode(vector, weight, entropy)
-    ciphertexts = group.encrypt(packing.pack(integers, group.bits), entropy)
+    made = group.encrypt(packing.pack(integers, group.bits), entropy)
     warn_of_losses(vector, clipped, packing.encoding, stacklevel=5)
+    # the bound of all vectors, which may be known
+    ciphertexts = replace(made, largest=packing.largest(group.bits), private=False)
     return EncryptedVector(packing, ciphertexts, clipped=clipped)
 
 

@@ -48,7 +48,7 @@ def deal(
         `trustees`, `threshold` or `bits` is out of range.
     """
     check_integer("bits", bits, MIN_BITS, MAX_BITS)
-    return _deal(trustees, threshold, bits, entropy)
+    return _deal(trustees, threshold, int(bits), entropy)
 
 
 @without_frames
@@ -57,7 +57,7 @@ def deal_insecure(
 ) -> tuple[ThresholdKey, tuple[KeyShare, ...]]:
     """Deal a short key that can be broken, for tests only: 512 ≤ bits < 2048; see `deal`."""
     check_integer("bits", bits, 512, MIN_BITS - 1)
-    return _deal(trustees, threshold, bits, entropy)
+    return _deal(trustees, threshold, int(bits), entropy)
 
 
 def _deal(

@@ -37,23 +37,6 @@ import numpy as np
 
 from fedmf.errors import SettingError
 
-__all__ = [
-    "Count",
-    "Fraction",
-    "Has",
-    "NotNegative",
-    "Positive",
-    "Proportion",
-    "Range",
-    "Seed",
-    "Settings",
-    "Share",
-    "check",
-    "is_number",
-    "is_whole",
-    "part_of",
-]
-
 
 @dataclass(frozen=True)
 class Range:
@@ -111,17 +94,19 @@ class Has:
 
 Count = Annotated[int, Range(int, 1)]
 """Integer of at least 1, such as a number of rounds."""
-Seed = Annotated[int, Range(int, 0)]
-"""Integer of at least 0, the seed of a random generator."""
+Whole = Annotated[int, Range(int, 0)]
+"""Integer of at least 0."""
+Seed = Whole
+"""Seed of a random generator."""
 Positive = Annotated[float, Range(float, 0, ends="(]")]
 """Finite number x > 0."""
 NotNegative = Annotated[float, Range(float, 0)]
 """Finite number x ≥ 0."""
-Fraction = Annotated[float, Range(float, 0, 1, "[)")]
+BelowOne = Annotated[float, Range(float, 0, 1, "[)")]
 """Number 0 ≤ x < 1, such as the probability of a dropout, or a decay."""
-Share = Annotated[float, Range(float, 0, 1, "(]")]
+UpToOne = Annotated[float, Range(float, 0, 1, "(]")]
 """Number 0 < x ≤ 1, such as a share of the users that may be all of them."""
-Proportion = Annotated[float, Range(float, 0, 1, "()")]
+ProperFraction = Annotated[float, Range(float, 0, 1, "()")]
 """Number 0 < x < 1, such as the share of the test part in a split."""
 
 

@@ -21,21 +21,6 @@ from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import FedMFError
 from fedmf.settings import Settings
 
-__all__ = [
-    "PHASES",
-    "Aggregation",
-    "Dropouts",
-    "Encoding",
-    "IntegerSum",
-    "Phase",
-    "Progress",
-    "RoundAborted",
-    "Stopwatch",
-    "in_the_sum",
-    "modulus_bits",
-    "silent",
-]
-
 Phase = Literal["advertise_keys", "share_keys", "masked_input", "unmasking"]
 PHASES: tuple[Phase, ...] = ("advertise_keys", "share_keys", "masked_input", "unmasking")
 

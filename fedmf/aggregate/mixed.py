@@ -15,8 +15,6 @@ from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
 from fedmf.settings import Settings
 
-__all__ = ["MixedSum"]
-
 
 @dataclass(frozen=True, eq=False)
 class MixedSum(Settings):

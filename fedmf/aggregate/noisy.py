@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from fedmf.aggregate.aggregation import Dropouts, IntegerSum, RoundAborted, in_the_sum
 from fedmf.aggregate.vectors import Aggregate, Rows, Vectors
 from fedmf.errors import MissingExtra, SettingError
-from fedmf.settings import NotNegative, Positive, Settings, Share, part_of
-
-__all__ = ["NoisySum", "Where", "is_noisy"]
+from fedmf.settings import NotNegative, Positive, Settings, UpToOne, part_of
 
 Where = Literal["central", "distributed", "local"]
 
@@ -61,7 +59,7 @@ class NoisySum(Settings):
     clip_norm: Positive
     noise_multiplier: NotNegative
     where: Where = "distributed"
-    honest: Share = 1.0
+    honest: UpToOne = 1.0
     entropy: Callable[[int], bytes] = os.urandom
 
     def _check(self) -> None:

@@ -26,8 +26,6 @@ from secagg.oneshot.params import MAX_HELPERS, MAX_SEEDS
 from secagg.protocol.suggestion import fewest_hiding
 from secagg.simulate import temporary_journals
 
-__all__ = ["OneShotSum"]
-
 FEWEST_HELPERS = 2  # that open: one alone could read every vector
 FEWEST = 3  # users in a sum: of two, each could subtract their own vector
 

@@ -27,8 +27,6 @@ from secagg.paillier.public_key import MAX_BITS, MIN_BITS
 from secagg.threshold import KeyShare, deal
 from secagg.threshold.key import MAX_TRUSTEES
 
-__all__ = ["PaillierSum"]
-
 FEWEST_TRUSTEES = 2
 FEWEST = 3  # users in a sum: of two, each could subtract their own vector
 

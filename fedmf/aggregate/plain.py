@@ -22,8 +22,6 @@ from fedmf.aggregate.vectors import Aggregate, Table, Vectors
 from fedmf.errors import SettingError
 from fedmf.settings import Settings
 
-__all__ = ["FloatSum", "PlainSum"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PlainSum(IntegerSum):

@@ -21,8 +21,6 @@ from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
 from secagg.encoding.clipping import losses_ignored
 
-__all__ = ["SecAggSum"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SecAggSum(IntegerSum):

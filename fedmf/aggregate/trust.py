@@ -18,16 +18,6 @@ from secagg import Packing
 from secagg.paillier import DecryptedSum, EncryptedVector, PrivateKey, PublicKey
 from secagg.threshold import KeyShare, ThresholdKey
 
-__all__ = [
-    "WARNINGS",
-    "Decryption",
-    "KeyHolder",
-    "Parties",
-    "SharedClientKey",
-    "Trust",
-    "Trustees",
-]
-
 Trust = Literal["shared client key", "key holder", "threshold"]
 
 WARNINGS: Mapping[Trust, str] = MappingProxyType(

@@ -10,8 +10,6 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Aggregate", "Rows", "Table", "Vectors"]
-
 Table = NDArray[np.float64] | NDArray[np.int64]
 Item = TypeVar("Item")
 

@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 
 from fedmf.attacks.leakage import on_grid
 
-__all__ = ["Unmasked", "from_ridge"]
-
 Floats = NDArray[np.float64]
 
 ALIKE = 1e-9  # smaller differences of g are rounding: the mask is constant, t has no effect

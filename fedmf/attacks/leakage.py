@@ -22,8 +22,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Seen", "from_one_round", "from_sum", "from_two_rounds", "on_grid"]
-
 Floats = NDArray[np.float64]
 
 FEWEST = 3  # items for two rounds: three equations for four unknowns up to their length

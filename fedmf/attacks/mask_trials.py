@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedmf.aggregate.aggregation import Progress
 from fedmf.attacks.inversion import Unmasked, from_ridge
 from fedmf.attacks.masked_ratings import ranking, recovery
 from fedmf.attacks.observed import (
     PAPER,
-    Progress,
     Users,
     at_mean,
     attacked,
@@ -27,8 +27,6 @@ from fedmf.errors import SettingError
 from fedmf.masks import FMMask, NNMask, RidgeMask
 from fedmf.masks.mmf import masked
 from fedmf.models import FedMF
-
-__all__ = ["inversion", "on_masked_ratings"]
 
 Floats = NDArray[np.float64]
 

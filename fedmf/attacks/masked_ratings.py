@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
-from fedmf.settings import Positive, Share, check
-
-__all__ = ["ranking", "recovery"]
+from fedmf.settings import Positive, UpToOne, check
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +64,7 @@ def ranking(ratings: Ratings, masked: Ratings, top: float, seed: int = 0) -> Flo
     ratios : float64, shape (users with a rating,), in [0, 1]
     """
     check_ratings(ratings=ratings, masked=masked)
-    check(Share, top=top)
+    check(UpToOne, top=top)
     rng = np.random.default_rng(seed)
     ratios = []
     for truth, hidden in _users(ratings, masked):

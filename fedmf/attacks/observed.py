@@ -32,24 +32,6 @@ from secagg.encoding import Entropy
 from secagg.protocol import Phase
 from secagg.protocol.messages import MaskedInput, decode
 
-__all__ = [
-    "PAPER",
-    "Progress",
-    "SecureRound",
-    "TrainingRound",
-    "Users",
-    "View",
-    "at_mean",
-    "attacked",
-    "count_raters",
-    "in_the_clear",
-    "leaked",
-    "quiet",
-    "train",
-    "under_masks",
-    "views",
-]
-
 Floats = NDArray[np.float64]
 Users = NDArray[np.int64]
 View = Callable[[int], tuple[Seen, Seen]]

@@ -15,8 +15,6 @@ from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.errors import SettingError
 
-__all__ = ["from_gram", "gram_of", "peeled"]
-
 
 def gram_of(ratings: Ratings) -> NDArray[np.int64]:
     """Return XᵀX of the rated items: int64, shape (m, m), numbers of users who rated both.

@@ -17,12 +17,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.aggregate.aggregation import Progress
 from fedmf.attacks.leakage import on_grid
-from fedmf.attacks.observed import Progress, quiet
+from fedmf.attacks.observed import quiet
 from fedmf.data import Features, Ratings
 from fedmf.masks import FMMask, NNMask
-
-__all__ = ["OTHER_SEED", "from_retraining"]
 
 Floats = NDArray[np.float64]
 

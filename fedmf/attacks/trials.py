@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.aggregate import Phase, PlainSum, SecAggSum
+from fedmf.aggregate.aggregation import Progress
 from fedmf.aggregate.vectors import Vectors
 from fedmf.attacks.leakage import from_one_round, from_sum, from_two_rounds, on_grid
 from fedmf.attacks.observed import (
     PAPER,
-    Progress,
     Users,
     View,
     at_mean,
@@ -28,8 +28,6 @@ from fedmf.data.checks import check_ratings
 from fedmf.models import FedMF
 from fedmf.settings import Range, Seed, check
 from fedmf.training import Schedule
-
-__all__ = ["chosen", "leakage", "singletons"]
 
 Floats = NDArray[np.float64]
 

@@ -23,12 +23,10 @@ from fedmf.data.internal import internal
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.models import Factors
 from fedmf.models.warm import shared_items
-from fedmf.settings import Count, Fraction, Seed
+from fedmf.settings import BelowOne, Count, Seed, Whole
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.loop import Loop, keep
 from fedmf.training.schedule import Draw, Scheduled, Summing
-
-__all__ = ["FedBPMF"]
 
 Floats = NDArray[np.float64]
 
@@ -83,12 +81,12 @@ class FedBPMF(Scheduled):
         *,
         k: Count = 16,
         sweeps: Count = 120,
-        burn_in: Seed = 20,
+        burn_in: Whole = 20,
         samples: Count = 100,
         min_raters: Count = 3,
         seed: Seed = 0,
         cohort: int | float | None = None,
-        dropout: Fraction = 0.0,
+        dropout: BelowOne = 0.0,
         callbacks: Sequence[Callable[[RoundRecord], None]] = (),
     ) -> None:
         summing = PlainSum() if aggregation is None else aggregation

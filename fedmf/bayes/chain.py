@@ -11,8 +11,6 @@ from fedmf.bayes.gaussian import Link, Prior
 from fedmf.bayes.sample import Sample
 from fedmf.bayes.traits import Traits
 
-__all__ = ["Chain"]
-
 Floats = NDArray[np.float64]
 
 

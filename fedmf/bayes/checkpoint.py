@@ -23,8 +23,6 @@ from fedmf.settings import Settings
 from fedmf.training.history import RoundRecord
 from fedmf.training.loop import Round
 
-__all__ = ["EVERY", "Begun", "Checkpoint"]
-
 KIND = "bpmf checkpoint"
 EVERY = 10  # rounds between two checkpoints
 APART = ("aggregation", "callbacks")  # settings without influence on the draws

@@ -14,21 +14,6 @@ from numpy.typing import NDArray
 from fedmf import _fast
 from fedmf.errors import SettingError
 
-__all__ = [
-    "Link",
-    "Prior",
-    "check_solved",
-    "draw_link",
-    "draw_linked_prior",
-    "draw_noise",
-    "draw_prior",
-    "draw_weight",
-    "draws",
-    "lower",
-    "symmetric",
-    "triangle",
-]
-
 Floats = NDArray[np.float64]
 
 BETA_0 = 2.0  # the textbook hyper-priors: μ_0 = 0, ν_0 = d and W_0 = I besides

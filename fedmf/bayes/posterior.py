@@ -26,8 +26,6 @@ from fedmf.models.factors_file import IDS, Form, read_tables, write_tables
 from fedmf.models.recommender import Recommender, number, numbers, pairs, rated
 from fedmf.settings import Count, Seed, check
 
-__all__ = ["KIND", "Posterior", "Scaling"]
-
 Floats = NDArray[np.float64]
 
 KIND = "posterior"

@@ -13,8 +13,6 @@ from fedmf import _fast
 from fedmf.bayes.gaussian import Link, Prior
 from fedmf.models.factors_file import Form
 
-__all__ = ["SAMPLES", "Sample", "predictions", "samples_of", "tables_of"]
-
 Floats = NDArray[np.float64]
 Small = NDArray[np.float32]
 

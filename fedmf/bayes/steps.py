@@ -31,8 +31,6 @@ from fedmf.training.history import RoundRecord, mae, rmse
 from fedmf.training.loop import Training
 from fedmf.training.schedule import Draw
 
-__all__ = ["Sweeps"]
-
 Floats = NDArray[np.float64]
 
 ROWS_PER_FACTOR = 10  # users and items without which there is no implicit feedback

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 
-__all__ = ["Traits", "profiles", "standardised"]
-
 Floats = NDArray[np.float64]
 
 SHRINKAGE = 20.0  # ratings; 5, 20 and 60 were tried on validation ratings of ml-100k

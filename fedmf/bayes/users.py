@@ -16,8 +16,6 @@ from fedmf.data.blocks import Block
 from fedmf.training.loop import LocalSteps
 from fedmf.training.schedule import Draw
 
-__all__ = ["UNIT", "Sweep", "message_shape", "user_draws"]
-
 Floats = NDArray[np.float64]
 
 # A clip of 16, the default of the aggregations, then suits moments of up to 256. Counts stay

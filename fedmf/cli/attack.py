@@ -15,9 +15,9 @@ from fedmf.attacks import Outcome
 from fedmf.cli.manners import Data, errors_in_one_line, stderr
 from fedmf.data import Ratings, load
 from fedmf.masks import RidgeMask
-from secagg.bench.table import Column, Table, as_text
-from secagg.bench.table import as_json as to_json
 from secagg.cli.console import Json
+from secagg.kit.table import Column, Table, as_text
+from secagg.kit.table import as_json as to_json
 
 EXAMPLES = """
 [bold]Examples[/bold]

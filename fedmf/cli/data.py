@@ -19,8 +19,8 @@ from fedmf.data.fetch import check_content, check_files, fetch
 from fedmf.data.sets.folders import folder_of, found_folder
 from fedmf.data.sets.sources import Source
 from fedmf.errors import DataError
-from secagg.bench.table import as_json as to_json
 from secagg.cli.console import App, Json
+from secagg.kit.table import as_json as to_json
 
 app = App(help="List, describe, fetch and verify the data sets.", no_args_is_help=True)
 

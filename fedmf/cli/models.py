@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fedmf.aggregate import NoisySum
 from fedmf.bayes import FedBPMF, Posterior
 from fedmf.cli import choices
 from fedmf.cli.ranker import VIEWS
@@ -23,26 +24,13 @@ from fedmf.errors import SettingError
 from fedmf.fcf import FCF, Adam, FederatedCF, Implicit, tuned, views
 from fedmf.masks.recipes import Recipe
 from fedmf.models import FedALS, preset
-from fedmf.models.dp import DPFedMF, NoisySum, noise_multiplier
+from fedmf.models.dp import DPFedMF, noise_multiplier
 from fedmf.models.factors import Factors
 from fedmf.models.factors_file import kind_of
 from fedmf.models.recommender import Recommender
 from fedmf.training import Trainer, mae, ranking, rmse
 from fedmf.training.baseline import Popularity
 from fedmf.training.schedule import Scheduled
-
-__all__ = [
-    "DELTA",
-    "KINDS",
-    "Kind",
-    "Order",
-    "Saved",
-    "fit",
-    "load_model",
-    "measured",
-    "profiles",
-    "ranked",
-]
 
 Saved = Factors | Posterior | ItemWeights
 

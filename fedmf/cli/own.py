@@ -9,8 +9,6 @@ from fedmf.data import NAMES, Ratings, load, read_ratings
 from fedmf.data.own import COLUMNS, Duplicates
 from fedmf.errors import DataError, SettingError
 
-__all__ = ["is_file", "ratings_of"]
-
 SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
 
 

@@ -12,7 +12,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFor
 
 from fedmf.errors import ModelError
 from fedmf.training import History
-from secagg.bench.picture import BLUE, GREEN, INK, PURPLE, VERMILION, blank, plain, style, svg
+from secagg.kit.picture import BLUE, GREEN, INK, PURPLE, VERMILION, blank, plain, style, svg
 
 
 def learning_curve(

@@ -18,8 +18,6 @@ from fedmf.errors import FedMFError
 from fedmf.fcf import FederatedCF, tuned, views
 from fedmf.models import Factors
 
-__all__ = ["FILE", "VIEWS", "Ranker", "train_ranker"]
-
 FILE = "ranking.fedmf"
 # On validation ratings of ml-100k: a P@10 of .248 in place of .268 by the default of --model
 # implicit, for a fortieth of the numbers that a user sends. Five epochs give .248, too.

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from fedmf.settings import Count, NotNegative, Positive, Settings
 
-__all__ = ["ContextModel", "FedFM", "FedLR", "FedNN", "Floats"]
-
 Floats = NDArray[np.float64]
 
 

@@ -21,14 +21,12 @@ from fedmf.errors import Diverged, SettingError
 from fedmf.models.federated import Raters
 from fedmf.models.mf import NEUTRAL
 from fedmf.models.recommender import Recommender, Trained, pairs
-from fedmf.settings import Count, Fraction, Has, Seed
+from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training import Adam
 from fedmf.training.history import RoundRecord, rmse
 from fedmf.training.loop import LocalSteps, Loop, Training, check_learnt, keep
 from fedmf.training.optimisers import BETA_1, BETA_2
 from fedmf.training.schedule import Draw, Scheduled, Summing
-
-__all__ = ["ContextTrainer"]
 
 UNIT = 256.0
 """Divisor of every user's values before they are sent, a power of two.
@@ -74,7 +72,7 @@ class ContextTrainer(Scheduled):
         rounds: Count = 200,
         seed: Seed = 0,
         cohort: int | float | None = None,
-        dropout: Fraction = 0.0,
+        dropout: BelowOne = 0.0,
         progress: Progress = silent,
     ) -> None:
         summing = PlainSum() if aggregation is None else aggregation

@@ -9,8 +9,6 @@ import numpy as np
 from fedmf.data.ratings import Ids, Ratings, Split
 from fedmf.errors import DataError, SettingError
 
-__all__ = ["Identified", "check_parts", "check_ratings", "same_ids"]
-
 
 class Identified(Protocol):
     """Object that knows the data set's own ids of its users and items."""

@@ -13,17 +13,6 @@ from numpy.typing import NDArray
 
 from fedmf.data.ratings import Ids
 
-__all__ = [
-    "Coded",
-    "Codes",
-    "coded_integers",
-    "coded_texts",
-    "coded_wholes",
-    "is_text",
-    "text_ids",
-    "twins",
-]
-
 # pandas adds .0 where an id is missing
 WHOLE = re.compile(r"(?:0|-?[1-9][0-9]{0,17})(?:\.0*)?")
 SPARE = 2**18  # characters that a table of fixed width may waste, 1 MiB

@@ -15,15 +15,6 @@ from fedmf.data.sets.profiles import Profiles
 from fedmf.data.sets.tags import Tags, read_tags
 from fedmf.errors import DataError, MissingExtra, SettingError
 
-__all__ = [
-    "Features",
-    "check_are_features",
-    "item_features",
-    "known_features",
-    "tag_features",
-    "user_features",
-]
-
 
 @dataclass(frozen=True, eq=False, init=False)
 class Features:

@@ -13,8 +13,6 @@ from fedmf.data.sets.simulated import simulate
 from fedmf.data.sets.sources import SOURCES, Source
 from fedmf.errors import DataError
 
-__all__ = ["NAMES", "SIZES", "load", "read", "source_of"]
-
 # Small enough to train on within a minute or two, with every user a client of the protocol.
 SIMULATED_USERS, SIMULATED_ITEMS, SIMULATED_RATINGS = 300, 500, 20_000
 

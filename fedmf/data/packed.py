@@ -14,8 +14,6 @@ from typing import IO, Any
 
 from fedmf.errors import DataError
 
-__all__ = ["unpacked"]
-
 OPENERS = {
     b"\x1f\x8b": gzip.open,
     b"\xfd7zXZ\0": lzma.open,

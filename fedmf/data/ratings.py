@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from fedmf.errors import DataError
 
-__all__ = ["Catalogue", "Ids", "Ratings", "Split", "check_size", "is_dtype", "seal"]
-
 Ids: TypeAlias = NDArray[np.int64] | NDArray[np.str_] | np.ndarray[Any, np.dtypes.StringDType]
 """A data set's own ids of its users or items: integers, or texts such as names.
 

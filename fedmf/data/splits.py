@@ -14,16 +14,7 @@ from fedmf.data.sets.lines import RatingTable, damaged
 from fedmf.data.sets.movielens import FORMATS
 from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError, SettingError
-from fedmf.settings import Count, Proportion, Range, Seed, check, is_whole
-
-__all__ = [
-    "leave_last",
-    "official",
-    "random_folds",
-    "random_split",
-    "time_split",
-    "user_split",
-]
+from fedmf.settings import Count, ProperFraction, Range, Seed, check, is_whole
 
 FOLDS = range(1, 6)
 
@@ -41,7 +32,7 @@ def random_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) ->
     seed : int, seed of the generator, ≥ 0; the same ratings and seed give the same split
     """
     check_ratings(ratings=ratings)
-    check(Proportion, test_fraction=test_fraction)
+    check(ProperFraction, test_fraction=test_fraction)
     check(Seed, seed=seed)
     n_test = round(test_fraction * ratings.n_ratings)
     chosen = np.random.default_rng(seed).permutation(ratings.n_ratings)[:n_test]
@@ -109,7 +100,7 @@ def time_split(ratings: Ratings, test_fraction: float = 0.2) -> Split:
         If all ratings have one time, as those that were read without times.
     """
     check_ratings(ratings=ratings)
-    check(Proportion, test_fraction=test_fraction)
+    check(ProperFraction, test_fraction=test_fraction)
     if not ratings.n_ratings or ratings.times.min() == ratings.times.max():
         raise DataError(
             f"{ratings.name} has no times, or one time for all ratings: read a column of "
@@ -136,7 +127,7 @@ def user_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) -> S
     seed : int, seed of the generator, ≥ 0; the same ratings and seed give the same split
     """
     check_ratings(ratings=ratings)
-    check(Proportion, test_fraction=test_fraction)
+    check(ProperFraction, test_fraction=test_fraction)
     check(Seed, seed=seed)
     users = ratings.users
     shuffled = np.lexsort((np.random.default_rng(seed).random(ratings.n_ratings), users))

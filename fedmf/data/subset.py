@@ -9,8 +9,6 @@ from fedmf.data.columns import from_triples
 from fedmf.data.ratings import Catalogue, Ratings
 from fedmf.errors import SettingError
 
-__all__ = ["most_rated"]
-
 
 def most_rated(ratings: Ratings, n_items: int = 40, n_users: int = 50) -> Ratings:
     """Return the ratings of the most rated items by the users who rated most of these items.

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from fedmf.data.coded import Coded
 from fedmf.errors import DataError
 
-__all__ = ["Table", "is_number", "positions", "short"]
-
 SHOWN = 20  # names and characters of a header in a message
 LENGTH = 40
 

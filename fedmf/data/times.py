@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Times", "mixed_units", "of_column"]
-
 FRACTION = re.compile(r"[.,]([0-9]{1,9})")
 DECIMAL = re.compile(r"([0-9]{1,18})\.([0-9]{1,9})")
 BILLION = 10**9

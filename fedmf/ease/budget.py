@@ -5,8 +5,6 @@ from __future__ import annotations
 from fedmf.errors import MissingExtra
 from secagg.oneshot.privacy import ORDERS
 
-__all__ = ["deviation"]
-
 
 def deviation(epsilon: float, delta: float) -> float:
     """Return σ of discrete Gaussian noise for messages whose L2 norms are together at most 1.

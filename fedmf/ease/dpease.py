@@ -20,12 +20,10 @@ from fedmf.ease.budget import deviation
 from fedmf.ease.noise import DiscreteNoise, Where
 from fedmf.ease.weights import ItemWeights
 from fedmf.errors import SettingError
-from fedmf.settings import Count, Fraction, Positive, Proportion, Seed, Share, part_of
+from fedmf.settings import BelowOne, Count, Positive, ProperFraction, Seed, UpToOne, part_of
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.loop import COSTS
 from fedmf.training.schedule import Draw, Schedule, Scheduled, Summing
-
-__all__ = ["DPEase"]
 
 Floats = NDArray[np.float64]
 
@@ -102,14 +100,14 @@ class DPEase(Scheduled):
         aggregation: Summing | None = None,
         *,
         epsilon: Positive | None = 8.0,
-        delta: Proportion = 1e-5,
+        delta: ProperFraction = 1e-5,
         items: Count = 1000,
         reg: Positive | None = None,
         where: Where = "distributed",
-        honest: Share = 1.0,
+        honest: UpToOne = 1.0,
         reveals_profiles_to_peeling: bool = False,
         seed: Seed = 0,
-        dropout: Fraction = 0.0,
+        dropout: BelowOne = 0.0,
         entropy: Callable[[int], bytes] = os.urandom,
     ) -> None:
         summing = PlainSum() if aggregation is None else aggregation

@@ -18,8 +18,6 @@ from fedmf.errors import SettingError
 from fedmf.settings import part_of
 from secagg.oneshot.noise import Noise, blocks
 
-__all__ = ["DiscreteNoise", "Where"]
-
 Where = Literal["central", "distributed"]
 
 KEY = 16  # bytes of the AES key behind a stream of noise

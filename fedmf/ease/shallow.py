@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from fedmf.aggregate.vectors import Rows
 
-__all__ = ["closed_form", "denoised", "from_triangle", "marks", "triangle"]
-
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.integer]
 

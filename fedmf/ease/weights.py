@@ -16,8 +16,6 @@ from fedmf.models.factors import check_seen
 from fedmf.models.factors_file import IDS, Form, read_tables, write_tables
 from fedmf.models.recommender import Recommender, number, numbers, pairs, rated
 
-__all__ = ["KIND", "ItemWeights"]
-
 Floats = NDArray[np.float64]
 
 KIND = "item weights"

@@ -14,8 +14,6 @@ from fedmf.fcf.confidence import Implicit, solve
 from fedmf.models.recommender import Estimator
 from fedmf.settings import Count, Has, Seed
 
-__all__ = ["CF"]
-
 Floats = NDArray[np.float64]
 
 

@@ -26,13 +26,11 @@ from fedmf.fcf.confidence import Confidence, Implicit
 from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
 from fedmf.models import Factors
 from fedmf.models.federated import Raters
-from fedmf.settings import Count, Fraction, Has, Seed
+from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training import Adam
 from fedmf.training.loop import LocalSteps
 from fedmf.training.optimisers import Optimiser
 from fedmf.training.schedule import Summing
-
-__all__ = ["FCF", "Step", "gradients"]
 
 Floats = NDArray[np.float64]
 
@@ -83,7 +81,7 @@ class FCF(FederatedRecommender):
         steps: Count = 10,
         reset: bool = True,
         min_raters: Count = 3,
-        dropout: Fraction = 0.0,
+        dropout: BelowOne = 0.0,
         seed: Seed = 0,
         progress: Progress = silent,
     ) -> None:

@@ -16,11 +16,9 @@ from fedmf.errors import DataError
 from fedmf.fcf.confidence import Confidence, Implicit, solve
 from fedmf.models import Factors
 from fedmf.models.warm import warm
-from fedmf.settings import Count, Fraction, Has, Seed
+from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training.loop import Loop, Round, Steps, Training, keep
 from fedmf.training.schedule import Scheduled, Summing
-
-__all__ = ["XY", "FederatedRecommender", "ImplicitTraining"]
 
 Floats = NDArray[np.float64]
 
@@ -91,7 +89,7 @@ class FederatedRecommender(Scheduled):
         *,
         epochs: Count = 20,
         min_raters: Count = 3,
-        dropout: Fraction = 0.0,
+        dropout: BelowOne = 0.0,
         seed: Seed = 0,
         progress: Progress = silent,
     ) -> None:

@@ -24,8 +24,6 @@ from fedmf.models import Factors
 from fedmf.models.federated import Raters
 from fedmf.training.loop import LocalSteps
 
-__all__ = ["FederatedCF", "moments"]
-
 Floats = NDArray[np.float64]
 
 BLOCK = 64  # users whose moments are computed at once

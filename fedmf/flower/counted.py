@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from secagg.errors import RemoteProtocolError
 
-__all__ = ["Counted", "record_of"]
-
 _USERS, _SAID = "n-users", "said"
 
 

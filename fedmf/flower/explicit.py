@@ -22,8 +22,6 @@ from fedmf.training.loop import LocalSteps, Training
 from fedmf.training.schedule import Draw
 from fedmf.training.trainer import FactorSteps, FactorTraining
 
-__all__ = ["Explicit"]
-
 USERS = "user-factors"
 MASKED = "masked-ratings"
 

@@ -15,8 +15,6 @@ from fedmf.models.federated import Raters
 from fedmf.models.recommender import Recommender
 from fedmf.training import RoundRecord
 
-__all__ = ["ImplicitPlan"]
-
 EPOCH = "epoch-item-factors"
 """Name of the public array with the Y for which the users' factors are exact."""
 

@@ -20,15 +20,14 @@ from fedmf.data.checks import check_ratings
 from fedmf.data.internal import internal
 from fedmf.errors import SettingError
 from fedmf.flower.counted import Counted, record_of
-from fedmf.flower.plan import Arrays, Plan, plan_of
+from fedmf.flower.kinds import plan_of
+from fedmf.flower.plan import Arrays, Plan
 from fedmf.flower.wire import COUNTS, MEAN, RATERS, STEP, TABLE, USERS, WEIGHT, Step
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Estimator, Recommender
 from fedmf.training import Schedule
 from fedmf.training.loop import Loop, Means
 from secagg.errors import RemoteProtocolError
-
-__all__ = ["Node"]
 
 LARGEST_FACTOR = 2.0**20
 """Bound on factors and ratings between rounds, far beyond those of any useful model."""

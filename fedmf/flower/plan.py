@@ -17,11 +17,9 @@ from fedmf.aggregate.aggregation import IntegerSum
 from fedmf.data import Features, Ratings
 from fedmf.errors import SettingError
 from fedmf.models.federated import Raters
-from fedmf.models.recommender import Estimator, Recommender
+from fedmf.models.recommender import Recommender
 from fedmf.training import RoundRecord, Schedule
 from fedmf.training.loop import LocalSteps, Training
-
-__all__ = ["ITEMS", "Arrays", "Plan", "plan_of"]
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -124,24 +122,3 @@ class Plan(ABC):
     @abstractmethod
     def report(self, record: RoundRecord) -> None:
         """Report a round as the recommender does in one process."""
-
-
-def plan_of(recommender: Estimator) -> Plan:
-    """Return the plan of a `Trainer`, FedMMF, FCF or FederatedCF; SettingError for others."""
-    from fedmf.flower.explicit import Explicit
-    from fedmf.masks import FedMMF
-    from fedmf.training import Trainer
-
-    if isinstance(recommender, Trainer):
-        return Explicit(recommender)
-    if isinstance(recommender, FedMMF):
-        return Explicit(recommender.trainer, recommender)
-    from fedmf.fcf.federated import FederatedRecommender  # needs scipy
-    from fedmf.flower.implicit import ImplicitPlan
-
-    if isinstance(recommender, FederatedRecommender):
-        return ImplicitPlan(recommender)
-    raise SettingError(
-        f"{type(recommender).__name__} does not train on Flower: pass a Trainer, FedMMF, FCF "
-        "or FederatedCF"
-    )

@@ -16,15 +16,14 @@ from fedmf.aggregate import Aggregate
 from fedmf.data import from_triples
 from fedmf.data.internal import internal
 from fedmf.errors import SettingError
-from fedmf.flower.plan import Arrays, plan_of
+from fedmf.flower.kinds import plan_of
+from fedmf.flower.plan import Arrays
 from fedmf.flower.wire import COUNTS, MEAN, RATERS, STEP, TABLE, USERS, WEIGHT, Step
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Estimator
 from fedmf.settings import Count, check
 from fedmf.training import History, RoundRecord
 from fedmf.training.loop import Means
-
-__all__ = ["FedSum", "Sums"]
 
 EXACT = 2**50
 """Bound on the integers of a sum that its mean in float64 gives back exactly."""

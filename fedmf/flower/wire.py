@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["COUNTS", "MEAN", "RATERS", "STEP", "TABLE", "USERS", "WEIGHT", "Step"]
-
 TABLE = "table"
 """Array of the sum of the users' tables; zeros in a message to a node."""
 COUNTS = "counts"

@@ -18,8 +18,6 @@ from fedmf.models import Factors
 from fedmf.models.mf import NEUTRAL_PART
 from fedmf.models.recommender import Trained
 
-__all__ = ["Base", "Combined", "around", "check_same_data"]
-
 Floats = NDArray[np.float64]
 
 WIDTH = 2.0**20  # width of the scale of masked ratings and residuals, wide enough for all

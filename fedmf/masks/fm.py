@@ -15,8 +15,6 @@ from fedmf.masks.protocol import FittedMask, Floats, check_features
 from fedmf.models.mf import neutral
 from fedmf.settings import Count, NotNegative, Settings
 
-__all__ = ["FMMask", "FittedFMMask"]
-
 SPREAD = 0.1  # deviation of the starting interaction factors; zeros would never move
 
 

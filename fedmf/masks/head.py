@@ -12,8 +12,6 @@ from fedmf.masks.combined import Base, Combined, around, check_same_data
 from fedmf.masks.linear import MeanMask, RidgeMask
 from fedmf.settings import NotNegative, Settings
 
-__all__ = ["LocalHead"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LocalHead(Settings):

@@ -13,8 +13,6 @@ from fedmf.masks.protocol import FittedMask, Floats, check_features
 from fedmf.models.mf import neutral
 from fedmf.settings import NotNegative, Settings
 
-__all__ = ["FittedMeanMask", "FittedRidgeMask", "MeanMask", "RidgeMask"]
-
 TINY = 2.0**-40  # a penalty below this share of the trace of XᵀX counts as zero
 
 

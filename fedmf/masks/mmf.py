@@ -24,8 +24,6 @@ from fedmf.models.mf import NEUTRAL
 from fedmf.models.recommender import Estimator
 from fedmf.training import History, Trainer
 
-__all__ = ["FedMMF", "masked"]
-
 Floats = NDArray[np.float64]
 
 

@@ -15,8 +15,6 @@ from fedmf.masks.protocol import FittedMask, Floats, check_features
 from fedmf.models.mf import neutral
 from fedmf.settings import Count, NotNegative, Settings
 
-__all__ = ["FittedNNMask", "NNMask"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class NNMask(Settings):

@@ -13,8 +13,6 @@ from fedmf.masks.protocol import Floats
 from fedmf.training import Adam
 from fedmf.training.optimisers import BETA_1, BETA_2
 
-__all__ = ["Gradient", "Padded", "adam", "padded"]
-
 Gradient = Callable[[Sequence[Floats]], Sequence[Floats]]
 
 ELEMENTS = 1 << 17  # elements of features in a block: 1 MB, which stays in a processor's cache

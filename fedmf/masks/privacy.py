@@ -16,9 +16,7 @@ from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.errors import SettingError
 from fedmf.masks.protocol import FittedMask
-from fedmf.settings import NotNegative, Proportion, check, is_number
-
-__all__ = ["indicator", "mean_indicator", "samples_needed", "well_masked"]
+from fedmf.settings import NotNegative, ProperFraction, check, is_number
 
 
 def indicator(ratings: Ratings, mask: FittedMask) -> NDArray[np.float64]:
@@ -80,6 +78,6 @@ def samples_needed(epsilon: float, delta: float, bits: float) -> int:
     epsilon, delta : float, 0 < ε < 1 and 0 < δ < 1
     bits : float, ≥ 0, log₂ |F|: the number of a mask's parameters times the bits of each
     """
-    check(Proportion, epsilon=epsilon, delta=delta)
+    check(ProperFraction, epsilon=epsilon, delta=delta)
     check(NotNegative, bits=bits)
     return math.ceil(2 * (math.log(2 / delta) + bits * math.log(2)) / epsilon**2)

@@ -16,8 +16,6 @@ from fedmf.data.features import check_are_features
 from fedmf.errors import DataError, ModelError
 from fedmf.models.recommender import pairs
 
-__all__ = ["FittedMask", "Floats", "Mask", "check_features"]
-
 Floats = NDArray[np.float64]
 
 PAIRS = 8192  # predicted at a time: a neural network's weights are then some 20 MB

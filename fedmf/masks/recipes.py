@@ -14,8 +14,6 @@ from fedmf.masks.protocol import Mask
 from fedmf.models import FedMF, preset
 from fedmf.models.presets import Preset
 
-__all__ = ["Recipe", "recipe"]
-
 
 @dataclass(frozen=True)
 class Recipe:

@@ -26,17 +26,6 @@ from fedmf.data.internal import to_internal, to_public
 from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
 
-__all__ = [
-    "ImplicitSettings",
-    "check_columns",
-    "implicit_parts",
-    "implicit_row",
-    "linked_rows",
-    "new_ids",
-    "rating_parts",
-    "rating_row",
-]
-
 Floats = NDArray[np.float64]
 
 

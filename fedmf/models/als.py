@@ -25,8 +25,6 @@ from fedmf.models.federated import Raters
 from fedmf.models.mf import WIDE, FedMF
 from fedmf.settings import Count, NotNegative, Positive, Settings
 
-__all__ = ["FedALS"]
-
 Floats = NDArray[np.float64]
 
 

@@ -17,14 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate import NoisySum
 from fedmf.aggregate.noisy import Where
 from fedmf.errors import MissingExtra, SettingError
 from fedmf.models.federated import Raters
 from fedmf.models.mf import NEUTRAL, FedMF
-from fedmf.settings import Count, NotNegative, Positive, Proportion, Share, check
-
-__all__ = ["DPFedMF", "NoisySum", "noise_multiplier"]
+from fedmf.settings import Count, NotNegative, Positive, ProperFraction, UpToOne, check
 
 Floats = NDArray[np.float64]
 
@@ -59,10 +56,10 @@ def noise_multiplier(
     where : see `NoisySum`
     """
     check(Positive, epsilon=epsilon)
-    check(Proportion, delta=delta)
+    check(ProperFraction, delta=delta)
     check(Count, rounds=rounds)
     check(Where, where=where)
-    check(Share, sampling_rate=sampling_rate)
+    check(UpToOne, sampling_rate=sampling_rate)
     if sampling_rate < 1 and where == "local":
         raise SettingError(f"sampling_rate = {sampling_rate!r} must be 1 if where = 'local'")
     # with numpy's float32 the accountant would compute in 32 bits

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,6 @@ from numpy.typing import NDArray
 from fedmf.data.internal import to_public
 from fedmf.errors import MissingExtra, ModelError, SettingError
 from fedmf.settings import check
-
-if TYPE_CHECKING:
-    from fedmf.models.factors import Factors
-
-__all__ = ["Format", "export", "public_factors"]
 
 Floats = NDArray[np.float64]
 Format = Literal["npz", "parquet", "implicit"]
@@ -40,7 +35,31 @@ OTHERS = (
 )  # formats without export
 
 
-def public_factors(factors: Factors) -> tuple[Floats, Floats]:
+class Exportable(Protocol):
+    """Factors and ids that are exported."""
+
+    @property
+    def user_factors(self) -> Floats:
+        """P, shape (users, k)."""
+
+    @property
+    def item_factors(self) -> Floats:
+        """Q, shape (items, k)."""
+
+    @property
+    def user_ids(self) -> NDArray[Any]:
+        """Ids of the rows of P."""
+
+    @property
+    def item_ids(self) -> NDArray[Any]:
+        """Ids of the rows of Q."""
+
+    @property
+    def scale(self) -> tuple[float, float] | None:
+        """Lowest and highest rating, or None."""
+
+
+def public_factors(factors: Exportable) -> tuple[Floats, Floats]:
     """Return P and Q whose products are predictions on the public scale; see the module."""
     p, q = factors.user_factors, factors.item_factors
     if factors.scale is None:
@@ -55,7 +74,7 @@ def public_factors(factors: Factors) -> tuple[Floats, Floats]:
     )
 
 
-def export(factors: Factors, path: str | os.PathLike[str], form: Format) -> Path:
+def export(factors: Exportable, path: str | os.PathLike[str], form: Format) -> Path:
     """Write factors and ids to a file, and return its path; see `public_factors`.
 
     Parameters
@@ -107,6 +126,8 @@ def export(factors: Factors, path: str | os.PathLike[str], form: Format) -> Path
             target.write_bytes(_npz(small))
             target.with_suffix(".ids.npz").write_bytes(_npz(ids))
     except OSError as error:
+        if target.is_file():  # a part of the factors; not a device
+            target.unlink()
         raise ModelError(f"the factors cannot be written to {target}: {error}") from error
     return target
 
@@ -117,7 +138,7 @@ def _npz(arrays: dict[str, Any]) -> bytes:
     return file.getvalue()
 
 
-def _parquet(factors: Factors, p: Floats, q: Floats) -> bytes:
+def _parquet(factors: Exportable, p: Floats, q: Floats) -> bytes:
     try:
         import pyarrow
         from pyarrow import parquet

@@ -30,8 +30,6 @@ from fedmf.models.factors_file import FACTORS, IDS, Form, read_tables, write_tab
 from fedmf.models.recommender import Recommender, number, numbers, pairs, rated
 from fedmf.settings import Positive, check
 
-__all__ = ["Factors", "check_seen"]
-
 Floats = NDArray[np.float64]
 
 TABLES: Form = {

@@ -25,8 +25,6 @@ from fedmf.data.ratings import is_dtype
 from fedmf.errors import ModelError
 from secagg._files import replace_file
 
-__all__ = ["FACTORS", "IDS", "Form", "kind_of", "read_tables", "write_tables"]
-
 Form: TypeAlias = Mapping[str, tuple[type[np.generic], ...]]
 """Tables of a kind of model: the dtypes, one or several, by the name of the table."""
 

@@ -16,8 +16,6 @@ from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 
-__all__ = ["FederatedModel", "Raters"]
-
 Floats = NDArray[np.float64]
 
 

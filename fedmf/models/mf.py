@@ -24,8 +24,6 @@ from fedmf.errors import SettingError
 from fedmf.models.federated import Raters
 from fedmf.settings import Count, NotNegative, Positive, Settings
 
-__all__ = ["NEUTRAL", "NEUTRAL_PART", "WIDE", "FedMF", "neutral"]
-
 Floats = NDArray[np.float64]
 
 NEUTRAL_PART = 0.625  # part of the scale: 3.5 on 1 to 5, about the mean of real ratings

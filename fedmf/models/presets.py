@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from fedmf.errors import SettingError
 from fedmf.models.mf import FedMF
 
-__all__ = ["PRESETS", "Preset", "preset"]
-
 
 @dataclass(frozen=True)
 class Preset:

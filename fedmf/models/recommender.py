@@ -17,8 +17,6 @@ from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
 from fedmf.settings import Settings, is_whole
 
-__all__ = ["Estimator", "Recommender", "Trained", "number", "numbers", "pairs", "rated"]
-
 Floats = NDArray[np.float64]
 
 

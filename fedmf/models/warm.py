@@ -11,8 +11,6 @@ from fedmf.data.ratings import Ids, Ratings
 from fedmf.errors import ModelError
 from fedmf.models.factors import Factors
 
-__all__ = ["matched", "shared_items", "warm"]
-
 Floats = NDArray[np.float64]
 
 

@@ -13,8 +13,6 @@ from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.search.scoring import Judge, Learner, Model, check_learner, clone, refuse_noise
 from fedmf.search.table import Candidate, SearchResult
 
-__all__ = ["search"]
-
 FAILURES = (SettingError, DataError, ModelError, RoundAborted)
 """Errors that one candidate's settings may cause, such as min_raters above all raters."""
 

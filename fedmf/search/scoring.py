@@ -18,9 +18,6 @@ from fedmf.search.table import ERRORS, Scores
 from fedmf.settings import Count, Settings, check
 from fedmf.training import mae, rmse
 
-__all__ = ["Judge", "Learner", "check_learner", "clone", "cross_validate", "refuse_noise"]
-
-
 METHODS = ("fit", "predict", "get_params", "set_params")
 BUDGETS = ("epsilon", "model__epsilon")  # settings of models that make their own noise
 

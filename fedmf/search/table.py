@@ -10,8 +10,6 @@ from typing import Generic, TypeVar
 
 from fedmf.errors import SettingError
 
-__all__ = ["ERRORS", "Candidate", "Scores", "SearchResult"]
-
 Model = TypeVar("Model")
 
 ERRORS = ("rmse", "mae")  # measures of which less is better

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from fedmf.data import Ratings
 from fedmf.models.recommender import Trained, pairs
 
-__all__ = ["Popularity"]
-
 
 class Popularity(Trained):
     """Recommender whose score of an item is its number of ratings, a sum over the users."""

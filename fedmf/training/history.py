@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from fedmf.errors import DataError, ModelError
 
-__all__ = ["History", "RoundRecord", "mae", "rmse"]
-
 Floats = NDArray[np.float64]
 
 

@@ -29,8 +29,6 @@ from fedmf.models.federated import Raters
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.schedule import Draw, Schedule
 
-__all__ = ["LocalSteps", "Loop", "Means", "Round", "Steps", "Training", "check_learnt", "keep"]
-
 State = TypeVar("State")
 Steps = TypeVar("Steps", bound="LocalSteps")
 Users = NDArray[np.int64]

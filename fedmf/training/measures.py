@@ -19,8 +19,6 @@ from fedmf.models.recommender import Recommender
 from fedmf.settings import Range
 from fedmf.training.history import rmse
 
-__all__ = ["Ranking", "ranking"]
-
 BLOCK = 1 << 19  # predictions in memory at once: four megabytes
 
 Floats = NDArray[np.float64]

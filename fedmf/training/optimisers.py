@@ -9,9 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.settings import Fraction, Positive, Settings
-
-__all__ = ["BETA_1", "BETA_2", "Adam", "Descent", "Optimiser"]
+from fedmf.settings import BelowOne, Positive, Settings
 
 Floats = NDArray[np.float64]
 
@@ -57,8 +55,8 @@ class Adam(Settings):
     """
 
     rate: Positive = 0.2
-    beta1: Fraction = 0.4
-    beta2: Fraction = 0.99
+    beta1: BelowOne = 0.4
+    beta2: BelowOne = 0.99
     epsilon: Positive = 1e-8
 
     def fresh(self) -> Callable[[Floats], Floats]:

@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from fedmf.aggregate import PHASES, Aggregation, Phase
 from fedmf.errors import SettingError
 from fedmf.models.recommender import Estimator
-from fedmf.settings import Fraction, Has, Seed, Settings, is_number, part_of
+from fedmf.settings import BelowOne, Has, Seed, Settings, is_number, part_of
 from fedmf.training.history import History
-
-__all__ = ["Draw", "Schedule", "Scheduled", "Summing"]
 
 SMALLEST_COHORT = 3
 FIRST = ("model", "aggregation")  # settings shown without their names
@@ -57,7 +55,7 @@ class Schedule(Settings):
 
     seed: Seed = 0
     cohort: int | float | None = None
-    dropout: Fraction = 0.0
+    dropout: BelowOne = 0.0
 
     def _check(self) -> None:
         if self.cohort is None:

@@ -23,12 +23,10 @@ from fedmf.errors import DataError, Diverged, SettingError
 from fedmf.models import Factors, FederatedModel, FedMF
 from fedmf.models.federated import Raters
 from fedmf.models.warm import warm
-from fedmf.settings import Count, Fraction, Has, Seed
+from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training.history import History, RoundRecord, mae, rmse
 from fedmf.training.loop import LocalSteps, Loop, Training, check_learnt, keep
 from fedmf.training.schedule import Draw, Scheduled, Summing
-
-__all__ = ["Trainer"]
 
 Floats = NDArray[np.float64]
 
@@ -81,7 +79,7 @@ class Trainer(Scheduled):
         rounds: Count = 40,
         seed: Seed = 0,
         cohort: int | float | None = None,
-        dropout: Fraction = 0.0,
+        dropout: BelowOne = 0.0,
         callbacks: Sequence[Callable[[RoundRecord], None]] = (),
     ) -> None:
         summing = PlainSum() if aggregation is None else aggregation

@@ -9,10 +9,10 @@ import typer
 
 from secagg.bench.report import comparison_document, print_comparison, saving
 from secagg.bench.run import BUDGET, CLIENTS, FAMILIES, LENGTHS, compare, families, grid
-from secagg.bench.table import as_json as to_json
-from secagg.bench.timing import interruptible, undisturbed
 from secagg.cli.console import Json, command, progress
 from secagg.errors import ParameterError
+from secagg.kit.table import as_json as to_json
+from secagg.kit.timing import interruptible, undisturbed
 
 EXAMPLES = """
 [bold]Examples[/bold]

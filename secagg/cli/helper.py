@@ -12,7 +12,6 @@ from typing import Annotated, Literal
 import typer
 
 from secagg._files import replace_file
-from secagg.bench.table import as_json as to_json
 from secagg.cli.addresses import (
     CertificateFile,
     Host,
@@ -24,7 +23,9 @@ from secagg.cli.addresses import (
 )
 from secagg.cli.console import App, Corrupt, Document, Json, command
 from secagg.cli.files import read, read_registry
+from secagg.cli.notices import notices
 from secagg.errors import ParameterError, SecAggError
+from secagg.kit.table import as_json as to_json
 from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
 from secagg.oneshot.helper import MAX_LENGTH
 from secagg.oneshot.suites import as_suite
@@ -240,7 +241,7 @@ def serve(
                 typer.echo(f"helper: {url}", err=True)
                 await asyncio.get_running_loop().create_future()
 
-    with command():
+    with command(), notices():
         asyncio.run(run())
 
 

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from secagg.bench.table import as_json as to_json
 from secagg.cli.addresses import as_key
 from secagg.cli.console import App, Json, command, counted
 from secagg.cli.files import create_identity, read_keys, write_keys
+from secagg.kit.table import as_json as to_json
 from secagg.protocol import Registry
 from secagg.protocol.client_ids import identify
 from secagg.protocol.key_files import client_of

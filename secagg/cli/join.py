@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from secagg.bench.table import as_json as to_json
 from secagg.cli.addresses import Authority, HelpersFile, PlainHttp
 from secagg.cli.console import Json, call_clients, command
 from secagg.cli.files import read, read_helpers, read_identity, read_registry
 from secagg.cli.notices import notices
 from secagg.cli.vectors import Vectors
 from secagg.errors import LinkError, SecAggError
+from secagg.kit.table import as_json as to_json
 from secagg.oneshot import OneShotPolicy
 from secagg.protocol.key_files import client_of
 from secagg.session import Completed
@@ -96,7 +96,7 @@ def join(
                     check=error.check,
                 ) from None
 
-        with notices():
+        with notices() as noted:
             sums = asyncio.run(run())
         if as_json:
             counts = {"sums": len(sums.rounds), "reports": len(sums.reports)}
@@ -105,10 +105,11 @@ def join(
         else:
             typer.echo(_counted(sums, len(vector)))
         if not sums:
-            raise SecAggError(
-                f"the session ended, and client {client} was in no sum; join before the server "
-                "has its clients, and ask its operator if the sum failed"
+            remedy = noted.hint or (
+                "; join before the server has its clients, in one process, and ask its "
+                "operator if the sum failed"
             )
+            raise SecAggError(f"the session ended, and client {client} was in no sum{remedy}")
 
 
 def _counted(done: Completed, given: int) -> str:

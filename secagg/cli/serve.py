@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from secagg._check import check_integer
-from secagg.bench.table import as_json as to_json
 from secagg.cli import console as options
 from secagg.cli.addresses import (
     Authority,
@@ -25,12 +24,13 @@ from secagg.cli.addresses import (
 from secagg.cli.aggregator import Aggregator
 from secagg.cli.files import read_registry
 from secagg.cli.notices import notices
-from secagg.cli.sums import Sums, prepare, write
+from secagg.cli.sums import Sums, prepare, summed, write
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, DROPOUT
+from secagg.kit.table import as_json as to_json
 from secagg.oneshot import OneShotParams
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 
 if TYPE_CHECKING:
     from secagg.session import Session
@@ -121,7 +121,7 @@ def serve(
                 result = await sums.next(session, number, aggregator)
                 found.append(write(out, number, result))
                 if not as_json:
-                    typer.echo(f"{found[-1]['out']}: sum of {found[-1]['survivors']} vectors")
+                    typer.echo(f"{found[-1]['out']}: {summed(result, known)}")
 
         async def run() -> None:
             from secagg import http

@@ -13,8 +13,6 @@ from secagg.errors import LinkError
 from secagg.flower.dropouts import Dropouts
 from secagg.flower.fixed_nodes import FixedNodes
 
-__all__ = ["Exchanged", "exchange"]
-
 
 class Exchanged(NamedTuple):
     """Replies to the messages of an exchange.

@@ -11,8 +11,6 @@ from secagg.flower.wire import read_answer
 from secagg.protocol import Phase
 from secagg.protocol.messages import AdvertiseKeys, decode
 
-__all__ = ["NodeServer"]
-
 
 class NodeServer:
     """Server of one sum over nodes.

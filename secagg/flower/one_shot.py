@@ -11,15 +11,13 @@ from flwr.serverapp.strategy import Strategy
 from msgspec.structs import replace
 
 from secagg import FixedPoint, Registry
-from secagg._check import check_integer
+from secagg._check import check_integer, check_seconds
 from secagg.flower.batches import Sum
 from secagg.flower.helpers import Reachable, all_reachable
 from secagg.flower.one_shot_sums import OneShotSettings, one_shot_params, sum_reports
 from secagg.flower.wire import CLIPPED_NODES, Plan
-from secagg.flower.wrapper import SecureStrategy, check_seconds
+from secagg.flower.wrapper import SecureStrategy
 from secagg.protocol.identities import check_registry
-
-__all__ = ["OneShot"]
 
 
 class OneShot(SecureStrategy):
@@ -114,7 +112,7 @@ class OneShot(SecureStrategy):
         # keys and threshold are known now; a round finds out the rest
         keys = [one.public for one in self._settings.helpers]
         params = one_shot_params(max(min_clients or 0, 3), 1, self._settings, b"flower", keys)
-        check_registry(params.sums, registry)
+        check_registry(params, registry)
 
     def _sum(
         self, grid: Grid, batch: Sequence[Message], plan: Plan, *, number: int, timeout: float

@@ -22,8 +22,6 @@ from secagg.session.batch import Batch
 from secagg.session.thread import Thread
 from secagg.session.wire import REPORT
 
-__all__ = ["OneShotSettings", "one_shot_params", "sum_reports"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class OneShotSettings:

@@ -15,9 +15,7 @@ from secagg.flower.exchange import exchange
 from secagg.flower.nodes import NodeServer
 from secagg.flower.wire import Plan, Task
 from secagg.protocol import Phase
-from secagg.protocol.params import Security
-
-__all__ = ["Settings", "sum_replies"]
+from secagg.protocol.shape import Security
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from secagg.session.events import Place
 from secagg.session.wire import Task
 
-__all__ = ["Exchange"]
-
 
 @dataclass(eq=False, kw_only=True)
 class Exchange:

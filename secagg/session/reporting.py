@@ -9,8 +9,6 @@ from secagg.protocol import Identity
 from secagg.protocol.identities import SIGNATURE_BYTES
 from secagg.session.wire import Task, is_bound
 
-__all__ = ["check_request"]
-
 
 def check_request(
     task: Task, params: OneShotParams, policy: OneShotPolicy, identity: Identity | None

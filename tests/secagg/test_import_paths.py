@@ -167,7 +167,7 @@ def test_secret_sharing_runs_without_gmpy2():
 def test_commands_and_recommenders_run_without_gmpy2():
     run(
         BLOCKED + "import fedmf.cli, secagg.cli, numpy as np\n"
-        "from secagg.bench.timing import machine\n"
+        "from secagg.kit.timing import machine\n"
         "assert machine()['gmpy2'] == machine()['gmp'] == 'none'\n"
         "fedmf.SecAggSum(), fedmf.PaillierSum(trust='key holder')\n"
     )

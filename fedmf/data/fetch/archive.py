@@ -12,8 +12,6 @@ from pathlib import Path, PurePosixPath
 
 from fedmf.errors import DataError
 
-__all__ = ["LARGEST", "unpack"]
-
 LARGEST = 2 * 1024**3  # bytes in all, unpacked; MovieLens 10M has 0.3 GB
 USUAL = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # raised for damaged bytes; ValueError by an undecodable name

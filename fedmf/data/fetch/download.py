@@ -18,7 +18,6 @@ from fedmf.errors import DataError, MissingExtra
 if TYPE_CHECKING:
     from requests import Response
 
-__all__ = ["LARGEST", "Progress", "download"]
 
 LARGEST = 1024**3  # bytes; MovieLens 10M's archive has 66 MB
 CHUNK = 1 << 16

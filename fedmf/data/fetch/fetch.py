@@ -17,8 +17,6 @@ from fedmf.data.sets.sources import Source
 from fedmf.data.sets.tags import TAGGED, read_tags
 from fedmf.errors import DataError
 
-__all__ = ["State", "check_content", "check_files", "fetch"]
-
 
 class State(Enum):
     """Result of comparing a file with its known checksum."""

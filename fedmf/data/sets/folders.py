@@ -8,8 +8,6 @@ from pathlib import Path
 from fedmf.data.sets.sources import Source
 from fedmf.errors import DataError
 
-__all__ = ["cache_folder", "folder_of", "found_folder"]
-
 
 def cache_folder() -> Path:
     """Return the folder into which ``fedmf data fetch`` puts data sets; it may not exist yet.

@@ -30,8 +30,6 @@ from fedmf.data.sets.lines import (
 )
 from fedmf.errors import DataError
 
-__all__ = ["BINS", "SIZE", "read"]
-
 SIZE = (1892, 17_632, 92_834)  # users, artists, counts; by the data set's own readme
 
 ARTISTS, COUNTS = "artists.dat", "user_artists.dat"

@@ -13,20 +13,6 @@ from numpy.typing import NDArray
 
 from fedmf.errors import DataError
 
-__all__ = [
-    "NUMBER",
-    "Field",
-    "RatingTable",
-    "check_distinct",
-    "damaged",
-    "read_bytes",
-    "read_fields",
-    "read_id",
-    "read_lines",
-    "read_numbers",
-    "read_rating_table",
-]
-
 # One column of a table of numbers: its name, for messages, and the pattern of its entries.
 Field = tuple[str, bytes]
 NUMBER = rb"[0-9]{1,9}"

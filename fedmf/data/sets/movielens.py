@@ -27,8 +27,6 @@ from fedmf.data.sets.lines import (
 )
 from fedmf.errors import DataError
 
-__all__ = ["FORMATS", "GENRES_1M", "Format", "Item", "read"]
-
 # The year in a title, or the first one of a series: "(1995)", "(2006–2007)", "(2015-)".
 YEAR = re.compile(r"\(([0-9]{4})(?:[-–][0-9]{0,4})?\)")
 NO_GENRE = "(no genres listed)"

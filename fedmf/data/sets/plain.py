@@ -16,8 +16,6 @@ from fedmf.data.columns import from_triples
 from fedmf.data.ratings import Ratings, check_size
 from fedmf.data.sets.lines import NUMBER, Field, check_distinct, damaged, read_numbers
 
-__all__ = ["FORMATS", "Format", "read"]
-
 RATINGS = "ratings.txt"
 FIELDS: tuple[Field, ...] = (
     ("user id", NUMBER),

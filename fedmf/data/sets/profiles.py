@@ -19,8 +19,6 @@ from fedmf.data.sets.lines import damaged, read_lines
 from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError
 
-__all__ = ["GENDERS", "Profiles", "read_profiles"]
-
 GENDERS = ("F", "M")  # as both data sets have them
 
 OCCUPATIONS_100K = (

@@ -14,8 +14,6 @@ from fedmf.data.ratings import Catalogue, Ratings
 from fedmf.data.sets.movielens import GENRES_1M as GENRES
 from fedmf.errors import SettingError
 
-__all__ = ["simulate"]
-
 LEAST_PER_USER = 20  # MovieLens 100K and 1M have only users with at least 20 ratings
 SHARES = (0.061, 0.114, 0.271, 0.342, 0.212)  # of the ratings 1 to 5 in MovieLens 100K
 RANK = 4

@@ -8,8 +8,6 @@ from fedmf.data.columns import from_triples
 from fedmf.data.ratings import Catalogue, Ratings
 from fedmf.errors import SettingError
 
-__all__ = ["simulate_views"]
-
 BLOCKS = 4
 VIEWS = 8
 STRAY = 0.12

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-__all__ = ["SOURCES", "Source"]
-
 _MOVIELENS = (
     "Free for research: acknowledge the data set in publications, do not imply GroupLens' "
     "endorsement, "

@@ -20,8 +20,6 @@ from fedmf.data.sets.movielens import FORMATS
 from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError
 
-__all__ = ["TAGGED", "Tags", "read_tags"]
-
 TAGGED = ("ml-10m", "ml-latest-small", *BINS)  # the data sets that come with tags
 
 # One assignment of a tag: its line, the user's id, the item's id, the tag.

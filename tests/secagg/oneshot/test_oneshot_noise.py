@@ -316,7 +316,7 @@ def test_check42_sum_beyond_the_noise_is_rejected(three: Parties, encoding: obje
     with pytest.raises(ParameterError):
         decoded(0, -1).mean  # noqa: B018
     exact = three.make_params(encoding=encoding, max_weight=2)
-    rejects("weight", lambda: decode_sum(exact.ring.zeros(5) - 1, (1, 2, 3), (), exact.sums))
+    rejects("weight", lambda: decode_sum(exact.ring.zeros(5) - 1, (1, 2, 3), (), exact))
 
 
 def derived_all(made: Parties, index: int) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Warnings of a command: one line each on stderr, without path and source.
 
-The module imports nothing that may itself warn, as code without kernels does.
+This module imports nothing that may warn, as code without kernels does.
 """
 
 from __future__ import annotations

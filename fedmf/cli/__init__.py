@@ -14,7 +14,9 @@ except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
     if missing not in ("typer", "rich"):
         raise
-    print(f"fedmf: the command line needs {missing}: pip install typer rich", file=sys.stderr)
+    print(
+        f'fedmf: the command line needs {missing}: pip install "secagg[cli]"', file=sys.stderr
+    )
     raise SystemExit(2) from None
 except KeyboardInterrupt:
     raise SystemExit(130) from None

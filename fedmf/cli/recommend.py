@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +14,7 @@ from fedmf.cli.manners import errors_in_one_line, stderr
 from fedmf.cli.models import Saved, load_model
 from fedmf.cli.own import is_file
 from fedmf.cli.ranker import FILE
+from fedmf.cli.recorded import HISTORY, recorded_text
 from fedmf.data import NAMES, Catalogue, load
 from fedmf.data.checks import same_ids
 from fedmf.data.columns import titles_alone
@@ -23,7 +23,6 @@ from secagg.cli.console import Json
 from secagg.kit.table import Column, Table, as_text
 from secagg.kit.table import as_json as to_json
 
-HISTORY = "history.json"
 REASONS = 2  # rated items that explain a recommendation
 
 EXAMPLES = """
@@ -64,7 +63,7 @@ def recommend(
         path = model / "model.fedmf" if model.is_dir() else model
         trained = _loaded(path)
         ranker = _ranker(model / FILE, trained) if model.is_dir() else None
-        name = _recorded(path, "data") if data is None else data
+        name = recorded_text(path, "data") if data is None else data
         console = stderr()
         catalogue = None
         if name is None:
@@ -81,7 +80,7 @@ def recommend(
         if unrated:
             ranker = None
         items = _recommended(trained, ranker, catalogue, number, k)
-        trainer = "implicit" if path.name == FILE else _recorded(path, "model")
+        trainer = "implicit" if path.name == FILE else recorded_text(path, "model")
         about = _about(trained, trainer, second=ranker is not None, unrated=unrated)
         console.print(about, soft_wrap=True)
         ranks = trained.ranks or ranker is not None
@@ -161,21 +160,12 @@ def _same_number(one: str, other: str) -> bool:
 
 def _loaded(path: Path) -> Saved:
     """Load the model; raises ModelError, also for a training whose mask cannot be saved."""
-    if not path.exists() and (_recorded(path, "mask") or "").startswith("NNMask"):
+    if not path.exists() and (recorded_text(path, "mask") or "").startswith("NNMask"):
         raise ModelError(
             f"{path} was not saved: {HISTORY} records the mask nn, which has no factor form; "
             "train with --mask ridge, fm or mean"
         )
     return load_model(path)
-
-
-def _recorded(path: Path, name: str) -> str | None:
-    """Return a setting from history.json beside the model, or None if it is not there."""
-    try:
-        found = json.loads(path.with_name(HISTORY).read_bytes())["settings"][name]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return found if isinstance(found, str) else None
 
 
 def _recommended(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
+from time import perf_counter
 from typing import Any
 
 from rich.console import Console
@@ -24,6 +25,7 @@ from fedmf.training import RoundRecord
 from fedmf.training.schedule import Scheduled
 from secagg._files import replace_file
 
+LONG = 10.0  # seconds of a training whose time is estimated
 LINES = 60  # of progress, about the most for any number of rounds
 WAYS = {
     "SecAggSum": "secret sharing",
@@ -55,6 +57,12 @@ class LiveReport(Progress):
         self._holder = holder
         self._every = max(1, rounds // LINES)
         self._training = self.add_task("training".ljust(30), total=rounds)
+        self._last = perf_counter()
+
+    def start(self) -> None:
+        """Start the clock of the first round, and the bar."""
+        self._last = perf_counter()
+        super().start()
 
     def phase(self, name: str, done: int, clients: int) -> None:
         """Show the number of clients that have finished a phase of the protocol."""
@@ -66,6 +74,7 @@ class LiveReport(Progress):
         self.update(self._training, completed=done, total=of)
         if done % max(1, of // LINES) == 0 or done in (1, of):
             self.console.print(f"{what} {done:3} of {of}", soft_wrap=True)
+        self._estimate(done, of)
 
     def round_done(self, record: RoundRecord) -> None:
         """Print the round's line."""
@@ -85,6 +94,16 @@ class LiveReport(Progress):
                 f"{record.client_seconds:.2f} s, server {record.server_seconds:.2f} s{holder}",
                 soft_wrap=True,
             )
+        # a round that was aborted was shorter than the others
+        self._estimate(0 if record.aborted else record.round, self.rounds)
+
+    def _estimate(self, done: int, of: int) -> None:
+        """Print after the first round how long all rounds of a long training take."""
+        since, self._last = self._last, perf_counter()
+        whole = (self._last - since) * of
+        if done == 1 < of and whole >= LONG:
+            minutes = f"{whole / 60:.0f} min" if whole >= 120 else f"{whole:.0f} s"
+            self.console.print(f"about {minutes} for all {of} rounds", soft_wrap=True)
 
 
 def key_line(aggregation: PaillierSum) -> str:
@@ -176,7 +195,7 @@ def print_summary(console: Console, run: dict[str, Any]) -> None:
         f"{holder}a user {each:.1f} ms per round",
     )
     up, down = (result[f"bytes_{way}_per_client_and_round"] / 1000 for way in ("up", "down"))
-    traffic = f"{up:.1f} kB up, {down:.1f} kB down per round"
+    traffic = f"{up:.1f} kB up, {down:.1f} kB down per round, the model not included"
     table.add_row("a user's traffic for the sum", traffic)
     if result["clipped"]:
         table.add_row("clipped", f"{result['clipped']} elements of gradients")

@@ -247,10 +247,21 @@ def _numbers(name: str, what: str, given: ArrayLike) -> NDArray[Any]:
     except ValueError:  # rows of different lengths
         array = np.zeros((0, 0))
     if array.ndim != 1:
+        for position, entry in enumerate(_entries(given) or ()):
+            if isinstance(entry, tuple | bytearray | memoryview | range):
+                raise _wrong(name, what, position, entry)
         raise DataError(
             f"{name}: {what} must be one column of numbers: pass a list or an array"
         )
-    if array.dtype.kind not in "iuf":
+    if array.dtype.kind in "mM" and array.size:
+        remedy = "pass seconds" if what == "times" else "pass ids as texts, as with astype(str)"
+        raise DataError(
+            f"{name}: {what}[0] = {array[0]} of the type {array.dtype} is not an integer: "
+            f"{remedy}"
+        )
+    numbers = array.dtype.kind in "iuf"
+    # numpy makes floats of 1 and 2^63 together
+    if not numbers or (array.dtype == np.float64 and (np.abs(array) >= 2.0**63).any()):
         for position, entry in enumerate(np.asarray(given, dtype=object).tolist()):
             if (
                 isinstance(entry, bool)
@@ -258,6 +269,7 @@ def _numbers(name: str, what: str, given: ArrayLike) -> NDArray[Any]:
                 or (isinstance(entry, Integral) and not LEAST <= int(entry) <= LARGEST)
             ):
                 raise _wrong(name, what, position, entry)
+    if not numbers:
         raise DataError(f"{name}: {what} must be numbers of 64 bits")
     return array
 
@@ -274,9 +286,9 @@ def _wrong(name: str, what: str, position: int, entry: object) -> DataError:
             f"{shown} exceeds the integers of 64 bits, up to {LARGEST}: pass ids as "
             "texts, as with map(str, ...)"
         )
-    if isinstance(entry, bytes):
+    if isinstance(entry, bytes | bytearray | memoryview):
         return DataError(
-            f"{shown} is neither an integer nor a text: decode it, as with decode()"
+            f"{shown} is neither an integer nor a text: decode it, as with bytes(...).decode()"
         )
     if isinstance(entry, Real):
         remedy = "correct it" if what == "times" else "correct it, or pass ids as texts"

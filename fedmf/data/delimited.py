@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fedmf.data.coded import Coded, Codes, coded_texts, coded_wholes
 from fedmf.data.packed import unpacked
+from fedmf.data.quotes import joins_ratings
 from fedmf.data.table import Table, is_number, positions, short
 from fedmf.data.times import Times
 from fedmf.errors import DataError
@@ -24,8 +25,12 @@ from fedmf.errors import DataError
 DELIMITERS = (",", ";", "\t", "|")
 DECIMAL_COMMA = re.compile(r"\s*[0-9]+,[0-9]+\s*")
 OTHER_MARK = re.compile(r"::|[\s:/~^#]+")  # not in numbers and names of columns
-LINE_END = re.compile(r"\r\n|\r|\n")
 BYTES_LINE_END = re.compile(rb"\r\n|\r|\n")
+SEP = re.compile(
+    r'"?sep=[,;\t|]"?\s*', re.IGNORECASE
+)  # line that Excel reads, above the header
+JSON = re.compile(r"\s*[\[{]\s*([\[{\]}\"0-9-]|$)")
+BOM = "\ufeff"
 BATCH = 4096  # rows whose fields exist at once
 ABOVE = 20  # lines below the first in which a header is sought for a message
 NO_HEADER = "if that is a rating, add a first line such as user,item,rating"
@@ -78,16 +83,24 @@ class _Reading:
     def read(self, text: Iterator[str]) -> None:
         """Read the header and all rows; raises DataError and UnicodeDecodeError."""
         for line in text:
-            self.head.append(line)
-            if line.strip():
+            self.head.append(line.lstrip(BOM))  # one may stand below blank lines
+            if SEP.fullmatch(self.head[-1]):
+                self.head[-1] = "\n"
+            if self.head[-1].strip():
                 break
         else:
             raise DataError(f"{self.path} is empty: give a CSV file with a header and ratings")
-        heads = {mark: _fields(line, mark) for mark in DELIMITERS}
+        heads = {mark: _fields(self.head[-1], mark) for mark in DELIMITERS}
         wanted = set(map(str, self.columns))
         self.mark = max(
             DELIMITERS, key=lambda one: (wanted <= set(heads[one]), len(heads[one]))
         )
+        if JSON.match(self.head[-1]) and not wanted <= set(heads[self.mark]):
+            raise DataError(
+                f"{self.name}, line {len(self.head)} begins like JSON, and is no header with "
+                f"{short(self.columns[0])}: read the file into a frame, as with "
+                "pandas.read_json, and pass that"
+            )
         self.reader = csv.reader(
             chain(self.head, text), delimiter=self.mark, skipinitialspace=True, strict=True
         )
@@ -205,19 +218,12 @@ class _Reading:
         )
 
     def _check_lines(self, fields: list[str], first: int, last: int) -> None:
-        """Raise DataError if most lines of a row are ratings, which a stray quote joined."""
-        lines = [line.split(self.mark) for line in LINE_END.split(self.mark.join(fields))]
-        if 2 * sum(map(self._is_rating, lines)) > len(lines):
+        """Raise DataError if a stray quote joined ratings to a row of several lines."""
+        if joins_ratings(fields, self.mark, self.numbers, self.width):
             raise DataError(
                 f"{self.name}, line {first}: a quote joins the lines {first} to {last}, which "
                 "look like ratings: remove the quote, or close it in its line"
             )
-
-    def _is_rating(self, fields: list[str]) -> bool:
-        if len(fields) != self.width:
-            return False
-        user, item, value, *_ = (fields[number].strip() for number in self.numbers)
-        return bool(user and item) and is_number(value)
 
     def _wrong_width(self, fields: list[str], first: int, last: int) -> DataError:
         comma = ", and write decimal points" if self.mark == "," else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, MappingView, Sequence, Set
 from typing import Any, Literal
 
 import numpy as np
@@ -103,6 +103,11 @@ def read_ratings(
 
 def _names(columns: object) -> tuple[object, ...]:
     """Return the names of the columns as a tuple; raises DataError if they are not usable."""
+    if isinstance(columns, Set) and not isinstance(columns, MappingView):
+        raise DataError(
+            f"columns = {columns!r} has no order, by which users differ from items: pass a "
+            "tuple such as ('user', 'item', 'rating')"
+        )
     names: tuple[object, ...] = ()
     if isinstance(columns, Iterable) and not isinstance(columns, str | bytes):
         names = tuple(columns)

@@ -17,6 +17,7 @@ from fedmf.data.times import Times, of_column
 from fedmf.errors import DataError, MissingExtra
 
 PARQUET = (".parquet", ".pq")
+WIDE = ("Int128", "UInt128")  # dtypes of polars that numpy lacks
 NO_NAMES = "if that is a rating, name the columns, such as user, item, rating"
 
 
@@ -94,8 +95,11 @@ def _of_frame(source: Any, columns: Sequence[object], name: str) -> Table:
 
 def _column(given: Any) -> NDArray[Any]:
     """Return a column as an array, without a copy of texts to the width of the longest."""
-    polars = type(given).__module__.startswith("polars.")
-    return np.asarray(given.to_numpy() if polars else given)
+    if not type(given).__module__.startswith("polars."):
+        return np.asarray(given)
+    if str(given.dtype) in WIDE:
+        return np.array(given.to_list(), dtype=object)
+    return np.asarray(given.to_numpy())
 
 
 def _check_given(name: str, title: object, column: NDArray[Any]) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedmf.data import Ratings
 from fedmf.data.checks import check_parts, check_ratings
-from fedmf.errors import DataError, MissingExtra
+from fedmf.errors import DataError, DataWarning, MissingExtra
 from fedmf.models import Factors
 from fedmf.models.additions import ImplicitSettings
 from fedmf.settings import Count, Positive, Range, Seed, Settings, check
@@ -42,7 +42,13 @@ def views(ratings: Ratings) -> Ratings:
     """Return the ratings as views: every value becomes 1 (section 5.2).
 
     A rating of 0 on a scale that starts at 0, such as the label of an item that was shown and
-    not clicked, is no view: it is left out, with a warning. Users, items, order and times stay.
+    not clicked, is no view: it is left out, with a warning. A rating below 0, such as −1 for a
+    dislike, is a view, with a warning. Users, items, order and times stay.
+
+    Warns
+    -----
+    DataWarning
+        If a rating is 0 on a scale from 0, or below 0.
 
     Raises
     ------
@@ -63,9 +69,19 @@ def views(ratings: Ratings) -> Ratings:
             f"{ratings.name}: {np.count_nonzero(unseen)} of {unseen.size} ratings are 0, which "
             "is no view, and are left out: remove them from the data, or give a view a rating "
             "above 0",
+            DataWarning,
             stacklevel=2,
         )
         ratings = ratings.take(~unseen)
+    disliked = np.count_nonzero(ratings.values < 0)
+    if disliked:
+        warnings.warn(
+            f"{ratings.name}: {disliked} of {ratings.n_ratings} ratings are below 0, as −1 for "
+            "a dislike is, and count as views all the same: leave them out, or give them 0 on "
+            "a scale from 0",
+            DataWarning,
+            stacklevel=2,
+        )
     return replace(ratings, values=np.ones(ratings.n_ratings), scale=(0.0, 1.0))
 
 

@@ -126,6 +126,8 @@ def export(factors: Exportable, path: str | os.PathLike[str], form: Format) -> P
             target.write_bytes(_npz(small))
             target.with_suffix(".ids.npz").write_bytes(_npz(ids))
     except OSError as error:
+        if target.is_file():  # a part of the factors; not a device
+            target.unlink()
         raise ModelError(f"the factors cannot be written to {target}: {error}") from error
     return target
 

@@ -49,9 +49,9 @@ _PANELS: tuple[tuple[str, Callable[[Row], Figure], _Scale], ...] = (
 def canvas(rows: Sequence[Row]) -> Canvas:
     """Return the picture of a comparison of systems, from at least one row.
 
-    Its panels are client time, time of server and key holder, and client traffic. They show
-    each system over the vector length, or at the only length. Of several numbers of clients
-    only the middle one is drawn. Hollow marks are scaled from a sample.
+    The panels are client time, time of server and key holder, and client traffic. They show
+    each system over the vector length, or at the only length. If the rows have several numbers
+    of clients, only the middle number is drawn. Hollow marks are scaled from a sample.
     """
     cohorts = sorted({row.case.clients for row in rows})
     n = cohorts[len(cohorts) // 2]
@@ -82,7 +82,7 @@ def canvas(rows: Sequence[Row]) -> Canvas:
 def _systems(
     axes: Axes, rows: Sequence[Row], figure: Callable[[Row], Figure], scale: _Scale
 ) -> None:
-    """Draw a panel for a single length: a row for each system, with its value by the mark."""
+    """Draw a panel for a single length: a row for each system, with the value by the mark."""
     axes.set_xscale("log")
     for height, row in enumerate(rows):
         _mark(axes, row, figure(row).value, height, figure(row))
@@ -101,7 +101,7 @@ def _systems(
 def _lines(
     axes: Axes, rows: Sequence[Row], figure: Callable[[Row], Figure], scale: _Scale
 ) -> None:
-    """Draw a panel over lengths: a line for each system, with its last value in the legend."""
+    """Draw a panel over lengths: a line for each system, with the last value in the legend."""
     axes.set_xscale("log")
     axes.set_yscale("log")
     lines: dict[str, list[Row]] = {}
@@ -116,6 +116,7 @@ def _lines(
         for row in points:
             _mark(axes, row, row.case.length, figure(row).value, figure(row))
         label = f"{points[-1].system.label}: {_written(last, scale)}"
+        # an empty plot, so that the legend shows line and mark together
         (line,) = axes.plot([], [], color=colour, marker=mark, label=label)
         drawn.append((last.value, line))
     lengths = sorted({row.case.length for row in rows})
@@ -143,6 +144,7 @@ def _ticked(axes: Axes, name: str, scale: _Scale) -> None:
     low, high = axes.get_xlim() if name == "x" else axes.get_ylim()
     axis = axes.xaxis if name == "x" else axes.yaxis
     there = [tick for tick in ticks if low <= tick <= high]
+    # every k-th tick, with k so large that at most five labels are left
     axis.set_ticks(there[:: -(-len(there) // 5)] if there else there)
     axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
     axis.set_minor_locator(NullLocator())

@@ -8,13 +8,15 @@ from secagg._warned import warnings_in_one_line
 
 try:
     with warnings_in_one_line("secagg"):  # of code without kernels
-        from secagg.cli import bench, helper, identity, join, params, serve, simulate
+        from secagg.cli import bench, helper, identity, join, one_shot, params, serve, simulate
         from secagg.cli.console import App, Version
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
     if missing not in ("typer", "rich"):
         raise
-    print(f"secagg: the command line needs {missing}: pip install typer rich", file=sys.stderr)
+    print(
+        f'secagg: the command line needs {missing}: pip install "secagg[cli]"', file=sys.stderr
+    )
     raise SystemExit(2) from None
 except KeyboardInterrupt:
     raise SystemExit(130) from None
@@ -34,10 +36,22 @@ app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=bench.EXAMPLES)(bench.bench)
 app.command(epilog=serve.EXAMPLES)(serve.serve)
 app.command(epilog=join.EXAMPLES)(join.join)
+app.add_typer(one_shot.app, name="one-shot")
 app.add_typer(helper.app, name="helper")
 app.add_typer(identity.app, name="identity")
 
 
 def main() -> None:
     """Run the command line; the entry point of the console script."""
-    app()
+    app(_renamed(sys.argv[1:]))
+
+
+def _renamed(words: list[str]) -> list[str]:
+    """Return the words, with ``secagg one-shot`` in place of the option ``--one-shot``."""
+    if words[:1] not in (["params"], ["simulate"]) or "--one-shot" not in words:
+        return words
+    print(
+        f"secagg: {words[0]} --one-shot goes with secagg 1.1: secagg one-shot {words[0]}",
+        file=sys.stderr,
+    )
+    return ["one-shot", *(word for word in words if word != "--one-shot")]

@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from numpy.lib.format import MAGIC_PREFIX
 
 from secagg._files import replace_file
 from secagg._secrets import without_frames
 from secagg.cli.console import call_clients
 from secagg.encoding import Vector
+from secagg.encoding.checks import one_dimensional
 from secagg.errors import ParameterError
 from secagg.oneshot.helper_files import HelperEntry, helpers_from_json
 from secagg.protocol import Identity, Registry
@@ -23,12 +25,16 @@ from secagg.protocol.key_files import registry_from_json, registry_to_json
 
 def read(path: Path) -> bytes:
     """Return a file's content; raise `ParameterError` if it cannot be read."""
+    if path.is_char_device():
+        raise ParameterError(f"{path} is a device, which may never end; give a file")
     try:
         return path.read_bytes()
     except FileNotFoundError:
         raise ParameterError(f"{path} does not exist; check the path") from None
     except OSError as error:
-        raise ParameterError(f"cannot read {path}: {error.strerror}") from None
+        raise ParameterError(
+            f"cannot read {path}: {error.strerror}; give a file that this user may read"
+        ) from None
 
 
 @without_frames
@@ -36,14 +42,20 @@ def create_identity(path: Path) -> Identity:
     """Draw an identity and write its key to a new file, in PEM."""
     made = Identity.generate()
     try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(made.to_pem())
-            file.flush()
-            os.fsync(file.fileno())
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise ParameterError(
             f"{path} exists, and a key that is overwritten is lost; choose another file"
         ) from None
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(made.to_pem())
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        path.unlink(missing_ok=True)  # half a key would be taken for one
+        error.filename = str(path)
+        raise
     return made
 
 
@@ -97,12 +109,39 @@ def read_helpers(path: Path) -> list[HelperEntry]:
 
 @without_frames
 def read_vector(path: Path) -> Vector:
-    """Return the vector of a file in numpy's format."""
-    data = io.BytesIO(read(path))
+    """Return the vector of a file in numpy's format.
+
+    Raises
+    ------
+    ParameterError
+        The file cannot be read, or has no vector of numbers.
+    """
+    data = read(path)
+    if not data.startswith(MAGIC_PREFIX):  # so that neither a pickle nor an archive is opened
+        raise ParameterError(
+            f"{path} is {_kind(data)}, and no array in numpy's format; write the vector with "
+            f"numpy.save({path.name!r}, vector)"
+        )
     try:
-        vector = np.load(data, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        vector = None
-    if not isinstance(vector, np.ndarray):
-        raise ParameterError(f"{path} is no array in numpy's format; write it with numpy.save")
-    return vector
+        vector = np.load(io.BytesIO(data), allow_pickle=False)
+    except Exception:  # of the parser of Python that numpy reads the header with, too
+        raise ParameterError(
+            f"{path} is damaged, or has Python objects in place of numbers; write the vector "
+            f"again with numpy.save({path.name!r}, vector)"
+        ) from None
+    with _named(path):
+        checked = one_dimensional(vector, "fiub", "float64, float32, an integer type or bool")
+    if not checked.size:
+        raise ParameterError(f"{path} has a vector without elements; write the client's vector")
+    return checked
+
+
+def _kind(data: bytes) -> str:
+    """Return what a file without an array seems to be, in words."""
+    if not data:
+        return "empty"
+    if data.startswith(b"PK"):
+        return "an archive, such as numpy.savez writes"
+    if data.startswith(b"\x80"):
+        return "a pickle"
+    return "text" if data.isascii() else "a file of another format"

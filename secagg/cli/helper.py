@@ -23,6 +23,7 @@ from secagg.cli.addresses import (
 )
 from secagg.cli.console import App, Corrupt, Document, Json, command
 from secagg.cli.files import read, read_registry
+from secagg.cli.notices import notices
 from secagg.errors import ParameterError, SecAggError
 from secagg.kit.table import as_json as to_json
 from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
@@ -240,7 +241,7 @@ def serve(
                 typer.echo(f"helper: {url}", err=True)
                 await asyncio.get_running_loop().create_future()
 
-    with command():
+    with command(), notices():
         asyncio.run(run())
 
 

@@ -96,7 +96,7 @@ def join(
                     check=error.check,
                 ) from None
 
-        with notices():
+        with notices() as noted:
             sums = asyncio.run(run())
         if as_json:
             counts = {"sums": len(sums.rounds), "reports": len(sums.reports)}
@@ -105,10 +105,11 @@ def join(
         else:
             typer.echo(_counted(sums, len(vector)))
         if not sums:
-            raise SecAggError(
-                f"the session ended, and client {client} was in no sum; join before the server "
-                "has its clients, and ask its operator if the sum failed"
+            remedy = noted.hint or (
+                "; join before the server has its clients, in one process, and ask its "
+                "operator if the sum failed"
             )
+            raise SecAggError(f"the session ended, and client {client} was in no sum{remedy}")
 
 
 def _counted(done: Completed, given: int) -> str:

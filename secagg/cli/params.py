@@ -17,7 +17,6 @@ import typer
 from secagg import _fast, graph, shamir
 from secagg.bench.cases import round_params
 from secagg.cli import console as options
-from secagg.cli import one_shot as oneshot
 from secagg.encoding import FixedPoint
 from secagg.graph.assumptions import CORRUPT, DROPOUT, count, to_adversary
 from secagg.kit.timing import mean_seconds
@@ -39,12 +38,7 @@ EXAMPLES = """
 secagg params --clients 1000 --corrupt 0.2 --dropout 0.1
 
 secagg params --clients 10000 --corrupt 0.33 --dropout 0.1 --length 1000000 --json
-
-secagg params --clients 1000000 --one-shot --helpers 5 --threshold 3 --security active
 """
-
-_ONLY_ONE_SHOT = ("helpers", "threshold", "suite", "noise")
-_NOT_ONE_SHOT = ("corrupt", "dropout", "sigma", "eta")
 
 
 def params(
@@ -66,27 +60,14 @@ def params(
     eta: Annotated[
         int, typer.Option(help="Largest probability that dropouts end the round, as 2^-eta.")
     ] = 30,
-    one_shot: oneshot.OneShot = False,
-    helpers: oneshot.Helpers = oneshot.HELPERS,
-    threshold: Annotated[
-        int, typer.Option(help="Number of helpers that open a sum, with --one-shot.")
-    ] = oneshot.THRESHOLD,
-    suite: oneshot.Suite = oneshot.SUITE,
-    noise: oneshot.NoiseSigma = None,
     as_json: options.Json = False,
 ) -> None:
     """Find neighbours and threshold, and estimate the costs of a round.
 
     Times follow from measurements of primitives on this machine. Bytes are the largest of any
-    client, which stays to the end and loses no neighbour. With --one-shot, print the bytes of
-    a report and of a helper.
+    client, which stays to the end and loses no neighbour.
     """
     with options.command():
-        oneshot.check_options(one_shot=one_shot, only=_ONLY_ONE_SHOT, never=_NOT_ONE_SHOT)
-        if one_shot:
-            shape = (clients, length, clip, modulus_bits)
-            oneshot.costs(*shape, helpers, threshold, security, suite, noise, json=as_json)
-            return
         server = "active" if security == "active" else to_adversary(security)
         found = suggest_graph(clients, corrupt, dropout, server, sigma, eta)
         k, t, best = *found, found.highest_threshold
@@ -129,7 +110,7 @@ def params(
             *caveat,
             (
                 "smallest cohort",
-                f"{fewest:,} of {clients:,}, if the same {colluders:,} collude",
+                f"{fewest} of {clients}, if the same {colluders} collude",
             ),
             (
                 "",

@@ -24,7 +24,7 @@ from secagg.cli.addresses import (
 from secagg.cli.aggregator import Aggregator
 from secagg.cli.files import read_registry
 from secagg.cli.notices import notices
-from secagg.cli.sums import Sums, prepare, write
+from secagg.cli.sums import Sums, prepare, summed, write
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, DROPOUT
@@ -121,7 +121,7 @@ def serve(
                 result = await sums.next(session, number, aggregator)
                 found.append(write(out, number, result))
                 if not as_json:
-                    typer.echo(f"{found[-1]['out']}: sum of {found[-1]['survivors']} vectors")
+                    typer.echo(f"{found[-1]['out']}: {summed(result, known)}")
 
         async def run() -> None:
             from secagg import http

@@ -12,7 +12,6 @@ import typer
 from secagg._check import check_integer
 from secagg.bench.cases import RandomVectors, check_sum, round_params
 from secagg.cli import console as options
-from secagg.cli import one_shot as oneshot
 from secagg.encoding import FixedPoint
 from secagg.errors import SecAggError, TooFewSurvivors
 from secagg.graph.assumptions import CORRUPT, DROPOUT
@@ -29,12 +28,8 @@ secagg simulate --clients 100 --length 100000 --dropout 0.1
 secagg simulate --clients 1000 --length 10000 --neighbours 80 --threshold 48
 
 secagg simulate --clients 50 --neighbours 0  [dim]# the complete graph[/dim]
-
-secagg simulate --one-shot --clients 1000 --helpers 3 --threshold 2
 """
 
-_ONLY_ONE_SHOT = ("helpers", "suite", "security", "noise")
-_NOT_ONE_SHOT = ("neighbours", "corrupt", "sigma")
 _PHASES = list(NEXT["semi-honest"])[1:]  # without keys a client is not in the cohort
 
 
@@ -51,10 +46,9 @@ def simulate(
     threshold: Annotated[
         int | None,
         typer.Option(
-            help="Number of shares that rebuild a client's secret; with --one-shot, number of "
-            "helpers that open the sum.",
+            help="Number of shares that rebuild a client's secret.",
             show_default="recommended by `secagg params`; 70 % of the holders with "
-            "--neighbours; 2 with --one-shot",
+            "--neighbours",
         ),
     ] = None,
     dropout: options.Dropout = DROPOUT,
@@ -63,29 +57,13 @@ def simulate(
     clip: options.Clip = 8.0,
     modulus_bits: options.ModulusBits = None,
     seed: Annotated[int, typer.Option(help="Seed of the vectors and the dropouts.")] = 0,
-    one_shot: oneshot.OneShot = False,
-    helpers: oneshot.Helpers = oneshot.HELPERS,
-    suite: oneshot.Suite = oneshot.SUITE,
-    noise: oneshot.NoiseSigma = None,
-    security: Annotated[
-        str,
-        typer.Option(
-            metavar="semi-honest|active", help="Security of the sum, with --one-shot."
-        ),
-    ] = "semi-honest",
     as_json: options.Json = False,
 ) -> None:
     """Run one round on random vectors in this process, and check that its sum is exact.
 
     The fraction --dropout of the clients drops out, each in a random phase after the first.
-    With --one-shot these clients never report.
     """
     with options.command():
-        oneshot.check_options(one_shot=one_shot, only=_ONLY_ONE_SHOT, never=_NOT_ONE_SHOT)
-        if one_shot:
-            shape = (clients, length, clip, modulus_bits, dropout, seed)
-            oneshot.simulate(*shape, helpers, threshold, security, suite, noise, json=as_json)
-            return
         chosen: int | Literal["auto"] | None = "auto"
         if neighbours is not None:
             chosen = neighbours or None

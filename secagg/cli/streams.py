@@ -7,9 +7,14 @@ lacks some of the symbols that the commands print, or letters of names and title
 from __future__ import annotations
 
 import codecs
+import errno
 import sys
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
+
+_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 HANDLER = "secagg.cli"
 SYMBOLS = {
@@ -28,6 +33,52 @@ def print_in_any_encoding() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors=HANDLER)
+
+
+@contextmanager
+def full_output_in_one_line(program: str) -> Iterator[None]:
+    """End with one line and exit status 1 if the output of a command cannot be written.
+
+    The interpreter would print the error of the last flush by itself, and several lines.
+    """
+    code: object = None
+    try:
+        yield
+    except SystemExit as end:
+        code = end.code or 0
+    except OSError as error:  # one that no command expects
+        code = _failed(program, error)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = code or 1  # the reader closed the pipe
+    except OSError as error:
+        code = code or _failed(program, error)  # or a command has printed its own line
+    if code is not None:
+        raise SystemExit(code)
+
+
+def _failed(program: str, error: OSError) -> int:
+    """Print the error of an output, and return the exit status."""
+    with suppress(OSError):  # stderr may be full, too
+        print(f"{program}: {unwritten(error)}", file=sys.stderr, flush=True)
+    return 1
+
+
+def is_of_disk(error: BaseException | None) -> bool:
+    """Return whether an error, or the error behind it, is of a full or a broken disk."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__context__
+    return error is not None and error.errno in _DISK
+
+
+def unwritten(error: OSError) -> str:
+    """Return the message for a file, or the output of a command, that cannot be written."""
+    what = error.filename or "the output"
+    return (
+        f"{what} cannot be written: {error.strerror or error}; free some space, or write to "
+        "another place"
+    )
 
 
 def _replaced(error: UnicodeError) -> tuple[str, int]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from secagg._files import replace_file
 from secagg.cli.aggregator import Aggregator
-from secagg.cli.console import Document, counted
+from secagg.cli.console import Document, called, counted
 from secagg.cli.vectors import number_of
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
@@ -24,6 +24,9 @@ from secagg.server import RoundResult
 
 if TYPE_CHECKING:
     from secagg.session import Session
+
+_NAMED = 20
+"""Most missing clients that a line names."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,17 @@ def write(out: Path, number: int, result: RoundResult | OneShotResult) -> Docume
     np.save(content, result.sum)
     replace_file(path, content.getvalue())
     return {"out": str(path), "survivors": len(result.survivors)}
+
+
+def summed(result: RoundResult | OneShotResult, registry: Registry) -> str:
+    """Return the number of vectors in a sum in words, with the clients that are missing."""
+    survivors = set(result.survivors)
+    missing = sorted(called(u) for u in registry if u not in survivors)
+    if not missing:
+        return f"sum of {len(registry)} vectors"
+    shown = ", ".join(missing[:_NAMED])
+    more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+    return f"sum of {len(survivors)} of {len(registry)} vectors, missing {shown}{more}"
 
 
 def _path(out: Path, number: int) -> Path:

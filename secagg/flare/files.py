@@ -11,7 +11,7 @@ from secagg.protocol import Identity, Registry
 
 @without_frames
 def read_identity(path: str) -> Identity:
-    """Return the identity whose private key a file has in PEM.
+    """Return the identity with the private key of a file in PEM.
 
     Raises
     ------

@@ -12,6 +12,7 @@ from flwr.serverapp.strategy import (
     Strategy,
 )
 
+from secagg._check import check_flag
 from secagg.errors import ParameterError
 
 _AVERAGING = (FedAdagrad, FedAdam, FedAvg, FedAvgM, FedProx, FedYogi)
@@ -58,6 +59,7 @@ def check_strategy(strategy: Strategy, *, averaging: bool, evaluates: bool = Fal
     evaluates : bool
         True: metrics of evaluation are summed, too.
     """
+    check_flag("averaging", averaging)
     if not isinstance(strategy, Strategy):
         raise ParameterError(
             f"strategy must be a strategy of flwr.serverapp.strategy, not {strategy!r}"

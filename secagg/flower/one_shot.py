@@ -11,12 +11,12 @@ from flwr.serverapp.strategy import Strategy
 from msgspec.structs import replace
 
 from secagg import FixedPoint, Registry
-from secagg._check import check_integer
+from secagg._check import check_integer, check_seconds
 from secagg.flower.batches import Sum
 from secagg.flower.helpers import Reachable, all_reachable
 from secagg.flower.one_shot_sums import OneShotSettings, one_shot_params, sum_reports
 from secagg.flower.wire import CLIPPED_NODES, Plan
-from secagg.flower.wrapper import SecureStrategy, check_seconds
+from secagg.flower.wrapper import SecureStrategy
 from secagg.protocol.identities import check_registry
 
 

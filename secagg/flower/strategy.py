@@ -10,12 +10,12 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
 from secagg import FixedPoint, Registry
-from secagg._check import check_kind
+from secagg._check import check_integer, check_kind, check_seconds
 from secagg.errors import ParameterError
 from secagg.flower.batches import Sum
 from secagg.flower.sums import Settings, sum_replies
 from secagg.flower.wire import Plan
-from secagg.flower.wrapper import SecureStrategy, check_seconds
+from secagg.flower.wrapper import SecureStrategy
 from secagg.protocol.shape import Security
 
 
@@ -115,6 +115,9 @@ class SecAgg(SecureStrategy):
             on_failure=on_failure,
         )
         check_seconds(key_timeout=key_timeout, poll=poll)
+        for name, value in (("threshold", threshold), ("neighbours", neighbours)):
+            if value is not None:
+                check_integer(name, value, 2, 1 << 20)
         if threshold is None and neighbours is not None:
             raise ParameterError(
                 "neighbours needs a threshold; pass both from secagg.graph.recommend"

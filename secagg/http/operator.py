@@ -1,7 +1,7 @@
-"""Status page and metrics, for the operator alone; they are served on loopback.
+"""Status page and metrics, for the operator alone, served on loopback.
 
-Nothing in them is a vector, a weight or a message. But who is a member, and who drops out, is
-nobody else's business.
+Page and metrics have no vector, weight or message. But the names of members and of drop-outs
+are nobody else's business.
 """
 
 from __future__ import annotations

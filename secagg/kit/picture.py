@@ -15,6 +15,7 @@ try:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 except ModuleNotFoundError as error:
+    # another missing module is a fault of matplotlib's installation, so its own error stays
     if str(error.name).partition(".")[0] != "matplotlib":
         raise
     raise MissingExtra(
@@ -24,7 +25,7 @@ except ModuleNotFoundError as error:
 WIDTH = 480.0  # points: 640 pixels, and text of two thirds of its size on a telephone
 
 INK, DIM, LINE, GRID, PAGE = "#24292f", "#57606a", "#8c959f", "#d0d7de", "#ffffff"
-# For data, after Okabe and Ito (2008); a shape or a dash goes with each.
+# For data, after Okabe and Ito (2008); a shape or a dash goes with each colour.
 BLUE, VERMILION, GREEN, PURPLE, ORANGE = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b87f00"
 SCALE = ("#5896d0", "#3577b2", "#1b5c92", "#0d4a7a", "#062f52")  # five steps, from few to many
 DARK = {
@@ -60,14 +61,14 @@ _STYLE: dict[Any, Any] = {
 
 
 def style() -> AbstractContextManager[None]:
-    """Return a context in which figures are drawn in the style of the documentation."""
+    """Return a context that draws figures in the style of the documentation."""
     return rc_context(_STYLE)
 
 
 def blank(height: float, text: str) -> Canvas:
     """Return an empty picture of the width of a page and of a height in points.
 
-    `text` becomes its label, which describes the picture to people who cannot see it.
+    `text` becomes the label, which describes the picture to people who cannot see the picture.
     """
     whole = Canvas(figsize=(WIDTH / 72, height / 72), layout="constrained")
     FigureCanvasAgg(whole)
@@ -76,7 +77,7 @@ def blank(height: float, text: str) -> Canvas:
 
 
 def plain(axes: Axes, grid: Literal["both", "x", "y"] = "both") -> None:
-    """Remove all spines but the lower one; draw a light grid for `grid`: "both", "x" or "y"."""
+    """Remove all spines but the lower; draw a light grid for `grid`: "both", "x" or "y"."""
     axes.grid(True, which="major", axis=grid, lw=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
@@ -84,7 +85,7 @@ def plain(axes: Axes, grid: Literal["both", "x", "y"] = "both") -> None:
 
 
 def svg(picture: Canvas) -> bytes:
-    """Return the picture as an SVG file that is light or dark like the page around it."""
+    """Return the picture as an SVG file, light or dark like the page around the picture."""
     drawn = io.BytesIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with style():
@@ -96,6 +97,7 @@ def svg(picture: Canvas) -> bytes:
         )
     text = drawn.getvalue().decode()
     text = re.sub(r" <metadata>.*?</metadata>\n", "", text[text.index("<svg") :], flags=re.S)
+    # matplotlib repeats a colour in every style, and only !important overrides a style
     rules = "".join(
         f'[style*="{kind}: {colour}"]{{{kind}:{dark}!important}}\n'
         for colour, dark in DARK.items()

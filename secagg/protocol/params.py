@@ -1,7 +1,7 @@
-"""Parameters of a round, validated before it starts.
+"""Parameters of a round, validated before the round starts.
 
 The server and every client must have equal ``RoundParams``. The messages of rounds 0 and 1 have
-their bytes or depend on them, so different parameters raise an error there.
+the bytes of the parameters or depend on them, so different parameters raise an error there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Self
 
-from secagg._check import as_bytes, check_integer
+from secagg._check import as_bytes, check_flag, check_integer
 from secagg.encoding import Encoding
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, DROPOUT
@@ -22,7 +22,7 @@ from secagg.protocol.suggestion import check_no_fraction, suggest_pair
 
 @dataclass(frozen=True, kw_only=True)
 class RoundParams(Shape):
-    """Parameters of one round of secure aggregation. `suggest` chooses safe ones.
+    """Parameters of a round of secure aggregation. `suggest` chooses safe parameters.
 
     Parameters
     ----------
@@ -43,10 +43,10 @@ class RoundParams(Shape):
     modulus : int, optional
         R, in place of `modulus_bits`: 2 ≤ R ≤ 2^62, or a power of two up to 2^64.
     neighbours : int, optional
-        k, the even number of clients with whom each client shares secrets and masks, on a
+        k, the even number of clients that each client shares secrets and masks with, on a
         random Harary graph (Bell et al. 2020). None: all clients (Bonawitz et al. 2017). A
         client is exposed if all its neighbours collude or drop out; `secagg.graph.recommend`
-        finds a k that makes this unlikely.
+        finds a k that makes exposure unlikely.
     max_weight : int, optional
         The largest weight of a vector, 1 to 2^53. None: an unweighted sum.
     session : bytes, optional
@@ -56,7 +56,7 @@ class RoundParams(Shape):
         Accept that with two clients each learns the other's input from the sum.
     count_clipped : bool
         Sum the number of clipped elements of each vector, too, as one more masked element. The
-        result has the total as ``RoundResult.clipped``. Weights have no influence on it.
+        result has the total as ``RoundResult.clipped``. Weights have no influence on the total.
     security : "semi-honest" or "active"
         Adversary to protect against. "semi-honest": the server and clients follow the protocol
         but remember everything. "active": they may also lie, which takes signatures, a fifth
@@ -83,6 +83,7 @@ class RoundParams(Shape):
 
     def __post_init__(self) -> None:
         self._take_integers()
+        check_flag("allow_two_clients", self.allow_two_clients)
         self._check_security()
         self._check_cohort()
         if self.active:
@@ -113,8 +114,8 @@ class RoundParams(Shape):
         `secagg.graph.recommend` finds k and t. The default `ClientPolicy` accepts the result.
 
         Take for n the clients that turn up, not all that you invite. `dropout` is the fraction
-        that leaves after its first message. Above 100 clients nearly all n must turn up, or
-        the clients end the round: ``ClientPolicy().smallest_cohort(params)`` is the number.
+        of clients that leave after their first message. Above 100 clients nearly all n must
+        turn up, or the clients end the round: see ``ClientPolicy().smallest_cohort(params)``.
 
         Parameters
         ----------
@@ -153,9 +154,11 @@ class RoundParams(Shape):
         )
         if modulus_bits is not None:
             return made
+        # in a second step, because b depends on fields that the first step has validated
         return replace(made, modulus_bits=smallest_bits(made))
 
     def __eq__(self, other: object) -> bool:
+        # the bytes leave out an encoding's local choices, such as its rounding
         # a modulus has up to three spellings: modulus, modulus_bits and the default
         if not isinstance(other, RoundParams):
             return NotImplemented
@@ -197,7 +200,8 @@ class RoundParams(Shape):
             raise ParameterError(f"threshold is {self.threshold}, too {wrong} for {rule}")
 
     def _check_security(self) -> None:
-        security: str = self.security  # of a type that is not checked when it is passed
+        # any str at run time: only type checkers see the type of the field
+        security: str = self.security
         if security not in ("semi-honest", "active"):
             hint = (
                 "; 'semi-malicious' is for secagg.graph.recommend, whose graphs are for "
@@ -207,7 +211,7 @@ class RoundParams(Shape):
                 f"security must be 'semi-honest' or 'active', not {security!r}"
                 f"{hint if security == 'semi-malicious' else ''}"
             )
-        # before the threshold, whose rules differ where there are neighbours
+        # before the threshold, which has other rules with neighbours
         if self.active and self.neighbours is not None:
             raise ParameterError(
                 f"neighbours is {self.neighbours}, but a lying server would draw the graph: "
@@ -224,7 +228,7 @@ class RoundParams(Shape):
 
     @property
     def holders(self) -> int:
-        """Number of holders of a secret's shares, its owner included, if all n clients come."""
+        """Number of holders of a secret's shares, the owner included, if all n clients come."""
         return self.n_clients if self.neighbours is None else self.neighbours + 1
 
     @property
@@ -261,15 +265,17 @@ class RoundParams(Shape):
     def from_bytes(cls, data: bytes, encoding: Encoding | None = None) -> RoundParams:
         """Return the parameters that `to_bytes` encoded, as a server sent them, for example.
 
-        They are valid, but need not be acceptable. A `Client` judges them by its policy, which
-        knows no earlier round: in the active variant, reject a `session` that was used before.
+        The parameters are valid, but need not be acceptable. A `Client` judges them by its
+        policy, which knows no earlier round. In the active variant, reject a `session` that was
+        used before.
 
         Parameters
         ----------
         data : bytes
         encoding : Encoding, optional
-            This client's encoding, with its own choice of `rounding` and `beyond_clip`; it must
-            be the one of the bytes. Required if that is neither FixedPoint nor Integers.
+            This client's encoding, with the client's choice of `rounding` and `beyond_clip`. It
+            must be the encoding of the bytes. Required if the bytes have neither FixedPoint nor
+            Integers.
 
         Raises
         ------

@@ -1,24 +1,23 @@
-"""Shape of a sum: what decides its vectors, and the room for them, whichever protocol sums."""
+"""Shape of a sum: the fields that decide its vectors, and the room for them."""
 
 from __future__ import annotations
 
 from functools import cached_property
 from typing import Literal
 
-import numpy as np
-
-from secagg._check import check_integer, check_session
+from secagg._check import check_flag, check_integer, check_session, is_integer
+from secagg._printable import in_short
 from secagg.encoding import Encoding, Ring, from_canonical
 from secagg.errors import ParameterError
 from secagg.protocol.params_bytes import MAX_ENCODING_BYTES, malformed
 
 _WORD = 32
-"""Bits of the default modulus where they suffice: words that need no packing."""
+"""Bits of the default modulus where 32 bits suffice: words that need no packing."""
 Security = Literal["semi-honest", "active"]
 
 
 class Shape:
-    """Base of `RoundParams` and `OneShotParams`, dataclasses which have these fields.
+    """Base of `RoundParams` and `OneShotParams`, dataclasses with these fields.
 
     Attributes
     ----------
@@ -43,13 +42,14 @@ class Shape:
     count_clipped: bool = False
 
     def _take_integers(self) -> None:
-        """Make integers of numpy into Python's, as products of numpy's would wrap."""
+        """Convert integers of numpy to Python's, because products of numpy's would wrap."""
         for name, value in vars(self).items():
-            if isinstance(value, np.integer):
+            if is_integer(value):
                 object.__setattr__(self, name, int(value))
 
     def _check_shape(self) -> None:
         """Raise `ParameterError` unless the fields are valid and R holds every sum."""
+        check_flag("count_clipped", self.count_clipped)
         check_integer("length", self.length, 1, 1 << 31)
         check_encoding(self.encoding)
         if self.max_weight is not None:
@@ -91,11 +91,12 @@ class Shape:
 
 
 def smallest_bits(shape: Shape) -> int:
-    """Return b of the smallest modulus 2^b with room for every sum; see `check_headroom`.
+    """Return b of the smallest modulus 2^b with room for every sum; see `_check_headroom`.
 
-    The modulus of `shape` has no influence. Above 64 bits there is none.
+    The modulus of `shape` has no influence. A result above 64 means that no modulus has room.
     """
     _, needed = _range(shape)
+    # R = 2^b must reach `needed`, and exceed the number of clipped elements
     return max(needed - 1, _clipped(shape)).bit_length()
 
 
@@ -124,6 +125,7 @@ def _check_headroom(shape: Shape) -> None:
             f"clipped; take modulus_bits={clipped.bit_length()} or more, or leave "
             "count_clipped out"
         )
+    # the header of a MessagePack byte string has at most 32 bits for the length
     packed = shape.ring.packed_bytes(shape.elements)
     if packed >= 1 << 32:
         raise ParameterError(
@@ -137,8 +139,8 @@ def _check_headroom(shape: Shape) -> None:
 def _range(shape: Shape) -> tuple[int, int]:
     """Return the largest element of a sum, and the number of values that an element can have.
 
-    With n clients, weights up to W, the encoding's largest integer M and noise up to Y, these
-    are L = n · max(M · W, W) + Y and, for a signed encoding, 2 L + 1, else L + Y + 1.
+    There are n clients, weights up to W, encoded integers up to M and noise up to Y. The
+    results are L = n · max(M · W, W) + Y and, for a signed encoding, 2 L + 1, else L + Y + 1.
     """
     weight, noise = shape.max_weight or 1, shape.noise_bound
     largest = shape.n_clients * max(shape.encoding.max_encoded * weight, weight) + noise
@@ -146,7 +148,7 @@ def _range(shape: Shape) -> tuple[int, int]:
 
 
 def _clipped(shape: Shape) -> int:
-    """Return the largest number of clipped elements that is counted."""
+    """Return the largest number of clipped elements, 0 without a count."""
     return shape.n_clients * shape.length if shape.count_clipped else 0
 
 
@@ -159,7 +161,9 @@ def _remedy(bits: int) -> str:
 def check_encoding(encoding: object) -> None:
     """Raise `ParameterError` unless `encoding` is an instance with short canonical bytes."""
     if isinstance(encoding, type) or not isinstance(encoding, Encoding):
-        raise ParameterError(f"encoding must be a FixedPoint or Integers, not {encoding!r}")
+        raise ParameterError(
+            f"encoding must be a FixedPoint or Integers, not {in_short(encoding)}"
+        )
     name: object = encoding.canonical()  # of an application's class
     if not isinstance(name, bytes) or len(name) > MAX_ENCODING_BYTES:
         raise ParameterError(
@@ -177,8 +181,8 @@ def check_encoding(encoding: object) -> None:
 def read_encoding(canonical: bytes, own: Encoding | None) -> Encoding:
     """Return the encoding of these canonical bytes: `own`, the reader's, if it is not None.
 
-    `ParameterError` is raised if `own` is not an encoding. RemoteProtocolError, "parameters",
-    is raised if it is not the one of the bytes, or is missing and they are unknown.
+    Raise `ParameterError` if `own` is not an encoding. Raise RemoteProtocolError, "parameters",
+    if `own` has other bytes, or if `own` is missing and the bytes are unknown.
     """
     if own is not None:
         check_encoding(own)

@@ -236,6 +236,8 @@ class RoundFailed(Event):
         Number of members that declined this round so far.
     final : bool
         True if no attempt follows: the application gets the error.
+    survivors, needed : int
+        Those of `TooFewSurvivors`, if too few clients were left.
     """
 
     level: ClassVar[int] = logging.WARNING
@@ -245,6 +247,8 @@ class RoundFailed(Event):
     left_out: tuple[int, ...]
     final: bool
     declined: int = 0
+    survivors: int = 0
+    needed: int = 0
 
 
 Hook = Callable[[Event], object]

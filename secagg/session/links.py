@@ -11,8 +11,9 @@ from secagg.session.session import Session
 class Link(Protocol):
     """Connection of one member to its session; implement it for a transport.
 
-    It repeats requests that got no reply. An error that it raises ends `take_part`, except for
-    `RemoteProtocolError` of `send`. So raise one for a permanent refusal only.
+    A link repeats requests that got no reply. `take_part` makes one call at a time. An error of
+    a link ends `take_part`, except for `RemoteProtocolError` of `send`. So raise others for a
+    permanent refusal only, such as `LinkError`. docs/how-to/own-transport.md has an example.
     """
 
     async def next_task(self, after: bytes) -> bytes | None:
@@ -22,6 +23,13 @@ class Link(Protocol):
         ----------
         after : bytes
             Id of the last task that the member has, or no bytes.
+
+        Raises
+        ------
+        RemoteProtocolError
+            "unknown client": the server has no such member.
+        LinkError
+            The server is gone for good, or refuses the member.
         """
         ...
 
@@ -31,7 +39,8 @@ class Link(Protocol):
         Raises
         ------
         RemoteProtocolError
-            The server rejects the answer, as `Session.accept` does, with the same `check`.
+            The server rejects the answer, as `Session.accept` does, with the same `check`. Or
+            "late": the session ended without an acknowledgement.
         """
         ...
 

@@ -243,6 +243,8 @@ class Series:
                 left_out=tuple(sorted(left_out)),
                 declined=len(self.desk.declined),
                 final=final,
+                survivors=error.survivors if isinstance(error, TooFewSurvivors) else 0,
+                needed=error.needed if isinstance(error, TooFewSurvivors) else 0,
             )
         )
 

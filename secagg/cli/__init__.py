@@ -43,15 +43,4 @@ app.add_typer(identity.app, name="identity")
 
 def main() -> None:
     """Run the command line; the entry point of the console script."""
-    app(_renamed(sys.argv[1:]))
-
-
-def _renamed(words: list[str]) -> list[str]:
-    """Return the words, with ``secagg one-shot`` in place of the option ``--one-shot``."""
-    if words[:1] not in (["params"], ["simulate"]) or "--one-shot" not in words:
-        return words
-    print(
-        f"secagg: {words[0]} --one-shot goes with secagg 1.1: secagg one-shot {words[0]}",
-        file=sys.stderr,
-    )
-    return ["one-shot", *(word for word in words if word != "--one-shot")]
+    app()

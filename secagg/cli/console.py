@@ -126,8 +126,22 @@ class _Group(TyperGroup):
         with full_output_in_one_line(program), warnings_in_one_line(program, with_options):
             return super().main(*arguments, **settings)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        return super().parse_args(ctx, _renamed(args))
+
     def get_help_option(self, ctx: Any) -> Any:
         return _as_flag(super().get_help_option(ctx))
+
+
+def _renamed(words: list[str]) -> list[str]:
+    """Return the words, with ``secagg one-shot`` in place of the option ``--one-shot``."""
+    if words[:1] not in (["params"], ["simulate"]) or "--one-shot" not in words:
+        return words
+    typer.echo(
+        f"secagg: {words[0]} --one-shot goes with secagg 1.1: secagg one-shot {words[0]}",
+        err=True,
+    )
+    return ["one-shot", *(word for word in words if word != "--one-shot")]
 
 
 def _as_flag(option: Any) -> Any:

@@ -141,9 +141,10 @@ def step(phase: str) -> bytes:
     return response(200, encode(Task(bytes(16), 0, 0, phase, b"", b"", b"")))
 
 
-@pytest.mark.parametrize(
-    "liar", [step("share_keys"), step("masked_input"), step("unmasking")], indirect=True
-)
+STEPS = ["share_keys", "masked_input", "unmasking"]
+
+
+@pytest.mark.parametrize("liar", map(step, STEPS), ids=STEPS, indirect=True)
 def test_client_in_no_sum_because_of_another_process_says_so(liar, tmp_path):
     create_identity(tmp_path / "alice.pem")
     np.save(tmp_path / "v.npy", np.ones(2))

@@ -144,7 +144,7 @@ def step(phase: str) -> bytes:
 STEPS = ["share_keys", "masked_input", "unmasking"]
 
 
-@pytest.mark.parametrize("liar", map(step, STEPS), ids=STEPS, indirect=True)
+@pytest.mark.parametrize("liar", [step(one) for one in STEPS], ids=STEPS, indirect=True)
 def test_client_in_no_sum_because_of_another_process_says_so(liar, tmp_path):
     create_identity(tmp_path / "alice.pem")
     np.save(tmp_path / "v.npy", np.ones(2))

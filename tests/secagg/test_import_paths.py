@@ -31,7 +31,8 @@ secagg.testing secagg.threshold secagg.threshold_key.MAX_TRUSTEES
 HTTP = ["httpx", "starlette", "uvicorn", "prometheus_client"]
 IMPORTS = """
 fedmf.FedMF fedmf.FedMMF fedmf.LocalHead fedmf.PaillierSum fedmf.PlainSum fedmf.RidgeMask
-fedmf.SecAggSum fedmf.Trainer fedmf.from_triples fedmf.load
+fedmf.SecAggSum fedmf.Trainer fedmf.cf.CF fedmf.federated_cf.FederatedCF fedmf.from_triples
+fedmf.load
 fedmf.datasets.simulated.simulate fedmf.splits.random_split
 secagg.messages secagg.testing secagg.threshold secagg.paillier.PrivateKey
 secagg.paillier.PublicKey secagg.paillier.generate_insecure_keypair

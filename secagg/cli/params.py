@@ -167,8 +167,8 @@ def estimate(params: RoundParams, dropped: int) -> Seconds:
 def _keys() -> tuple[float, float, float, float, float]:
     """Return the seconds of work with keys.
 
-    These are a key agreement, a new key pair, a check of a key, a sealing, and a mask key of a
-    client whose masking seed is revealed.
+    The work is a key agreement, a new key pair, a check of a key, a sealing, and a mask key
+    from a client's revealed masking seed.
     """
     mine, theirs = keys.KeyPair.generate(os.urandom), keys.KeyPair.generate(os.urandom)
     session = os.urandom(keys.SEED_BYTES)

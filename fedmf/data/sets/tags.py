@@ -57,8 +57,8 @@ def read_tags(ratings: Ratings, root: Path | None = None) -> Tags:
 
     Tags that differ only in case or outer blanks are the same tag. Tags of unrated items are
     left out, and in ml-10m also the tags by users without ratings. Raises DataError if the data
-    set comes without tags, a file is missing or damaged, or a user or an item is not in the
-    data set. The message names file and line.
+    set comes without tags, a file is missing or damaged, or a user or item is unknown. The
+    message names file and line.
 
     Parameters
     ----------

@@ -146,7 +146,7 @@ class Settings:
 
     @classmethod
     def _declarations(cls) -> dict[str, object]:
-        """Return the declarations of the class and the bases, each read in its own module."""
+        """Return the declarations of class and bases, each read in the module of the base."""
         if "_declared" not in vars(cls):
             found: dict[str, object] = {}
             for base in reversed(cls.__mro__):

@@ -7,7 +7,8 @@ import sys
 try:
     from secagg._warned import warnings_in_one_line
 
-    with warnings_in_one_line("fedmf"):  # of code without kernels
+    # code without kernels warns at the import, before the application can shape warnings
+    with warnings_in_one_line("fedmf"):
         from fedmf.cli import attack, data, export, recommend, reproduce, search, train
         from secagg.cli.console import App, Version
 except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Comparison of a training with the model that it started from."""
+"""Comparison of a trained model with the start of the training."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOT_COMPARED = (
 
 
 class Compared(NamedTuple):
-    """Measure of a start and of the model after it, on the same `ratings` test ratings.
+    """Measure of a start and of the trained model, on the same `ratings` test ratings.
 
     `measure` is "RMSE", or "precision" for models that rank.
     """
@@ -33,7 +33,7 @@ class Compared(NamedTuple):
 
     @property
     def worse(self) -> bool:
-        """True if the model is worse than its start in the digits that are shown."""
+        """True if the model is worse than the start in the digits that are shown."""
         start, now = round(self.start, 4), round(self.now, 4)
         return now < start if self.measure == "precision" else now > start
 
@@ -47,15 +47,15 @@ class Compared(NamedTuple):
 def compared(
     start: Saved, fitted: Recommender, ratings: Ratings, parts: Split
 ) -> Compared | None:
-    """Compare a model with its start; None if the start has seen all that it can predict.
+    """Compare a model with the start; None if the start has seen all predictable ratings.
 
-    The test ratings count whose user and item the start knows, and on which it was not
-    trained. The start predicts the others too well, or not at all.
+    A test rating counts if the start knows the user and the item, and was not trained on the
+    rating. The start predicts the other ratings too well, or not at all.
 
     Parameters
     ----------
-    start, fitted : model before the training and model after it
-    ratings, parts : all ratings, and their training and test part
+    start, fitted : model before and model after the training
+    ratings, parts : all ratings, and the training and test part
     """
     if not isinstance(start, Factors | Posterior):
         return None
@@ -78,6 +78,6 @@ def compared(
 
 
 def _renumbered(start: Factors, ratings: Ratings) -> Factors:
-    """Return a model that ranks, for the users and items of `ratings`; new ones score 0."""
+    """Return a model that ranks, for the users and items of `ratings`; new rows score 0."""
     p, q = (np.zeros((number, start.k)) for number in (ratings.n_users, ratings.n_items))
     return Factors.of(*warm(p, q, start, ratings, ranks=True), ratings, ranks=True)

@@ -1,4 +1,4 @@
-"""Warnings of ``fedmf train`` about a model that was trained, and is of no use."""
+"""Warnings of ``fedmf train`` about a trained model of no use."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fedmf.data import Ratings
 
 
 def doubts(result: Mapping[str, Any], train: Ratings, *, ranks: bool) -> Iterator[str]:
-    """Yield why a model may be of no use: it is no better than its baseline, for example.
+    """Yield reasons why a model may be of no use, such as an error not below the baseline's.
 
-    The digits that are shown count.
+    Figures are compared in the digits that are shown.
 
     Parameters
     ----------

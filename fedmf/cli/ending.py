@@ -1,4 +1,4 @@
-"""Last lines of ``fedmf train``: what an early end kept, and how to go on."""
+"""Last lines of ``fedmf train``: the rounds that an early end kept, and the way to go on."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def interrupted_line(rounds: int, out: Path | None, *, saved: bool) -> str:
 
 
 def going_on(out: Path, options: Mapping[str, object], *, starts: bool) -> str:
-    """Return a line about ranking.fedmf, which a training that was interrupted lacks.
+    """Return a line about the ranking.fedmf that an interrupted training lacks.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ WORDS = {
     "sweeps = ": "--rounds = ",
     "epochs = ": "--rounds = ",
 }
-"""Words of Python in errors, and those of the commands."""
+"""Words of Python in errors, and the words of the commands."""
 
 
 def stderr() -> Console:
@@ -69,7 +69,7 @@ def stderr() -> Console:
 def errors_in_one_line(interrupted: str) -> Iterator[None]:
     """End the command with exit status 2 on an error of fedmf, and with 130 on Ctrl-C.
 
-    SIGTERM, by which service managers end a command, has the effect of Ctrl-C. The status is 1
+    Service managers end a command by SIGTERM, which has the effect of Ctrl-C. The status is 1
     for a full or broken disk. `interrupted` completes the message for Ctrl-C, such as "before
     the end; nothing is kept".
     """
@@ -90,6 +90,7 @@ def errors_in_one_line(interrupted: str) -> Iterator[None]:
 @contextmanager
 def _terminable() -> Iterator[None]:
     """Raise KeyboardInterrupt at SIGTERM in the block, in the main thread."""
+    # Python sets handlers of signals in the main thread only
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -105,7 +106,7 @@ def _terminable() -> Iterator[None]:
 
 
 def command_line(command: str, options: Mapping[str, object]) -> str:
-    """Return a command with its options; those that are None or False are left out."""
+    """Return a command with options; values None and False leave an option out."""
     words = [
         option_name(name) + ("" if value is True else f" {shlex.quote(str(value))}")
         for name, value in options.items()
@@ -120,7 +121,7 @@ def option_name(name: str) -> str:
 
 
 def make_folder(out: Path) -> None:
-    """Make a folder and check that it is writable; raises SettingError if it is not."""
+    """Make a folder; raises SettingError if the folder is not writable."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=out):

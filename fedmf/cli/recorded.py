@@ -10,7 +10,7 @@ HISTORY = "history.json"
 
 
 def recorded(model: Path) -> dict[str, Any]:
-    """Return the settings in history.json beside a model file; empty if there are none."""
+    """Return the settings in history.json beside a model file; empty without settings."""
     try:
         found = json.loads(model.with_name(HISTORY).read_bytes())["settings"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -19,6 +19,6 @@ def recorded(model: Path) -> dict[str, Any]:
 
 
 def recorded_text(model: Path, name: str) -> str | None:
-    """Return a setting that is a text, or None if it is not there."""
+    """Return a setting that is a text; None for a missing setting or another type."""
     found = recorded(model).get(name)
     return found if isinstance(found, str) else None

@@ -183,7 +183,7 @@ def _number(text: str) -> int | float:
 
 
 def _learner(kind: Kind, model: ModelName, seed: int) -> Any:
-    """Return the estimator of a model with its usual settings and a sum in the clear."""
+    """Return the estimator of a model with the usual settings and a sum in the clear."""
     chosen, masked = choices.chosen(model, None, "fast")
     order = Order(
         given={},

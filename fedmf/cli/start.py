@@ -1,4 +1,4 @@
-"""Start of ``fedmf train --start``: the earlier model, its settings, and what it knows."""
+"""Start of ``fedmf train --start``: the earlier model, the settings, and known ratings."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from fedmf.models.warm import matched
 
 OF_MODEL = ("k", "reg", "rate", "min_raters")
 OF_TRAINING = ("split", "seed", "cohort", "dropout")
-USUAL = (None, SplitName.RANDOM, 0)  # of `OF_TRAINING`, which the message leaves out
+USUAL = (None, SplitName.RANDOM, 0)  # values of `OF_TRAINING` that the message leaves out
 
 
 def continued(path: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return the given options and, for those not given, the settings of the start; a message.
+    """Return the given options, with the settings of the start for all others, and a message.
 
-    The message has the settings that are those of the start, and those that differ. A start of
+    The message has the settings taken from the start, and the settings that differ. A start of
     another model gives no preset, reg and rate.
 
     Parameters
     ----------
     path : file or folder of the start
     given
-        Options by name, without those that were not given: model, preset, k, reg, rate,
+        Options by name, without options that were not given: model, preset, k, reg, rate,
         min_raters, split, seed, cohort and dropout.
     """
     file = path / "model.fedmf" if path.is_dir() else path
@@ -67,11 +67,11 @@ def continued(path: Path, given: Mapping[str, Any]) -> tuple[dict[str, Any], str
 
 
 def _settings(file: Path) -> dict[str, Any]:
-    """Return the options of the training that made a file; empty if they are not known."""
+    """Return the options of the training that made a file; empty for unknown options."""
     found = recorded(file)
     hyper = found.get("hyper_parameters")
     options = found.get("options", {})
-    # history.json has the settings of model.fedmf, and not those of the model that ranks
+    # history.json has the settings of model.fedmf, not of the model that ranks
     if (
         file.name == FILE
         or found.get("model") not in [*KINDS]
@@ -87,7 +87,7 @@ def _settings(file: Path) -> dict[str, Any]:
 
 
 def load_start(path: Path, model: str) -> Saved:
-    """Return the model in a file or a folder, from which a training of `model` continues.
+    """Return the model in a file or a folder that a training of `model` continues.
 
     Raises ModelError as `load_model` does, and for a `Posterior` unless `model` is fedbpmf.
     """
@@ -101,7 +101,7 @@ def load_start(path: Path, model: str) -> Saved:
 
 
 def is_of(start: Path, out: Path) -> bool:
-    """Return True if a start is the model of the folder `out`, or in it."""
+    """Return True if a start is the folder `out`, or a model in this folder."""
     return (start if start.is_dir() else start.parent).resolve() == out.resolve()
 
 
@@ -138,7 +138,7 @@ def numbered(ratings: Ratings) -> NDArray[np.int64]:
 
 
 def places(ids: Ids, known: Ids) -> NDArray[np.int64]:
-    """Return the place of each id among the known ones, −1 for those that are not there."""
+    """Return the place of each id among the known ids, −1 for an unknown id."""
     found = np.full(ids.size, -1)
     mine, theirs = matched(ids, known)
     found[mine] = theirs

@@ -1,4 +1,4 @@
-"""``fedmf train``: train a recommender, print its errors, and save the model and history."""
+"""``fedmf train``: train a recommender, print the errors, and save model and history."""
 
 from __future__ import annotations
 
@@ -239,7 +239,8 @@ def train(
             if second.factors is not None:
                 own = {"k": second.factors.k, "seconds": second.seconds}
                 more["ranking_model"] = own | ranked(second.factors, parts)
-        except KeyboardInterrupt:  # the models are kept all the same
+        except KeyboardInterrupt:
+            # the models are kept all the same
             interrupted = True
         if since is not None:
             more["since_start"] = since._asdict()
@@ -250,7 +251,8 @@ def train(
             if out is not None and len(history) and not keep_old:
                 with undisturbed(signal.SIGTERM):
                     save(out, trainer, (saved, second.factors), result, console)
-        finally:  # also if the disk is full
+        finally:
+            # the result can still be read if the disk is full
             if as_json:
                 typer.echo(json.dumps(result, indent=2))
             elif len(history):
@@ -277,7 +279,8 @@ def train(
                     "head": head,
                     "rounds": rounds,
                 }
-                if model != ModelName.FEDBPMF:  # whose chain begins again
+                # the chain of FedBPMF begins again, with all rounds
+                if model != ModelName.FEDBPMF:
                     again["rounds"] = max(1, live.rounds - len(history))
                 line = going_on(out, again, starts="start" in kind.takes)
                 console.print(line, style="yellow", soft_wrap=True)

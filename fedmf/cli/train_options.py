@@ -1,4 +1,4 @@
-"""Options of ``fedmf train``, with their help."""
+"""Options of ``fedmf train``, with help texts."""
 
 from __future__ import annotations
 
@@ -147,9 +147,9 @@ Epsilon = Annotated[
 Start = Annotated[
     Path | None,
     typer.Option(
-        help="The file or folder of an earlier training, from which this one continues, "
-        "with its model and settings unless others are given; users and items are matched "
-        "by id. --data has all ratings, the old and the new."
+        help="The file or folder of an earlier training to continue, with the same model and "
+        "settings unless others are given; users and items are matched by id. --data has all "
+        "ratings, the old and the new."
     ),
 ]
 Force = Annotated[
@@ -157,7 +157,7 @@ Force = Annotated[
     typer.Option(
         "--force",
         metavar="",
-        help="Let a model that is worse than its --start replace it in --out.",
+        help="Let a model that is worse than --start replace the start in --out.",
     ),
 ]
 Out = Annotated[
@@ -170,6 +170,6 @@ NoRanking = Annotated[
         "--no-ranking",
         metavar="",
         help="Leave out ranking.fedmf, a small model of implicit feedback, of all users, "
-        "that --out trains beside a model of ratings; fedmf recommend ranks by it.",
+        "that --out trains beside a model of ratings; fedmf recommend ranks by ranking.fedmf.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""Checks of ratings: their type, equal users and items, and at least one rating."""
+"""Checks of ratings: type, equal users and items, and at least one rating."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fedmf.errors import DataError, SettingError
 
 
 class Identified(Protocol):
-    """Object that knows the data set's own ids of its users and items."""
+    """Object that knows the data set's own ids of users and items."""
 
     @property
     def user_ids(self) -> Ids:

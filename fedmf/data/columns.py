@@ -37,7 +37,7 @@ def from_triples(
     Parameters
     ----------
     users, items
-        Integers or texts, shape (n_ratings,): the data set's own ids, one of each per rating.
+        Integers or texts, shape (n_ratings,): the data set's own ids, an id per rating.
     values : numbers, shape (n_ratings,), within `scale`
     scale : lowest and highest possible rating, such as (1, 5)
     name : name of the data set, for messages and reports
@@ -177,7 +177,7 @@ def _ascending(name: str, item_ids: ArrayLike) -> Ids:
 def coded(name: str, what: str, given: ArrayLike, *, wholes: bool = False) -> Coded:
     """Return a column of ids, integers or texts, or raise DataError.
 
-    With `wholes`, texts become integers as those of a file do; see `coded_wholes`.
+    With `wholes`, texts become integers as the texts of a file do; see `coded_wholes`.
     """
     entries = _entries(given)
     if entries is None or not any(isinstance(entry, str) for entry in entries):

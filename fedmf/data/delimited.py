@@ -56,10 +56,10 @@ def read_delimited(path: Path, columns: Sequence[object]) -> Table:
 
 
 class _Reading:
-    """One pass over a file: the header, then its rows in batches.
+    """One pass over a file: the header, then the rows in batches.
 
-    A row starts in the line after the row before, but for blank lines and fields that span
-    lines. `rows` has the rows, from 0, where that fails, and `lines` their lines.
+    A row starts in the line after the row before, except after blank lines and fields that span
+    lines. `rows` has the rows, numbered from 0, at such exceptions; `lines` has their lines.
     """
 
     def __init__(self, path: Path, columns: Sequence[object]) -> None:
@@ -83,7 +83,8 @@ class _Reading:
     def read(self, text: Iterator[str]) -> None:
         """Read the header and all rows; raises DataError and UnicodeDecodeError."""
         for line in text:
-            self.head.append(line.lstrip(BOM))  # one may stand below blank lines
+            # a mark may stand below blank lines
+            self.head.append(line.lstrip(BOM))
             if SEP.fullmatch(self.head[-1]):
                 self.head[-1] = "\n"
             if self.head[-1].strip():
@@ -154,7 +155,7 @@ class _Reading:
             raise DataError(f"{error}{self._hint(names, text, str(error))}") from None
 
     def _hint(self, names: list[str], text: Iterator[str], said: str) -> str:
-        """Return what a header that lacks a column suggests beyond what is said, or nothing."""
+        """Return a hint for a header that lacks a column, beyond the text `said`, or ""."""
         for below, line in enumerate(islice(text, ABOVE), self.n_lines + 1):
             for mark in DELIMITERS:
                 if set(map(str, self.columns)) <= set(_fields(line, mark)):
@@ -253,7 +254,7 @@ class _Reading:
         return f"line {self.lines[change] + row - self.rows[change]}"
 
     def table(self) -> Table:
-        """Return what was read; raises DataError for a rating that is not finite."""
+        """Return the table of all rows; raises DataError for a rating that is not finite."""
         values = np.frombuffer(self.values, dtype=np.float64)
         bad = ~np.isfinite(values)
         if bad.any():
@@ -287,5 +288,6 @@ def _fields(line: str, mark: str) -> list[str]:
     found: Iterable[list[str]] = csv.reader([line], delimiter=mark, skipinitialspace=True)
     try:
         return [name.strip() for name in next(iter(found), [])]
-    except csv.Error:  # with a wrong mark a long line is one field, beyond the module's limit
+    except csv.Error:
+        # with a wrong mark a long line is a single field, beyond the limit of the module csv
         return []

@@ -1,4 +1,4 @@
-"""Loading of data sets by name: `load`, `NAMES` and their published `SIZES`."""
+"""Loading of data sets by name: `load`, the `NAMES` and the published `SIZES`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def load(name: str, root: Path | None = None) -> Ratings:
 
 
 def source_of(name: str) -> Source:
-    """Return the source of a data set that is read from files; DataError if it is unknown."""
+    """Return the source of a data set in files; DataError if the name is unknown."""
     for source in SOURCES.values():
         if name in source.sets:
             return source
@@ -61,7 +61,7 @@ def source_of(name: str) -> Source:
 
 
 def read(name: str, folder: Path) -> Ratings:
-    """Return the data set of that name from its own folder; see `load`."""
+    """Return the data set of that name from the given folder; see `load`."""
     if name in lastfm.BINS:
         return lastfm.read(name, folder)
     if name in plain.FORMATS:

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 Duplicates = Literal["last", "mean", "error"]
-"""Methods for several ratings of one item by one user."""
+"""Methods for several ratings of the same item by the same user."""
 
 COLUMNS = ("user", "item", "rating")
 
@@ -44,7 +44,7 @@ def read_ratings(
     Parameters
     ----------
     source
-        Path of a CSV file in UTF-8 with a header, its fields separated by comma, semicolon, tab
+        Path of a CSV file in UTF-8 with a header and fields separated by comma, semicolon, tab
         or bar; blanks around a field and blank lines do not count. The file may be packed by
         gzip, bzip2, xz or zip. Or path of a file ``.parquet``, a frame of pandas or polars, an
         Arrow table, or an object with ``__arrow_c_stream__``.
@@ -55,11 +55,11 @@ def read_ratings(
         `fedmf.data.from_triples`.
     scale
         Lowest and highest possible rating, such as (1, 5); required, since the lowest and the
-        highest rating that occur may differ from it.
+        highest rating in the data may lie inside the scale.
     duplicates
-        Method for several ratings of one item by one user. ``"error"`` raises; ``"last"`` keeps
-        the rating with the latest time, also within a second, or else the last row; ``"mean"``
-        takes their mean.
+        Method for several ratings of an item by the same user. ``"error"`` raises; ``"last"``
+        keeps the rating with the latest time, also within a second, or else the last row;
+        ``"mean"`` takes the mean.
 
     Warns
     -----

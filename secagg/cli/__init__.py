@@ -7,11 +7,13 @@ import sys
 from secagg._warned import warnings_in_one_line
 
 try:
-    with warnings_in_one_line("secagg"):  # of code without kernels
+    # code without kernels warns at the import, before the application can shape warnings
+    with warnings_in_one_line("secagg"):
         from secagg.cli import bench, helper, identity, join, one_shot, params, serve, simulate
         from secagg.cli.console import App, Version
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
+    # any other missing module is a fault of the installation, and needs a traceback
     if missing not in ("typer", "rich"):
         raise
     print(

@@ -111,6 +111,7 @@ _named = ContextVar[Mapping[int, str]]("_named", default={})  # noqa: B039 -- ne
 
 class _Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
+        # a process can run several commands, and names of earlier clients must not stay
         _running.set(self.params)
         _named.set({})
         return super().invoke(ctx)
@@ -146,14 +147,15 @@ def _renamed(words: list[str]) -> list[str]:
 
 def _as_flag(option: Any) -> Any:
     if option is not None:
-        option.metavar = ""  # typer 0.29 lists --help with the type <bool>
+        # typer 0.29 lists --help with the type <bool>
+        option.metavar = ""
     return option
 
 
 def with_options(text: str) -> str:
     """Replace Python in an error by options of the running command, and ids by names.
 
-    What does not print is escaped, since servers and files have a part in the text.
+    Characters that do not print are escaped, since servers and files have a part in the text.
     """
     names = {one.name for one in _running.get()}
     options = {one.name: one.opts[0] for one in _running.get() if one.opts[0].startswith("--")}
@@ -169,6 +171,7 @@ def with_options(text: str) -> str:
     if "clip" in options:
         text = text.replace("take a larger clip,", f"take a larger {options['clip']},")
     for name, option in options.items():
+        # before other values: a flag has no value on the command line
         text = re.sub(rf"(?<![-\w]){name}=True\b", option, text)
         start, value = rf"^{name} (?==|is\b|must\b)", rf"(?<![-\w]){name}=(?=\w)"
         text = re.sub(f"{start}|{value}", f"{option} ", text)
@@ -187,7 +190,7 @@ def call_clients(keys: Iterable[ClientKey]) -> None:
 
 
 def called(client: int) -> str:
-    """Return the name of a client, or its id if this command knows no name."""
+    """Return the name of a client, or the id if this command knows no name."""
     return printable(_named.get().get(client, str(client)))
 
 
@@ -206,7 +209,8 @@ def command() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise  # the reader closed the pipe; click ends quietly
+        # the reader closed the pipe; click ends quietly
+        raise
     except (SecAggError, OSError, MemoryError, KeyboardInterrupt) as error:
         code, text = 1, f"cannot go on: {error}"
         match error:
@@ -217,12 +221,15 @@ def command() -> Iterator[None]:
             case KeyboardInterrupt():
                 code, text = INTERRUPTED, "interrupted"
             case OSError(errno=errno.EADDRINUSE, strerror=str(why)):
-                address = why.partition(" (while")[0]  # which has the address again
+                # Python appends "(while attempting to bind …)", which repeats the address
+                address = why.partition(" (while")[0]
                 text = f"{address}; end the program that uses it, or take another port"
             case OSError() if is_of_disk(error):
                 text = unwritten(error)
+        # a MemoryError often has no text after the colon
         shown = with_options(text.removesuffix(": "))
-        with suppress(OSError):  # stderr may be full, too
+        # stderr may be full, too
+        with suppress(OSError):
             typer.echo(f"secagg: {shown}", err=True)
         raise typer.Exit(code) from None
 
@@ -231,8 +238,8 @@ def command() -> Iterator[None]:
 def progress(unit: str, total: int) -> Iterator[Callable[[str, int, int], None]]:
     """Yield a function ``show(work, done, total)`` that shows a progress bar on a terminal.
 
-    `unit` names the things that are counted, such as "clients", and `total` is their number
-    until the first call.
+    `unit` names the counted things, such as "clients". `total` is the number of things until
+    the first call.
     """
     console = Console(stderr=True, highlight=False)
     with Progress(

@@ -25,6 +25,7 @@ from secagg.protocol.key_files import registry_from_json, registry_to_json
 
 def read(path: Path) -> bytes:
     """Return a file's content; raise `ParameterError` if it cannot be read."""
+    # /dev/zero would fill the memory
     if path.is_char_device():
         raise ParameterError(f"{path} is a device, which may never end; give a file")
     try:
@@ -42,6 +43,7 @@ def create_identity(path: Path) -> Identity:
     """Draw an identity and write its key to a new file, in PEM."""
     made = Identity.generate()
     try:
+        # O_EXCL: no other process can put a file or a link there before
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise ParameterError(
@@ -51,9 +53,12 @@ def create_identity(path: Path) -> Identity:
         with open(descriptor, "wb") as file:
             file.write(made.to_pem())
             file.flush()
+            # a crash must not lose the private key of a public key that is registered by then
             os.fsync(file.fileno())
     except OSError as error:
-        path.unlink(missing_ok=True)  # half a key would be taken for one
+        # half a key would be taken for a whole key
+        path.unlink(missing_ok=True)
+        # an error of a descriptor names no file
         error.filename = str(path)
         raise
     return made
@@ -61,14 +66,14 @@ def create_identity(path: Path) -> Identity:
 
 @without_frames
 def read_identity(path: Path) -> Identity:
-    """Return the identity whose private key a file has, in PEM and not encrypted."""
+    """Return the identity of a file with a private key, in PEM and not encrypted."""
     data = read(path)
     with _named(path):
         return Identity.from_pem(data)
 
 
 def read_registry(path: Path) -> Registry:
-    """Return the registry of a file, whose clients the command's errors call by their names."""
+    """Return the registry of a file, and show the clients' names in the command's errors."""
     keys = read_keys(path)
     call_clients(keys)
     with _named(path):
@@ -84,13 +89,14 @@ def read_keys(path: Path) -> dict[ClientKey, bytes]:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Name a file in the errors of its content."""
+    """Name a file in the errors of the file's content."""
     try:
         yield
     except ParameterError as error:
         text = str(error)
     else:
         return
+    # after the handler, so that the error of the content is not chained
     raise ParameterError(f"{path}: {text}")
 
 
@@ -101,7 +107,7 @@ def write_keys(path: Path, keys: Mapping[ClientKey, bytes]) -> None:
 
 
 def read_helpers(path: Path) -> list[HelperEntry]:
-    """Return the helpers of a file, which application and clients have in common."""
+    """Return the helpers of a file that the application and the clients share."""
     data = read(path)
     with _named(path):
         return helpers_from_json(data)
@@ -117,14 +123,16 @@ def read_vector(path: Path) -> Vector:
         The file cannot be read, or has no vector of numbers.
     """
     data = read(path)
-    if not data.startswith(MAGIC_PREFIX):  # so that neither a pickle nor an archive is opened
+    # numpy.load would also open a pickle or an archive
+    if not data.startswith(MAGIC_PREFIX):
         raise ParameterError(
             f"{path} is {_kind(data)}, and no array in numpy's format; write the vector with "
             f"numpy.save({path.name!r}, vector)"
         )
     try:
         vector = np.load(io.BytesIO(data), allow_pickle=False)
-    except Exception:  # of the parser of Python that numpy reads the header with, too
+    # numpy reads the header with Python's parser, which raises errors of many classes
+    except Exception:
         raise ParameterError(
             f"{path} is damaged, or has Python objects in place of numbers; write the vector "
             f"again with numpy.save({path.name!r}, vector)"
@@ -137,7 +145,7 @@ def read_vector(path: Path) -> Vector:
 
 
 def _kind(data: bytes) -> str:
-    """Return what a file without an array seems to be, in words."""
+    """Return the likely kind of a file without an array, in words."""
     if not data:
         return "empty"
     if data.startswith(b"PK"):

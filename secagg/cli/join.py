@@ -54,10 +54,10 @@ def join(
     allow_plain_http: PlainHttp = False,
     as_json: Json = False,
 ) -> None:
-    """Add a vector to each of the server's sums, until its session ends.
+    """Add a vector to each of the server's sums, until the session ends.
 
-    Each sum gets the vector of its number, once: the difference of two sums over almost the
-    same clients can be a single vector. Without a vector for a sum, the client ends.
+    Each sum gets the vector with the sum's number, once: the difference of two sums over almost
+    the same clients can be a single vector. The client ends at a sum without a vector.
     """
     with command():
         train = Vectors(vector)
@@ -74,7 +74,8 @@ def join(
                 trusted = frozenset(one.ed25519 for one in read_helpers(helpers))
                 policy = OneShotPolicy(helpers=trusted)
             if authority is not None:
-                read(authority)  # an error that names it
+                # the error of ssl would not name the file
+                read(authority)
             try:
                 return await http.join(
                     url,
@@ -104,6 +105,7 @@ def join(
             typer.echo(to_json({"client": client, **counts, "numbers": numbers}))
         else:
             typer.echo(_counted(sums, len(vector)))
+        # the session ended in order, but a script must see the failure
         if not sums:
             remedy = noted.hint or (
                 "; join before the server has its clients, in one process, and ask its "

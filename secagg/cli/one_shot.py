@@ -1,4 +1,4 @@
-"""Commands ``secagg one-shot``: costs of a one-shot sum, and a sum on random vectors."""
+"""Commands ``secagg one-shot``: the costs of a sum, and a sum on random vectors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ HELPERS, THRESHOLD, SUITE = 3, 2, "hybrid"
 """Defaults of the options."""
 _PLACE_BYTES, _COUNTS_BYTES = 2, 16
 _SECURITY = ("semi-honest", "active")
-_DELTA = 1e-9  # well below 1 / n for every n
+# well below 1 / n for every n
+_DELTA = 1e-9
 
 Keys = Sequence[tuple[bytes, bytes]]
 
@@ -82,8 +83,9 @@ def params(
     noise: _NoiseSigma = None,
     as_json: options.Json = False,
 ) -> None:
-    """Print the bytes of a report, of a helper and of its answer."""
+    """Print the bytes of a report, of a helper and of the helper's answer."""
     with options.command():
+        # before the keys are drawn, which would take hours for a wrong number
         check_integer("helpers", helpers, 1, MAX_HELPERS)
         kind = as_suite(suite)
         keys = [
@@ -170,14 +172,15 @@ def _agreed(
         dropout=dropout,
         threshold=threshold,
         session=b"secagg",
-        # a Fraction is what Noise makes of a float
+        # Noise turns a float into a Fraction
         noise=None if noise is None else Noise(cast("Fraction", noise)),
     )
-    return replace(found, modulus_bits=modulus_bits)  # by default 32, which need no packing
+    # by default 32 bits, which need no packing
+    return replace(found, modulus_bits=modulus_bits)
 
 
 def _privacy(params: OneShotParams) -> Document:
-    """Return the noise and its (ε, δ); ε is None without dp-accounting."""
+    """Return the noise with ε and δ; ε is None without dp-accounting."""
     if params.noise is None:
         return {}
     try:

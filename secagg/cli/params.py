@@ -28,9 +28,12 @@ from secagg.protocol.suggestion import suggest_graph
 from secagg.protocol.traffic import client_traffic
 from secagg.server.recovery import Recovery
 
-_ELEMENTS, _SHARES = 1 << 18, 512  # most that is timed; times of more are scaled
-_MASKS = 8  # number that is expanded together, and so timed together
-_PEERS = 64  # number of keys that are found together, likewise
+# most elements and shares that are timed; larger times are scaled
+_ELEMENTS, _SHARES = 1 << 18, 512
+# a round expands so many masks together, so they are timed together
+_MASKS = 8
+# likewise, so many keys are found together
+_PEERS = 64
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -65,19 +68,21 @@ def params(
     """Find neighbours and threshold, and estimate the costs of a round.
 
     Times follow from measurements of primitives on this machine. Bytes are the largest of any
-    client, which stays to the end and loses no neighbour.
+    client: a client that stays to the end and loses no neighbour.
     """
     with options.command():
         server = "active" if security == "active" else to_adversary(security)
         found = suggest_graph(clients, corrupt, dropout, server, sigma, eta)
         k, t, best = *found, found.highest_threshold
         colluders = count(corrupt, clients)
-        fewest = max(3, t)  # on the complete graph fewer never unmask a sum
+        # on the complete graph fewer clients never unmask a sum
+        fewest = max(3, t)
         if k is not None and server != "active":
             fewest = graph.smallest_cohort(clients, k, t, colluders, dropout, server, sigma)
         encoding = FixedPoint(clip, rounding="nearest")
         chosen = round_params(clients, t, k, length, encoding, modulus_bits)
-        if server == "active":  # signatures name the session
+        # signatures name the session, and the longest name costs most
+        if server == "active":
             chosen = replace(chosen, security="active", session=bytes(MAX_SESSION_BYTES))
         traffic = client_traffic(chosen, client_id=clients - 1)
         seconds = estimate(chosen, int(dropout * clients))
@@ -140,7 +145,7 @@ class Seconds(NamedTuple):
 def estimate(params: RoundParams, dropped: int) -> Seconds:
     """Estimate the seconds of a round from timings of its operations, in less than a second.
 
-    `dropped` clients drop out after sharing their keys, when it costs the server most.
+    `dropped` clients drop out after sharing their keys, when dropouts cost the server most.
     """
     n, others = params.n_clients, params.holders - 1
     agree, make_pair, check, seal, find = _keys()
@@ -162,8 +167,8 @@ def estimate(params: RoundParams, dropped: int) -> Seconds:
 def _keys() -> tuple[float, float, float, float, float]:
     """Return the seconds of work with keys.
 
-    These are a key agreement, a new key pair, a check of a key, a sealing, and a mask key of a
-    client whose masking seed is revealed.
+    The work is a key agreement, a new key pair, a check of a key, a sealing, and a mask key
+    from a client's revealed masking seed.
     """
     mine, theirs = keys.KeyPair.generate(os.urandom), keys.KeyPair.generate(os.urandom)
     session = os.urandom(keys.SEED_BYTES)

@@ -1,4 +1,4 @@
-"""Command ``secagg simulate``: a round on random vectors, whose sum is checked."""
+"""Command ``secagg simulate``: a round on random vectors, and a check of the sum."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ secagg simulate --clients 1000 --length 10000 --neighbours 80 --threshold 48
 secagg simulate --clients 50 --neighbours 0  [dim]# the complete graph[/dim]
 """
 
-_PHASES = list(NEXT["semi-honest"])[1:]  # without keys a client is not in the cohort
+# without the first phase, as a client without keys is not in the cohort
+_PHASES = list(NEXT["semi-honest"])[1:]
 
 
 def simulate(
@@ -59,7 +60,7 @@ def simulate(
     seed: Annotated[int, typer.Option(help="Seed of the vectors and the dropouts.")] = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Run one round on random vectors in this process, and check that its sum is exact.
+    """Run one round on random vectors in this process, and check that the sum is exact.
 
     The fraction --dropout of the clients drops out, each in a random phase after the first.
     """
@@ -96,7 +97,7 @@ def simulate(
 
 @contextmanager
 def _remedied() -> Iterator[None]:
-    """Name the options for a simulation that too few clients end, as another would end, too."""
+    """Name the options if too few clients are left, as another simulation would fail, too."""
     try:
         yield
     except TooFewSurvivors as error:
@@ -107,7 +108,7 @@ def _remedied() -> Iterator[None]:
 
 
 def dropouts(clients: int, fraction: float, seed: int) -> dict[int, str]:
-    """Return ⌊fraction · clients⌋ random clients that drop out, each with its phase."""
+    """Return ⌊fraction · clients⌋ random clients that drop out, with the phase of each."""
     rng = np.random.default_rng([seed, clients])
     leaving = rng.permutation(clients)[: int(fraction * clients)]
     return {int(u): _PHASES[rng.integers(len(_PHASES))] for u in leaving}

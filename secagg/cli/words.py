@@ -1,7 +1,7 @@
-"""Words of Python in the remedies of errors, and those of the command that prints them.
+"""Words of Python in the remedies of errors, and the words of the command that runs.
 
-A remedy names options of the running command only. Options of another command follow its name,
-such as "secagg serve --clip". A remedy that no command has is left out.
+A remedy names options of the running command only. Options of another command follow that
+command's name, such as "secagg serve --clip". A remedy that no command has is left out.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     ", or pass a longer patience": (", or pass a longer --patience", ""),
     "pass a longer patience": ("pass a longer --patience", "try again later"),
 }
-"""Words of Python, and in their place the first words whose options the command has."""
+"""Words of Python, each with replacements: the first that suits the command is used."""
 
 _POLICY = re.compile(
     r", or (lower|raise) (min_\w+|max_\w+|corrupt|colluders)( if the memory suffices)?"
@@ -75,7 +75,7 @@ def in_words_of(text: str, options: Mapping[str, str], *, client: bool) -> str:
     options : mapping of str to str
         Options of the command, such as "--modulus-bits", by the names of their parameters.
     client : bool
-        Whether the command is a client, whose server chooses the parameters.
+        True for the command of a client, as the server chooses a client's parameters.
     """
     known = set(options.values())
     for python, ways in _WORDS.items():
@@ -85,6 +85,7 @@ def in_words_of(text: str, options: Mapping[str, str], *, client: bool) -> str:
 
     def policy(found: re.Match[str]) -> str:
         verb, name, memory = found.groups(default="")
+        # the command of a client has no options for the policy, so the remedy is cut
         if client:
             return ""
         if "helpers" in options and name in _OF_HELPERS:
@@ -107,5 +108,5 @@ def in_words_of(text: str, options: Mapping[str, str], *, client: bool) -> str:
 
 
 def _has_options(words: str, known: set[str]) -> bool:
-    """Return whether a command has the options of some words, but for those of others."""
+    """Return True if a command has the options in a text, except options of other commands."""
     return all(command or option in known for command, option in _OPTION.findall(words))

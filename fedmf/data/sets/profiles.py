@@ -1,6 +1,6 @@
 """Age, gender and occupation of the users of ml-100k and ml-1m, read on request.
 
-In a deployment each row stays on its user's device, private like the ratings. Zip codes are
+In a deployment each row stays on the user's device, private like the ratings. Zip codes are
 validated and skipped: nearly all differ, and no paper describes how to use them.
 """
 
@@ -74,7 +74,7 @@ class Profiles:
 
 @dataclass(frozen=True)
 class _Form:
-    """Format of one file of users; `fields` matches id, age, gender and occupation."""
+    """Format of a file of users; `fields` matches id, age, gender and occupation."""
 
     file: str
     fields: re.Pattern[str]

@@ -1,7 +1,7 @@
 """Simulated ratings, drawn from a model of MovieLens; they need no download.
 
 A rating is a step function of ``b_u + b_i + p_u·q_i + noise``. An item's factors ``q_i`` come
-mostly from its genres. The five ratings are as frequent as in MovieLens 100K.
+mostly from the item's genres. The five ratings are as frequent as in MovieLens 100K.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _counts(
 
 
 def _reach_every_item(rng: np.random.Generator, items: NDArray[np.int64], n_items: int) -> None:
-    """Turn a few ratings of often-rated items into the one rating of each unrated item."""
+    """Turn a few ratings of often-rated items into a rating of each unrated item."""
     raters = np.bincount(items, minlength=n_items)
     for item in np.flatnonzero(raters == 0):
         spare = np.flatnonzero(raters[items] > 1)

@@ -30,16 +30,13 @@ PRONOUN = re.compile(
     r"|\b(?:the|an?|this|that|each|own|other|first|last|new|later|older|another) ones?\b(?! of)"
 )
 PRONOUNS: dict[str, float] = {
-    "fedmf": 22.1,
+    "fedmf": 2.8,
     "fedmf.aggregate": 0.9,
-    "fedmf.cli": 18.7,
-    "fedmf.data": 6.1,
-    "fedmf.data.fetch": 20.2,
-    "fedmf.data.sets": 10.6,
+    "fedmf.data": 0.3,
     "fedmf.fcf": 0.5,
     "secagg": 5.7,
     "secagg.bench": 5.9,
-    "secagg.cli": 24.4,
+    "secagg.cli": 5.7,
     "secagg.client": 6.3,
     "secagg.encoding": 1.8,
     "secagg.flower": 23.0,

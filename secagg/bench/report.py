@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
+from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from pathlib import Path
 
+from secagg import __version__
 from secagg._files import replace_file
 from secagg.bench.cases import Case, Row
 from secagg.bench.per_float import PerFloat, owners_gain
@@ -92,7 +95,7 @@ def comparison_document(comparison: Comparison) -> dict[str, object]:
     keys = ("label", "messages", "dropouts", "decrypts")
     return {
         "version": VERSION,
-        "machine": machine(),
+        "machine": machine() | _versions(),
         "budget_seconds": comparison.budget,
         "complete": comparison.complete,
         "systems": {name: {key: one[key] for key in keys} for name, one in systems.items()},
@@ -100,6 +103,14 @@ def comparison_document(comparison: Comparison) -> dict[str, object]:
         "rows": comparison.rows,
         "absent": comparison.absent,
     }
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of the packages that are compared; "none" without the package."""
+    found = {"secagg": __version__, "phe": "none"}
+    with suppress(PackageNotFoundError):
+        found["phe"] = version("phe")
+    return found
 
 
 def saving(document: Path, picture: Path) -> Callable[[Comparison], None]:

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import secagg.cli.bench
 from compare_rows import widest
+from secagg import __version__
 from secagg.bench import per_float, report, run, ss
 from secagg.bench.cases import Case, Row
 from secagg.bench.report import saving
@@ -42,7 +43,8 @@ def test_document_has_a_row_for_every_system_and_case() -> None:
     shown = json.loads(ran.stdout)
     assert (shown["version"], shown["budget_seconds"]) == (1, 0.001)
     assert shown["complete"] is True
-    assert {"cpu", "gmp", "tier"} <= set(shown["machine"])
+    assert {"cpu", "gmp", "tier", "phe"} <= set(shown["machine"])
+    assert shown["machine"]["secagg"] == __version__
     assert [(one["operation"], one["bits"]) for one in shown["per_float"]] == [
         (operation, 512) for operation in ("encrypt", "encrypt, key's owner", "decrypt", "add")
     ]

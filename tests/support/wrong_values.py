@@ -13,12 +13,12 @@ FLAGS: list[object] = [
 ]  # fmt: skip
 COUNTS: list[object] = [
     True, False, np.True_, "3", "", "three", b"3", 3.0, 2.5, float("nan"), float("inf"),
-    np.float64(3), np.timedelta64(3), Decimal(3), Fraction(3), 3j, [3], {}, np.array(3),
+    np.float64(3), np.timedelta64(3, "s"), Decimal(3), Fraction(3), 3j, [3], {}, np.array(3),
     np.array([3]), int,
 ]  # fmt: skip
 AMOUNTS: list[object] = [
     True, False, np.True_, "0.5", "", b"0.5", None, float("nan"), -1.0, [0.5], {}, 0.5j,
-    np.timedelta64(1), np.array(0.5), np.array([0.5]), float,
+    np.timedelta64(1, "s"), np.array(0.5), np.array([0.5]), float,
 ]  # fmt: skip
 IN_JSON = {
     "flags": [

@@ -34,7 +34,7 @@ WHOLE = {
     "large": 2**200,
 }
 OTHERS: dict[str, object] = {
-    "timedelta64": np.timedelta64(3),
+    "timedelta64": np.timedelta64(3, "s"),
     "datetime64": np.datetime64(3, "s"),
     "Decimal": Decimal(3),
     "Fraction": Fraction(3),

@@ -11,7 +11,7 @@ import math
 from math import inf
 from typing import Literal
 
-from secagg._check import check_integer
+from secagg._check import check_integer, is_integer
 from secagg.errors import ParameterError
 from secagg.graph import Recommendation, recommend
 from secagg.graph.assumptions import (
@@ -99,7 +99,7 @@ def check_no_fraction(n: int, threshold: object) -> None:
 
 
 def _check_clients(n: int) -> None:
-    if n == 2:
+    if is_integer(n) and n == 2:  # an array or a duration could not be compared
         raise ParameterError(
             "n is 2: each client would learn the other's input; take 3 or more, or accept "
             "that: RoundParams(n_clients=2, threshold=2, …, allow_two_clients=True)"

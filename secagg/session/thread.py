@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 from secagg.errors import LocalProtocolError
 
-__all__ = ["Thread", "closed", "in_thread"]
+__all__ = ["Calls", "Here", "Thread", "at_once", "closed", "in_thread"]
 
 T = TypeVar("T")
 
@@ -31,6 +31,36 @@ async def in_thread(call: Callable[[], T]) -> T:
     if error is not None:
         raise error
     return cast("T", result)
+
+
+class Calls(Protocol):
+    """Thread that makes calls in the order in which they are passed."""
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Return the result of a call, or raise its error."""
+        ...
+
+
+class Here:
+    """The caller's own thread, for a driver that `at_once` runs."""
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Return the result of a call, or raise its error."""
+        return call()
+
+
+def at_once(work: Coroutine[object, None, T]) -> T:
+    """Return the result of a coroutine that waits for nothing.
+
+    No event loop runs it, so the thread may have one under way, as in a notebook. A coroutine
+    that waits is an error of the caller, and is closed.
+    """
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return cast("T", done.value)
+    work.close()
+    raise LocalProtocolError("the coroutine waits for something; run it in an event loop")
 
 
 class Thread:

@@ -17,8 +17,7 @@ from secagg.session import wire
 from secagg.session.answers import fingerprint
 from secagg.session.deadlines import Clock
 from secagg.session.events import Hooks, Place
-from secagg.session.exchange import Exchange
-from secagg.session.exchanges import Exchanges
+from secagg.session.exchange import Exchange, Exchanges
 from secagg.session.intake import Intake
 from secagg.session.presence import GATHER, Presence
 from secagg.session.thread import Thread, closed

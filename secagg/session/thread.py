@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar, cast
+from typing import TypeVar, cast
 
 from secagg.errors import LocalProtocolError
 
-__all__ = ["Calls", "Here", "Thread", "at_once", "closed", "in_thread"]
+__all__ = ["Calls", "Thread", "at_once", "closed", "in_thread"]
 
 T = TypeVar("T")
 
@@ -33,16 +33,8 @@ async def in_thread(call: Callable[[], T]) -> T:
     return cast("T", result)
 
 
-class Calls(Protocol):
-    """Thread that makes calls in the order in which they are passed."""
-
-    async def run(self, call: Callable[[], T]) -> T:
-        """Return the result of a call, or raise its error."""
-        ...
-
-
-class Here:
-    """The caller's own thread, for a driver that `at_once` runs."""
+class Calls:
+    """Calls of a driver, made at once in its own thread."""
 
     async def run(self, call: Callable[[], T]) -> T:
         """Return the result of a call, or raise its error."""
@@ -63,7 +55,7 @@ def at_once(work: Coroutine[object, None, T]) -> T:
     raise LocalProtocolError("the coroutine waits for something; run it in an event loop")
 
 
-class Thread:
+class Thread(Calls):
     """Thread that makes calls in the order in which they are passed.
 
     So the event loop stays free, and a `Server`, which takes one thread at a time, is safe.

@@ -91,8 +91,7 @@ class Courier(Exchanges):
         LinkError is raised if the SuperLink took none of the messages ("push").
         """
         known = self._registry is None or bool(self._nodes)
-        found = {self._nodes.get(u, u): u for u in exchange.clients}
-        clients = {node: found[node] for node in self._prepared.own if node in found}
+        clients = {self._nodes.get(u, u): u for u in sorted(exchange.clients)}
         waiting = self._push(exchange, clients, seconds)
         end = self._clock.now() + seconds
         while waiting:

@@ -177,7 +177,8 @@ async def endorsed(
     """Return the parameters of a sum with those helpers that endorse them.
 
     A helper that cannot be reached is left out of the parameters: nodes ask for the
-    endorsements of all.
+    endorsements of all. Nobody attends the rounds of a run, so that helper must not end it.
+    With given parameters the sum fails; see `secagg.http.helper_links.reach_helpers`.
 
     Parameters
     ----------

@@ -45,7 +45,8 @@ async def reach_helpers(
     ------
     LinkError
         A helper does not answer or endorses nothing. Clients ask for the endorsements of
-        all: the server could have invented the others' keys.
+        all: the server could have invented the others' keys. The caller's parameters are
+        given, so no helper can be left out of them, as `secagg.flower.helpers.endorsed` does.
     """
     links: list[HttpHelper] = []
     for one in helpers:

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import threading
 from typing import Any
 
 import pytest
-from flwr.app import Message, RecordDict
+from flwr.app import ArrayRecord, Context, Message, RecordDict
 
 from flower_helpers import Party, grid_of
-from flower_nodes import NODES, Meddler, configs, phase_of, run, secure_app, wrapped
+from flower_nodes import (
+    NODES,
+    Meddler,
+    assert_mean,
+    configs,
+    phase_of,
+    registry,
+    run,
+    secure_app,
+    signed_configs,
+    train,
+    wrapped,
+)
 from secagg import FixedPoint, RoundParams, TooFewSurvivors
 from secagg.flower.batches import Prepared
 from secagg.flower.courier import Courier
@@ -166,3 +180,24 @@ def test_a_node_that_replies_with_an_error_declines(
     events = [one.__dict__ for one in caplog.records if one.name == "secagg.session"]
     declined = [one["client"] for one in events if one["event"] == "MemberDeclined"]
     assert sorted(declined) == list(NODES[:lost])
+
+
+@pytest.mark.parametrize("clip", [0.5, 1.0, 2.0, 4.0, 8.0])
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+def test_server_and_nodes_may_run_event_loops(security: str, clip: float) -> None:
+    """A notebook has one under way, in whose thread the nodes of a `LocalGrid` run, too."""
+    threads = set[int]()
+
+    def training(message: Message, context: Context) -> Message:
+        threads.add(threading.get_ident())
+        return train(message, context)
+
+    active = security == "active"
+    more = {"security": security, "registry": registry()} if active else {}
+    grid = LocalGrid(secure_app(train=training), signed_configs() if active else configs())
+
+    async def cell() -> ArrayRecord:
+        return run(grid, wrapped(clip=clip, **more)).arrays
+
+    assert_mean(asyncio.run(cell()), NODES)
+    assert threads == {threading.get_ident()}

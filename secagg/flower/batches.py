@@ -1,4 +1,8 @@
-"""Batches of a strategy's messages: what the sums of both protocols have in common."""
+"""Batches of a strategy's messages: what the sums of both protocols have in common.
+
+A session names an attempt by a digest of one message's bytes. Nodes also agree on the run's
+configuration and on type and group of the message, so these sums have names of their own.
+"""
 
 from __future__ import annotations
 

@@ -145,6 +145,7 @@ def test_events_have_the_node_that_drops_out(
         due = phase_of(message) == phase and message.metadata.dst_node_id == FIRST
         return spoil(reply) if due else reply
 
+    caplog.set_level(logging.WARNING, "flwr.secagg")
     caplog.set_level(logging.DEBUG, "secagg.session")
     if phase == "report":
         run(grid_of(semi_honest, meddle), semi_honest.wrapped())
@@ -160,6 +161,8 @@ def test_events_have_the_node_that_drops_out(
     rejected = [one for one in events if one["event"] == "MessageRejected"]
     assert [one["client"] for one in rejected] == ([FIRST] if checks else [])
     assert all(one["check"] in checks.split() for one in rejected)
+    logged = [one.args for one in caplog.records if one.name == "flwr.secagg"]
+    assert [args[0] for args in logged if args and args[0] in NODES] == [FIRST]
 
 
 @pytest.mark.parametrize("lost", range(1, 6))

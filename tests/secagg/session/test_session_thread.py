@@ -65,8 +65,9 @@ def test_a_coroutine_that_waits_is_closed(wait: str, calls: int) -> None:
             ended.append(True)
 
     async def main() -> None:
+        work = waiting()  # with this name it is not closed by the end of its last reference
         with pytest.raises(LocalProtocolError):
-            at_once(waiting())
+            at_once(work)
+        assert ended == [True]
 
     asyncio.run(main())
-    assert ended == [True]

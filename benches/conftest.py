@@ -14,7 +14,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from secagg import set_threads
-from secagg.bench.timing import machine
+from secagg.kit.timing import machine
 
 Call = Callable[[], object]
 Check = Callable[[Any, Any], None]

@@ -29,10 +29,10 @@ from benches.one_shot_parties import (
 )
 from secagg.bench.roles import Role
 from secagg.bench.ss import Progress
-from secagg.bench.table import Column, Table, duration, micro, volume
 from secagg.errors import SecAggError
+from secagg.kit.table import Column, Table, duration, micro, volume
 from secagg.oneshot import OneShotParams
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 
 NAME = "one-shot"
 LENGTH = 1000

@@ -20,10 +20,10 @@ from benches import one_shot_scale
 from secagg import RoundParams, graph
 from secagg.bench import ss
 from secagg.bench.cases import CLIP, RandomVectors, check_sum, leaving, round_params
-from secagg.bench.table import Column, Table, as_json, as_markdown
-from secagg.bench.timing import INTERRUPTED, interruptible, machine
 from secagg.cli.console import progress
 from secagg.encoding import FixedPoint
+from secagg.kit.table import Column, Table, as_json, as_markdown
+from secagg.kit.timing import INTERRUPTED, interruptible, machine
 from secagg.protocol import ClientPolicy
 from secagg.protocol.traffic import client_traffic
 

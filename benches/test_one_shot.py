@@ -28,7 +28,7 @@ from secagg.oneshot import (
     suites,
 )
 from secagg.oneshot.suites import SuiteName
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 from secagg.simulate import temporary_journals
 
 if TYPE_CHECKING:

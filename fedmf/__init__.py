@@ -129,10 +129,12 @@ if not TYPE_CHECKING:  # type checkers report unknown names themselves
 
 
 _MOVED = {
+    "fedmf.cf": "fedmf.fcf.cf",
     "fedmf.datasets": "fedmf.data.sets",
     "fedmf.dp": "fedmf.models.dp",
-    "fedmf.features": "fedmf.data.features",
     "fedmf.experiments": "fedmf.cli.reproduce",
+    "fedmf.features": "fedmf.data.features",
+    "fedmf.federated_cf": "fedmf.fcf.federated_cf",
     "fedmf.privacy": "fedmf.masks.privacy",
     "fedmf.ratings": "fedmf.data.ratings",
     "fedmf.splits": "fedmf.data.splits",

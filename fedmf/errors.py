@@ -1,4 +1,4 @@
-"""Errors that fedmf raises. `FedMFError` catches all of them, and those of secagg."""
+"""Errors that fedmf raises. `FedMFError` catches all of them, and the errors of secagg."""
 
 from __future__ import annotations
 
@@ -32,4 +32,4 @@ class Diverged(SettingError):
 
 
 class ModelError(FedMFError):
-    """A saved model cannot be read, or a model is used before it is trained."""
+    """A saved model cannot be read, or a model is used before the training."""

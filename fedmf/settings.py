@@ -9,7 +9,7 @@ A class that inherits from `Settings` declares a setting by its annotation::
         update: Literal["paper", "ridge"] = "ridge"
 
 Numbers with a range, ``bool``, ``Literal`` and objects with a required method (`Has`) are
-validated. A class validates anything else, such as relations between settings, in its method
+validated. A class validates anything else, such as relations between settings, in the method
 `_check`. The function `check` validates the arguments of functions by the same declarations.
 """
 
@@ -36,23 +36,6 @@ from typing import (
 import numpy as np
 
 from fedmf.errors import SettingError
-
-__all__ = [
-    "Count",
-    "Fraction",
-    "Has",
-    "NotNegative",
-    "Positive",
-    "Proportion",
-    "Range",
-    "Seed",
-    "Settings",
-    "Share",
-    "check",
-    "is_number",
-    "is_whole",
-    "part_of",
-]
 
 
 @dataclass(frozen=True)
@@ -111,17 +94,19 @@ class Has:
 
 Count = Annotated[int, Range(int, 1)]
 """Integer of at least 1, such as a number of rounds."""
-Seed = Annotated[int, Range(int, 0)]
-"""Integer of at least 0, the seed of a random generator."""
+Whole = Annotated[int, Range(int, 0)]
+"""Integer of at least 0."""
+Seed = Whole
+"""Seed of a random generator."""
 Positive = Annotated[float, Range(float, 0, ends="(]")]
 """Finite number x > 0."""
 NotNegative = Annotated[float, Range(float, 0)]
 """Finite number x ≥ 0."""
-Fraction = Annotated[float, Range(float, 0, 1, "[)")]
+BelowOne = Annotated[float, Range(float, 0, 1, "[)")]
 """Number 0 ≤ x < 1, such as the probability of a dropout, or a decay."""
-Share = Annotated[float, Range(float, 0, 1, "(]")]
+UpToOne = Annotated[float, Range(float, 0, 1, "(]")]
 """Number 0 < x ≤ 1, such as a share of the users that may be all of them."""
-Proportion = Annotated[float, Range(float, 0, 1, "()")]
+ProperFraction = Annotated[float, Range(float, 0, 1, "()")]
 """Number 0 < x < 1, such as the share of the test part in a split."""
 
 
@@ -134,20 +119,20 @@ class Settings:
     Python numbers, because an int8 overflows, a float32 computes in 32 bits, and neither can be
     written as JSON.
 
-    A subclass inherits the declarations of its bases, also if its constructor takes
+    A subclass inherits the declarations of the bases, also if the constructor takes
     ``**settings`` and passes them on. An annotation that cannot be resolved, such as a name
     that is imported for type checkers alone, validates nothing.
 
     `set_params` also changes frozen dataclasses, so do not use them as keys of a dictionary.
-    Raises SettingError if a setting is out of range. The message has its name, its value and
-    the range.
+    Raises SettingError if a setting is out of range. The message has the name and value of the
+    setting, and the range.
     """
 
     _declared: ClassVar[dict[str, object]]
 
     @classmethod
     def _names(cls) -> list[str]:
-        """Return the constructor's parameter names, and those behind its ``**settings``."""
+        """Return the constructor's parameter names, and the names behind ``**settings``."""
         names: dict[str, None] = {}
         for base in cls.__mro__:
             if "__init__" not in vars(base):
@@ -161,7 +146,7 @@ class Settings:
 
     @classmethod
     def _declarations(cls) -> dict[str, object]:
-        """Return the declarations of the class and its bases, each read in its own module."""
+        """Return the declarations of class and bases, each read in the module of the base."""
         if "_declared" not in vars(cls):
             found: dict[str, object] = {}
             for base in reversed(cls.__mro__):
@@ -172,7 +157,8 @@ class Settings:
     def __post_init__(self) -> None:
         held = vars(self)
         for name, declared in self._declarations().items():
-            if name in held:  # or a property, of a part that has checked it
+            # otherwise the name is a property, and a part has checked the value
+            if name in held:
                 held[name] = _python_number(held[name])
                 check(declared, **{name: held[name]})
         self._check()
@@ -230,8 +216,8 @@ class Settings:
 def check(declared: object, **values: object) -> None:
     """Validate arguments by a declaration, such as ``check(Count, k=k)``; raises SettingError.
 
-    The declaration is a type with a `Range` or `Has`, bool, a Literal, or the union of one of
-    these with None. Any other declaration accepts every value.
+    The declaration is a type with a `Range` or `Has`, bool, a Literal, or the union of such a
+    declaration with None. Any other declaration accepts every value.
     """
     for name, value in values.items():
         if NoneType in get_args(declared):
@@ -249,15 +235,16 @@ def check(declared: object, **values: object) -> None:
 
 
 def _own_declarations(cls: type) -> dict[str, object]:
-    """Return the annotations of a class's own fields, or of its own constructor."""
-    init = vars(cls).get("__init__", object.__init__)  # in dataclasses it has all bases' fields
+    """Return the annotations of a class's own fields, or of the class's own constructor."""
+    # the constructor of a dataclass has the fields of all bases, so it is not used there
+    init = vars(cls).get("__init__", object.__init__)
     own = get_annotations(cls if "__dataclass_fields__" in vars(cls) else init)
     module = getattr(sys.modules.get(cls.__module__), "__dict__", {})
     return {name: _resolved(one, module) for name, one in own.items() if name != "return"}
 
 
 def _resolved(annotation: object, module: dict[str, object]) -> object:
-    """Return an annotation as an object; None if a name in it is unknown."""
+    """Return an annotation as an object; None for an annotation with an unknown name."""
     source = SimpleNamespace(__annotations__={"it": annotation})
     try:
         return get_type_hints(source, module, include_extras=True)["it"]
@@ -269,7 +256,8 @@ def _python_number(value: object) -> object:
     if isinstance(value, np.integer):
         return int(value)
     if isinstance(value, np.floating):
-        return float(str(value))  # the decimal .1, not the 32-bit number near it
+        # .1 of 32 bits becomes the decimal .1, not the nearest number of 32 bits
+        return float(str(value))
     return value
 
 
@@ -286,6 +274,6 @@ def is_number(value: object) -> TypeGuard[int | float]:
 def part_of(fraction: float, whole: int) -> int:
     """Return ⌈fraction · whole⌉, without the rounding errors of floating point.
 
-    In floating point 0.07 · 100 is slightly more than 7, so its plain ceiling would be 8.
+    In floating point 0.07 · 100 is slightly more than 7, so the plain ceiling would be 8.
     """
     return math.ceil(round(fraction * whole, 6))

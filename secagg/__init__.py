@@ -1,13 +1,12 @@
 """Secure aggregation: a server learns the sum of many private vectors and nothing else.
 
-There are three ways, and in all a vector is first encoded as integers (`encoding`). With secret
-sharing, a `Client` masks its vector and a `Server` adds the masked vectors. `simulate_round`
-runs both in one process, and `journal` lets a killed server resume. A `vault` lets a client
-continue in another process. In `oneshot` sums a client
-sends one message, and helpers open the sum of the masks; `simulate_one_shot` runs all of them.
-With homomorphic encryption, `paillier` encrypts vectors that an aggregator adds, and
-`threshold` shares the key among trustees. `testing` has property tests for applications,
-`bench` compares the ways.
+There are three ways. In all of them a vector is first encoded as integers (`encoding`). With
+secret sharing, a `Client` masks its vector and a `Server` adds the masked vectors.
+`simulate_round` runs both in one process, and `journal` lets a killed server resume. A `vault`
+lets a client continue in another process. In `oneshot` sums a client sends one message, and
+helpers open the sum of the masks; `simulate_one_shot` runs all of them. With homomorphic
+encryption, `paillier` encrypts vectors that an aggregator adds, and `threshold` shares the key
+among trustees. `testing` has property tests for applications, `bench` compares the ways.
 """
 
 from __future__ import annotations
@@ -152,7 +151,7 @@ class Moved:
     Parameters
     ----------
     modules : mapping of str to str
-        New full name of each module, by its old one; submodules are found with their module.
+        New full name of each module, by the old name; submodules are found with their module.
     """
 
     def __init__(self, modules: Mapping[str, str]) -> None:
@@ -162,6 +161,7 @@ class Moved:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return a spec for an old name, or None for any other name."""
+        # with dots: an old name is no prefix of a longer name, as of "secagg.fields"
         old = next((m for m in self._modules if f"{name}.".startswith(f"{m}.")), None)
         if old is None:
             return None

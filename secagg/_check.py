@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import numpy as np
 
+from secagg._printable import in_short
 from secagg.errors import ParameterError
 
 
 def check_kind(name: str, value: object, kind: type | tuple[type, ...], wanted: str) -> None:
-    """Raise `ParameterError` unless `value` is a `kind`; `wanted` names that in the message."""
+    """Raise `ParameterError` unless `value` is a `kind`, which the message calls `wanted`."""
     if isinstance(value, kind):
         return
     # a class, passed in place of an instance
@@ -17,18 +20,41 @@ def check_kind(name: str, value: object, kind: type | tuple[type, ...], wanted: 
 
 
 def is_integer(value: object) -> bool:
-    """Return whether a value is an int of Python or numpy; False for a bool."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    """Return whether a value is an int of Python or numpy; False for a bool and a duration."""
+    # numpy derives its durations from its integers
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+
+
+def is_real(value: object) -> TypeGuard[int | float]:
+    """Return whether a value is an int or a float of Python or numpy; False for a bool."""
+    return is_integer(value) or isinstance(value, float | np.floating)
+
+
+def check_flag(name: str, value: object) -> None:
+    """Raise `ParameterError` unless `value` is True or False; 1, "no" or None is neither."""
+    if not isinstance(value, bool):
+        raise ParameterError(f"{name} must be True or False, not {in_short(value)}")
+
+
+def check_seconds(**times: float) -> None:
+    """Raise `ParameterError` unless all arguments are numbers of seconds above 0."""
+    for name, value in times.items():
+        if not is_real(value) or not value > 0:  # NaN is not above 0
+            raise ParameterError(
+                f"{name} is {in_short(value)}; it must be a number of seconds above 0"
+            )
 
 
 def check_integer(name: str, value: int, low: int, high: int) -> None:
     """Raise `ParameterError` unless `value` is an int with low ≤ value ≤ high."""
     if not is_integer(value):
-        raise ParameterError(f"{name} must be an int, not {value!r}")
+        raise ParameterError(f"{name} must be an int, not {in_short(value)}")
     value = int(value)
     if not low <= value <= high:
-        shown = str(value) if value.bit_length() <= 256 else f"of {value.bit_length()} bits"
-        raise ParameterError(f"{name} is {shown}; it must lie between {low} and {high}")
+        raise ParameterError(
+            f"{name} is {in_short(value)}; it must lie between {in_short(low)} and "
+            f"{in_short(high)}"
+        )
 
 
 def as_bytes(data: bytes | bytearray | memoryview, name: str = "a message") -> bytes:

@@ -18,6 +18,7 @@ except ModuleNotFoundError:  # Windows: all but journals, vaults and nodes works
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Lock a folder against all other processes and threads."""
+    # the system releases this lock when the process ends, so a crash leaves no lock behind
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -27,11 +28,11 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def replace_file(path: Path, content: bytes | str, *, private: bool = False) -> None:
-    """Replace a file; its new content is on the disk at the return.
+    """Replace a file; the new content is on the disk at the return.
 
     Readers see the old content or all of the new content. If writing fails, OSError is raised
-    and the old file stays. A crash can leave a file beside it, whose name
-    begins with the same name and ends in ``.part``.
+    and the old file stays. A crash can leave a file in the same folder, with a name that begins
+    with the file's name and ends in ``.part``.
 
     Parameters
     ----------
@@ -47,9 +48,12 @@ def replace_file(path: Path, content: bytes | str, *, private: bool = False) -> 
     try:
         _write(part, data, 0o600 if private else 0o666)
         os.replace(part, path)
-    except BaseException:
+    except BaseException as error:
         part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno:  # a write does not know the name
+            error.filename = str(path)
         raise
+    # else a power cut could bring back the old file under this name
     sync_folder(path.parent)
 
 
@@ -65,7 +69,7 @@ def sync_folder(path: Path) -> None:
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
-    """Write a new file; it is on the disk when the call returns."""
+    """Write a new file, which is on the disk when the call returns."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags, mode)
     try:

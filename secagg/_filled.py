@@ -14,12 +14,13 @@ def filled(
 ) -> tuple[bytes, T]:
     """Return `parts` and `size` ≥ 1 more bytes as one string, and the result of `fill`.
 
-    `fill` overwrites the memory of these bytes, which is zero before, and must not keep it. A
-    ``join`` would copy them, which takes longer than writing them.
+    `fill` overwrites the memory of these bytes, which is zero before, and must not keep the
+    memory. A ``join`` would copy the bytes, which takes longer than writing them.
     """
     made = BytesIO()
     made.writelines(parts)
     start = made.tell()
+    # one byte at the end makes all memory before it, as zeros
     made.seek(start + size - 1)
     made.write(b"\0")
     result = fill(made.getbuffer()[start:])

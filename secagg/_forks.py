@@ -1,9 +1,9 @@
-"""Identification of a process and its forks, which must not use what they share.
+"""Identification of a process and its forks, which must not use secrets that they share.
 
 A page of memory has the generation of the process. Linux empties the page in a fork, also in a
-fork by C code, and the fork begins the next generation. Elsewhere Python's forks empty it, and
-the process id tells forks by C code apart. A process that shares its parent's memory, as after
-vfork, stays unnoticed.
+fork by C code, and the fork begins the next generation. Elsewhere a hook of Python's forks
+empties the page, and the process id tells forks by C code apart. A process that shares the
+parent's memory, as after vfork, stays unnoticed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import suppress
 
 _GENERATION = struct.Struct("<Q")
 _MADV_WIPEONFORK = 18
-"""Advice of madvise(2), from Linux 4.14 on; older versions of Python have no name for it."""
+"""Advice of madvise(2), from Linux 4.14 on; older versions of Python do not name the advice."""
 
 
 def _new_page() -> mmap.mmap | bytearray:
@@ -31,17 +31,17 @@ def _new_page() -> mmap.mmap | bytearray:
 
 _page = _new_page()
 _latest = 0
-"""Generation of this process, or in a fork, before its first mark, of its parent."""
+"""Generation of this process; in a fork before the first mark, generation of the parent."""
 
 
 def process() -> tuple[int, int]:
-    """Return a mark of this process; in a container, a fork can have the id of its parent.
+    """Return a mark of this process; in a container, a fork can have the parent's process id.
 
-    Forks of one process have equal marks in this case, but nothing of each other.
+    Forks of the same process have equal marks in this case, but nothing of each other.
     """
     global _latest  # noqa: PLW0603 - the page is global, too
-    # Threads may begin the generation together. Each reads the two in this order and writes
-    # them in the other, so they write the same.
+    # Threads may begin the generation together. Each reads page and number in this order and
+    # writes them in the reverse order, so all write the same.
     latest = _latest
     generation: int = _GENERATION.unpack_from(_page)[0]
     if generation == 0:
@@ -55,6 +55,7 @@ def _empty() -> None:
     _GENERATION.pack_into(_page, 0, 0)
 
 
+# the first generation: from now on an empty page is a fork's
 process()
 if hasattr(os, "register_at_fork"):  # Windows cannot fork
     os.register_at_fork(after_in_child=_empty)

@@ -2,9 +2,9 @@
 
     G'(L) = Expand(Extract(secret, G(32)), SHA-256(statement) ‖ u64le(j), L),  j = 0, 1, …
 
-Extract and Expand are those of HKDF with SHA-256 (RFC 5869), and G is the source of entropy.
-The output looks uniform to everybody who lacks the entropy or the secret. A source that repeats
-itself gives unrelated values for different statements. docs/protocol.md, §5.13, has the uses.
+Extract and Expand are the steps of HKDF with SHA-256 (RFC 5869), and G is the source of
+entropy. The output looks uniform to everybody who lacks the entropy or the secret. A repeating
+source gives unrelated values for different statements. docs/protocol.md, §5.13, has the uses.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from secagg.encoding.encoding import take
 
 FRESH_BYTES = 32
 _PIECE = 255 * 32
-"""Longest output of one Expand (RFC 5869, §2.3)."""
+"""Longest output of a single Expand (RFC 5869, §2.3)."""
 
 
 class Hedged:
-    """Source of random bytes for one statement; it draws 32 bytes of `entropy` when made.
+    """Source of random bytes for one statement, made from 32 bytes of `entropy`.
 
     Parameters
     ----------
     entropy : callable
         Source of fresh bytes.
     secret : bytes
-        Secret of a length that the statement's label fixes; no bytes if there is none.
+        Secret of a length that the statement's label fixes; no bytes without a secret.
     statement : bytes
-        Label of the purpose, then what the values are for, in an unambiguous encoding.
+        Label of the purpose, then the use of the values, in an unambiguous encoding.
 
     Raises
     ------
@@ -46,7 +46,7 @@ class Hedged:
         extract = HMAC(secret or bytes(SHA256.digest_size), SHA256())
         extract.update(take(entropy, FRESH_BYTES))
         self._key = extract.finalize()
-        # hashed, because Expand hashes it again for every 32 bytes
+        # hashed, because Expand hashes the statement again for every 32 bytes
         self._statement = hashlib.sha256(statement).digest()
         self._pieces = 0
 

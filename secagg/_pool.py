@@ -1,9 +1,9 @@
 """Threads that wait for calls, shared by all long batches, without a lock.
 
-A handler of signals runs between two instructions of the main thread. It may begin a long batch
-or fork, and would wait for ever for a lock that the interrupted code has. So state changes by
-single operations of `deque`, `dict`, `set` and `SimpleQueue`, which are atomic. Threads start
-below `threading`, whose `start` waits for the new thread under a lock.
+A signal handler runs between two instructions of the main thread. A handler may begin a long
+batch or fork, and would wait for ever for a lock that the interrupted code has. So state
+changes by single operations of `deque`, `dict`, `set` and `SimpleQueue`, which are atomic.
+Threads start below `threading`, where `start` waits for the new thread under a lock.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from secagg._forks import process
 
 
 class Event:
-    """Event for which several threads and their handlers of signals may wait."""
+    """Event that several threads and their signal handlers may wait for."""
 
     def __init__(self) -> None:
         self._happened = False
         self._waiting: list[SimpleQueue[None]] = []
 
     def set(self) -> None:
-        """Wake all that wait."""
-        self._happened = True  # first: who begins to wait later sees it
+        """Wake all waiting threads and handlers."""
+        self._happened = True  # first, so that a later `wait` returns at once
         for queue in self._waiting.copy():
             queue.put(None)
 
@@ -56,7 +56,7 @@ class Call:
 
     def run(self) -> None:
         """Call the function, unless `end` came first."""
-        # of `run` and `end` the first decides, however often an interrupted `end` is repeated
+        # the first of `run` and `end` decides, however often an interrupted `end` is repeated
         function = self._function
         if self._begun.setdefault(None, True) and function is not None:
             try:
@@ -65,14 +65,14 @@ class Call:
                 self._over.set()
 
     def end(self) -> None:
-        """Prevent the call, or wait for its end if it has begun."""
+        """Prevent the call, or wait for the end of a call that has begun."""
         if self._begun.setdefault(None, False):
             self._over.wait()
         self._function = None  # the queue may keep a prevented call, but not its vectors
 
 
 class _Pool:
-    """Threads that take calls from one queue while this pool is the current one."""
+    """Threads that take calls from a shared queue while this pool is the current pool."""
 
     def __init__(self) -> None:
         self.calls = SimpleQueue[Call | None]()
@@ -80,10 +80,10 @@ class _Pool:
         self.begun = deque[None]()
 
     def begin(self, most: int) -> None:
-        """Begin a thread, unless there are `most`; RuntimeError if none can begin."""
+        """Begin a thread, unless there are `most`; RuntimeError if no thread can begin."""
         self.begun.append(None)
         try:
-            if len(self.begun) <= most:  # of two threads that race, neither exceeds it
+            if len(self.begun) <= most:  # threads that race never exceed `most`
                 _thread.start_new_thread(_Worker(self).work, ())
                 return
         except BaseException:
@@ -100,16 +100,17 @@ class _Worker:
         self.over = Event()
 
     def work(self) -> None:
-        """Make calls until another pool is the current one."""
+        """Make calls until another pool is the current pool."""
         pool = self.pool
-        _workers.add(self)  # first: `end_threads` waits, or its new pool is seen below
+        # first: else `end_threads` could miss this thread, and the loop the new pool
+        _workers.add(self)
         _local.is_worker = True
         try:
             while pool is _pool:
                 call = pool.calls.get()
                 if call is not None:
                     call.run()
-                    del call  # its vectors end with the batch, not with the next call
+                    del call  # the call's vectors are free now, not only after the next call
                     pool.idle.append(None)
         finally:
             _workers.discard(self)
@@ -123,10 +124,10 @@ _local = threading.local()
 
 
 def submit(call: Call, most: int) -> None:
-    """Pass a call to a thread: an idle one, or a new one if there are fewer than `most`.
+    """Pass a call to an idle thread, or to a new thread if there are fewer than `most`.
 
-    The call stays undone if all threads are busy until its `end`. RuntimeError is raised if no
-    more threads can begin.
+    The call stays undone if all threads are busy until the call's `end`. RuntimeError is raised
+    if no more threads can begin.
     """
     _forget_former_process()
     pool = _pool
@@ -138,14 +139,14 @@ def submit(call: Call, most: int) -> None:
 
 
 def end_threads(*, wait: bool) -> None:
-    """End the threads after what they do now; the next call begins others.
+    """End the threads after their present calls; the next call begins other threads.
 
-    Threads of the pool never wait here: two would wait for each other.
+    Threads of the pool never wait here: two of them would wait for each other.
     """
     global _pool  # noqa: PLW0603 - one pool per process
     _forget_former_process()
     _pool = _Pool()
-    # all old ones: a pool that a handler or another thread made current for a moment, too
+    # all old threads, also of a pool that a handler or another thread made in between
     old = [worker for worker in _workers.copy() if worker.pool is not _pool]
     for worker in old:
         worker.pool.calls.put(None)
@@ -159,7 +160,7 @@ def _before_fork() -> None:
 
 
 def _forget_former_process() -> None:
-    """In a fork, also by C code, forget the threads, which it does not have."""
+    """Forget the threads in a fork, also by C code, because a fork does not have them."""
     global _pool, _process  # noqa: PLW0603
     if _process != process():
         _pool = _Pool()

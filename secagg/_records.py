@@ -1,4 +1,4 @@
-"""Bytes of one size by client id, for a million clients.
+"""Byte strings of equal size by client id, for a million clients.
 
 A dict with an object for each id and each value takes three to five times the memory.
 """
@@ -21,8 +21,8 @@ _SHARE = 8  # one of so many records is in the dict, at most
 class Records(MutableMapping[int, bytes]):
     """Mapping of ids in [0, 2^64) to `size` bytes each, in ascending order of ids.
 
-    New records are in a dict, and most others in two arrays, to which the dict is added when it
-    has grown by a fraction. It is not safe for threads.
+    New records are in a dict, and most others in two arrays. A dict that has grown by a
+    fraction is added to the arrays. The mapping is not safe for threads.
     """
 
     def __init__(self, size: int) -> None:
@@ -32,7 +32,7 @@ class Records(MutableMapping[int, bytes]):
 
     @classmethod
     def of(cls, ids: Ids, rows: Rows) -> Self:
-        """Return records in the memory of these arrays, whose ids are strictly ascending."""
+        """Return records in the memory of these arrays, with strictly ascending ids."""
         new = cls(rows.shape[1])
         new._ids, new._rows = ids, rows
         return new
@@ -61,23 +61,23 @@ class Records(MutableMapping[int, bytes]):
 
     @property
     def ids(self) -> Ids:
-        """All ids, ascending. Do not write into them."""
+        """All ids, ascending. Do not write into the array."""
         self._sort()
         return self._ids
 
     @property
     def rows(self) -> Rows:
-        """All records by ascending ids, one a row. Do not write into them."""
+        """All records by ascending ids, a row each. Do not write into the array."""
         self._sort()
         return self._rows
 
     def rows_of(self, ids: Ids) -> Rows:
-        """Return a copy of the records of some ids, one a row.
+        """Return a copy of the records of some ids, a row each.
 
         Raises
         ------
         KeyError
-            There is no record of an id, the first of these.
+            An id has no record; the error has the first such id.
         """
         self._sort()
         known = self._known(ids)
@@ -86,7 +86,7 @@ class Records(MutableMapping[int, bytes]):
         return self._rows[self._ids.searchsorted(ids)]
 
     def common(self, other: Records) -> int | None:
-        """Return the smallest id of which both have a record, or None."""
+        """Return the smallest id with a record in both mappings, or None."""
         fewer, more = sorted((self, other), key=len)
         ids = fewer.ids
         known = more._known(ids)
@@ -94,7 +94,7 @@ class Records(MutableMapping[int, bytes]):
         return int(ids[known][0]) if known.any() else None
 
     def merge(self, other: Records) -> None:
-        """Add all records of another mapping, which has no id in `common` with this one."""
+        """Add all records of another mapping, which shares no id with this mapping."""
         if len(other) > _RECENT:
             self._insert(other.ids, other.rows)
         else:
@@ -102,27 +102,29 @@ class Records(MutableMapping[int, bytes]):
             self._limit()
 
     def discard(self, ids: Iterable[int]) -> None:
-        """Remove the records of some ids, those that there are."""
+        """Remove the records of some ids, as far as records exist."""
         rest = [u for u in ids if self._recent.pop(u, None) is None]
         if rest:
             kept = ~np.isin(self._ids, np.array(rest, np.uint64))
             self._ids, self._rows = self._ids[kept], self._rows[kept]
 
     def _place(self, client_id: int) -> int:
-        """Return the place of an id in the arrays; raise KeyError if it is not in them."""
+        """Return the place of an id in the arrays; raise KeyError for any other id."""
         try:
             at = int(self._ids.searchsorted(np.uint64(client_id)))
         except (OverflowError, TypeError, ValueError):
+            # a mapping has no item for a key of another range or type
             raise KeyError(client_id) from None
         if at == self._ids.size or self._ids[at] != client_id:
             raise KeyError(client_id)
         return at
 
     def _known(self, ids: Ids) -> NDArray[np.bool_]:
-        """Return for each id whether it is in the arrays."""
+        """Return True for each id that is in the arrays."""
         if not self._ids.size:
             return np.zeros(ids.size, np.bool_)
         places = self._ids.searchsorted(ids)
+        # an id beyond the last gets the last place, where another id stands
         found: NDArray[np.bool_] = self._ids.take(places, mode="clip") == ids
         return found
 

@@ -1,8 +1,8 @@
 """Confinement of secrets: keys that do not pickle, and errors without frames.
 
 A logger that records the variables of an error's frames would record private vectors, weights
-and keys. So public functions that take or have them raise their errors without the frames of
-this package. A pickle would write a key into a file or a queue that its owner never chose.
+and keys. So public functions that take or have secrets raise errors without the frames of this
+package. A pickle would write a key into a file or a queue that the owner never chose.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _DROPPED = ("secagg", "numpy")
-"""Packages whose frames are dropped; numpy's functions in Python take the same arrays."""
+"""Packages with dropped frames; numpy's functions in Python take the same arrays."""
 
 
 class Confined:
@@ -44,9 +44,9 @@ class Confined:
 def without_frames(function: Callable[P, R]) -> Callable[P, R]:
     """Raise the errors of `function` without the frames of secagg and numpy.
 
-    Frames of the caller's code, such as an encoding of its own, remain. An error of no class of
-    secagg gets a note with the lines of the frames that were dropped. A coroutine function
-    raises its errors when it is awaited, so its coroutine is wrapped.
+    Frames of the caller's code, such as an application's encoding, remain. An error of another
+    class than secagg's gets a note with the lines of the dropped frames. A coroutine function
+    raises errors when the coroutine is awaited, so the coroutine is wrapped.
     """
     if iscoroutinefunction(function):
         return cast("Callable[P, R]", _without_frames_in_coroutine(function))
@@ -81,7 +81,7 @@ def _without_frames_in_coroutine(
 def _confine(error: BaseException, handled: BaseException | None) -> None:
     """Drop frames from an error and from the errors behind it.
 
-    `handled` is the error that the caller was handling; it and those behind it are its own.
+    `handled` is the error that the caller was handling, which stays as it is, with its causes.
     """
     seen: set[int] = {id(handled)}
     todo: list[BaseException | None] = [error]
@@ -100,7 +100,7 @@ def _confine(error: BaseException, handled: BaseException | None) -> None:
 
 
 def _kept(first: TracebackType | None, dropped: list[str]) -> TracebackType | None:
-    """Return a traceback without the frames to drop, and append their lines to `dropped`."""
+    """Return a traceback without the frames to drop; append the dropped lines to `dropped`."""
     entries = []
     entry = first
     while entry is not None:

@@ -1,7 +1,8 @@
 """Threads for long batches: the batch is split, and the compiled kernels release the GIL.
 
-The caller's thread takes part. The others wait for the next call, as starting a thread takes
-longer than waking one. They end when the process forks. Handlers of signals may call and fork.
+The caller's thread takes part. The other threads wait for the next call, as starting a thread
+takes longer than waking a thread. The threads end when the process forks. Signal handlers may
+call this module and fork.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ _within = threading.local()
 def set_threads(count: int | None) -> None:
     """Set the number of threads for long vectors in this process.
 
-    It holds for masks, encoding, unmasking, the helpers of one-shot sums and homomorphic
-    encryption. Results do not depend on it. Work of less than about a millisecond stays in its
-    thread.
+    The number holds for masks, encoding, unmasking, one-shot sums' helpers and homomorphic
+    encryption. Results do not depend on the number. Work of less than about a millisecond
+    stays in the calling thread.
 
     Parameters
     ----------
     count : int or None
-        Number of threads, 1 ≤ count ≤ 1024. None restores the default, one thread for each core
+        Number of threads, 1 ≤ count ≤ 1024. None restores the default, a thread for each core
         that the process may run on.
 
     Raises
@@ -64,9 +65,10 @@ def in_slices(
 
     Each thread gets a few slices, so that a thread can compute while another has the GIL.
     Slices begin at multiples of eight and are not shorter than `least`. If `count` is below
-    `alone`, there is one slice. Calls within `work` stay in their thread. If `work` raises, no
-    further slice begins and the error is raised, without frames of other modules than its own.
-    After an interruption, too, no thread works on when this function ends.
+    `alone`, there is a single slice. Calls within `work` stay in their thread. If `work`
+    raises, no further slice begins. The error is raised, without frames of other modules than
+    the module of `work`. After an interruption, too, no thread works on when this function
+    ends.
     """
     most = max(1, count // max(1, least))
     available = threads()
@@ -124,7 +126,7 @@ def in_slices(
 
 
 def _after_fork() -> None:
-    _within.slices = False  # in a child of a thread of the pool, which is its only thread
+    _within.slices = False  # a thread of the pool that forks is the only thread of the child
 
 
 if hasattr(os, "register_at_fork"):

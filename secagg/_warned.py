@@ -1,6 +1,6 @@
 """Warnings of a command: one line each on stderr, without path and source.
 
-The module imports nothing that may itself warn, as code without kernels does.
+This module imports nothing that may warn, as code without kernels does.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-__all__ = ["warnings_in_one_line"]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Errors of secagg: every failure is one of these, and none of them carries a secret.
+"""Errors of secagg: every failure is one of these errors, and no error carries a secret.
 
 ``ParameterError`` and ``LocalProtocolError`` are mistakes of the caller: nothing has changed,
 so correct the call and retry. ``RemoteProtocolError`` is a violation by the peer.
@@ -11,27 +11,11 @@ from typing import NamedTuple
 
 from secagg._printable import printable
 
-__all__ = [
-    "ClippingWarning",
-    "Dispute",
-    "JournalError",
-    "LinkError",
-    "LocalProtocolError",
-    "MissingExtra",
-    "ParameterError",
-    "PrecisionWarning",
-    "RemoteProtocolError",
-    "SecAggError",
-    "TooFewSurvivors",
-    "VaultError",
-]
-
 
 class SecAggError(Exception):
     """Base of every error that secagg raises on purpose.
 
-    Errors pickle and copy with their message and attributes, so a pool of processes returns
-    them.
+    Errors pickle and copy with message and attributes, so a pool of processes returns them.
     """
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -41,7 +25,7 @@ class SecAggError(Exception):
 
 
 def _restored(kind: type[SecAggError], args: tuple[object, ...]) -> SecAggError:
-    """Return an error without a call of its own constructor; pickle restores its attributes."""
+    """Return an error without a call of its constructor; pickle restores the attributes."""
     error = kind.__new__(kind, *args)
     super(SecAggError, error).__init__(*args)
     return error
@@ -54,12 +38,12 @@ class ParameterError(SecAggError, ValueError):
 class JournalError(SecAggError):
     """A journal cannot be opened, read or written, or its content is wrong.
 
-    A server ends if its write fails; every message that it acknowledged is stored.
+    A server ends if a write fails; every message that the server acknowledged is stored.
     """
 
 
 class LinkError(SecAggError):
-    """A server cannot be reached, or refuses a party for good.
+    """A server cannot be reached, or rejects a party for good.
 
     Attributes
     ----------
@@ -81,7 +65,7 @@ class MissingExtra(SecAggError, ModuleNotFoundError):
 
 
 class ClippingWarning(UserWarning):
-    """Elements of a client's or a simulation's vectors were clipped: the sum is not theirs."""
+    """Elements of a client's or a simulation's vectors were clipped, and the sum with them."""
 
 
 class PrecisionWarning(UserWarning):
@@ -89,14 +73,14 @@ class PrecisionWarning(UserWarning):
 
 
 class Dispute(NamedTuple):
-    """A share that its dealer and its holder cannot both have handled right.
+    """A share that the dealer and the holder cannot both have handled right.
 
-    Either client may be at fault: the dealer dealt a wrong share or the holder changed it.
+    Either client may be at fault: the dealer dealt a wrong share or the holder changed a share.
 
     Attributes
     ----------
     dealer, holder : int
-        Ids of the two clients, the same if a client changed a share of its own secret.
+        Ids of the two clients, equal if a client changed a share of the client's own secret.
     """
 
     dealer: int
@@ -109,16 +93,16 @@ class RemoteProtocolError(SecAggError):
     Attributes
     ----------
     sender : int or None
-        The client that sent it. None for the server, and where the sender is unknown.
+        The client that sent the message. None for the server, and for an unknown sender.
     phase : str
         The round of the protocol, e.g. ``"masked_input"``.
     check : str
         A short stable name of the check that failed, e.g. ``"length"``.
     disputes : tuple of Dispute
         For the check ``"shares"``: the dealer of the secret that the shares do not give, and
-        each client that revealed a share of it.
+        each client that revealed a share of this secret.
     helpers : tuple of int
-        Numbers of the helpers of a one-shot sum whose messages are wrong or contradictory.
+        In one-shot sums: numbers of the helpers with wrong or contradictory messages.
     """
 
     def __init__(
@@ -148,10 +132,10 @@ class TooFewSurvivors(SecAggError):
     Attributes
     ----------
     phase : str
-        The round in which the count fell short.
+        The round with too few clients.
     survivors, needed : int
-        Actual and required number of clients. If a `CohortLedger` rejects the cohort, they are
-        the number of clients in which it differs from an earlier one, and ``min_difference``.
+        Actual and required number of clients. If a `CohortLedger` rejects the cohort, its
+        difference to an earlier cohort, in clients, and ``min_difference``.
     """
 
     def __init__(self, message: str, *, phase: str, survivors: int, needed: int) -> None:
@@ -164,15 +148,16 @@ class TooFewSurvivors(SecAggError):
 class VaultError(SecAggError):
     """A suspended client cannot be restored, or its vault cannot be read or written.
 
-    Nothing was answered. A client whose state is lost drops out of its round.
+    Nothing was answered. A client that has lost its state drops out of the round.
 
     Attributes
     ----------
     check : str
-        ``"used"``: the state was restored before. ``"latest"``: it is not the vault's latest
-        one, or was altered. ``"client"``, ``"session"``, ``"parameters"``, ``"version"``: it
-        belongs to another one. ``"length"``, ``"content"``: it is damaged. ``"file"``: the
-        vault's file cannot be read or written.
+        ``"used"``: the state was restored before. ``"latest"``: the state is not the vault's
+        latest state, or was altered. ``"client"``, ``"session"``, ``"parameters"``,
+        ``"version"``: the state is of another client, session, parameters or version.
+        ``"length"``, ``"content"``: the state is damaged. ``"file"``: the vault's file cannot
+        be read or written.
     """
 
     def __init__(self, message: str, *, check: str) -> None:

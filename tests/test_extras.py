@@ -41,7 +41,7 @@ CALLS = {
     "fedmf attack --users 3": "",
     "secagg params --clients 100": "",
     "secagg simulate --clients 5": "",
-    "secagg simulate --clients 5 --one-shot --noise 1e9": "",
+    "secagg one-shot simulate --clients 5 --noise 1e9": "",
     f"{BENCH} ss --out bench": "bench|fedmf",
     f"{BENCH} he": "he|bench",
     "secagg identity keygen a.pem": "",

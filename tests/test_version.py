@@ -29,6 +29,13 @@ def test_version_fits_the_changelog() -> None:
     assert fits(secagg.__version__, (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
 
 
+def test_unreleased_part_is_short() -> None:
+    """The rest stands in docs/changes.md."""
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    unreleased = re.search(r"^## Unreleased\n(.*?)^## ", changelog, re.MULTILINE | re.DOTALL)
+    assert unreleased is None or len(unreleased[1].split()) <= 900
+
+
 def test_version_is_the_same_everywhere() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == secagg.__version__ == fedmf.__version__

@@ -11,10 +11,10 @@ from benches.flower_rounds import __doc__ as described
 from benches.flower_rounds import faults, report
 from benches.flower_rounds.measure import Round, Settings, measure
 from secagg._files import replace_file
-from secagg.bench.table import as_json, as_markdown
-from secagg.bench.timing import INTERRUPTED, interruptible, undisturbed
 from secagg.cli.console import progress
 from secagg.errors import SecAggError
+from secagg.kit.table import as_json, as_markdown
+from secagg.kit.timing import INTERRUPTED, interruptible, undisturbed
 
 _EXAMPLES = """\
 examples:
@@ -99,7 +99,7 @@ def _compare(settings: Settings, out: Path | None, *, as_data: bool) -> int:
     with undisturbed():
         text = as_json(report.document(settings, rounds))
         if out is not None and rounds:
-            from secagg.bench.picture import svg  # needs matplotlib, the figures do not
+            from secagg.kit.picture import svg  # needs matplotlib, the figures do not
 
             out.mkdir(parents=True, exist_ok=True)
             replace_file(out / "flower.json", f"{text}\n")

@@ -19,10 +19,10 @@ from benches.flower_rounds.app.work import CLIP, EXAMPLES, MAX_WEIGHT, SCALE, dr
 from benches.flower_rounds.liars import SecAggLiar, SecAggPlusLiar
 from benches.flower_rounds.local import LENGTH, NODES, client_app, configurations, run
 from benches.flower_rounds.variants import VARIANTS
-from secagg.bench.table import Column, Table
 from secagg.errors import TooFewSurvivors
 from secagg.flower.grid import CLIPPED
 from secagg.flower.testing import LocalGrid
+from secagg.kit.table import Column, Table
 
 SYSTEMS = ("secaggplus", "secagg")
 _VICTIM = NODES[0]

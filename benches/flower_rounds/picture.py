@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from benches.flower_rounds.measure import Round
 from benches.flower_rounds.report import facts, lengths, values
 from benches.flower_rounds.variants import VARIANTS
-from secagg.bench.picture import BLUE, DIM, ORANGE, blank, plain, style
-from secagg.bench.table import duration, volume
+from secagg.kit.picture import BLUE, DIM, ORANGE, blank, plain, style
+from secagg.kit.table import duration, volume
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,8 +9,8 @@ from statistics import median
 
 from benches.flower_rounds.measure import Round, Settings
 from benches.flower_rounds.variants import VARIANTS
-from secagg.bench.table import Column, Strong, Table, volume
-from secagg.bench.timing import machine
+from secagg.kit.table import Column, Strong, Table, volume
+from secagg.kit.timing import machine
 
 PLAIN, OTHERS = "plain", "secaggplus"
 """Variants that all others are compared with."""

@@ -23,7 +23,7 @@ from secagg.http import HttpLink
 from secagg.http.connection import Connection
 from secagg.oneshot import OneShotParams
 from secagg.session import take_part
-from secagg.session.member import Train
+from secagg.session.training import Train
 from secagg.session.wire import REPORT, Task
 from secagg.testing import make_identity
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from benches.http_load.driver import Figures
 from benches.http_load.load import Load
-from secagg.bench.table import Column, Table, as_markdown, duration, volume
-from secagg.bench.timing import machine
+from secagg.kit.table import Column, Table, as_markdown, duration, volume
+from secagg.kit.timing import machine
 
 _EARLY = 10
 """Number of rounds after which memory is compared with its end."""

@@ -15,10 +15,10 @@ try:
     from benches.papers.runner import reproduce as measure
     from benches.papers.show import LiveRuns, document, print_report, write
     from fedmf.cli.manners import errors_in_one_line, make_folder, stderr
-    from secagg.bench.table import as_json
-    from secagg.bench.timing import INTERRUPTED, undisturbed
     from secagg.cli.console import App, Version
     from secagg.errors import MissingExtra
+    from secagg.kit.table import as_json
+    from secagg.kit.timing import INTERRUPTED, undisturbed
 except KeyboardInterrupt:
     raise SystemExit(130) from None
 

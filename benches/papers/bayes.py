@@ -84,7 +84,7 @@ def draw_posteriors(
     posteriors: Mapping[str, Mapping[str, Posterior]], *, title: str
 ) -> Picture:
     """Draw the density of each posterior, with lines at the ends of [−ROPE, ROPE]."""
-    from secagg.bench.picture import blank
+    from secagg.kit.picture import blank
 
     metrics = list(dict.fromkeys(metric for row in posteriors.values() for metric in row))
     if not metrics:
@@ -108,7 +108,7 @@ def draw_posteriors(
 
 
 def _density(axes: Axes, posterior: Posterior) -> None:
-    from secagg.bench.picture import BLUE, VERMILION
+    from secagg.kit.picture import BLUE, VERMILION
 
     if posterior.scale == 0:
         axes.axvline(posterior.mean, color=BLUE, lw=1.6)

@@ -83,7 +83,7 @@ def _row(alpha: float, optimiser: Adam | Descent, epochs: int, reset: bool = Tru
 
 def fcf_convergence_curves(results: Results) -> Picture:
     """Draw the mean |e| of the runs over the sums; the rows of two epochs are not drawn."""
-    from secagg.bench.picture import BLUE, GREEN, INK, PURPLE, VERMILION, blank, plain
+    from secagg.kit.picture import BLUE, GREEN, INK, PURPLE, VERMILION, blank, plain
 
     if not results:
         raise DataError("the convergence has no row to draw: run one first")

@@ -12,11 +12,11 @@ import numpy as np
 
 from benches.papers.table import Picture, Results, Row, Run, Table
 from benches.papers.training import SEED_0_SEEN, errors_after, history, judged, parted
-from fedmf.aggregate import PlainSum
+from fedmf.aggregate import NoisySum, PlainSum
 from fedmf.aggregate.noisy import Where
 from fedmf.data.blocks import blocks
 from fedmf.models import Factors
-from fedmf.models.dp import DPFedMF, NoisySum, noise_multiplier
+from fedmf.models.dp import DPFedMF, noise_multiplier
 
 DELTA = 1e-5  # below n_users^-1.1 of both data sets: 5e-4 and 7e-5
 INNER = PlainSum(clip=4096.0)  # room for the noise of a "local" user
@@ -91,7 +91,7 @@ def _nothing(data: str, run: Run) -> Mapping[str, float]:
 
 def curve(results: Results) -> Picture:
     """Draw the RMSE over ε: a panel per data set, and a line per kind of noise."""
-    from secagg.bench.picture import BLUE, DIM, GREEN, VERMILION, blank, plain
+    from secagg.kit.picture import BLUE, DIM, GREEN, VERMILION, blank, plain
 
     looks: dict[Where, dict[str, Any]] = {  # the distributed noise lies around the central
         "central": {"color": BLUE, "marker": "o"},

@@ -109,7 +109,7 @@ def _at_penalty(l2: float, run: Run) -> dict[str, float]:
 
 def rmse_and_j(results: Results) -> Picture:
     """Draw RMSE and J over the penalty, as in figure 4, for the rows that were run."""
-    from secagg.bench.picture import BLUE, GREEN, VERMILION, blank, plain
+    from secagg.kit.picture import BLUE, GREEN, VERMILION, blank, plain
 
     there = [name for name in PENALTIES if results.get(name)]
     figure = blank(
@@ -136,7 +136,7 @@ def rmse_and_j(results: Results) -> Picture:
 
 def shares(attack: str, levels: Sequence[Level], results: Results) -> Picture:
     """Draw the published shares of users above the measured shares, for each level."""
-    from secagg.bench.picture import SCALE, blank
+    from secagg.kit.picture import SCALE, blank
 
     bars = list[tuple[str, Sequence[float]]]()
     heads = dict[int, str]()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from benches.papers.results import RowResult, TableResult
 from benches.papers.table import Mean, Panel, Target
-from secagg.bench.picture import BLUE, GREEN, GRID, INK, VERMILION, blank, plain
+from secagg.kit.picture import BLUE, GREEN, GRID, INK, VERMILION, blank, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -39,7 +39,7 @@ from benches.papers.table import Row, Run, Table, find_table, resolve
 from fedmf.data import load, source_of
 from fedmf.data.sets.folders import found_folder
 from fedmf.errors import DataError, MissingExtra, SettingError
-from secagg.bench.timing import interruptible, machine, undisturbed
+from secagg.kit.timing import interruptible, machine, undisturbed
 
 QUICK_SEEDS = 2
 DIED = "a process died, perhaps for lack of memory: lower --jobs"
@@ -47,7 +47,14 @@ DIED = "a process died, perhaps for lack of memory: lower --jobs"
 ROOTS = {one.__name__: Path(one.__path__[0]) for one in (benches, fedmf, secagg)}
 SUFFIXES = (".py", ".pyx", ".pxd", ".pxi", ".c", ".h")
 APART = (  # sources without influence on the figures
-    *("fedmf/cli/", "fedmf/data/fetch/", "secagg/cli/", "secagg/bench/", "secagg/testing/"),
+    *(
+        "fedmf/cli/",
+        "fedmf/data/fetch/",
+        "secagg/cli/",
+        "secagg/bench/",
+        "secagg/kit/",
+        "secagg/testing/",
+    ),
     *("fedmf/flower/", "fedmf/search/", "secagg/flower/", "secagg/flare/", "secagg/http/"),
     *(f"benches/papers/{name}.py" for name in ("__main__", "picture", "runner", "show")),
 )

@@ -15,8 +15,8 @@ from benches.papers.results import Outcome, Report, RowResult, TableResult
 from benches.papers.table import Row, Target
 from fedmf.errors import SettingError
 from secagg._files import replace_file
-from secagg.bench import table as kit
-from secagg.bench.table import Cell, Column, Strong, Value, number
+from secagg.kit import table as kit
+from secagg.kit.table import Cell, Column, Strong, Value, number
 
 QUICK = "Trial with --quick, a fraction of the work: no result."
 VERSION = 1  # of results.json
@@ -197,7 +197,7 @@ def _origin(result: TableResult) -> str:
 
 
 def document(report: Report) -> dict[str, object]:
-    """Return the report for `secagg.bench.table.as_json`, with the figures of every run."""
+    """Return the report for `secagg.kit.table.as_json`, with the figures of every run."""
     return {
         "version": VERSION,
         "quick": report.quick,
@@ -257,7 +257,7 @@ def write(report: Report, folder: Path) -> None:
 def _pictures(result: TableResult) -> Iterator[tuple[str, bytes]]:
     """Yield description and SVG of each picture: of the metrics, then the table's own."""
     from benches.papers.picture import draw
-    from secagg.bench.picture import style, svg
+    from secagg.kit.picture import style, svg
 
     found = result.results
     with style():

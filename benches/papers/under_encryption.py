@@ -17,8 +17,8 @@ from fedmf.models import Factors, FedMF
 from fedmf.training import History, Schedule, Trainer, rmse
 from fedmf.training.schedule import Draw
 from secagg.bench import cases, keyed
-from secagg.bench.table import Column, Table, Value, as_text, duration, volume
-from secagg.bench.timing import machine
+from secagg.kit.table import Column, Table, Value, as_text, duration, volume
+from secagg.kit.timing import machine
 from secagg.paillier import PrivateKey
 
 BASU = FedMF(k=20, reg=0.01, rate=0.002, update="paper", min_raters=1)
@@ -67,7 +67,7 @@ class Comparison:
         return abs(self.rmse_encrypted - self.rmse_plain)
 
     def document(self) -> dict[str, object]:
-        """Return the comparison and the machine, for `secagg.bench.table.as_json`."""
+        """Return the comparison and the machine, for `secagg.kit.table.as_json`."""
         return vars(self) | {"difference": self.difference, "machine": machine()}
 
     def table(self) -> str:

@@ -17,10 +17,10 @@ from benches.speed.scaling import SERIES, grow
 from benches.speed.show import Run, parts
 from secagg import _fast
 from secagg._files import replace_file
-from secagg.bench.table import as_json
-from secagg.bench.timing import INTERRUPTED, interruptible, undisturbed
 from secagg.cli.console import progress
 from secagg.errors import SecAggError
+from secagg.kit.table import as_json
+from secagg.kit.timing import INTERRUPTED, interruptible, undisturbed
 
 DOC = Path(__file__).parents[2] / "docs" / "speed.md"
 PICTURE, DOCUMENT = DOC.with_suffix(".svg"), DOC.with_suffix(".json")
@@ -131,7 +131,7 @@ def _save(run: Run, text: str, document: Path, picture: Path) -> None:
     replace_file(document, f"{text}\n")
     if run.grown:
         from benches.speed.picture import draw  # needs matplotlib, the figures do not
-        from secagg.bench.picture import svg
+        from secagg.kit.picture import svg
 
         replace_file(picture, svg(draw(run.grown)))
 

@@ -9,8 +9,8 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from benches.speed.fits import fit
 from benches.speed.scaling import Grown
-from secagg.bench.picture import BLUE, VERMILION, blank, plain, style
-from secagg.bench.table import duration
+from secagg.kit.picture import BLUE, VERMILION, blank, plain, style
+from secagg.kit.table import duration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,8 +12,8 @@ from benches.speed.fits import SLACK, fit
 from benches.speed.releases import BEFORE, RELEASE_04
 from benches.speed.runner import Measured
 from benches.speed.scaling import Grown
-from secagg.bench.table import Cell, Column, Strong, Table, as_markdown, duration, times
-from secagg.bench.timing import machine
+from secagg.kit.table import Cell, Column, Strong, Table, as_markdown, duration, times
+from secagg.kit.timing import machine
 
 PACKAGES = ("flwr", "phe", "python-flint")
 BOUND_TIER = "vaes512"

@@ -1,7 +1,7 @@
 """Inner loops of the recommenders: compiled kernels, or the same functions in numpy.
 
-The compiled kernels are chosen at import if they were built. ``SECAGG_PURE=1`` forces numpy, as
-in secagg. Both give the same results, bit for bit.
+The compiled kernels are chosen at import if the kernels were built. ``SECAGG_PURE=1`` forces
+numpy, as in secagg. Kernels and numpy give the same results, bit for bit.
 """
 
 from __future__ import annotations

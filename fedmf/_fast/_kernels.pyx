@@ -57,7 +57,7 @@ cdef check_shape(const double[:, ::1] table, Py_ssize_t rows, Py_ssize_t columns
 
 
 cdef class Block:
-    """A checked `fedmf_block`; the arrays it points into must outlive it."""
+    """Checked `fedmf_block`; the arrays behind the pointers must outlive the block."""
 
     cdef fedmf_block inner
 
@@ -81,7 +81,7 @@ cdef class Block:
         check_range[int32_t]("item", items, q.shape[0])
         self.inner.users = users
         self.inner.k = p.shape[1]
-        # of empty arrays no element is touched, but its address would be
+        # &array[0] of an empty array would be an address outside the array
         self.inner.indptr = &indptr[0]
         self.inner.items = &items[0] if n else NULL
         self.inner.values = &values[0] if n else NULL

@@ -1,13 +1,13 @@
 """Reference implementation of the compiled kernels, in plain numpy.
 
-Every sum adds its terms one after the other, in a fixed order. So a user's numbers do not
-depend on the other users in the block, on the machine, or on the use of the compiled kernels.
+Every sum adds the terms in sequence, in a fixed order. So a user's numbers do not depend on the
+other users in the block, on the machine, or on the use of the compiled kernels.
 
 A block is the ratings of n users as compressed rows: ``indptr`` (int64, n + 1, ascending from
 0), ``items`` (int32, 0 ≤ item < m) and ``values`` (float64). ``q`` is float64 (m, k) and ``p``
 float64 (n, k), row by row; k ≥ 1. The leading ``fixed`` < k columns of ``p`` are constants that
 no step changes. λ is ``reg``, the regularisation per rating; n_u is the number of u's ratings.
-The ``centre``, float64 (k,), is the row p₀ = q₀ to which λ shrinks.
+The ``centre``, float64 (k,), is the row p₀ = q₀, the target of the shrinkage by λ.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 
-TINY = 2.0**-40  # a pivot below this share of its diagonal element counts as zero
+TINY = 2.0**-40  # a pivot below this share of the original diagonal element counts as zero
 
 
 def predict(p: F64, q: F64, users: I64, items: I64, out: F64) -> None:
@@ -68,12 +68,12 @@ def solve(
     Returns
     -------
     solved
-        bool (n,): False for a user whose equations are singular in floating point, which
+        bool (n,): False for a user with equations that are singular in floating point, which
         happens only for λ = 0 or nearly 0. That user's p_u is unchanged.
     """
     n = q.shape[1] - fixed
     tables = _tables(indptr, items, values, q, p, fixed)
-    # QᵀQ + λ n_u I, and Qᵀr + λ n_u p₀ as its last row
+    # QᵀQ + λ n_u I, and Qᵀr + λ n_u p₀ in the last row of the table
     pull = np.diff(indptr)[:, None] * reg
     tables[:, range(n), range(n)] += pull
     tables[:, n] += pull * centre[fixed:]
@@ -87,13 +87,13 @@ def solve(
 def draw(tables: F64, noise: F64, out: F64) -> NDArray[np.bool_]:
     """Set row r of out to a draw x ~ N(Λ⁻¹ b, Λ⁻¹).
 
-    The table r has Λ, of which the lower triangle is read, and b as its last row; it is
+    The table r has Λ, and b as the last row. Only the lower triangle of Λ is read; the table is
     overwritten. Rows of ``noise`` are standard normal numbers. Shapes are (m, n + 1, n), (m, n)
     and (m, n); n ≥ 1.
 
     Returns
     -------
-    solved : bool (m,), False for a Λ that is not positive definite; that row stays as it is
+    solved : bool (m,), False for a Λ that is not positive definite; that row is unchanged
     """
     solved = _eliminate(tables)
     tables[:, -1] += noise
@@ -116,7 +116,7 @@ def draw_users(
     """Set every p_u to a draw as `draw` does, with Λ = P + s_u QᵀQ and b = t_u + s_u Qᵀr.
 
     P is ``precision``, (k − fixed, k − fixed), s is ``scale`` (n,), and t_u a row of ``shifts``
-    (n, k − fixed), as ``noise`` has. For Q, r and the result see `solve`.
+    (n, k − fixed); ``noise`` has the same shape. For Q, r and the result see `solve`.
     """
     tables = scale[:, None, None] * _tables(indptr, items, values, q, p, fixed)
     tables[:, :-1] += precision
@@ -172,7 +172,7 @@ def _dots(a: F64, b: F64) -> F64:
 
 
 def _tables(indptr: I64, items: I32, values: F64, q: F64, p: F64, fixed: int) -> F64:
-    """Return QᵀQ of each user, with Qᵀr as its last row; see `solve`."""
+    """Return QᵀQ of each user, with Qᵀr as the last row; see `solve`."""
     n = q.shape[1] - fixed
     tables = np.zeros((p.shape[0], n + 1, n))
     for u, (first, end) in enumerate(pairwise(indptr.tolist())):
@@ -187,7 +187,7 @@ def _tables(indptr: I64, items: I32, values: F64, q: F64, p: F64, fixed: int) ->
 
 
 def _substituted(tables: F64) -> F64:
-    """Return the x of Lᵀ x = y for each L with y as its last row, which is overwritten."""
+    """Return the x of Lᵀ x = y for each table of L and the last row y; overwrite y with x."""
     right = tables[:, -1]
     for j in reversed(range(tables.shape[2])):
         right[:, j] /= tables[:, j, j]
@@ -196,7 +196,7 @@ def _substituted(tables: F64) -> F64:
 
 
 def _eliminate(table: F64) -> NDArray[np.bool_]:
-    """Replace each table by its Cholesky factor, and its last row by forward substitution."""
+    """Replace each table by the Cholesky factor, and the last row by forward substitution."""
     n = table.shape[2]
     least = TINY * np.diagonal(table, axis1=1, axis2=2)
     solved = np.ones(table.shape[0], dtype=np.bool_)

@@ -1,11 +1,11 @@
 """Aggregations: sums of the users' vectors, in the clear or in private.
 
-A trainer takes an `Aggregation`. `PlainSum` adds the clients' integers in the clear,
-`SecAggSum` runs the secure-aggregation protocol on them, `OneShotSum` takes one message from
-each, and `PaillierSum` adds them under homomorphic encryption. All four give the same integers,
-bit for bit, and leave out the same users. `FloatSum` adds floats for comparison. `NoisySum`
-clips the vectors and adds noise, for differential privacy. `MixedSum`, the mixed mode of the
-FedMMF paper, protects less than it seems to.
+A trainer takes an `Aggregation`. `PlainSum` adds the clients' integers in the clear.
+`SecAggSum` adds the integers by the secure-aggregation protocol. `OneShotSum` takes one message
+from each client. `PaillierSum` adds the integers under homomorphic encryption. All four give
+the same integers, bit for bit, and leave out the same users. `FloatSum` adds floats for
+comparison. `NoisySum` clips the vectors and adds noise, for differential privacy. `MixedSum`,
+the mixed mode of the FedMMF paper, protects less than the name suggests.
 """
 
 from __future__ import annotations

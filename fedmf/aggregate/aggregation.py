@@ -4,7 +4,7 @@ All aggregations of integers encode in the same way and leave out the same users
 training gives the same integers, bit for bit; compare them by `Aggregate.digest`.
 
 To add an aggregation, inherit from `IntegerSum` and write `_add`, or implement `Aggregation`.
-Export it from `fedmf.aggregate`, and add it to `fedmf.cli.choices` for ``fedmf train``.
+Export the class from `fedmf.aggregate`. For ``fedmf train``, enter it in `fedmf.cli.choices`.
 """
 
 from __future__ import annotations
@@ -21,32 +21,17 @@ from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import FedMFError
 from fedmf.settings import Settings
 
-__all__ = [
-    "PHASES",
-    "Aggregation",
-    "Dropouts",
-    "Encoding",
-    "IntegerSum",
-    "Phase",
-    "Progress",
-    "RoundAborted",
-    "Stopwatch",
-    "in_the_sum",
-    "modulus_bits",
-    "silent",
-]
-
 Phase = Literal["advertise_keys", "share_keys", "masked_input", "unmasking"]
 PHASES: tuple[Phase, ...] = ("advertise_keys", "share_keys", "masked_input", "unmasking")
 
 Encoding = secagg.FixedPoint | secagg.Integers
 Progress = Callable[[str, int, int], None]
 Dropouts = Mapping[int, Phase]
-"""Ids of the users who drop out, each with the phase before whose message that happens."""
+"""Map from the id of a dropped-out user to the phase of the first message that is not sent."""
 
 
 def silent(what: str, done: int, of: int) -> None:
-    """Report no progress; a function of a module, so that its owner can be pickled."""
+    """Report no progress. A function of a module can be pickled, unlike a lambda."""
 
 
 class RoundAborted(FedMFError):
@@ -54,11 +39,11 @@ class RoundAborted(FedMFError):
 
 
 class Aggregation(Protocol):
-    """Adds up the tables of a cohort's users, some of whom may drop out.
+    """Adds up the tables of a cohort's users; some users may drop out.
 
     `vectors` computes a table at each look-up, so a table is looked up once at most. `dropouts`
-    maps the ids of users who drop out to the phase before whose message that happens. `session`
-    is the name of the round.
+    maps the id of a user who drops out to a phase; the user sends no message from that phase
+    on. `session` is the name of the round.
     """
 
     def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes) -> Aggregate:
@@ -96,7 +81,7 @@ class IntegerSum(Settings, ABC):
 
     @property
     def encoding(self) -> secagg.FixedPoint:
-        """Fixed-point encoding of floats. It rounds to nearest, so that sums are repeatable."""
+        """Fixed-point encoding of floats, rounded to nearest, so that sums are repeatable."""
         return secagg.FixedPoint(self.clip, self.fractional_bits, rounding="nearest")
 
     @abstractmethod
@@ -113,14 +98,14 @@ class Stopwatch:
 
     @contextmanager
     def running(self, *, for_each_of: int = 1) -> Iterator[None]:
-        """Time the body of the ``with`` statement and count its time `for_each_of` times."""
+        """Time the body of the ``with`` statement and count the time `for_each_of` times."""
         start = perf_counter()
         yield
         self.seconds += (perf_counter() - start) * for_each_of
 
 
 def in_the_sum(vectors: Vectors, dropouts: Dropouts) -> tuple[int, ...]:
-    """Return the ids of the users whose vectors are in the sum, ascending.
+    """Return the ids of the users with a vector in the sum, ascending.
 
     A user sends the vector as the masked input. So a user who drops out before the message of
     "unmasking" is still in the sum.

@@ -1,4 +1,4 @@
-"""Mixed mode of the FedMMF paper: some parties send plain gradients, the others secure ones."""
+"""Mixed mode of the FedMMF paper: parties send plain gradients or secure gradients."""
 
 from __future__ import annotations
 
@@ -15,25 +15,23 @@ from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
 from fedmf.settings import Settings
 
-__all__ = ["MixedSum"]
-
 
 @dataclass(frozen=True, eq=False)
 class MixedSum(Settings):
     """Sum of section 3.2 of Yang et al. 2021: plain for some users, secure for the rest.
 
-    **Use it to reproduce the paper, not to protect anybody**: see `warning`, which is issued if
-    any user is exposed, and docs/privacy.md. The result has the same integers as a secure sum
+    **Use this sum to reproduce the paper, not to protect anybody**: see docs/privacy.md. The
+    `warning` is issued if any user is exposed. The result has the same integers as a secure sum
     over all users.
 
     Parameters
     ----------
     secure
         Sum of the gradients of users that are not exposed, a `SecAggSum`, `OneShotSum` or
-        `PaillierSum`. Its encoding is used for all users.
+        `PaillierSum`. The encoding of this sum is used for all users.
     exposed
-        Ids of the users whose gradients the server sees. `fedmf.masks.privacy.well_masked`
-        returns the paper's choice.
+        Ids of the users who send plain gradients. `fedmf.masks.privacy.well_masked` returns the
+        paper's choice.
     """
 
     secure: SecAggSum | OneShotSum | PaillierSum

@@ -14,17 +14,15 @@ from numpy.typing import NDArray
 from fedmf.aggregate.aggregation import Dropouts, IntegerSum, RoundAborted, in_the_sum
 from fedmf.aggregate.vectors import Aggregate, Rows, Vectors
 from fedmf.errors import MissingExtra, SettingError
-from fedmf.settings import NotNegative, Positive, Settings, Share, part_of
-
-__all__ = ["NoisySum", "Where", "is_noisy"]
+from fedmf.settings import NotNegative, Positive, Settings, UpToOne, part_of
 
 Where = Literal["central", "distributed", "local"]
 
 TAIL = 12.0  # standard deviations: beyond the 11.954 that `_noise` can draw
 LEAST_STEPS = 4  # steps of the grid in a standard deviation of a user's noise
-MOST_STEPS = 2.0**32  # beyond it, the 53 bits of a float leave too few to choose between
+MOST_STEPS = 2.0**32  # with more, the 53 bits of a float leave too few numbers in a step
 BITS = 53  # bits of a word that a float represents exactly
-WORDS = 3  # words for one number of noise: a sign and a significand, and twice an exponent
+WORDS = 3  # words for a number of noise: a sign and a significand, and twice an exponent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +46,9 @@ class NoisySum(Settings):
         ``"local"``: each user adds all of N(0, σ²), and needs no secure aggregation. The sum
         of n users then has √n times as much noise.
     honest
-        With "distributed": share of the cohort, in (0, 1], whose noise alone is enough. A round
-        with fewer survivors is aborted. Allow for users who collude and for a user who reads
-        the sum, as if they dropped out: they cannot be detected.
+        With "distributed": share of the cohort, in (0, 1], that adds enough noise alone. A
+        round with fewer survivors is aborted. Count colluding users, and a user who reads the
+        sum, like dropped-out users: such users cannot be detected.
     entropy
         Function that takes a number of bytes and returns as many random bytes. Privacy needs
         `os.urandom`. With ``np.random.default_rng(seed).bytes`` an experiment is repeatable,
@@ -61,7 +59,7 @@ class NoisySum(Settings):
     clip_norm: Positive
     noise_multiplier: NotNegative
     where: Where = "distributed"
-    honest: Share = 1.0
+    honest: UpToOne = 1.0
     entropy: Callable[[int], bytes] = os.urandom
 
     def _check(self) -> None:
@@ -80,8 +78,8 @@ class NoisySum(Settings):
         Raises
         ------
         SettingError
-            If the clip of `inner` is too small for the noise, its fractional_bits are too few
-            or too many for the noise, or `entropy` returns a wrong number of bytes.
+            If the clip of `inner` is too small for the noise. If the fractional_bits of `inner`
+            are too few or too many for the noise. If `entropy` returns a wrong number of bytes.
         RoundAborted
             If fewer users are left than `honest` requires, or the sum of `inner` is aborted.
         MissingExtra
@@ -127,12 +125,13 @@ class NoisySum(Settings):
         )
 
     def _clipped(self, rows: Rows) -> Rows:
-        """Scale a table to a norm of at most C, and round it towards zero to the grid."""
+        """Scale a table to a norm of at most C, then round the table to the grid."""
         values = np.asarray(rows.values, dtype=np.float64)
         norm = float(np.linalg.norm(values))
         if norm > self.clip_norm:
             values = values * (self.clip_norm / norm)
         scale = self.inner.encoding.scale
+        # towards zero: rounding to nearest could raise the norm above C
         return Rows(rows.indices, np.trunc(values * scale) / scale, rows.n_rows)
 
     def _grid_sigma(self, share: float) -> float:
@@ -169,8 +168,9 @@ class NoisySum(Settings):
                 "scipy, which draws the noise, is not installed: pip install scipy"
             ) from error
         words = np.frombuffer(self._random(8 * WORDS * size), dtype="<u8").reshape(WORDS, size)
-        # The uniform number in (0, 1/2] is a significand in (1/2, 1], of 53 bits, halved once
-        # for each of the zeros that a row of coin tosses begins with, and once more.
+        # uniform = significand · 2^(−1 − zeros), in (0, 1/2]: a significand of 53 bits in
+        # (1/2, 1], and the number of zeros that a row of coin tosses begins with. Multiples of
+        # 2^−53 would end the tail of the noise at 8 deviations.
         tosses = np.frexp((words[1:] >> np.uint64(64 - BITS)).astype(np.float64))[1]
         zeros = np.where(tosses[0] > 0, BITS - tosses[0], 2 * BITS - tosses[1])
         significand = 0.5 + ((words[0] >> np.uint64(12)) + 1.0) * 2.0**-BITS
@@ -181,7 +181,7 @@ class NoisySum(Settings):
         return noise.astype(np.int64)
 
     def _random(self, size: int) -> bytes:
-        """Return `size` bytes of entropy. Fewer, repeated, would give noise that cancels."""
+        """Return exactly `size` bytes of entropy; repeated bytes could cancel the noise."""
         data = self.entropy(size)
         if len(data) != size:
             raise SettingError(
@@ -192,7 +192,7 @@ class NoisySum(Settings):
 
 
 def is_noisy(aggregation: object) -> bool:
-    """Return True for a `NoisySum`, and for an aggregation that holds one."""
+    """Return True for a `NoisySum`, and for an aggregation with a `NoisySum` inside."""
     parts = getattr(aggregation, "__dict__", {}).values()
     return isinstance(aggregation, NoisySum) or any(
         is_noisy(part) for part in parts if callable(getattr(part, "count", None))

@@ -26,9 +26,7 @@ from secagg.oneshot.params import MAX_HELPERS, MAX_SEEDS
 from secagg.protocol.suggestion import fewest_hiding
 from secagg.simulate import temporary_journals
 
-__all__ = ["OneShotSum"]
-
-FEWEST_HELPERS = 2  # that open: one alone could read every vector
+FEWEST_HELPERS = 2  # that open: a single helper could read every vector
 FEWEST = 3  # users in a sum: of two, each could subtract their own vector
 
 
@@ -43,10 +41,10 @@ class OneShotSum(IntegerSum):
     Parameters
     ----------
     helpers
-        Number of helpers, 2 to 16, new ones for every round.
+        Number of helpers, 2 to 16; every round has new helpers.
     threshold
-        Number of helpers that open a sum together: 2 ≤ threshold ≤ helpers. *Threshold helpers
-        who collude with the server read every user's vector.*
+        Number of helpers that open a sum together: 2 ≤ threshold ≤ helpers. *`threshold`
+        helpers who collude with the server read every user's vector.*
     progress
         Function of the name of the phase, the number of finished clients and of all clients.
     clip, fractional_bits : see `IntegerSum`
@@ -54,8 +52,8 @@ class OneShotSum(IntegerSum):
     Raises
     ------
     SettingError
-        If a value is out of range, or a user needs more than 256 seeds, C(helpers, threshold −
-        1).
+        If a value is out of range, or if C(helpers, threshold − 1), the number of seeds of a
+        user, is more than 256.
     """
 
     helpers: Annotated[int, Range(int, FEWEST_HELPERS, MAX_HELPERS)] = 3
@@ -81,7 +79,7 @@ class OneShotSum(IntegerSum):
         reporting = in_the_sum(vectors, dropouts)
         length = math.prod(vectors.shape)
         try:
-            # every round is counted in the Aggregate, and a training has hundreds
+            # no warning: the Aggregate counts clipped values, and a training has many rounds
             with (
                 temporary_journals(self.helpers, "x25519") as journals,
                 losses_ignored(),

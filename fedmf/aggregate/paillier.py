@@ -27,8 +27,6 @@ from secagg.paillier.public_key import MAX_BITS, MIN_BITS
 from secagg.threshold import KeyShare, deal
 from secagg.threshold.key import MAX_TRUSTEES
 
-__all__ = ["PaillierSum"]
-
 FEWEST_TRUSTEES = 2
 FEWEST = 3  # users in a sum: of two, each could subtract their own vector
 
@@ -49,18 +47,18 @@ class PaillierSum(IntegerSum):
         "shared client key": all users have the private key, the server does not (Chai et al.
         2020; Basu's thesis). *One user who colludes with the server, or a server that poses as
         a user, reads every user's vector.*
-        "key holder": a party apart from users and server has the private key. *If it colludes
-        with the server, the two read every user's vector. A server that deviates from the
-        protocol can have one user's vector read as if it were the sum.*
-        "threshold": trustees have shares of the private key, and `threshold` of them decrypt
+        "key holder": a party apart from users and server has the private key. *A key holder and
+        a server that collude read every user's vector. A server that deviates from the
+        protocol can have a single user's vector decrypted in place of the sum.*
+        "threshold": trustees have shares of the private key, and `threshold` trustees decrypt
         together (Damgård and Jurik 2001). *No single party can decrypt, but a server that
-        deviates from the protocol can have one user's vector read as if it were the sum.
-        `threshold` trustees who collude with the server read every user's vector.* The dealer
-        makes the key, hands out the shares and must delete the key; if `key` is None, the
-        dealer is this process.
+        deviates from the protocol can have a single user's vector decrypted in place of the
+        sum. `threshold` trustees who collude with the server read every user's vector.* The
+        dealer makes the key, hands out the shares and must delete the key. If `key` is None,
+        the dealer is this process.
     trustees, threshold
-        Number of trustees, and number of them that decrypt together: 2 ≤ threshold ≤ trustees
-        ≤ 100. Required for "threshold" without a key, otherwise None.
+        Number of trustees, and number of trustees that decrypt together: 2 ≤ threshold ≤
+        trustees ≤ 100. Required for "threshold" without a key, otherwise None.
     bits : int, length in bits of a key that is made here, 2048 to 8192, a multiple of 64
     key
         A private key of `secagg.paillier`; for "threshold", the shares that
@@ -199,7 +197,7 @@ class PaillierSum(IntegerSum):
         )
 
     def _encrypted(self, table: Table, packing: secagg.Packing) -> EncryptedVector:
-        # every round is counted in the Aggregate, and a training has hundreds
+        # no warning: the Aggregate counts clipped values, and a training has many rounds
         with losses_ignored():
             return self.parties.encrypt(table, packing)
 
@@ -209,7 +207,7 @@ class PaillierSum(IntegerSum):
 
 
 class _Server:
-    """Server that adds messages as they arrive; it has only the public key."""
+    """Server that adds messages as they arrive, with the public key only."""
 
     def __init__(self, public_key: PublicKey, packing: secagg.Packing) -> None:
         self._public_key, self._packing = public_key, packing

@@ -22,8 +22,6 @@ from fedmf.aggregate.vectors import Aggregate, Table, Vectors
 from fedmf.errors import SettingError
 from fedmf.settings import Settings
 
-__all__ = ["FloatSum", "PlainSum"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PlainSum(IntegerSum):
@@ -67,8 +65,8 @@ class PlainSum(IntegerSum):
 class FloatSum(Settings):
     """Sum in the clear of unencoded float64 numbers: no privacy, no rounding, no clip.
 
-    It leaves out the same users as the other aggregations. Its `Aggregate.integers` are the
-    bits of the floats, read as int64, so that equal sums have equal digests.
+    The same users are left out as in the other aggregations. `Aggregate.integers` are the bits
+    of the floats, read as int64, so that equal sums have equal digests.
     """
 
     def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
@@ -104,7 +102,7 @@ def _survivors(vectors: Vectors, dropouts: Dropouts) -> tuple[int, ...]:
 
 
 def _integers(encoding: Encoding, vector: Table) -> tuple[NDArray[np.int64], int]:
-    """Return the integers that a client sends, and how many of them were clipped."""
+    """Return the integers that a client sends, and the number of clipped integers."""
     if isinstance(encoding, secagg.FixedPoint):
         return encoding.encode_integers(vector)
     return vector.astype(np.int64), 0

@@ -21,27 +21,26 @@ from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
 from secagg.encoding.clipping import losses_ignored
 
-__all__ = ["SecAggSum"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SecAggSum(IntegerSum):
     """Sum by secure aggregation, each user a client of the protocol: only the sum is revealed.
 
-    All sums of one object are rounds of one session, so the later ones are faster.
+    All sums of an object are rounds of the same session, so sums after the first are faster.
 
     Parameters
     ----------
     neighbours
-        Number of users with whom each user exchanges keys and shares: an even number (Bell et
+        Number of users that exchange keys and shares with each user: an even number (Bell et
         al. 2020), or None for all users (Bonawitz et al. 2017). "auto" means all users in
         cohorts up to 100. In larger cohorts `secagg.graph.recommend` finds the number.
     threshold
         Number of shares that reconstruct a user's secret, out of the n or neighbours + 1 that
-        were handed out. None: 70 %, or what `secagg.graph.recommend` finds with "auto".
-        A higher threshold withstands more colluding users, a lower threshold more dropouts.
-        Without neighbours it must be more than half of n. With neighbours it must suit a cohort
-        in which a fifth of the users collude and a tenth drop out (`secagg.ClientPolicy`).
+        were handed out. None: 70 %, or the number that `secagg.graph.recommend` finds with
+        "auto". A higher threshold withstands more colluding users, a lower threshold more
+        dropouts. Without neighbours the threshold must be more than half of n. With neighbours
+        the threshold must suit a cohort with a fifth of the users colluding and a tenth
+        dropping out (`secagg.ClientPolicy`).
     progress
         Function of the name of the phase, the number of finished clients and of all clients.
     clip, fractional_bits : see `IntegerSum`
@@ -87,7 +86,7 @@ class SecAggSum(IntegerSum):
     ) -> Aggregate:
         params = self.params(len(vectors), math.prod(vectors.shape), encoding, session)
         try:
-            # every round is counted in the Aggregate, and a training has hundreds
+            # no warning: the Aggregate counts clipped values, and a training has many rounds
             with losses_ignored():
                 result = secagg.simulate_round(
                     vectors.dense(),

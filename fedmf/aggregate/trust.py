@@ -1,6 +1,6 @@
-"""Trust models of homomorphic encryption, and the parties of each.
+"""Trust models of homomorphic encryption, and the parties of each model.
 
-The server adds ciphertexts that it cannot read. A party with the private key can read every
+The server adds ciphertexts and cannot read any. A party with the private key can read every
 single vector as well as the sum. The trust models differ in the party that has the key.
 """
 
@@ -17,16 +17,6 @@ from fedmf.aggregate.vectors import Table
 from secagg import Packing
 from secagg.paillier import DecryptedSum, EncryptedVector, PrivateKey, PublicKey
 from secagg.threshold import KeyShare, ThresholdKey
-
-__all__ = [
-    "WARNINGS",
-    "Decryption",
-    "KeyHolder",
-    "Parties",
-    "SharedClientKey",
-    "Trust",
-    "Trustees",
-]
 
 Trust = Literal["shared client key", "key holder", "threshold"]
 
@@ -54,7 +44,7 @@ WARNINGS: Mapping[Trust, str] = MappingProxyType(
 
 @dataclass(frozen=True, kw_only=True)
 class Decryption:
-    """Decrypted sum, and the seconds that each user, the server and the key holders took."""
+    """Decrypted sum, with the seconds of each user, of the server and of the key holders."""
 
     total: DecryptedSum
     user_seconds: float = 0.0
@@ -104,7 +94,7 @@ class KeyHolder(Parties):
 
 @dataclass(frozen=True)
 class SharedClientKey(KeyHolder):
-    """Users with the private key, and a server without it (Chai et al. 2020, §4; Basu).
+    """Users with the private key, and a server without the key (Chai et al. 2020, §4; Basu).
 
     Users encrypt with the private key, which is faster than with the public key, and each user
     decrypts the sum. A simulation decrypts once and reports that time for every user.
@@ -124,7 +114,7 @@ class SharedClientKey(KeyHolder):
 
 @dataclass(frozen=True)
 class Trustees(Parties):
-    """Trustees with shares of the private key; as many as the threshold decrypt together.
+    """Trustees with shares of the private key; `threshold` trustees decrypt together.
 
     The trustees cannot check that the server's message is a sum of vectors; see `KeyShare`.
     """

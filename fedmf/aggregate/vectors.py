@@ -1,4 +1,4 @@
-"""Input of an aggregation, which is the users' tables, and its result."""
+"""Input of an aggregation, the users' tables, and the result of an aggregation."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Aggregate", "Rows", "Table", "Vectors"]
-
 Table = NDArray[np.float64] | NDArray[np.int64]
 Item = TypeVar("Item")
 
@@ -21,7 +19,8 @@ class Rows:
     """Sparse form of a user's (m, k) table, which is zero outside a few rows.
 
     A user sends the full table, `dense()`. Sums in the clear add the sparse form, which is
-    faster and gives the same integers. For them it may contain the rows of many users.
+    faster and gives the same integers. A sum in the clear may add the rows of many users in a
+    single sparse form.
 
     Parameters
     ----------
@@ -69,8 +68,8 @@ class Vectors(_Lazy[Rows]):
     compute : function from an id to the user's table
     shape : (m, k), the shape of every table
     compute_blocks
-        Function of ascending ids that yields the rows of all these users in a few pieces, with
-        the same values as `compute`. If None, `compute` is called for each user.
+        Function of ascending ids that yields the rows of all these users in a few pieces. The
+        values are the same as from `compute`. If None, `compute` is called for each user.
     """
 
     def __init__(
@@ -84,25 +83,25 @@ class Vectors(_Lazy[Rows]):
         self.shape, self._compute_blocks = shape, compute_blocks
 
     def blocks(self, users: Sequence[int]) -> Iterator[Rows]:
-        """Return the rows of some users in a few pieces, each of one or several users."""
+        """Return the rows of some users in a few pieces; a piece has one or several users."""
         if self._compute_blocks is not None:
             return self._compute_blocks(users)
         return (self[user] for user in users)
 
     def dense(self) -> Mapping[int, Table]:
-        """Return the same mapping with every table in full, as the users send it."""
+        """Return the same mapping with every table in full, as the users send the table."""
         return _Lazy(self, lambda user: self[user].dense())
 
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
-    """Result of one aggregation.
+    """Result of an aggregation.
 
     Parameters
     ----------
     sum : float64, shape (m · k,), sum over the survivors
     integers : int64, shape (m · k,), exact sum of the encoded integers
-    survivors : ids of the users whose vectors are in the sum, ascending (U3 of the protocol)
+    survivors : ids of the users with a vector in the sum, ascending (U3 of the protocol)
     clipped : number of elements, over all users, that exceeded the encoding's clip
     client_seconds, server_seconds
         Time of all clients together, their local steps included, and of the server.

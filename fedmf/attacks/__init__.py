@@ -6,13 +6,13 @@ on the same training under secure aggregation. Under secure aggregation `leakage
 
 - **Plain gradients give the ratings away.** `from_two_rounds` solves for a user's ratings with
   the gradients of two rounds. `from_one_round` needs one round, if ratings are on a grid.
-- **Personalised masks do not protect.** `from_ridge` and `from_retraining` undo them, given the
-  items' public features and one number per user. Indicator J (`fedmf.masks.privacy`) and the
-  paper's own two attacks, `recovery` and `ranking`, do not show that.
-- **An exact sum over one user is that user's gradient.** `from_sum` reads it from secure sums
-  at items with a single rater. ``FedMF(min_raters=3)`` leaves such items out.
-- **An exact item–item table is most users' profiles.** `from_gram` peels them off one by one,
-  and `peeled` is the share of users found: 93 % in ml-100k.
+- **Personalised masks do not protect.** `from_ridge` and `from_retraining` undo the masks,
+  given the items' public features and one number per user. Indicator J (`fedmf.masks.privacy`)
+  and the paper's own two attacks, `recovery` and `ranking`, do not show that.
+- **An exact sum over one user is that user's gradient.** `from_sum` reads the gradient from
+  secure sums at items with a single rater. ``FedMF(min_raters=3)`` leaves such items out.
+- **An exact item–item table is most users' profiles.** `from_gram` peels the profiles off, a
+  profile at a time. `peeled` is the share of users found: 93 % in ml-100k.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Inversion of one-order masks, by the normal equations of their ridge regression.
+"""Inversion for one-order masks, by the normal equations of their ridge regression.
 
 A ridge regression of ratings r on public features x leaves the residuals ρ = r − b − Xw. These
-are the masked ratings (eq. 11 of Yang et al. 2021). Where the penalised squares are
-smallest their gradient is zero: penalty · w = Xᵀρ, and Σ ρ = 0 for the free intercept. So
+residuals are the masked ratings (eq. 11 of Yang et al. 2021). The gradient of the penalised
+squares is zero at the minimum: penalty · w = Xᵀρ, and Σ ρ = 0 for the free intercept. So
 
-    r_i = b + ρ_i + t g_i,   g = X Xᵀ ρ,   t = 1 / penalty,
+    r_i = b + ρ_i + t g_i,   g = X Xᵀ ρ,   t = 1 / penalty.
 
-in which only b and t are unknown. Differences of ratings are on the grid of their scale, so two
-ratings leave a handful of values for t. Only the true one puts all ratings on one grid. The
-user's mean rating gives b. It mostly gives the sign that gradients leave open
-(`from_two_rounds`), too: r and 2 · mean − r are both on the grid only if 2 · mean is.
+Only b and t are unknown. Differences of ratings are on the grid of the scale, so two ratings
+leave a handful of values for t. Only the true t puts all ratings on the same grid. The user's
+mean rating gives b. Gradients leave the sign open (`from_two_rounds`), and the mean mostly
+gives the sign: both r and 2 · mean − r are on the grid only if 2 · mean is.
 
 The adversary needs the masked ratings, which plain gradients give, the items' public features
 and each user's mean rating. The paper's adversary of section 4.2.1 knows the lowest and the
@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 
 from fedmf.attacks.leakage import on_grid
 
-__all__ = ["Unmasked", "from_ridge"]
-
 Floats = NDArray[np.float64]
 
 ALIKE = 1e-9  # smaller differences of g are rounding: the mask is constant, t has no effect
@@ -40,7 +38,7 @@ class Unmasked(NamedTuple):
     ratings : float64, shape (n,), on the grid; NaN if no penalty is possible
     penalty : float, penalty of the mask; NaN for a constant mask
     misfit : float, root mean square distance of the exact solution from the grid
-        It is in steps of the grid, and almost 0 if the ratings are right.
+        The unit is a step of the grid; almost 0 if the ratings are right.
     """
 
     ratings: Floats
@@ -59,7 +57,7 @@ def from_ridge(
     x : float64, shape (n, d), features of the rated items
     mean : float, mean of the user's ratings
     grid : float64, ascending and evenly spaced, every possible rating
-    penalty : float, penalty of the mask, > 0; None to search for it
+    penalty : float, penalty of the mask, > 0; None to search for the penalty
     """
     step, span = float(grid[1] - grid[0]), float(grid[-1] - grid[0])
     g = x @ (x.T @ masked)

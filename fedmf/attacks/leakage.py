@@ -1,15 +1,15 @@
 """Attacks that compute a user's ratings from the gradients and the server's item factors Q.
 
-λ (q_i − q₀) − η_ui = e_ui p_u (eq. 6 of Yang et al. 2021) has rank 1 over the user's items. λ
-shrinks to q₀, which is public, and 0 in the paper. Let d be its unit direction and a_i its
-coefficients; then p_u = s d for one unknown number s, and
+The table λ (q_i − q₀) − η_ui = e_ui p_u (eq. 6 of Yang et al. 2021) has rank 1 over the user's
+items. λ shrinks to q₀, which is public, and 0 in the paper. Let d be the unit direction of the
+rows and a_i their coefficients. Then p_u = s d for an unknown number s, and
 
     r_ui = e_ui + q_i · p_u = a_i / s + s b_i,   b_i = q_i · d.
 
-Two rounds give two such expressions for each rating. They are equal, which is a linear system
-in 1/s, s, 1/s', s'. With three items or more its null space has one dimension; s · 1/s = 1
-fixes the length. Ratings on a grid need only one round. For each possible value of one rating,
-s is a root of a quadratic. Only the true s puts all other ratings on the grid.
+Two rounds give two such expressions for each rating. Equating the two gives a linear system in
+1/s, s, 1/s', s'. With three items or more the null space of the system has one dimension, and
+s · 1/s = 1 fixes the length. Ratings on a grid need only one round. For each possible value of
+a single rating, s is a root of a quadratic. Only the true s puts all other ratings on the grid.
 
 The paper's section 2.2.2 solves for the ratings with the user's update rule (eq. 7); these
 attacks need only λ and q₀.
@@ -22,25 +22,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Seen", "from_one_round", "from_sum", "from_two_rounds", "on_grid"]
-
 Floats = NDArray[np.float64]
 
 FEWEST = 3  # items for two rounds: three equations for four unknowns up to their length
-ANCHORS = 8  # ratings that the search starts from: gradients are rounded, so one may fail
-PARALLEL = 1e-4  # 1 − |cos|: rows of one user differ by the rounding, of two by p_u
+ANCHORS = 8  # ratings that the search starts from: gradients are rounded, so a start may fail
+PARALLEL = 1e-4  # 1 − |cos|: rows of the same user differ by rounding, of two users by p_u
 VAGUE = 0.01  # weight of a wrong length of p_u beside a rating off the grid: little
 
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """The server's view of one user in one round.
+    """The server's view of a user in a round.
 
     Parameters
     ----------
     q : float64, shape (n, k), the server's own q_i of some items
     eta : float64, shape (n, k), the received rows, η_ui if sent in the clear
-    centre : float64, shape (k,), q₀ to which λ shrinks; `FedMF.centre`
+    centre : float64, shape (k,), q₀, the centre of the shrinking by λ; `FedMF.centre`
     """
 
     q: Floats
@@ -70,7 +68,7 @@ def from_two_rounds(first: Seen, second: Seen, reg: float) -> Floats:
     length = np.linalg.norm(system, axis=0)
     length[length == 0] = 1.0
     z = np.linalg.svd(system / length)[2][-1] / length
-    # 1/s and s have one sign, unless these are no gradients and every guess is wrong
+    # 1/s and s have the same sign, unless these are no gradients and every guess is wrong
     area = abs(z[0] * z[1])
     if area == 0:
         return np.full(n, np.nan)
@@ -87,7 +85,7 @@ def from_one_round(seen: Seen, reg: float, grid: Floats, length: float | None = 
     reg : float, λ of eq. 6, ≥ 0
     grid : float64, ascending and evenly spaced, every possible rating, such as 1, …, 5
     length : float, approximate norm of p_u, which decides between answers that fit
-        The server knows it from the public starting factors; None if unknown.
+        The server knows the norm from the public starting factors; None if unknown.
 
     Returns
     -------
@@ -99,7 +97,7 @@ def from_one_round(seen: Seen, reg: float, grid: Floats, length: float | None = 
     if not s.size:
         return np.full(a.size, np.nan)
     nearest = on_grid(a / s[:, None] + s[:, None] * b, grid)
-    # A rating on the grid overdetermines s: least squares take the anchor's rounding out.
+    # All ratings on the grid overdetermine s: least squares take the anchor's rounding out.
     s = _polished(a, b, nearest, s)
     ratings = a / s[:, None] + s[:, None] * b
     nearest = on_grid(ratings, grid)
@@ -120,8 +118,8 @@ def from_sum(
 ) -> tuple[NDArray[np.int64], Floats]:
     """Return the ratings of the items with one rater from an exact sum, secure or not.
 
-    The rows λ (q_i − q₀) − η_i = e_ui p_u of one user are parallel. So items with parallel rows
-    are taken for one user's and passed to `from_one_round` together. The norm of p_u is
+    The rows λ (q_i − q₀) − η_i = e_ui p_u of a user are parallel. So items with parallel rows
+    are attributed to a single user and passed to `from_one_round` together. The norm of p_u is
     estimated from Q, as P and Q start alike.
 
     Parameters
@@ -175,7 +173,7 @@ def _roots(a: Floats, b: Floats, grid: Floats) -> Floats:
 
 
 def _polished(a: Floats, b: Floats, ratings: Floats, s: Floats) -> Floats:
-    """Take one Gauss-Newton step of each s towards the ratings it was rounded to."""
+    """Take a Gauss-Newton step of each s towards the rounded ratings of that s."""
     slope = b - a / s[:, None] ** 2
     error = ratings - (a / s[:, None] + s[:, None] * b)
     steep = (slope**2).sum(axis=1)

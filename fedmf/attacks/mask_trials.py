@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedmf.aggregate.aggregation import Progress
 from fedmf.attacks.inversion import Unmasked, from_ridge
 from fedmf.attacks.masked_ratings import ranking, recovery
 from fedmf.attacks.observed import (
     PAPER,
-    Progress,
     Users,
     at_mean,
     attacked,
@@ -27,8 +27,6 @@ from fedmf.errors import SettingError
 from fedmf.masks import FMMask, NNMask, RidgeMask
 from fedmf.masks.mmf import masked
 from fedmf.models import FedMF
-
-__all__ = ["inversion", "on_masked_ratings"]
 
 Floats = NDArray[np.float64]
 
@@ -48,9 +46,9 @@ def inversion(
 ) -> Outcome:
     """Undo the masks of FedMMF, as an attacker who knows the mean rating of each user.
 
-    Against one-order masks the attack starts from the gradients of two rounds, which give the
-    masked ratings up to their sign. Against other masks the attack in the clear starts from the
-    masked ratings themselves (section 4.2.2).
+    Against one-order masks the attack starts from the gradients of two rounds. These gradients
+    give the masked ratings up to the sign. Against other masks the attack in the clear starts
+    from the masked ratings themselves (section 4.2.2).
 
     Parameters
     ----------
@@ -122,7 +120,7 @@ def on_masked_ratings(
     -------
     Outcome : mean rates of the attacked users
         ``chance`` is the rate of the same attack on the secure run's numbers, shuffled within
-        each user, which keeps their distribution.
+        each user. The shuffle keeps the distribution of the numbers.
 
     Raises
     ------
@@ -161,7 +159,7 @@ def on_masked_ratings(
 def _from_ridge(
     ratings: Ratings, users: Users, rho: list[Floats], features: Features, grid: Floats
 ) -> Floats:
-    """Undo the masks of all users: each alone, then all with the median penalty."""
+    """Undo the masks of all users: each mask alone, then all masks with the median penalty."""
 
     def both_signs(penalty: float | None) -> list[Unmasked]:
         found = []

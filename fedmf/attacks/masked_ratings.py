@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
-from fedmf.settings import Positive, Share, check
-
-__all__ = ["ranking", "recovery"]
+from fedmf.settings import Positive, UpToOne, check
 
 Floats = NDArray[np.float64]
 
@@ -24,8 +22,8 @@ def recovery(ratings: Ratings, masked: Ratings, tolerance: float) -> Floats:
     """Return each user's recovery rate α (section 4.2.1).
 
     The adversary knows a user's lowest and highest rating and stretches the masked ratings to
-    that range. A rating is recovered if the result is less than `tolerance` off it. Raises
-    SettingError if an argument is of another type or out of range.
+    that range. A rating is recovered if the stretched value is less than `tolerance` off.
+    Raises SettingError if an argument is of another type or out of range.
 
     Parameters
     ----------
@@ -66,7 +64,7 @@ def ranking(ratings: Ratings, masked: Ratings, top: float, seed: int = 0) -> Flo
     ratios : float64, shape (users with a rating,), in [0, 1]
     """
     check_ratings(ratings=ratings, masked=masked)
-    check(Share, top=top)
+    check(UpToOne, top=top)
     rng = np.random.default_rng(seed)
     ratios = []
     for truth, hidden in _users(ratings, masked):

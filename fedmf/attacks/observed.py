@@ -1,6 +1,6 @@
-"""The server's view of one user: a gradient in the clear, or a masked input.
+"""The server's view of a user: a gradient in the clear, or a masked input.
 
-The secure view is real: every user is a `secagg.Client`, and the bytes of its masked input are
+The secure view is real: every user is a `secagg.Client`, and the bytes of the masked input are
 decoded like a gradient. The attacker also knows the items that a user rated.
 """
 
@@ -32,30 +32,12 @@ from secagg.encoding import Entropy
 from secagg.protocol import Phase
 from secagg.protocol.messages import MaskedInput, decode
 
-__all__ = [
-    "PAPER",
-    "Progress",
-    "SecureRound",
-    "TrainingRound",
-    "Users",
-    "View",
-    "at_mean",
-    "attacked",
-    "count_raters",
-    "in_the_clear",
-    "leaked",
-    "quiet",
-    "train",
-    "under_masks",
-    "views",
-]
-
 Floats = NDArray[np.float64]
 Users = NDArray[np.int64]
 View = Callable[[int], tuple[Seen, Seen]]
 """The server's view of a user in the first round and in the second."""
 
-PAPER = PRESETS["paper"].model  # leaves no item out, as the paper does not
+PAPER = PRESETS["paper"].model  # trains every item, as the paper does
 
 
 def quiet(what: str, done: int, of: int) -> None:
@@ -78,7 +60,7 @@ class TrainingRound:
 class SecureRound:
     """The server's view of a secure aggregation: masked inputs y_u, and the decoded sum.
 
-    All tables are float64 of shape (m, k); y_u is decoded as if it were the gradient η_u.
+    All tables are float64 of shape (m, k). The masked input y_u is decoded like a gradient η_u.
     """
 
     masked: Mapping[int, Floats]
@@ -86,7 +68,7 @@ class SecureRound:
 
 
 def at_mean(model: FedMF, ratings: Ratings) -> FedMF:
-    """Return the model with the mean rating, if it needs that, as `Trainer` trains it."""
+    """Return the model with the mean rating, if the model needs the mean, as in `Trainer`."""
     if not model.needs_mean:
         return model
     return model.at_mean(Loop(FloatSum(), Schedule(), 1).mean(ratings))
@@ -98,14 +80,14 @@ def train(
     """Train for a few rounds with every user, as `Trainer` does, and keep all gradients.
 
     The ratings, or residuals, must be on the internal scale.
-    Raises SettingError if the model has biases, or its factors diverge.
+    Raises SettingError if the model has biases, or the factors diverge.
     """
     if model.biases:
         raise SettingError(
             f"biases = {model.biases}: the attacks cannot solve for biases; set biases=False"
         )
     training = FactorTraining(model, ratings)
-    # a separate generator: its draws differ from those that `Trainer` starts from
+    # a separate generator: the starting factors differ from the start of `Trainer`
     before = Factors.of(*model.initial(ratings, np.random.default_rng(seed)), ratings)
     seen = []
     for one in Loop(FloatSum(), Schedule(), rounds).iterate(training, before):
@@ -166,7 +148,7 @@ def under_masks(
 def _as_gradient(
     data: bytes, user: int, params: secagg.RoundParams, encoding: secagg.FixedPoint
 ) -> Floats:
-    """Decode y_u in the bytes of a masked input as if it were a gradient."""
+    """Decode y_u in the bytes of a masked input like a gradient."""
     message = decode(data, MaskedInput, params, sender=user, phase=Phase.MASKED_INPUT)
     lanes = params.ring.zeros(params.elements)
     _fast.unpack_bits(message.values, params.ring.bits, lanes)

@@ -12,8 +12,6 @@ from fedmf.data import Ratings
 from fedmf.data.internal import internal, to_internal
 from fedmf.errors import DataError
 
-__all__ = ["Outcome", "all_of", "chance", "grid_of", "gridded", "share_right"]
-
 Floats = NDArray[np.float64]
 
 EXACT = 1e-9

@@ -1,9 +1,9 @@
 """Attack that reads users' whole profiles from an exact item–item table XᵀX.
 
 X is the binary table of the rated items, a row for each user. XᵀX is a sum over users, and all
-that EASE needs (Steck, "Embarrassingly shallow autoencoders for sparse data", 2019). An item
-with one rater shows that user's whole profile in its row. Without that profile the table is
-that of the other users, in which new items have one rater.
+that EASE needs (Steck, "Embarrassingly shallow autoencoders for sparse data", 2019). The row of
+an item with a single rater is that user's whole profile. Subtracting the profile leaves the
+table of the other users, and new items have a single rater there.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.errors import SettingError
 
-__all__ = ["from_gram", "gram_of", "peeled"]
-
 
 def gram_of(ratings: Ratings) -> NDArray[np.int64]:
-    """Return XᵀX of the rated items: int64, shape (m, m), numbers of users who rated both.
+    """Return XᵀX of the rated items: int64, shape (m, m), numbers of two items' common raters.
 
     The values of the ratings do not count. Raises SettingError for another type.
     """
@@ -32,7 +30,7 @@ def gram_of(ratings: Ratings) -> NDArray[np.int64]:
 def from_gram(gram: ArrayLike) -> list[NDArray[np.int64]]:
     """Return the profiles found in XᵀX, each as ascending item numbers.
 
-    Numbers of a noised table are rounded first; its profiles are then wrong.
+    Numbers of a noised table are rounded first; the profiles found there are wrong.
 
     Parameters
     ----------
@@ -50,7 +48,7 @@ def from_gram(gram: ArrayLike) -> list[NDArray[np.int64]]:
             "gram_of(ratings)"
         )
     rest, found = np.rint(given).astype(np.int64), []
-    for _ in range(len(rest)):  # an item is the lone one at most once
+    for _ in range(len(rest)):  # each pass takes the last rater of at least one item
         lone = np.flatnonzero(np.diag(rest) == 1)
         if not lone.size:
             break
@@ -61,9 +59,9 @@ def from_gram(gram: ArrayLike) -> list[NDArray[np.int64]]:
 
 
 def peeled(ratings: Ratings, gram: ArrayLike) -> float:
-    """Return the share of users whose whole profile is among those found in a table.
+    """Return the share of users with their whole profile among the profiles found in a table.
 
-    Users without a rating are not counted; 0.0 if there is no other.
+    Users without a rating are not counted; 0.0 if no user has a rating.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
 """Inversion of masks without a closed form: guess ratings, fit the mask to them, compare.
 
 The right ratings minus the mask fitted to them are the masked ratings ρ. A guess is ρ + t D,
-rounded to the grid, where D is an estimate of the mask and t one of a few amplitudes. The best
-guess gives the next D. For a factorisation machine the first D is the linear part (see
-`from_ridge`), as l2 keeps its interactions near zero. For a neural network the first D is a
-network fitted to ρ with a weaker penalty, as the penalty has left that part in ρ.
+rounded to the grid, for an estimate D of the mask and a few amplitudes t. The best guess gives
+the next D. For a factorisation machine the first D is the linear part (see `from_ridge`), as l2
+keeps the interactions near zero. For a neural network the first D is a network fitted to ρ with
+a weaker penalty, as the full penalty has left that part in ρ.
 
 The adversary needs the masked ratings, the items' features, the public hyper-parameters of the
 mask and each user's mean rating. The seeds of the parties' starting parameters stay unknown.
@@ -17,12 +17,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.aggregate.aggregation import Progress
 from fedmf.attacks.leakage import on_grid
-from fedmf.attacks.observed import Progress, quiet
+from fedmf.attacks.observed import quiet
 from fedmf.data import Features, Ratings
 from fedmf.masks import FMMask, NNMask
-
-__all__ = ["OTHER_SEED", "from_retraining"]
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +29,7 @@ AMPLITUDES = (0.0, 0.3, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0)
 WEAKER = 2.0  # divides the penalty for the first estimate
 EXPLAINED = 0.02  # rms of the residuals of a right guess, in ratings
 OTHER_SEED = 10**6  # added to the seed of a trial, so that no start is a party's own
-BEYOND = 100.0  # no masked rating is that far from zero; noise can be
+BEYOND = 100.0  # larger than any masked rating; the noise of a masked input can be larger
 
 
 def from_retraining(
@@ -54,7 +53,7 @@ def from_retraining(
     means : float64, shape (n_users,), mean of each user's ratings; any number without ratings
     grid : float64, ascending and evenly spaced, every possible rating
     passes : int, number of estimates D of the masks, ≥ 1
-    seed : int, seed of the adversary's own starting parameters, not the parties' seed
+    seed : int, seed of the adversary's starting parameters, different from the parties' seed
     progress : see `leakage`
 
     Returns

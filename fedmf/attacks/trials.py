@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.aggregate import Phase, PlainSum, SecAggSum
+from fedmf.aggregate.aggregation import Progress
 from fedmf.aggregate.vectors import Vectors
 from fedmf.attacks.leakage import from_one_round, from_sum, from_two_rounds, on_grid
 from fedmf.attacks.observed import (
     PAPER,
-    Progress,
     Users,
     View,
     at_mean,
@@ -28,8 +28,6 @@ from fedmf.data.checks import check_ratings
 from fedmf.models import FedMF
 from fedmf.settings import Range, Seed, check
 from fedmf.training import Schedule
-
-__all__ = ["chosen", "leakage", "singletons"]
 
 Floats = NDArray[np.float64]
 
@@ -63,7 +61,7 @@ def leakage(
     seed: int = 0,
     progress: Progress = quiet,
 ) -> Outcome:
-    """Compute users' ratings from the gradients of the first one or two rounds of FedMF.
+    """Compute users' ratings from the gradients of the first round, or first two, of FedMF.
 
     Plain gradients are rounded to multiples of 2^−16, the default of fedmf's aggregations.
 
@@ -124,11 +122,11 @@ def singletons(
 
     Parameters
     ----------
-    ratings : ratings of all users; simulated ones have next to no items with a single rater
+    ratings : ratings of all users; simulated ratings have few items with a single rater, if any
     min_raters : int, least number of raters of a trained item, counted before dropouts, ≥ 1
     dropout : float, probability in [0, 1) that a user drops out after the count of raters
         The server knows the items with one rater left in the sum, and attacks them.
-    model, progress : see `leakage`; the model is trained with `min_raters` in place of its own
+    model, progress : see `leakage`; `min_raters` replaces the model's own value
     seed : int, seed of the training, of the masks and of the dropouts, ≥ 0
 
     Returns

@@ -23,12 +23,10 @@ from fedmf.data.internal import internal
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.models import Factors
 from fedmf.models.warm import shared_items
-from fedmf.settings import Count, Fraction, Seed
+from fedmf.settings import BelowOne, Count, Seed, Whole
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.loop import Loop, keep
 from fedmf.training.schedule import Draw, Scheduled, Summing
-
-__all__ = ["FedBPMF"]
 
 Floats = NDArray[np.float64]
 
@@ -39,8 +37,8 @@ class FedBPMF(Scheduled):
     """Bayesian matrix factorisation of ratings, by Gibbs sampling through secure sums.
 
     See `fedmf.bayes` for the model. Per round a user sends m + 4 rows of d (d + 3) / 2 + 2
-    numbers, with d = k + 1; for k < 8 it is a row or two fewer. Before the first round two sums
-    give the raters of each item and the mean rating.
+    numbers, with d = k + 1; for k < 8 a row or two fewer. Before the first round two sums give
+    the raters of each item and the mean rating.
 
     The defaults were chosen on a tenth of the training ratings of ml-100k, 80/20, seed 0.
 
@@ -49,19 +47,19 @@ class FedBPMF(Scheduled):
     k : int, number of latent factors, ≥ 1
     sweeps : int, number of rounds, ≥ 1
     burn_in
-        Rounds at the start whose draws are not kept, 0 ≤ burn_in < sweeps. Their second
-        half computes implicit feedback, which then stays; with 0 or 1, or with fewer than 10 k
-        users in a sum or 10 k items, there is none.
+        Rounds at the start without a kept draw, 0 ≤ burn_in < sweeps. The second half of the
+        burn-in computes implicit feedback, which then stays. With 0 or 1, or with fewer than
+        10 k users in a sum or 10 k items, there is no implicit feedback.
     samples
-        Greatest number S of draws that the model keeps, evenly spaced. They need 4 S d (n + m)
-        bytes for n users and m items: 21 MB for ml-100k.
+        Greatest number S of draws that the model keeps, evenly spaced. S draws need
+        4 S d (n + m) bytes for n users and m items: 21 MB for ml-100k.
     min_raters : int, see `FedMF`; items with fewer raters are drawn from their prior
     aggregation
         Sum of the users' moments, `PlainSum()` by default. A clip of at least 16 suits all
-        ratings, as a sum that was clipped raises SettingError.
+        ratings; a clipped sum raises SettingError.
     seed
-        Seed of every random choice, ≥ 0, also of those that users make in secret: a deployment
-        needs a generator of each user's own.
+        Seed of every random choice, ≥ 0, also of the users' secret choices: a deployment needs
+        a separate generator for each user.
     cohort, dropout
         See `Trainer`; sums are scaled from the survivors to all users. At least half of the
         users should be in each sum: with fewer the draws drift, until SettingError is raised.
@@ -70,7 +68,7 @@ class FedBPMF(Scheduled):
     Attributes
     ----------
     posterior_ : Posterior, the trained model
-    history_ : History, a record of each round; its errors are those of the average so far
+    history_ : History, a record of each round, with the errors of the average so far
     """
 
     posterior_: Posterior
@@ -83,12 +81,12 @@ class FedBPMF(Scheduled):
         *,
         k: Count = 16,
         sweeps: Count = 120,
-        burn_in: Seed = 20,
+        burn_in: Whole = 20,
         samples: Count = 100,
         min_raters: Count = 3,
         seed: Seed = 0,
         cohort: int | float | None = None,
-        dropout: Fraction = 0.0,
+        dropout: BelowOne = 0.0,
         callbacks: Sequence[Callable[[RoundRecord], None]] = (),
     ) -> None:
         summing = PlainSum() if aggregation is None else aggregation
@@ -110,7 +108,7 @@ class FedBPMF(Scheduled):
 
     @property
     def rounds(self) -> int:
-        """Number of rounds of a training, without the sums before the first."""
+        """Number of rounds of a training, without the sums before the first round."""
         return self.sweeps
 
     def fit(
@@ -134,12 +132,12 @@ class FedBPMF(Scheduled):
             Public features of the items for the link, a row per item; by default genres and
             year, and no link if the catalogue has none.
         start
-            Model from which the items start, such as the result of `FedALS` or of an earlier
-            training; items are matched by id, and new items start at random. The chain begins
-            again, with its burn-in, so as many draws as those of a `Posterior` must be kept.
+            Model that the items start from, such as the result of `FedALS` or of an earlier
+            training. Items are matched by id, and new items start at random. The chain begins
+            again with a burn-in, so `fit` must keep as many draws as a given `Posterior` has.
         checkpoint
-            File to which the training is written every 10 rounds. If it exists, the training
-            continues from it, to the same numbers as without the interruption.
+            File that the training is written to every 10 rounds. If the file exists, the
+            training continues from there, to the same numbers as without the interruption.
 
         Raises
         ------
@@ -148,8 +146,8 @@ class FedBPMF(Scheduled):
             aggregation clipped a moment. Also if fewer draws would be kept than `start` has.
             `Diverged` if the draws leave the scale.
         DataError
-            If `train` or `test` has no rating, or `features` has not a row per item. Also if no
-            item has `min_raters` raters.
+            If `train` or `test` has no rating, or `features` lacks or exceeds a row per item.
+            Also if no item has `min_raters` raters.
         ModelError
             If the checkpoint is damaged, or of another training. Also if `start` knows no item,
             is no model of ratings, or no `Factors` or `Posterior` at all.
@@ -191,7 +189,7 @@ class FedBPMF(Scheduled):
         chain, history = keep(rounds, begun.chain, self._report)
         whole = History(begun.records + history.rounds, history.interrupted)
         late = whole.rounds[self.burn_in :]
-        # if only rounds whose draws are kept were aborted, the last draw stands in for them
+        # if only the rounds with a draw to keep were aborted, the last draw stands in for them
         if late and all(one.aborted is not None for one in late) and not whole.interrupted:
             raise RoundAborted(
                 f"every sum after burn_in = {self.burn_in} was aborted, the last for: "
@@ -229,7 +227,7 @@ class FedBPMF(Scheduled):
             )
 
     def _enough(self, draws: int) -> int:
-        """Return the least number of rounds, with as large a share of burn-in, for draws."""
+        """Return the least number of rounds that keep `draws`, at the same share of burn-in."""
         return math.ceil(round(draws * self.sweeps / (self.sweeps - self.burn_in), 6))
 
     def _kept(self) -> list[int]:
@@ -257,7 +255,7 @@ class FedBPMF(Scheduled):
 
 
 def _warm(items: Floats, earlier: Factors, train: Ratings) -> Floats:
-    """Return the start with the items that an earlier model has, by the id."""
+    """Return the start with the items of an earlier model, matched by id."""
     if not isinstance(earlier, Factors):
         raise ModelError(
             f"start = {earlier!r} must be Factors or a Posterior, such as factors_ or "

@@ -11,8 +11,6 @@ from fedmf.bayes.gaussian import Link, Prior
 from fedmf.bayes.sample import Sample
 from fedmf.bayes.traits import Traits
 
-__all__ = ["Chain"]
-
 Floats = NDArray[np.float64]
 
 
@@ -30,8 +28,8 @@ class Chain:
     round : int, number of the next round, ≥ 1
     samples : draws kept so far
     guesses
-        Sums of their predictions, for the training ratings and the test ratings if there are
-        any; before the first kept draw the predictions of the last one.
+        Sums of the predictions of the kept draws, for the training ratings and any test
+        ratings. Before the first kept draw, the predictions of the latest draw.
     """
 
     users: Floats
@@ -49,7 +47,7 @@ class Chain:
 
     @property
     def sample(self) -> Sample:
-        """The draw in the form that is kept."""
+        """The draw in kept form, as float32."""
         users, items = self.users.astype(np.float32), self.items.astype(np.float32)
         weights = self.weights.astype(np.float32)
         return Sample(

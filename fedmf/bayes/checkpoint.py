@@ -1,4 +1,4 @@
-"""Checkpoint of a training, a file from which it continues to the same numbers."""
+"""Checkpoint of a training: a file to continue the training from, to the same numbers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ from fedmf.settings import Settings
 from fedmf.training.history import RoundRecord
 from fedmf.training.loop import Round
 
-__all__ = ["EVERY", "Begun", "Checkpoint"]
-
 KIND = "bpmf checkpoint"
 EVERY = 10  # rounds between two checkpoints
 APART = ("aggregation", "callbacks")  # settings without influence on the draws
 
-# The last sample is the state of the chain; its items and weights are in full precision, too.
+# The last sample is the state of the chain. Samples are float32, so items and weights of the
+# state are stored in full precision, too: the training must continue to the same numbers.
 FORM: Form = {
     **SAMPLES,
     "items_now": (np.float64,),
@@ -49,7 +48,7 @@ FORM: Form = {
 
 @dataclass(frozen=True, eq=False)
 class Begun:
-    """A training before its next round.
+    """State of a training before the next round.
 
     Parameters
     ----------
@@ -66,13 +65,13 @@ class Begun:
 
 
 class Checkpoint:
-    """File of a training, for the settings, ratings and features with which it began.
+    """File of a training, for the settings, ratings and features of the start.
 
     Parameters
     ----------
     path : file, which need not exist
     settings : the estimator
-    train, test, features : the arguments of its `fit`
+    train, test, features : the arguments of the estimator's `fit`
     """
 
     def __init__(
@@ -132,7 +131,7 @@ class Checkpoint:
         )
 
     def kept(self, rounds: Iterator[Round[Chain]], begun: Begun) -> Iterator[Round[Chain]]:
-        """Yield the rounds, and write the training to the file after every `EVERY` of them."""
+        """Yield the rounds, and write the training to the file after every `EVERY` rounds."""
         records = [*begun.records]
         for one in rounds:
             records.append(one.record)

@@ -1,6 +1,6 @@
-"""Draws from the conditional distributions of the sampler, and the state of its hyper-priors.
+"""Draws from the conditional distributions of the sampler, and state of the hyper-priors.
 
-Equation numbers are those of Salakhutdinov and Mnih 2008 (see `fedmf.bayes`).
+Equation numbers refer to Salakhutdinov and Mnih 2008 (see `fedmf.bayes`).
 """
 
 from __future__ import annotations
@@ -14,26 +14,11 @@ from numpy.typing import NDArray
 from fedmf import _fast
 from fedmf.errors import SettingError
 
-__all__ = [
-    "Link",
-    "Prior",
-    "check_solved",
-    "draw_link",
-    "draw_linked_prior",
-    "draw_noise",
-    "draw_prior",
-    "draw_weight",
-    "draws",
-    "lower",
-    "symmetric",
-    "triangle",
-]
-
 Floats = NDArray[np.float64]
 
 BETA_0 = 2.0  # the textbook hyper-priors: μ_0 = 0, ν_0 = d and W_0 = I besides
 NU = 8.0  # ν; 4, 8 and 16 were tried on validation ratings of ml-100k
-LEAST = 1e-3  # a standard deviation of a feature that rounded sums cannot tell from none
+LEAST = 1e-3  # standard deviation of a feature; rounded sums cannot tell less from zero
 SHAPE_0 = RATE_0 = 1.0  # of the gamma priors of α and of the link's precision
 
 
@@ -52,7 +37,7 @@ class Prior:
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """Regression of a table on features of its rows: W, shape (f, d), and its precision λ."""
+    """Regression of a table's rows on their features: W, shape (f, d), and the precision λ."""
 
     weights: Floats
     precision: float
@@ -69,15 +54,15 @@ def draws(triangles: Floats, shifts: Floats, noise: Floats) -> Floats:
     Parameters
     ----------
     triangles
-        float64, shape (n, d(d+1)/2), lower triangles of positive definite Λ, as of `lower`
+        float64, shape (n, d(d+1)/2), lower triangles of positive definite Λ; see `lower`
     shifts : float64, shape (n, d)
     noise : float64, shape (n, d), standard normal numbers; zeros give the means
 
     Raises
     ------
     SettingError
-        If a precision is not positive definite, as after too coarse a rounding of the sums, or
-        many rounds that lack most of the users.
+        If a precision is not positive definite, for example after too coarse a rounding of the
+        sums, or many rounds that lack most of the users.
     """
     n, d = shifts.shape
     a, b = triangle(d)
@@ -103,15 +88,15 @@ def draw_prior(
 ) -> Prior:
     """Draw (μ, Λ) from the normal-Wishart posterior of n rows (eq. 14) and of their link.
 
-    The rows of W are ~ N(0, (λΛ)⁻¹), so that they tell of Λ as rows do (Simm et al.; see
-    `draw_link`).
+    The rows of W are ~ N(0, (λΛ)⁻¹). So the rows of W inform about Λ like the n rows (Simm et
+    al.; see `draw_link`).
 
     Parameters
     ----------
     rng : generator of the server
     n : float, number of rows, ≥ 0
     total, products : float64, shapes (d,) and (d, d): Σ x and Σ x xᵀ over the rows
-    link : link that was subtracted from the rows, in units of its draw
+    link : link that was subtracted from the rows, in the units of the link's draw
     """
     d, f = total.size, len(link.weights)
     mean = total / max(n, 1.0)
@@ -134,7 +119,7 @@ def draw_prior(
 
 
 def draw_noise(rng: np.random.Generator, n: float, squares: float) -> float:
-    """Draw the precision α of the noise from its gamma posterior, given Σ e² of n ratings."""
+    """Draw the precision α of the noise from the gamma posterior, given Σ e² of n ratings."""
     return float(rng.gamma(SHAPE_0 + n / 2, 1 / (RATE_0 + squares / 2)))
 
 
@@ -146,7 +131,7 @@ def draw_weight(rng: np.random.Generator, n: NDArray[np.int64], squares: Floats)
 def draw_link(
     rng: np.random.Generator, gram: Floats, cross: Floats, prior: Prior, link: Link
 ) -> Link:
-    """Draw W from its posterior, given the rows V, and then its precision λ.
+    """Draw W from the posterior, given the rows V, and then the precision λ of W.
 
     Simm et al., "Macau: scalable Bayesian factorization with high-dimensional side
     information", 2017, eq. 6: W ~ MN((FᵀF + λI)⁻¹ Fᵀ (V − 1 μᵀ), (FᵀF + λI)⁻¹, Λ⁻¹).
@@ -175,8 +160,8 @@ def draw_linked_prior(
 ) -> tuple[Prior, Link]:
     """Draw the prior and the link of n rows x from sums alone, x ~ N(μ + Wᵀ g, Λ⁻¹).
 
-    For features of one value the link stays. Features are standardised for the draw, so
-    that one λ suits all.
+    For constant features the link stays. Features are standardised for the draw, so that a
+    single λ suits all features.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`Posterior`, the trained model: it predicts by the average of many draws."""
+"""`Posterior`, the trained model, which predicts by the average of many draws."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ from fedmf.models.factors_file import IDS, Form, read_tables, write_tables
 from fedmf.models.recommender import Recommender, number, numbers, pairs, rated
 from fedmf.settings import Count, Seed, check
 
-__all__ = ["KIND", "Posterior", "Scaling"]
-
 Floats = NDArray[np.float64]
 
 KIND = "posterior"
@@ -49,7 +47,7 @@ FORM: Form = {
 class Scaling:
     """Standardisation of item features: centre and width of each column, shape (f,).
 
-    A column of one value in training has the width infinity, so that it counts nothing.
+    A column that was constant in training has the width infinity, and so no effect.
     """
 
     centre: Floats
@@ -72,7 +70,7 @@ class Posterior(Recommender):
     """Draws from the posterior distribution of a Bayesian matrix factorisation.
 
     In a deployment the server has the items of every draw, and each user the draws of their
-    own row. A simulation has all of them, and so has a saved file: protect that file like the
+    own row. A simulation has all draws, and so has a saved file: protect that file like the
     ratings. Raises ModelError if the shapes do not match.
 
     Parameters
@@ -151,9 +149,9 @@ class Posterior(Recommender):
     ) -> Floats | tuple[Floats, Floats]:
         """Return the mean of the draws' predictions for each pair; see `Recommender.predict`.
 
-        With `return_std`, also return the standard deviation of the rating: of the draws and
-        of the user's noise, √(Var r̂ + mean 1/(α w_u)). The mean ± 1.645 of them is an interval
-        of 90 %.
+        With `return_std`, also return the standard deviation of the rating. The deviation is
+        √(Var r̂ + mean 1/(α w_u)), from the draws and the user's noise. The mean ± 1.645
+        deviations is an interval of 90 %.
         """
         rows, columns = pairs(users, items, self.n_users, self.n_items)
         flat = rows.reshape(-1), columns.reshape(-1)
@@ -174,7 +172,7 @@ class Posterior(Recommender):
         return public, (np.sqrt(variance) * (ends[1] - ends[0])).reshape(rows.shape)
 
     def predict_all(self, users: ArrayLike) -> Floats:
-        """Return r̂ of all items for some users, of `predict` up to rounding, but faster."""
+        """Return r̂ of all items for some users: `predict` up to rounding, but faster."""
         rows = numbers("user", users, self.n_users).reshape(-1)
         total = np.zeros((rows.size, self.n_items))
         for one in self.samples:
@@ -183,7 +181,7 @@ class Posterior(Recommender):
         return to_public(total / len(self.samples) + self.mean, self.public_scale)
 
     def fold_in(self, items: ArrayLike, ratings: ArrayLike, *, seed: int = 0) -> Posterior:
-        """Return the model of one new user, number 0, drawn from their own ratings.
+        """Return the model of a new user, number 0, drawn from their own ratings.
 
         Nothing is sent and no other user's row changes. Without ratings the user's rows are
         drawn from the prior.
@@ -205,7 +203,7 @@ class Posterior(Recommender):
         rng = np.random.default_rng(seed)
         profile = profiles(block, self.embedding)
         samples, weight = [], np.ones(1)
-        for one in self.samples:  # one step of a Gibbs sampler for (p, b) and w in each
+        for one in self.samples:  # each draw continues the Gibbs sampler of (p, b) and w
             normal = rng.standard_normal((1, one.items.shape[1]))
             table, noise = one.items.astype(np.float64), one.noise * weight
             prior = one.user_prior
@@ -233,15 +231,15 @@ class Posterior(Recommender):
         *,
         seed: int = 0,
     ) -> Posterior:
-        """Return the model with new items, which are drawn from the link of their features.
+        """Return the model with new items, drawn from the link of the items' features.
 
         Parameters
         ----------
         ids : ids of the new items, shape (n,), of the type of `item_ids`
         features : features with a row per new item, and the columns of the training
         known
-            Features of the model's items, as `Factors.with_items` needs them. The training has
-            learnt the link, so only their columns are compared.
+            Features of the model's items; `Factors.with_items` needs these features. The
+            training has learnt the link, so only the columns are compared.
         seed : int, seed of the draws, ≥ 0
 
         Raises
@@ -261,7 +259,7 @@ class Posterior(Recommender):
         table, rng = self.scaling.applied(features.matrix), np.random.default_rng(seed)
         samples = []
         for one in self.samples:
-            weights = one.link.weights[: table.shape[1]]  # their traits count as the mean
+            weights = one.link.weights[: table.shape[1]]  # new items have the mean traits
             centre = one.item_prior.mean + table @ weights
             root = np.linalg.cholesky(one.item_prior.precision)
             spread = np.linalg.solve(root.T, rng.standard_normal(centre.T.shape)).T
@@ -273,12 +271,12 @@ class Posterior(Recommender):
     def factors(self, k: int | None = None) -> Factors:
         """Return the best factors of rank k for the average of the draws, by a truncated SVD.
 
-        The average of S draws has a rank of up to S k, so in general some accuracy is lost, and
-        all standard deviations are. On ml-100k the RMSE is the same to four digits.
+        The average of S draws has a rank of up to S k. So some accuracy is lost in general, and
+        all standard deviations are lost. On ml-100k the RMSE is the same to four digits.
 
         Parameters
         ----------
-        k : int, rank, ≥ 1, by default that of the training; two columns more have the biases
+        k : int, rank, ≥ 1, by default the rank of the training; two more columns are the biases
         """
         check(Count | None, k=k)
         n, m = self.n_users, self.n_items
@@ -286,7 +284,8 @@ class Posterior(Recommender):
         tables = tables_of(self.samples)
         users, items = tables["users"].astype(np.float64), tables["items"].astype(np.float64)
         left, right = (rows[..., :-1].transpose(1, 0, 2) for rows in (users, items))
-        # Σ_s P_s Q_sᵀ = L Rᵀ with the draws side by side; the SVD of the small cores is its own
+        # Σ_s P_s Q_sᵀ = L Rᵀ with the draws side by side. The QR decompositions of L and R have
+        # orthonormal columns, so the SVD of the small cores is enough.
         (of_users, small), (of_items, other) = (
             np.linalg.qr(side.reshape(len(side), -1)) for side in (left, right)
         )

@@ -1,4 +1,4 @@
-"""Draw of the sampler that is kept, its predictions, and its form in a file."""
+"""Kept draw of the sampler, predictions from a draw, and the form of draws in a file."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from fedmf import _fast
 from fedmf.bayes.gaussian import Link, Prior
 from fedmf.models.factors_file import Form
-
-__all__ = ["SAMPLES", "Sample", "predictions", "samples_of", "tables_of"]
 
 Floats = NDArray[np.float64]
 Small = NDArray[np.float32]
@@ -32,12 +30,12 @@ SAMPLES: Form = {
     "user_links": (np.float64,),
     "user_link_precisions": (np.float64,),
 }
-"""Tables of samples in a file; the first axis of each counts the samples."""
+"""Tables of samples in a file; the first axis of each table counts the samples."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """One draw of all unknowns.
+    """Draw of all unknowns.
 
     Parameters
     ----------
@@ -45,7 +43,7 @@ class Sample:
     weights : float32, shape (n,), w_u
     noise : float, α, precision of the ratings of a user of weight 1
     user_prior, item_prior : hyper-priors
-    link : regression of the items on their features, with those of `Traits` last
+    link : regression of the items on their features; the features of `Traits` are last
     user_link : regression of the users on their profiles; see `fedmf.bayes.traits`
     """
 
@@ -62,7 +60,7 @@ class Sample:
 def predictions(
     sample: Sample, mean: float, users: NDArray[np.integer], items: NDArray[np.integer]
 ) -> Floats:
-    """Return μ + b_u + b_i + p_u · q_i of pairs, from one draw, on the internal scale."""
+    """Return μ + b_u + b_i + p_u · q_i of pairs, from a single draw, on the internal scale."""
     p, q = sample.users.astype(np.float64), sample.items.astype(np.float64)
     left = np.column_stack((p[:, :-1], p[:, -1] + mean, np.ones(len(p))))
     right = np.column_stack((q[:, :-1], np.ones(len(q)), q[:, -1]))

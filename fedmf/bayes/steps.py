@@ -31,8 +31,6 @@ from fedmf.training.history import RoundRecord, mae, rmse
 from fedmf.training.loop import Training
 from fedmf.training.schedule import Draw
 
-__all__ = ["Sweeps"]
-
 Floats = NDArray[np.float64]
 
 ROWS_PER_FACTOR = 10  # users and items without which there is no implicit feedback
@@ -47,7 +45,7 @@ class Sweeps(Training[Chain, Sweep]):
     features : float64, F, shape (m, f), standardised; f = 0 for no link
     mean : float, μ
     seed, min_raters : see `FedBPMF`
-    burn_in : int, round in which implicit feedback is computed last; see `FedBPMF`
+    burn_in : int, last round that computes implicit feedback; see `FedBPMF`
     kept : numbers of the rounds after which a draw is kept, ascending
     scale : public scale, for the errors
     """
@@ -78,7 +76,7 @@ class Sweeps(Training[Chain, Sweep]):
         """Return the users' part of the next sweep; ratings of untrained items are left out."""
         if raters is not None and raters is not self._trained[0]:
             enough = raters.at_least(self.min_raters)[self.ratings.items]
-            if not enough.any():  # the hyper-prior of no item is too wide to predict with
+            if not enough.any():  # the hyper-prior without an item is too wide to predict with
                 raise DataError(
                     f"no item of {self.ratings.name} has {self.min_raters} raters in a round: "
                     "lower min_raters"
@@ -93,7 +91,7 @@ class Sweeps(Training[Chain, Sweep]):
         """Draw α, the hyper-priors, the links and all items, in this order (section 3.3)."""
         rng = np.random.default_rng((self.seed, Draw.SERVER, state.round))
         m, d = state.items.shape
-        # all users, as far as the survivors tell
+        # scaled from the survivors to all users, or the posterior would be too wide
         n = float(self.ratings.n_users)
         table = total.sum.reshape(steps.shape) * (UNIT * n / len(total.survivors))
         moments, shifts = table[:m, : -d - 2], table[:m, -d - 2 : -2]
@@ -134,9 +132,9 @@ class Sweeps(Training[Chain, Sweep]):
         return self._with_predictions(chain)
 
     def _due(self, state: Chain, rows: int) -> bool:
-        """Return True in the second half of the burn-in, or later if all of it was aborted.
+        """Return True in the second half of the burn-in, and later while there are no traits.
 
-        `rows` is the number of users or items, the lesser; too few cannot determine a link.
+        `rows` is the lesser number of users and items; too few rows cannot determine a link.
         """
         first, last, k = self._burn_in // 2, self._burn_in, state.items.shape[1] - 1
         early = state.traits is None or state.round <= last
@@ -146,7 +144,7 @@ class Sweeps(Training[Chain, Sweep]):
         self, state: Chain, counts: Floats, weighted: Floats, mean: Floats
     ) -> Chain:
         """Return the state with implicit feedback from the round's sums; see `Traits.of`."""
-        known = self._trained[0]  # has the raters of items left out, too
+        known = self._trained[0]  # counts the raters of untrained items, too
         raters = counts if known is None else known.counts / known.share
         traits, link = Traits.of(state.items[:, :-1], raters, weighted, mean), state.link
         if state.traits is None:
@@ -161,7 +159,7 @@ class Sweeps(Training[Chain, Sweep]):
         return np.concatenate((self.features, state.traits.items), axis=1)
 
     def _with_predictions(self, chain: Chain) -> Chain:
-        """Return the state with this draw kept, and its predictions added, if it is due."""
+        """Return the state; if a draw is due, with the draw kept and the predictions added."""
         due = chain.round in self._kept
         if chain.samples and not due:
             return chain

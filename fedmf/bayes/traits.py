@@ -1,11 +1,12 @@
-"""Implicit feedback: features that come from who rated what, whatever the ratings are.
+"""Implicit feedback: features from the pairs of user and rated item, without the rating.
 
-The server computes them in each round of the second half of the burn-in, from sums that it has
-anyway; then they stay. Items get their popularity and the mean factors of their raters, beside
-the public features f_i. Users compute g_u = Σ e_i / (n_u + 20) over their n_u rated items; the
-e_i are the standardised factors of the round before. Rated items as features of a user are due
-to Koren, "Factorization meets the neighborhood", KDD 2008, section 4. As they come from the
-ratings, the draws are from no joint posterior distribution: docs/bayes.md has the effect.
+The server computes the features in each round of the second half of the burn-in, from the sums
+of that round. Then the features stay. The features of an item are the popularity and the mean
+factors of the raters, beside the public features f_i. Users compute g_u = Σ e_i / (n_u + 20)
+over their n_u rated items; the e_i are the standardised factors of the round before. Rated
+items as features of a user are due to Koren, "Factorization meets the neighborhood", KDD 2008,
+section 4. As these features come from the ratings, the draws are from no joint posterior
+distribution: docs/bayes.md has the effect.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ from numpy.typing import NDArray
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 
-__all__ = ["Traits", "profiles", "standardised"]
-
 Floats = NDArray[np.float64]
 
 SHRINKAGE = 20.0  # ratings; 5, 20 and 60 were tried on validation ratings of ml-100k
@@ -27,7 +26,7 @@ SHRINKAGE = 20.0  # ratings; 5, 20 and 60 were tried on validation ratings of ml
 
 @dataclass(frozen=True, eq=False)
 class Traits:
-    """Features of all items from who rated them.
+    """Features of all items from their raters.
 
     Parameters
     ----------
@@ -57,7 +56,7 @@ class Traits:
 
 
 def standardised(table: Floats) -> Floats:
-    """Return columns of mean 0 and standard deviation 1; zeros for a column of one value."""
+    """Return columns of mean 0 and standard deviation 1; zeros for a constant column."""
     spread = table.std(axis=0)
     return np.asarray((table - table.mean(axis=0)) / np.where(spread > 0, spread, np.inf))
 

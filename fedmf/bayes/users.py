@@ -16,8 +16,6 @@ from fedmf.data.blocks import Block
 from fedmf.training.loop import LocalSteps
 from fedmf.training.schedule import Draw
 
-__all__ = ["UNIT", "Sweep", "message_shape", "user_draws"]
-
 Floats = NDArray[np.float64]
 
 # A clip of 16, the default of the aggregations, then suits moments of up to 256. Counts stay
@@ -26,12 +24,12 @@ UNIT = 16.0
 
 
 class Sweep(LocalSteps):
-    """Users' part of a sweep, in which each user draws (p_u, b_u) and computes a message.
+    """Users' part of a sweep: each user draws (p_u, b_u) and computes a message.
 
-    The message has a row for each rated item: the lower triangle of w z zᵀ, w z (r − μ − b_u),
-    w e² and 1, with z = (p_u, 1), the residual e and the user's weight w. A few more rows have
-    the lower triangle of y yᵀ and y for the user's own y = (p_u, b_u, g_u), and then zeros. All
-    numbers are divided by `UNIT`.
+    Let z = (p_u, 1), with the residual e and the user's weight w. The message has a row for
+    each rated item: the lower triangle of w z zᵀ, w z (r − μ − b_u), w e² and 1. Let y =
+    (p_u, b_u, g_u) of the user. A few more rows have the lower triangle of y yᵀ and y, and then
+    zeros. All numbers are divided by `UNIT`.
 
     Parameters
     ----------
@@ -51,9 +49,9 @@ class Sweep(LocalSteps):
 
     @cached_property
     def drawn(self) -> tuple[Floats, Floats]:
-        """Draws (p_u, b_u) and weights of all users; those without a message draw, too."""
+        """Draws (p_u, b_u) and weights of all users, also of users without a message."""
         chain, ratings = self.chain, self.ratings
-        # A row or number of each array is a user's, whoever sends a message.
+        # drawn for all users, so that a user's numbers do not depend on who sends a message
         rng = np.random.default_rng((self._seed, Draw.USERS, chain.round))
         normal = rng.standard_normal(chain.users.shape)
         noise = chain.noise * chain.weights
@@ -113,9 +111,9 @@ def user_draws(
 ) -> Floats:
     """Draw (p_u, b_u) of users from their conditional distribution (eq. 11).
 
-    A user's precision is Λ_U + α w Σ x xᵀ and the shift Λ_U c_u + α w Σ x (r − μ − b_i), over
-    the rated items, with x = (q_i, 1). The result has the shape (n, d). A row depends on no
-    other row. Raises SettingError if a precision is not positive definite.
+    Let x = (q_i, 1). A user's precision is Λ_U + α w Σ x xᵀ, and the shift is
+    Λ_U c_u + α w Σ x (r − μ − b_i), over the rated items. The result has the shape (n, d). A
+    row depends on no other row. Raises SettingError if a precision is not positive definite.
 
     Parameters
     ----------

@@ -7,14 +7,17 @@ import sys
 try:
     from secagg._warned import warnings_in_one_line
 
-    with warnings_in_one_line("fedmf"):  # of code without kernels
+    # code without kernels warns at the import, before the application can shape warnings
+    with warnings_in_one_line("fedmf"):
         from fedmf.cli import attack, data, export, recommend, reproduce, search, train
         from secagg.cli.console import App, Version
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
     if missing not in ("typer", "rich"):
         raise
-    print(f"fedmf: the command line needs {missing}: pip install typer rich", file=sys.stderr)
+    print(
+        f'fedmf: the command line needs {missing}: pip install "secagg[cli]"', file=sys.stderr
+    )
     raise SystemExit(2) from None
 except KeyboardInterrupt:
     raise SystemExit(130) from None

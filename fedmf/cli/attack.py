@@ -15,9 +15,9 @@ from fedmf.attacks import Outcome
 from fedmf.cli.manners import Data, errors_in_one_line, stderr
 from fedmf.data import Ratings, load
 from fedmf.masks import RidgeMask
-from secagg.bench.table import Column, Table, as_text
-from secagg.bench.table import as_json as to_json
 from secagg.cli.console import Json
+from secagg.kit.table import Column, Table, as_text
+from secagg.kit.table import as_json as to_json
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -30,7 +30,8 @@ FEDMF_DATA=~/movielens fedmf attack --data ml-100k --kind all --json > attacks.j
 """
 
 MIN_RATERS = 3
-TOLERANCE, TOP = 0.5, 0.1  # half a step; a tenth of a user's items
+# half a step of the ratings; a tenth of a user's items
+TOLERANCE, TOP = 0.5, 0.1
 HEADS = ("against plain", "against secure aggregation", "the sum", "chance")
 
 
@@ -52,7 +53,7 @@ def attack(
         Kind,
         typer.Option(
             help="The attack. leakage: ratings from the gradients of two rounds. one-round: "
-            "from those of one round. inversion: from the gradients of masked ratings. "
+            "from the gradients of one round. inversion: from the gradients of masked ratings. "
             "recovery, ranking: the FedMMF paper's own attacks on masked ratings. singletons: "
             "from the exact sum at items with one rater, and again with min_raters "
             f"{MIN_RATERS}; use ml-100k, as simulated data has too few such items."
@@ -71,9 +72,9 @@ def attack(
 ) -> None:
     """Attack a training in the clear, and the same training under secure aggregation.
 
-    A figure is the share of ratings found exactly. For recovery they are found to half a
-    rating. For ranking it is the share found of the tenth that a user rated highest. Chance is
-    the same for guesses: always the most frequent rating, or items at random.
+    A figure is the share of ratings found exactly; for recovery, the share found to half a
+    rating. For ranking, a figure is the share found of the tenth that a user rated highest.
+    Chance is the same share for guesses: always the most frequent rating, or items at random.
     """
     console = stderr()
     with errors_in_one_line("before the end of the attacks"):

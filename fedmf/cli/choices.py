@@ -1,4 +1,4 @@
-"""Options of ``fedmf train``: their names, and the objects made of them."""
+"""Options of ``fedmf train``: the names, and the objects made of the options."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def aggregation(
     """Return the aggregation of that name; None selects the default of an option.
 
     Raises SettingError if a required option is missing, an option belongs to another
-    aggregation, or a value is out of range, and MissingExtra if a package is missing.
+    aggregation, or a value is out of range. Raises MissingExtra if a package is missing.
     """
     options = {
         "neighbours": neighbours,
@@ -149,7 +149,8 @@ def aggregation(
         raise SettingError(
             f"--bits {bits} must be a multiple of 64 from {MIN_BITS} to {MAX_BITS}"
         )
-    gmpy2.version()  # raises MissingExtra now, not after the data are read
+    # raises MissingExtra now, not after the data are read
+    gmpy2.version()
     return PaillierSum(
         trust=model, trustees=trustees, threshold=threshold, bits=bits, progress=progress
     )
@@ -237,7 +238,7 @@ def fit(
 
 
 def as_saved(model: Recommender) -> Factors | Posterior | ItemWeights | None:
-    """Return the model to save; None if it has no form that a file can hold (`NNMask`)."""
+    """Return the model to save; None for a model without a form for files (`NNMask`)."""
     if isinstance(model, Factors | Posterior | ItemWeights):
         return model
     try:

@@ -19,8 +19,8 @@ from fedmf.data.fetch import check_content, check_files, fetch
 from fedmf.data.sets.folders import folder_of, found_folder
 from fedmf.data.sets.sources import Source
 from fedmf.errors import DataError
-from secagg.bench.table import as_json as to_json
 from secagg.cli.console import App, Json
+from secagg.kit.table import as_json as to_json
 
 app = App(help="List, describe, fetch and verify the data sets.", no_args_is_help=True)
 
@@ -61,7 +61,7 @@ fedmf data verify ml-100k  [dim]# compare checksums, then read every line[/dim]
 
 @app.command("list", epilog=LIST)
 def list_(as_json: Json = False) -> None:
-    """List the data sets with their sizes and their folders on this machine."""
+    """List the data sets with sizes and with folders on this machine."""
     with errors_in_one_line("before the list was complete"):
         rows = [_row(name) for name in NAMES]
         if as_json:
@@ -90,7 +90,7 @@ def describe_(
     duplicates: Duplicates = None,
     as_json: Json = False,
 ) -> None:
-    """Describe a data set or a file: its size, its ratings, and the raters of its items."""
+    """Describe a data set or a file: size, ratings, and the raters of the items."""
     with errors_in_one_line("before the data set was read"):
         found = figures(ratings_of(name, columns, scale, duplicates)[0])
         public = name != "simulated" and not is_file(name)
@@ -112,7 +112,7 @@ def fetch_(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Fetch a data set from GroupLens, validate it, and put it into the cache."""
+    """Fetch a data set from GroupLens, validate the files, and put them into the cache."""
     console = stderr()
     with errors_in_one_line("before the data set was complete; nothing is kept"):
         source = _with_files(name, "needs no fetching")
@@ -128,9 +128,9 @@ def fetch_(
 
 @app.command("verify", epilog=VERIFY)
 def verify_(name: Name, as_json: Json = False) -> None:
-    """Verify a data set: compare each file with its known checksum, then read its content.
+    """Verify a data set: compare each file with a known checksum, then read the content.
 
-    Ends with 2 if a file is missing or differs from the one behind fedmf's figures.
+    Ends with 2 if a file is missing or differs from the file behind fedmf's figures.
     """
     with errors_in_one_line("before the end of the files"):
         source = _with_files(name, "has no file to verify")
@@ -202,7 +202,8 @@ def figures(ratings: Ratings) -> dict[str, Any]:
     """Return the figures of a data set with at least one rating, as in ``--json``.
 
     ``per_user`` and ``per_item`` are the least, the median and the greatest number of ratings.
-    ``singletons`` is the number of items with one rater, whose gradient no secure sum hides.
+    ``singletons`` is the number of items with one rater: no secure sum hides the rater's
+    gradient of such an item.
     """
     of_users = np.diff(ratings.indptr)
     of_items = np.bincount(ratings.items, minlength=ratings.n_items)

@@ -37,7 +37,7 @@ def export_(
     out: Annotated[Path, typer.Option(help="The file to write.")],
     to: Annotated[FormatName, typer.Option(help="The format.")] = FormatName.NPZ,
 ) -> None:
-    """Write factors and ids, whose products are predictions on the scale of the ratings."""
+    """Write factors and ids; the products are predictions on the scale of the ratings."""
     with errors_in_one_line("before the file was written"):
         trained = load_model(model)
         factors = trained if isinstance(trained, Factors) else trained.factors()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+import signal
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -13,8 +17,9 @@ from rich.console import Console
 
 from fedmf.data import NAMES
 from fedmf.errors import FedMFError, SettingError
-from secagg.bench.timing import INTERRUPTED
 from secagg.cli.console import with_options
+from secagg.cli.streams import is_of_disk
+from secagg.kit.timing import INTERRUPTED
 
 Data = Annotated[str, typer.Option(help=f"The data set: {', '.join(NAMES)}.")]
 Table = Annotated[
@@ -52,7 +57,7 @@ WORDS = {
     "sweeps = ": "--rounds = ",
     "epochs = ": "--rounds = ",
 }
-"""Words of Python in errors, and those of the commands."""
+"""Words of Python in errors, and the words of the commands."""
 
 
 def stderr() -> Console:
@@ -64,23 +69,59 @@ def stderr() -> Console:
 def errors_in_one_line(interrupted: str) -> Iterator[None]:
     """End the command with exit status 2 on an error of fedmf, and with 130 on Ctrl-C.
 
-    `interrupted` completes the message for Ctrl-C, such as "before the end; nothing is kept".
+    Service managers end a command by SIGTERM, which has the effect of Ctrl-C. The status is 1
+    for a full or broken disk. `interrupted` completes the message for Ctrl-C, such as "before
+    the end; nothing is kept".
     """
     try:
-        yield
+        with _terminable():
+            yield
     except FedMFError as error:
         text = str(error)
         for python, option in WORDS.items():
             text = text.replace(python, option)
         typer.echo(f"fedmf: {with_options(text)}", err=True)
-        raise typer.Exit(2) from None
+        raise typer.Exit(1 if is_of_disk(error) else 2) from None
     except KeyboardInterrupt:
         typer.echo(f"fedmf: interrupted {interrupted}", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Raise KeyboardInterrupt at SIGTERM in the block, in the main thread."""
+    # Python sets handlers of signals in the main thread only
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def heard(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, heard)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def command_line(command: str, options: Mapping[str, object]) -> str:
+    """Return a command with options; values None and False leave an option out."""
+    words = [
+        option_name(name) + ("" if value is True else f" {shlex.quote(str(value))}")
+        for name, value in options.items()
+        if value is not None and value is not False
+    ]
+    return " ".join((command, *words))
+
+
+def option_name(name: str) -> str:
+    """Return the option of a setting, such as -k or --min-raters."""
+    return "-k" if name == "k" else f"--{name.replace('_', '-')}"
+
+
 def make_folder(out: Path) -> None:
-    """Make a folder and check that it is writable; raises SettingError if it is not."""
+    """Make a folder; raises SettingError if the folder is not writable."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=out):

@@ -1,4 +1,4 @@
-"""Models of the commands: one `Kind` each, and the loaders of their files."""
+"""Models of the commands: a `Kind` for each model, and the loaders of model files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fedmf.aggregate import NoisySum
 from fedmf.bayes import FedBPMF, Posterior
 from fedmf.cli import choices
 from fedmf.cli.ranker import VIEWS
@@ -23,7 +24,7 @@ from fedmf.errors import SettingError
 from fedmf.fcf import FCF, Adam, FederatedCF, Implicit, tuned, views
 from fedmf.masks.recipes import Recipe
 from fedmf.models import FedALS, preset
-from fedmf.models.dp import DPFedMF, NoisySum, noise_multiplier
+from fedmf.models.dp import DPFedMF, noise_multiplier
 from fedmf.models.factors import Factors
 from fedmf.models.factors_file import kind_of
 from fedmf.models.recommender import Recommender
@@ -31,25 +32,12 @@ from fedmf.training import Trainer, mae, ranking, rmse
 from fedmf.training.baseline import Popularity
 from fedmf.training.schedule import Scheduled
 
-__all__ = [
-    "DELTA",
-    "KINDS",
-    "Kind",
-    "Order",
-    "Saved",
-    "fit",
-    "load_model",
-    "measured",
-    "profiles",
-    "ranked",
-]
-
 Saved = Factors | Posterior | ItemWeights
 
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """Training that a user asked for: the options of the model, and those of every training.
+    """Training that a user asked for: options of the model, and options of every training.
 
     Parameters
     ----------
@@ -58,7 +46,7 @@ class Order:
     common : aggregation, seed, cohort and dropout
     rounds : int, number of rounds
     report, progress : functions for finished rounds, see `Trainer` and `FCF`
-    start : earlier model from which the training continues, or None
+    start : earlier model that the training continues, or None
     """
 
     given: Mapping[str, Any]
@@ -90,7 +78,7 @@ class Kind:
     build : function from an order to the trainer
     takes : options of models that this model takes
     rounds : int, number of rounds by default; None for the preset's
-    ranks : True if it learns from views and ranks items
+    ranks : True if the model learns from views and ranks items
     sums : settings of the aggregation that the model needs
     """
 
@@ -147,7 +135,7 @@ def _private(order: Order) -> Scheduled:
 
 
 def _honest(dropout: float) -> float:
-    """Return the share of a cohort whose noise must be enough, with a margin for dropouts."""
+    """Return the share of a cohort that alone adds enough noise, with a margin for dropouts."""
     return max(1 - 2 * dropout, FEWEST)
 
 
@@ -201,10 +189,11 @@ def _context(model: Callable[..., Any]) -> Callable[[Order], Scheduled]:
     )
 
 
-# The settings of DPFedMF are those of the table dp at ε = 8, chosen on ml-100k.
+# The settings of DPFedMF are the settings of the table dp at ε = 8, chosen on ml-100k.
 DELTA = 1e-5
 CLIP_NORM = 2.0
-FEWEST = 0.1  # least share of a cohort whose noise must be enough, whatever drops out
+# least share of a cohort that alone adds enough noise, for any number of dropouts
+FEWEST = 0.1
 
 EASE_SUMS = 2
 FACTORS = ("k", "reg", "min_raters")
@@ -278,7 +267,7 @@ def measured(
 ) -> dict[str, object]:
     """Return the measures on the test part that the history does not have, by name.
 
-    Those of the most popular items, and of the mean rating as a guess, are for comparison.
+    Measures of the most popular items, and of the mean rating as a guess, are for comparison.
     """
     simple = ranked(Popularity(parts.train), parts)
     found: dict[str, object] = {"ranking": ranked(fitted, parts), "popularity": simple}
@@ -299,10 +288,11 @@ def ranked(fitted: Recommender, parts: Split) -> dict[str, float]:
     """Return the ranking measures of the first ten items, with all test items to be found."""
     found = asdict(ranking(fitted, parts.test, parts.train, min(10, fitted.n_items)))
     if not fitted.ranks:
-        del found["rmse"]  # from 1, which is no error of a rating
+        # the distance of scores from 1, which is no error of a rating
+        del found["rmse"]
     return found
 
 
 def profiles(ratings: Ratings) -> Any:
-    """Return the features of the users if the data set has their profiles, or else None."""
+    """Return the features of the users if the data set has profiles, or else None."""
     return user_features(read_profiles(ratings)) if ratings.name in FORMS else None

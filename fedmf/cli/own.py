@@ -1,4 +1,4 @@
-"""Ratings of a command: a named data set, or a file with the options that describe it."""
+"""Ratings of a command: a named data set, or a file described by options."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any, cast
 from fedmf.data import NAMES, Ratings, load, read_ratings
 from fedmf.data.own import COLUMNS, Duplicates
 from fedmf.errors import DataError, SettingError
-
-__all__ = ["is_file", "ratings_of"]
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
 
@@ -22,7 +20,7 @@ def is_file(data: str) -> bool:
 def ratings_of(
     data: str, columns: str | None, scale: str | None, duplicates: str | None
 ) -> tuple[Ratings, dict[str, Any]]:
-    """Return the ratings, and the settings from which they can be read again.
+    """Return the ratings, and the settings to read the same ratings again.
 
     Raises SettingError if an option is malformed or describes a file where there is none, and
     DataError as `load` and `read_ratings` do.
@@ -45,7 +43,8 @@ def ratings_of(
         data,
         names,
         scale=ends,
-        duplicates=cast(Duplicates, duplicates or "error"),  # validated there
+        # `read_ratings` validates the text
+        duplicates=cast(Duplicates, duplicates or "error"),
     )
     return ratings, {
         "data": str(Path(data).resolve()),

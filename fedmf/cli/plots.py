@@ -12,7 +12,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFor
 
 from fedmf.errors import ModelError
 from fedmf.training import History
-from secagg.bench.picture import BLUE, GREEN, INK, PURPLE, VERMILION, blank, plain, style, svg
+from secagg.kit.picture import BLUE, GREEN, INK, PURPLE, VERMILION, blank, plain, style, svg
 
 
 def learning_curve(
@@ -64,7 +64,7 @@ def _errors(axes: Axes, history: History) -> None:
 
 
 def _times(axes: Axes, history: History) -> None:
-    """Draw milliseconds per round, with gaps at aborted rounds, whose time is unknown."""
+    """Draw milliseconds per round, with gaps at aborted rounds of unknown time."""
     rounds = [record.round for record in history]
     users = [1000 * one.client_seconds / one.cohort or math.nan for one in history]
     server = [1000 * one.server_seconds or math.nan for one in history]
@@ -85,7 +85,7 @@ def _times(axes: Axes, history: History) -> None:
 
 
 def _mark(history: History) -> str | None:
-    """Return a marker for a history of one round, which has no line."""
+    """Return a marker for a history of a single round, which has no line."""
     return "D" if len(history) == 1 else None
 
 

@@ -1,6 +1,7 @@
-"""The second model of ``fedmf train --out``: it ranks items, as a model of ratings ranks badly.
+"""Second model of ``fedmf train --out``, to rank items, as a model of ratings ranks badly.
 
-It is a small `FederatedCF` of the views in the same training part, with the same kind of sum.
+The model is a small `FederatedCF` of the views in the same training part, with the same kind
+of sum.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ from fedmf.errors import FedMFError
 from fedmf.fcf import FederatedCF, tuned, views
 from fedmf.models import Factors
 
-__all__ = ["FILE", "VIEWS", "Ranker", "train_ranker"]
-
 FILE = "ranking.fedmf"
 # On validation ratings of ml-100k: a P@10 of .248 in place of .268 by the default of --model
 # implicit, for a fortieth of the numbers that a user sends. Five epochs give .248, too.
@@ -29,7 +28,7 @@ VIEWS: Mapping[str, float | int] = {"clip": 4096.0, "fractional_bits": 32}
 
 
 class Ranker(NamedTuple):
-    """Trained factors that rank, or None; if Ctrl-C ended the training; and its seconds."""
+    """Trained factors that rank, or None; True if Ctrl-C ended the training; the seconds."""
 
     factors: Factors | None
     interrupted: bool
@@ -43,11 +42,11 @@ def train_ranker(
     progress: Callable[[str, int, int], None],
     console: Console,
 ) -> Ranker:
-    """Train the model that ranks; the model of ratings is kept even if this fails.
+    """Train the model that ranks; after a failure the model of ratings is kept all the same.
 
     Parameters
     ----------
-    parts : split, whose training part is used
+    parts : split; only the training part is used
     common : aggregation, seed, cohort and dropout of the model of ratings; all users take part
     given : mapping of the given options; min_raters is taken
     progress : function of the name of the phase, the finished epochs and all epochs

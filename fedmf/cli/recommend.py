@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,15 +14,15 @@ from fedmf.cli.manners import errors_in_one_line, stderr
 from fedmf.cli.models import Saved, load_model
 from fedmf.cli.own import is_file
 from fedmf.cli.ranker import FILE
+from fedmf.cli.recorded import HISTORY, recorded_text
 from fedmf.data import NAMES, Catalogue, load
 from fedmf.data.checks import same_ids
 from fedmf.data.columns import titles_alone
 from fedmf.errors import ModelError
-from secagg.bench.table import Column, Table, as_text
-from secagg.bench.table import as_json as to_json
 from secagg.cli.console import Json
+from secagg.kit.table import Column, Table, as_text
+from secagg.kit.table import as_json as to_json
 
-HISTORY = "history.json"
 REASONS = 2  # rated items that explain a recommendation
 
 EXAMPLES = """
@@ -56,15 +55,15 @@ def recommend(
 ) -> None:
     """Recommend unrated items to a user, the best first.
 
-    A folder's ranking.fedmf orders the items, and its model.fedmf predicts their ratings. A
-    first line, on stderr, names both. Items of the test part may appear, as the models were not
-    trained on their ratings.
+    In a folder, ranking.fedmf orders the items, and model.fedmf predicts the ratings. A first
+    line, on stderr, names both. Items of the test part may appear, as the models were not
+    trained on the test ratings.
     """
     with errors_in_one_line("before the recommendations"):
         path = model / "model.fedmf" if model.is_dir() else model
         trained = _loaded(path)
         ranker = _ranker(model / FILE, trained) if model.is_dir() else None
-        name = _recorded(path, "data") if data is None else data
+        name = recorded_text(path, "data") if data is None else data
         console = stderr()
         catalogue = None
         if name is None:
@@ -77,11 +76,12 @@ def recommend(
             catalogue = _catalogue(path, trained, name)
         number = _number(trained, user)
         best = trained if ranker is None else ranker
-        unrated = best.ranks and not best.seen(number).size  # all of its scores are 0
+        # a model that ranks scores all items 0 for a user without ratings
+        unrated = best.ranks and not best.seen(number).size
         if unrated:
             ranker = None
         items = _recommended(trained, ranker, catalogue, number, k)
-        trainer = "implicit" if path.name == FILE else _recorded(path, "model")
+        trainer = "implicit" if path.name == FILE else recorded_text(path, "model")
         about = _about(trained, trainer, second=ranker is not None, unrated=unrated)
         console.print(about, soft_wrap=True)
         ranks = trained.ranks or ranker is not None
@@ -90,7 +90,7 @@ def recommend(
 
 
 def _about(trained: Saved, model: str | None, *, second: bool, unrated: bool) -> str:
-    """Return the models that rank and predict; `unrated` is a user whom no model can rank."""
+    """Return the models that rank and predict; no model can rank for an `unrated` user."""
     if second:
         return f"ranked by {FILE} (implicit), ratings predicted by {model or 'model.fedmf'}"
     if trained.ranks:
@@ -118,7 +118,7 @@ def _ranker(path: Path, trained: Saved) -> Saved | None:
 
 
 def _catalogue(path: Path, trained: Saved, name: str) -> Catalogue:
-    """Return the catalogue of the training data; ModelError if the data are others."""
+    """Return the catalogue of the training data; ModelError if `name` is other data."""
     ratings = load(name)
     if not same_ids(trained, ratings):
         raise ModelError(
@@ -129,7 +129,7 @@ def _catalogue(path: Path, trained: Saved, name: str) -> Catalogue:
 
 
 def _id(trained: Saved, user: str) -> int | str:
-    """Return the id that the text of --user means, an integer if the ids are."""
+    """Return the id that the text of --user means: an integer if the ids are integers."""
     number = trained.user_ids.dtype.kind == "i" and re.fullmatch("-?[0-9]{1,18}", user)
     return int(user) if number else user
 
@@ -160,8 +160,8 @@ def _same_number(one: str, other: str) -> bool:
 
 
 def _loaded(path: Path) -> Saved:
-    """Load the model; raises ModelError, also for a training whose mask cannot be saved."""
-    if not path.exists() and (_recorded(path, "mask") or "").startswith("NNMask"):
+    """Load the model; raises ModelError, also if the training's mask cannot be saved."""
+    if not path.exists() and (recorded_text(path, "mask") or "").startswith("NNMask"):
         raise ModelError(
             f"{path} was not saved: {HISTORY} records the mask nn, which has no factor form; "
             "train with --mask ridge, fm or mean"
@@ -169,21 +169,12 @@ def _loaded(path: Path) -> Saved:
     return load_model(path)
 
 
-def _recorded(path: Path, name: str) -> str | None:
-    """Return a setting from history.json beside the model, or None if it is not there."""
-    try:
-        found = json.loads(path.with_name(HISTORY).read_bytes())["settings"][name]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return found if isinstance(found, str) else None
-
-
 def _recommended(
     trained: Saved, ranker: Saved | None, known: Catalogue | None, user: int, k: int
 ) -> list[dict[str, Any]]:
-    """Return the items with their titles; the ids are the titles without a catalogue.
+    """Return the items with titles; the ids are the titles without a catalogue.
 
-    A model that ranks gives a score and the rated items that add most to it, and a model of
+    A model that ranks gives a score and the rated items that add most to the score. A model of
     ratings gives a rating within the scale.
     """
     ids = trained.item_ids.tolist()

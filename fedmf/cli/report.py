@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
+from time import perf_counter
 from typing import Any
 
 from rich.console import Console
@@ -24,7 +25,8 @@ from fedmf.training import RoundRecord
 from fedmf.training.schedule import Scheduled
 from secagg._files import replace_file
 
-LINES = 60  # of progress, about the most for any number of rounds
+LONG = 10.0  # least estimated seconds of a training that are worth a line
+LINES = 60  # about the most lines of progress, for any number of rounds
 WAYS = {
     "SecAggSum": "secret sharing",
     "OneShotSum": "one message, helpers",
@@ -55,6 +57,12 @@ class LiveReport(Progress):
         self._holder = holder
         self._every = max(1, rounds // LINES)
         self._training = self.add_task("training".ljust(30), total=rounds)
+        self._last = perf_counter()
+
+    def start(self) -> None:
+        """Start the clock of the first round, and the bar."""
+        self._last = perf_counter()
+        super().start()
 
     def phase(self, name: str, done: int, clients: int) -> None:
         """Show the number of clients that have finished a phase of the protocol."""
@@ -62,10 +70,11 @@ class LiveReport(Progress):
         self.update(self._training, description=text.ljust(30))
 
     def advanced(self, what: str, done: int, of: int) -> None:
-        """Show the number of finished rounds of a model without errors in its history."""
+        """Show the number of finished rounds of a model without errors in the history."""
         self.update(self._training, completed=done, total=of)
         if done % max(1, of // LINES) == 0 or done in (1, of):
             self.console.print(f"{what} {done:3} of {of}", soft_wrap=True)
+        self._estimate(done, of)
 
     def round_done(self, record: RoundRecord) -> None:
         """Print the round's line."""
@@ -85,10 +94,20 @@ class LiveReport(Progress):
                 f"{record.client_seconds:.2f} s, server {record.server_seconds:.2f} s{holder}",
                 soft_wrap=True,
             )
+        # a round that was aborted was shorter than the others
+        self._estimate(0 if record.aborted else record.round, self.rounds)
+
+    def _estimate(self, done: int, of: int) -> None:
+        """Print after the first round how long all rounds of a long training take."""
+        since, self._last = self._last, perf_counter()
+        whole = (self._last - since) * of
+        if done == 1 < of and whole >= LONG:
+            minutes = f"{whole / 60:.0f} min" if whole >= 120 else f"{whole:.0f} s"
+            self.console.print(f"about {minutes} for all {of} rounds", soft_wrap=True)
 
 
 def key_line(aggregation: PaillierSum) -> str:
-    """Return a line that announces the key, whose making may take half a minute."""
+    """Return a line that announces the key: making a key may take half a minute."""
     key = f"a key of {aggregation.bits} bits"
     if aggregation.trust == "threshold":
         return f"dealing {key} to {aggregation.trustees} trustees"
@@ -98,7 +117,7 @@ def key_line(aggregation: PaillierSum) -> str:
 def document(
     settings: dict[str, object], trainer: Scheduled, more: Mapping[str, object]
 ) -> dict[str, Any]:
-    """Return `settings` and the trainer's own, its results and `more`, and its history."""
+    """Return `settings` with the trainer's settings, results with `more`, and the history."""
     rounds = trainer.history_.rounds
     summed = [record for record in rounds if not record.aborted]
     result: dict[str, object] = {"rounds": len(rounds), "aborted": len(rounds) - len(summed)}
@@ -176,7 +195,7 @@ def print_summary(console: Console, run: dict[str, Any]) -> None:
         f"{holder}a user {each:.1f} ms per round",
     )
     up, down = (result[f"bytes_{way}_per_client_and_round"] / 1000 for way in ("up", "down"))
-    traffic = f"{up:.1f} kB up, {down:.1f} kB down per round"
+    traffic = f"{up:.1f} kB up, {down:.1f} kB down per round, the model not included"
     table.add_row("a user's traffic for the sum", traffic)
     if result["clipped"]:
         table.add_row("clipped", f"{result['clipped']} elements of gradients")
@@ -192,9 +211,9 @@ def save(
 ) -> None:
     """Write the models, history.json and, where matplotlib is installed, curve.svg.
 
-    The models are model.fedmf and ranking.fedmf. The file of an older run is deleted if a model
-    is None, the first because it has no factor form. Raises ModelError if a file cannot be
-    written.
+    The models are model.fedmf and ranking.fedmf. If a model is None, the file of an older run
+    is deleted. The first model is None if the model has no factor form. Raises ModelError if a
+    file cannot be written.
     """
     written = []
     if models[0] is None:
@@ -246,7 +265,7 @@ def holder_name(trust: str | None, *, one_shot: bool) -> str:
 
 
 def _how(aggregation: object) -> dict[str, object]:
-    """Return the name and the settings of an aggregation, and those of its inner one."""
+    """Return the name and settings of an aggregation, and of the inner aggregation if any."""
     how: dict[str, object] = {"name": type(aggregation).__name__}
     if isinstance(aggregation, NoisySum):
         noise = {name: getattr(aggregation, name) for name in NOISE}
@@ -259,7 +278,7 @@ def _how(aggregation: object) -> dict[str, object]:
 
 
 def _hyper_parameters(trainer: Scheduled) -> dict[str, object]:
-    """Return the settings of the model, or of a trainer that is its own model."""
+    """Return the settings of the model, or of a trainer that is also the model."""
     if isinstance(trainer.model, Settings):
         return trainer.model.get_params()
     parts = {"aggregation", "callbacks", "cohort", "dropout", "entropy", "seed"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -17,6 +16,7 @@ from fedmf.cli.manners import (
     Duplicates,
     Scale,
     Table,
+    command_line,
     errors_in_one_line,
     stderr,
 )
@@ -30,10 +30,10 @@ from fedmf.fcf import views
 from fedmf.masks import FedMMF
 from fedmf.search import Candidate, SearchResult
 from fedmf.search import search as search_grid
-from secagg.bench.table import Column, as_text
-from secagg.bench.table import Table as Rows
-from secagg.bench.timing import INTERRUPTED
 from secagg.cli.console import Json
+from secagg.kit.table import Column, as_text
+from secagg.kit.table import Table as Rows
+from secagg.kit.timing import INTERRUPTED
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -48,7 +48,6 @@ fedmf search --model implicit --grid k=16,32 --measure precision --json > search
 NAMES = ("k", "reg", "rate", "min_raters")
 ALIASES = {"factors": "k"}  # the option of fedmf train has both names
 ROUNDS = ("rounds", "sweeps", "epochs")  # names of the number of rounds, by trainer
-OPTIONS = {"k": "-k", "min_raters": "--min-raters"}
 
 
 def search(
@@ -141,7 +140,8 @@ def search(
             "split": split.value if split is not SplitName.RANDOM else None,
             "seed": seed or None,
         }
-        console.print(_advice({**given, "model": model.value, **best}), soft_wrap=True)
+        advice = command_line("fedmf train", {**given, "model": model.value, **best})
+        console.print(f"train it: {advice}", soft_wrap=True)
         if found.interrupted:
             console.print("interrupted: the finished candidates are shown", style="yellow")
             raise typer.Exit(INTERRUPTED)
@@ -183,7 +183,7 @@ def _number(text: str) -> int | float:
 
 
 def _learner(kind: Kind, model: ModelName, seed: int) -> Any:
-    """Return the estimator of a model with its usual settings and a sum in the clear."""
+    """Return the estimator of a model with the usual settings and a sum in the clear."""
     chosen, masked = choices.chosen(model, None, "fast")
     order = Order(
         given={},
@@ -240,13 +240,3 @@ def _table(found: SearchResult[Any], names: Mapping[str, str]) -> str:
         mark = "best" if one is found.best else ""
         rows.append((*values, mean, error, f"{one.seconds:.1f}", mark))
     return as_text(Rows(columns=[Column(head) for head in heads], rows=rows))
-
-
-def _advice(options: Mapping[str, object]) -> str:
-    """Return the command that trains the best candidate on all training ratings."""
-    words = [
-        f"{OPTIONS.get(name, f'--{name}')} {shlex.quote(str(value))}"
-        for name, value in options.items()
-        if value is not None
-    ]
-    return f"train it: fedmf train {' '.join(words)}"

@@ -1,17 +1,20 @@
-"""``fedmf train``: train a recommender, print its errors, and save the model and history."""
+"""``fedmf train``: train a recommender, print the errors, and save model and history."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Annotated
+import signal
+from typing import Any
 
 import typer
 from rich.console import Console
 
 from fedmf.aggregate import PaillierSum, RoundAborted
 from fedmf.cli import choices
-from fedmf.cli.choices import LAST, MaskName, ModelName, SplitName, SumName
+from fedmf.cli.choices import ModelName, SplitName, SumName
+from fedmf.cli.compared import NOT_COMPARED, compared
+from fedmf.cli.doubts import doubts
+from fedmf.cli.ending import BETTER, going_on, interrupted_line
 from fedmf.cli.manners import (
     Columns,
     Duplicates,
@@ -25,11 +28,40 @@ from fedmf.cli.models import DELTA, KINDS, Order, fit, measured, ranked
 from fedmf.cli.own import ratings_of
 from fedmf.cli.ranker import Ranker, train_ranker
 from fedmf.cli.report import LiveReport, document, holder_name, key_line, print_summary, save
-from fedmf.cli.start import forgotten, load_start
+from fedmf.cli.start import OF_MODEL, continued, forgotten, is_of, load_start
+from fedmf.cli.train_options import (
+    Aggregation,
+    Bits,
+    Cohort,
+    Dropout,
+    Epsilon,
+    Factors,
+    Force,
+    Head,
+    Helpers,
+    Mask,
+    MinRaters,
+    Model,
+    Neighbours,
+    NoRanking,
+    Out,
+    PresetOption,
+    Rate,
+    Reg,
+    Rounds,
+    Seed,
+    SplitOption,
+    Start,
+    Threshold,
+    Trust,
+    Trustees,
+)
 from fedmf.errors import SettingError
-from fedmf.models import PRESETS
-from secagg.bench.timing import INTERRUPTED, undisturbed
 from secagg.cli.console import Json
+from secagg.kit.timing import INTERRUPTED, undisturbed
+
+COMMON = frozenset({"model", "seed", "dropout", "split"})  # options that all models take
+WORSE = 1  # exit code if the start is kept, as the model is worse
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -65,182 +97,65 @@ def train(
     columns: Columns = None,
     scale: Scale = None,
     duplicates: Duplicates = None,
-    model: Annotated[
-        ModelName,
-        typer.Option(
-            help="The model to train. "
-            + "; ".join(f"{name}: {kind.about}" for name, kind in KINDS.items())
-            + "."
-        ),
-    ] = ModelName.FEDBPMF,
-    mask: Annotated[
-        MaskName | None,
-        typer.Option(
-            help="fedmmf: the model that each user fits first, to genres and year (Last.fm: to "
-            "tags). A model with nn is not written to --out.",
-            show_default="ridge",
-        ),
-    ] = None,
-    head: Annotated[
-        bool,
-        typer.Option(
-            "--head",
-            metavar="",
-            help="Correct the finished model on each user's own ratings.",
-        ),
-    ] = False,
-    preset_name: Annotated[
-        str | None,
-        typer.Option(
-            "--preset",
-            help="fedmf, fedmmf: the hyper-parameters: "
-            + "; ".join(f"{name}: {one.about}" for name, one in PRESETS.items())
-            + ".",
-            show_default="fast",
-        ),
-    ] = None,
-    aggregation: Annotated[
-        SumName,
-        typer.Option(
-            help="The sum of the gradients: by secret sharing, by one message and helpers, by "
-            "homomorphic encryption, or in the clear."
-        ),
-    ] = SumName.SECAGG,
-    neighbours: Annotated[
-        int | None,
-        typer.Option(
-            help="secagg: the number of neighbours of each user, even, or 0 for all users.",
-            show_default="all up to 100 users, else 60",
-        ),
-    ] = None,
-    threshold: Annotated[
-        int | None,
-        typer.Option(
-            help="secagg: the number of shares that recover a user's masks. one-shot: the "
-            "number of helpers that open a sum. paillier: the number of trustees that decrypt "
-            "together.",
-            show_default="secagg: two thirds; one-shot: 2",
-        ),
-    ] = None,
-    helpers: Annotated[
-        int | None,
-        typer.Option(help="one-shot: the number of helpers.", show_default="3"),
-    ] = None,
-    trust: Annotated[
-        str | None,
-        typer.Option(
-            help="paillier: the trust model, required: "
-            f"{', '.join(choices.TRUST)}. Its warning is printed.",
-            show_default=False,
-        ),
-    ] = None,
-    trustees: Annotated[
-        int | None,
-        typer.Option(help="paillier, --trust threshold: the number of trustees."),
-    ] = None,
-    bits: Annotated[
-        int | None,
-        typer.Option(help="paillier: the length of the key in bits.", show_default="3072"),
-    ] = None,
-    cohort: Annotated[
-        str | None,
-        typer.Option(
-            help="The users of a round: a number such as 100, or a fraction such as 0.5.",
-            show_default="all users",
-        ),
-    ] = None,
-    dropout: Annotated[
-        float, typer.Option(help="The probability that a user drops out of a round.")
-    ] = 0.0,
-    rounds: Annotated[
-        int | None, typer.Option(help="The number of rounds.", show_default="the model's")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="The seed of the split and of the training.")] = 0,
-    split: Annotated[
-        SplitName,
-        typer.Option(
-            help="The test part: 20 % at random, the last 20 % of all by time, each user's "
-            f"last {LAST} ratings, or an official fold of ml-100k."
-        ),
-    ] = SplitName.RANDOM,
-    factors: Annotated[
-        int | None,
-        typer.Option(
-            "--factors", "-k", help="k, the number of factors.", show_default="the preset's"
-        ),
-    ] = None,
-    reg: Annotated[
-        float | None,
-        typer.Option(help="λ, the regularisation per rating.", show_default="the preset's"),
-    ] = None,
-    rate: Annotated[
-        float | None, typer.Option(help="γ, the learning rate.", show_default="the preset's")
-    ] = None,
-    min_raters: Annotated[
-        int | None,
-        typer.Option(
-            help="The fewest raters of a trained item; a sum over one user hides nothing.",
-            show_default="the preset's",
-        ),
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help=f"dpfedmf, dpease: ε for all ratings of a user together, with δ = {DELTA:g}. "
-            "Noise is drawn from the operating system, not from --seed.",
-            show_default="dpease: 8",
-        ),
-    ] = None,
-    start: Annotated[
-        Path | None,
-        typer.Option(
-            help="The file or folder of an earlier training, from which this one continues; "
-            "users and items are matched by id. --data has all ratings, the old and the new."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="The folder for model.fedmf, ranking.fedmf, history.json and curve.svg."
-        ),
-    ] = None,
-    no_ranking: Annotated[
-        bool,
-        typer.Option(
-            "--no-ranking",
-            metavar="",
-            help="Leave out ranking.fedmf, a small model of implicit feedback, of all users, "
-            "that --out trains beside a model of ratings; fedmf recommend ranks by it.",
-        ),
-    ] = False,
+    model: Model = None,
+    mask: Mask = None,
+    head: Head = False,
+    preset_name: PresetOption = None,
+    aggregation: Aggregation = SumName.SECAGG,
+    neighbours: Neighbours = None,
+    threshold: Threshold = None,
+    helpers: Helpers = None,
+    trust: Trust = None,
+    trustees: Trustees = None,
+    bits: Bits = None,
+    cohort: Cohort = None,
+    dropout: Dropout = None,
+    rounds: Rounds = None,
+    seed: Seed = None,
+    split: SplitOption = None,
+    factors: Factors = None,
+    reg: Reg = None,
+    rate: Rate = None,
+    min_raters: MinRaters = None,
+    epsilon: Epsilon = None,
+    start: Start = None,
+    force: Force = False,
+    out: Out = None,
+    no_ranking: NoRanking = False,
     as_json: Json = False,
 ) -> None:
     """Train a recommender while each user keeps their ratings.
 
-    Ctrl-C ends the training early and keeps the model of the finished rounds.
+    Ctrl-C and SIGTERM end the training early and keep the model of the finished rounds.
     """
     console = stderr()
     with errors_in_one_line("before the training began; nothing is kept"):
-        kind = KINDS[model.value]
-        changes = {
+        options: dict[str, Any] = {
+            "model": model,
             "k": factors,
             "reg": reg,
             "rate": rate,
             "min_raters": min_raters,
             "epsilon": epsilon,
-        }
-        given = {name: value for name, value in changes.items() if value is not None}
-        others = {
             "preset": preset_name,
             "mask": mask,
-            "cohort": cohort,
+            "cohort": choices.cohort(cohort),
             "head": head or None,
             "start": start,
+            "seed": seed,
+            "dropout": dropout,
+            "split": split,
         }
-        kind.check(
-            model, given | {name: one for name, one in others.items() if one is not None}
-        )
-        preset_name = preset_name or "fast"
+        options = {name: one for name, one in options.items() if one is not None}
+        said = None
+        if start is not None:
+            options, said = continued(start, options)
+        model = options.get("model", ModelName.FEDBPMF)
+        kind = KINDS[model]
+        kind.check(model, {name: options[name] for name in options if name not in COMMON})
+        given = {name: options[name] for name in (*OF_MODEL, "epsilon") if name in options}
+        preset_name = options.get("preset", "fast")
+        seed = options.get("seed", 0)
         chosen, masked = choices.chosen(model, mask, preset_name)
         default = chosen.rounds if kind.rounds is None else kind.rounds
         holder = holder_name(trust, one_shot=aggregation is SumName.ONE_SHOT)
@@ -263,34 +178,43 @@ def train(
             common={
                 "aggregation": summing,
                 "seed": seed,
-                "cohort": choices.cohort(cohort),
-                "dropout": dropout,
+                "cohort": options.get("cohort"),
+                "dropout": options.get("dropout", 0.0),
             },
             rounds=live.rounds,
             report=live.round_done,
             progress=live.advanced,
-            start=None if start is None else load_start(start, model.value),
+            start=None if start is None else load_start(start, model),
         )
         trainer = kind.build(order)
         if out is not None:
             make_folder(out)
         ratings, source = ratings_of(data, columns, scale, duplicates)
-        lost = None if order.start is None else forgotten(order.start, ratings)
-        if lost is not None:
-            console.print(f"warning: {lost}", style="yellow", soft_wrap=True)
+        if said is not None and order.start is not None:
+            console.print(said, soft_wrap=True)
+            if (lost := forgotten(order.start, ratings)) is not None:
+                console.print(f"warning: {lost}", style="yellow", soft_wrap=True)
+        split = options.get("split", SplitName.RANDOM)
         parts = choices.split(ratings, split, seed)
         if isinstance(summing, PaillierSum):
             warning = f"trust {summing.trust}: {summing.warning}"
             console.print(warning, style="yellow", soft_wrap=True)
             console.print(key_line(summing), soft_wrap=True)
-        second = Ranker(None, False, 0.0)
+        second, since, keep_old = Ranker(None, False, 0.0), None, False
         try:
             with live:
                 fitted = fit(trainer, kind, parts, order, head=head)
                 history, saved = trainer.history_, choices.as_saved(fitted)
+                if start is not None and order.start is not None and len(history):
+                    with undisturbed(signal.SIGTERM):
+                        since = compared(order.start, fitted, ratings, parts)
+                    console.print(str(since or NOT_COMPARED), soft_wrap=True)
+                    worse = since is not None and since.worse and not force
+                    keep_old = worse and out is not None and is_of(start, out)
                 # exact sums beside noised ones would undo their noise
-                unranked = out is not None and not (kind.ranks or no_ranking or epsilon)
-                if unranked and saved is not None and not history.interrupted:
+                wanted = out is not None and not (kind.ranks or no_ranking or epsilon)
+                wanted = wanted and saved is not None and not keep_old
+                if wanted and not history.interrupted:
                     second = train_ranker(parts, order.common, given, live.advanced, console)
         except RoundAborted as error:
             raise SettingError(
@@ -299,9 +223,10 @@ def train(
         spent = getattr(trainer, "epsilon", epsilon)  # by default of the model
         recorded: dict[str, object] = {
             **source,
-            "model": model.value,
+            "model": str(model),
+            "options": given,
             "preset": preset_name if "preset" in kind.takes else None,
-            "split": split.value,
+            "split": str(split),
             "mask": None if masked is None else repr(masked.mask),
             "head": head,
             "epsilon": spent,
@@ -314,21 +239,51 @@ def train(
             if second.factors is not None:
                 own = {"k": second.factors.k, "seconds": second.seconds}
                 more["ranking_model"] = own | ranked(second.factors, parts)
-        except KeyboardInterrupt:  # the models are kept all the same
+        except KeyboardInterrupt:
+            # the models are kept all the same
             interrupted = True
+        if since is not None:
+            more["since_start"] = since._asdict()
         result = document(recorded, trainer, more)
+        for doubt in doubts(result["result"], parts.train, ranks=kind.ranks):
+            console.print(f"warning: {doubt}", style="yellow", soft_wrap=True)
         try:
-            if out is not None and len(history):
-                with undisturbed():
+            if out is not None and len(history) and not keep_old:
+                with undisturbed(signal.SIGTERM):
                     save(out, trainer, (saved, second.factors), result, console)
-        finally:  # also if the disk is full
+        finally:
+            # the result can still be read if the disk is full
             if as_json:
                 typer.echo(json.dumps(result, indent=2))
             elif len(history):
                 print_summary(Console(highlight=False), result)
+        if keep_old and out is not None:
+            console.print(BETTER.format(out=out), style="yellow", soft_wrap=True)
         if interrupted:
-            what = "kept" if out is not None else "not saved, as --out is not given"
-            kept = f"the {len(history)} rounds done are {what}"
-            kept = kept if len(history) else "no round was finished, nothing is kept"
-            console.print(f"interrupted: {kept}", style="yellow")
+            kept = out is not None and not keep_old
+            line = interrupted_line(len(history), out, saved=kept)
+            console.print(line, style="yellow", soft_wrap=True)
+            if out is not None and wanted and len(history) and second.factors is None:
+                again = {
+                    "data": data,
+                    "columns": columns,
+                    "scale": scale,
+                    "duplicates": duplicates,
+                    "aggregation": None if aggregation is SumName.SECAGG else aggregation,
+                    "neighbours": neighbours,
+                    "threshold": threshold,
+                    "helpers": helpers,
+                    "trust": trust,
+                    "trustees": trustees,
+                    "bits": bits,
+                    "head": head,
+                    "rounds": rounds,
+                }
+                # the chain of FedBPMF begins again, with all rounds
+                if model != ModelName.FEDBPMF:
+                    again["rounds"] = max(1, live.rounds - len(history))
+                line = going_on(out, again, starts="start" in kind.takes)
+                console.print(line, style="yellow", soft_wrap=True)
             raise typer.Exit(INTERRUPTED)
+        if keep_old:
+            raise typer.Exit(WORSE)

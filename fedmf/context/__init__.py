@@ -1,7 +1,7 @@
 """Federated context models, which predict ratings from features of users and items.
 
-A `ContextModel` has one vector of parameters θ for all users and no factors. The server has θ;
-in each round every user sends the sum of their gradients and their number of ratings.
+A `ContextModel` has one vector of parameters θ for all users and no factors. The server has θ.
+In each round every user sends a sum of gradients and a number of ratings.
 """
 
 from __future__ import annotations

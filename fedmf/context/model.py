@@ -1,7 +1,7 @@
 """Context models `FedLR`, `FedFM` and `FedNN` of Yang et al. 2021, table 4.
 
-Each has a vector of parameters, predictions from features, and the gradient of their squared
-error. The paper gives no settings for them.
+Each model has a vector of parameters, predictions from features, and the gradient of the
+squared error. The paper gives no settings for these models.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 
 from fedmf.settings import Count, NotNegative, Positive, Settings
 
-__all__ = ["ContextModel", "FedFM", "FedLR", "FedNN", "Floats"]
-
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContextModel(Settings, ABC):
-    """Model that predicts a rating from its features x = (user's features, item's features).
+    """Model that predicts a rating from features x = (user's features, item's features).
 
     The parameters θ are one vector, shared by all users. The intercept θ_0 starts at `centre`,
     a public constant, and is not regularised; all other parameters are.
@@ -44,7 +42,7 @@ class ContextModel(Settings, ABC):
         ----------
         n_features : int, length of x, ≥ 0
         centre : float, starting θ_0, a rating in the middle of the scale
-        rng : generator of all other parameters, if they are drawn at random
+        rng : generator of all other parameters, if drawn at random
         """
 
     @abstractmethod
@@ -84,12 +82,12 @@ class FedFM(ContextModel):
     """Factorisation machine ŷ = b + w · x + Σ_{f<g} (v_f · v_g) x_f x_g.
 
     θ = (b, w, V), V row by row with a row v_f per feature. See Rendle, "Factorization
-    Machines", ICDM 2010, eq. 1; by its lemma 3.1 the sum takes O(k · n_features).
+    Machines", ICDM 2010, eq. 1; by lemma 3.1 there the sum takes O(k · n_features).
 
     Parameters
     ----------
     k : int, length of each v_f, ≥ 1
-    spread : float, > 0: V starts from N(0, spread²), as its gradient is zero at V = 0
+    spread : float, > 0: V starts from N(0, spread²), as the gradient of V is zero at V = 0
     rate, reg : see `ContextModel`
     """
 

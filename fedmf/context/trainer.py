@@ -21,20 +21,19 @@ from fedmf.errors import Diverged, SettingError
 from fedmf.models.federated import Raters
 from fedmf.models.mf import NEUTRAL
 from fedmf.models.recommender import Recommender, Trained, pairs
-from fedmf.settings import Count, Fraction, Has, Seed
+from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training import Adam
 from fedmf.training.history import RoundRecord, rmse
 from fedmf.training.loop import LocalSteps, Loop, Training, check_learnt, keep
 from fedmf.training.optimisers import BETA_1, BETA_2
 from fedmf.training.schedule import Draw, Scheduled, Summing
 
-__all__ = ["ContextTrainer"]
-
 UNIT = 256.0
 """Divisor of every user's values before they are sent, a power of two.
 
 So up to 4,096 ratings of a user fit the default clip of 16 of an aggregation, and so does the
-sum of their gradients. The divided number is a multiple of 2^-16, so it is encoded exactly.
+sum of their gradients. The divided number of ratings is a multiple of 2^-16, so the encoding is
+exact.
 """
 
 SUCH = "FedLR(); FedMF() and FedALS() are for Trainer"
@@ -43,11 +42,12 @@ SUCH = "FedLR(); FedMF() and FedALS() are for Trainer"
 class ContextTrainer(Scheduled):
     """Trainer of a `ContextModel`; each user is a client of the aggregation.
 
-    In a round each user of the cohort sends one vector (Σ_j ∇_j, n_u) / 256. It is the gradient
-    summed over their own ratings, and the number of these ratings. The server divides the sum
-    of the gradients by the sum of the numbers and takes a step of Adam. The items' features are
-    public; a user's own features and rated items stay with the user. The model trains on the
-    internal scale 1 to 5; predictions are mapped back to the ratings' own scale.
+    In a round each user of the cohort sends a vector (Σ_j ∇_j, n_u) / 256. The vector has the
+    gradient summed over the user's own ratings, and the number of these ratings. The server
+    divides the sum of the gradients by the sum of the numbers and takes a step of Adam. The
+    items' features are public; a user's own features and rated items stay with the user. The
+    model trains on the internal scale 1 to 5; predictions are mapped back to the ratings' own
+    scale.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class ContextTrainer(Scheduled):
         rounds: Count = 200,
         seed: Seed = 0,
         cohort: int | float | None = None,
-        dropout: Fraction = 0.0,
+        dropout: BelowOne = 0.0,
         progress: Progress = silent,
     ) -> None:
         summing = PlainSum() if aggregation is None else aggregation
@@ -154,7 +154,7 @@ class ContextTrainer(Scheduled):
 
 @dataclass(frozen=True, eq=False)
 class _Fitted(Trained):
-    """Model at the learnt θ, for the users and items of its training."""
+    """Model at the learnt θ, for the users and items of the training."""
 
     train: Ratings
     model: ContextModel
@@ -173,7 +173,7 @@ class _Fitted(Trained):
 
 
 class _ContextSteps(LocalSteps):
-    """Vectors that users send: their gradients at θ, and their numbers of ratings."""
+    """Vectors that users send: the gradients at θ, and the numbers of ratings."""
 
     def __init__(self, training: _ContextTraining, theta: Floats) -> None:
         super().__init__(training.ratings, (theta.size + 1, 1), at_once=1)

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from fedmf.data.ratings import Ratings
 
-__all__ = ["Block", "blocks"]
-
 ELEMENTS = 1 << 17  # a megabyte of floats, so that the temporaries of a block stay in the cache
 
 

@@ -1,4 +1,4 @@
-"""Checks of ratings: their type, equal users and items, and at least one rating."""
+"""Checks of ratings: type, equal users and items, and at least one rating."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import numpy as np
 from fedmf.data.ratings import Ids, Ratings, Split
 from fedmf.errors import DataError, SettingError
 
-__all__ = ["Identified", "check_parts", "check_ratings", "same_ids"]
-
 
 class Identified(Protocol):
-    """Object that knows the data set's own ids of its users and items."""
+    """Object that knows the data set's own ids of users and items."""
 
     @property
     def user_ids(self) -> Ids:

@@ -1,4 +1,4 @@
-"""Columns of ids as numbers: each different id once, ascending, and its number in each row."""
+"""Columns of ids as numbers: the different ids, ascending, and the id's number in each row."""
 
 from __future__ import annotations
 
@@ -13,21 +13,11 @@ from numpy.typing import NDArray
 
 from fedmf.data.ratings import Ids
 
-__all__ = [
-    "Coded",
-    "Codes",
-    "coded_integers",
-    "coded_texts",
-    "coded_wholes",
-    "is_text",
-    "text_ids",
-    "twins",
-]
-
 # pandas adds .0 where an id is missing
 WHOLE = re.compile(r"(?:0|-?[1-9][0-9]{0,17})(?:\.0*)?")
 SPARE = 2**18  # characters that a table of fixed width may waste, 1 MiB
-WASTE = 8  # or its size as a multiple of the texts, so that usual tables keep their dtype
+# or the size of the table as a multiple of the texts, so that usual tables keep the dtype
+WASTE = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +35,7 @@ class Coded:
 
 
 class Codes(dict[str, int]):
-    """Number of each text, in the order of their first occurrence.
+    """Number of each text, in the order of first occurrence.
 
     Blanks at the end of a text do not count. The attribute `texts` has the different texts.
     """
@@ -66,7 +56,7 @@ class Codes(dict[str, int]):
 
 
 def coded_integers(column: NDArray[np.int64]) -> Coded:
-    """Return a column of integers as numbers of its different integers."""
+    """Return a column of integers as numbers of the different integers."""
     found, codes = np.unique(column, return_inverse=True)
     return Coded(found, codes)
 
@@ -100,7 +90,7 @@ def twins(ids: Ids) -> tuple[int, int, int] | None:
 
 
 def coded_texts(texts: Sequence[str], codes: NDArray[np.int32]) -> Coded:
-    """Return a column whose row ``j`` is ``texts[codes[j]]``; `texts` are different."""
+    """Return the column with ``texts[codes[j]]`` in row ``j``; `texts` are different."""
     order = sorted(range(len(texts)), key=texts.__getitem__)
     rank = np.empty(len(texts), dtype=np.int32)
     rank[order] = np.arange(len(texts), dtype=np.int32)
@@ -108,14 +98,15 @@ def coded_texts(texts: Sequence[str], codes: NDArray[np.int32]) -> Coded:
 
 
 def text_ids(texts: Iterable[str]) -> Ids:
-    """Return ids as an array of fixed width, or of numpy's StringDType if that wastes memory.
+    """Return ids as an array of fixed width, or as StringDType if fixed width wastes memory.
 
     In a table of fixed width, each id takes the room of the longest.
     """
     given = list(texts)
     longest, total = max(map(len, given), default=0), sum(map(len, given))
     if longest * len(given) > SPARE + WASTE * total:
-        with suppress(UnicodeEncodeError):  # of a lone surrogate, which UTF-8 cannot have
+        # UTF-8 cannot have a lone surrogate
+        with suppress(UnicodeEncodeError):
             return np.array(given, dtype=np.dtypes.StringDType())
     return np.array(given, dtype=np.str_)
 

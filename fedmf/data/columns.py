@@ -16,9 +16,6 @@ from fedmf.data.ratings import Catalogue, Ids, Ratings
 from fedmf.data.times import mixed_units
 from fedmf.errors import DataError, DataWarning
 
-__all__ = ["check_scale", "coded", "from_coded", "from_triples", "titles_alone"]
-
-
 LEAST, LARGEST = -(2**63), 2**63 - 1
 
 
@@ -40,7 +37,7 @@ def from_triples(
     Parameters
     ----------
     users, items
-        Integers or texts, shape (n_ratings,): the data set's own ids, one of each per rating.
+        Integers or texts, shape (n_ratings,): the data set's own ids, an id per rating.
     values : numbers, shape (n_ratings,), within `scale`
     scale : lowest and highest possible rating, such as (1, 5)
     name : name of the data set, for messages and reports
@@ -180,7 +177,7 @@ def _ascending(name: str, item_ids: ArrayLike) -> Ids:
 def coded(name: str, what: str, given: ArrayLike, *, wholes: bool = False) -> Coded:
     """Return a column of ids, integers or texts, or raise DataError.
 
-    With `wholes`, texts become integers as those of a file do; see `coded_wholes`.
+    With `wholes`, texts become integers as the texts of a file do; see `coded_wholes`.
     """
     entries = _entries(given)
     if entries is None or not any(isinstance(entry, str) for entry in entries):
@@ -250,10 +247,21 @@ def _numbers(name: str, what: str, given: ArrayLike) -> NDArray[Any]:
     except ValueError:  # rows of different lengths
         array = np.zeros((0, 0))
     if array.ndim != 1:
+        for position, entry in enumerate(_entries(given) or ()):
+            if isinstance(entry, tuple | bytearray | memoryview | range):
+                raise _wrong(name, what, position, entry)
         raise DataError(
             f"{name}: {what} must be one column of numbers: pass a list or an array"
         )
-    if array.dtype.kind not in "iuf":
+    if array.dtype.kind in "mM" and array.size:
+        remedy = "pass seconds" if what == "times" else "pass ids as texts, as with astype(str)"
+        raise DataError(
+            f"{name}: {what}[0] = {array[0]} of the type {array.dtype} is not an integer: "
+            f"{remedy}"
+        )
+    numbers = array.dtype.kind in "iuf"
+    # numpy makes floats of 1 and 2^63 together
+    if not numbers or (array.dtype == np.float64 and (np.abs(array) >= 2.0**63).any()):
         for position, entry in enumerate(np.asarray(given, dtype=object).tolist()):
             if (
                 isinstance(entry, bool)
@@ -261,6 +269,7 @@ def _numbers(name: str, what: str, given: ArrayLike) -> NDArray[Any]:
                 or (isinstance(entry, Integral) and not LEAST <= int(entry) <= LARGEST)
             ):
                 raise _wrong(name, what, position, entry)
+    if not numbers:
         raise DataError(f"{name}: {what} must be numbers of 64 bits")
     return array
 
@@ -277,9 +286,9 @@ def _wrong(name: str, what: str, position: int, entry: object) -> DataError:
             f"{shown} exceeds the integers of 64 bits, up to {LARGEST}: pass ids as "
             "texts, as with map(str, ...)"
         )
-    if isinstance(entry, bytes):
+    if isinstance(entry, bytes | bytearray | memoryview):
         return DataError(
-            f"{shown} is neither an integer nor a text: decode it, as with decode()"
+            f"{shown} is neither an integer nor a text: decode it, as with bytes(...).decode()"
         )
     if isinstance(entry, Real):
         remedy = "correct it" if what == "times" else "correct it, or pass ids as texts"

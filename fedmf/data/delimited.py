@@ -17,17 +17,20 @@ from numpy.typing import NDArray
 
 from fedmf.data.coded import Coded, Codes, coded_texts, coded_wholes
 from fedmf.data.packed import unpacked
+from fedmf.data.quotes import joins_ratings
 from fedmf.data.table import Table, is_number, positions, short
 from fedmf.data.times import Times
 from fedmf.errors import DataError
 
-__all__ = ["read_delimited"]
-
 DELIMITERS = (",", ";", "\t", "|")
 DECIMAL_COMMA = re.compile(r"\s*[0-9]+,[0-9]+\s*")
 OTHER_MARK = re.compile(r"::|[\s:/~^#]+")  # not in numbers and names of columns
-LINE_END = re.compile(r"\r\n|\r|\n")
 BYTES_LINE_END = re.compile(rb"\r\n|\r|\n")
+SEP = re.compile(
+    r'"?sep=[,;\t|]"?\s*', re.IGNORECASE
+)  # line that Excel reads, above the header
+JSON = re.compile(r"\s*[\[{]\s*([\[{\]}\"0-9-]|$)")
+BOM = "\ufeff"
 BATCH = 4096  # rows whose fields exist at once
 ABOVE = 20  # lines below the first in which a header is sought for a message
 NO_HEADER = "if that is a rating, add a first line such as user,item,rating"
@@ -53,10 +56,10 @@ def read_delimited(path: Path, columns: Sequence[object]) -> Table:
 
 
 class _Reading:
-    """One pass over a file: the header, then its rows in batches.
+    """One pass over a file: the header, then the rows in batches.
 
-    A row starts in the line after the row before, but for blank lines and fields that span
-    lines. `rows` has the rows, from 0, where that fails, and `lines` their lines.
+    A row starts in the line after the row before, except after blank lines and fields that span
+    lines. `rows` has the rows, numbered from 0, at such exceptions; `lines` has their lines.
     """
 
     def __init__(self, path: Path, columns: Sequence[object]) -> None:
@@ -80,16 +83,25 @@ class _Reading:
     def read(self, text: Iterator[str]) -> None:
         """Read the header and all rows; raises DataError and UnicodeDecodeError."""
         for line in text:
-            self.head.append(line)
-            if line.strip():
+            # a mark may stand below blank lines
+            self.head.append(line.lstrip(BOM))
+            if SEP.fullmatch(self.head[-1]):
+                self.head[-1] = "\n"
+            if self.head[-1].strip():
                 break
         else:
             raise DataError(f"{self.path} is empty: give a CSV file with a header and ratings")
-        heads = {mark: _fields(line, mark) for mark in DELIMITERS}
+        heads = {mark: _fields(self.head[-1], mark) for mark in DELIMITERS}
         wanted = set(map(str, self.columns))
         self.mark = max(
             DELIMITERS, key=lambda one: (wanted <= set(heads[one]), len(heads[one]))
         )
+        if JSON.match(self.head[-1]) and not wanted <= set(heads[self.mark]):
+            raise DataError(
+                f"{self.name}, line {len(self.head)} begins like JSON, and is no header with "
+                f"{short(self.columns[0])}: read the file into a frame, as with "
+                "pandas.read_json, and pass that"
+            )
         self.reader = csv.reader(
             chain(self.head, text), delimiter=self.mark, skipinitialspace=True, strict=True
         )
@@ -143,7 +155,7 @@ class _Reading:
             raise DataError(f"{error}{self._hint(names, text, str(error))}") from None
 
     def _hint(self, names: list[str], text: Iterator[str], said: str) -> str:
-        """Return what a header that lacks a column suggests beyond what is said, or nothing."""
+        """Return a hint for a header that lacks a column, beyond the text `said`, or ""."""
         for below, line in enumerate(islice(text, ABOVE), self.n_lines + 1):
             for mark in DELIMITERS:
                 if set(map(str, self.columns)) <= set(_fields(line, mark)):
@@ -207,19 +219,12 @@ class _Reading:
         )
 
     def _check_lines(self, fields: list[str], first: int, last: int) -> None:
-        """Raise DataError if most lines of a row are ratings, which a stray quote joined."""
-        lines = [line.split(self.mark) for line in LINE_END.split(self.mark.join(fields))]
-        if 2 * sum(map(self._is_rating, lines)) > len(lines):
+        """Raise DataError if a stray quote joined ratings to a row of several lines."""
+        if joins_ratings(fields, self.mark, self.numbers, self.width):
             raise DataError(
                 f"{self.name}, line {first}: a quote joins the lines {first} to {last}, which "
                 "look like ratings: remove the quote, or close it in its line"
             )
-
-    def _is_rating(self, fields: list[str]) -> bool:
-        if len(fields) != self.width:
-            return False
-        user, item, value, *_ = (fields[number].strip() for number in self.numbers)
-        return bool(user and item) and is_number(value)
 
     def _wrong_width(self, fields: list[str], first: int, last: int) -> DataError:
         comma = ", and write decimal points" if self.mark == "," else ""
@@ -249,7 +254,7 @@ class _Reading:
         return f"line {self.lines[change] + row - self.rows[change]}"
 
     def table(self) -> Table:
-        """Return what was read; raises DataError for a rating that is not finite."""
+        """Return the table of all rows; raises DataError for a rating that is not finite."""
         values = np.frombuffer(self.values, dtype=np.float64)
         bad = ~np.isfinite(values)
         if bad.any():
@@ -283,5 +288,6 @@ def _fields(line: str, mark: str) -> list[str]:
     found: Iterable[list[str]] = csv.reader([line], delimiter=mark, skipinitialspace=True)
     try:
         return [name.strip() for name in next(iter(found), [])]
-    except csv.Error:  # with a wrong mark a long line is one field, beyond the module's limit
+    except csv.Error:
+        # with a wrong mark a long line is a single field, beyond the limit of the module csv
         return []

@@ -15,15 +15,6 @@ from fedmf.data.sets.profiles import Profiles
 from fedmf.data.sets.tags import Tags, read_tags
 from fedmf.errors import DataError, MissingExtra, SettingError
 
-__all__ = [
-    "Features",
-    "check_are_features",
-    "item_features",
-    "known_features",
-    "tag_features",
-    "user_features",
-]
-
 
 @dataclass(frozen=True, eq=False, init=False)
 class Features:
@@ -97,7 +88,7 @@ def item_features(ratings: Ratings, *, year: bool = True) -> Features:
 
     Parameters
     ----------
-    ratings : ratings whose catalogue has the genres and years
+    ratings : ratings with the genres and years in the catalogue
     year
         True to add the year of release, standardised to mean 0 and standard deviation 1 over
         the items of known year; an unknown year is 0. If no year is known, there is no column.
@@ -163,11 +154,11 @@ def tag_features(
 ) -> Features:
     """Return principal components of TF-IDF weights of tags (Yang et al. 2021, section 5.1).
 
-    The tags of an item, or of a user, are one document. Its weights are
-    tf · (ln((1 + n) / (1 + df)) + 1), scaled to length 1; the n documents include untagged
-    ones. An item's tags are public; a user's tags are as private as the ratings. The same tags
-    give the same features, including signs, up to rounding. Raises SettingError if `components`
-    is out of range, and MissingExtra if scikit-learn is not installed.
+    The tags of an item, or of a user, are a document. A document's weights are
+    tf · (ln((1 + n) / (1 + df)) + 1), scaled to length 1; the n documents include documents
+    without tags. An item's tags are public; a user's tags are as private as the ratings. The
+    same tags give the same features, including signs, up to rounding. Raises SettingError if
+    `components` is out of range, and MissingExtra if scikit-learn is not installed.
 
     Parameters
     ----------

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from fedmf.data.ratings import Ratings
 
-__all__ = ["INTERNAL", "internal", "to_internal", "to_public"]
-
 Floats = NDArray[np.float64]
 
 INTERNAL = (1.0, 5.0)

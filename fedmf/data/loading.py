@@ -1,4 +1,4 @@
-"""Loading of data sets by name: `load`, `NAMES` and their published `SIZES`."""
+"""Loading of data sets by name: `load`, the `NAMES` and the published `SIZES`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from fedmf.data.sets.movielens import FORMATS
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.sets.sources import SOURCES, Source
 from fedmf.errors import DataError
-
-__all__ = ["NAMES", "SIZES", "load", "read", "source_of"]
 
 # Small enough to train on within a minute or two, with every user a client of the protocol.
 SIMULATED_USERS, SIMULATED_ITEMS, SIMULATED_RATINGS = 300, 500, 20_000
@@ -53,7 +51,7 @@ def load(name: str, root: Path | None = None) -> Ratings:
 
 
 def source_of(name: str) -> Source:
-    """Return the source of a data set that is read from files; DataError if it is unknown."""
+    """Return the source of a data set in files; DataError if the name is unknown."""
     for source in SOURCES.values():
         if name in source.sets:
             return source
@@ -63,7 +61,7 @@ def source_of(name: str) -> Source:
 
 
 def read(name: str, folder: Path) -> Ratings:
-    """Return the data set of that name from its own folder; see `load`."""
+    """Return the data set of that name from the given folder; see `load`."""
     if name in lastfm.BINS:
         return lastfm.read(name, folder)
     if name in plain.FORMATS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, MappingView, Sequence, Set
 from typing import Any, Literal
 
 import numpy as np
@@ -20,10 +20,9 @@ from fedmf.settings import check
 
 Floats = NDArray[np.float64]
 
-__all__ = ["COLUMNS", "Duplicates", "read_ratings"]
 
 Duplicates = Literal["last", "mean", "error"]
-"""Methods for several ratings of one item by one user."""
+"""Methods for several ratings of the same item by the same user."""
 
 COLUMNS = ("user", "item", "rating")
 
@@ -45,7 +44,7 @@ def read_ratings(
     Parameters
     ----------
     source
-        Path of a CSV file in UTF-8 with a header, its fields separated by comma, semicolon, tab
+        Path of a CSV file in UTF-8 with a header and fields separated by comma, semicolon, tab
         or bar; blanks around a field and blank lines do not count. The file may be packed by
         gzip, bzip2, xz or zip. Or path of a file ``.parquet``, a frame of pandas or polars, an
         Arrow table, or an object with ``__arrow_c_stream__``.
@@ -56,11 +55,11 @@ def read_ratings(
         `fedmf.data.from_triples`.
     scale
         Lowest and highest possible rating, such as (1, 5); required, since the lowest and the
-        highest rating that occur may differ from it.
+        highest rating in the data may lie inside the scale.
     duplicates
-        Method for several ratings of one item by one user. ``"error"`` raises; ``"last"`` keeps
-        the rating with the latest time, also within a second, or else the last row; ``"mean"``
-        takes their mean.
+        Method for several ratings of an item by the same user. ``"error"`` raises; ``"last"``
+        keeps the rating with the latest time, also within a second, or else the last row;
+        ``"mean"`` takes the mean.
 
     Warns
     -----
@@ -104,6 +103,11 @@ def read_ratings(
 
 def _names(columns: object) -> tuple[object, ...]:
     """Return the names of the columns as a tuple; raises DataError if they are not usable."""
+    if isinstance(columns, Set) and not isinstance(columns, MappingView):
+        raise DataError(
+            f"columns = {columns!r} has no order, by which users differ from items: pass a "
+            "tuple such as ('user', 'item', 'rating')"
+        )
     names: tuple[object, ...] = ()
     if isinstance(columns, Iterable) and not isinstance(columns, str | bytes):
         names = tuple(columns)

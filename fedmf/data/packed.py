@@ -14,8 +14,6 @@ from typing import IO, Any
 
 from fedmf.errors import DataError
 
-__all__ = ["unpacked"]
-
 OPENERS = {
     b"\x1f\x8b": gzip.open,
     b"\xfd7zXZ\0": lzma.open,
@@ -85,7 +83,7 @@ def _foreign(head: bytes) -> tuple[str, str] | None:
 
 
 def _member(file: IO[bytes]) -> IO[bytes]:
-    """Open the one file in a zip archive; raises DataError if there are several or none."""
+    """Open the only file in a zip archive; raises DataError for several files or none."""
     archive = zipfile.ZipFile(file)
     names = [name for name in archive.namelist() if not name.endswith("/")]
     names = [name for name in names if not name.startswith("__MACOSX/")]
@@ -99,5 +97,6 @@ def _member(file: IO[bytes]) -> IO[bytes]:
         )
     try:
         return archive.open(names[0])
-    except (NotImplementedError, RuntimeError) as error:  # encrypted, or another method
+    except (NotImplementedError, RuntimeError) as error:
+        # an encrypted file, or a method that zipfile lacks
         raise DataError(f"{file.name} cannot be unpacked here: {error}: unpack it") from error

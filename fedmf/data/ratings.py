@@ -1,4 +1,4 @@
-"""`Ratings`, the type of ratings throughout fedmf, its `Catalogue` of items, and `Split`."""
+"""`Ratings`, the type of ratings throughout fedmf, the `Catalogue` of items, and `Split`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 
 from fedmf.errors import DataError
 
-__all__ = ["Catalogue", "Ids", "Ratings", "Split", "check_size", "is_dtype", "seal"]
-
 Ids: TypeAlias = NDArray[np.int64] | NDArray[np.str_] | np.ndarray[Any, np.dtypes.StringDType]
-"""A data set's own ids of its users or items: integers, or texts such as names.
+"""A data set's own ids of users or items: integers, or texts such as names.
 
-Texts are in an array of StringDType if one is so long that a table of its width wastes memory.
+Texts are in an array of StringDType if a table as wide as the longest text wastes memory.
 """
 
 
@@ -29,7 +27,7 @@ class Catalogue:
     Parameters
     ----------
     titles : one title per item, as in the data set; a title of MovieLens ends with the year
-    years : int16, shape (n_items,): year of release, 0 where it is unknown
+    years : int16, shape (n_items,): year of release, 0 for an unknown year
     genres : bool, shape (n_items, n_genres): membership of the item in each genre
     genre_names : one name per column of `genres`
     """
@@ -152,7 +150,7 @@ class Ratings:
         return users
 
     def of_user(self, user: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Return the items and values of one user, read-only; IndexError if out of range."""
+        """Return the items and values of a user, read-only; IndexError if out of range."""
         if not 0 <= user < self.n_users:
             raise IndexError(f"user {user} is not in 0 <= user < {self.n_users}")
         row = slice(self.indptr[user], self.indptr[user + 1])
@@ -206,7 +204,7 @@ class Split:
 
 
 def check_size(ratings: Ratings, expected: tuple[int, int, int], files: str) -> None:
-    """Validate the numbers of users, items and ratings against the published ones, `expected`.
+    """Validate the numbers of users, items and ratings against the published `expected`.
 
     Raises DataError if a number differs; the message names `files`, the files that were read.
     """
@@ -235,5 +233,5 @@ def seal(owner: object, **dtypes: type[np.generic]) -> None:
 
 
 def is_dtype(found: np.dtype[Any], wanted: type[np.generic]) -> bool:
-    """Return True for the wanted dtype, which for texts leaves their length open."""
+    """Return True for the wanted dtype; a dtype of texts may have any length."""
     return found.kind in "TU" if wanted is np.str_ else found == wanted

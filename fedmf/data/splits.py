@@ -14,16 +14,7 @@ from fedmf.data.sets.lines import RatingTable, damaged
 from fedmf.data.sets.movielens import FORMATS
 from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError, SettingError
-from fedmf.settings import Count, Proportion, Range, Seed, check, is_whole
-
-__all__ = [
-    "leave_last",
-    "official",
-    "random_folds",
-    "random_split",
-    "time_split",
-    "user_split",
-]
+from fedmf.settings import Count, ProperFraction, Range, Seed, check, is_whole
 
 FOLDS = range(1, 6)
 
@@ -41,7 +32,7 @@ def random_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) ->
     seed : int, seed of the generator, ≥ 0; the same ratings and seed give the same split
     """
     check_ratings(ratings=ratings)
-    check(Proportion, test_fraction=test_fraction)
+    check(ProperFraction, test_fraction=test_fraction)
     check(Seed, seed=seed)
     n_test = round(test_fraction * ratings.n_ratings)
     chosen = np.random.default_rng(seed).permutation(ratings.n_ratings)[:n_test]
@@ -51,7 +42,7 @@ def random_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) ->
 
 
 def random_folds(ratings: Ratings, folds: int = 5, seed: int = 0) -> list[Split]:
-    """Draw folds at random, each of which is once the test part, of almost equal sizes.
+    """Draw folds of almost equal sizes at random; each fold is the test part of a split.
 
     Raises SettingError if an argument is of another type or out of range.
 
@@ -92,8 +83,8 @@ def leave_last(ratings: Ratings, k: int = 1) -> Split:
 def time_split(ratings: Ratings, test_fraction: float = 0.2) -> Split:
     """Put the last ratings of all, by time, into the test part.
 
-    The model sees the past alone, as in use. Users who come late have no training rating. Equal
-    times are in the order of users, and of a user's ratings in the file.
+    The model sees the past alone, as in use. Users who come late have no training rating.
+    Ratings of equal time are in the order of users, and then in the order of the file.
 
     Parameters
     ----------
@@ -106,10 +97,10 @@ def time_split(ratings: Ratings, test_fraction: float = 0.2) -> Split:
     SettingError
         If an argument is of another type or out of range.
     DataError
-        If all ratings have one time, as those that were read without times.
+        If all ratings have the same time, as ratings that were read without times.
     """
     check_ratings(ratings=ratings)
-    check(Proportion, test_fraction=test_fraction)
+    check(ProperFraction, test_fraction=test_fraction)
     if not ratings.n_ratings or ratings.times.min() == ratings.times.max():
         raise DataError(
             f"{ratings.name} has no times, or one time for all ratings: read a column of "
@@ -136,7 +127,7 @@ def user_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) -> S
     seed : int, seed of the generator, ≥ 0; the same ratings and seed give the same split
     """
     check_ratings(ratings=ratings)
-    check(Proportion, test_fraction=test_fraction)
+    check(ProperFraction, test_fraction=test_fraction)
     check(Seed, seed=seed)
     users = ratings.users
     shuffled = np.lexsort((np.random.default_rng(seed).random(ratings.n_ratings), users))
@@ -148,7 +139,7 @@ def user_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) -> S
 
 
 def official(ratings: Ratings, fold: int, root: Path | None = None) -> Split:
-    """Split ml-100k by its own files u1.base, u1.test, …, for a 5-fold cross-validation.
+    """Split ml-100k by the official files u1.base, u1.test, …, for a 5-fold cross-validation.
 
     Parameters
     ----------
@@ -200,7 +191,7 @@ def _parted(ratings: Ratings, test: NDArray[np.bool_]) -> Split:
 
 
 def _positions(ratings: Ratings, table: RatingTable) -> NDArray[np.int64]:
-    """Return the position in `ratings` of each line's rating, or -1 if it is missing."""
+    """Return the position in `ratings` of each line's rating, -1 for a missing rating."""
     user_ids, item_ids = ratings.user_ids.astype(np.int64), ratings.item_ids.astype(np.int64)
     pair = user_ids[ratings.users] * 10**9 + item_ids[ratings.items]
     order = np.argsort(pair)

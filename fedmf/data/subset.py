@@ -9,8 +9,6 @@ from fedmf.data.columns import from_triples
 from fedmf.data.ratings import Catalogue, Ratings
 from fedmf.errors import SettingError
 
-__all__ = ["most_rated"]
-
 
 def most_rated(ratings: Ratings, n_items: int = 40, n_users: int = 50) -> Ratings:
     """Return the ratings of the most rated items by the users who rated most of these items.
@@ -22,7 +20,7 @@ def most_rated(ratings: Ratings, n_items: int = 40, n_users: int = 50) -> Rating
     ----------
     ratings : ratings to choose from
     n_items : int, number of items, from 1 to the number of rated items
-    n_users : int, number of users, from 1 to the number of those who rated one of these items
+    n_users : int, number of users, from 1 to the number of users who rated one of these items
     """
     items = _largest(np.bincount(ratings.items, minlength=ratings.n_items), n_items, "items")
     of_items = np.isin(ratings.items, items)

@@ -1,4 +1,4 @@
-"""`Table`, three or four columns of a file or frame, and the search for their names."""
+"""`Table`, three or four columns of a file or frame, and the search for column names."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from fedmf.data.coded import Coded
 from fedmf.errors import DataError
-
-__all__ = ["Table", "is_number", "positions", "short"]
 
 SHOWN = 20  # names and characters of a header in a message
 LENGTH = 40
@@ -29,7 +27,7 @@ class Table:
     values : float64, shape (n_rows,): ratings, finite
     times : int64, shape (n_rows,): seconds, or None without a column of times
     nanos : int32 or int64, shape (n_rows,): nanoseconds after `times`, or None if all are 0
-    place : function from the position of a row, from 0, to its place, such as "line 7"
+    place : function from the position of a row, from 0, to the place, such as "line 7"
     """
 
     name: str
@@ -44,7 +42,7 @@ class Table:
 def positions(
     name: str, heads: Sequence[object], columns: Sequence[object], remedy: str = ""
 ) -> list[int]:
-    """Return the position of each column; raises DataError if it is missing or there twice.
+    """Return the position of each column; raises DataError for a missing or double column.
 
     A column has an equal name, or else a name with the same text.
 
@@ -53,7 +51,7 @@ def positions(
     name : name of the table, for messages
     heads : names in the table
     columns : names to find
-    remedy : remedy for a table whose names look like a rating
+    remedy : remedy for a table with names that look like a rating
     """
     texts = [str(head) for head in heads]
     found = []
@@ -85,7 +83,7 @@ def _equal(heads: Sequence[object], column: object) -> list[int]:
 
 
 def short(entry: object) -> str:
-    """Return the entry for a message, cut off if it is long."""
+    """Return the entry for a message; a long entry is cut off."""
     shown = repr(entry)
     return shown if len(shown) <= LENGTH else f"{shown[:LENGTH]}…"
 

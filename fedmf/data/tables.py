@@ -16,9 +16,8 @@ from fedmf.data.table import Table, is_number, positions, short
 from fedmf.data.times import Times, of_column
 from fedmf.errors import DataError, MissingExtra
 
-__all__ = ["read_table"]
-
 PARQUET = (".parquet", ".pq")
+WIDE = ("Int128", "UInt128")  # dtypes of polars that numpy lacks
 NO_NAMES = "if that is a rating, name the columns, such as user, item, rating"
 
 
@@ -60,7 +59,8 @@ def _of_frame(source: Any, columns: Sequence[object], name: str) -> Table:
     if hasattr(source, "collect") and hasattr(source, "lazy"):
         raise DataError(f"{name} has not been computed yet: pass the result of its collect()")
     heads = getattr(source, "columns", None)
-    if hasattr(source, "column_names"):  # a table of Arrow, whose columns have no names
+    # the columns of an Arrow table have no names
+    if hasattr(source, "column_names"):
         heads = source.column_names
     elif heads is None and hasattr(source, "__arrow_c_stream__"):
         pyarrow = _pyarrow(f"a {type(source).__name__}")
@@ -96,8 +96,11 @@ def _of_frame(source: Any, columns: Sequence[object], name: str) -> Table:
 
 def _column(given: Any) -> NDArray[Any]:
     """Return a column as an array, without a copy of texts to the width of the longest."""
-    polars = type(given).__module__.startswith("polars.")
-    return np.asarray(given.to_numpy() if polars else given)
+    if not type(given).__module__.startswith("polars."):
+        return np.asarray(given)
+    if str(given.dtype) in WIDE:
+        return np.array(given.to_list(), dtype=object)
+    return np.asarray(given.to_numpy())
 
 
 def _check_given(name: str, title: object, column: NDArray[Any]) -> None:
@@ -118,7 +121,7 @@ def _is_missing(entry: object) -> bool:
     """Return True for no text, None, NaN, and the missing values of pandas."""
     if isinstance(entry, str):
         return not entry
-    # the comparison of pandas.NA has no truth value, and neither has that of an array
+    # neither the comparison of pandas.NA nor the comparison of an array has a truth value
     return entry is None or type(entry).__name__ == "NAType" or bool(np.any(entry != entry))
 
 

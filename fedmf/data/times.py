@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Times", "mixed_units", "of_column"]
-
 FRACTION = re.compile(r"[.,]([0-9]{1,9})")
 DECIMAL = re.compile(r"([0-9]{1,18})\.([0-9]{1,9})")
 BILLION = 10**9
@@ -27,14 +25,14 @@ UNITS = {  # times of 1973 to 2286 as numbers
 
 
 class Times:
-    """Times in the order in which they are added, 8 bytes each, or 12 with parts of seconds."""
+    """Times in the order of addition, 8 bytes each, or 12 with parts of seconds."""
 
     def __init__(self) -> None:
         self._seconds = array("q")
         self._nanos = array("i")  # as long as `_seconds`, once a time has a part of a second
 
     def add(self, texts: Sequence[str]) -> int | None:
-        """Append texts; return the position of the first that is no time, or None."""
+        """Append texts; return the position of the first text that is no time, or None."""
         before = len(self._seconds)
         try:
             self._seconds.extend(map(int, texts))
@@ -115,8 +113,8 @@ def of_column(column: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64
 def mixed_units(times: NDArray[np.int64], place: Callable[[int], str]) -> str | None:
     """Return a warning if times since 1970 are in different units, or None.
 
-    A split by time would put all times in seconds before those in milliseconds. `place` returns
-    the place of a row, such as "line 7".
+    A split by time would put all times in seconds before all times in milliseconds. `place`
+    returns the place of a row, such as "line 7".
     """
     seen = []
     for unit, (low, high) in UNITS.items():

@@ -5,16 +5,14 @@ from __future__ import annotations
 from fedmf.errors import MissingExtra
 from secagg.oneshot.privacy import ORDERS
 
-__all__ = ["deviation"]
-
 
 def deviation(epsilon: float, delta: float) -> float:
-    """Return σ of discrete Gaussian noise for messages whose L2 norms are together at most 1.
+    """Return σ of discrete Gaussian noise for messages with L2 norms of together at most 1.
 
-    The noise gives ρ-zCDP with ρ = 1 / 2σ² for adding or removing a user, also for several
-    sums of which a later one depends on earlier ones: squared norms add up, and so do their ρ
-    (Canonne, Kamath and Steinke 2020, §2; Bun and Steinke 2016, composition). ε follows from
-    the Rényi divergences. Raises MissingExtra if dp-accounting is not installed.
+    The noise gives ρ-zCDP with ρ = 1 / 2σ² for adding or removing a user (Canonne, Kamath and
+    Steinke 2020, §2). The same holds for several sums, even if a later sum depends on earlier
+    sums: squared norms add up, and so do the ρ (Bun and Steinke 2016, composition). ε follows
+    from the Rényi divergences. Raises MissingExtra if dp-accounting is not installed.
 
     Parameters
     ----------

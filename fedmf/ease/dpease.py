@@ -20,20 +20,18 @@ from fedmf.ease.budget import deviation
 from fedmf.ease.noise import DiscreteNoise, Where
 from fedmf.ease.weights import ItemWeights
 from fedmf.errors import SettingError
-from fedmf.settings import Count, Fraction, Positive, Proportion, Seed, Share, part_of
+from fedmf.settings import BelowOne, Count, Positive, ProperFraction, Seed, UpToOne, part_of
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.loop import COSTS
 from fedmf.training.schedule import Draw, Schedule, Scheduled, Summing
 
-__all__ = ["DPEase"]
-
 Floats = NDArray[np.float64]
 
-# Chosen on validation ratings of ml-1m: those that user_split(·, 0.25, 2000) parts off the
-# training part of user_split(views, 0.2, 1000), at ε = 8, 2 and 1, with one or two draws each.
-# Of ITEMS .02, .05, .1, .2 and REG .25, .5, 1, 2, 4; EXACT_REG from 100 to 3200.
+# Chosen on validation ratings of ml-1m, which user_split(·, 0.25, 2000) takes from the training
+# part of user_split(views, 0.2, 1000), at ε = 8, 2 and 1, with one or two draws each.
+# Tried: ITEMS .02, .05, .1, .2 and REG .25, .5, 1, 2, 4; EXACT_REG from 100 to 3200.
 ITEMS = 0.05
-"""Part of the squared norm, and so of ρ, that a user's message for the choice of items has."""
+"""Part of the squared norm, and so of ρ, for a user's message for the choice of items."""
 REG = 1.0
 """λ in units of σ√m, half the largest eigenvalue of the noise: a function of public numbers."""
 EXACT_REG = 1200.0
@@ -42,13 +40,14 @@ EXACT_REG = 1200.0
 class DPEase(Scheduled):
     """EASE from noised secure sums, (ε, δ)-differentially private for whole users.
 
-    See `fedmf.ease`. A user sends a number for each item, once, by which the server chooses the
-    items to keep; then m (m + 1) / 2 numbers for the m kept items, once. Both messages together
-    have an L2 norm of at most 1, and both sums have noise for the same σ. λ depends on σ, m and
-    the number of users in the sum alone. So the sums, and all that follows from them, cost
-    (ε, δ). If all items are kept, the first sum is left out, and the second has the whole norm.
+    See `fedmf.ease`. A user sends two messages. The first has a number for each item, and from
+    the sum the server chooses the items to keep. The second has m (m + 1) / 2 numbers for the m
+    kept items. Both messages together have an L2 norm of at most 1. The sums have noise for the
+    same σ. λ depends on σ, m and the number of users in the sum alone. So the sums, and all
+    numbers computed from the sums, cost (ε, δ). If all items are kept, the first sum is left
+    out, and the second sum has the whole norm.
 
-    Neighbouring data differ by adding or removing all ratings of one user, who takes part in
+    Neighbouring data differ by adding or removing all ratings of a user, who takes part in
     either case. The ids of users and items are public. Ratings count as views, whatever their
     values. Never publish the rated items of a saved model; see docs/privacy.md.
 
@@ -59,21 +58,21 @@ class DPEase(Scheduled):
         `reveals_profiles_to_peeling`.
     delta : float, δ, 0 < δ < 1, well below 1 / n_users
     items
-        Number m of kept items, ≥ 1: those with the largest noised sums. The more noise, the
-        fewer are best: 500 on ml-1m at ε = 2.
+        Number m of kept items, ≥ 1: the items with the largest noised sums. The more noise, the
+        fewer items are best: 500 on ml-1m at ε = 2.
     reg
         λ > 0. None for √m times `sigma_` with noise, in units of the norm bound, and 1200
         without. A value that was chosen on the users' ratings is not covered by ε.
     aggregation
         Sum of integers, `PlainSum()` by default, or `SecAggSum`, `OneShotSum`, `PaillierSum`.
-        Its clip must leave room for the noise.
+        The clip must leave room for the noise.
     where
         ``"distributed"``: each user adds a share of the noise before sending, so that under
         secure aggregation no party knows the exact sum. ``"central"``: a trusted party that
         knows the exact sum adds the noise. The accuracy is the same. Simulations of many users
         need "central": shares of 6,040 users for 1,000 items are 3 · 10⁹ draws, minutes.
     honest
-        With "distributed": share of the users, in (0, 1], whose noise alone is enough; see
+        With "distributed": share of the users, in (0, 1], that adds enough noise alone; see
         `fedmf.aggregate.NoisySum`.
     reveals_profiles_to_peeling
         True with ``epsilon=None`` alone: users then send exact zeros and ones, and
@@ -87,7 +86,7 @@ class DPEase(Scheduled):
     gram_ : the released sum as a symmetric table, float64, shape (m, m)
     sigma_
         Standard deviation of the noise in a cell of `gram_`: 0 without noise, and above σ if
-        more users stayed than `honest` requires. Their number is public.
+        more users stayed than `honest` requires. The number of these users is public.
     history_ : History, a record of each sum, without errors
     """
 
@@ -102,14 +101,14 @@ class DPEase(Scheduled):
         aggregation: Summing | None = None,
         *,
         epsilon: Positive | None = 8.0,
-        delta: Proportion = 1e-5,
+        delta: ProperFraction = 1e-5,
         items: Count = 1000,
         reg: Positive | None = None,
         where: Where = "distributed",
-        honest: Share = 1.0,
+        honest: UpToOne = 1.0,
         reveals_profiles_to_peeling: bool = False,
         seed: Seed = 0,
-        dropout: Fraction = 0.0,
+        dropout: BelowOne = 0.0,
         entropy: Callable[[int], bytes] = os.urandom,
     ) -> None:
         summing = PlainSum() if aggregation is None else aggregation
@@ -195,7 +194,7 @@ class DPEase(Scheduled):
         return noised.sum
 
     def _excess(self, sums: _Sums, n_users: int) -> float:
-        """Return the factor above σ of the last sum's noise, as more users stay than needed."""
+        """Return the last sum's noise in units of σ, ≥ 1: more users may stay than needed."""
         if self.where == "central":
             return 1.0
         return float(np.sqrt(sums.records[-1].survivors / part_of(self.honest, n_users)))
@@ -218,7 +217,7 @@ class _Sums:
         self.records: list[RoundRecord] = []
 
     def of(self, vectors: Vectors) -> Floats:
-        """Return the sum over the users who do not drop out, and add its record."""
+        """Return the sum over the users who do not drop out, and record the sum."""
         number, start = len(self.records) + 1, perf_counter()
         total = self._summing(
             vectors,
@@ -239,7 +238,7 @@ class _Sums:
 
 
 def _norm(sigma: float | None, part: float) -> float | None:
-    """Return the norm of a message with a part of the squared norm 1; None without noise."""
+    """Return the norm of a message with `part` of the squared norm 1; None without noise."""
     return None if sigma is None else float(np.sqrt(part))
 
 

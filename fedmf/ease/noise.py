@@ -18,13 +18,11 @@ from fedmf.errors import SettingError
 from fedmf.settings import part_of
 from secagg.oneshot.noise import Noise, blocks
 
-__all__ = ["DiscreteNoise", "Where"]
-
 Where = Literal["central", "distributed"]
 
 KEY = 16  # bytes of the AES key behind a stream of noise
 LEAST_STEPS = 4
-"""Steps in a standard deviation of a share. A sum of n such shares is as private as one
+"""Steps in a standard deviation of a share. A sum of n such shares is as private as a single
 discrete Gaussian up to a term τ √d (Kairouz, Liu and Steinke, ICML 2021). With shares of s ≥ 4
 steps, τ = 10 Σ_{k<n} exp(−2π² s² k / (k + 1)) < 10 n exp(−π² s²) < n · 10^−67."""
 
@@ -38,7 +36,7 @@ class DiscreteNoise:
 
     Parameters
     ----------
-    inner : sum of the tables, whose numbers are at most 1 in size
+    inner : sum of the tables; the numbers of a table are at most 1 in size
     sigma : float, σ > 0 of the noise in the sum
     where, honest, entropy : see `DPEase`
     """
@@ -56,8 +54,8 @@ class DiscreteNoise:
         Raises
         ------
         SettingError
-            If the clip of `inner` or its fractional_bits do not suit the noise, or `entropy`
-            returns a wrong number of bytes, or the same ones again.
+            If the clip or the fractional_bits of `inner` do not suit the noise. Also if
+            `entropy` returns a wrong number of bytes, or the same bytes again.
         RoundAborted
             If fewer users are left than `honest` requires, or the sum of `inner` is aborted.
         """
@@ -103,7 +101,7 @@ class DiscreteNoise:
         )
 
     def _noise(self, users: int) -> Noise:
-        """Return the noise of which `users` shares have the deviation σ together."""
+        """Return the noise of a share; `users` shares together have the deviation σ."""
         return Noise(Fraction(self.sigma * self.inner.encoding.scale / math.sqrt(users)))
 
     def _check_room(self, noise: float) -> None:
@@ -120,7 +118,7 @@ class DiscreteNoise:
                 f"entropy returned {len(key)} bytes instead of {KEY}: pass a function that "
                 "returns the requested number, such as os.urandom"
             )
-        if key in self._keys:  # whoever knows one user's noise would know all
+        if key in self._keys:  # with a common key, knowing a user's noise is knowing all noise
             raise SettingError(
                 "entropy returned the same bytes twice: pass a function that returns new ones, "
                 "such as os.urandom or np.random.default_rng(1).bytes"

@@ -7,14 +7,12 @@ from numpy.typing import NDArray
 
 from fedmf.aggregate.vectors import Rows
 
-__all__ = ["closed_form", "denoised", "from_triangle", "marks", "triangle"]
-
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.integer]
 
 
 def marks(items: Numbers, n_items: int, norm: float | None) -> Rows:
-    """Return a user's table of one column, with one number for each rated item.
+    """Return a user's table of a single column, with a number for each rated item.
 
     Parameters
     ----------
@@ -28,9 +26,9 @@ def marks(items: Numbers, n_items: int, norm: float | None) -> Rows:
 def triangle(places: Numbers, m: int, norm: float | None) -> Rows:
     """Return the upper triangle of a user's x xᵀ, row by row, as one column.
 
-    A cell off the diagonal is sent once. So n items have n (n + 1) / 2 cells of one value, and
-    the norm of the triangle is 1/√2 of the full table's for large n: the bound allows √2 times
-    as much as for x xᵀ.
+    A cell off the diagonal is sent once. So n items have n (n + 1) / 2 cells of the same value.
+    For large n the norm of the triangle is 1/√2 of the norm of the full table. So the bound
+    allows √2 times as much as for x xᵀ.
 
     Parameters
     ----------
@@ -45,7 +43,7 @@ def triangle(places: Numbers, m: int, norm: float | None) -> Rows:
 
 
 def from_triangle(column: Floats, m: int) -> Floats:
-    """Return the symmetric table, shape (m, m), whose upper triangle is given row by row."""
+    """Return the symmetric table, shape (m, m), of an upper triangle given row by row."""
     table = np.zeros((m, m))
     table[np.triu_indices(m)] = column
     return table + np.triu(table, 1).T
@@ -55,9 +53,9 @@ def denoised(gram: Floats, sigma: float) -> Floats:
     """Shrink the eigenvalues of a symmetric table with noise of deviation σ in each cell.
 
     The eigenvalues of the noise alone lie within ±e, e = 2σ√m. An eigenvalue y > e becomes
-    √(y² − e²), any other 0. This has the least squared error for a table of few large
-    eigenvalues (Gavish and Donoho, "Optimal shrinkage of singular values", 2017, for square
-    tables; with symmetric noise the formula is the same).
+    √(y² − e²), any other eigenvalue 0. This shrinkage has the least squared error for a table
+    of few large eigenvalues. The source treats square tables; with symmetric noise the formula
+    is the same (Gavish and Donoho, "Optimal shrinkage of singular values", 2017).
     """
     values, vectors = np.linalg.eigh(gram)
     edge = 2 * sigma * np.sqrt(len(gram))

@@ -1,4 +1,4 @@
-"""`ItemWeights`, the trained model: scores of a user's items from those that the user rated."""
+"""`ItemWeights`, the trained model: scores of items from the items that a user rated."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from fedmf.models import Factors
 from fedmf.models.factors import check_seen
 from fedmf.models.factors_file import IDS, Form, read_tables, write_tables
 from fedmf.models.recommender import Recommender, number, numbers, pairs, rated
-
-__all__ = ["KIND", "ItemWeights"]
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +35,7 @@ class ItemWeights(Recommender):
 
     An item that is not kept has the score 0. In a deployment the server sends B and the kept
     items, and each user computes their scores. A saved file has the rated items of all users,
-    too: protect it like the ratings. Raises ModelError if the shapes do not match.
+    too: protect the file like the ratings. Raises ModelError if the shapes do not match.
 
     Parameters
     ----------
@@ -83,7 +81,7 @@ class ItemWeights(Recommender):
 
     @property
     def n_items(self) -> int:
-        """Number of items, also of those that are not kept."""
+        """Number of items, kept or not."""
         return int(self.item_ids.size)
 
     def seen(self, user: int) -> NDArray[np.int32]:
@@ -118,7 +116,7 @@ class ItemWeights(Recommender):
         return whole[self.seen(int(row[0]))]
 
     def fold_in(self, items: ArrayLike, ratings: ArrayLike | None = None) -> ItemWeights:
-        """Return the model of one new user, number 0. Nothing is sent, and B stays.
+        """Return the model of a new user, number 0. Nothing is sent, and B stays.
 
         Parameters
         ----------
@@ -142,7 +140,8 @@ class ItemWeights(Recommender):
     def factors(self) -> Factors:
         """Return the same scores as factors of rank m: P has the rows x_u, and Q is Bᵀ.
 
-        They are for export: their `fold_in` and `contributions` are those of another model.
+        Use the factors for export only: `fold_in` and `contributions` of `Factors` follow
+        another model.
         """
         p, q = np.zeros((self.n_users, self.n_items)), np.zeros((self.n_items, self.kept.size))
         p[np.repeat(np.arange(self.n_users), np.diff(self.seen_indptr)), self.seen_items] = 1.0

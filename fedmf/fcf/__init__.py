@@ -3,7 +3,7 @@
 FCF is Ammad-ud-din et al., "Federated Collaborative Filtering for Privacy-Preserving
 Personalized Recommendation System", 2019; CF is Hu, Koren and Volinsky, ICDM 2008. Users of
 `FCF` send gradients, and an epoch takes many sums. Users of `FederatedCF` send moments, and an
-epoch takes one sum; the server finds the same factors as `CF`.
+epoch takes a single sum; the server finds the same factors as `CF`.
 """
 
 from __future__ import annotations

@@ -14,15 +14,13 @@ from fedmf.fcf.confidence import Implicit, solve
 from fedmf.models.recommender import Estimator
 from fedmf.settings import Count, Has, Seed
 
-__all__ = ["CF"]
-
 Floats = NDArray[np.float64]
 
 
 class CF(Estimator):
     """Centralised collaborative filtering, with all ratings in one place.
 
-    The method is that of Hu, Koren and Volinsky 2008.
+    The method is due to Hu, Koren and Volinsky 2008.
 
     Parameters
     ----------
@@ -45,7 +43,7 @@ class CF(Estimator):
         self.__post_init__()
 
     def fit(self, ratings: Ratings) -> Self:
-        """Learn X and Y from ratings of at least 0, such as `fedmf.fcf.views` of them.
+        """Learn X and Y from ratings of at least 0, such as `fedmf.fcf.views` returns.
 
         Raises
         ------

@@ -16,21 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedmf.data import Ratings
 from fedmf.data.checks import check_parts, check_ratings
-from fedmf.errors import DataError, MissingExtra
+from fedmf.errors import DataError, DataWarning, MissingExtra
 from fedmf.models import Factors
 from fedmf.models.additions import ImplicitSettings
 from fedmf.settings import Count, Positive, Range, Seed, Settings, check
-
-__all__ = [
-    "Confidence",
-    "Implicit",
-    "SparseTable",
-    "packed_products",
-    "solve",
-    "symmetric",
-    "tuned",
-    "views",
-]
 
 Floats = NDArray[np.float64]
 Power = Annotated[float, Range(float, 0, 1)]
@@ -53,7 +42,13 @@ def views(ratings: Ratings) -> Ratings:
     """Return the ratings as views: every value becomes 1 (section 5.2).
 
     A rating of 0 on a scale that starts at 0, such as the label of an item that was shown and
-    not clicked, is no view: it is left out, with a warning. Users, items, order and times stay.
+    not clicked, is no view: it is left out, with a warning. A rating below 0, such as −1 for a
+    dislike, is a view, with a warning. Users, items, order and times stay.
+
+    Warns
+    -----
+    DataWarning
+        If a rating is 0 on a scale from 0, or below 0.
 
     Raises
     ------
@@ -74,9 +69,19 @@ def views(ratings: Ratings) -> Ratings:
             f"{ratings.name}: {np.count_nonzero(unseen)} of {unseen.size} ratings are 0, which "
             "is no view, and are left out: remove them from the data, or give a view a rating "
             "above 0",
+            DataWarning,
             stacklevel=2,
         )
         ratings = ratings.take(~unseen)
+    disliked = np.count_nonzero(ratings.values < 0)
+    if disliked:
+        warnings.warn(
+            f"{ratings.name}: {disliked} of {ratings.n_ratings} ratings are below 0, as −1 for "
+            "a dislike is, and count as views all the same: leave them out, or give them 0 on "
+            "a scale from 0",
+            DataWarning,
+            stacklevel=2,
+        )
     return replace(ratings, values=np.ones(ratings.n_ratings), scale=(0.0, 1.0))
 
 
@@ -136,15 +141,15 @@ class Implicit(Settings):
     k : int, K, number of latent factors, ≥ 1
     alpha
         α of eq. 4, > 0: a rating r has the confidence 1 + α r. For counts take logarithms, or
-        an α such that α times the largest count is 10 to 50. For `FCF` with its default
+        an α such that α times the largest count is 10 to 50. For `FCF` with the default
         aggregation, α r should not exceed about 5.
     reg : float, λ of eq. 5, per user and per item, not per rating as in FedMF, > 0
     spread
         Standard deviation of the starting item factors around 0, > 0. The paper gives no value.
     power
-        ν in [0, 1]. The λ of a user or item is λ (Σ c)^ν, with the sum of its confidences
-        (Rendle et al., "Revisiting the performance of iALS", RecSys 2022). The paper has ν = 0;
-        `FCF` takes no other.
+        ν in [0, 1]. The λ of a user or item is λ (Σ c)^ν, with the sum of that user's or item's
+        confidences (Rendle et al., "Revisiting the performance of iALS", RecSys 2022). The
+        paper has ν = 0; `FCF` takes no other ν.
     """
 
     k: Count = 4
@@ -177,17 +182,17 @@ class Implicit(Settings):
         return self.weigh(ratings)
 
     def weigh(self, ratings: Ratings) -> Confidence:
-        """Return what `confidence` does, of ratings that it has validated, or of none."""
+        """Return the result of `confidence`, for validated ratings or for no ratings."""
         excess = self.alpha * ratings.values
         return Confidence(excess, (1.0 + excess) * (ratings.values > 0), ratings)
 
     def penalty(self, excess: Floats, n: float) -> Floats:
-        """Return λ (Σ c)^ν of users or items; one number for all of them if ν = 0.
+        """Return λ (Σ c)^ν of users or items; a single number for all if ν = 0.
 
         Parameters
         ----------
         excess : sum of c − 1 of each user or item, shape (rows,)
-        n : number of items or users, which is the sum of the ones
+        n : number of items or users, which is the sum of the 1 in each c
         """
         return np.asarray(self.reg * (n + excess) ** self.power if self.power else self.reg)
 
@@ -228,14 +233,14 @@ def solve(fixed: Floats, excess: SparseTable, weighted: SparseTable, reg: ArrayL
     """Return the exact X for a fixed Y (eq. 7), or with transposed tables Y for X (eq. 9).
 
     x = (Σ_i c_i y_i y_iᵀ + λI)⁻¹ Σ_i c_i p_i y_i for each row. YᵀY, the sum over *all* columns,
-    is computed once; a row adds (c − 1) y yᵀ of its ratings (Hu et al., section 4). A row
-    without ratings becomes 0.
+    is computed once; each row adds (c − 1) y yᵀ of the row's ratings (Hu et al., section 4). A
+    row without ratings becomes 0.
 
     Parameters
     ----------
     fixed : the fixed factors Y, shape (columns, k)
     excess, weighted : tables of c − 1 and c · p, with a row for each row of the result
-    reg : float, λ > 0, or one for each row, so that there always is a solution
+    reg : float, λ > 0, or a λ for each row, so that there always is a solution
     """
     k = fixed.shape[1]
     normal = symmetric(excess @ packed_products(fixed), k)

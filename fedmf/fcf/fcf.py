@@ -1,10 +1,10 @@
 """FCF: federated collaborative filtering on implicit feedback, by summed item gradients.
 
-Symbols and equations are those of Ammad-ud-din et al. 2019, section 4. The points that it
-leaves open are decided as follows. An epoch is one update of the x_u (eq. 7) and then several
-sums of gradients, 10 by default, during which the x_u are fixed. Adam restarts in each epoch;
-without restarts the result is further from CF (table fcf-2 has both). Adam has the powers t
-that eq. 15 and 16 omit.
+Symbols and equations follow Ammad-ud-din et al. 2019, section 4. The points that the paper
+leaves open are decided as follows. An epoch is an update of the x_u (eq. 7) and then several
+sums of gradients, 10 by default, with the x_u fixed. Adam restarts in each epoch; without
+restarts the result is further from CF (table fcf-2 has both). Adam has the powers t that eq. 15
+and 16 omit.
 """
 
 from __future__ import annotations
@@ -26,13 +26,11 @@ from fedmf.fcf.confidence import Confidence, Implicit
 from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
 from fedmf.models import Factors
 from fedmf.models.federated import Raters
-from fedmf.settings import Count, Fraction, Has, Seed
+from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training import Adam
 from fedmf.training.loop import LocalSteps
 from fedmf.training.optimisers import Optimiser
 from fedmf.training.schedule import Summing
-
-__all__ = ["FCF", "Step", "gradients"]
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +40,7 @@ BLOCK = 1 << 18  # elements of a block of users' gradients: two megabytes
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """State after one sum of gradients; `epoch` and the `step` in it count from 1.
+    """State after a sum of gradients; `epoch`, and `step` within the epoch, count from 1.
 
     `user_factors` is the X, shape (n_users, k), of the gradients. `item_factors` is the Y,
     shape (n_items, k), after the server's step. `aggregate` is None if the round was aborted.
@@ -58,7 +56,7 @@ class Step:
 class FCF(FederatedRecommender):
     """Federated collaborative filtering (FCF, algorithm 1).
 
-    Every user sends the gradients f(u, i) of *all* items, m · K elements: an unrated item has
+    Every user sends the gradients f(u, i) of *all* items, m · K elements. An unrated item has
     p = 0 and c = 1 and pulls the prediction to 0. ``min_raters=1`` is the paper's method, which
     leaves no item out. Dropouts within an epoch expose users; see docs/privacy.md.
 
@@ -66,7 +64,7 @@ class FCF(FederatedRecommender):
     ----------
     model, epochs, min_raters, dropout, seed, progress : see `FederatedRecommender`
     aggregation
-        Sum of the users' gradients; ``PlainSum(clip=16, fractional_bits=24)`` by default. Its
+        Sum of the users' gradients; ``PlainSum(clip=16, fractional_bits=24)`` by default. The
         clip must exceed the elements of a gradient, about (1 + α r) · |x| at most.
     optimiser : step of the server, `Adam()` by default, or plain `Descent` (eq. 10)
     steps : int, number of sums of gradients in an epoch, ≥ 1
@@ -83,7 +81,7 @@ class FCF(FederatedRecommender):
         steps: Count = 10,
         reset: bool = True,
         min_raters: Count = 3,
-        dropout: Fraction = 0.0,
+        dropout: BelowOne = 0.0,
         seed: Seed = 0,
         progress: Progress = silent,
     ) -> None:
@@ -108,13 +106,13 @@ class FCF(FederatedRecommender):
             )
 
     def fit(self, ratings: Ratings, *, start: Factors | None = None) -> Self:
-        """Learn X and Y from ratings of at least 0, such as `fedmf.fcf.views` of them.
+        """Learn X and Y from ratings of at least 0, such as `fedmf.fcf.views` returns.
 
         Parameters
         ----------
         ratings : ratings of all users
         start
-            Earlier factors from which Y continues, perhaps with new ratings; items are matched
+            Earlier factors that Y continues from, perhaps with new ratings; items are matched
             by id. With ``reset=True`` epochs may be divided among several calls.
 
         Raises
@@ -185,7 +183,7 @@ class _Descent(ImplicitTraining[_Gradients]):
         if not np.isfinite(total.sum).all():
             raise SettingError(DIVERGED)
         x, y = state
-        # Eq. 12; the regularisation needs no user and is the server's.
+        # Eq. 12. The regularisation needs no user, so the server adds it.
         slope = -2.0 * self.of_all(total).reshape(y.T.shape).T + 2.0 * self.model.reg * y
         return XY(x, y - self._move(slope))
 
@@ -196,7 +194,7 @@ class _Descent(ImplicitTraining[_Gradients]):
         if self._fcf.reset:
             self._move = self._fcf.optimiser.fresh()
         after = self.with_users(state.y)
-        if not np.isfinite(after.x).all():  # of a finite Y whose squares are not
+        if not np.isfinite(after.x).all():  # squares of a finite Y can overflow
             raise SettingError(DIVERGED)
         return after
 
@@ -208,17 +206,17 @@ def gradients(x: Floats, y: Floats, confidence: Confidence, users: ArrayLike) ->
     ----------
     x, y : float64, user factors (n_users, k) and item factors (m, k)
     confidence : confidences of all ratings
-    users : numbers of the b users whose gradients to return
+    users : numbers of b users; their gradients are returned
 
     Returns
     -------
     float64 array, shape (b, k, m)
-        A user's table has a row for each factor, as the paper's Y has: long rows are quicker to
+        A user's table has a row for each factor, like the paper's Y: long rows are quicker to
         multiply and to add up than short rows.
     """
     numbers = np.asarray(users, dtype=np.int64)
     mine = x[numbers]
-    # Summed in one order, whatever the number of users: a matrix product would round a user's
+    # Summed in a fixed order, for any number of users: a matrix product would round a user's
     # numbers differently alone and in a block.
     columns = y.T.copy()  # contiguous columns
     residual = -mine[:, :1] * columns[0]

@@ -16,11 +16,9 @@ from fedmf.errors import DataError
 from fedmf.fcf.confidence import Confidence, Implicit, solve
 from fedmf.models import Factors
 from fedmf.models.warm import warm
-from fedmf.settings import Count, Fraction, Has, Seed
+from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training.loop import Loop, Round, Steps, Training, keep
 from fedmf.training.schedule import Scheduled, Summing
-
-__all__ = ["XY", "FederatedRecommender", "ImplicitTraining"]
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +31,7 @@ class XY(NamedTuple):
 
 
 class ImplicitTraining(Training[XY, Steps]):
-    """Steps of a training on implicit feedback. Users who drop out still update their x_u."""
+    """Steps of a training on implicit feedback. Dropped-out users still update x_u."""
 
     def __init__(self, model: Implicit, confidence: Confidence, seed: int) -> None:
         self.model, self.confidence, self.ratings = model, confidence, confidence.ratings
@@ -42,7 +40,7 @@ class ImplicitTraining(Training[XY, Steps]):
         self.start = self.with_users(model.start(self.ratings, seed))
 
     def with_users(self, y: Floats) -> XY:
-        """Return Y with the X that is exact for it (eq. 7)."""
+        """Return Y with the X that is exact for Y (eq. 7)."""
         return XY(solve(y, *self._tables, self._penalty), y)
 
     def start_from(self, earlier: Factors | None, ratings: Ratings) -> None:
@@ -58,8 +56,8 @@ class ImplicitTraining(Training[XY, Steps]):
 class FederatedRecommender(Scheduled):
     """Base class of recommenders for implicit feedback that learn from sums over users.
 
-    Ratings of items with fewer than `min_raters` raters are left out of the training;
-    docs/privacy.md has the reason and its limits. The raters are counted first, by a separate
+    Ratings of items with fewer than `min_raters` raters are left out of the training.
+    docs/privacy.md has the reason and the limits. The raters are counted first, by a separate
     sum.
 
     Parameters
@@ -69,8 +67,8 @@ class FederatedRecommender(Scheduled):
     epochs : int, number of epochs, ≥ 1
     min_raters : int, least number of raters of a trained item, ≥ 1; with 1 nothing is counted
     dropout
-        Probability in [0, 1) with which a user drops out of a sum; see `Schedule`. The sum over
-        the survivors is scaled to all users. An aborted sum leaves Y unchanged.
+        Probability in [0, 1) that a user drops out of a sum; see `Schedule`. The sum over the
+        survivors is scaled to all users. An aborted sum leaves Y unchanged.
     seed : int, seed of the dropouts and of the starting Y, the same Y as in `CF`, ≥ 0
     progress : function of the name of the phase, the finished sums and all sums
 
@@ -91,7 +89,7 @@ class FederatedRecommender(Scheduled):
         *,
         epochs: Count = 20,
         min_raters: Count = 3,
-        dropout: Fraction = 0.0,
+        dropout: BelowOne = 0.0,
         seed: Seed = 0,
         progress: Progress = silent,
     ) -> None:
@@ -114,7 +112,7 @@ class FederatedRecommender(Scheduled):
     def _learn(
         self, training: ImplicitTraining[Steps], ratings: Ratings, number: int, what: str
     ) -> Self:
-        """Train for `number` rounds, which `progress` gets as `what`, and set the attributes.
+        """Train for `number` rounds and set the attributes; `progress` gets `what` as the name.
 
         A second Ctrl-C, while X is solved for Y, leaves Y and the earlier X as the result.
         """

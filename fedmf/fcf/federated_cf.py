@@ -1,10 +1,11 @@
 """Exact CF from secure sums: users send moments of x_u instead of gradients.
 
 For y_i in eq. 9 (Ammad-ud-din et al. 2019) two sums are enough: Σ_u c_ui x_u x_uᵀ and
-Σ_u c_ui p_ui x_u. As c = 1 for unrated items, the first has two parts. Σ_u x_u x_uᵀ is one
-table for all items; the item's raters add (c − 1) x_u x_uᵀ. So K(K+1)/2 + K numbers per item
-and epoch replace K numbers in each of ten sums. The result is CF's, up to fixed-point rounding.
-The paper rules out eq. 9 for lack of the users' data, but their sums are enough.
+Σ_u c_ui p_ui x_u. As c = 1 for unrated items, the first sum has two parts. Σ_u x_u x_uᵀ is a
+single table for all items; the item's raters add (c − 1) x_u x_uᵀ. So K(K+1)/2 + K numbers per
+item and epoch replace K numbers in each of ten sums. The result equals the result of CF, up to
+fixed-point rounding. The paper rules out eq. 9 for lack of the users' data, but sums of the
+data are enough.
 """
 
 from __future__ import annotations
@@ -24,25 +25,24 @@ from fedmf.models import Factors
 from fedmf.models.federated import Raters
 from fedmf.training.loop import LocalSteps
 
-__all__ = ["FederatedCF", "moments"]
-
 Floats = NDArray[np.float64]
 
-BLOCK = 64  # users whose moments are computed at once
+BLOCK = 64  # users in a block; the moments of a block are computed at once
 
 
 class FederatedCF(FederatedRecommender):
     """Alternating least squares on implicit feedback with one secure sum per epoch.
 
-    With ``min_raters=1`` the result is that of `CF` on all ratings. Once the x_u hardly change,
-    the difference of two sums exposes a user who is in only one of them; see docs/privacy.md.
+    With ``min_raters=1`` the result equals `CF` on all ratings. Once the x_u hardly change, the
+    difference of two sums exposes a user who is in only one sum; see docs/privacy.md.
 
     Parameters
     ----------
     model, epochs, min_raters, dropout, seed, progress : see `FederatedRecommender`
     aggregation
-        Sum of the users' moments; ``PlainSum(clip=256, fractional_bits=32)`` by default:
-        numbers are rounded by at most 2^−33, and the sum of ten thousand users takes 55 bits.
+        Sum of the users' moments; ``PlainSum(clip=256, fractional_bits=32)`` by default. With
+        the default, numbers are rounded by at most 2^−33, and the sum of ten thousand users
+        takes 55 bits.
     """
 
     def fit(self, ratings: Ratings, *, start: Factors | None = None) -> Self:
@@ -58,7 +58,7 @@ class FederatedCF(FederatedRecommender):
 
 
 class _Moments(LocalSteps):
-    """Moments of the users' factors, which are the tables that users send."""
+    """Moments of the users' factors: the tables that users send."""
 
     def __init__(self, x: Floats, confidence: Confidence, *, weighed: bool) -> None:
         ratings, k = confidence.ratings, x.shape[1]
@@ -83,7 +83,7 @@ class _Alternating(ImplicitTraining[_Moments]):
     def server_step(self, state: XY, steps: _Moments, total: Aggregate) -> XY:
         k = self.model.k
         n_products = k * (k + 1) // 2
-        # the items' moments, then those of all users
+        # the items' moments, then the moments of all users
         sums = self.of_all(total).reshape(steps.shape)
         normal = symmetric(sums[:-1, :n_products] + sums[-1, :n_products], k)
         penalty = self.model.penalty(sums[:-1, -1], self.ratings.n_users)
@@ -99,7 +99,7 @@ def moments(
 
     A user's table has m + 1 rows of k(k+1)/2 + k numbers. Row i < m is the upper triangle of
     (c − 1) x xᵀ, then c p x of item i. The last row is the upper triangle of x xᵀ, then zeros.
-    If `weighed`, a last column has c − 1, from which the server finds the λ of each item.
+    If `weighed`, a last column has c − 1; the server computes the λ of each item from the sum.
     """
     numbers = np.asarray(users, dtype=np.int64)
     row, rated = confidence.of_users(numbers)

@@ -1,11 +1,12 @@
 """Federated recommenders on Flower: a node has one user or a shard of users.
 
 A recommender, such as ``Trainer(FedMF())``, ``FedMMF()`` or ``FCF()``, states the training for
-both sides. `Node` does the steps of a node's users, and `FedSum`, a strategy, those of the
-server. ``SecAgg(FedSum(...), ...)`` of `secagg.flower` sums the nodes' tables securely.
+both sides. `Node` does the steps of a node's users. `FedSum`, a strategy, does the server's
+steps. ``SecAgg(FedSum(...), ...)`` of `secagg.flower` sums the nodes' tables securely.
 
-A node encodes each user's table as integers and sends their sum, so the sum over all nodes has
-the same integers as the sum over all users in one process: the digests are equal.
+A node encodes each user's table as integers and sends the sum of the tables. So the sum over
+all nodes has the same integers as the sum over all users in a single process, and the digests
+are equal.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Memory of a node: the count of raters that it took part in, on which its sums rest.
+"""Memory of a node: the count of raters that the node took part in, the basis of later sums.
 
-The server states how many raters each item has, and a node cannot count the raters of others.
-But a node is in no sum before it was in the run's count, nor with counts that cannot be of it.
-Each check is of the messages alone, never of ratings: nodes that left a sum because of their
-own counts could be chosen by lies until one node is left.
+The server states the number of raters of each item, and a node cannot count the raters of other
+nodes. But a node is in no sum before the node was in the run's count, nor with counts that
+cannot result from that count. Each check reads the messages alone, never ratings. If nodes left
+a sum because of their own counts, a server could choose by lies which single node is left.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from flwr.app import ConfigRecord, Context
 from numpy.typing import NDArray
 
 from secagg.errors import RemoteProtocolError
-
-__all__ = ["Counted", "record_of"]
 
 _USERS, _SAID = "n-users", "said"
 
@@ -40,14 +38,14 @@ class Counted:
         self._n_items = n_items
 
     def note(self, n_users: int) -> None:
-        """Note that the node takes part in a count of `n_users` users, as the server says."""
+        """Note that the node takes part in a count of `n_users` users, as the server states."""
         self._state[self._name] = ConfigRecord({_USERS: n_users})
 
     def check(self, counts: NDArray[np.int64] | None, n_users: int) -> None:
         """Raise `RemoteProtocolError` ("raters") unless counts can be of the node's last count.
 
-        They are of all items, none is above the number of users, and they are the same in all
-        sums until the next count.
+        The counts must be of all items and at most the number of users. All sums until the next
+        count must have the same counts.
         """
         noted = self._state.get(self._name)
         if not isinstance(noted, ConfigRecord):

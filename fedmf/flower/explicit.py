@@ -1,4 +1,4 @@
-"""Plan of a `Trainer`, and of FedMMF, whose trainer gets masked ratings."""
+"""Plan of a `Trainer`, and of FedMMF, which gives masked ratings to a trainer."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ from fedmf.training.loop import LocalSteps, Training
 from fedmf.training.schedule import Draw
 from fedmf.training.trainer import FactorSteps, FactorTraining
 
-__all__ = ["Explicit"]
-
 USERS = "user-factors"
 MASKED = "masked-ratings"
 
@@ -31,7 +29,8 @@ MASKED = "masked-ratings"
 class Explicit(Plan):
     """Plan of a training of factors.
 
-    A node keeps P of its users, unless they solve for it, and the masked ratings of FedMMF.
+    A node keeps P of the node's users, unless the users solve for P, and the masked ratings of
+    FedMMF.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Plan of `FCF` and FederatedCF, whose users solve for their factors."""
+"""Plan of `FCF` and FederatedCF: users solve for their factors."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from fedmf.models.federated import Raters
 from fedmf.models.recommender import Recommender
 from fedmf.training import RoundRecord
 
-__all__ = ["ImplicitPlan"]
-
 EPOCH = "epoch-item-factors"
-"""Name of the public array with the Y for which the users' factors are exact."""
+"""Name of the public array with the Y that the users' factors are exact for."""
 
 
 class ImplicitPlan(Plan):
@@ -41,7 +39,7 @@ class ImplicitPlan(Plan):
         self._recommender = recommender
 
     def prepared(self, ratings: Ratings, features: Features | None) -> Arrays:
-        """Validate the ratings, of which a node may have none; nothing is kept."""
+        """Validate the ratings, unless the node has no ratings; nothing is kept."""
         if ratings.n_ratings:
             self._recommender.model.confidence(ratings)
         return {}

@@ -1,4 +1,4 @@
-"""Node of a training on Flower: the steps of its users, and what it keeps between rounds."""
+"""Node of a training on Flower: the steps of the node's users, and state between rounds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from fedmf.data.checks import check_ratings
 from fedmf.data.internal import internal
 from fedmf.errors import SettingError
 from fedmf.flower.counted import Counted, record_of
-from fedmf.flower.plan import Arrays, Plan, plan_of
+from fedmf.flower.kinds import plan_of
+from fedmf.flower.plan import Arrays, Plan
 from fedmf.flower.wire import COUNTS, MEAN, RATERS, STEP, TABLE, USERS, WEIGHT, Step
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Estimator, Recommender
@@ -28,42 +29,40 @@ from fedmf.training import Schedule
 from fedmf.training.loop import Loop, Means
 from secagg.errors import RemoteProtocolError
 
-__all__ = ["Node"]
-
 LARGEST_FACTOR = 2.0**20
-"""Bound on factors and ratings between rounds, far beyond those of any useful model."""
+"""Bound on factors and ratings between rounds, far beyond the numbers of any useful model."""
 
 
 class Node:
     """Users of a node; make one in each function of a ClientApp.
 
-    Between two rounds, the Context of the node has the record "fedmf <run>": the factors of its
-    users, if these do not follow from the item factors, and FedMMF's masked ratings. Nothing of
-    it leaves the node. A node that loses it, by a restart, begins with the starting factors.
+    Between two rounds, the Context of the node has the record "fedmf <run>". The record has
+    FedMMF's masked ratings, and the factors of the users if the factors do not follow from the
+    item factors. The record never leaves the node. A node that loses the record, by a restart,
+    begins with the starting factors.
 
     If the recommender has `min_raters`, the record "fedmf <run> raters" notes the run's count.
-    The node is in a sum only if it was in that count, and if the server's counts can be of it:
-    at most the number of users, and the same in all sums until the next count. A server that
-    lies within these limits learns gradients of few raters; see docs/privacy.md.
+    The node is in a sum only if the node was in that count and the server's counts are
+    possible: at most the number of users, and the same in all sums until the next count. A
+    server that lies within these limits learns gradients of few raters; see docs/privacy.md.
 
     Parameters
     ----------
     recommender : Trainer, FedMMF, FCF or FederatedCF
-        Settings of the training, the same as those of the server. The clip and the fractional
-        bits of its aggregation encode the tables.
+        Settings of the training, the same as the server's. The clip and the fractional bits of
+        the aggregation encode the tables.
     ratings : Ratings
-        Ratings of the node's users on all items. It may have rows for users of other nodes,
-        which are not used.
+        Ratings of the node's users on all items. Rows for users of other nodes are not used.
     users : int array, optional
         Numbers of the node's users in `ratings`; by default all rows.
     features : Features, optional
-        Features of the items for the masks of FedMMF; see its `fit`.
+        Features of the items for the masks of FedMMF; see `FedMMF.fit`.
 
     Raises
     ------
     SettingError
-        The recommender is of another class, its aggregation is not of integers, or it has a
-        cohort or dropouts. Also if `users` are no numbers of rows, or a mask diverged.
+        The recommender is of another class, or has an aggregation of floats, a cohort or
+        dropouts. Also if `users` are no numbers of rows, or a mask diverged.
     DataError
         The ratings do not suit the recommender.
     """
@@ -88,8 +87,8 @@ class Node:
         Raises
         ------
         SettingError
-            The message is not one of `FedSum`, or the factors of a user diverge. The mods of
-            `secagg.flower` then send zeros, and the server does not see which node did.
+            The message is not from `FedSum`, or the factors of a user diverge. The mods of
+            `secagg.flower` then send zeros, and the server does not see which node did so.
         RemoteProtocolError
             The server's counts of raters cannot be of the run's count ("raters"). Or an element
             of the message's factors is NaN or beyond 2^20 ("model").
@@ -123,7 +122,8 @@ class Node:
     def model(self, arrays: ArrayRecord, context: Context) -> Recommender:
         """Return the recommender of the node's users, for the arrays of an evaluate message.
 
-        It is a `Factors`, or for FedMMF a `Combined`. Only the node's users have a meaning.
+        The result is a `Factors`, or for FedMMF a `Combined`. Only the node's users have a
+        meaning.
         """
         public, raters, plan = _read(arrays, self._plan)
         private = self._private(context)
@@ -134,7 +134,7 @@ class Node:
     def _sum(
         self, record: ArrayRecord, context: Context, n_users: int
     ) -> tuple[Aggregate, float]:
-        """Return the sum of the users' tables and its excess; keep what the users computed."""
+        """Return the sum of the users' tables and the excess; keep the users' new arrays."""
         public, raters, plan = _read(record, self._plan)
         if plan.needs_counts:
             counts = None if raters is None else raters.counts
@@ -147,7 +147,7 @@ class Node:
             total = _plain(plan).sum(steps.vectors(self._users), dropouts={})
             kept = {**private, **plan.kept(steps, self._users)}
         if kept:
-            # so that no later step of a node fails by what an earlier message made of it
+            # so that no later step of a node fails by numbers that an earlier message caused
             arrays = {
                 name: Array(np.clip(np.nan_to_num(array), -LARGEST_FACTOR, LARGEST_FACTOR))
                 for name, array in kept.items()
@@ -156,7 +156,7 @@ class Node:
         return total, training.excess(total, raters)
 
     def _private(self, context: Context) -> Arrays:
-        """Return what the node has kept of this run, and drop that of earlier runs."""
+        """Return the arrays that the node has kept of this run, and drop older runs' arrays."""
         name, state = _name(context), context.state
         mine = (name, record_of(context.run_id))
         for other in [key for key in state if key.startswith("fedmf ") and key not in mine]:
@@ -202,7 +202,8 @@ def _read(record: ArrayRecord, plan: Plan) -> tuple[Arrays, Raters | None, Plan]
     """Return the public arrays, the raters if they were counted, and the plan at the mean."""
     arrays = {name: array.numpy() for name, array in record.items()}
     for name, array in arrays.items():
-        # of the message alone: a model that makes some nodes fail would leave the others alone
+        # checked in the message alone: a model that failed at some nodes only could single out
+        # the remaining nodes
         if array.dtype.kind == "f" and not np.all(np.abs(array) <= LARGEST_FACTOR):
             raise RemoteProtocolError(
                 f"{name} has an element beyond 2^20 or NaN; restart the server's training with "

@@ -1,8 +1,8 @@
-"""Plan of a training: what node and server need of a recommender, the same for both.
+"""Plan of a training: the parts of a recommender that node and server need, the same for both.
 
-Both sides make the recommender's own `Training`, each with its part of the data: a node with
-the ratings of its users, the server with none. The server's state has factors of users, too,
-but they have no meaning there.
+Both sides make the recommender's own `Training`: a node with the ratings of the node's users,
+the server without ratings. The server's state has factors of users, too, but these factors have
+no meaning there.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ from fedmf.aggregate.aggregation import IntegerSum
 from fedmf.data import Features, Ratings
 from fedmf.errors import SettingError
 from fedmf.models.federated import Raters
-from fedmf.models.recommender import Estimator, Recommender
+from fedmf.models.recommender import Recommender
 from fedmf.training import RoundRecord, Schedule
 from fedmf.training.loop import LocalSteps, Training
-
-__all__ = ["ITEMS", "Arrays", "Plan", "plan_of"]
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -30,15 +28,15 @@ ITEMS = "item-factors"
 
 
 class Plan(ABC):
-    """Parts of a training in which recommenders differ.
+    """Parts of a training that differ between recommenders.
 
     Parameters
     ----------
-    aggregation : IntegerSum, whose clip and fractional bits encode the tables
-    schedule : Schedule, whose seed is that of the training
+    aggregation : IntegerSum; the clip and the fractional bits encode the tables
+    schedule : Schedule, with the seed of the training
     rounds : int, number of sums, without the count of raters
     needs_counts : bool, True if the raters of each item are counted first
-    needs_mean : bool, True if the mean rating is summed before that
+    needs_mean : bool, True if the mean rating is summed before the count
 
     Raises
     ------
@@ -72,7 +70,7 @@ class Plan(ABC):
         self.rounds, self.needs_counts, self.needs_mean = rounds, needs_counts, needs_mean
 
     def at_mean(self, mean: float) -> Self:
-        """Return the plan with the mean rating; only called if it is needed."""
+        """Return the plan with the mean rating; only called for `needs_mean`."""
         return self
 
     def prepared(self, ratings: Ratings, features: Features | None) -> Arrays:
@@ -83,7 +81,7 @@ class Plan(ABC):
     def training(
         self, ratings: Ratings, raters: Raters | None, private: Arrays
     ) -> Training[Any, Any]:
-        """Return the steps of a round for the ratings of a node's users, or without any."""
+        """Return the steps of a round for the ratings of a node's users, or for no ratings."""
 
     @abstractmethod
     def start(self, training: Training[Any, Any]) -> Any:
@@ -91,7 +89,7 @@ class Plan(ABC):
 
     @abstractmethod
     def public(self, state: Any, number: int, before: Arrays) -> Arrays:
-        """Return the public arrays of round `number`, given those of the round before."""
+        """Return the public arrays of round `number`, given the arrays of the round before."""
 
     @abstractmethod
     def local(
@@ -109,7 +107,7 @@ class Plan(ABC):
 
     @abstractmethod
     def trained(self, raters: Raters, n_items: int) -> int | None:
-        """Return the number of trained items for the records; DataError if it may not be 0."""
+        """Return the number of trained items for the records; DataError if 0 is too few."""
 
     @abstractmethod
     def fitted(
@@ -124,24 +122,3 @@ class Plan(ABC):
     @abstractmethod
     def report(self, record: RoundRecord) -> None:
         """Report a round as the recommender does in one process."""
-
-
-def plan_of(recommender: Estimator) -> Plan:
-    """Return the plan of a `Trainer`, FedMMF, FCF or FederatedCF; SettingError for others."""
-    from fedmf.flower.explicit import Explicit
-    from fedmf.masks import FedMMF
-    from fedmf.training import Trainer
-
-    if isinstance(recommender, Trainer):
-        return Explicit(recommender)
-    if isinstance(recommender, FedMMF):
-        return Explicit(recommender.trainer, recommender)
-    from fedmf.fcf.federated import FederatedRecommender  # needs scipy
-    from fedmf.flower.implicit import ImplicitPlan
-
-    if isinstance(recommender, FederatedRecommender):
-        return ImplicitPlan(recommender)
-    raise SettingError(
-        f"{type(recommender).__name__} does not train on Flower: pass a Trainer, FedMMF, FCF "
-        "or FederatedCF"
-    )

@@ -1,4 +1,4 @@
-"""Strategy of the server: sums of the nodes' tables, and the server's step after each."""
+"""Strategy of the server: sums of the nodes' tables, and the server's step after each sum."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from fedmf.aggregate import Aggregate
 from fedmf.data import from_triples
 from fedmf.data.internal import internal
 from fedmf.errors import SettingError
-from fedmf.flower.plan import Arrays, plan_of
+from fedmf.flower.kinds import plan_of
+from fedmf.flower.plan import Arrays
 from fedmf.flower.wire import COUNTS, MEAN, RATERS, STEP, TABLE, USERS, WEIGHT, Step
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Estimator
@@ -24,10 +25,8 @@ from fedmf.settings import Count, check
 from fedmf.training import History, RoundRecord
 from fedmf.training.loop import Means
 
-__all__ = ["FedSum", "Sums"]
-
 EXACT = 2**50
-"""Bound on the integers of a sum that its mean in float64 gives back exactly."""
+"""Bound on the integers of a sum that the mean in float64 gives back exactly."""
 
 
 class Sums(TypedDict):
@@ -43,20 +42,20 @@ class Sums(TypedDict):
 class FedSum(FedAvg):
     """Strategy that trains a recommender by sums of the nodes' tables.
 
-    Wrap it as ``SecAgg(strategy, **strategy.sums)`` and start it with its `initial_arrays` for
-    its `num_rounds`. The first rounds sum the mean rating and count the raters of each item, if
-    the recommender needs that. A round without a sum leaves the model as it is; the mean or the
-    count is then repeated.
+    Wrap the strategy as ``SecAgg(strategy, **strategy.sums)``. Start the wrapper with
+    ``strategy.initial_arrays`` for ``strategy.num_rounds`` rounds. The first rounds sum the
+    mean rating and count the raters of each item, if the recommender needs that. A round
+    without a sum leaves the model unchanged; the mean or the count is then repeated.
 
-    Counts and sums are of the same number of nodes: a sum of fewer nodes than the count is not
-    used, and the raters are counted again. The server has seen that sum, so it is trusted not
-    to look, and to name the counts that it found. docs/privacy.md says how nodes enforce the
-    first.
+    Counts and sums are of the same number of nodes. A sum of fewer nodes than the count is not
+    used, and the raters are counted again. The server has seen that sum. So the server is
+    trusted not to look at such a sum, and to send the true counts. docs/privacy.md says how
+    nodes can prevent such a sum.
 
     Parameters
     ----------
     recommender : Trainer, FedMMF, FCF or FederatedCF
-        Settings of the training, the same as those of the nodes.
+        Settings of the training, the same as the nodes'.
     n_users : int
         Number of users of all nodes, ≥ 1.
     n_items : int
@@ -64,25 +63,25 @@ class FedSum(FedAvg):
     scale : tuple of float
         Lowest and highest possible rating.
     largest : int
-        Largest number of users of a node, ≥ 1. It bounds the elements of a node's table; larger
-        elements are clipped.
+        Largest number of users of a node, ≥ 1. This number bounds the elements of a node's
+        table; larger elements are clipped.
     min_nodes : int
         Number of nodes to wait for, ≥ 2. All connected nodes take part in each round.
     evaluate : bool
-        True to send the trained model in an evaluate message, after the last round. The wrapper
-        then takes ``evaluate=…``, too; see `secagg.flower.SecAgg`.
+        True to send the trained model in an evaluate message, after the last round. Then also
+        pass ``evaluate=…`` to the wrapper; see `secagg.flower.SecAgg`.
 
     Attributes
     ----------
     history_ : History
         A record of each round, without errors. The ids of the survivors in a digest are 0, 1,
-        …, because the server does not know its users. So a digest is that of a training in one
-        process if no node dropped out.
+        …, because the server does not know the users. So a digest equals the digest of a
+        training in one process if no node dropped out.
 
     Raises
     ------
     SettingError
-        A number is out of range, the recommender does not train on Flower, or its sums are too
+        A number is out of range, the recommender does not train on Flower, or the sums are too
         large to be exact.
     """
 
@@ -164,8 +163,8 @@ class FedSum(FedAvg):
         Raises
         ------
         SettingError
-            The nodes have more users than `n_users`, users clipped an element that the model
-            does not bear, or many, or the factors diverge.
+            The nodes have more users than `n_users`, or the factors diverge. Also if users
+            clipped many elements, or any element of a model that bears no clipping.
         DataError
             No item has enough raters.
         """
@@ -183,7 +182,7 @@ class FedSum(FedAvg):
                 self._step(None, 0.0, f"{nodes} nodes, fewer than the {self._counting} counted")
             else:
                 self._step(total, excess)
-            if fewer:  # an item may have fewer raters than were counted
+            if fewer:  # an item may have fewer raters than counted
                 self._raters = None
         elif total is not None and due is Step.MEAN:
             self._mean = Means(internal(self._nobody)).mean(total)
@@ -229,7 +228,7 @@ class FedSum(FedAvg):
         return ArrayRecord({name: Array(array) for name, array in arrays.items()})
 
     def _total(self, mean: ArrayRecord, n: int) -> Aggregate:
-        """Return the sum over all users, of the mean over n nodes."""
+        """Return the sum over all users, from the mean over n nodes."""
         counting = self._due is Step.COUNT
         fraction = 1.0 if counting else self._plan.aggregation.encoding.scale
         integers = _times(mean[TABLE], n * fraction)
@@ -269,12 +268,12 @@ class FedSum(FedAvg):
 
 
 def _weight(reply: Message) -> int:
-    """Return the number of nodes of which a reply has the mean: the sum of their weights."""
+    """Return the number of nodes behind the mean in a reply: the sum of the nodes' weights."""
     record = reply.content["metrics"]
     weight = record[WEIGHT] if isinstance(record, MetricRecord) else None
     return weight if isinstance(weight, int) else 0
 
 
 def _times(mean: Array, factor: float) -> NDArray[np.int64]:
-    """Return the integers of which `mean` is the quotient by a factor."""
+    """Return `mean` times a factor, rounded to the integers behind the mean."""
     return np.rint(mean.numpy().reshape(-1) * factor).astype(np.int64)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["COUNTS", "MEAN", "RATERS", "STEP", "TABLE", "USERS", "WEIGHT", "Step"]
-
 TABLE = "table"
-"""Array of the sum of the users' tables; zeros in a message to a node."""
+"""Array with the sum of the users' tables; zeros in a message to a node."""
 COUNTS = "counts"
-"""Array of three: the number of users in the table, and the number of clipped elements.
+"""Array of three numbers: users in the table, clipped elements, and excess.
 
-The second is at most the first. The third is `Training.excess` per element of a table.
+The number of clipped elements is at most the number of users. The excess is `Training.excess`
+per element of a table.
 """
 RATERS = "raters"
-"""Array with the number of raters of each item, int64; empty if they are not counted."""
+"""Array with the number of raters of each item, int64; empty without a count of raters."""
 MEAN = "mean"
-"""Array of one, the mean rating on the internal scale; empty if it is not summed."""
+"""Array with the mean rating on the internal scale; empty if there is no sum of ratings."""
 USERS = "n-users"
 """Key of the number of users of all nodes in the ConfigRecord: no item has more raters."""
 STEP = "step"

@@ -1,4 +1,4 @@
-"""Recommender that adds a private model of each user, a mask or a head, to a shared one."""
+"""Recommender that adds a private model of each user, a mask or a head, to a shared model."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from fedmf.models import Factors
 from fedmf.models.mf import NEUTRAL_PART
 from fedmf.models.recommender import Trained
 
-__all__ = ["Base", "Combined", "around", "check_same_data"]
-
 Floats = NDArray[np.float64]
 
 WIDTH = 2.0**20  # width of the scale of masked ratings and residuals, wide enough for all
@@ -35,10 +33,10 @@ class Base(Identified, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Combined(Trained):
-    """Recommender whose prediction is a sum: a base, a user's private model, and a constant.
+    """Recommender that predicts a sum: a base, a user's private model, and a constant.
 
-    The terms are added on the internal scale 1 to 5, to which the base's predictions on the
-    ratings' own scale are mapped. The sum is mapped back. Raises ModelError if the parts have
+    The base's predictions, on the ratings' own scale, are mapped to the internal scale 1 to 5.
+    The terms are added there, and the sum is mapped back. Raises ModelError if the parts have
     different users or items.
 
     Parameters
@@ -46,7 +44,7 @@ class Combined(Trained):
     base : recommender that all users share
     private : private models of the users, such as masks or heads, on the internal scale
     constant : float, public number that is added to every prediction on the internal scale
-    train : ratings on which both were fitted; rated items are not recommended
+    train : ratings that both models were fitted on; rated items are not recommended
     """
 
     base: Base
@@ -88,7 +86,7 @@ class Combined(Trained):
     def factors(self) -> Factors:
         """Return the same model as `Factors`, which can be saved.
 
-        The private models become more columns: b_u + w_u · x_i is the product of the user's
+        The private models become more columns. For b_u + w_u · x_i these are the user's
         (b_u, w_u) and the public (1, x_i). Raises ModelError if the private models are not
         linear in their parameters (`NNMask`).
         """
@@ -112,7 +110,7 @@ class Combined(Trained):
 
 
 def around(centre: float) -> tuple[float, float]:
-    """Return a scale (low, high) of width `WIDTH`, with its neutral point at `centre`."""
+    """Return a scale (low, high) of width `WIDTH`, with the neutral point at `centre`."""
     return centre - NEUTRAL_PART * WIDTH, centre + (1 - NEUTRAL_PART) * WIDTH
 
 

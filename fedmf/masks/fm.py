@@ -15,9 +15,7 @@ from fedmf.masks.protocol import FittedMask, Floats, check_features
 from fedmf.models.mf import neutral
 from fedmf.settings import Count, NotNegative, Settings
 
-__all__ = ["FMMask", "FittedFMMask"]
-
-SPREAD = 0.1  # deviation of the starting interaction factors; zeros would never move
+SPREAD = 0.1  # deviation of the starting interaction factors; zero factors would never move
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,17 +12,15 @@ from fedmf.masks.combined import Base, Combined, around, check_same_data
 from fedmf.masks.linear import MeanMask, RidgeMask
 from fedmf.settings import NotNegative, Settings
 
-__all__ = ["LocalHead"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LocalHead(Settings):
     """Ridge regression of each user's own training residuals on the items' features.
 
-    It needs no communication, so it reveals nothing more. It works with any fitted recommender.
-    FedMMF fits the masks first, and the factors to their residuals; a head is fitted last, to
-    the residuals of the finished recommender, in units of the internal scale 1 to 5. The head
-    is not in the papers.
+    A head needs no communication, so a head reveals nothing more. Any fitted recommender can
+    have a head. FedMMF fits the masks first, and the factors to the residuals. A head is fitted
+    last, to the residuals of the finished recommender, in units of the internal scale 1 to 5.
+    The head is not in the papers.
 
     Parameters
     ----------
@@ -39,17 +37,17 @@ class LocalHead(Settings):
         Parameters
         ----------
         base : fitted recommender, such as ``trainer.factors_`` or ``fedmmf.model_``
-        train : ratings on which `base` was fitted
+        train : ratings that `base` was fitted on
         features
             Features with a row for each item; by default genres and year. Without any feature,
-            as for Last.fm without its tags, the head is the mean residual of a user.
+            as for Last.fm without the tags, the head is the mean residual of a user.
 
         Raises
         ------
         ModelError
             If `base` and `train` have different users or items.
         DataError
-            If `features` has not one row per item, or `train` has no rating.
+            If `features` lacks or exceeds a row per item, or `train` has no rating.
         SettingError
             If `train` is not `Ratings`, or `features` is not `Features`, such as an array.
         """

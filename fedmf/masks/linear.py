@@ -13,8 +13,6 @@ from fedmf.masks.protocol import FittedMask, Floats, check_features
 from fedmf.models.mf import neutral
 from fedmf.settings import NotNegative, Settings
 
-__all__ = ["FittedMeanMask", "FittedRidgeMask", "MeanMask", "RidgeMask"]
-
 TINY = 2.0**-40  # a penalty below this share of the trace of XᵀX counts as zero
 
 
@@ -23,9 +21,9 @@ class RidgeMask(Settings):
     """Ridge regression of each user on the items' features, the paper's LocalLR (section 4.1).
 
     Each user u minimises Σ_i (r_ui − b − w·x_i)² + penalty · |w|², as
-    ``sklearn.linear_model.Ridge(alpha=penalty)`` does. The intercept b has no penalty. In the
-    paper's eq. 10 there is no penalty at all. Users with fewer ratings than features would then
-    fit their ratings exactly and leave residuals of zero to train on.
+    ``sklearn.linear_model.Ridge(alpha=penalty)`` does. The intercept b has no penalty. The
+    paper's eq. 10 has no penalty at all. Without a penalty, users with fewer ratings than
+    features would fit their ratings exactly and leave residuals of zero to train on.
 
     Parameters
     ----------
@@ -50,7 +48,7 @@ class RidgeMask(Settings):
             if self.penalty > TINY * normal.trace():
                 normal.flat[:: d + 1] += self.penalty
                 w = np.linalg.solve(normal, moment)
-            else:  # genres that always occur together make it singular
+            else:  # genres that always occur together make the equations singular
                 w = np.linalg.lstsq(normal, moment)[0]
             weights[user], intercepts[user] = w, mean - x_mean @ w
         return FittedRidgeMask(x, intercepts, weights)
@@ -84,13 +82,13 @@ class FittedRidgeMask(FittedMask):
 
 @dataclass(frozen=True, kw_only=True)
 class MeanMask(Settings):
-    """Mean of each user's ratings; with few ratings it is shrunk towards a neutral constant.
+    """Mean of each user's ratings, shrunk towards a neutral constant by `shrink`.
 
     The constant is 5/8 of the way up the scale, 3.5 for ratings from 1 to 5.
 
     Parameters
     ----------
-    shrink : float, number of neutral ratings that are added to the user's own, ≥ 0
+    shrink : float, number of neutral ratings that are added to the user's own ratings, ≥ 0
     """
 
     shrink: NotNegative = 0.0
@@ -123,5 +121,5 @@ class FittedMeanMask(FittedMask):
         return np.asarray(self.means[users], dtype=np.float64)
 
     def linear(self) -> tuple[Floats, Floats]:
-        """Return the means as a column, and a column of ones; see `FittedMask.linear`."""
+        """Return the means as a column, and a column of 1s; see `FittedMask.linear`."""
         return self.means[:, None], np.ones((self.features.shape[0], 1))

@@ -1,7 +1,7 @@
 """FedMMF: federated matrix factorisation of masked ratings, the residuals of private masks.
 
 Yang et al. 2021, "Practical and Secure Federated Recommendation with Personalized Masks",
-section 3.2 and algorithm 2 (whose output q_1…n is to be read q_1…m).
+section 3.2 and algorithm 2 (read the output q_1…n there as q_1…m).
 """
 
 from __future__ import annotations
@@ -24,34 +24,33 @@ from fedmf.models.mf import NEUTRAL
 from fedmf.models.recommender import Estimator
 from fedmf.training import History, Trainer
 
-__all__ = ["FedMMF", "masked"]
-
 Floats = NDArray[np.float64]
 
 
 class FedMMF(Estimator):
     """Recommender that fits a mask for each user and a federated model on the masked ratings.
 
-    Each party fits its mask f_u on its own ratings, without any communication. The trainer gets
-    r_ui − f_u(i) (eq. 11) in place of the ratings; the prediction is q_i · p_u + f_u(i) (eq.
-    12). **The mask hides nothing** (see `fedmf.masks`): train with `SecAggSum`. Masks and
-    factors are on the internal scale 1 to 5; predictions and errors are on the ratings' own.
+    Each party fits a mask f_u on the party's ratings, without any communication. The trainer
+    gets r_ui − f_u(i) (eq. 11) in place of the ratings; the prediction is q_i · p_u + f_u(i)
+    (eq. 12). **The mask hides nothing** (see `fedmf.masks`): train with `SecAggSum`. Masks and
+    factors are on the internal scale 1 to 5; predictions and errors are on the ratings' own
+    scale.
 
     Parameters
     ----------
     mask : hyper-parameters of every party's mask, `RidgeMask()` by default
     trainer : `Trainer` of the federated model, `Trainer()` by default
     offset
-        True to train on r − f + 3.5 and to subtract 3.5 from the predictions. It is a public
-        constant. With ``FedMF(start="neutral")`` the starting predictions are then 3.5, and not
-        0, where all gradients are zero. The offset is not in the paper. The mean of masked
-        ratings is about the offset, so that no mean is summed.
+        True to train on r − f + 3.5 and to subtract 3.5, a public constant, from the
+        predictions. With ``FedMF(start="neutral")`` the starting predictions are then 3.5, and
+        not 0, where all gradients are zero. The offset is not in the paper. The mean of masked
+        ratings is about the offset, so no mean is summed.
 
     Attributes
     ----------
     mask_ : FittedMask, the parties' masks, which predict on the internal scale
-    model_ : Combined, the trained model with its masks
-    history_ : History of the federated training; its errors are those of eq. 12
+    model_ : Combined, the trained model with the masks
+    history_ : History of the federated training, with the errors of eq. 12
     """
 
     mask_: FittedMask
@@ -81,14 +80,14 @@ class FedMMF(Estimator):
         *,
         start: Factors | None = None,
     ) -> Self:
-        """Fit the masks, and train on their residuals; see `Trainer.fit`.
+        """Fit the masks, and train on the residuals; see `Trainer.fit`.
 
         Parameters
         ----------
         train, test : training and test part over the same users and items; see `Split`
         features
             Features of the items for the masks, with a row per item; by default genres and
-            year. A user's profile is useless here, as it is the same for all of their ratings.
+            year. A user's profile is useless here: all ratings of a user share that profile.
         start
             Earlier factors of masked ratings, ``model_.base``; see `Trainer.fit`.
 
@@ -112,18 +111,18 @@ class FedMMF(Estimator):
 
     @property
     def model(self) -> FederatedModel:
-        """The trainer's model; its mean, if it needs one, is that of masked ratings."""
+        """The trainer's model; a model that needs a mean gets the mean of masked ratings."""
         model = self.trainer.model
         return model.at_mean(self.centre) if getattr(model, "needs_mean", False) else model
 
     def fit_mask(self, train: Ratings, features: Features | None = None) -> FittedMask:
-        """Return the masks of all parties, which each fits on its own ratings; see `fit`."""
+        """Return the masks of all parties, each fitted on that party's ratings; see `fit`."""
         known = item_features(train) if features is None else features
         with np.errstate(over="ignore", invalid="ignore"):  # `rest` raises
             return self.mask.fit(known, internal(train), self.trainer.schedule.seed)
 
     def rest(self, ratings: Ratings, mask: FittedMask) -> Ratings:
-        """Return the masked ratings, of the internal scale; SettingError if a mask diverged."""
+        """Return the masked ratings, on the internal scale; SettingError if a mask diverged."""
         try:
             with np.errstate(over="ignore", invalid="ignore"):
                 return masked(internal(ratings), mask, self.centre)
@@ -133,7 +132,7 @@ class FedMMF(Estimator):
             ) from error
 
     def combined(self, factors: Factors, mask: FittedMask, train: Ratings) -> Combined:
-        """Return the recommender of eq. 12, of factors that were trained on `rest`."""
+        """Return the recommender of eq. 12, from factors that were trained on `rest`."""
         return Combined(factors, mask, -self.centre, train)
 
     @property
@@ -145,9 +144,8 @@ class FedMMF(Estimator):
 def masked(ratings: Ratings, mask: FittedMask, centre: float = 0.0) -> Ratings:
     """Return r − f_u(i) + centre (eq. 11) in place of each rating.
 
-    The new scale is very wide, as masked ratings are not bounded; its neutral point is
-    `centre`. Raises DataError if a masked rating is NaN or outside that scale, about a million
-    wide.
+    The new scale is about a million wide, as masked ratings are not bounded; the neutral point
+    is `centre`. Raises DataError if a masked rating is NaN or outside that scale.
     """
     f = mask.predict(ratings.users, ratings.items)
     return ratings.with_values(ratings.values - f + centre, around(centre))

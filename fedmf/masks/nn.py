@@ -15,8 +15,6 @@ from fedmf.masks.protocol import FittedMask, Floats, check_features
 from fedmf.models.mf import neutral
 from fedmf.settings import Count, NotNegative, Settings
 
-__all__ = ["FittedNNMask", "NNMask"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class NNMask(Settings):
@@ -24,8 +22,8 @@ class NNMask(Settings):
 
     f_u(x) = c + a · max(0, W x + b). The constant c starts at the user's mean and b at 0. W and
     a start at random, with the variances 2 / d for d features and 1 / hidden (He et al. 2015).
-    Each user minimises the mean of eq. 10, plus l2 · (|a|² + |W|²). Unlike
-    ``sklearn.neural_network.MLPRegressor`` it trains many users at a time.
+    Each user minimises the mean of eq. 10, plus l2 · (|a|² + |W|²). Unlike with
+    ``sklearn.neural_network.MLPRegressor``, many users train at a time.
 
     Parameters
     ----------

@@ -13,8 +13,6 @@ from fedmf.masks.protocol import Floats
 from fedmf.training import Adam
 from fedmf.training.optimisers import BETA_1, BETA_2
 
-__all__ = ["Gradient", "Padded", "adam", "padded"]
-
 Gradient = Callable[[Sequence[Floats]], Sequence[Floats]]
 
 ELEMENTS = 1 << 17  # elements of features in a block: 1 MB, which stays in a processor's cache
@@ -22,7 +20,7 @@ ELEMENTS = 1 << 17  # elements of features in a block: 1 MB, which stays in a pr
 
 @dataclass(frozen=True, eq=False)
 class Padded:
-    """Ratings of b users with similar numbers n_u of ratings, padded with zeros to n each.
+    """Ratings of b users with similar numbers n_u of ratings, padded with zeros to n per user.
 
     Parameters
     ----------
@@ -41,12 +39,12 @@ class Padded:
 
 
 def padded(features: Floats, ratings: Ratings) -> Iterator[Padded]:
-    """Yield the users that have a rating in blocks, users with few ratings first."""
+    """Yield blocks of the users that have a rating, users with few ratings first."""
     rated = np.diff(ratings.indptr)
     order = np.argsort(rated, kind="stable")
     order = order[rated[order] > 0]
     while order.size:
-        # as many as fit when padded to the last one's length; at least one
+        # as many users as fit when padded to the length of the last user; at least one user
         sizes = rated[order] * np.arange(1, order.size + 1) * features.shape[1]
         fit = max(1, int(np.searchsorted(sizes, ELEMENTS, side="right")))
         yield _block(order[:fit], features, ratings)
@@ -70,9 +68,9 @@ def _block(users: NDArray[np.int64], features: Floats, ratings: Ratings) -> Padd
 
 
 def adam(parameters: Sequence[Floats], gradient: Gradient, steps: int, rate: float) -> None:
-    """Train the parameters, arrays of any shapes, in place by Adam with its usual decays.
+    """Train the parameters, arrays of any shapes, in place by Adam with the usual decays.
 
-    Adam moves each element by that element's gradients alone. So users in one array do not
+    Adam moves each element by that element's gradients alone. So users in the same array do not
     influence each other. `gradient` returns the derivative of the loss by each array.
     """
     adam = Adam(rate=rate, beta1=BETA_1, beta2=BETA_2)

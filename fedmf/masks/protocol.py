@@ -1,6 +1,6 @@
 """Interface of masks: `Mask` has the hyper-parameters, `FittedMask` the models of all parties.
 
-Each party fits its model on its own ratings, and predicts with it for itself only.
+Each party fits a model on the party's own ratings, and predicts for that party only.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from fedmf.data.features import check_are_features
 from fedmf.errors import DataError, ModelError
 from fedmf.models.recommender import pairs
 
-__all__ = ["FittedMask", "Floats", "Mask", "check_features"]
-
 Floats = NDArray[np.float64]
 
 PAIRS = 8192  # predicted at a time: a neural network's weights are then some 20 MB
 
 
 class Mask(Protocol):
-    """Hyper-parameters of a personalised mask, such as `RidgeMask`, and its training."""
+    """Hyper-parameters of a personalised mask, such as `RidgeMask`, and the training."""
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedMask:
         """Train every party's mask on that party's ratings alone (eq. 10).
@@ -32,21 +30,22 @@ class Mask(Protocol):
         Parameters
         ----------
         features : public features of the items, with a row for each item
-        ratings : ratings of all parties; each party uses its own row only
-        seed : int, ≥ 0; each party draws its starting parameters from (seed, user)
+        ratings : ratings of all parties; each party uses that party's row only
+        seed : int, ≥ 0; each party draws the starting parameters from (seed, user)
 
         Raises
         ------
         SettingError
             If `features` is not `Features`, but for example an array.
         DataError
-            If `features` has not one row per item, or no column (`MeanMask` needs no column).
+            If `features` lacks or exceeds a row per item, or has no column. `MeanMask` needs no
+            column.
         """
         ...
 
 
 class FittedMask(ABC):
-    """Masks of all parties; outside a simulation each party has only its own.
+    """Masks of all parties; outside a simulation each party has only that party's mask.
 
     Parameters
     ----------
@@ -72,12 +71,12 @@ class FittedMask(ABC):
 
     @abstractmethod
     def _at(self, users: NDArray[np.integer[Any]], x: Floats) -> Floats:
-        """Return f_u(x) of each user, shape (n,), and its item's features, shape (n, d)."""
+        """Return f_u(x) for users, shape (n,), and their items' features x, shape (n, d)."""
 
     def linear(self) -> tuple[Floats, Floats]:
         """Return tables A (n_users, l) and B (n_items, l) such that f_u(i) = A_u · B_i.
 
-        Raises ModelError if the mask has no such form, as it is not linear in its parameters.
+        Raises ModelError if the mask is not linear in the parameters, and so has no such form.
         """
         raise ModelError(
             f"{type(self).__name__} has no factor form, as it is not linear in its parameters: "
@@ -88,8 +87,8 @@ class FittedMask(ABC):
 def check_features(features: Features, ratings: Ratings, *, some: bool = True) -> Floats:
     """Validate the features of a mask and return their matrix.
 
-    Raises SettingError if `features` is not `Features`, and DataError unless it has one row per
-    item. With `some`, DataError is also raised for features without a column.
+    Raises SettingError if `features` is not `Features`, and DataError unless there is exactly a
+    row per item. With `some`, DataError is also raised for features without a column.
     """
     check_are_features(features=features)
     if some and not features.names:

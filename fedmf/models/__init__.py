@@ -1,7 +1,7 @@
 """Models of federated matrix factorisation, trained by `fedmf.training`.
 
 A `FederatedModel` has the steps of a user and of the server. User factors never leave the user.
-`Factors` is the trained model: it predicts, recommends, and is saved to a file.
+`Factors`, the trained model, predicts, recommends, and is saved to a file.
 """
 
 from __future__ import annotations

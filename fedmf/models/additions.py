@@ -4,12 +4,12 @@ A new user's row minimises, with p̄ the mean row of the users and Q fixed::
 
     Σ_i (r_i − q_i · p)² + λ n |p − p̄|²
 
-Columns in which all users have one number, such as the 1 of a bias, stay as they are. On
-implicit feedback the row is x = (Σ_i c_i y_i y_iᵀ + λ I)⁻¹ Σ_i c_i p_i y_i (Hu, Koren and
-Volinsky 2008, section 4), as in the training.
+Columns with the same number for all users, such as the 1 of a bias, stay unchanged. On implicit
+feedback the row is x = (Σ_i c_i y_i y_iᵀ + λ I)⁻¹ Σ_i c_i p_i y_i, as in the training (Hu,
+Koren and Volinsky 2008, section 4).
 
-Both rows are linear in what the user rated, so a prediction is a sum of contributions of the
-user's own ratings: `rating_parts` and `implicit_parts` (Hu et al., section 5, eq. 7).
+Both rows are linear in the user's own ratings. So a prediction is a sum of contributions of
+these ratings: `rating_parts` and `implicit_parts` (Hu et al., section 5, eq. 7).
 """
 
 from __future__ import annotations
@@ -25,17 +25,6 @@ from fedmf.data.features import check_are_features
 from fedmf.data.internal import to_internal, to_public
 from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
-
-__all__ = [
-    "ImplicitSettings",
-    "check_columns",
-    "implicit_parts",
-    "implicit_row",
-    "linked_rows",
-    "new_ids",
-    "rating_parts",
-    "rating_row",
-]
 
 Floats = NDArray[np.float64]
 
@@ -62,7 +51,7 @@ def rating_row(
     ----------
     users, items : P and Q, shapes (n_users, k) and (n_items, k)
     numbers, values : shape (n,), the numbers of the rated items, and the ratings
-    scale : public scale of the ratings; None if they need no mapping
+    scale : public scale of the ratings; None if the ratings need no mapping
     reg : float, λ per rating, > 0
     """
     centre, free = _centre(users)
@@ -86,8 +75,8 @@ def rating_parts(
 ) -> Floats:
     """Return the contribution of each rating to the prediction of an item, shape (n,).
 
-    The prediction is that of the row of `rating_row`. Without ratings it would be q_i · p̄; the
-    contributions q_iᵀ A⁻¹ q_j (r_j − q_j · p̄) are added to it. They are on the public scale.
+    The prediction uses the row of `rating_row`. The prediction is q_i · p̄ without ratings, plus
+    the contributions q_iᵀ A⁻¹ q_j (r_j − q_j · p̄). Contributions are on the public scale.
     """
     centre, free = _centre(users)
     if not (numbers.size and free.any()):
@@ -122,14 +111,15 @@ def implicit_parts(
 ) -> Floats:
     """Return the contribution of each rated item to the score of an item, shape (n,).
 
-    It is s_ij c_j with s_ij = y_iᵀ W y_j (Hu et al., eq. 7). The sum is the score.
+    The contribution is s_ij c_j with s_ij = y_iᵀ W y_j (Hu et al., eq. 7). The sum is the
+    score.
     """
     normal, weighted = _confident(items, numbers, values, settings)
     return np.asarray(weighted * (items[numbers] @ np.linalg.solve(normal, items[item])))
 
 
 def _centre(users: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return the mean row of the users, and a mark for each column that differs among them."""
+    """Return the mean row of the users, and a mark for each column with differing numbers."""
     centre: Floats = np.asarray(users.mean(axis=0))
     several = len(users) > 1
     return centre, np.ptp(users, axis=0) > 0 if several else np.ones(centre.size, np.bool_)
@@ -160,9 +150,8 @@ def linked_rows(items: Floats, known: Features, new: Features, penalty: float) -
     Parameters
     ----------
     items : rows of Q, shape (n, k)
-    known, new : features of these items, and of the new ones, with the same columns
+    known, new : features of these items, and of the new items, with the same columns
     penalty : float, ridge penalty, > 0
-
     """
     f_mean, q_mean = known.matrix.mean(axis=0), items.mean(axis=0)
     centred = known.matrix - f_mean
@@ -172,10 +161,10 @@ def linked_rows(items: Floats, known: Features, new: Features, penalty: float) -
 
 
 def check_columns(new: Features, known: Features | None, n_items: int) -> None:
-    """Validate the features of new items by those of the model's items, if they are given.
+    """Validate the features of new items by the features of the model's items, if given.
 
-    Raises SettingError if one is not `Features`, and ModelError if their columns differ, or
-    `known` has not a row per item of the model.
+    Raises SettingError if an argument is not `Features`. Raises ModelError if the columns
+    differ, or `known` lacks or exceeds a row per item of the model.
     """
     check_are_features(features=new)
     if known is None:
@@ -189,7 +178,7 @@ def check_columns(new: Features, known: Features | None, n_items: int) -> None:
 
 
 def new_ids(known: Ids, ids: ArrayLike, n: int) -> Ids:
-    """Return the known ids and `n` new ones; ModelError if they do not fit together."""
+    """Return the known ids and `n` new ids; ModelError if the two do not fit together."""
     new = np.asarray(ids)
     if new.shape != (n,) or new.dtype.kind not in ("TU" if is_text(known) else "i"):
         raise ModelError(f"ids = {ids!r} must be {n} ids of the type of {known[:3]!r}")

@@ -1,7 +1,7 @@
-"""Exact federated ALS for explicit ratings, in which users send moments instead of gradients.
+"""Exact federated ALS for explicit ratings: users send moments instead of gradients.
 
-Alternating least squares on eq. 2 of the FedMMF paper, with λ per rating. This is the
-weighted-λ method of Zhou et al. 2008, "Large-scale Parallel Collaborative Filtering for the
+The model is alternating least squares on eq. 2 of the FedMMF paper, with λ per rating. This is
+the weighted-λ method of Zhou et al. 2008, "Large-scale Parallel Collaborative Filtering for the
 Netflix Prize", but λ|p − p₀|² and λ|q − q₀|² shrink to the neutral start. With P fixed, the
 best q_i solves (Σ_u (p_u p_uᵀ + λ I)) q_i = Σ_u (r_ui p_u + λ q₀) over the raters u of item i.
 Both sides are sums over users. So secure aggregation gives the server the exact step, with
@@ -24,8 +24,6 @@ from fedmf.errors import SettingError
 from fedmf.models.federated import Raters
 from fedmf.models.mf import WIDE, FedMF
 from fedmf.settings import Count, NotNegative, Positive, Settings
-
-__all__ = ["FedALS"]
 
 Floats = NDArray[np.float64]
 
@@ -135,7 +133,8 @@ class FedALS(Settings):
         normal[:, a, b] = normal[:, b, a] = total[seen, : a.size]
         moved = q.copy()
         try:
-            # The eigenvalues of exact sums Σ (p pᵀ + λ I) are λ or more: rounding may take half
+            # The eigenvalues of exact sums Σ (p pᵀ + λ I) are λ or more. Rounding or noise may
+            # take half of λ, no more.
             np.linalg.cholesky(normal - self.reg / 2 * np.eye(self.k))
             moved[seen] = np.linalg.solve(normal, total[seen, a.size :, None])[:, :, 0]
         except np.linalg.LinAlgError as error:

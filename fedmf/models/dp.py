@@ -3,10 +3,11 @@
 `fedmf.aggregate.NoisySum` clips each user's vector to norm C and adds Gaussian noise to the
 sum. So all published Q together are (ε, δ)-differentially private for a user's *whole* history.
 
-The idea is that of Hua, Xia and Zhong, "Differentially private matrix factorization", IJCAI
-2015: an untrusted recommender, noise in shares from the users, private user factors. According
-to its abstract (the paper was not available) they perturb the objective. Here the gradients of
-every round are perturbed and accounted for, and all data of a user are protected.
+The idea is due to Hua, Xia and Zhong, "Differentially private matrix factorization", IJCAI
+2015. The recommender is untrusted, the noise comes in shares from the users, and the user
+factors are private. According to the abstract (the paper was not available) the authors perturb
+the objective. Here the gradients of every round are perturbed and accounted for, and all data
+of a user are protected.
 """
 
 from __future__ import annotations
@@ -17,14 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate import NoisySum
 from fedmf.aggregate.noisy import Where
 from fedmf.errors import MissingExtra, SettingError
 from fedmf.models.federated import Raters
 from fedmf.models.mf import NEUTRAL, FedMF
-from fedmf.settings import Count, NotNegative, Positive, Proportion, Share, check
-
-__all__ = ["DPFedMF", "NoisySum", "noise_multiplier"]
+from fedmf.settings import Count, NotNegative, Positive, ProperFraction, UpToOne, check
 
 Floats = NDArray[np.float64]
 
@@ -42,8 +40,8 @@ def noise_multiplier(
 ) -> float:
     """Return the noise multiplier z of `NoisySum` for (ε, δ)-differentially private training.
 
-    Neighbouring data differ in all ratings of one user. Without sampling ε is exact (Balle and
-    Wang, ICML 2018). For sampled cohorts it is a bound by Rényi accounting (Wang, Balle and
+    Neighbouring data differ in all ratings of a user. Without sampling ε is exact (Balle and
+    Wang, ICML 2018). For sampled cohorts ε is a bound by Rényi accounting (Wang, Balle and
     Kasiviswanathan, AISTATS 2019, theorem 27). The bound needs a secret cohort: keep the
     training's seed secret (docs/privacy.md). Raises SettingError if a value is out of range, or
     local noise is combined with sampling. Raises MissingExtra if dp-accounting is not
@@ -59,10 +57,10 @@ def noise_multiplier(
     where : see `NoisySum`
     """
     check(Positive, epsilon=epsilon)
-    check(Proportion, delta=delta)
+    check(ProperFraction, delta=delta)
     check(Count, rounds=rounds)
     check(Where, where=where)
-    check(Share, sampling_rate=sampling_rate)
+    check(UpToOne, sampling_rate=sampling_rate)
     if sampling_rate < 1 and where == "local":
         raise SettingError(f"sampling_rate = {sampling_rate!r} must be 1 if where = 'local'")
     # with numpy's float32 the accountant would compute in 32 bits
@@ -104,12 +102,12 @@ def noise_multiplier(
 class DPFedMF(FedMF):
     """FedMF for training with `NoisySum`: users send nothing but their summand.
 
-    **With any other aggregation, such as PlainSum(), it trains without noise, without privacy
-    and without a warning**; docs/privacy.md lists the private outputs.
+    **With any other aggregation, such as PlainSum(), the training has no noise, no privacy and
+    no warning**; docs/privacy.md lists the private outputs.
 
-    Users solve for p_u exactly. The server subtracts γ times the sum and does not divide it by
-    the raters, whose counts would need noise, too. Noise also moves unrated items; this is why
-    the defaults have few factors and small steps. Train for few rounds, too.
+    Users solve for p_u exactly. The server subtracts γ times the sum, without a division by the
+    raters: counts of raters would need noise, too. Noise also moves unrated items. So the
+    defaults have few factors and small steps. Train for few rounds, too.
 
     Parameters
     ----------

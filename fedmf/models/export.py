@@ -1,8 +1,8 @@
 """Export of factors for other programs: ``.npz``, Parquet, and the layout of ``implicit``.
 
 A plain product of the exported rows is the prediction on the public scale (low, high). With
-w = (high − low) / 4, that is w (q · p) + low − w: P is multiplied by w, and a last column has
-low − w in P and 1 in Q.
+w = (high − low) / 4, the prediction is w (q · p) + low − w. So P is multiplied by w, and a last
+column has low − w in P and 1 in Q.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,6 @@ from numpy.typing import NDArray
 from fedmf.data.internal import to_public
 from fedmf.errors import MissingExtra, ModelError, SettingError
 from fedmf.settings import check
-
-if TYPE_CHECKING:
-    from fedmf.models.factors import Factors
-
-__all__ = ["Format", "export", "public_factors"]
 
 Floats = NDArray[np.float64]
 Format = Literal["npz", "parquet", "implicit"]
@@ -40,8 +35,32 @@ OTHERS = (
 )  # formats without export
 
 
-def public_factors(factors: Factors) -> tuple[Floats, Floats]:
-    """Return P and Q whose products are predictions on the public scale; see the module."""
+class Exportable(Protocol):
+    """Factors and ids that are exported."""
+
+    @property
+    def user_factors(self) -> Floats:
+        """P, shape (users, k)."""
+
+    @property
+    def item_factors(self) -> Floats:
+        """Q, shape (items, k)."""
+
+    @property
+    def user_ids(self) -> NDArray[Any]:
+        """Ids of the rows of P."""
+
+    @property
+    def item_ids(self) -> NDArray[Any]:
+        """Ids of the rows of Q."""
+
+    @property
+    def scale(self) -> tuple[float, float] | None:
+        """Lowest and highest rating, or None."""
+
+
+def public_factors(factors: Exportable) -> tuple[Floats, Floats]:
+    """Return P and Q with products that are predictions on the public scale; see the module."""
     p, q = factors.user_factors, factors.item_factors
     if factors.scale is None:
         return p, q
@@ -55,26 +74,26 @@ def public_factors(factors: Factors) -> tuple[Floats, Floats]:
     )
 
 
-def export(factors: Factors, path: str | os.PathLike[str], form: Format) -> Path:
-    """Write factors and ids to a file, and return its path; see `public_factors`.
+def export(factors: Exportable, path: str | os.PathLike[str], form: Format) -> Path:
+    """Write factors and ids to a file, and return the path; see `public_factors`.
 
     Parameters
     ----------
     factors : trained factors
     path
-        File to write; ``.npz`` is appended where it is missing, as numpy does. A name of
-        another format, such as b.csv, is an error.
+        File to write; a missing ``.npz`` is appended, as by numpy. A name of another format,
+        such as b.csv, is an error.
     form
         ``"npz"``: arrays user_factors, item_factors, user_ids and item_ids, without pickle.
         ``"parquet"``: the columns side ("user" or "item"), id as text, and factors as a list.
         ``"implicit"``: an npz that ``load`` of the factor models of the package implicit reads,
-        in float32. A file ``.ids.npz`` beside it has user_ids and item_ids, in the order of
-        the rows.
+        in float32. A second file ``.ids.npz`` has user_ids and item_ids, in the order of the
+        rows.
 
     Raises
     ------
     SettingError
-        If the format is unknown, or the name of the file is that of another.
+        If the format is unknown, or the name of the file suits another format.
     ModelError
         If the file cannot be written.
     MissingExtra
@@ -107,6 +126,8 @@ def export(factors: Factors, path: str | os.PathLike[str], form: Format) -> Path
             target.write_bytes(_npz(small))
             target.with_suffix(".ids.npz").write_bytes(_npz(ids))
     except OSError as error:
+        if target.is_file():  # a part of the factors; not a device
+            target.unlink()
         raise ModelError(f"the factors cannot be written to {target}: {error}") from error
     return target
 
@@ -117,7 +138,7 @@ def _npz(arrays: dict[str, Any]) -> bytes:
     return file.getvalue()
 
 
-def _parquet(factors: Factors, p: Floats, q: Floats) -> bytes:
+def _parquet(factors: Exportable, p: Floats, q: Floats) -> bytes:
     try:
         import pyarrow
         from pyarrow import parquet

@@ -1,4 +1,4 @@
-"""`Factors`, the trained model: it predicts and recommends, and can be saved and loaded."""
+"""`Factors`, the trained model, which predicts, recommends, and can be saved and loaded."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ from fedmf.models.factors_file import FACTORS, IDS, Form, read_tables, write_tab
 from fedmf.models.recommender import Recommender, number, numbers, pairs, rated
 from fedmf.settings import Positive, check
 
-__all__ = ["Factors", "check_seen"]
-
 Floats = NDArray[np.float64]
 
 TABLES: Form = {
@@ -59,7 +57,7 @@ class Factors(Recommender):
     """Item and user factors, and the items that each user rated.
 
     In a deployment the server has only Q, and each user has their p_u and ratings. A simulation
-    has all of them, and so has a saved file: protect that file like the ratings. Raises
+    has all of these data, and so has a saved file: protect that file like the ratings. Raises
     ModelError if the shapes do not match, or the factors are not real numbers.
 
     Parameters
@@ -74,11 +72,11 @@ class Factors(Recommender):
         the layout of ``indptr`` and ``items`` of `Ratings`.
     user_ids, item_ids : int64 or text, the data set's own ids
     scale
-        Public scale (low, high) of the ratings. Predictions are mapped to it from the internal
-        scale of the training, 1 to 5. None for no mapping.
+        Public scale (low, high) of the ratings. Predictions are mapped to the public scale from
+        the internal scale of the training, 1 to 5. None for no mapping.
     ranks
         True if the predictions rank the items, as on implicit feedback, and are no ratings.
-    implicit : λ, α and ν of the training, with which `fold_in` solves if `ranks` is True
+    implicit : λ, α and ν of the training, which `fold_in` uses if `ranks` is True
     """
 
     user_factors: Floats
@@ -165,12 +163,12 @@ class Factors(Recommender):
         return found if self.scale is None else to_public(found, self.scale)
 
     def contributions(self, user: int, item: int, values: ArrayLike | None = None) -> Floats:
-        """Return what each of the user's own ratings adds to r̂ of an item.
+        """Return the contribution of each of the user's own ratings to r̂ of an item.
 
         On implicit feedback the sum is r̂, as X is exact for Y (Hu, Koren and Volinsky 2008,
-        section 5, eq. 7). It differs slightly after `with_items`, which leaves X as it is, or
-        for items that `FCF` left out. For a model of ratings it is the difference that the
-        ratings make to the row of `fold_in`. See `Recommender.contributions`.
+        section 5, eq. 7). The sum differs slightly after `with_items`, which leaves X
+        unchanged, or for items that `FCF` left out. For a model of ratings the sum is the
+        change of r̂ that the ratings cause in `fold_in`. See `Recommender.contributions`.
         """
         row, column = pairs([user], [item], self.n_users, self.n_items)
         rated_items = self.seen(int(row[0]))
@@ -203,19 +201,19 @@ class Factors(Recommender):
         reg: float | None = None,
         alpha: float | None = None,
     ) -> Factors:
-        """Return the factors of one new user, number 0, found from their own ratings.
+        """Return the factors of a new user, number 0, found from their own ratings.
 
         Nothing is sent, and no other row changes. The user's row is shrunk to the mean of the
-        users, which a deployment sums securely; without ratings it is that mean.
+        users, which a deployment sums securely; without ratings the row is that mean.
 
         Parameters
         ----------
         items : ids of the rated items, distinct, shape (n,)
         ratings : numbers within the scale, shape (n,); for implicit feedback 1 for a view
         reg
-            λ > 0: per rating, .12 by default; for implicit feedback (``ranks``) that of the
-            training by default.
-        alpha : float, α > 0, for implicit feedback alone; that of the training by default
+            λ > 0: per rating, .12 by default; for implicit feedback (``ranks``) the training's
+            λ by default.
+        alpha : float, α > 0, for implicit feedback alone; the training's α by default
 
         Raises
         ------
@@ -245,7 +243,7 @@ class Factors(Recommender):
     def with_items(
         self, ids: ArrayLike, features: Features, known: Features, *, penalty: float = 20.0
     ) -> Factors:
-        """Return the factors with new items, whose rows follow from their features.
+        """Return the factors with new items; the new rows follow from the items' features.
 
         A ridge regression links the features of the items that were rated in training to
         their rows of Q. So add new items before `fold_in`, which forgets that training.
@@ -300,8 +298,8 @@ class Factors(Recommender):
     def load(cls, path: str | os.PathLike[str]) -> Factors:
         """Read a file that `save` wrote.
 
-        Raises ModelError if the file is missing, damaged, not a model or of another version, or
-        its tables are inconsistent. The message names the reason.
+        Raises ModelError if the file is missing, damaged, not a model, of another version, or
+        with inconsistent tables. The message names the reason.
         """
         tables = read_tables(path, FACTORS, TABLES, ADDED)
         ends, ranks, how = (tables.pop(name) for name in ("scale", "ranks", "implicit"))

@@ -1,8 +1,8 @@
-"""Model files: a header, and an ``.npz`` archive of the kind of model and of its tables.
+"""Model files: a header, and an ``.npz`` archive of the kind of model and the model's tables.
 
-The header has magic, version, length and SHA-256 of the archive. It is checked before any
-parsing, and no data are ever unpickled. Version 1 had `Factors` only, without the table of the
-kind.
+The header has magic, version, length and SHA-256 of the archive. The header is checked before
+any parsing, and no data are ever unpickled. Version 1 had `Factors` only, without the table of
+the kind.
 """
 
 from __future__ import annotations
@@ -25,10 +25,8 @@ from fedmf.data.ratings import is_dtype
 from fedmf.errors import ModelError
 from secagg._files import replace_file
 
-__all__ = ["FACTORS", "IDS", "Form", "kind_of", "read_tables", "write_tables"]
-
 Form: TypeAlias = Mapping[str, tuple[type[np.generic], ...]]
-"""Tables of a kind of model: the dtypes, one or several, by the name of the table."""
+"""Tables of a kind of model: the allowed dtypes by the name of the table."""
 
 MAGIC = b"fedmf model\n"
 VERSION = 2
@@ -75,7 +73,7 @@ def read_tables(
     ----------
     path : file that `write_tables` wrote
     kind : kind of the model
-    form : names and dtypes of its tables
+    form : names and dtypes of the model's tables
     added : tables that version 1 did not have, with the values for such a file
 
     Raises
@@ -96,7 +94,7 @@ def read_tables(
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[int, bytes]:
-    """Return the version of a file and the bytes of its archive."""
+    """Return the version of a file and the bytes of the archive."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -161,7 +159,7 @@ def _tables(body: bytes, form: Form, path: str | os.PathLike[str]) -> dict[str, 
                     raise ValueError(f"{name} is not a table of {names}")
                 found[name] = table
     # The checksum is right, so the file was made on purpose. numpy and zipfile do not document
-    # what they raise on such bytes, and every error means the same.
+    # their errors on such bytes, and every error means the same.
     except Exception as error:
         raise ModelError(f"the model {path} lacks a table: {error}") from error
     return found

@@ -1,7 +1,8 @@
 """Interface of a federated model: the steps of a user and of the server in a round.
 
 To add a model, write a frozen dataclass that inherits from `fedmf.settings.Settings` and has
-the members of `FederatedModel`; `fedmf.Trainer` trains it. Export it from `fedmf.models`.
+the members of `FederatedModel`. Export the class from `fedmf.models`. `fedmf.Trainer` trains
+the model.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ from numpy.typing import NDArray
 from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
-
-__all__ = ["FederatedModel", "Raters"]
 
 Floats = NDArray[np.float64]
 
@@ -88,7 +87,7 @@ class FederatedModel(Protocol):
 
     @property
     def bears_clipping(self) -> bool:
-        """True if a step is still useful after the aggregation clipped elements of it."""
+        """True if a step is still useful after the aggregation clipped elements of the sum."""
         ...
 
     @property

@@ -1,9 +1,9 @@
 """FedMF, federated matrix factorisation: the local step of a user and the step of the server.
 
-Symbols and equations are those of Yang et al., "Practical and Secure Federated Recommendation
-with Personalized Masks" (FedMMF), sections 2.1 and 2.2. Three points differ or are open there.
-Here eq. 7 is a step *against* the gradient. Its λ counts once per rating, as in eq. 4. And e_ui
-of eq. 6 is computed from the new p_u, the result of eq. 7.
+Symbols and equations follow Yang et al., "Practical and Secure Federated Recommendation with
+Personalized Masks" (FedMMF), sections 2.1 and 2.2. Three points differ or are open there. Here
+eq. 7 is a step *against* the gradient. The λ of eq. 7 counts once per rating, as in eq. 4. And
+e_ui of eq. 6 is computed from the new p_u, the result of eq. 7.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from fedmf.data.internal import INTERNAL
 from fedmf.errors import SettingError
 from fedmf.models.federated import Raters
 from fedmf.settings import Count, NotNegative, Positive, Settings
-
-__all__ = ["NEUTRAL", "NEUTRAL_PART", "WIDE", "FedMF", "neutral"]
 
 Floats = NDArray[np.float64]
 
@@ -53,9 +51,9 @@ class FedMF(Settings):
         ``"neutral"``: factors are drawn around p₀ = q₀ = √(mean/k) · (1, …, 1), so that the
         first predictions are about `mean`. The penalties are λ|p − p₀|² and λ|q − q₀|².
     mean
-        Rating on the internal scale 1 to 5, ≥ 0, that a neutral start predicts and towards
-        which it shrinks. None lets the trainer sum the mean rating securely before the first
-        round; without a trainer it stands for 3.5.
+        Rating on the internal scale 1 to 5, ≥ 0: the first prediction of a neutral start, and
+        the target of the shrinkage. None lets the trainer sum the mean rating securely before
+        the first round; without a trainer None stands for 3.5.
     spread : float, standard deviation of the starting factors, > 0
     biases
         True for r̂_ui = b_i + b_u + q_i · p_u. Then p_u is stored as (1, p_u, b_u) and q_i as
@@ -77,12 +75,12 @@ class FedMF(Settings):
     biases: bool = False
     min_raters: Count = 3
 
-    # a clipped gradient is a shorter step, not a wrong one
+    # a clipped gradient is a shorter step, not a wrong step
     bears_clipping: ClassVar[bool] = True
 
     @property
     def width(self) -> int:
-        """Number of floats that a user sends per item, k, and one more with biases."""
+        """Number of floats that a user sends per item: k, or k + 1 with biases."""
         return self.k + self.biases
 
     @property
@@ -108,7 +106,7 @@ class FedMF(Settings):
 
     @property
     def centre(self) -> Floats:
-        """Row to which λ shrinks those of P and Q, shape (columns,); zero in biases."""
+        """Centre of the shrinkage of the rows of P and Q, shape (columns,); zero in biases."""
         return np.pad(np.full(self.k, self._height), int(self.biases))
 
     @property
@@ -138,14 +136,14 @@ class FedMF(Settings):
     def find_users(self, q: Floats, p: Floats, block: Block) -> Floats:
         """Return the new factors of a block's users; see `FederatedModel`.
 
-        With ``update="paper"`` users take a step of eq. 7. With ``"ridge"`` they solve (QᵀQ +
-        λ n_u I) p_u = Qᵀ r + λ n_u p₀, where the gradient of eq. 2 by p_u is zero. A diverged
-        p_u is NaN.
+        With ``update="paper"`` users take a step of eq. 7. With ``"ridge"`` users solve
+        (QᵀQ + λ n_u I) p_u = Qᵀ r + λ n_u p₀. At the solution the gradient of eq. 2 by p_u is
+        zero. A diverged p_u is NaN.
         """
         p = p.copy()
         fixed = int(self.biases)  # the leading 1 of p_u
         ratings, centre = (block.indptr, block.items, block.values), self.centre
-        if self.update == "paper":  # eq. 7 with its sign set right
+        if self.update == "paper":  # eq. 7 with the sign set right
             _fast.descend(*ratings, q, p, fixed, self.rate, self.reg)
             if centre.any():
                 p += (self.rate * self.reg * block.counts)[:, None] * centre
@@ -154,7 +152,8 @@ class FedMF(Settings):
         for u in np.flatnonzero(~solved):  # λ = 0 and fewer ratings than factors, or overflow
             row = slice(block.indptr[u], block.indptr[u + 1])
             rated = q[block.items[row]]
-            expected = rated[:, :fixed] @ p[u, :fixed] + rated @ centre  # which is 0 there
+            # `centre` is 0 in the fixed columns, so no column counts twice
+            expected = rated[:, :fixed] @ p[u, :fixed] + rated @ centre
             p[u, fixed:] = centre[fixed:]
             p[u, fixed:] += _shortest(rated[:, fixed:], block.values[row] - expected)
         return p
@@ -223,8 +222,8 @@ def neutral(ratings: Ratings) -> float:
 
 
 def _shortest(rated: Floats, rest: Floats) -> Floats:
-    """Return the least-squares solution of least norm, or NaN if it cannot be computed."""
-    # LAPACK prints errors on infinite numbers
+    """Return the least-squares solution of least norm, or NaN if no solution is computable."""
+    # not left to LAPACK, which prints errors on infinite numbers
     if np.isfinite(rated).all() and np.isfinite(rest).all():
         try:
             return np.asarray(np.linalg.lstsq(rated, rest)[0])

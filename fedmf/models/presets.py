@@ -9,12 +9,10 @@ from dataclasses import dataclass, replace
 from fedmf.errors import SettingError
 from fedmf.models.mf import FedMF
 
-__all__ = ["PRESETS", "Preset", "preset"]
-
 
 @dataclass(frozen=True)
 class Preset:
-    """Model with its hyper-parameters, number of rounds, and a line about them for help."""
+    """Model with hyper-parameters, number of rounds, and a line about the preset for help."""
 
     model: FedMF
     rounds: int
@@ -45,7 +43,7 @@ _FOUND = {
 
 
 class _Presets(Mapping[str, Preset]):
-    """Mapping of names to presets; a look-up returns a copy, whose settings may be changed."""
+    """Mapping of names to presets; a look-up returns a copy, which the caller may change."""
 
     def __getitem__(self, name: str) -> Preset:
         return replace(_FOUND[name], model=copy.copy(_FOUND[name].model))
@@ -64,12 +62,12 @@ PRESETS = _Presets()
 """Presets by name, chosen on validation parts of training ratings; each look-up is a copy.
 
 On ml-100k the test ratings of seed 0 were never used for the choice; four fifths of the test
-ratings of any other split were. ``paper`` was not chosen by validation: it reproduces the RMSE
-of the paper's FedMF, for which the paper names no hyper-parameters. Its steps are not divided
-by the raters, so its rate suits data of that size alone. ``large`` was chosen in the same way
-as ``fast`` on ml-1m: a fifth of the training part of split 0, k = 20, λ of .05 to .09, γ of .45
-and .5, up to 90 rounds. The settings were chosen with shrinkage to zero and from a start at
-3.5, before `FedMF` had a mean, and were kept.
+ratings of any other split were. ``paper`` was not chosen by validation. That preset reproduces
+the RMSE of the paper's FedMF; the paper names no hyper-parameters. The steps of ``paper`` are
+not divided by the raters, so the rate suits data of that size alone. ``large`` was chosen in
+the same way as ``fast``, on ml-1m: a fifth of the training part of split 0, k = 20, λ of .05 to
+.09, γ of .45 and .5, up to 90 rounds. The settings were chosen with shrinkage to zero and from
+a start at 3.5, before `FedMF` had a mean, and were kept.
 """
 
 

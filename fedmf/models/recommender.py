@@ -1,7 +1,7 @@
 """Interface of all recommenders: predict ratings, and recommend unrated items.
 
-`Recommender` is a model of known users and items. An `Estimator` learns one by `fit` from its
-settings, then predicts and recommends with it.
+`Recommender` is a model of known users and items. An `Estimator` has settings and learns a
+recommender by `fit`, then predicts and recommends.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
 from fedmf.settings import Settings, is_whole
 
-__all__ = ["Estimator", "Recommender", "Trained", "number", "numbers", "pairs", "rated"]
-
 Floats = NDArray[np.float64]
 
 
@@ -27,7 +25,7 @@ class Recommender(ABC):
 
     @property
     def scale(self) -> tuple[float, float] | None:
-        """Public scale (low, high) of the predictions; None if they have none."""
+        """Public scale (low, high) of the predictions; None without a scale."""
         return None
 
     @property
@@ -57,7 +55,7 @@ class Recommender(ABC):
 
         Parameters
         ----------
-        users, items : int arrays of one shape, 0 ≤ user < n_users and 0 ≤ item < n_items
+        users, items : int arrays of equal shape, 0 ≤ user < n_users and 0 ≤ item < n_items
 
         Raises
         ------
@@ -68,8 +66,8 @@ class Recommender(ABC):
     def predict_all(self, users: ArrayLike) -> Floats:
         """Return r̂ of all items for some users, float64 of shape (len(users), n_items).
 
-        The numbers are those of `predict`, up to rounding. Raises ModelError if a user is out
-        of range.
+        The numbers equal the results of `predict`, up to rounding. Raises ModelError if a user
+        is out of range.
         """
         rows = numbers("user", users, self.n_users).reshape(-1)
         shape = rows.size, self.n_items
@@ -77,10 +75,10 @@ class Recommender(ABC):
         return self.predict(np.broadcast_to(rows[:, None], shape), items)
 
     def contributions(self, user: int, item: int, values: ArrayLike | None = None) -> Floats:
-        """Return what each of the user's own ratings adds to r̂ of an item.
+        """Return the contribution of each of the user's own ratings to r̂ of an item.
 
         The result is float64, in the order of ``seen(user)``. `Factors` and models that learn
-        them have it.
+        `Factors` have contributions.
 
         Parameters
         ----------
@@ -108,7 +106,7 @@ class Recommender(ABC):
         Parameters
         ----------
         user, item, values : see `contributions`
-        n : int, number of rated items, ≥ 1; fewer are returned if fewer add anything
+        n : int, greatest number of rated items, ≥ 1; items without a gain are left out
 
         Returns
         -------
@@ -133,7 +131,7 @@ class Recommender(ABC):
         Parameters
         ----------
         user : int, 0 ≤ user < n_users
-        k : int, number of items, ≥ 1; fewer are returned where fewer are left
+        k : int, number of items, ≥ 1; a user with fewer unrated items gets all of them
 
         Returns
         -------
@@ -154,7 +152,7 @@ class Recommender(ABC):
         fresh = np.ones(n_items, dtype=np.bool_)
         fresh[self.seen(row)] = False
         items = np.flatnonzero(fresh)
-        # no matrix product: it may round items of equal factors differently
+        # no matrix product, which may round items of equal factors differently
         scores = self.predict(np.full(items.size, row), items)
         best = np.argsort(-scores, kind="stable")[:k]
         items, scores = items[best].astype(np.int64), scores[best]
@@ -162,7 +160,7 @@ class Recommender(ABC):
 
 
 class Trained(Recommender):
-    """Recommender for the users and items of its training ratings, `train`."""
+    """Recommender for the users and items of the training ratings, `train`."""
 
     train: Ratings
 
@@ -182,7 +180,7 @@ class Trained(Recommender):
 
 
 class Estimator(Recommender, Settings):
-    """Recommender that learns by `fit`; its fitted attributes end in underscores."""
+    """Recommender that learns by `fit`; names of fitted attributes end in underscores."""
 
     _learnt: ClassVar[str] = "factors_"
     """Name of the fitted attribute that predicts."""
@@ -249,7 +247,7 @@ def numbers(what: str, numbers: ArrayLike, bound: int) -> NDArray[np.int64]:
 
 
 def number(what: str, one: object, bound: int) -> int:
-    """Return a number as int; raises ModelError unless it is an integer in 0 ≤ n < bound."""
+    """Return `one` as int; raises ModelError unless `one` is an integer in 0 ≤ one < bound."""
     if not is_whole(one):
         raise ModelError(
             f"{what} {one!r} must be one integer from 0 to {bound - 1}: pass the number of the "
@@ -261,7 +259,7 @@ def number(what: str, one: object, bound: int) -> int:
 def pairs(
     users: ArrayLike, items: ArrayLike, n_users: int, n_items: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return users and items as int64 arrays; ModelError if out of range or of two shapes."""
+    """Return users and items as int64; ModelError if out of range or of different shapes."""
     rows, columns = numbers("user", users, n_users), numbers("item", items, n_items)
     if rows.shape != columns.shape:
         raise ModelError(
@@ -273,7 +271,7 @@ def pairs(
 def rated(
     items: ArrayLike, ratings: ArrayLike, item_ids: Ids, scale: tuple[float, float] | None
 ) -> tuple[NDArray[np.int32], Floats]:
-    """Return a new user's items as numbers, and their ratings; both have the shape (n,).
+    """Return the numbers of a new user's items, and the ratings, each of shape (n,).
 
     Raises ModelError if an id is unknown or occurs twice, the shapes differ, or a rating is no
     number within the scale.

@@ -1,4 +1,4 @@
-"""Start of a training from earlier factors, whose users and items are matched by their ids."""
+"""Start of a training from earlier factors; users and items are matched by their ids."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from fedmf.data.internal import INTERNAL
 from fedmf.data.ratings import Ids, Ratings
 from fedmf.errors import ModelError
 from fedmf.models.factors import Factors
-
-__all__ = ["matched", "shared_items", "warm"]
 
 Floats = NDArray[np.float64]
 
@@ -25,13 +23,13 @@ def warm(
     ranks: bool = False,
     scale: tuple[float, float] = INTERNAL,
 ) -> tuple[Floats, Floats]:
-    """Return the starting P and Q, in which users and items that `start` knows have its rows.
+    """Return the starting P and Q, with the rows of `start` for users and items known there.
 
     Parameters
     ----------
     p, q : drawn start, shapes (n_users, k) and (n_items, k), for users and items without a row
     start : earlier factors; None for the drawn start
-    train : ratings to train on, whose ids count
+    train : ratings to train on; their ids are matched
     ranks : True if the training is on implicit feedback
     scale : public scale of the ratings
 
@@ -39,8 +37,8 @@ def warm(
     ------
     ModelError
         If `start` is no `Factors`, knows none of the items, has another number of columns, or
-        was trained on the other kind of feedback. Also if it has no scale, as in 0.4, and the
-        ratings are not from 1 to 5.
+        was trained on the other kind of feedback. Also if `start` has no scale, as in 0.4, and
+        the ratings are not from 1 to 5.
     """
     if start is None:
         return p, q
@@ -73,9 +71,9 @@ def warm(
 
 
 def shared_items(train: Ratings, start: Factors) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the numbers of the items that both know, in `train` and in `start`.
+    """Return the common items of `train` and `start`, as the numbers in each of the two.
 
-    Raises ModelError if there is none.
+    Raises ModelError if there is no common item.
     """
     mine, theirs = matched(train.item_ids, start.item_ids)
     if not mine.size:
@@ -87,7 +85,7 @@ def shared_items(train: Ratings, start: Factors) -> tuple[NDArray[np.int64], NDA
 
 
 def matched(ids: Ids, earlier: Ids) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the places of the ids that both have, in `ids` and in `earlier`."""
+    """Return the places of the common ids, in `ids` and in `earlier`."""
     if is_text(ids) != is_text(earlier):  # no integer equals a text
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     _, mine, theirs = np.intersect1d(ids, earlier, assume_unique=True, return_indices=True)

@@ -13,10 +13,8 @@ from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.search.scoring import Judge, Learner, Model, check_learner, clone, refuse_noise
 from fedmf.search.table import Candidate, SearchResult
 
-__all__ = ["search"]
-
 FAILURES = (SettingError, DataError, ModelError, RoundAborted)
-"""Errors that one candidate's settings may cause, such as min_raters above all raters."""
+"""Errors that a candidate's settings may cause, such as min_raters above all raters."""
 
 Made = tuple[Mapping[str, object], Learner | None, str | None]
 
@@ -38,10 +36,10 @@ def search(
 ) -> SearchResult[Model]:
     """Score every combination of settings on the same parts of the training ratings.
 
-    `model` stays as it is. A candidate that raises SettingError, such as `Diverged`, DataError
-    or ModelError, or whose every sum is aborted, has failed, and the search goes on. Ctrl-C
-    ends the search early and keeps the finished candidates. See `fedmf.search` for the cost in
-    privacy.
+    `model` stays unchanged. A candidate has failed if a training raises SettingError, such as
+    `Diverged`, DataError or ModelError, or if every sum is aborted. The search then goes on.
+    Ctrl-C ends the search early and keeps the finished candidates. See `fedmf.search` for the
+    cost in privacy.
 
     Parameters
     ----------
@@ -51,17 +49,17 @@ def search(
         the setting "reg" of a trainer's model.
     ratings : training ratings, without the test ratings
     validation : float, share of the ratings in the validation part, 0 < validation < 1
-    folds : int, number of folds, ≥ 2, in place of one validation part; None for the part
+    folds : int, number of folds, ≥ 2, in place of a validation part; None for the part
     seed : int, seed of the part or the folds, ≥ 0
     measure, first, fit_params, public : see `cross_validate`
     refit : True to train the best candidate on all ratings at the end
-    progress : function of a finished candidate, the finished candidates and all of them
+    progress : function of a finished candidate, and the numbers of finished and all candidates
 
     Raises
     ------
     SettingError
-        If `model` is no estimator, an argument is out of range, a setting or the measure
-        is unknown, noise would be spent, or every candidate failed.
+        If `model` is no estimator, an argument is out of range, or a setting or the measure
+        is unknown. Also if noise would be spent, or every candidate failed.
     KeyboardInterrupt
         On Ctrl-C before any candidate has a score.
     """
@@ -96,7 +94,7 @@ def search(
 
 
 def _candidates(model: Learner, grid: Mapping[str, Sequence[object]]) -> list[Made]:
-    """Return the settings of each candidate with its estimator, or with an error's message."""
+    """Return the settings of each candidate, with the estimator or with an error's message."""
     known = model.get_params()
     for name, values in grid.items():
         if name not in known and name.partition("__")[0] not in grid:
@@ -123,7 +121,7 @@ def _parts(ratings: Ratings, validation: float, folds: int | None, seed: int) ->
 
 
 def _judged(judge: Judge, made: Made, parts: Sequence[Split]) -> Candidate:
-    """Train and score a candidate; an error of its settings is kept, not raised."""
+    """Train and score a candidate; an error that the settings cause is kept, not raised."""
     settings, model, message = made
     start, scores = perf_counter(), None
     if model is not None:

@@ -1,4 +1,4 @@
-"""Scores of a model on validation parts of its training ratings: `cross_validate`."""
+"""Scores of a model on validation parts of the training ratings: `cross_validate`."""
 
 from __future__ import annotations
 
@@ -18,15 +18,12 @@ from fedmf.search.table import ERRORS, Scores
 from fedmf.settings import Count, Settings, check
 from fedmf.training import mae, rmse
 
-__all__ = ["Judge", "Learner", "check_learner", "clone", "cross_validate", "refuse_noise"]
-
-
 METHODS = ("fit", "predict", "get_params", "set_params")
 BUDGETS = ("epsilon", "model__epsilon")  # settings of models that make their own noise
 
 
 class Learner(Protocol):
-    """Estimator of a search: any with these methods, such as `fedmf.Trainer`."""
+    """Estimator of a search: any class with these methods, such as `fedmf.Trainer`."""
 
     @property
     def fit(self) -> Callable[..., Any]:
@@ -61,7 +58,7 @@ def cross_validate(
 ) -> Scores:
     """Score a model on each fold of the ratings, after a training on the other folds.
 
-    Every fold is a federated training of a clone; `model` stays as it is. See `fedmf.search`
+    Every fold is a federated training of a clone; `model` stays unchanged. See `fedmf.search`
     for the cost in privacy.
 
     Parameters
@@ -71,8 +68,8 @@ def cross_validate(
     folds : int, number of folds, ≥ 2
     seed : int, seed of the folds, ≥ 0
     measure
-        ``"rmse"`` or ``"mae"``, unclipped, or a mean over users that `fedmf.fcf.Ranking` has,
-        such as ``"map"``.
+        ``"rmse"`` or ``"mae"``, unclipped, or another measure of `fedmf.fcf.Ranking`, such as
+        ``"map"``.
     first : int, number of recommended items of a ranking measure, ≥ 1
     fit_params : further arguments of ``fit`` by name, such as features
     public : True if the ratings are public, so that noise may be added in the search
@@ -81,7 +78,7 @@ def cross_validate(
     ------
     SettingError
         If `model` is no estimator, an argument is out of range or the measure unknown,
-        or noise would be spent. Also those that ``fit`` raises, with all its other errors.
+        or noise would be spent. All errors of ``fit`` are raised, too.
     KeyboardInterrupt
         On Ctrl-C, as no score is then complete.
     """
@@ -93,7 +90,7 @@ def cross_validate(
 
 @dataclass(frozen=True)
 class Judge:
-    """Measure of candidates, and how to train them; see `cross_validate`."""
+    """Measure of candidates, and arguments of `fit`; see `cross_validate`."""
 
     measure: str = "rmse"
     first: int = 10
@@ -112,11 +109,11 @@ class Judge:
             )
 
     def scores(self, model: Learner, parts: Iterable[Split]) -> Scores:
-        """Return the score of each part; raises KeyboardInterrupt if one was interrupted."""
+        """Return the score of each part; raises KeyboardInterrupt if a fit was interrupted."""
         return Scores(self.measure, tuple(self._score(model, part) for part in parts))
 
     def fit(self, model: Model, ratings: Ratings) -> Model:
-        """Return a trained clone; raises KeyboardInterrupt if its training was interrupted."""
+        """Return a trained clone; raises KeyboardInterrupt if the training was interrupted."""
         learner = clone(model)
         learner.fit(ratings, **self.fit_params)
         # trainings end early on Ctrl-C and keep the finished rounds
@@ -157,7 +154,7 @@ def check_learner(model: object) -> None:
 
 
 def clone(model: Model) -> Model:
-    """Return an untrained estimator with the same settings; its parts that train are cloned."""
+    """Return an untrained estimator with the same settings; clone the parts that train, too."""
     parts = {
         name: clone(one) if _trains(one) else one
         for name, one in model.get_params(deep=False).items()
@@ -166,7 +163,7 @@ def clone(model: Model) -> Model:
 
 
 def refuse_noise(models: Iterable[Learner], public: bool) -> None:
-    """Raise SettingError if a model adds noise to its sums, unless the ratings are public."""
+    """Raise SettingError if a model adds noise to sums, unless the ratings are public."""
     if public:
         return
     for model in models:

@@ -1,4 +1,4 @@
-"""Results of a search: scores of one model, candidates, and the table of all of them."""
+"""Results of a search: scores of a model, candidates, and the table of all candidates."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from typing import Generic, TypeVar
 
 from fedmf.errors import SettingError
 
-__all__ = ["ERRORS", "Candidate", "Scores", "SearchResult"]
-
 Model = TypeVar("Model")
 
-ERRORS = ("rmse", "mae")  # measures of which less is better
+ERRORS = ("rmse", "mae")  # measures of error: less is better
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Scores:
     def standard_error(self) -> float | None:
         """Standard error of the mean, s / √n; None for a single part.
 
-        It is too low, since the trainings of two folds share most ratings.
+        This value is too low, since the trainings of two folds share most ratings.
         """
         if len(self.values) < 2:
             return None
@@ -61,8 +59,8 @@ class Candidate:
     ----------
     settings : settings by name, as for ``set_params``
     scores : scores; None if the candidate failed
-    error : message of the error with which it failed, or None
-    seconds : float, time of all its trainings
+    error : message of the error that the candidate failed with, or None
+    seconds : float, time of all trainings of the candidate
     """
 
     settings: Mapping[str, object]
@@ -94,7 +92,7 @@ class SearchResult(Generic[Model]):
 
     @property
     def best(self) -> Candidate:
-        """Candidate with the best mean, the first of equals; SettingError if all failed."""
+        """Candidate with the best mean, the first if several; SettingError if all failed."""
         scored = [(one, one.scores.mean) for one in self.candidates if one.scores is not None]
         if not scored:
             reason = f", the first with: {self.candidates[0].error}" if self.candidates else ""

@@ -1,7 +1,7 @@
 """Federated training, round by round: cohort, local steps, secure sum, server step.
 
-All trainers share the training loop, `loop`. It also counts the raters of each item by a secure
-sum if a model needs the counts. A trainer defines the steps of a user and of the server.
+All trainers share the training loop, `loop`. The loop also counts the raters of each item by a
+secure sum if a model needs the counts. A trainer defines the steps of a user and of the server.
 `Schedule` draws the cohort and dropouts of each round from the seed alone, and `History`
 records every round. `ranking` measures the items that any recommender recommends first.
 """

@@ -8,11 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from fedmf.data import Ratings
 from fedmf.models.recommender import Trained, pairs
 
-__all__ = ["Popularity"]
-
 
 class Popularity(Trained):
-    """Recommender whose score of an item is its number of ratings, a sum over the users."""
+    """Recommender that scores an item by the number of ratings, a sum over the users."""
 
     def __init__(self, train: Ratings) -> None:
         self.train = train

@@ -10,29 +10,27 @@ from numpy.typing import NDArray
 
 from fedmf.errors import DataError, ModelError
 
-__all__ = ["History", "RoundRecord", "mae", "rmse"]
-
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoundRecord:
-    """Record of one round, in plain numbers that can be written as JSON.
+    """Record of a round, in plain numbers that can be written as JSON.
 
     Attributes
     ----------
     round : int, 1, 2, …
-    cohort, survivors : int, users in the cohort, and users whose vectors are in the sum
+    cohort, survivors : int, users in the cohort, and users with a vector in the sum
     aborted : str, reason why the round was aborted, with the factors unchanged; None if not
     trained_items : int, number of items with enough raters; None before the first count
     train_rmse, test_rmse, test_mae : float, errors after the round; None if not measured
     client_seconds, server_seconds
-        Time that all users together, and the server, took to aggregate, with the count.
+        Time of all users together, and of the server, for the sum and the count of raters.
     key_holder_seconds : float, time of the key holder or the trustees, 0 if there are none
     seconds : float, time of the whole round by the clock, with the measurement of errors
     bytes_up, bytes_down : float, mean per user as in `Aggregate`, with the count
     clipped : int, number of elements that exceeded the clip of the fixed-point encoding
-    digest, count_digest : str, `Aggregate.digest` of the sum and of the count; None without it
+    digest, count_digest : str or None, `Aggregate.digest` of any sum and of any count
     """
 
     round: int
@@ -60,7 +58,7 @@ class RoundRecord:
 
 @dataclass(frozen=True)
 class History:
-    """Records of a training's rounds; `interrupted` is True if Ctrl-C ended it early."""
+    """Records of a training's rounds; `interrupted` is True if Ctrl-C ended the training."""
 
     rounds: tuple[RoundRecord, ...] = ()
     interrupted: bool = False

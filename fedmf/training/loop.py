@@ -29,8 +29,6 @@ from fedmf.models.federated import Raters
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.schedule import Draw, Schedule
 
-__all__ = ["LocalSteps", "Loop", "Means", "Round", "Steps", "Training", "check_learnt", "keep"]
-
 State = TypeVar("State")
 Steps = TypeVar("Steps", bound="LocalSteps")
 Users = NDArray[np.int64]
@@ -41,10 +39,10 @@ COSTS = ("client_seconds", "server_seconds", "key_holder_seconds", "bytes_up", "
 
 
 class LocalSteps(ABC):
-    """Local steps of all users from one state, which compute the users' vectors.
+    """Local steps of all users from the same state, which compute the users' vectors.
 
-    A vector is computed at each look-up and not stored. Only one user's vector is in memory at
-    a time, or for sums in the clear the vectors of one block of users.
+    A vector is computed at each look-up and not stored. Only a single user's vector is in
+    memory at a time, or for sums in the clear the vectors of a single block of users.
 
     Parameters
     ----------
@@ -65,7 +63,7 @@ class LocalSteps(ABC):
         """Return the rows of a block's users; a user's rows do not depend on other users."""
 
     def vector(self, user: int) -> Rows:
-        """Return the rows of one user, as a sparse table."""
+        """Return the rows of a user, as a sparse table."""
         return self.rows(Block.of(self.ratings, np.array([user])))
 
     def blocks(self, users: Sequence[int]) -> Iterator[Block]:
@@ -117,7 +115,7 @@ class Training(ABC, Generic[State, Steps]):
             )
 
     def excess(self, total: Aggregate, raters: Raters | None) -> float:
-        """Return by how many clipped elements a sum exceeds the number that a step bears."""
+        """Return the number of clipped elements beyond the number that a step bears."""
         return 0.0
 
     def check_excess(self, clipped: int, excess: float) -> None:
@@ -133,7 +131,7 @@ class Training(ABC, Generic[State, Steps]):
 
 
 class Round(NamedTuple, Generic[State]):
-    """Finished round: the state after it, the raters or None, the record, the sum or None."""
+    """Finished round: the new state, the raters or None, the record, and the sum or None."""
 
     state: State
     raters: Raters | None
@@ -157,9 +155,10 @@ class Loop:
         first: int = 1,
         raters: Raters | None = None,
     ) -> Iterator[Round[State]]:
-        """Yield each round when it is finished; an interrupt loses only the current round.
+        """Yield each finished round; an interrupt loses only the current round.
 
-        `first` is the number of the first round, and `raters` are those of the round before.
+        `first` is the number of the first round, and `raters` are the raters of the round
+        before.
         """
         state = start
         for number in range(first, self.rounds + 1):
@@ -191,8 +190,8 @@ class Loop:
     def mean(self, ratings: Ratings) -> float:
         """Return the mean rating of the users of the first round, by a sum of two numbers.
 
-        A user sends Σ (r − c) and their number of ratings, both divided by `LARGEST`, where c
-        is the middle of the scale. An aborted sum is tried again, at most `rounds` times; then
+        A user sends Σ (r − c) and a number of ratings, both divided by `LARGEST`, where c is
+        the middle of the scale. An aborted sum is retried; after `rounds` aborted sums
         RoundAborted is raised. Raises SettingError if the sums of a training are to be
         differentially private, or are clipped.
         """
@@ -219,7 +218,7 @@ class Loop:
         n_users = training.ratings.n_users
         users = self.schedule.users(number, n_users)
         if users.size < n_users:
-            raters = None  # each cohort counts its own
+            raters = None  # each cohort counts the raters in that cohort
         counted, total, aborted = None, None, None
         try:
             if raters is None and training.needs_counts:
@@ -257,7 +256,7 @@ class Loop:
 def keep(
     rounds: Iterable[Round[State]], start: State, report: Callable[[RoundRecord], None]
 ) -> tuple[State, History]:
-    """Run all `rounds` of `Loop.iterate`; return the state after the last, and the history.
+    """Run all `rounds` of `Loop.iterate`; return the last state and the history.
 
     A KeyboardInterrupt ends the training early and keeps the finished rounds. The state is
     `start` if no round was finished. `report` is called with the record of each round.
@@ -266,7 +265,7 @@ def keep(
     interrupted = False
     try:
         for one in rounds:
-            # one assignment: an interrupt cannot separate the pair
+            # a single assignment: an interrupt cannot separate state and records
             done = (one.state, (*done[1], one.record))
             report(one.record)
     except KeyboardInterrupt:
@@ -281,17 +280,17 @@ def check_learnt(history: History) -> None:
 
 
 class Means(LocalSteps):
-    """Vectors of two numbers, whose sums give the mean rating; see `Loop.mean`."""
+    """Vectors of two numbers; the sums of both give the mean rating. See `Loop.mean`."""
 
     def __init__(self, ratings: Ratings) -> None:
         super().__init__(ratings, (1, 2))
         self._centre = sum(ratings.scale) / 2
 
     def mean(self, total: Aggregate) -> float:
-        """Return the mean of a sum, at least within the scale, or its middle of no ratings.
+        """Return the mean of a sum, clipped to the scale; the scale's middle without ratings.
 
-        A sum of few fractional bits may be far from the ratings'. Raises SettingError if the
-        sum was clipped.
+        A sum of few fractional bits may be far from the sum of the ratings. Raises SettingError
+        if the sum was clipped.
         """
         if total.clipped:
             raise SettingError(
@@ -313,7 +312,7 @@ class Means(LocalSteps):
 
 
 class _Marks(LocalSteps):
-    """Vectors with a one for each rated item, whose sum is the number of raters."""
+    """Vectors with the number 1 for each rated item; the sums are the numbers of raters."""
 
     def rows(self, block: Block) -> Rows:
         ones = np.ones((block.items.size, 1), dtype=np.int64)

@@ -1,9 +1,9 @@
 """Measures of the k items that a recommender recommends first.
 
-Precision, recall, F1 and MAP are the usual ones (Bobadilla et al., "Recommender systems
+Precision, recall, F1 and MAP are the usual measures (Bobadilla et al., "Recommender systems
 survey", Knowledge-Based Systems 46, 2013). The FCF paper (Ammad-ud-din et al. 2019, section
-6.3) defines its own in a supplement that is not available. Where several definitions are usual,
-the one closest to the paper's figures is used.
+6.3) defines the paper's measures in a supplement that is not available. If several definitions
+are usual, the definition closest to the paper's figures is used.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from fedmf.errors import DataError, ModelError
 from fedmf.models.recommender import Recommender
 from fedmf.settings import Range
 from fedmf.training.history import rmse
-
-__all__ = ["Ranking", "ranking"]
 
 BLOCK = 1 << 19  # predictions in memory at once: four megabytes
 
@@ -40,22 +38,23 @@ class Ranking:
     recall : H / n
     f1
         2 · precision · recall / (precision + recall) of each user, 0 where H = 0. (The F1 of
-        the averages would be higher: the paper's .155 is not that of .301 and .134.)
+        the averages would be higher: the paper's .155 does not follow from .301 and .134.)
     map
-        Mean average precision: Σ_j h_j (Σ_{i ≤ j} h_i) / j, divided by min(k, n), its greatest
-        value.
+        Mean average precision: Σ_j h_j (Σ_{i ≤ j} h_i) / j, divided by min(k, n), the greatest
+        possible sum.
     ndcg
-        Normalised discounted cumulative gain: Σ_j h_j / log₂(j + 1), divided by its greatest
-        value, Σ_{j ≤ min(k, n)} 1 / log₂(j + 1) (Järvelin and Kekäläinen, TOIS 20(4), 2002).
+        Normalised discounted cumulative gain: Σ_j h_j / log₂(j + 1), divided by the greatest
+        possible gain, Σ_{j ≤ min(k, n)} 1 / log₂(j + 1) (Järvelin and Kekäläinen, TOIS 20(4),
+        2002).
     hit_rate : 1 if H > 0, else 0 (Deshpande and Karypis, TOIS 22(1), 2004)
     coverage
         Share of all items that are among the first k of a user (catalogue coverage of Ge et
         al., RecSys 2010).
     rmse
-        √(mean (1 − r̂)²) over the test items of all users together, whose preference is 1. It
-        does not depend on k, and has no meaning for a model of ratings. (On MovieLens, the mean
-        over users would be about .82, and the error of the k recommended items with preference
-        h_j about .41; the paper has .70.)
+        √(mean (1 − r̂)²) over the test items of all users together; a test item has preference
+        1. The error does not depend on k, and has no meaning for a model of ratings. (On
+        MovieLens, the mean over users would be about .82, and the error of the k recommended
+        items with preference h_j about .41; the paper has .70.)
     """
 
     precision: float
@@ -76,9 +75,9 @@ def ranking(model: Recommender, test: Ratings, hidden: Ratings, k: int = 10) -> 
     Parameters
     ----------
     model : trained recommender of any kind, which predicts r̂
-    test : ratings whose items should be recommended; their values are not used
+    test : ratings of the items that should be recommended; the values are not used
     hidden
-        Ratings whose items are not recommended, those of training and validation. They have
+        Ratings of training and validation; their items are not recommended. These ratings have
         the same users and items as `test`, and no rating of `test`.
     k : int, 1 ≤ k ≤ n_items; equal predictions are ordered by item number
 
@@ -140,7 +139,7 @@ def _first(
 ) -> tuple[NDArray[np.int64], Marks]:
     """Return the first k items of some users, and a mark for each hit, both (users, k).
 
-    Where fewer than k items are not hidden, the number −1 stands for the missing ones.
+    If fewer than k items are not hidden, the number −1 stands for each missing item.
     """
     scores = model.predict_all(users)
     if not np.isfinite(scores).all():
@@ -155,7 +154,7 @@ def _first(
 
 
 def _measures(hits: Marks, n: NDArray[np.int64], k: int) -> Floats:
-    """Return the measures of each user, shape (users, 6), for `n` ≥ 1 test items of each."""
+    """Return the measures of each user, shape (users, 6); each user has `n` ≥ 1 test items."""
     place = np.arange(1, k + 1)
     found, most = np.cumsum(hits, axis=1), np.minimum(k, n)
     average = (hits * found / place).sum(axis=1) / most

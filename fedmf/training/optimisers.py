@@ -1,4 +1,4 @@
-"""Optimisers, which turn a summed gradient into the server's step: plain descent and Adam."""
+"""Optimisers, which compute the server's step from a summed gradient: descent and Adam."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.settings import Fraction, Positive, Settings
-
-__all__ = ["BETA_1", "BETA_2", "Adam", "Descent", "Optimiser"]
+from fedmf.settings import BelowOne, Positive, Settings
 
 Floats = NDArray[np.float64]
 
-BETA_1, BETA_2 = 0.9, 0.999  # the usual decays, those of Kingma and Ba 2015
+BETA_1, BETA_2 = 0.9, 0.999  # the usual decays, from Kingma and Ba 2015
 
 
 class Optimiser(Protocol):
-    """Settings of an optimiser, from which each training makes its own step function."""
+    """Settings of an optimiser; each training makes a separate step function from them."""
 
     def fresh(self) -> Callable[[Floats], Floats]:
         """Return a new function that takes a gradient and returns the step to subtract."""
@@ -57,8 +55,8 @@ class Adam(Settings):
     """
 
     rate: Positive = 0.2
-    beta1: Fraction = 0.4
-    beta2: Fraction = 0.99
+    beta1: BelowOne = 0.4
+    beta2: BelowOne = 0.99
     epsilon: Positive = 1e-8
 
     def fresh(self) -> Callable[[Floats], Floats]:
@@ -67,7 +65,7 @@ class Adam(Settings):
 
 
 class _AdamSteps:
-    """Step function of one training, with the moments m and v of its gradients."""
+    """Step function of a single training, with the moments m and v of the gradients."""
 
     def __init__(self, settings: Adam) -> None:
         self._settings, self._t = settings, 0

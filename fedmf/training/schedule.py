@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from fedmf.aggregate import PHASES, Aggregation, Phase
 from fedmf.errors import SettingError
 from fedmf.models.recommender import Estimator
-from fedmf.settings import Fraction, Has, Seed, Settings, is_number, part_of
+from fedmf.settings import BelowOne, Has, Seed, Settings, is_number, part_of
 from fedmf.training.history import History
-
-__all__ = ["Draw", "Schedule", "Scheduled", "Summing"]
 
 SMALLEST_COHORT = 3
 FIRST = ("model", "aggregation")  # settings shown without their names
@@ -26,7 +24,7 @@ Summing = Annotated[Aggregation, Has("sum", "SecAggSum()")]
 
 
 class Draw(IntEnum):
-    """Purposes of random numbers; each has a generator of its own."""
+    """Purposes of random numbers; each purpose has a separate generator."""
 
     START = 0
     COHORT = 1
@@ -39,25 +37,25 @@ class Draw(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule(Settings):
-    """Random choices of a training: the users of each round, and who drops out when.
+    """Random choices of a training: the users of each round, and the dropouts with their phase.
 
-    They do not depend on the state of the training or on the aggregation.
+    The choices do not depend on the state of the training or on the aggregation.
 
     Parameters
     ----------
     seed
-        Seed, ≥ 0. It reveals the cohort of every round. If privacy relies on sampling, the seed
-        must be as secret as a key, and as hard to guess.
+        Seed, ≥ 0. The seed reveals the cohort of every round. If privacy relies on sampling,
+        the seed must be as secret as a key, and as hard to guess.
     cohort
         Users in a round: an int is their number, at least 3, a float is a fraction of all users
         in (0, 1], None is all users. A fraction is rounded up to whole users, so pass the rate
         ``size(n_users) / n_users`` to `fedmf.models.noise_multiplier`.
-    dropout : float, probability with which a user drops out of a round, in [0, 1)
+    dropout : float, probability that a user drops out of a round, in [0, 1)
     """
 
     seed: Seed = 0
     cohort: int | float | None = None
-    dropout: Fraction = 0.0
+    dropout: BelowOne = 0.0
 
     def _check(self) -> None:
         if self.cohort is None:
@@ -102,7 +100,7 @@ class Schedule(Settings):
     def users(self, number: int, n_users: int) -> NDArray[np.int64]:
         """Return the users of round `number`, ascending; for SettingError see `size`.
 
-        If `cohort` is None, these are all users, even fewer than 3.
+        If `cohort` is None, all users are returned, even fewer than 3.
         """
         if self.cohort is None:
             return np.arange(n_users)
@@ -152,7 +150,7 @@ class Scheduled(Estimator):
 
     @property
     def dropout(self) -> float:
-        """Probability with which a user drops out of a round."""
+        """Probability that a user drops out of a round."""
         return self.schedule.dropout
 
     def __repr__(self) -> str:

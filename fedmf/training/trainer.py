@@ -1,7 +1,7 @@
 """Federated training of factors, with `FedMF`, `FedALS`, `DPFedMF` or your own model.
 
-After each round the trainer records errors, which it can compute because a simulation has all
-ratings. In a deployment the users would have to sum their squared errors securely, too.
+After each round the trainer records errors. The trainer can compute errors because a simulation
+has all ratings. In a deployment the users would have to sum their squared errors securely, too.
 """
 
 from __future__ import annotations
@@ -23,20 +23,19 @@ from fedmf.errors import DataError, Diverged, SettingError
 from fedmf.models import Factors, FederatedModel, FedMF
 from fedmf.models.federated import Raters
 from fedmf.models.warm import warm
-from fedmf.settings import Count, Fraction, Has, Seed
+from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training.history import History, RoundRecord, mae, rmse
 from fedmf.training.loop import LocalSteps, Loop, Training, check_learnt, keep
 from fedmf.training.schedule import Draw, Scheduled, Summing
-
-__all__ = ["Trainer"]
 
 Floats = NDArray[np.float64]
 
 SUCH = "FedMF(); models of features, such as FedLR(), are for ContextTrainer"
 
 # Share of the elements sent in a round that may be clipped. A gradient beyond the clip belongs
-# to a rating far from its prediction, which is rare; many are a clip that is too small, or a
-# training that diverges. On ml-100k at most .0005 exceed a clip of 2, an eighth of the default.
+# to a rating far from the prediction, which is rare. Many clipped gradients show too small a
+# clip, or a training that diverges. On ml-100k at most .0005 exceed a clip of 2, an eighth of
+# the default.
 MOST_CLIPPED = 0.01
 ROOM = 1.1  # starting factors of some spread are farther from the ratings than 0 is
 
@@ -44,13 +43,13 @@ ROOM = 1.1  # starting factors of some spread are farther from the ratings than 
 class Trainer(Scheduled):
     """Trainer of a federated model on ratings; each user is a client of the aggregation.
 
-    The model trains on the internal scale 1 to 5, to which the ratings' own scale is mapped.
+    The ratings' own scale is mapped to the internal scale 1 to 5, and the model trains there.
     Predictions and all errors are on the ratings' own scale. A model with ``needs_mean`` also
     gets the mean rating, by one more secure sum before the first round.
 
     Parameters
     ----------
-    model : model to train, with its hyper-parameters; `FedMF()` by default
+    model : model to train, with hyper-parameters; `FedMF()` by default
     aggregation : sum of the users' gradients; `PlainSum()` by default
     rounds : int, number of rounds, ≥ 1
     seed
@@ -60,9 +59,9 @@ class Trainer(Scheduled):
         See `Schedule`. Models that need counts count the raters in each round for a sampled
         cohort, and only once if all users take part.
     dropout
-        Probability in [0, 1) with which a user drops out of a round, before the message of an
-        evenly drawn phase. Users who send no masked input are not in the sum; they keep their
-        factors, unless the model finds p_u from Q alone, as ``FedMF(update="ridge")`` does.
+        Probability in [0, 1) that a user drops out of a round, before the message of an evenly
+        drawn phase. Users who send no masked input are not in the sum. Such users keep their
+        factors, unless the model finds p_u from Q alone, like ``FedMF(update="ridge")``.
     callbacks : functions that are called with the record of each finished round
 
     Attributes
@@ -81,7 +80,7 @@ class Trainer(Scheduled):
         rounds: Count = 40,
         seed: Seed = 0,
         cohort: int | float | None = None,
-        dropout: Fraction = 0.0,
+        dropout: BelowOne = 0.0,
         callbacks: Sequence[Callable[[RoundRecord], None]] = (),
     ) -> None:
         summing = PlainSum() if aggregation is None else aggregation
@@ -108,9 +107,10 @@ class Trainer(Scheduled):
         ----------
         train, test : training and test part over the same users and items; see `Split`
         start
-            Earlier factors from which to continue, perhaps with new ratings. Users and items
-            are matched by id; those that `start` lacks begin at random. Cohorts and dropouts
-            are drawn as for rounds 1, 2, …, so pass another seed for other ones.
+            Earlier factors to continue from, perhaps with new ratings. Users and items are
+            matched by id; users and items that `start` lacks begin at random. Cohorts and
+            dropouts are drawn as for rounds 1, 2, …; another seed gives other cohorts and
+            dropouts.
 
         Raises
         ------
@@ -142,8 +142,8 @@ class Trainer(Scheduled):
     ) -> Self:
         """Train on ratings, or residuals, that are in units of the internal scale already.
 
-        `model` is the trainer's own, perhaps at a known mean. Predictions and errors are mapped
-        to the public `scale`. For `start`, errors and interrupts see `fit`.
+        `model` is the trainer's model, perhaps at a known mean. Predictions and errors are
+        mapped to the public `scale`. For `start`, errors and interrupts see `fit`.
         """
         self._forget()
         loop, interrupted = Loop(self.aggregation, self.schedule, self.rounds), False
@@ -194,7 +194,7 @@ class FactorSteps(LocalSteps):
 
     Parameters
     ----------
-    model : model with its hyper-parameters
+    model : model with hyper-parameters
     factors : P and Q before the round
     ratings : ratings of all users
     raters : number of raters of each item; None if the raters are not counted
@@ -233,7 +233,7 @@ class FactorSteps(LocalSteps):
 class FactorTraining(Training[Factors, FactorSteps]):
     """Training of a `FederatedModel`, with errors on a test part if given.
 
-    Both parts are on the internal scale. A state has the public one, for the errors.
+    Both parts are on the internal scale. A state has the public scale, for the errors.
     """
 
     def __init__(
@@ -247,7 +247,7 @@ class FactorTraining(Training[Factors, FactorSteps]):
         )
 
     def excess(self, total: Aggregate, raters: Raters | None) -> float:
-        """Return the clipped elements less `MOST_CLIPPED` of those sent; see `Training`."""
+        """Return the clipped elements less `MOST_CLIPPED` of the sent; see `Training`."""
         there = np.zeros(self.ratings.n_users, dtype=np.bool_)
         there[list(total.survivors)] = True
         trained = self.model.trained_items(raters, self.ratings.n_items)
@@ -272,7 +272,7 @@ class FactorTraining(Training[Factors, FactorSteps]):
         model, table = self.model, total.sum.reshape(steps.shape)
         q = model.server_step(state.item_factors, table, steps.raters)
         check_finite(model, q)  # before users solve with it
-        # an exact p_u follows from Q alone: every user can solve at any time
+        # an exact p_u follows from Q alone, so users who dropped out can solve, too
         p = steps.solved(q) if model.solves_users else steps.moved(total.survivors)
         check_finite(model, p)
         return replace(state, user_factors=p, item_factors=q)
@@ -314,7 +314,7 @@ class FactorTraining(Training[Factors, FactorSteps]):
 
 
 def _public(state: Factors, ratings: Ratings) -> tuple[Floats, Floats]:
-    """Return ratings of the internal scale, and their predictions, on the public scale."""
+    """Return ratings given on the internal scale, and predictions, both on the public scale."""
     values = ratings.values if state.scale is None else to_public(ratings.values, state.scale)
     return values, state.predict(ratings.users, ratings.items)
 

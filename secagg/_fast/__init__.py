@@ -1,4 +1,4 @@
-"""Kernels: the compiled core or its numpy twins, chosen at import, with the same results.
+"""Kernels: the compiled core or numpy twins, chosen at import, with the same results.
 
 The constant ``TIER`` names the implementation in use, from fastest to slowest:
 
@@ -68,7 +68,7 @@ __all__ = [
 
 
 def choose_tier(wanted: str | None, available: tuple[str, ...]) -> str:
-    """Return `wanted`, or the first tier for None; raise `ParameterError` if not available."""
+    """Return `wanted`, or for None the first tier; raise `ParameterError` if unavailable."""
     if wanted and wanted not in available:
         raise ParameterError(f"SECAGG_TIER={wanted} is not one of {', '.join(available)}")
     return wanted or available[0]
@@ -114,7 +114,7 @@ COMPILED = TIER != "pure"
 MASK_BYTES = {"vaes512": 32 << 20, "vaes": 24 << 20, "ifma": 12 << 20, "aesni": 12 << 20}.get(
     TIER, 256 << 20
 )
-"""Bytes of masks for which threads pay: where a core has AES, those of about a millisecond.
+"""Least bytes of masks for threads to pay: on a core with AES, about a millisecond of masks.
 
 Through ``cryptography``, in Python, threads wait for each other, and only long slices gain.
 """
@@ -125,6 +125,7 @@ _numbers = _PARTS[TIER][1] if TIER in _PARTS else "portable"
 _masks = _kernels.Masks(_PARTS[TIER][0]) if TIER in _PARTS else reference
 mask_words, mask_mod = _masks.mask_words, _masks.mask_mod
 
+# a forced tier must not run wider instructions than the tier's name states
 if TIER == "portable":
     encode = _kernels.encode_portable
 elif TIER in ("vaes", "aesni"):
@@ -135,6 +136,7 @@ if TIER == "portable":
     hkdf = _kernels.hkdf_portable
 else:
     hkdf = _kernels.hkdf if COMPILED else reference.hkdf
+# without AES instructions no kernel: AES by tables in C would leak keys through the cache
 if TIER in _PARTS and _kernels.gcm_tiers():
     gcm_seal, gcm_open = _kernels.gcm_seal, _kernels.gcm_open
 else:
@@ -162,7 +164,8 @@ prime_poly_eval = _primes.prime_poly_eval
 m61_poly_eval: Callable[[U64, U64], U64] = (
     _kernels.m61_poly_eval if COMPILED else reference.m61_poly_eval
 )
-if _numbers == "ifma":  # faster than the kernel for this prime alone
+# eight elements at a time beat the kernel that knows this prime alone
+if _numbers == "ifma":
     m61_poly_eval = partial(prime_poly_eval, p=P61)
 prime_matmul = _kernels.prime_matmul if COMPILED else reference.prime_matmul
 prime_lagrange_at_zero = (
@@ -175,4 +178,5 @@ modular_radix, modular_width = _modular.modular_radix, _modular.modular_width
 modular_multiply, modular_power = _modular.modular_multiply, _modular.modular_power
 modular_table, modular_power_fixed = _modular.modular_table, _modular.modular_power_fixed
 
+# never the twin, which is far slower than OpenSSL and serves tests only
 x25519 = _kernels.x25519 if _numbers == "ifma" else openssl_x25519.x25519

@@ -1,4 +1,4 @@
-# The functions of src/kernels.h, src/masks.h and src/modular.h, which say what they do.
+# Functions of src/kernels.h, src/masks.h and src/modular.h; the headers document them.
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t

@@ -27,7 +27,7 @@ def mask_tiers():
 
 
 cdef class Masks:
-    """The masks of one tier."""
+    """Masks of a tier."""
 
     cdef const secagg_mask_tier *tier
 

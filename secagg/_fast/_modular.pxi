@@ -31,7 +31,7 @@ cdef check_status(int status):
 
 
 cdef class Modular:
-    """The arithmetic of large numbers of one tier."""
+    """Arithmetic of large numbers of a tier."""
 
     cdef const secagg_modular_tier *tier
 

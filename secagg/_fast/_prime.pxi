@@ -19,7 +19,7 @@ cdef uint64_t checked_prime(p) except 0:
 
 
 cdef class Primes:
-    """The prime fields of one tier."""
+    """Prime fields of a tier."""
 
     cdef const secagg_prime_tier *tier
 

@@ -1,4 +1,4 @@
-"""X25519 through ``cryptography``, one point after the other: where the kernel cannot run."""
+"""X25519 through ``cryptography``, point by point, for machines where the kernel cannot run."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 
 from secagg._fast.reference_x25519 import U8, check_rows
 
-__all__ = ["x25519"]
-
 
 def x25519(scalars: U8, points: U8, out: U8) -> None:
-    """Do what the function in ``reference_x25519`` does, with the same arguments and errors."""
+    """Compute as the function in ``reference_x25519``, with the same arguments and errors."""
     check_rows(scalars, points, out)
     keys = [X25519PrivateKey.from_private_bytes(row.tobytes()) for row in scalars]
     for i, point in enumerate(points):
@@ -21,5 +19,5 @@ def x25519(scalars: U8, points: U8, out: U8) -> None:
         )
         try:
             out[i] = np.frombuffer(key.exchange(peer), np.uint8)
-        except ValueError:  # OpenSSL gives no result if it is zero
+        except ValueError:  # OpenSSL gives no result for a result of zero
             out[i] = 0

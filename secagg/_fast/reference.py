@@ -1,8 +1,8 @@
 """Specification of every kernel of the compiled core, in simple numpy.
 
-Each function has the same signature and result, bit for bit, as its twin in ``_kernels``; tests
-compare them with Hypothesis. The functions here run if there is no compiled code, or with
-``SECAGG_PURE=1``; but in place of ``x25519`` that of ``openssl_x25519`` runs. Both raise
+Each function has the same signature and result, bit for bit, as the twin in ``_kernels``; tests
+compare the twins with Hypothesis. The functions here run without compiled code, or with
+``SECAGG_PURE=1``; but ``openssl_x25519`` runs in place of ``x25519`` here. Both twins raise
 ValueError for wrong shapes, dtypes and parameters, and leave all other checks to their callers.
 Masks are in ``reference_masks``, noise in ``reference_gaussian``, HKDF in ``reference_hkdf``,
 AES-GCM in ``reference_gcm``, GF(2^61 - 1) in ``reference_m61`` and ``reference_decoder``, other
@@ -104,8 +104,8 @@ def encode(
     Parameters
     ----------
     x : float32[d] or float64[d]
-        Vector to encode. Its subnormal elements, those below the least normal number of its
-        dtype in absolute value, are taken as zero.
+        Vector to encode. Subnormal elements are taken as zero: elements below the least normal
+        number of the dtype in absolute value.
     out : uint32[d] or uint64[d]
         Overwritten with elements of [0, R).
     clip, scale : float, > 0
@@ -134,6 +134,7 @@ def encode(
     _check_encoding(clip, scale, weight, modulus)
     if random is not None:
         _check_vector(random, np.uint64, out.size)
+    # subnormals to zero, because a CPU takes other time for them, which an observer could see
     x = np.where(np.abs(x) < np.finfo(x.dtype).tiny, 0, x).astype(np.float64)
     clipped = int(np.count_nonzero(np.abs(x) > clip))
     finite = np.isfinite(x)
@@ -144,6 +145,7 @@ def encode(
         value = np.rint(y).astype(np.int64)
     else:
         down = np.floor(y)
+        # 53 bits are exact as float64; all 64 would round, and rounding would be biased
         up = (random >> 11).astype(np.float64) < (y - down) * 2.0**53
         value = down.astype(np.int64) + up
     value *= weight
@@ -182,8 +184,8 @@ def pack_bits(values: U32 | U64, bits: int) -> bytes:
     Parameters
     ----------
     values : uint32[d] or uint64[d]
-        Value i goes to bits [i b, (i + 1) b) of a little-endian bit string; its higher bits are
-        dropped.
+        Value i goes to bits [i b, (i + 1) b) of a little-endian bit string; higher bits of the
+        value are dropped.
     bits : int
         b, 1 <= b <= 32 for uint32 and 1 <= b <= 64 for uint64.
 
@@ -214,6 +216,7 @@ def unpack_bits(data: bytes | bytearray | memoryview, bits: int, out: U32 | U64)
     if octets.size != (out.size * bits + 7) // 8:
         raise ValueError(f"{octets.size} bytes are not {out.size} values of {bits} bits")
     string = np.unpackbits(octets, bitorder="little")
+    # a vector has one form as bytes: padding must not carry anything
     if string[out.size * bits :].any():
         raise ValueError("a padding bit is set")
     table = np.zeros((out.size, 8 * out.itemsize), np.uint8)

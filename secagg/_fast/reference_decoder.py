@@ -1,8 +1,8 @@
 """Decoder of a Reed–Solomon word over GF(2^61 − 1): the specification of `m61_errors`.
 
-n values of a polynomial of degree below t determine it as long as at most ⌊(n − t) / 2⌋ of them
-are wrong (McEliece and Sarwate 1981). The wrong points are the roots of the shortest recursion
-of the word's syndromes (Massey 1969), here in plain integers.
+n values of a polynomial of degree below t determine the polynomial as long as at most
+⌊(n − t) / 2⌋ values are wrong (McEliece and Sarwate 1981). The wrong points are the roots of
+the shortest recursion of the word's syndromes (Massey 1969), here in plain integers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def m61_errors(
     dual : uint64[n]
         The dual code's multipliers: Σ_i dual_i f(x_i) = 0 for deg f < n − 1.
     word : uint64[n]
-        A polynomial's values at the points, some of them wrong.
+        A polynomial's values at the points; some may be wrong.
     t : int
         Number of coefficients, 1 ≤ t ≤ n.
 
@@ -50,6 +50,7 @@ def m61_errors(
     recursion = _shortest_recursion(syndromes)
     if 2 * (len(recursion) - 1) > len(syndromes):
         return None
+    # fewer roots among the points than the degree: more values are wrong than can be located
     rows = [i for i, x in enumerate(points) if _is_root(recursion, x)]
     return np.array(rows, np.intp) if len(rows) == len(recursion) - 1 else None
 

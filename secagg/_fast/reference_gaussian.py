@@ -27,15 +27,15 @@ MAX_WORDS = 1 << 16
 def discrete_gaussian(words: U64, out: I64, sigma: int) -> tuple[int, int]:
     """Draw integers y with probability ∝ exp(−y² / 2σ²), as many as the words suffice for.
 
-    Each random decision takes its words in order. The time, and the words of a sample, depend
-    on the sample.
+    Random decisions take words in order. The time, and the words of a sample, depend on the
+    sample.
 
     Parameters
     ----------
     words : uint64[m], m ≤ 2^16
         Uniformly random words.
     out : int64[d]
-        Overwritten with samples from its beginning on; the rest is unspecified.
+        Overwritten with samples from the beginning on; the rest is unspecified.
     sigma : int
         256 σ, 1 ≤ 256 σ ≤ 2^48.
 
@@ -44,7 +44,7 @@ def discrete_gaussian(words: U64, out: I64, sigma: int) -> tuple[int, int]:
     drawn : int
         Number of samples, at most d.
     used : int
-        Number of words that these samples took. An unfinished sample begins with the next one.
+        Number of words that these samples took. An unfinished sample begins with the next word.
 
     Raises
     ------
@@ -66,6 +66,7 @@ def discrete_gaussian(words: U64, out: I64, sigma: int) -> tuple[int, int]:
             out[i] = _sample(left, int(sigma))
         except StopIteration:
             return i, used
+        # after whole samples only: the words of an unfinished sample are used again
         used = words.size - left.__length_hint__()
     return out.size, used
 
@@ -81,6 +82,7 @@ def _sample(words: Iterator[int], p: int) -> int:
             v += 1
         y = (u + p * v) // _STEP
         negative = _bernoulli(words, 1, 2)
+        # −0 would give 0 twice its probability
         if negative and y == 0:
             continue
         n, d = (_STEP * y - p) ** 2, 2 * p * p
@@ -93,7 +95,7 @@ def _sample(words: Iterator[int], p: int) -> int:
 
 
 def _uniform(words: Iterator[int], p: int) -> int:
-    """Return a uniform integer of [0, p), by the method of Lemire as in `mask_mod`."""
+    """Return a uniform integer of [0, p), by Lemire's method as in `mask_mod`."""
     while True:
         product = next(words) * p
         if product % _WORD >= _WORD % p:
@@ -111,7 +113,7 @@ def _exponential(words: Iterator[int], n: int, d: int) -> bool:
 def _bernoulli(words: Iterator[int], n: int, d: int) -> bool:
     """Return True with probability n / d, 0 ≤ n ≤ d; no word is taken for n = 0 or n = d.
 
-    The words are digits of a uniform number in base 2^64, compared with those of n / d.
+    The words are digits of a uniform number in base 2^64, compared with the digits of n / d.
     """
     while 0 < n < d:
         n = n * _WORD - next(words) * d

@@ -1,6 +1,6 @@
 """AES-256-GCM in bulk, over ``cryptography``: the specification of ``src/gcm_aesni.c``.
 
-It also runs where the kernel cannot.
+This code also runs where the kernel cannot.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _MOST = 2**31 - 1
 
 
 def gcm_seal(keys: U8, nonce: bytes, aads: U8, texts: U8, out: U8) -> None:
-    """Write to `out` each text, encrypted, and its tag (NIST SP 800-38D).
+    """Write to `out` each text, encrypted, and the text's tag (NIST SP 800-38D).
 
     Parameters
     ----------
     keys : uint8[n, 32]
-        A key for each message, used for no other one.
+        A key for each message, used for no other message.
     nonce : bytes, 12
         Nonce of all messages.
     aads : uint8[n, any]
@@ -38,7 +38,7 @@ def gcm_seal(keys: U8, nonce: bytes, aads: U8, texts: U8, out: U8) -> None:
     Raises
     ------
     ValueError
-        A shape, dtype or length is not the one above, or an array is not C-contiguous.
+        A shape, dtype or length differs from the above, or an array is not C-contiguous.
     """
     _check(keys, nonce, aads, texts, out)
     made = (
@@ -49,14 +49,15 @@ def gcm_seal(keys: U8, nonce: bytes, aads: U8, texts: U8, out: U8) -> None:
 
 
 def gcm_open(keys: U8, nonce: bytes, aads: U8, sealed: U8, out: U8) -> int:
-    """Write to `out` the texts that `gcm_seal` encrypted, and return how many.
+    """Write to `out` the texts that `gcm_seal` encrypted, and return their number.
 
-    That is n, or the first row that is not authentic. From that row on `out` is unchanged. The
-    arguments and errors are those of `gcm_seal`, of shape (n, L + 16) for `sealed` and (n, L)
-    for `out`.
+    The number is n, or the first row that is not authentic. From that row on `out` is
+    unchanged. Arguments and errors are the same as for `gcm_seal`, with the shapes (n, L + 16)
+    for `sealed` and (n, L) for `out`.
     """
     _check(keys, nonce, aads, out, sealed)
     texts = list[bytes]()
+    # written only afterwards: `out` must have nothing of a text that is not authentic
     with suppress(InvalidTag):
         for key, aad, box in zip(keys, aads, sealed, strict=True):
             texts.append(AESGCM(key.tobytes()).decrypt(nonce, box.tobytes(), aad.tobytes()))

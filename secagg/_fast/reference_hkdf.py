@@ -18,7 +18,7 @@ _INNER, _OUTER = (bytes(byte ^ pad for byte in range(256)) for pad in (0x36, 0x5
 
 
 def hkdf(secrets: U8, salt: bytes, infos: U8, out: U8) -> None:
-    """Write HKDF-SHA256 (RFC 5869) of each secret and its info to `out`.
+    """Write HKDF-SHA256 (RFC 5869) of each secret and the row's info to `out`.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def hkdf(secrets: U8, salt: bytes, infos: U8, out: U8) -> None:
     Raises
     ------
     ValueError
-        A shape, dtype or length is not the one above, or an array is not C-contiguous.
+        A shape, dtype or length differs from the above, or an array is not C-contiguous.
     """
     arrays = (secrets, infos, out)
     if any(x.dtype != np.uint8 or x.ndim != 2 or not x.flags.c_contiguous for x in arrays):

@@ -1,8 +1,8 @@
 """GF(p), p = 2^61 - 1, on uint64 arrays: the specification of ``src/m61.c``.
 
-Every array holds canonical elements, 0 <= a < p; results are canonical again. Shapes and dtypes
-that do not fit raise ValueError. A product of two elements has 122 bits, so it is formed from
-32-bit halves and folded with 2^61 ≡ 1 (mod p).
+Every array has canonical elements, 0 <= a < p; results are canonical again. Shapes and dtypes
+that do not fit raise ValueError. A product of two elements has 122 bits, so products are formed
+from 32-bit halves and folded with 2^61 ≡ 1 (mod p).
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def m61_add(a: U64, b: U64) -> U64:
 def m61_sub(a: U64, b: U64) -> U64:
     """Difference a - b of two vectors, elementwise mod p."""
     _same_length(a, b)
+    # p - b is not negative, so the unsigned sum does not wrap
     return _canonical(a + (P61 - b))
 
 
@@ -79,7 +80,7 @@ def m61_poly_eval(coeffs: U64, xs: U64) -> U64:
     Parameters
     ----------
     coeffs : uint64[t, m]
-        Column c is the polynomial Σ_j coeffs[j, c] X^j: row 0 holds the constant terms.
+        Column c is the polynomial Σ_j coeffs[j, c] X^j: row 0 has the constant terms.
     xs : uint64[n]
 
     Returns

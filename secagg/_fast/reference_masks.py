@@ -41,11 +41,11 @@ def mask_words(acc: U32 | U64, keys: bytes, negate: bytes, start: int = 0) -> No
     ----------
     acc : uint32[d] or uint64[d]
         Vector that is changed in place. Word i of a key is the little-endian number in bytes
-        [i w, (i + 1) w) of its stream in domain 0; w is 4 for uint32 and 8 for uint64.
+        [i w, (i + 1) w) of the key's stream in domain 0; w is 4 for uint32 and 8 for uint64.
     keys : bytes of length 16 k
         k AES-128 keys.
     negate : bytes of length k
-        For each key 0 to add its mask, or 1 to subtract it.
+        For each key 0 to add the mask, or 1 to subtract the mask.
     start : int, 0 <= start <= 2^60 - d
         Index of the word that belongs to acc[0].
 
@@ -70,7 +70,7 @@ def mask_words(acc: U32 | U64, keys: bytes, negate: bytes, start: int = 0) -> No
 def mask_mod(acc: U64, keys: bytes, negate: bytes, modulus: int, start: int = 0) -> None:
     """Add or subtract the mask of every key modulo R, exactly uniform over [0, R)^d.
 
-    Element i of a key's mask comes from its 64-bit word w = word(start + i) of domain 0 by
+    Element i of a key's mask comes from the 64-bit word w = word(start + i) of domain 0 by
     Lemire's method (ACM TOMACS 29(1), 2019). With m = w R, the value m >> 64 is accepted if m
     mod 2^64 >= 2^64 mod R. Otherwise the same word of domain 1, 2, ... is tried, so the mask
     depends on the key and the index alone. `acc` is uint64 in [0, R), and 2 <= R <= 2^62; see
@@ -85,6 +85,7 @@ def mask_mod(acc: U64, keys: bytes, negate: bytes, modulus: int, start: int = 0)
         for first in range(0, acc.size, _CHUNK // 8):
             part = acc[first : first + _CHUNK // 8]
             mask = _uniform(key, start + first, part.size, modulus)
+            # R ≤ 2^62, so the sum of two elements fits a uint64 before the reduction
             part[:] = (part + (modulus - mask if minus else mask)) % modulus
 
 
@@ -102,6 +103,8 @@ def _uniform(key: bytes, start: int, count: int, modulus: int) -> U64:
     values = np.empty(count, np.uint64)
     pending = np.arange(count)
     domain = 0
+    # a rejected word is replaced from the next domain, not by the next word: so every part of
+    # a vector can be computed alone
     while pending.size:
         first = int(pending[0])
         length = 8 * (int(pending[-1]) - first + 1)

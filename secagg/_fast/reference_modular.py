@@ -1,16 +1,16 @@
 """Arithmetic with batches of large numbers modulo an odd N, by gmpy2: twins of the C kernels.
 
-A batch is a uint64 array of shape (count, limbs), one number a row, with its least significant
-64 bits in limb 0. Inputs may be any numbers of that many limbs, and results lie in [0, N). The
-parameter ``modulus`` is N, an array of shape (limbs,) with at most 256 limbs, the highest not
-zero. `out` is overwritten with the result and may be an input. ValueError is raised for any
-other modulus and for shapes that do not fit.
+A batch is a uint64 array of shape (count, limbs), a number in each row, with the least
+significant 64 bits in limb 0. Inputs may be any numbers of that many limbs, and results lie in
+[0, N). The parameter ``modulus`` is N, an array of shape (limbs,) with at most 256 limbs, the
+highest not zero. `out` is overwritten with the result and may be an input. ValueError is raised
+for any other modulus and for shapes that do not fit.
 
 The C kernels compute with Montgomery's radix R = 2^``modular_radix(limbs)`` (Montgomery 1985),
-and need R² mod N as ``square``; here R = 1. If N is a square, they are faster with ``root``, √N
-in half the limbs, rounded up; for any other N it has no limbs. Only the implementation that
-filled a table of powers can read the table, with the same root. The kernels check the sizes of
-the root, but not its square.
+and need R² mod N as ``square``; here R = 1. If N is a square, the kernels are faster with
+``root``, √N in half the limbs, rounded up; for any other N ``root`` has no limbs. Only the
+implementation that filled a table of powers can read the table, with the same root. The kernels
+check the size of the root, but not the square of the root.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def modular_width(limbs: int) -> int:
 
 
 def modular_multiply(a: U64, b: U64, out: U64, modulus: U64, square: U64, root: U64) -> None:
-    """Write a · b mod N to `out`, row by row; a `b` of one row multiplies all rows of `a`."""
+    """Write a · b mod N to `out`, row by row; a `b` of a single row multiplies all rows."""
     n = _modulus(modulus, square, root, a, out)
     _check_words(b)
     if b.shape != a.shape and b.shape != (1, a.shape[1]):
@@ -80,6 +80,7 @@ def modular_table(
     _check_table(table, window, modulus)
     step = _number(base)
     for row in table:
+        # 0 for N = 1, which is odd and so allowed
         entry = 1 % n
         for digit in row:
             _write(digit, entry)
@@ -92,7 +93,7 @@ def modular_power_fixed(
 ) -> None:
     """Write base^e mod N to `out` for each row e of `exponents`, shape (count, exponent_limbs).
 
-    `table` is that of the base, from `modular_table`. ValueError is raised for an exponent with
+    `table` is the base's table from `modular_table`. ValueError is raised for an exponent with
     more bits than the windows of the table.
     """
     n = _modulus(modulus, square, root, out)

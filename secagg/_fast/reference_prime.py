@@ -1,8 +1,8 @@
 """GF(p), p an odd prime below 2^63, on uint64 arrays: the specification of ``src/prime.c``.
 
-Every array holds canonical elements, 0 <= a < p; results are canonical again. Shapes, dtypes
-and moduli that do not fit raise ValueError; that p is prime is left to the caller. Points and p
-are public. The arithmetic is that of Python integers.
+Every array has canonical elements, 0 <= a < p; results are canonical again. Shapes, dtypes
+and moduli that do not fit raise ValueError. The caller ensures that p is prime. Points and p
+are public. The arithmetic uses Python integers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def prime_poly_eval(coeffs: U64, xs: U64, p: int) -> U64:
     Parameters
     ----------
     coeffs : uint64[t, m]
-        Column c is the polynomial Σ_j coeffs[j, c] X^j: row 0 holds the constant terms.
+        Column c is the polynomial Σ_j coeffs[j, c] X^j: row 0 has the constant terms.
     xs : uint64[n]
     p : int
 

@@ -1,6 +1,6 @@
 """X25519 of RFC 7748 in Python integers: the twin of ``src/x25519_ifma.c``.
 
-It serves the tests. Where the kernel cannot run, ``openssl_x25519`` does.
+This twin serves the tests. ``openssl_x25519`` runs where the kernel cannot.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _A24 = 121665
 def x25519(scalars: U8, points: U8, out: U8) -> None:
     """Write X25519 of each scalar and point to `out`; only for scalars that are revealed.
 
-    The function is that of RFC 7748, section 5. It clamps the scalars, ignores the top bit of a
-    point, and takes points from 2^255 - 19 on modulo that number. The result is zero for points
-    of low order; the caller decides what that means.
+    The function of RFC 7748, section 5, clamps the scalars, ignores the top bit of a point, and
+    takes points from 2^255 - 19 on modulo that number. The result is zero for points of low
+    order; the caller decides on the meaning of zero.
 
     Parameters
     ----------
     scalars : uint8[n, 32] or uint8[1, 32]
-        Scalars before clamping, little-endian; a single one serves all points.
+        Scalars before clamping, little-endian; a single scalar serves all points.
     points : uint8[n, 32]
         u-coordinates, little-endian.
     out : uint8[n, 32]
@@ -36,11 +36,12 @@ def x25519(scalars: U8, points: U8, out: U8) -> None:
     Raises
     ------
     ValueError
-        A shape or dtype is not the one above, or an array is not C-contiguous.
+        A shape or dtype differs from the above, or an array is not C-contiguous.
     """
     check_rows(scalars, points, out)
     for i, point in enumerate(points):
         scalar = _number(scalars[i if len(scalars) > 1 else 0])
+        # a multiple of 8 removes parts of small order; bit 254 fixes the length of the ladder
         scalar = (scalar & (2**254 - 8)) | 2**254
         result = _ladder(scalar, _number(point) & (2**255 - 1))
         out[i] = np.frombuffer(result.to_bytes(_BYTES, "little"), np.uint8)
@@ -71,7 +72,7 @@ def _ladder(k: int, u: int) -> int:
 def _step(
     u: int, x2: int, z2: int, x3: int, z3: int
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return twice the first point, and the sum of both, whose difference has coordinate u."""
+    """Return twice the first point, and the sum of both; u is their difference's coordinate."""
     a, b, c, d = x2 + z2, x2 - z2, x3 + z3, x3 - z3
     aa, bb, da, cb = a * a % _P, b * b % _P, d * a, c * b
     e = aa - bb

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg._check import check_integer
-from secagg.bench.table import Value
 from secagg.encoding import FixedPoint
 from secagg.errors import SecAggError
+from secagg.kit.table import Value
 from secagg.protocol import RoundParams
 
 CLIP = 8.0
@@ -23,7 +23,7 @@ Vectors = Callable[[int], F64]  # makes the vector of a client
 
 
 class RandomVectors(Mapping[int, F64]):
-    """Mapping of client id to a random vector in [−clip, clip], drawn again at each look-up."""
+    """Mapping of client id to a random vector in [−clip, clip], drawn anew at each look-up."""
 
     def __init__(self, clients: int, length: int, clip: float, seed: int) -> None:
         self._clients, self._length, self._clip, self._seed = clients, length, clip, seed
@@ -43,6 +43,7 @@ class RandomVectors(Mapping[int, F64]):
 
 def leaving(clients: int, fraction: float) -> frozenset[int]:
     """Return ⌊fraction · clients⌋ random clients that drop out, never client 0."""
+    # client 0 is measured alone, so it must stay to the end
     order = np.random.default_rng(clients).permutation(np.arange(1, clients))
     return frozenset(order[: int(fraction * clients)].tolist())
 
@@ -99,13 +100,14 @@ class Case:
         """Return a client's vector of `length` elements (default d), exact in fixed point."""
         short = self.length if length is None else length
         drawn = RandomVectors(self.clients, short, CLIP, 0)[client]
+        # multiples of the encoding's step, so that no rounding hides an error of the sum
         exact: F64 = np.rint(drawn * ENCODING.scale) / ENCODING.scale
         return exact
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Seconds or bytes measured for `done` of `of` equal parts, such as ciphertexts."""
+    """Seconds or bytes, measured for `done` of `of` equal parts, such as ciphertexts."""
 
     amount: float
     done: int = 1
@@ -123,11 +125,11 @@ class Figure:
 
     @property
     def cell(self) -> Value:
-        """The value for a table, marked if it was scaled."""
+        """The value for a table, marked if scaled."""
         return Value(self.value, scaled=not self.measured)
 
     def document(self) -> dict[str, object]:
-        """Return the value for JSON, with the sample if it was scaled."""
+        """Return the value for JSON, with the sample if the value was scaled."""
         sample = None if self.measured else {"done": self.done, "of": self.of}
         return {"value": self.value, "measured": self.measured, "sample": sample}
 
@@ -139,7 +141,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class System:
-    """Description of a system, the same in every case."""
+    """Description of a system, equal in every case."""
 
     name: str  # in the JSON document
     label: str  # in tables
@@ -158,6 +160,7 @@ class Load:
 
     def __add__(self, other: Load) -> Load:
         """Return the load of a party that does the work of both, one after the other."""
+        # one part of the work after the other, so the peaks do not add up
         known = self.memory is not None and other.memory is not None
         memory = max(self.memory or 0, other.memory or 0) if known else None
         return Load(self.seconds + other.seconds, memory)
@@ -167,7 +170,7 @@ class Load:
 class Row:
     """Measurements of a system in a case; `holder` is the key holder, None if there is none.
 
-    The bytes of a client do not include the result that it receives at the end.
+    The bytes of a client do not include the result that the client receives at the end.
     """
 
     system: System

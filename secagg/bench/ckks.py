@@ -1,6 +1,6 @@
 """System for comparison: CKKS by TenSEAL, with approximate sums and longer messages.
 
-Its security rests on lattices (learning with errors), not on factoring.
+The security of CKKS rests on lattices (learning with errors), not on factoring.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class Party:
     """Client or aggregator; with a secret key in `context` also the key holder."""
 
     def __init__(self, context: bytes) -> None:
+        # as every party: processor time is measured on one core
         self._context = tenseal.context_from(context, n_threads=1)
         self._total: list[Ciphertext] = []
 
@@ -48,7 +49,7 @@ class Party:
             total.add_(ciphertext)
 
     def total(self) -> bytes:
-        """Return the total and reset it."""
+        """Return the total and set it to zero."""
         total, self._total = self._total, []
         return _write(total)
 
@@ -67,7 +68,7 @@ def _write(ciphertexts: Iterable[Ciphertext]) -> bytes:
 
 
 def keyed() -> Keyed:
-    """Generate a key and return the system with its parties."""
+    """Generate a key and return the system with all parties."""
     context = tenseal.context(
         tenseal.SCHEME_TYPE.CKKS, DEGREE, coeff_mod_bit_sizes=list(MODULI), n_threads=1
     )

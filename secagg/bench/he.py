@@ -43,6 +43,7 @@ class Party:
 
     def __init__(self, key: bytes, clients: int, *, private: bool = False) -> None:
         kind: Any = PrivateKey if private else PublicKey
+        # the benchmark also takes small keys, since it protects no data
         self._key = kind.from_bytes(key, allow_insecure=True)
         self._public: PublicKey = self._key.public_key if private else self._key
         self._clients = clients
@@ -54,12 +55,12 @@ class Party:
         return bytes(self._key.encrypt_vector(vector, packed).to_bytes())
 
     def add(self, message: bytes, length: int) -> None:
-        """Validate a client's encrypted vector and add it to the total."""
+        """Validate a client's encrypted vector and add the vector to the total."""
         vector = self._public.load_vector(message, packing(length, self._clients))
         self._total = vector if self._total is None else self._total + vector
 
     def total(self) -> bytes:
-        """Return the total, blinded again, and reset it."""
+        """Return the total, blinded again, and set it to zero."""
         total, self._total = self._total, None
         return b"" if total is None else total.to_bytes()
 
@@ -81,6 +82,7 @@ class Trustees:
         """Decrypt partially by each trustee in turn, combine, and return the sum."""
         packed, public = packing(length, self._clients), self._key.public_key
         answers = []
+        # trustees are separate parties, and each of them loads the total
         for share in self._shares:
             asked = public.load_vector(total, packed, summands=None)
             answers.append(share.decrypt_partially(asked.ciphertexts).to_bytes())
@@ -91,12 +93,12 @@ class Trustees:
 
 
 def public(key: PrivateKey, clients: int) -> Keyed:
-    """Return the system in which a key holder, not the aggregator, has the private key."""
+    """Return the system where a key holder, not the aggregator, has the private key."""
     return _under(PUBLIC, key.public_key, clients, _owner(key, clients))
 
 
 def shared(key: PrivateKey, clients: int) -> Keyed:
-    """Return the system in which all clients have the private key (Chai et al. 2020)."""
+    """Return the system where all clients have the private key (Chai et al. 2020)."""
     sender = _owner(key, clients)
     return replace(public(key, clients), system=SHARED, sender=sender, shared=True)
 
@@ -111,14 +113,14 @@ def deal_key(bits: int) -> tuple[ThresholdKey, tuple[KeyShare, ...]]:
 
 
 def threshold(key: ThresholdKey, shares: tuple[KeyShare, ...], clients: int) -> Keyed:
-    """Return the system in which trustees decrypt together."""
+    """Return the system where trustees decrypt together."""
     some = [share.to_bytes() for share in shares[:ENOUGH]]
     holder = partial(Trustees, key.to_bytes(), some, clients)
     return replace(_under(THRESHOLD, key.public_key, clients, holder), trustees=ENOUGH)
 
 
 def _under(system: System, key: PublicKey, clients: int, holder: Callable[[], Holder]) -> Keyed:
-    """Return a system whose clients and aggregator have the public key only."""
+    """Return a system with only the public key at the clients and the aggregator."""
     packed, party = packing(1, clients), partial(Party, key.to_bytes(), clients)
     slots = packed.slots(key.bits)
     return Keyed(

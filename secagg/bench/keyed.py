@@ -23,7 +23,7 @@ DISTINCT = 5  # vectors that are encrypted, and sent to the aggregator repeatedl
 
 
 class Opened(NamedTuple):
-    """Decrypted sum, and the number of bytes that the key holder sent to the aggregator."""
+    """Decrypted sum, and the number of bytes from the key holder to the aggregator."""
 
     sum: F64
     sent: int
@@ -45,10 +45,10 @@ class Aggregator(Protocol):
     """Party that adds the clients' encrypted messages."""
 
     def add(self, message: bytes, length: int) -> None:
-        """Add a client's message to the total; its vector has `length` elements."""
+        """Add the message of a client's vector, of `length` elements, to the total."""
 
     def total(self) -> bytes:
-        """Return the total and reset it."""
+        """Return the total and set it to zero."""
 
 
 class Holder(Protocol):
@@ -60,7 +60,7 @@ class Holder(Protocol):
 
 @dataclass(frozen=True)
 class Keyed:
-    """System with functions that make its parties; the functions can be pickled."""
+    """System with functions that make the parties; the functions can be pickled."""
 
     system: System
     setting: str
@@ -83,10 +83,11 @@ class Keyed:
 def measure(keyed: Keyed, case: Case, budget: float) -> Row:
     """Measure client, aggregator and key holder in a case, each for about `budget` seconds.
 
-    SecAggError is raised if a party fails or the sum is wrong.
+    Raise SecAggError if a party fails or the sum is wrong.
     """
     n, whole = case.clients, keyed.ciphertexts(case.length)
     distinct, pilot = min(n, DISTINCT), min(whole, keyed.pilot)
+    # a pilot run with few ciphertexts shows the pace, which decides the sizes of the samples
     with ExitStack() as stack:
         parties = _Parties(keyed, case, stack)
         sent, _, later = parties.encrypt(pilot, 2)  # the first of them warms up
@@ -95,6 +96,7 @@ def measure(keyed: Keyed, case: Case, budget: float) -> Row:
     count = sample(whole, pilot, later * distinct, budget)
     few = sample(count, pilot, pace, budget)
 
+    # new processes: the peak memory must not include the pilot run
     with ExitStack() as stack:
         parties = _Parties(keyed, case, stack)
         sent, first, later = parties.encrypt(count, distinct)
@@ -109,6 +111,7 @@ def measure(keyed: Keyed, case: Case, budget: float) -> Row:
             total, vectors, _ = parties.add(short, few, distinct, budget)
         seconds, out, error = parties.decrypt(total, vectors, few, distinct)
         holder = Load(Figure(seconds, few, whole), parties.memory(parties.holder, few))
+        # the first vector takes longer, because tables are made for the key
         setup = parties.sender.setup_seconds + max(0.0, first - later)
     received = Figure(keyed.trustees * len(total), few, whole)
     return Row(
@@ -131,7 +134,8 @@ def measure(keyed: Keyed, case: Case, budget: float) -> Row:
 def sample(whole: int, unit: int, seconds_per_unit: float, budget: float) -> int:
     """Return the number of parts, out of `whole`, that can be measured within `budget` seconds.
 
-    It is a multiple of `unit` parts, which take `seconds_per_unit` together; at least one unit.
+    The number is a multiple of `unit` parts, which take `seconds_per_unit` together. At least
+    one unit is measured.
     """
     units = max(1, int(budget / max(seconds_per_unit, 1e-9)))
     return min(whole, units * unit)
@@ -158,8 +162,8 @@ class _Parties:
     ) -> tuple[bytes, int, float]:
         """Add messages, in turn, until `clients` are added or `budget` seconds are over.
 
-        Each message is added at least once. Return the total, its number of vectors, and the
-        seconds.
+        Each message is added at least once. Return the total, the number of vectors in the
+        total, and the seconds.
         """
         length, vectors, seconds = self._length(ciphertexts), 0, 0.0
         while vectors < clients and (vectors < len(messages) or seconds < budget):
@@ -175,12 +179,13 @@ class _Parties:
     ) -> tuple[float, int, float]:
         """Decrypt and check a total; return seconds, bytes sent and the largest error.
 
-        The total has `vectors` vectors, of which `distinct` are different.
+        The total has `vectors` vectors, `distinct` of them different.
         """
         length = self._length(ciphertexts)
         took = self.holder.do(methodcaller("decrypt", total, length))
         expected = np.zeros(length)
         for u in range(min(distinct, vectors)):
+            # `add` took the messages in turn
             times = len(range(u, vectors, distinct))
             expected += times * self._case.vector(u, length)
         error = float(np.abs(took.result.sum - expected).max())
@@ -192,7 +197,7 @@ class _Parties:
         return took.seconds, took.result.sent, error
 
     def memory(self, role: Role, ciphertexts: int) -> int | None:
-        """Return a party's peak memory in bytes; None if it has done only a sample."""
+        """Return a party's peak memory in bytes; None if the party has done only a sample."""
         return role.memory if self._length(ciphertexts) == self._case.length else None
 
     def _length(self, ciphertexts: int) -> int:

@@ -1,4 +1,4 @@
-"""System of one-shot sums: it runs a whole batch, every helper in a process of its own."""
+"""System for one-shot sums: a whole batch, with every helper in a separate process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Reporters:
         self._drawn: F64
 
     def draw(self, u: int) -> None:
-        """Make client u's vector, so that its time is not measured."""
+        """Make client u's vector before the measured step."""
         self._drawn = self._vector(u)
 
     def report(self, u: int) -> bytes:
@@ -56,7 +56,7 @@ class Adder:
         self._sum = Accumulator(params)
 
     def add(self, data: bytes) -> None:
-        """Validate a report and add it."""
+        """Validate and add a report."""
         self._sum.add(data)
 
     def boxes(self, helper: int) -> list[bytes]:
@@ -113,7 +113,7 @@ def parameters(case: Case, keys: list[tuple[bytes, bytes]]) -> OneShotParams:
 
 
 def measure(case: Case, progress: Progress) -> Row:
-    """Run a batch of a case, check its sum and return the costs; see `parameters`."""
+    """Run a batch of a case, check the sum and return the costs; see `parameters`."""
     gone = cases.leaving(case.clients, DROPOUT)
     ids = [u for u in range(case.clients) if u not in gone]
     with ExitStack() as stack:
@@ -125,6 +125,7 @@ def measure(case: Case, progress: Progress) -> Row:
         params = parameters(case, [one.do(Opener.begin).result for one in openers])
         held = sum(one.do(Opener.load, params).seconds for one in openers)
         server = stack.enter_context(Role("server", partial(Adder, params)))
+        # a process for a single client, so that its memory is the memory of one client
         alone, crowd = (
             stack.enter_context(Role(name, partial(Reporters, params, case.vector)))
             for name in ("client", "clients")

@@ -36,7 +36,7 @@ def generate(bits: int) -> tuple[PublicKey, PrivateKey]:
 
 
 class FloatParty:
-    """Client or aggregator with a ciphertext per float, sent with its exponent."""
+    """Client or aggregator with a ciphertext per float, sent together with the exponent."""
 
     def __init__(self, public: PublicKey) -> None:
         self._public = public
@@ -54,7 +54,7 @@ class FloatParty:
         self._total = [a + b for a, b in pairs] or numbers
 
     def total(self) -> bytes:
-        """Return the total, not blinded again because it goes to the key holder; reset it."""
+        """Return the total, not blinded again because the key holder reads it; clear it."""
         total, self._total = self._total, []
         return self._write(total)
 
@@ -85,7 +85,7 @@ class FloatHolder(FloatParty):
 
 
 class PackedParty(FloatHolder):
-    """Any party with this library's packing; the key holder has `private`, the others None."""
+    """Any party with this library's packing; only the key holder has `private`, others None."""
 
     def __init__(self, public: PublicKey, clients: int, private: PrivateKey = None) -> None:
         super().__init__(public, private)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from secagg.bench.cases import CLIP, ENCODING
-from secagg.bench.timing import in_turn
+from secagg.kit.timing import in_turn
 from secagg.paillier import Packing, PrivateKey, set_threads
 
 ENCRYPT, OWNER, DECRYPT, ADD = "encrypt", "encrypt, key's owner", "decrypt", "add"
@@ -33,12 +33,12 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True)
 class PerFloat:
-    """Processor time of one operation per float, with one thread and a key of `bits` bits."""
+    """Processor time of an operation per float, with one thread and a key of `bits` bits."""
 
     operation: str
     bits: int
     seconds: float
-    phe: float | None  # the same by phe, if installed; it has one way to encrypt
+    phe: float | None  # of phe, if installed, which has a single way to encrypt
     ratio: float | None  # speed relative to phe
     speed_up: float  # wall-clock time with one thread ÷ with two
 
@@ -56,6 +56,7 @@ def per_float(key: PrivateKey, peer: Mapping[str, Work]) -> Iterator[PerFloat]:
     """
     by_peer: dict[str, float] = {}
     for name, ours in _works(key).items():
+        # phe's owner encrypts like anybody else
         same = ENCRYPT if name == OWNER else name
         calls: list[Callable[[], object]]
         calls = [partial(_threaded, threads, ours.call) for threads in (1, 2)]

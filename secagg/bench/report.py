@@ -8,15 +8,15 @@ from itertools import groupby
 from pathlib import Path
 
 from secagg._files import replace_file
-from secagg.bench import table as kit
 from secagg.bench.cases import Case, Row
 from secagg.bench.per_float import PerFloat, owners_gain
 from secagg.bench.run import Comparison
 from secagg.bench.ss import DROPOUT
-from secagg.bench.table import NONE, Column, Table, duration, volume
-from secagg.bench.timing import machine
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT
+from secagg.kit import table as kit
+from secagg.kit.table import NONE, Column, Table, duration, volume
+from secagg.kit.timing import machine
 
 VERSION = 1
 
@@ -41,7 +41,7 @@ SYSTEM_COLUMNS = (
 
 
 def case_table(case: Case, rows: Sequence[Row]) -> Table:
-    """Return the table of a case; its last column has client/server/key holder memory."""
+    """Return the table of a case; the last column has client/server/key holder memory."""
     cells, settings = [], []
     for row in rows:
         parties = [load for load in (row.client, row.server, row.holder) if load is not None]
@@ -88,6 +88,7 @@ def print_comparison(comparison: Comparison) -> None:
 def comparison_document(comparison: Comparison) -> dict[str, object]:
     """Return the comparison for `table.as_json`; each scaled figure has its sample."""
     systems = {row.system.name: asdict(row.system) for row in comparison.rows}
+    # without `family`, which only the command's option --compare uses
     keys = ("label", "messages", "dropouts", "decrypts")
     return {
         "version": VERSION,
@@ -102,7 +103,7 @@ def comparison_document(comparison: Comparison) -> dict[str, object]:
 
 
 def saving(document: Path, picture: Path) -> Callable[[Comparison], None]:
-    """Check now that two files can be written, and return a function that writes them later.
+    """Check now that two files can be written, and return a function that writes both later.
 
     Raises
     ------
@@ -111,12 +112,17 @@ def saving(document: Path, picture: Path) -> Callable[[Comparison], None]:
     ParameterError
         A file cannot be written.
     """
-    from secagg.bench.picture import canvas, svg  # needs matplotlib, other commands do not
+    # first: without matplotlib, the kit's error has the remedy
+    from secagg.kit.picture import svg
+
+    # isort: split
+    from secagg.bench.picture import canvas
 
     for path in (document, picture):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             there = path.exists()
+            # to append, so that an earlier file stays as it is until there are results
             path.open("ab").close()
             if not there:
                 path.unlink()
@@ -127,6 +133,7 @@ def saving(document: Path, picture: Path) -> Callable[[Comparison], None]:
     def save(comparison: Comparison) -> None:
         text = kit.as_json(comparison_document(comparison))
         replace_file(document, f"{text}\n")
+        # Ctrl-C may come before the first row
         if comparison.rows:
             replace_file(picture, svg(canvas(comparison.rows)))
 

@@ -1,6 +1,6 @@
 """Party of a system in a separate process, with its processor time and peak memory.
 
-Processor time is that of all threads of the party, without other processes and waiting.
+Processor time covers all threads of the party, without other processes and waiting.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from multiprocessing.connection import Connection
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from secagg._threads import set_threads
-from secagg.bench.timing import Peak
 from secagg.errors import SecAggError
+from secagg.kit.timing import Peak
 
 R = TypeVar("R")
 
@@ -27,7 +27,7 @@ _context = multiprocessing.get_context("forkserver")
 
 
 class Took(NamedTuple, Generic[R]):
-    """Result of a step, its seconds of processor time, and the party's peak memory so far."""
+    """Result of a step, processor time in seconds, and peak memory of the party so far."""
 
     result: R
     seconds: float
@@ -35,12 +35,12 @@ class Took(NamedTuple, Generic[R]):
 
 
 class Role(AbstractContextManager["Role"]):
-    """Party in a separate process. Use it in a ``with`` block, at whose end the process ends.
+    """Party in a separate process, for a ``with`` block: the process ends with the block.
 
     The function `make` makes the party inside the process; `make` and all steps must be
-    picklable. SecAggError, with the party's `name`, is raised if the party raises any error,
-    here or in `do`. `setup_seconds` is the processor time of `make`. `memory` is the peak
-    memory of the process so far, in bytes beyond the library itself.
+    picklable. If the party raises any error, here or in `do`, SecAggError is raised with the
+    party's `name`. `setup_seconds` is the processor time of `make`. `memory` is the peak memory
+    of the process so far, in bytes beyond the library itself.
     """
 
     def __init__(self, name: str, make: Callable[[], object]) -> None:
@@ -50,9 +50,11 @@ class Role(AbstractContextManager["Role"]):
         _context.set_forkserver_preload(ours)
         self._process = _context.Process(target=_serve, args=(theirs,), daemon=True)
         self._process.start()
+        # an open copy of the child's end would hide that the child has ended
         theirs.close()
         try:
             self.setup_seconds = self._ask(make).seconds
+        # also after Ctrl-C: without `__init__`, no `with` block ends the process
         except BaseException:
             self.__exit__()
             raise
@@ -82,9 +84,9 @@ class Role(AbstractContextManager["Role"]):
 
 
 def _serve(link: Connection) -> None:
-    """Make the party, then run the steps that `link` receives until it is closed."""
+    """Make the party, then run the steps from `link` until `link` is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
-    set_threads(1)  # processor time is that of one core, without waiting threads
+    set_threads(1)  # processor time of one core, without waiting threads
     with suppress(EOFError, ConnectionError):
         make = link.recv()  # imports the modules of the party
         peak, party = Peak(), list[object]()
@@ -95,7 +97,7 @@ def _serve(link: Connection) -> None:
 
 
 def _answer(link: Connection, peak: Peak, call: Callable[[], object]) -> None:
-    """Run `call` and send its result, time and memory, or its error."""
+    """Run `call` and send the result, time and memory, or the error."""
     try:
         with peak.watching():
             start = time.process_time()
@@ -103,7 +105,7 @@ def _answer(link: Connection, peak: Peak, call: Callable[[], object]) -> None:
             seconds = time.process_time() - start
     except (SecAggError, OSError, MemoryError) as error:
         link.send(str(error) or "out of memory")
-    except Exception as error:  # a bug, whose report needs the class
+    except Exception as error:  # a bug: the report of the bug needs the class
         link.send(f"{type(error).__name__}: {error}")
     else:
         link.send(Took(result, seconds, peak.grown()))

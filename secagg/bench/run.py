@@ -41,7 +41,7 @@ class Comparison:
     per_float: list[PerFloat]
     absent: dict[str, str]  # packages that are not installed, each with the remedy
     budget: float  # seconds for each party of a case, beyond which a sample was measured
-    complete: bool = True  # False after Ctrl-C; the rows are those of whole cases
+    complete: bool = True  # False after Ctrl-C; the rows are then of whole cases
 
 
 def families(text: str) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ def families(text: str) -> tuple[str, ...]:
 def grid(clients: str, lengths: str) -> list[Case]:
     """Return the cases for all pairs of `clients` and `lengths`, numbers separated by commas.
 
-    ParameterError is raised for text that is not such a list, or a number out of range.
+    Raise ParameterError for text that is not such a list, or a number out of range.
     """
     numbers = []
     for option, text in (("--clients", clients), ("--length", lengths)):
@@ -66,6 +66,7 @@ def grid(clients: str, lengths: str) -> list[Case]:
             raise ParameterError(
                 f"{option} takes whole numbers separated by commas, not {text!r}"
             ) from None
+    # each case once, in the order of the options
     return list(dict.fromkeys(starmap(Case, product(*numbers))))
 
 
@@ -80,13 +81,13 @@ def compare(
 ) -> Comparison:
     """Measure every system in every case, then Paillier per float; Ctrl-C ends it early.
 
-    `wanted` are some of `FAMILIES`. ``show(work, done, total)`` is called with the
-    present work and the number of cases. Work beyond `budget` seconds for each party is
-    measured on a sample, except in SS, parts of which grow with the square of the clients, and
-    in one-shot sums.
-    Without `per_float` phe has no system with a ciphertext for each float, either.
-    `sizes` are the bits of keys for the figures per float, the last one also for the sums.
-    ParameterError is raised for a budget or case out of range.
+    `wanted` are some of `FAMILIES`. ``show(work, done, total)`` is called with the present work
+    and the number of cases. Work beyond `budget` seconds for each party is measured on a
+    sample. SS is never sampled, because parts of SS grow with the square of the clients.
+    One-shot sums are not sampled, either. Without `per_float`, the system of phe with a
+    ciphertext for each float is left out, too. `sizes` are the bits of keys for the figures per
+    float; the last size is also used for the sums. Raise ParameterError for a budget or case
+    out of range.
     """
     if not 0 < budget < 1e6:
         raise ParameterError(f"budget must be seconds above 0, not {budget}")
@@ -106,6 +107,7 @@ def compare(
                 about = f"{system.label}, n = {case.clients:,}, d = {case.length:,}"
                 show(about, done, of)
                 measured.append(measure_in(case, budget, partial(_step, show, about, done, of)))
+            # only now, so that Ctrl-C leaves whole cases, with all systems
             rows += measured
         for bits in sizes if per_float and "he" in wanted else ():
             show(f"per float, {bits} bits", of, of)
@@ -158,7 +160,7 @@ def candidates(
 
 
 def per_floats(bits: int) -> list[PerFloat]:
-    """Measure Paillier per float with a new key of `bits` bits, and phe if it is installed."""
+    """Measure Paillier per float with a new key of `bits` bits, and phe if installed."""
     works: Mapping[str, Work] = {}
     with _optional("phe", {}):
         from secagg.bench import peers
@@ -183,6 +185,7 @@ def _optional(package: str, absent: dict[str, str]) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
+        # another missing module is a fault, not an option
         if str(error.name).partition(".")[0] != package:
             raise
         absent[package] = REMEDIES[package]

@@ -1,4 +1,4 @@
-"""System of secret sharing: it runs whole rounds of this library's protocol, not samples."""
+"""System of secret sharing: whole rounds of this library's protocol, never samples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from secagg.protocol import NEXT, ClientPolicy, Phase, RoundParams
 from secagg.server import RoundResult, Server
 
 DROPOUT = 0.1  # fraction of the clients that drop out
-ALONE = 0  # client in a separate process, to measure its memory; it never drops out
+ALONE = 0  # client in a separate process, to measure the client's memory; it never drops out
 
 SS = System(
     name="ss",
@@ -47,7 +47,7 @@ class Crowd:
         self._drawn: F64 | None = None
 
     def draw(self, u: int) -> None:
-        """Make client u's vector if it is needed next, so that its time is not measured."""
+        """Make client u's vector before the measured step, if that step needs the vector."""
         wanted = self._clients[u].phase == Phase.MASKED_INPUT
         self._drawn = self._vector(u) if wanted else None
 
@@ -60,12 +60,12 @@ class Crowd:
 class Costs:
     """Result and costs of a round: seconds and bytes by client id, and seconds of the server.
 
-    Memory is the peak of a process, in bytes beyond the library itself. `client_memory` is that
-    of client `ALONE`.
+    Memory is the peak of a process, in bytes beyond the library itself. `client_memory` is the
+    peak of client `ALONE`.
     """
 
     result: RoundResult
-    u2: list[int]  # the clients that shared keys, among which the graph was drawn
+    u2: list[int]  # the clients that shared keys; the graph was drawn among them
     client_seconds: Mapping[int, float]
     server_seconds: float
     client_memory: int
@@ -84,8 +84,8 @@ def run_round(
 ) -> Costs:
     """Run a round in three processes: the server, client `ALONE`, and all other clients.
 
-    The clients in `leaving` drop out after sharing keys, when it costs the server most; `ALONE`
-    must not be one of them. `vector` and the server's `entropy` must be picklable.
+    The clients in `leaving` drop out after sharing keys, when dropouts cost the server most;
+    `ALONE` must stay. `vector` and the server's `entropy` must be picklable.
     """
     ids = range(params.n_clients)
     groups = {"client": [ALONE], "clients": [u for u in ids if u != ALONE]}
@@ -104,6 +104,7 @@ def run_round(
                 inbox = {u: data for u, data in inbox.items() if u not in leaving}
             asked = sorted(inbox)
             for done, u in enumerate(asked, start=1):
+                # popped, so that the memory of a message is free after its use
                 party, data = alone if u == ALONE else crowd, inbox.pop(u)
                 party.do(Crowd.draw, u)
                 answer = party.do(Crowd.answer, u, data)
@@ -127,7 +128,7 @@ def parameters(case: Case) -> RoundParams:
 
 
 def measure(case: Case, progress: Progress) -> Row:
-    """Run a round of a case, check its sum and return the costs; see `parameters`."""
+    """Run a round of a case, check the sum and return the costs; see `parameters`."""
     params, gone = parameters(case), cases.leaving(case.clients, DROPOUT)
     costs = run_round(params, case.vector, gone, progress)
     survivors = costs.result.survivors
@@ -141,6 +142,7 @@ def measure(case: Case, progress: Progress) -> Row:
         clients_run=case.clients,
         client=Load(Figure(median), costs.client_memory),
         server=Load(Figure(costs.server_seconds), costs.server_memory),
+        # the largest, since clients that dropped out exchanged less
         bytes_up=Figure(max(costs.bytes_up.values())),
         bytes_down=Figure(max(costs.bytes_down.values())),
     )

@@ -7,14 +7,18 @@ import sys
 from secagg._warned import warnings_in_one_line
 
 try:
-    with warnings_in_one_line("secagg"):  # of code without kernels
-        from secagg.cli import bench, helper, identity, join, params, serve, simulate
+    # code without kernels warns at the import, before the application can shape warnings
+    with warnings_in_one_line("secagg"):
+        from secagg.cli import bench, helper, identity, join, one_shot, params, serve, simulate
         from secagg.cli.console import App, Version
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
+    # any other missing module is a fault of the installation, and needs a traceback
     if missing not in ("typer", "rich"):
         raise
-    print(f"secagg: the command line needs {missing}: pip install typer rich", file=sys.stderr)
+    print(
+        f'secagg: the command line needs {missing}: pip install "secagg[cli]"', file=sys.stderr
+    )
     raise SystemExit(2) from None
 except KeyboardInterrupt:
     raise SystemExit(130) from None
@@ -34,6 +38,7 @@ app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=bench.EXAMPLES)(bench.bench)
 app.command(epilog=serve.EXAMPLES)(serve.serve)
 app.command(epilog=join.EXAMPLES)(join.join)
+app.add_typer(one_shot.app, name="one-shot")
 app.add_typer(helper.app, name="helper")
 app.add_typer(identity.app, name="identity")
 

@@ -16,7 +16,8 @@ CertificateFile = Annotated[
     Path | None, typer.Option("--certificate", metavar="FILE", help="Certificate, in PEM.")
 ]
 KeyFile = Annotated[
-    Path | None, typer.Option("--key", metavar="FILE", help="Private key of it, in PEM.")
+    Path | None,
+    typer.Option("--key", metavar="FILE", help="Private key of the certificate, in PEM."),
 ]
 PlainHttp = Annotated[
     bool,
@@ -31,7 +32,7 @@ Authority = Annotated[
     typer.Option(
         metavar="FILE",
         help="Certificates to trust, in PEM.",
-        show_default="those of the system",
+        show_default="the certificates of the system",
     ),
 ]
 HelpersFile = Annotated[
@@ -45,13 +46,14 @@ HelpersFile = Annotated[
 
 
 def as_certificate(certificate: Path | None, key: Path | None) -> tuple[Path, Path] | None:
-    """Return a certificate and its key, or None if neither is given."""
+    """Return the files of a certificate and a key, or None if neither is given."""
     if certificate is None and key is None:
         return None
     if certificate is None or key is None:
         raise ParameterError("--certificate and --key need each other; give both or neither")
     for path in (certificate, key):
-        read(path)  # uvicorn's error would not name it
+        # uvicorn's error would not name the file
+        read(path)
     return certificate, key
 
 

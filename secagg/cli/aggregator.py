@@ -1,4 +1,4 @@
-"""Helpers of the sums of ``secagg serve``, as its aggregator reaches them."""
+"""Helpers of ``secagg serve --helpers``, and the links of the server to these helpers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from secagg.http import HttpHelper
 
 _PATIENCE = 5.0
-"""Seconds for a helper before the server listens, in which nobody waits for it."""
+"""Seconds to wait for a helper before the server listens, while no client waits."""
 
 
 @dataclass(frozen=True)
 class Aggregator:
-    """Helpers of one-shot sums, and the key with which the server calls them."""
+    """Helpers of the server's one-shot sums, and the identity in requests to the helpers."""
 
     helpers: list[HelperEntry]
     identity: Identity
@@ -47,6 +47,7 @@ class Aggregator:
         self, params: OneShotParams, stack: AsyncExitStack, patience: float = 30.0
     ) -> list[HttpHelper]:
         """Return links to all helpers; see `reach_helpers`."""
+        # late, since all other commands work without the extra "http"
         from secagg.http.helper_links import reach_helpers
 
         return await reach_helpers(

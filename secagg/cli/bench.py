@@ -9,10 +9,10 @@ import typer
 
 from secagg.bench.report import comparison_document, print_comparison, saving
 from secagg.bench.run import BUDGET, CLIENTS, FAMILIES, LENGTHS, compare, families, grid
-from secagg.bench.table import as_json as to_json
-from secagg.bench.timing import interruptible, undisturbed
 from secagg.cli.console import Json, command, progress
 from secagg.errors import ParameterError
+from secagg.kit.table import as_json as to_json
+from secagg.kit.timing import interruptible, undisturbed
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -62,13 +62,14 @@ def bench(
     """Measure sums by secret sharing, by homomorphic encryption and with helpers.
 
     Report seconds, bytes and memory of a client, the server and the key holder or helpers for
-    every number of clients and every length. Each party has a process of its own, on one core.
-    After Ctrl-C the finished cases are printed, and saved with --out.
+    every number of clients and every length. Each party runs in a separate process on one
+    core. After Ctrl-C the finished cases are printed, and saved with --out.
     """
     with command(), interruptible():
         wanted, cases = families(halves), grid(clients, length)
         if out == "":
             raise ParameterError("--out is empty: name a folder, or leave it out")
+        # before the measurements, so that a wrong folder costs no minutes
         save = saving(Path(out) / "compare.json", Path(out) / "compare.svg") if out else None
         with progress("cases done", len(cases)) as show:
             found = compare(wanted, cases, show, budget=budget, per_float=per_float)
@@ -77,10 +78,12 @@ def bench(
                 try:
                     if save is not None:
                         save(found)
-                finally:  # a result that cannot be saved can still be read
+                finally:
+                    # a result that cannot be saved can still be read
                     if as_json:
                         typer.echo(to_json(comparison_document(found)))
                     else:
                         print_comparison(found)
+        # a script must not take the finished cases for all cases
         if not found.complete:
             raise KeyboardInterrupt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Annotated, Any
 
@@ -19,10 +19,16 @@ from typer.models import CommandFunctionType
 from secagg import __version__
 from secagg._printable import printable
 from secagg._warned import warnings_in_one_line
-from secagg.bench.table import as_json, duration, volume
-from secagg.bench.timing import INTERRUPTED
-from secagg.cli.streams import print_in_any_encoding
+from secagg.cli.streams import (
+    full_output_in_one_line,
+    is_of_disk,
+    print_in_any_encoding,
+    unwritten,
+)
+from secagg.cli.words import in_words_of
 from secagg.errors import SecAggError
+from secagg.kit.table import as_json, duration, volume
+from secagg.kit.timing import INTERRUPTED
 from secagg.protocol import RoundParams
 from secagg.protocol.client_ids import ClientKey, identify
 
@@ -99,33 +105,15 @@ class App(typer.Typer):
 
 _running = ContextVar[Sequence[Any]]("_running", default=())
 """Options and arguments of the command that runs."""
-_given = ContextVar[frozenset[str]]("_given", default=frozenset())
-"""Names of those that its caller gave."""
 _named = ContextVar[Mapping[int, str]]("_named", default={})  # noqa: B039 -- never changed
 """Names of clients, by id."""
-
-_WORDS = {
-    "tls=(certificate, key)": "--certificate and --key",
-    "wait longer with Deadlines(gather=…)": "take a longer --deadline",
-    "registry=secagg.Registry({id: identity.public, …})": "--registry",
-    "security='active'": "--security active",
-    "one_shot_policy is missing": "--helpers is missing",
-    "take_part(one_shot_policy=OneShotPolicy(helpers=…))": "--helpers",
-    "OneShotPolicy(helpers=…)": "--helpers",
-    "raise the clip, which FixedPoint.suggest proposes": "have --clip raised at the server",
-    "HelperJournal.create": "secagg helper keygen",
-    ", or accept that: RoundParams(n_clients=2, threshold=2, …, allow_two_clients=True)": "",
-    "pass a longer patience": "pass a longer --patience",
-}
-"""Words of Python in errors, and those of the commands."""
 
 
 class _Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
+        # a process can run several commands, and names of earlier clients must not stay
         _running.set(self.params)
         _named.set({})
-        sources = {one.name: ctx.get_parameter_source(one.name) for one in self.params}
-        _given.set(frozenset(name for name, one in sources.items() if _is_given(one)))
         return super().invoke(ctx)
 
     def get_help_option(self, ctx: Any) -> Any:
@@ -135,32 +123,44 @@ class _Command(TyperCommand):
 class _Group(TyperGroup):
     def main(self, *arguments: Any, **settings: Any) -> Any:
         print_in_any_encoding()
-        with warnings_in_one_line(str(self.name), with_options):
+        program = str(self.name)
+        with full_output_in_one_line(program), warnings_in_one_line(program, with_options):
             return super().main(*arguments, **settings)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        return super().parse_args(ctx, _renamed(args))
 
     def get_help_option(self, ctx: Any) -> Any:
         return _as_flag(super().get_help_option(ctx))
 
 
-def _is_given(source: Any) -> bool:
-    return getattr(source, "name", None) == "COMMANDLINE"  # typer has its own copy of click
+def _renamed(words: list[str]) -> list[str]:
+    """Return the words, with ``secagg one-shot`` in place of the option ``--one-shot``."""
+    if words[:1] not in (["params"], ["simulate"]) or "--one-shot" not in words:
+        return words
+    typer.echo(
+        f"secagg: {words[0]} --one-shot goes with secagg 1.1: secagg one-shot {words[0]}",
+        err=True,
+    )
+    return ["one-shot", *(word for word in words if word != "--one-shot")]
 
 
 def _as_flag(option: Any) -> Any:
     if option is not None:
-        option.metavar = ""  # typer 0.29 lists --help with the type <bool>
+        # typer 0.29 lists --help with the type <bool>
+        option.metavar = ""
     return option
 
 
 def with_options(text: str) -> str:
     """Replace Python in an error by options of the running command, and ids by names.
 
-    What does not print is escaped, since servers and files have a part in the text.
+    Characters that do not print are escaped, since servers and files have a part in the text.
     """
-    for python, option in _WORDS.items():
-        text = text.replace(python, option)
-    text = re.sub(r"FixedPoint\(clip=([^,)]+)[^)]*\)", r"\1", text)
+    names = {one.name for one in _running.get()}
     options = {one.name: one.opts[0] for one in _running.get() if one.opts[0].startswith("--")}
+    text = in_words_of(text, options, client={"url", "client"} <= names)
+    text = re.sub(r"FixedPoint\(clip=([^,)]+)[^)]*\)", r"\1", text)
     options |= {
         name: options[option]
         for name, option in (("n", "clients"), ("n_clients", "clients"), ("n_users", "users"))
@@ -171,6 +171,7 @@ def with_options(text: str) -> str:
     if "clip" in options:
         text = text.replace("take a larger clip,", f"take a larger {options['clip']},")
     for name, option in options.items():
+        # before other values: a flag has no value on the command line
         text = re.sub(rf"(?<![-\w]){name}=True\b", option, text)
         start, value = rf"^{name} (?==|is\b|must\b)", rf"(?<![-\w]){name}=(?=\w)"
         text = re.sub(f"{start}|{value}", f"{option} ", text)
@@ -188,10 +189,9 @@ def call_clients(keys: Iterable[ClientKey]) -> None:
     _named.set({u: key for u, key in named if isinstance(key, str)})
 
 
-def given_options(names: Iterable[str]) -> list[str]:
-    """Return the options, of the parameters with these names, that the caller gave."""
-    options = {one.name: one.opts[0] for one in _running.get()}
-    return [options[name] for name in names if name in _given.get()]
+def called(client: int) -> str:
+    """Return the name of a client, or the id if this command knows no name."""
+    return printable(_named.get().get(client, str(client)))
 
 
 def counted(clients: int) -> str:
@@ -209,21 +209,28 @@ def command() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise  # the reader closed the pipe; click ends quietly
+        # the reader closed the pipe; click ends quietly
+        raise
     except (SecAggError, OSError, MemoryError, KeyboardInterrupt) as error:
         code, text = 1, f"cannot go on: {error}"
         match error:
             case SecAggError():
-                code, text = 2, str(error)
+                code, text = 1 if is_of_disk(error) else 2, str(error)
             case MemoryError():
                 text = f"out of memory: {error}"
             case KeyboardInterrupt():
                 code, text = INTERRUPTED, "interrupted"
             case OSError(errno=errno.EADDRINUSE, strerror=str(why)):
-                address = why.partition(" (while")[0]  # which has the address again
+                # Python appends "(while attempting to bind …)", which repeats the address
+                address = why.partition(" (while")[0]
                 text = f"{address}; end the program that uses it, or take another port"
+            case OSError() if is_of_disk(error):
+                text = unwritten(error)
+        # a MemoryError often has no text after the colon
         shown = with_options(text.removesuffix(": "))
-        typer.echo(f"secagg: {shown}", err=True)
+        # stderr may be full, too
+        with suppress(OSError):
+            typer.echo(f"secagg: {shown}", err=True)
         raise typer.Exit(code) from None
 
 
@@ -231,8 +238,8 @@ def command() -> Iterator[None]:
 def progress(unit: str, total: int) -> Iterator[Callable[[str, int, int], None]]:
     """Yield a function ``show(work, done, total)`` that shows a progress bar on a terminal.
 
-    `unit` names the things that are counted, such as "clients", and `total` is their number
-    until the first call.
+    `unit` names the counted things, such as "clients". `total` is the number of things until
+    the first call.
     """
     console = Console(stderr=True, highlight=False)
     with Progress(

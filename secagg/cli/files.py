@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from numpy.lib.format import MAGIC_PREFIX
 
 from secagg._files import replace_file
 from secagg._secrets import without_frames
 from secagg.cli.console import call_clients
 from secagg.encoding import Vector
+from secagg.encoding.checks import one_dimensional
 from secagg.errors import ParameterError
 from secagg.oneshot.helper_files import HelperEntry, helpers_from_json
 from secagg.protocol import Identity, Registry
@@ -23,12 +25,17 @@ from secagg.protocol.key_files import registry_from_json, registry_to_json
 
 def read(path: Path) -> bytes:
     """Return a file's content; raise `ParameterError` if it cannot be read."""
+    # /dev/zero would fill the memory
+    if path.is_char_device():
+        raise ParameterError(f"{path} is a device, which may never end; give a file")
     try:
         return path.read_bytes()
     except FileNotFoundError:
         raise ParameterError(f"{path} does not exist; check the path") from None
     except OSError as error:
-        raise ParameterError(f"cannot read {path}: {error.strerror}") from None
+        raise ParameterError(
+            f"cannot read {path}: {error.strerror}; give a file that this user may read"
+        ) from None
 
 
 @without_frames
@@ -36,27 +43,37 @@ def create_identity(path: Path) -> Identity:
     """Draw an identity and write its key to a new file, in PEM."""
     made = Identity.generate()
     try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(made.to_pem())
-            file.flush()
-            os.fsync(file.fileno())
+        # O_EXCL: no other process can put a file or a link there before
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise ParameterError(
             f"{path} exists, and a key that is overwritten is lost; choose another file"
         ) from None
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(made.to_pem())
+            file.flush()
+            # a crash must not lose the private key of a public key that is registered by then
+            os.fsync(file.fileno())
+    except OSError as error:
+        # half a key would be taken for a whole key
+        path.unlink(missing_ok=True)
+        # an error of a descriptor names no file
+        error.filename = str(path)
+        raise
     return made
 
 
 @without_frames
 def read_identity(path: Path) -> Identity:
-    """Return the identity whose private key a file has, in PEM and not encrypted."""
+    """Return the identity of a file with a private key, in PEM and not encrypted."""
     data = read(path)
     with _named(path):
         return Identity.from_pem(data)
 
 
 def read_registry(path: Path) -> Registry:
-    """Return the registry of a file, whose clients the command's errors call by their names."""
+    """Return the registry of a file, and show the clients' names in the command's errors."""
     keys = read_keys(path)
     call_clients(keys)
     with _named(path):
@@ -72,13 +89,14 @@ def read_keys(path: Path) -> dict[ClientKey, bytes]:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Name a file in the errors of its content."""
+    """Name a file in the errors of the file's content."""
     try:
         yield
     except ParameterError as error:
         text = str(error)
     else:
         return
+    # after the handler, so that the error of the content is not chained
     raise ParameterError(f"{path}: {text}")
 
 
@@ -89,7 +107,7 @@ def write_keys(path: Path, keys: Mapping[ClientKey, bytes]) -> None:
 
 
 def read_helpers(path: Path) -> list[HelperEntry]:
-    """Return the helpers of a file, which application and clients have in common."""
+    """Return the helpers of a file that the application and the clients share."""
     data = read(path)
     with _named(path):
         return helpers_from_json(data)
@@ -97,12 +115,41 @@ def read_helpers(path: Path) -> list[HelperEntry]:
 
 @without_frames
 def read_vector(path: Path) -> Vector:
-    """Return the vector of a file in numpy's format."""
-    data = io.BytesIO(read(path))
+    """Return the vector of a file in numpy's format.
+
+    Raises
+    ------
+    ParameterError
+        The file cannot be read, or has no vector of numbers.
+    """
+    data = read(path)
+    # numpy.load would also open a pickle or an archive
+    if not data.startswith(MAGIC_PREFIX):
+        raise ParameterError(
+            f"{path} is {_kind(data)}, and no array in numpy's format; write the vector with "
+            f"numpy.save({path.name!r}, vector)"
+        )
     try:
-        vector = np.load(data, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        vector = None
-    if not isinstance(vector, np.ndarray):
-        raise ParameterError(f"{path} is no array in numpy's format; write it with numpy.save")
-    return vector
+        vector = np.load(io.BytesIO(data), allow_pickle=False)
+    # numpy reads the header with Python's parser, which raises errors of many classes
+    except Exception:
+        raise ParameterError(
+            f"{path} is damaged, or has Python objects in place of numbers; write the vector "
+            f"again with numpy.save({path.name!r}, vector)"
+        ) from None
+    with _named(path):
+        checked = one_dimensional(vector, "fiub", "float64, float32, an integer type or bool")
+    if not checked.size:
+        raise ParameterError(f"{path} has a vector without elements; write the client's vector")
+    return checked
+
+
+def _kind(data: bytes) -> str:
+    """Return the likely kind of a file without an array, in words."""
+    if not data:
+        return "empty"
+    if data.startswith(b"PK"):
+        return "an archive, such as numpy.savez writes"
+    if data.startswith(b"\x80"):
+        return "a pickle"
+    return "text" if data.isascii() else "a file of another format"

@@ -1,4 +1,4 @@
-"""Commands ``secagg helper``: a helper of one-shot sums, with files in and files out."""
+"""Commands ``secagg helper``: a helper for one-shot sums, with files in and files out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Annotated, Literal
 import typer
 
 from secagg._files import replace_file
-from secagg.bench.table import as_json as to_json
 from secagg.cli.addresses import (
     CertificateFile,
     Host,
@@ -24,7 +23,9 @@ from secagg.cli.addresses import (
 )
 from secagg.cli.console import App, Corrupt, Document, Json, command
 from secagg.cli.files import read, read_registry
+from secagg.cli.notices import notices
 from secagg.errors import ParameterError, SecAggError
+from secagg.kit.table import as_json as to_json
 from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
 from secagg.oneshot.helper import MAX_LENGTH
 from secagg.oneshot.suites import as_suite
@@ -82,10 +83,11 @@ Least = Annotated[
     int, typer.Option("--min-clients", help="The smallest list that this helper opens.")
 ]
 MaxLength = Annotated[
-    int, typer.Option(help="Most elements of a vector; memory grows with it.")
+    int, typer.Option(help="Most elements of a vector; memory grows with the length.")
 ]
 MaxClients = Annotated[
-    int, typer.Option(help="Most clients of a sum, without --registry; time grows with it.")
+    int,
+    typer.Option(help="Most clients of a sum, without --registry; time grows with the number."),
 ]
 
 
@@ -123,8 +125,9 @@ def endorse(
 ) -> None:
     """Sign parameters that the aggregator relays, and print the signature in hexadecimal.
 
-    It states that both of the journal's keys are in them, as one helper, and that this helper
-    would open such sums. Clients with OneShotPolicy(helpers=...) need those of all helpers.
+    The signature states that the parameters have both keys of the journal, as one helper, and
+    that this helper would open such sums. Clients with OneShotPolicy(helpers=...) need the
+    signatures of all helpers.
     """
     policy = partial(_policy, min_clients, corrupt, max_length, max_clients)
     with command(), _helper(journal, params, registry, policy) as helper:
@@ -170,7 +173,7 @@ def reserve(
 ) -> None:
     """Check boxes, reserve the list of a request, and write the signed reservation.
 
-    The clients of the list are spent, whether it is opened or not.
+    The clients of the list are spent, whether the list is opened or not.
     """
     policy = partial(_policy, min_clients, corrupt, max_length, max_clients)
     with command(), _helper(journal, params, registry, policy) as helper:
@@ -238,9 +241,10 @@ def serve(
             )
             async with service as url:
                 typer.echo(f"helper: {url}", err=True)
+                # never done, so that only Ctrl-C ends the helper
                 await asyncio.get_running_loop().create_future()
 
-    with command():
+    with command(), notices():
         asyncio.run(run())
 
 
@@ -254,6 +258,7 @@ def _reply(
     *,
     json: bool,
 ) -> None:
+    # the reply would replace the helper's keys and the list of spent ids
     if out.exists() and out.samefile(journal):
         raise ParameterError(f"{out} is the journal with the helper's keys; take another --out")
     rejected = _check(helper, boxes)
@@ -287,10 +292,12 @@ def _helper(
     registry: Path | None,
     policy: Callable[[], OneShotPolicy] = OneShotPolicy,
 ) -> Iterator[Helper]:
-    """Yield the helper of a journal, which is closed at the end."""
+    """Yield the helper of a journal, and close the journal at the end."""
+    # before the journal, which is locked while it is open
     known = OneShotParams.from_bytes(read(params))
     clients = None if registry is None else read_registry(registry)
     with HelperJournal.open(journal) as opened:
+        # the policy is made here, where `command` prints the error of a wrong number
         yield Helper(known, opened, registry=clients, policy=policy())
 
 

@@ -7,15 +7,17 @@ from typing import Annotated
 
 import typer
 
-from secagg.bench.table import as_json as to_json
 from secagg.cli.addresses import as_key
 from secagg.cli.console import App, Json, command, counted
 from secagg.cli.files import create_identity, read_keys, write_keys
+from secagg.kit.table import as_json as to_json
 from secagg.protocol import Registry
 from secagg.protocol.client_ids import identify
 from secagg.protocol.key_files import client_of
 
-app = App(no_args_is_help=True, help="Make identities of clients, and the registry of them.")
+app = App(
+    no_args_is_help=True, help="Make identities of clients, and the registry of the clients."
+)
 
 _START = "\n[bold]Examples[/bold]\n\n"
 KEYGEN = _START + "secagg identity keygen alice.pem\n"
@@ -40,16 +42,17 @@ def keygen(
 def register(
     registry: Annotated[Path, typer.Argument(metavar="REGISTRY", help="JSON file.")],
     client: Annotated[str, typer.Argument(help="Name or id of the client.")],
-    public: Annotated[str, typer.Argument(metavar="HEX", help="Its public key.")],
+    public: Annotated[str, typer.Argument(metavar="HEX", help="Public key of the client.")],
     as_json: Json = False,
 ) -> None:
-    """Add a client to a registry, or replace its key; the file is made if there is none.
+    """Add a client to a registry, or replace the client's key; a missing file is created.
 
-    Make sure that the key is the client's: whoever has it can send in its name.
+    Make sure that the key is the client's: the holder of the key can send in the client's name.
     """
     with command():
         keys = read_keys(registry) if registry.exists() else {}
         keys[client_of(client)] = as_key(public, "HEX")
+        # validates all keys and ids before the file changes
         count = len(Registry(keys))
         write_keys(registry, keys)
         document = {

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from secagg.bench.table import as_json as to_json
 from secagg.cli.addresses import Authority, HelpersFile, PlainHttp
 from secagg.cli.console import Json, call_clients, command
 from secagg.cli.files import read, read_helpers, read_identity, read_registry
 from secagg.cli.notices import notices
 from secagg.cli.vectors import Vectors
 from secagg.errors import LinkError, SecAggError
+from secagg.kit.table import as_json as to_json
 from secagg.oneshot import OneShotPolicy
 from secagg.protocol.key_files import client_of
 from secagg.session import Completed
@@ -54,10 +54,10 @@ def join(
     allow_plain_http: PlainHttp = False,
     as_json: Json = False,
 ) -> None:
-    """Add a vector to each of the server's sums, until its session ends.
+    """Add a vector to each of the server's sums, until the session ends.
 
-    Each sum gets the vector of its number, once: the difference of two sums over almost the
-    same clients can be a single vector. Without a vector for a sum, the client ends.
+    Each sum gets the vector with the sum's number, once: the difference of two sums over almost
+    the same clients can be a single vector. The client ends at a sum without a vector.
     """
     with command():
         train = Vectors(vector)
@@ -74,7 +74,8 @@ def join(
                 trusted = frozenset(one.ed25519 for one in read_helpers(helpers))
                 policy = OneShotPolicy(helpers=trusted)
             if authority is not None:
-                read(authority)  # an error that names it
+                # the error of ssl would not name the file
+                read(authority)
             try:
                 return await http.join(
                     url,
@@ -96,7 +97,7 @@ def join(
                     check=error.check,
                 ) from None
 
-        with notices():
+        with notices() as noted:
             sums = asyncio.run(run())
         if as_json:
             counts = {"sums": len(sums.rounds), "reports": len(sums.reports)}
@@ -104,11 +105,13 @@ def join(
             typer.echo(to_json({"client": client, **counts, "numbers": numbers}))
         else:
             typer.echo(_counted(sums, len(vector)))
+        # the session ended in order, but a script must see the failure
         if not sums:
-            raise SecAggError(
-                f"the session ended, and client {client} was in no sum; join before the server "
-                "has its clients, and ask its operator if the sum failed"
+            remedy = noted.hint or (
+                "; join before the server has its clients, in one process, and ask its "
+                "operator if the sum failed"
             )
+            raise SecAggError(f"the session ended, and client {client} was in no sum{remedy}")
 
 
 def _counted(done: Completed, given: int) -> str:

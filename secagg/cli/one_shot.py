@@ -1,9 +1,9 @@
-"""One-shot sums in ``secagg params`` and ``secagg simulate``: options, costs and output."""
+"""Commands ``secagg one-shot``: the costs of a sum, and a sum on random vectors."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Annotated, cast
@@ -14,35 +14,42 @@ from rich.table import Table
 
 from secagg._check import check_integer
 from secagg.bench.cases import RandomVectors, check_sum, leaving
-from secagg.bench.table import as_json, duration, volume
-from secagg.bench.timing import peak_memory
-from secagg.cli.console import Document, given_options, progress
+from secagg.cli import console as options
+from secagg.cli.console import App, Document
 from secagg.encoding import FixedPoint
 from secagg.errors import MissingExtra, ParameterError
 from secagg.graph.assumptions import DROPOUT
+from secagg.kit.table import as_json, duration, volume
+from secagg.kit.timing import peak_memory
 from secagg.oneshot import Noise, OneShotParams, epsilon
 from secagg.oneshot.layout import DIGEST_BYTES, ID_BYTES, START_BYTES
 from secagg.oneshot.params import MAX_HELPERS
 from secagg.oneshot.reports import CHUNK
 from secagg.oneshot.suites import SECRET_BYTES, BoxKey, as_suite
 from secagg.protocol import Identity
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 from secagg.simulate import simulate_one_shot, temporary_journals
 
-OneShot = Annotated[
-    bool,
-    typer.Option("--one-shot", metavar="", help="One message from each client, and helpers."),
+EXAMPLES = """
+[bold]Examples[/bold]
+
+secagg one-shot params --clients 1000000 --helpers 5 --threshold 3 --security active
+
+secagg one-shot simulate --clients 1000 --helpers 3 --threshold 2 --noise 1e9
+"""
+
+_Helpers = Annotated[int, typer.Option(help="Number of helpers.")]
+_Threshold = Annotated[int, typer.Option(help="Number of helpers that open a sum.")]
+_SecurityOption = Annotated[
+    str, typer.Option("--security", metavar="semi-honest|active", help="Security of the sum.")
 ]
-Helpers = Annotated[int, typer.Option(help="Number of helpers, with --one-shot.")]
-Suite = Annotated[
-    str, typer.Option(metavar="hybrid|x25519", help="HPKE suite, with --one-shot.")
-]
-NoiseSigma = Annotated[
+_Suite = Annotated[str, typer.Option(metavar="hybrid|x25519", help="HPKE suite.")]
+_NoiseSigma = Annotated[
     float | None,
     typer.Option(
         "--noise",
         help="Standard deviation of the noise that helpers add, in steps of the encoding, "
-        f"2^-{FixedPoint.fractional_bits}, with --one-shot.",
+        f"2^-{FixedPoint.fractional_bits}.",
         show_default="no noise",
     ),
 ]
@@ -50,122 +57,130 @@ HELPERS, THRESHOLD, SUITE = 3, 2, "hybrid"
 """Defaults of the options."""
 _PLACE_BYTES, _COUNTS_BYTES = 2, 16
 _SECURITY = ("semi-honest", "active")
-_DELTA = 1e-9  # well below 1 / n for every n
+# well below 1 / n for every n
+_DELTA = 1e-9
 
 Keys = Sequence[tuple[bytes, bytes]]
 
-
-def check_options(*, one_shot: bool, only: Iterable[str], never: Iterable[str]) -> None:
-    """Raise `ParameterError` for options of the running command that have no effect.
-
-    `only` are parameters that need ``--one-shot``, `never` those that it excludes.
-    """
-    if given := given_options(never if one_shot else only):
-        relation = "cannot be combined with --one-shot; leave out one of them"
-        raise ParameterError(
-            f"{', '.join(given)} {relation if one_shot else 'needs --one-shot'}"
-        )
+app = App(name="one-shot", no_args_is_help=True)
 
 
-def costs(
-    clients: int,
-    length: int,
-    clip: float,
-    modulus_bits: int | None,
-    helpers: int,
-    threshold: int | None,
-    security: str,
-    suite: str,
-    noise: float | None,
-    *,
-    json: bool,
+@app.callback()
+def root() -> None:
+    """Estimate and try one-shot sums: one message from each client, and helpers."""
+
+
+@app.command(epilog=EXAMPLES)
+def params(
+    clients: options.Clients,
+    length: options.Length = 100_000,
+    clip: options.Clip = 8.0,
+    modulus_bits: options.ModulusBits = None,
+    helpers: _Helpers = HELPERS,
+    threshold: _Threshold = THRESHOLD,
+    security: _SecurityOption = "semi-honest",
+    suite: _Suite = SUITE,
+    noise: _NoiseSigma = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Print the bytes of a report, of a helper and of its answer."""
-    check_integer("helpers", helpers, 1, MAX_HELPERS)
-    kind = as_suite(suite)
-    keys = [
-        (BoxKey(kind, os.urandom(SECRET_BYTES[kind])).public, Identity.generate().public)
-        for _ in range(helpers)
-    ]
-    encoding = FixedPoint(clip, rounding="nearest")
-    shape = (clients, length, encoding, modulus_bits, threshold, security, DROPOUT, noise)
-    params = _params(keys, *shape)
-    _echo(params, _traffic(params, clients), json=json)
+    """Print the bytes of a report, of a helper and of the helper's answer."""
+    with options.command():
+        # before the keys are drawn, which would take hours for a wrong number
+        check_integer("helpers", helpers, 1, MAX_HELPERS)
+        kind = as_suite(suite)
+        keys = [
+            (BoxKey(kind, os.urandom(SECRET_BYTES[kind])).public, Identity.generate().public)
+            for _ in range(helpers)
+        ]
+        agreed = _agreed(
+            keys, clients, length, clip,
+            modulus_bits=modulus_bits, threshold=threshold, security=security, noise=noise,
+        )  # fmt: skip
+        _echo(agreed, _traffic(agreed, clients), json=as_json)
 
 
+@app.command(epilog=EXAMPLES)
 def simulate(
-    clients: int,
-    length: int,
-    clip: float,
-    modulus_bits: int | None,
-    dropout: float,
-    seed: int,
-    helpers: int,
-    threshold: int | None,
-    security: str,
-    suite: str,
-    noise: float | None,
-    *,
-    json: bool,
+    clients: options.Clients = 100,
+    length: options.Length = 10_000,
+    dropout: options.Dropout = DROPOUT,
+    clip: options.Clip = 8.0,
+    modulus_bits: options.ModulusBits = None,
+    seed: Annotated[int, typer.Option(help="Seed of the vectors and the dropouts.")] = 0,
+    helpers: _Helpers = HELPERS,
+    threshold: _Threshold = THRESHOLD,
+    security: _SecurityOption = "semi-honest",
+    suite: _Suite = SUITE,
+    noise: _NoiseSigma = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Run a batch in which a fraction of the clients never reports, and check its sum."""
-    check_integer("seed", seed, 0, (1 << 32) - 1)
-    vectors = RandomVectors(clients, length, clip, seed)
-    encoding = FixedPoint(clip, rounding="nearest")
-    kind = as_suite(suite)
-    with temporary_journals(helpers, kind) as journals, progress("clients", clients) as show:
-        keys = [journal.public for journal in journals]
-        shape = (clients, length, encoding, modulus_bits, threshold, security, dropout, noise)
-        params = _params(keys, *shape)
-        result = simulate_one_shot(
-            vectors, params, journals, absent=leaving(clients, dropout), progress=show
-        )
-    bound = params.noise_bound
-    check_sum(result.integers, result.survivors, vectors.__getitem__, encoding, noise=bound)
-    document: Document = {
-        "survivors": len(result.survivors),
-        "exact": params.noise is None,
-        "bytes_up": result.report_bytes,
-        "helper_bytes_in": max(result.helper_bytes_in.values()),
-        "helper_bytes_out": max(result.helper_bytes_out.values()),
-        "client_seconds": result.client_seconds / len(result.survivors),
-        "server_seconds": result.server_seconds,
-        "helper_seconds": max(result.helper_seconds.values()),
-        "peak_memory": peak_memory(),
-    }
-    _echo(params, document, json=json)
+    """Run a sum on random vectors in this process, and check that the sum is exact.
+
+    The fraction --dropout of the clients never reports.
+    """
+    with options.command():
+        check_integer("seed", seed, 0, (1 << 32) - 1)
+        vectors = RandomVectors(clients, length, clip, seed)
+        with (
+            temporary_journals(helpers, as_suite(suite)) as journals,
+            options.progress("clients", clients) as show,
+        ):
+            agreed = _agreed(
+                [journal.public for journal in journals], clients, length, clip,
+                modulus_bits=modulus_bits, threshold=threshold, security=security,
+                noise=noise, dropout=dropout,
+            )  # fmt: skip
+            result = simulate_one_shot(
+                vectors, agreed, journals, absent=leaving(clients, dropout), progress=show
+            )
+        bound, encoding = agreed.noise_bound, FixedPoint(clip, rounding="nearest")
+        check_sum(result.integers, result.survivors, vectors.__getitem__, encoding, noise=bound)
+        document: Document = {
+            "survivors": len(result.survivors),
+            "exact": agreed.noise is None,
+            "bytes_up": result.report_bytes,
+            "helper_bytes_in": max(result.helper_bytes_in.values()),
+            "helper_bytes_out": max(result.helper_bytes_out.values()),
+            "client_seconds": result.client_seconds / len(result.survivors),
+            "server_seconds": result.server_seconds,
+            "helper_seconds": max(result.helper_seconds.values()),
+            "peak_memory": peak_memory(),
+        }
+        _echo(agreed, document, json=as_json)
 
 
-def _params(
+def _agreed(
     keys: Keys,
     clients: int,
     length: int,
-    encoding: FixedPoint,
+    clip: float,
+    *,
     modulus_bits: int | None,
-    threshold: int | None,
+    threshold: int,
     security: str,
-    dropout: float,
     noise: float | None,
+    dropout: float = DROPOUT,
 ) -> OneShotParams:
     if security not in _SECURITY:
         raise ParameterError(f"security must be semi-honest or active, not {security!r}")
     found = OneShotParams.suggest(
         clients,
         length,
-        encoding,
+        FixedPoint(clip, rounding="nearest"),
         helpers=keys,
         security=cast("Security", security),
         dropout=dropout,
         threshold=threshold,
         session=b"secagg",
-        # a Fraction is what Noise makes of a float
+        # Noise turns a float into a Fraction
         noise=None if noise is None else Noise(cast("Fraction", noise)),
     )
-    return replace(found, modulus_bits=modulus_bits)  # by default 32, which need no packing
+    # by default 32 bits, which need no packing
+    return replace(found, modulus_bits=modulus_bits)
 
 
 def _privacy(params: OneShotParams) -> Document:
-    """Return the noise and its (ε, δ); ε is None without dp-accounting."""
+    """Return the noise with ε and δ; ε is None without dp-accounting."""
     if params.noise is None:
         return {}
     try:
@@ -219,7 +234,7 @@ def _echo(params: OneShotParams, document: Document, *, json: bool) -> None:
         kind = "noisy" if privacy else "exact"
         rows.append(("sum", f"{kind}, of {amounts['survivors']} of {params.n_clients} vectors"))
     if privacy:
-        rows.append(("noise", f"{privacy['noise']:,g} steps, of each of {params.seeds} seeds"))
+        rows.append(("noise", f"{privacy['noise']:g} steps, of each of {params.seeds} seeds"))
         known = privacy["epsilon"]
         stated = "ε needs dp-accounting" if known is None else f"ε = {known:.3g}"
         rows.append(("privacy", f"{stated}, δ = {_DELTA:g}, for any change of one vector"))

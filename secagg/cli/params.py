@@ -16,11 +16,10 @@ import typer
 
 from secagg import _fast, graph, shamir
 from secagg.bench.cases import round_params
-from secagg.bench.timing import mean_seconds
 from secagg.cli import console as options
-from secagg.cli import one_shot as oneshot
 from secagg.encoding import FixedPoint
 from secagg.graph.assumptions import CORRUPT, DROPOUT, count, to_adversary
+from secagg.kit.timing import mean_seconds
 from secagg.protocol import RoundParams, keys
 from secagg.protocol.masks import MaskSum
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS
@@ -29,9 +28,12 @@ from secagg.protocol.suggestion import suggest_graph
 from secagg.protocol.traffic import client_traffic
 from secagg.server.recovery import Recovery
 
-_ELEMENTS, _SHARES = 1 << 18, 512  # most that is timed; times of more are scaled
-_MASKS = 8  # number that is expanded together, and so timed together
-_PEERS = 64  # number of keys that are found together, likewise
+# most elements and shares that are timed; larger times are scaled
+_ELEMENTS, _SHARES = 1 << 18, 512
+# a round expands so many masks together, so they are timed together
+_MASKS = 8
+# likewise, so many keys are found together
+_PEERS = 64
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -39,12 +41,7 @@ EXAMPLES = """
 secagg params --clients 1000 --corrupt 0.2 --dropout 0.1
 
 secagg params --clients 10000 --corrupt 0.33 --dropout 0.1 --length 1000000 --json
-
-secagg params --clients 1000000 --one-shot --helpers 5 --threshold 3 --security active
 """
-
-_ONLY_ONE_SHOT = ("helpers", "threshold", "suite", "noise")
-_NOT_ONE_SHOT = ("corrupt", "dropout", "sigma", "eta")
 
 
 def params(
@@ -66,37 +63,26 @@ def params(
     eta: Annotated[
         int, typer.Option(help="Largest probability that dropouts end the round, as 2^-eta.")
     ] = 30,
-    one_shot: oneshot.OneShot = False,
-    helpers: oneshot.Helpers = oneshot.HELPERS,
-    threshold: Annotated[
-        int, typer.Option(help="Number of helpers that open a sum, with --one-shot.")
-    ] = oneshot.THRESHOLD,
-    suite: oneshot.Suite = oneshot.SUITE,
-    noise: oneshot.NoiseSigma = None,
     as_json: options.Json = False,
 ) -> None:
     """Find neighbours and threshold, and estimate the costs of a round.
 
     Times follow from measurements of primitives on this machine. Bytes are the largest of any
-    client, which stays to the end and loses no neighbour. With --one-shot, print the bytes of
-    a report and of a helper.
+    client: a client that stays to the end and loses no neighbour.
     """
     with options.command():
-        oneshot.check_options(one_shot=one_shot, only=_ONLY_ONE_SHOT, never=_NOT_ONE_SHOT)
-        if one_shot:
-            shape = (clients, length, clip, modulus_bits)
-            oneshot.costs(*shape, helpers, threshold, security, suite, noise, json=as_json)
-            return
         server = "active" if security == "active" else to_adversary(security)
         found = suggest_graph(clients, corrupt, dropout, server, sigma, eta)
         k, t, best = *found, found.highest_threshold
         colluders = count(corrupt, clients)
-        fewest = max(3, t)  # on the complete graph fewer never unmask a sum
+        # on the complete graph fewer clients never unmask a sum
+        fewest = max(3, t)
         if k is not None and server != "active":
             fewest = graph.smallest_cohort(clients, k, t, colluders, dropout, server, sigma)
         encoding = FixedPoint(clip, rounding="nearest")
         chosen = round_params(clients, t, k, length, encoding, modulus_bits)
-        if server == "active":  # signatures name the session
+        # signatures name the session, and the longest name costs most
+        if server == "active":
             chosen = replace(chosen, security="active", session=bytes(MAX_SESSION_BYTES))
         traffic = client_traffic(chosen, client_id=clients - 1)
         seconds = estimate(chosen, int(dropout * clients))
@@ -129,7 +115,7 @@ def params(
             *caveat,
             (
                 "smallest cohort",
-                f"{fewest:,} of {clients:,}, if the same {colluders:,} collude",
+                f"{fewest} of {clients}, if the same {colluders} collude",
             ),
             (
                 "",
@@ -159,7 +145,7 @@ class Seconds(NamedTuple):
 def estimate(params: RoundParams, dropped: int) -> Seconds:
     """Estimate the seconds of a round from timings of its operations, in less than a second.
 
-    `dropped` clients drop out after sharing their keys, when it costs the server most.
+    `dropped` clients drop out after sharing their keys, when dropouts cost the server most.
     """
     n, others = params.n_clients, params.holders - 1
     agree, make_pair, check, seal, find = _keys()
@@ -181,8 +167,8 @@ def estimate(params: RoundParams, dropped: int) -> Seconds:
 def _keys() -> tuple[float, float, float, float, float]:
     """Return the seconds of work with keys.
 
-    These are a key agreement, a new key pair, a check of a key, a sealing, and a mask key of a
-    client whose masking seed is revealed.
+    The work is a key agreement, a new key pair, a check of a key, a sealing, and a mask key
+    from a client's revealed masking seed.
     """
     mine, theirs = keys.KeyPair.generate(os.urandom), keys.KeyPair.generate(os.urandom)
     session = os.urandom(keys.SEED_BYTES)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from secagg._check import check_integer
-from secagg.bench.table import as_json as to_json
 from secagg.cli import console as options
 from secagg.cli.addresses import (
     Authority,
@@ -25,12 +24,13 @@ from secagg.cli.addresses import (
 from secagg.cli.aggregator import Aggregator
 from secagg.cli.files import read_registry
 from secagg.cli.notices import notices
-from secagg.cli.sums import Sums, prepare, write
+from secagg.cli.sums import Sums, prepare, summed, write
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, DROPOUT
+from secagg.kit.table import as_json as to_json
 from secagg.oneshot import OneShotParams
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 
 if TYPE_CHECKING:
     from secagg.session import Session
@@ -56,9 +56,14 @@ def serve(
     rounds: Annotated[int, typer.Option(help="Number of sums.")] = 1,
     folder: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="State, with which a killed server goes on."),
+        typer.Option(
+            metavar="FOLDER",
+            help="State of the session; a killed server goes on with this state.",
+        ),
     ] = None,
-    name: Annotated[str, typer.Option(help="Name of the session, new for each.")] = "session",
+    name: Annotated[
+        str, typer.Option(help="Name of the session, new for each session.")
+    ] = "session",
     threshold: Annotated[
         int | None,
         typer.Option(
@@ -99,6 +104,7 @@ def serve(
         check_integer("rounds", rounds, 1, 1 << 20)
         if security not in ("semi-honest", "active"):
             raise ParameterError(f"security must be semi-honest or active, not {security!r}")
+        # the last argument: a resumed run must name its one-shot sums as before
         sums = Sums(
             known,
             length,
@@ -112,7 +118,8 @@ def serve(
             b"" if folder is not None else os.urandom(8),
         )
         aggregator = Aggregator.of(helpers, identity, authority, plain=allow_plain_http)
-        first = sums.params(0, aggregator)  # an error is shown before anybody waits
+        # an error is shown before any client waits
+        first = sums.params(0, aggregator)
         prepare(out, rounds, folder)
         found: list[options.Document] = []
 
@@ -121,7 +128,7 @@ def serve(
                 result = await sums.next(session, number, aggregator)
                 found.append(write(out, number, result))
                 if not as_json:
-                    typer.echo(f"{found[-1]['out']}: sum of {found[-1]['survivors']} vectors")
+                    typer.echo(f"{found[-1]['out']}: {summed(result, known)}")
 
         async def run() -> None:
             from secagg import http
@@ -151,8 +158,11 @@ def serve(
                 try:
                     await add(session)
                 except Exception as error:
+                    # an error out of the block leaves the session open, and the clients wait:
+                    # the same command tries again with the state in the folder
                     if folder is not None:
-                        raise  # the clients wait: with its state the same command tries again
+                        raise
+                    # without state no command can go on, so the session must end first
                     failed = error
             if failed is not None:
                 raise failed
@@ -161,5 +171,6 @@ def serve(
             with notices():
                 asyncio.run(run())
         finally:
+            # the sums before a failure are written, so they are listed
             if as_json and found:
                 typer.echo(to_json({"session": name, "sums": found}))

@@ -1,4 +1,4 @@
-"""Command ``secagg simulate``: a round on random vectors, whose sum is checked."""
+"""Command ``secagg simulate``: a round on random vectors, and a check of the sum."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import typer
 
 from secagg._check import check_integer
 from secagg.bench.cases import RandomVectors, check_sum, round_params
-from secagg.bench.timing import peak_memory
 from secagg.cli import console as options
-from secagg.cli import one_shot as oneshot
 from secagg.encoding import FixedPoint
 from secagg.errors import SecAggError, TooFewSurvivors
 from secagg.graph.assumptions import CORRUPT, DROPOUT
+from secagg.kit.timing import peak_memory
 from secagg.protocol import NEXT, ClientPolicy
 from secagg.protocol.suggestion import suggest_pair
 from secagg.simulate import simulate_round
@@ -29,13 +28,10 @@ secagg simulate --clients 100 --length 100000 --dropout 0.1
 secagg simulate --clients 1000 --length 10000 --neighbours 80 --threshold 48
 
 secagg simulate --clients 50 --neighbours 0  [dim]# the complete graph[/dim]
-
-secagg simulate --one-shot --clients 1000 --helpers 3 --threshold 2
 """
 
-_ONLY_ONE_SHOT = ("helpers", "suite", "security", "noise")
-_NOT_ONE_SHOT = ("neighbours", "corrupt", "sigma")
-_PHASES = list(NEXT["semi-honest"])[1:]  # without keys a client is not in the cohort
+# without the first phase, as a client without keys is not in the cohort
+_PHASES = list(NEXT["semi-honest"])[1:]
 
 
 def simulate(
@@ -51,10 +47,9 @@ def simulate(
     threshold: Annotated[
         int | None,
         typer.Option(
-            help="Number of shares that rebuild a client's secret; with --one-shot, number of "
-            "helpers that open the sum.",
+            help="Number of shares that rebuild a client's secret.",
             show_default="recommended by `secagg params`; 70 % of the holders with "
-            "--neighbours; 2 with --one-shot",
+            "--neighbours",
         ),
     ] = None,
     dropout: options.Dropout = DROPOUT,
@@ -63,29 +58,13 @@ def simulate(
     clip: options.Clip = 8.0,
     modulus_bits: options.ModulusBits = None,
     seed: Annotated[int, typer.Option(help="Seed of the vectors and the dropouts.")] = 0,
-    one_shot: oneshot.OneShot = False,
-    helpers: oneshot.Helpers = oneshot.HELPERS,
-    suite: oneshot.Suite = oneshot.SUITE,
-    noise: oneshot.NoiseSigma = None,
-    security: Annotated[
-        str,
-        typer.Option(
-            metavar="semi-honest|active", help="Security of the sum, with --one-shot."
-        ),
-    ] = "semi-honest",
     as_json: options.Json = False,
 ) -> None:
-    """Run one round on random vectors in this process, and check that its sum is exact.
+    """Run one round on random vectors in this process, and check that the sum is exact.
 
     The fraction --dropout of the clients drops out, each in a random phase after the first.
-    With --one-shot these clients never report.
     """
     with options.command():
-        oneshot.check_options(one_shot=one_shot, only=_ONLY_ONE_SHOT, never=_NOT_ONE_SHOT)
-        if one_shot:
-            shape = (clients, length, clip, modulus_bits, dropout, seed)
-            oneshot.simulate(*shape, helpers, threshold, security, suite, noise, json=as_json)
-            return
         chosen: int | Literal["auto"] | None = "auto"
         if neighbours is not None:
             chosen = neighbours or None
@@ -118,7 +97,7 @@ def simulate(
 
 @contextmanager
 def _remedied() -> Iterator[None]:
-    """Name the options for a simulation that too few clients end, as another would end, too."""
+    """Name the options if too few clients are left, as another simulation would fail, too."""
     try:
         yield
     except TooFewSurvivors as error:
@@ -129,7 +108,7 @@ def _remedied() -> Iterator[None]:
 
 
 def dropouts(clients: int, fraction: float, seed: int) -> dict[int, str]:
-    """Return ⌊fraction · clients⌋ random clients that drop out, each with its phase."""
+    """Return ⌊fraction · clients⌋ random clients that drop out, with the phase of each."""
     rng = np.random.default_rng([seed, clients])
     leaving = rng.permutation(clients)[: int(fraction * clients)]
     return {int(u): _PHASES[rng.integers(len(_PHASES))] for u in leaving}

@@ -1,17 +1,20 @@
 """Standard output and error of the commands, which print in any encoding.
 
-Output that is redirected on Windows, or under a locale without UTF-8, has an encoding that
-lacks some of the symbols that the commands print, or letters of names and titles.
+Redirected output on Windows, or output under a locale without UTF-8, has a smaller encoding.
+This encoding lacks some symbols that the commands print, or letters of names and titles.
 """
 
 from __future__ import annotations
 
 import codecs
+import errno
 import sys
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 
-__all__ = ["print_in_any_encoding"]
+_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 HANDLER = "secagg.cli"
 SYMBOLS = {
@@ -32,8 +35,58 @@ def print_in_any_encoding() -> None:
             stream.reconfigure(errors=HANDLER)
 
 
+@contextmanager
+def full_output_in_one_line(program: str) -> Iterator[None]:
+    """End with one line and exit status 1 if the output of a command cannot be written.
+
+    The interpreter would print the error of its last flush, in several lines.
+    """
+    code: object = None
+    try:
+        yield
+    except SystemExit as end:
+        code = end.code or 0
+    # an error that no command expects
+    except OSError as error:
+        code = _failed(program, error)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # the reader closed the pipe
+        code = code or 1
+    except OSError as error:
+        # a command that failed has printed a line already
+        code = code or _failed(program, error)
+    if code is not None:
+        raise SystemExit(code)
+
+
+def _failed(program: str, error: OSError) -> int:
+    """Print the error of an output, and return the exit status."""
+    # stderr may be full, too
+    with suppress(OSError):
+        print(f"{program}: {unwritten(error)}", file=sys.stderr, flush=True)
+    return 1
+
+
+def is_of_disk(error: BaseException | None) -> bool:
+    """Return True if an error, or an error behind that error, is of a full or broken disk."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__context__
+    return error is not None and error.errno in _DISK
+
+
+def unwritten(error: OSError) -> str:
+    """Return the message for a file, or the output of a command, that cannot be written."""
+    what = error.filename or "the output"
+    return (
+        f"{what} cannot be written: {error.strerror or error}; free some space, or write to "
+        "another place"
+    )
+
+
 def _replaced(error: UnicodeError) -> tuple[str, int]:
-    """Return similar text in ASCII for what cannot be encoded, and its end."""
+    """Return similar text in ASCII for characters that cannot be encoded, and their end."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     part = error.object[error.start : error.end]
@@ -41,9 +94,9 @@ def _replaced(error: UnicodeError) -> tuple[str, int]:
 
 
 def _similar(character: str) -> str:
-    """Return similar text in ASCII: a symbol in words, a letter without its accents.
+    """Return similar text in ASCII: a symbol in words, a letter without accents.
 
-    A character without any is escaped.
+    A character without similar text is escaped.
     """
     if character in SYMBOLS:
         return SYMBOLS[character]
@@ -51,6 +104,7 @@ def _similar(character: str) -> str:
     if kind.startswith("GREEK") and letter.isalpha():
         return letter.capitalize() if kind.endswith("CAPITAL") else letter.lower()
     raised = "^" if unicodedata.decomposition(character).startswith("<super>") else ""
+    # NFKD writes ½ with U+2044, a fraction slash beyond ASCII
     parts = unicodedata.normalize("NFKD", character).replace("⁄", "/")
     plain = parts.encode("ascii", "ignore").decode()
     return raised + plain if plain else ascii(character)[1:-1]

@@ -1,4 +1,4 @@
-"""Sums of ``secagg serve``: their parameters, and the folder that they are written into."""
+"""Sums of ``secagg serve``: the parameters, and the folder for the results."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ import numpy as np
 
 from secagg._files import replace_file
 from secagg.cli.aggregator import Aggregator
-from secagg.cli.console import Document, counted
+from secagg.cli.console import Document, called, counted
 from secagg.cli.vectors import number_of
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.protocol import Registry, RoundParams
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 from secagg.server import RoundResult
 
 if TYPE_CHECKING:
     from secagg.session import Session
+
+_NAMED = 20
+"""Most missing clients that a line names."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Sums:
     dropout: float
     name: str
     run: bytes
-    """Bytes that tell this run's one-shot sums from those of others; none if it can resume."""
+    """Bytes that tell the one-shot sums of two runs apart; empty if the run can resume."""
 
     def __post_init__(self) -> None:
         if (clients := len(self.registry)) < 3:
@@ -75,6 +78,7 @@ class Sums:
             security=self.security,
             corrupt=self.corrupt,
             dropout=self.dropout,
+            # "auto" finds k for its own t, so a given t goes with the complete graph
             neighbours="auto" if self.threshold is None else None,
             threshold=self.threshold,
             session=self.name.encode(),
@@ -104,8 +108,8 @@ def prepare(out: Path, rounds: int, folder: Path | None) -> None:
     Raises
     ------
     ParameterError
-        It is a file, or cannot be written. Or it has a sum with a number below `rounds`, and no
-        server with this `folder` can have written it.
+        `out` is a file, or cannot be written. Or `out` has a sum with a number below `rounds`,
+        and no server with this `folder` can have written that sum.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -113,6 +117,7 @@ def prepare(out: Path, rounds: int, folder: Path | None) -> None:
         raise ParameterError(f"--out {out} is no folder; take another one") from None
     if not os.access(out, os.W_OK | os.X_OK):
         raise ParameterError(f"--out {out} cannot be written; take another folder")
+    # a session that goes on may have written these sums before
     if folder is not None and (folder / "session").exists():
         return
     earlier = {path.name for path in out.glob("sum-*.npy")}
@@ -125,11 +130,22 @@ def prepare(out: Path, rounds: int, folder: Path | None) -> None:
 
 
 def write(out: Path, number: int, result: RoundResult | OneShotResult) -> Document:
-    """Write a sum, whole or not at all; return its file and its number of survivors."""
+    """Write a sum, whole or not at all; return the file and the number of survivors."""
     path, content = _path(out, number), io.BytesIO()
     np.save(content, result.sum)
     replace_file(path, content.getvalue())
     return {"out": str(path), "survivors": len(result.survivors)}
+
+
+def summed(result: RoundResult | OneShotResult, registry: Registry) -> str:
+    """Return the number of vectors in a sum in words, with the clients that are missing."""
+    survivors = set(result.survivors)
+    missing = sorted(called(u) for u in registry if u not in survivors)
+    if not missing:
+        return f"sum of {len(registry)} vectors"
+    shown = ", ".join(missing[:_NAMED])
+    more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+    return f"sum of {len(survivors)} of {len(registry)} vectors, missing {shown}{more}"
 
 
 def _path(out: Path, number: int) -> Path:

@@ -1,4 +1,4 @@
-"""Vectors of a client, by the numbers of the sums that they are for."""
+"""Vectors of a client, by the numbers of the sums."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from secagg.protocol import RoundParams
 
 
 class Vectors:
-    """Vectors of files, the first of which is for sum 0 of a session; `train` of `take_part`.
+    """Vectors of files, the first for sum 0 of a session; the `train` of `take_part`.
 
     Raises
     ------
@@ -32,7 +32,8 @@ class Vectors:
         Raises
         ------
         LocalProtocolError
-            No vector is for this sum, or it was returned before; the client leaves the session.
+            No vector is for this sum, or the vector was returned before; the client leaves the
+            session.
         """
         count = len(self._vectors)
         number = _number(message, params)
@@ -41,6 +42,7 @@ class Vectors:
                 f"the server does not number its sums, so the {count} files of --vector have "
                 "no order; join with one of them"
             )
+        # without numbers there is a single vector
         number = number or 0
         if number >= count:
             known = "sum 0 only" if count == 1 else f"the sums 0 to {count - 1}"
@@ -59,16 +61,17 @@ class Vectors:
 
 
 def number_of(number: int) -> bytes:
-    """Return the message of a one-shot sum, by which clients know its number."""
+    """Return the message for one-shot sum `number`; clients read the number from it."""
     return b"sum %d" % number
 
 
 def _number(message: bytes, params: RoundParams | OneShotParams) -> int | None:
-    """Return the number of a sum in its session, or None if the server does not state it."""
+    """Return the number of a sum in the session, or None if the server states no number."""
     if isinstance(params, RoundParams):
         from secagg.session.wire import read_name
 
         name = read_name(params.session)
         return None if name is None else name.number
+    # ten digits at most: a server could send thousands, which int() rejects with ValueError
     found = re.fullmatch(rb"sum (\d{1,10})", message)
     return None if found is None else int(found[1])

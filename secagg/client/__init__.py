@@ -3,8 +3,8 @@
 A `Client` takes part in one round with one vector. The module `states` defines the secrets
 that a client keeps in each phase, and `checks` validates the server's messages. `lifecycle`
 prevents a second use, by a copy, a fork or another thread. A second use could mask another
-vector with the same masks. A `SealingKey` spans the rounds of a session. `stored` has the bytes
-of a client that continues in another process.
+vector with the same masks. A `SealingKey` spans the rounds of a session. `stored` packs the
+state of a client that continues in another process.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Validation of the server's messages by a client, before it answers them.
+"""Validation of the server's messages by a client, before the client answers.
 
 The checks cover the sets U1 ⊇ U2 ⊇ … ⊇ U5 (see `secagg.protocol.phases`), their sizes and the
-signatures. A client on a graph sees only its neighbours and itself in each set, and takes the
-number of all clients from the server that drew the graph. Otherwise it never relies on a size
-that the server states. A failed check raises RemoteProtocolError with its name.
+signatures. A client on a graph sees only its neighbours and itself in each set. Such a client
+takes the number of all clients from the server, which drew the graph. No other check relies on
+a size that the server states. A failed check raises RemoteProtocolError with the check's name.
 
 In the active variant every client signs one U3, and reveals shares only for a U3 that at least
-t clients signed. Two different sets would need 2t signatures. There are fewer if less than a
-third of all clients lie and t is above two thirds of all (Bonawitz 2017, §6.2).
+t clients signed. Two different sets would need 2t signatures. Fewer signatures exist if less
+than a third of all clients lie and t is above two thirds of all (Bonawitz 2017, §6.2).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def check_roster(
 ) -> dict[int, tuple[bytes, bytes]]:
     """Validate the roster and return the holders of this client's shares, with their keys.
 
-    `me` has the id of this client and the public sealing and masking key that it advertised.
-    `registry` verifies the signatures, and is None in the semi-honest variant. The holders have
-    ascending ids, the client's own included.
+    `me` has the id of this client, and the public sealing and masking keys that this client
+    advertised. `registry` verifies the signatures, and is None in the semi-honest variant. The
+    holders have ascending ids and include this client.
     """
     phase = Phase.SHARE_KEYS
     elsewhere, why = compare(params.to_bytes(), roster.parameters, "at the server")
@@ -63,9 +63,11 @@ def check_roster(
         reject(phase, "neighbours", f"the roster has {len(ids)} of {roster.size} clients")
     check_size(phase, len(ids), params, policy)
     registered = 0 if registry is None else len(registry)
+    # the same colluders weigh more among the clients that came than among n_clients
     objection = policy.objection(params, roster.size, registered)
     if objection is not None:
         reject(phase, "size", objection)
+    # on a graph the digest covers clients that this client does not see
     if len(ids) == roster.size:
         entries = [(u, *pair) for u, pair in publics.items()]
         if roster_digest(entries) != roster.digest:
@@ -111,6 +113,7 @@ def check_senders(
         reject(phase, "reflection", "this client is among the senders of its own shares")
     if not set(ids) <= set(holders):
         reject(phase, "unknown id", "a sender is not in the roster")
+    # this client is in U2, too, and is not among the senders
     check_size(phase, len(ids) + 1, params, policy)
     return ids
 
@@ -124,7 +127,7 @@ def check_survivors(
 ) -> None:
     """Validate the survivors U3 that client `me` is asked to sign.
 
-    `u2` are the ids of the clients whose shares this client received, its own included.
+    `u2` are the ids of the clients with a share at this client, `me` included.
     """
     phase = Phase.CONSISTENCY_CHECK
     survivors = _ids(phase, request.survivors)
@@ -142,14 +145,15 @@ def check_unmask_request(
     policy: ClientPolicy,
     me: int,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Validate an unmask request and return its survivors and its dropped-out clients.
+    """Validate an unmask request and return the survivors and the dropped-out clients.
 
-    `request` has both as packed ids, `u2` the clients whose shares this client received. The
-    two sets must be disjoint and make up `u2`, with client `me` among the survivors (Bonawitz
-    2017, round 4). They are returned as ascending ids.
+    `request` has both sets as packed ids; `u2` are the clients with a share at this
+    client. The sets must be disjoint and make up `u2`, with client `me` among the survivors
+    (Bonawitz 2017, round 4). Both sets are returned as ascending ids.
     """
     phase = Phase.UNMASKING
     survivors, dropped = (_ids(phase, ids) for ids in request)
+    # t shares of each of a client's two secrets would reveal the client's vector
     if set(survivors) & set(dropped):
         reject(phase, "both shares", "a client is named a survivor and dropped")
     known = set(u2)
@@ -157,6 +161,7 @@ def check_unmask_request(
         reject(phase, "unknown id", "a client is named that never shared its keys")
     if me not in survivors:
         reject(phase, "self", "this client sent its input and is not among the survivors")
+    # both sets are disjoint and within `known`, so equal counts mean that nobody is missing
     if len(survivors) + len(dropped) != len(known):
         reject(phase, "missing id", "a client that shared its keys is not named")
     check_size(phase, len(survivors), params, policy)
@@ -174,13 +179,15 @@ def check_agreement(
     """Validate that enough clients signed the survivors of an unmask request.
 
     `check_unmask_request` has accepted the request. `agreed` has the packed ids of the
-    survivors that this client signed. It and `registry` are None in the semi-honest variant.
+    survivors that this client signed. `agreed` and `registry` are None in the semi-honest
+    variant.
     """
     phase = Phase.UNMASKING
     if registry is None:
         if request.signers or request.signatures:
             reject(phase, "length", "signatures in a semi-honest round, which has none")
         return
+    # the signatures are verified over these bytes, so all signers agreed on this client's U3
     if request.survivors != agreed:
         reject(phase, "consistency", "the survivors differ from those this client signed")
     signers = _ids(phase, request.signers, "the signers' ids")
@@ -212,7 +219,7 @@ def check_ledger(page: Page | None, survivors: bytes, phase: Phase) -> None:
 
 
 def _split(joined: bytes) -> list[bytes]:
-    """Return the keys of 32 bytes that a string is made of."""
+    """Split a string into keys of 32 bytes."""
     return [key for (key,) in iter_unpack("32s", joined)]
 
 

@@ -1,6 +1,6 @@
 """Client of the protocol, with one method for each round of the paper.
 
-After an error of the caller the client is unchanged and the call can be repeated. An invalid
+After a mistake of the caller the client is unchanged, and the call can be repeated. An invalid
 message of the server ends the client, which then drops its secrets.
 """
 
@@ -66,31 +66,31 @@ class Client(OneLife):
     """One client in one round. Pass every message of the server to `answer`.
 
     A client cannot be copied: a copy could send another vector under the same masks. To
-    continue in another process, `suspend` it, and `restore` its state there.
+    continue in another process, `suspend` the client, and `restore` its state there.
 
     Parameters
     ----------
     client_id : int or str
-        u, the id of the client, 0 ≤ u < 2^64, or its name, which `secagg.client_id` makes an id
-        of. Different for every client of the round.
+        u, the id of the client, 0 ≤ u < 2^64, or the client's name (see
+        `secagg.client_id`). Different for every client of the round.
     params : RoundParams
         Parameters of the round, the same as the server's.
     policy : ClientPolicy, optional
-        Demands of this client on every round; by default those of ``ClientPolicy()``.
+        Demands of this client on every round; by default ``ClientPolicy()``.
     identity : Identity, optional
         Signing key of this client. Required if `security` is "active", an error otherwise.
     registry : Registry, optional
         Public identity keys of all clients, from the application and never from the server.
         Required if `security` is "active", an error otherwise.
     ledger : CohortLedger, optional
-        Cohorts of this client's earlier rounds. On the complete graph only: a client on a graph
-        sees just its neighbours, others in every round. Store ``ledger.to_bytes()`` before you
-        send the answers of the last two phases.
+        Cohorts of this client's earlier rounds. Allowed on the complete graph only: a client on
+        a graph sees just its neighbours, which differ in every round. Store
+        ``ledger.to_bytes()`` before you send the answers of the last two phases.
     kind : str
         Label of the kind of input in the ledger.
     sealing_key : SealingKey, optional
-        Sealing key of this client for all rounds of a session, which makes the later ones
-        faster. None: one for this round alone.
+        Sealing key of this client for all rounds of a session, which makes the later rounds
+        faster. None: a new sealing key for this round alone.
     entropy : callable, optional
         Source of secret bytes; replace it only to replay a round in a test.
 
@@ -99,7 +99,7 @@ class Client(OneLife):
     phase : Phase
         The message that this client sends next.
     client_id : int
-        The id, also of a client with a name.
+        The id of the client, also of a client with a name.
     clipped : int
         Number of clipped elements of the vector; 0 before round 2.
 
@@ -108,7 +108,7 @@ class Client(OneLife):
     ParameterError
         An argument has a wrong type or range, or `params` do not satisfy the policy. Or the
         identity or registry is missing, not allowed or does not match. Or there is a ledger on
-        a graph, or a kind without a ledger, or the sealing key is of another client.
+        a graph, a kind without a ledger, or the sealing key of another client.
     """
 
     @without_frames
@@ -163,28 +163,28 @@ class Client(OneLife):
         *,
         lowered: bool = False,
     ) -> bytes:
-        """Return this client's reply to a message of the server, in whatever phase it is.
+        """Return this client's reply to a message of the server, in any phase.
 
         Parameters
         ----------
         data : bytes
-            The server's message; ignored in round 0, which begins without one (pass ``b""``).
+            The server's message; ignored in round 0, which has no such message (pass ``b""``).
         vector : array, shape (d,), optional
             The client's input, in a dtype of the encoding. Needed in phase masked_input and
             ignored in all other phases.
         weight : int, optional
             Factor of the vector, 0 ≤ weight ≤ max_weight. Needed in phase masked_input if the
-            parameters have a max_weight, and an error there if they have none.
+            parameters have a max_weight, and an error in that phase if they have none.
         lowered : bool
             True: the caller lowered the weight to max_weight. With ``params.count_clipped`` the
-            weight then counts as one clipped element, if one of the vector is not clipped.
+            weight then counts as one clipped element, if an element of the vector is unclipped.
 
         Warns
         -----
         ClippingWarning
             Elements of the vector were clipped; the message has their number.
         PrecisionWarning
-            All elements are below half a step of the encoding, and not all of them are 0.
+            All elements are below half a step of the encoding, and some elements are not 0.
 
         Raises
         ------
@@ -216,7 +216,7 @@ class Client(OneLife):
 
     @without_frames
     def advertise_keys(self) -> bytes:
-        """Round 0: return the public keys of the pairs c_u, which may be kept, and s_u, new.
+        """Round 0: return the public keys of the pairs c_u, new or kept, and s_u, always new.
 
         The methods of all rounds raise the errors of `answer`. They also raise
         `LocalProtocolError` if the client is in the phase of another round.
@@ -247,7 +247,7 @@ class Client(OneLife):
 
     @without_frames
     def unmask(self, request: bytes) -> bytes:
-        """Round 4: return shares of b of the survivors, and of s of the dropped-out clients.
+        """Round 4: return shares of the survivors' b and of the dropped-out clients' s.
 
         An invalid request ends the client and reveals nothing.
         """
@@ -266,6 +266,7 @@ class Client(OneLife):
         sealing = self._sealing_key or SealingKey(self.client_id)
         sealing.draw(lambda: self._hedged(b"sealing seed", secret, digest)(keys.SEED_BYTES))
         mask_pair = keys.KeyPair.generate(self._hedged(b"masking seed", secret, digest))
+        # the state alone keeps the sealing key from now on, and drops it after round 1
         self._state, self._sealing_key = Advertised(self._next(), sealing, mask_pair), None
         public = (sealing.pair.public, mask_pair.public)
         signature = self._signature(signed_keys(digest, self.client_id, *public))
@@ -279,7 +280,7 @@ class Client(OneLife):
         own_keys = (me, state.sealing.pair.public, state.mask_pair.public)
         holders = check_roster(roster, self.params, self.policy, own_keys, self._registry)
         session = keys.session_id(self.params.digest, roster.digest)
-        # b must stay secret when the masking seed is rebuilt, so it is not hedged with that
+        # b must stay secret when the server rebuilds the masking seed, which cannot hedge b
         seed = self._hedged(b"b", state.sealing.pair.seed, session)(keys.SEED_BYTES)
         threshold = self.params.threshold
         coefficients = self._hedged(
@@ -322,6 +323,7 @@ class Client(OneLife):
         message = decode(data, ConsistencyRequest, params, sender=None, phase=self.phase)
         self._check_session(message, session)
         check_survivors(message, state.self_shares, params, self.policy, me)
+        # last: a request that fails another check must not leave a cohort in the ledger
         check_ledger(self._page, message.survivors, self.phase)
         signature = self._signature(signed_survivors(session, me, message.survivors))
         self._state = replace(state, phase=self._next(), signed=message.survivors)
@@ -340,6 +342,7 @@ class Client(OneLife):
         check_ledger(self._page, message.survivors, self.phase)
         revealed = [state.self_shares[v] for v in survivors]
         revealed += [state.mask_shares[v] for v in dropped]
+        # the secrets go before the answer leaves, so that no second request is answered
         self._state = Ended(self._next())
         return encode(UnmaskShares(me, session, b"".join(revealed)))
 
@@ -371,7 +374,7 @@ def answer_quietly(
 ) -> bytes:
     """Return ``client.answer`` without warnings, for doors that warn in their own way.
 
-    There a filter that makes errors of warnings must not change the answer.
+    A filter that makes errors of warnings must not change the answer at a door.
     """
     if client.phase is not Phase.MASKED_INPUT or vector is None:
         return client.answer(data, vector, weight, lowered=lowered)

@@ -1,36 +1,28 @@
 """Input of a client whose answer must not depend on private numbers.
 
-A client that rejected a weight above the largest one, or a vector with a NaN, would tell the
+A client that rejected a weight above the largest weight, or a vector with a NaN, would tell the
 server something of its data: the server chooses the parameters, and sees who answers. So the
-doors of this package send an input in any case. Weights are lowered to the largest one, as
-elements are clipped. Whatever cannot be summed is replaced by zeros of weight 0.
+doors of this package send an input in any case. Weights are lowered to the largest weight, as
+elements are clipped. An input that cannot be summed is replaced by zeros of weight 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secagg.encoding import Vector
 from secagg.errors import ParameterError, SecAggError
-from secagg.protocol.bounds import Bounded
+from secagg.protocol.shape import Shape
 
 T = TypeVar("T")
 
 
-class Sized(Bounded, Protocol):
-    """Parameters of a sum, as far as they determine an input."""
-
-    @property
-    def length(self) -> int:
-        """d, the number of elements of a vector."""
-
-
 class Outcome(NamedTuple):
-    """Outcome of a client's training: its vector and weight, or the error that it raised.
+    """Outcome of a client's training: the vector and weight, or the error that was raised.
 
     Attributes
     ----------
@@ -53,9 +45,9 @@ class Sent(NamedTuple):
     Attributes
     ----------
     lowered : bool
-        True if the weight was above the largest one.
+        True if the weight was above the largest weight.
     error : Exception or None
-        The reason for which zeros were sent.
+        Reason for sending zeros; None if the input was sent.
     """
 
     lowered: bool
@@ -63,15 +55,16 @@ class Sent(NamedTuple):
 
 
 def send_input(
-    send: Callable[[Vector, int | None, bool], T], outcome: Outcome, params: Sized
+    send: Callable[[Vector, int | None, bool], T], outcome: Outcome, params: Shape
 ) -> tuple[T, Sent]:
-    """Return what `send` makes of a client's input, or of zeros if there is no valid one.
+    """Pass a client's input to `send`, or zeros if the input is not valid; return the result.
 
     Parameters
     ----------
     send : callable
-        Function of a vector and a weight that validates both, and of True if that weight was
-        lowered to the largest one. After an error of its arguments it can be called again.
+        Function of a vector, a weight and a flag. `send` validates vector and weight. The flag
+        is True if the weight was lowered. After an invalid argument `send` can be called
+        again.
     outcome : Outcome
     params : RoundParams or OneShotParams
         Parameters of the sum, which the client has accepted.
@@ -79,7 +72,7 @@ def send_input(
     Raises
     ------
     SecAggError
-        `send` raised an error that is not of its arguments, or rejects zeros, too.
+        `send` raised an error that its arguments did not cause, or rejects zeros, too.
     """
     error = outcome.error
     if outcome.vector is None:
@@ -88,7 +81,9 @@ def send_input(
         try:
             weight, lowered = _lowered(outcome.weight, params.max_weight)
             return send(outcome.vector, weight, lowered), Sent(lowered, None)
+        # an application's own encoding may raise anything, and no error may show in the answer
         except Exception as failed:
+            # zeros would fail, too: the server's message is wrong, or the client has ended
             if isinstance(failed, SecAggError) and not isinstance(failed, ParameterError):
                 raise
             error = failed
@@ -102,11 +97,12 @@ def send_input(
 
 
 def count_spoiled(array: NDArray[np.generic], *, summed: bool) -> int:
-    """Return the number of elements of a model that make trainings fail, which use them.
+    """Return the number of elements of a model that would make a training fail.
 
-    A server that spoils the elements of some clients would leave the others alone in the sum:
-    the failing trainings send zeros. So doors reject such a model before anybody trains.
-    Infinite elements belong into some arrays that are not summed, such as masks of attention.
+    A server that spoils the elements for some clients would leave the other clients alone in
+    the sum: the failing trainings send zeros. So doors reject such a model before any client
+    trains. Infinite elements belong into some arrays that are not summed, such as masks of
+    attention.
     """
     if array.dtype.kind != "f":
         return 0
@@ -114,13 +110,13 @@ def count_spoiled(array: NDArray[np.generic], *, summed: bool) -> int:
 
 
 def _lowered(weight: int | None, largest: int | None) -> tuple[int | None, bool]:
-    """Return a weight of at most `largest`, and whether it was above; validate nothing."""
+    """Return a weight of at most `largest`, and True if lowered; validate nothing."""
     if weight is None or largest is None or not weight > largest:
         return weight, False
     return largest, True
 
 
-def _zeros(params: Sized) -> Iterator[Vector]:
-    """Yield zeros in the dtypes of encodings; an application's own may take one only."""
+def _zeros(params: Shape) -> Iterator[Vector]:
+    """Yield zeros in the dtypes of encodings; an application's encoding may take one dtype."""
     yield np.zeros(params.length, np.float64)
     yield np.zeros(params.length, np.int64)

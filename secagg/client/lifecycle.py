@@ -1,8 +1,8 @@
 """Lifecycle of a client: one round, one object, one call at a time, no repeated phase.
 
 Two vectors sent under the same masks would reveal their difference. Copies, forks and calls
-from several threads could send two, so they raise LocalProtocolError. To continue in another
-process, a client is suspended, and its state is restored once.
+from several threads could send two vectors, so they raise LocalProtocolError. To continue in
+another process, a client is suspended, and the client's state is restored once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ S = TypeVar("S", bound=ClientState)
 
 
 class OneLife:
-    """Base of `Client`: it keeps the present state and checks that each call is due."""
+    """Base of `Client`: keep the present state and check that each call is due."""
 
     def __init__(self, client_id: int, params: RoundParams) -> None:
         self.client_id = client_id
@@ -38,21 +38,22 @@ class OneLife:
 
     @property
     def phase(self) -> Phase:
-        """The message that this client sends next, or how it ended."""
+        """The message that this client sends next, or the outcome."""
         return self._state.phase
 
     @without_frames
     def suspend(self, vault: KeySlot) -> bytes:
         """End this client and return its state, for `restore` in any process, once.
 
-        The state is encrypted. Its key is in the vault when the call returns, so send the last
-        message afterwards. The vector, the weight and the identity are in neither.
+        The state is encrypted. The vault has the key when the call returns, so send the last
+        message afterwards. Neither the state nor the vault has the vector, the weight or the
+        identity.
 
         Parameters
         ----------
         vault : Vault
-            The place of the key, one for each client and session. The vault's earlier key, and
-            with it any earlier state, becomes unreadable.
+            The place of the key, one vault for each client and session. The vault's earlier key
+            is lost, so any earlier state becomes unreadable.
 
         Raises
         ------
@@ -71,25 +72,26 @@ class OneLife:
                 raise out_of_order("suspend", self.phase)
             self._check_process()
             content = stored.pack(state, self.client_id, self.clipped)
+            # the key may fail to be written, so the client ends only after that
             data = stored.seal(vault.renew(), self.client_id, self.params, content)
             self._state = Ended(Phase.SUSPENDED)
             return data
 
     @without_frames
     def restore(self, state: bytes, vault: KeySlot) -> None:
-        """Continue a suspended client in this one, which has sent nothing yet.
+        """Continue a suspended client in this client, which has sent nothing yet.
 
-        Make this client with the arguments of the suspended one; a sealing key is not used, as
-        the state has what is needed. The key leaves the vault before the call returns, so a
-        state is restored at most once. After an error of the state or vault this client has
-        ended; a state of which nothing else is wrong is intact.
+        Make this client with the arguments of the suspended client. A sealing key is not used,
+        because the state has the sealing pair. The key leaves the vault before the call
+        returns, so a state is restored at most once. An error of the state or vault ends this
+        client. The state stays intact unless something else is wrong with the state.
 
         Parameters
         ----------
         state : bytes
             Result of `suspend`.
         vault : Vault
-            The vault that it was suspended with.
+            The vault that the client was suspended with.
 
         Raises
         ------
@@ -98,7 +100,7 @@ class OneLife:
         LocalProtocolError
             This client has sent a message or has ended, or is in use by another thread.
         VaultError
-            The state was restored before, is not the vault's latest one, is damaged, or is of
+            The state was restored before, is not the vault's latest state, is damaged, or is of
             another client, session or version. Or the vault cannot be read or written.
         """
         _check_vault(vault)
@@ -125,7 +127,7 @@ class OneLife:
         )
 
     def _guarded(self, step: Callable[[], bytes]) -> bytes:
-        """Return the result of `step`; a RemoteProtocolError in it ends the client."""
+        """Return the result of `step`; end the client if `step` raises RemoteProtocolError."""
         with self._exclusive:
             try:
                 return step()
@@ -134,7 +136,7 @@ class OneLife:
                 raise
 
     def _due(self, phase: Phase, kind: type[S], call: str) -> S:
-        """Return the state if it is of the phase and `kind` that `call` needs, or raise."""
+        """Return the state; raise unless the state has the phase and `kind` of `call`."""
         state = self._state
         if state.phase is not phase or not isinstance(state, kind):
             raise out_of_order(call, self.phase)

@@ -1,7 +1,8 @@
 """Round 2 at the client: encode the vector and weight modulo R, add all masks, and pack.
 
-These steps follow each other for a block of elements at a time, in a small array. The first
-touch of new memory, which a copy of the whole vector would need, takes longer than they do.
+These steps follow each other for a block of elements at a time, in a small array. A copy of the
+whole vector would need new memory, and the first touch of new memory takes longer than the
+steps.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from secagg.client.states import Shared
 from secagg.encoding import Entropy, Lanes, Vector
 from secagg.encoding.pieces import begin
 from secagg.errors import ParameterError
-from secagg.protocol import RoundParams, keys
+from secagg.protocol import keys
 from secagg.protocol.masks import MaskSum
+from secagg.protocol.shape import Shape
 
 _BLOCK = 1 << 16
 """Elements that are encoded, masked and packed together; a multiple of 8."""
@@ -26,7 +28,7 @@ _ALONE = 1 << 19
 """Elements that one thread encodes in a millisecond."""
 
 
-def check_weight(weight: int | None, params: RoundParams) -> None:
+def check_weight(weight: int | None, params: Shape) -> None:
     """Raise `ParameterError` for a weight that is missing, not allowed or out of range."""
     if weight is None and params.max_weight is not None:
         raise ParameterError(
@@ -49,20 +51,20 @@ class Input:
     """Vector and weight of a client, which `write` encodes, masks and packs.
 
     In a weighted sum the vector is multiplied by its weight, which follows as an element. With
-    ``params.count_clipped`` the number of clipped elements is the last one. A weight that was
-    `lowered` to the largest one counts as one of them.
+    ``params.count_clipped`` the last element is the number of clipped elements. A weight that
+    was `lowered` to the largest weight counts as a clipped element.
 
     Raises
     ------
     ParameterError
-        The vector or weight is invalid. The elements themselves are checked by `write`.
+        The vector or weight is invalid. `write` checks the elements themselves.
     """
 
     def __init__(
         self,
         vector: Vector,
         weight: int | None,
-        params: RoundParams,
+        params: Shape,
         entropy: Entropy,
         *,
         lowered: bool = False,
@@ -82,8 +84,8 @@ class Input:
     def write(self, packed: memoryview, masks: MaskSum) -> int:
         """Write the masked input to `packed`, and return the number of clipped elements.
 
-        `packed` is overwritten with ⌈log2 R⌉ bits for each element. It has meaningless bytes
-        after an error.
+        `packed` is overwritten with ⌈log2 R⌉ bits for each element. After an error the bytes of
+        `packed` have no meaning.
 
         Raises
         ------
@@ -96,7 +98,7 @@ class Input:
         into = np.frombuffer(packed, np.uint8)
 
         def finish(values: Lanes, start: int) -> None:
-            add(values, start)  # packing drops what is above `bits` bits
+            add(values, start)  # packing drops all bits above `bits`
             first = start * bits // 8
             last = first + ring.packed_bytes(values.size)
             _fast.pack_into(values, bits, into[first:last])
@@ -112,6 +114,7 @@ class Input:
         whole = pieces.size // 8 * 8  # eight elements are whole bytes
         least, alone = masks.slices(dtype.itemsize)
         in_slices(part, whole, least, min(alone, _ALONE))
+        # the last elements, the weight and the count share bytes, so one thread writes them
         last = ring.zeros(params.elements - whole)
         if pieces.size > whole:
             pieces.write(last[: pieces.size - whole], slice(whole, pieces.size))
@@ -125,7 +128,7 @@ class Input:
 
 
 def masks_of(own: Shared, me: int, others: Sequence[int]) -> MaskSum:
-    """Return a client's masks: PRG(b_u), and ± PRG(s_uv) for every client v of `others`."""
+    """Return a client's masks: PRG(b_u), and ± PRG(s_uv) for every client v in `others`."""
     total = MaskSum()
     total.add(keys.self_mask_key(own.seed, own.session, me))
     derived = keys.rows_of((own.mask_keys[v] for v in others), keys.MASK_KEY_BYTES)

@@ -1,4 +1,4 @@
-"""Sealing (encryption) of a client's shares for their holders, and opening of received ones."""
+"""Sealing (encryption) of a client's shares for their holders; opening of received shares."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from secagg.client.states import Advertised, Shared
 from secagg.encoding import Entropy
 from secagg.protocol import Phase, keys
 from secagg.protocol.messages import SEALED_BYTES, SHARE_BYTES
-from secagg.shamir.field import M61
+from secagg.shamir.arithmetic import M61
 
 
 class Sealed(NamedTuple):
@@ -27,7 +27,7 @@ class Sealed(NamedTuple):
     own_share : bytes
         The client's own share of b_u.
     mask_keys, opening : dict of id to bytes
-        For each other holder the key of the mask with it, and the key that opens its shares.
+        Key of the pairwise mask, and key that opens received shares, for each other holder.
     """
 
     sealed: bytes
@@ -47,16 +47,17 @@ def seal_for(
 ) -> Sealed:
     """Share b_u, the `seed`, and the seed of s_u among the holders (Bonawitz 2017, round 1).
 
-    `holders` maps ascending ids, that of the client `me` included, to sealing and masking key.
+    `holders` maps ascending ids, client `me` included, to the sealing and the masking key.
     Holder i gets the share at the point i + 1.
     """
+    # b comes first: the first half of a share is of b, the second half of s
     limbs = np.concatenate([shamir.to_limbs(seed), shamir.to_limbs(own.mask_pair.seed)])
     points = np.arange(1, len(holders) + 1, dtype=np.uint64)
     rows = shamir.split_limbs(limbs, threshold, points, entropy).astype("<u8").view(np.uint8)
     peers = [v for v in holders if v != me]
     others = np.array([v != me for v in holders])
     ids, half = np.array(peers, np.uint64), keys.KEY_BYTES
-    # the sealing key comes first, and so does what it agreed on
+    # the sealing key comes first in `publics`, and the secret agreed on with it in `secrets`
     publics = keys.rows_of(key for v in peers for key in holders[v]).reshape(-1, 2 * half)
     secrets = _agreed(peers, holders, own)
     seal_key, mask_key = holders[me]
@@ -75,7 +76,7 @@ def seal_for(
 def _agreed(
     peers: Sequence[int], holders: Mapping[int, tuple[bytes, bytes]], own: Advertised
 ) -> NDArray[np.uint8]:
-    """Return with each peer the secret of the sealing keys, then that of the masking keys."""
+    """Return for each peer the secret of both sealing keys, then of both masking keys."""
     joined = list[bytes]()
     for v in peers:
         seal_key, mask_key = holders[v]
@@ -104,7 +105,7 @@ def open_from(
     Returns
     -------
     self_shares, mask_shares : dict of id to bytes
-        Shares of b, the client's own included, and shares of s, by the id of their owner.
+        Shares of b, this client's own share included, and shares of s, by the owner's id.
     """
     phase = Phase.MASKED_INPUT
     if len(sealed) != SEALED_BYTES * len(senders):
@@ -119,6 +120,7 @@ def open_from(
     if whole < len(senders):
         why = f"client {senders[whole]}'s sealed share fails authentication"
         reject(phase, "sealed share", why)
+    # a peer can seal any bytes, so an authentic share may still be outside the field
     beyond = np.flatnonzero((opened.view("<u8") >= M61).any(axis=1))
     if beyond.size:
         reject(phase, "share", f"client {senders[beyond[0]]}'s share is not a field element")

@@ -9,32 +9,31 @@ from secagg.errors import LocalProtocolError
 from secagg.protocol import keys
 from secagg.protocol.client_ids import ClientKey, identify
 
-__all__ = ["SealingKey"]
-
 _PEERS = 4096  # about 1 MB
 
 
 class SealingKey(Confined):
     """X25519 key pair c_u by which one client seals its shares in all rounds of a session.
 
-    Give it to the `Client` of each round. The first one draws the pair, and each agrees only
-    with peers that are new or have another key. So a later round takes one X25519 for each
-    neighbour, not two. The keys that seal are derived anew in every round, from what the
-    masking keys of the round agree on, too (docs/protocol.md, §5.3). On a sparse graph, the
+    Give the sealing key to the `Client` of each round. The first client draws the pair. Each
+    client agrees only with peers that are new or have another key. So a later round takes one
+    X25519 for each neighbour, not two. The keys that seal are new in every round; the secrets
+    of the round's masking keys enter, too (docs/protocol.md, §5.3). On a sparse graph, the
     neighbours stay the same with ``Server(graph_seed=…)``.
 
-    Whoever steals it can open this client's boxes of earlier rounds with those peers alone
-    whose masking seed was rebuilt. Make a new one for each session, and drop it at the end.
+    A thief of the sealing key can open boxes of earlier rounds that this client exchanged with
+    peers, but only if the server has rebuilt the peer's masking seed. Make a new sealing key
+    for each session, and drop the key at the end.
 
     Parameters
     ----------
     client_id : int or str
-        The client, as in `Client`.
+        Id or name of the client, as in `Client`.
 
     Attributes
     ----------
     client_id : int
-        Its id.
+        Id of the client.
 
     Raises
     ------
@@ -54,13 +53,14 @@ class SealingKey(Confined):
         return f"SealingKey({self.client_id})"
 
     def draw(self, seed: Callable[[], bytes]) -> None:
-        """Make the pair of a seed of 32 bytes, unless an earlier call has made it."""
+        """Make the pair from a seed of 32 bytes, unless an earlier call has made the pair."""
         if not self._pairs:
-            self._pairs.append(keys.KeyPair(seed()))  # of two threads the first one counts
+            # if two threads draw, the first pair counts
+            self._pairs.append(keys.KeyPair(seed()))
 
     @property
     def pair(self) -> keys.KeyPair:
-        """The pair, after `draw`; raises LocalProtocolError before."""
+        """The pair; LocalProtocolError before `draw`."""
         if not self._pairs:
             raise LocalProtocolError(
                 f"the sealing key of client {self.client_id} has no pair yet; give it to its "
@@ -70,7 +70,7 @@ class SealingKey(Confined):
 
     @property
     def peers(self) -> int:
-        """Number of peers whose secret is remembered, at most 4096: the first ones."""
+        """Number of remembered secrets, at most 4096: the secrets of the earliest peers."""
         return len(self._agreed)
 
     def agree(self, peer: int, public: bytes) -> bytes | None:
@@ -79,6 +79,7 @@ class SealingKey(Confined):
         if known == public:
             return shared
         shared = self.pair.agree(public)
+        # bounded: new peers in every round must not fill the memory
         if shared is not None and (peer in self._agreed or len(self._agreed) < _PEERS):
             self._agreed[peer] = public, shared
         return shared

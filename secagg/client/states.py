@@ -1,7 +1,7 @@
-"""States of a client: the secrets that it keeps after each message it has sent.
+"""States of a client: the secrets that the client keeps after each message it has sent.
 
-The client replaces its state after every message, and takes the new phase from ``NEXT``. So it
-drops each secret as soon as no later message needs it.
+The client replaces its state after every message, and takes the new phase from ``NEXT``. So
+every secret is dropped as soon as no later message needs that secret.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Advertised(ClientState):
 
 @dataclass(frozen=True, repr=False)
 class Shared(ClientState):
-    """State after round 1: b_u, and by peer the keys of masks and of received shares."""
+    """State after round 1: b_u, and for each peer the keys of masks and of received shares."""
 
     session: bytes
     seed: bytes
@@ -48,7 +48,7 @@ class Shared(ClientState):
 
 @dataclass(frozen=True, repr=False)
 class Entrusted(ClientState):
-    """State after round 2: the shares of other clients' secrets, by the id of their owner.
+    """State after round 2: the shares of other clients' secrets, by the owner's id.
 
     `self_shares` includes the client's own share of b. `signed` has the packed ids of U3 after
     round 3, and is None before.

@@ -2,7 +2,7 @@
 
 The head names the round and the client in clear. The secrets of the state follow, encrypted by
 AES-256-GCM under a key that a `KeySlot` keeps elsewhere. So neither place alone has a secret.
-The vector, the weight and the identity are in neither.
+Neither place has the vector, the weight or the identity.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _DUE = (
     Phase.CONSISTENCY_CHECK,
     Phase.UNMASKING,
 )
-"""Phases of a suspended client; the first byte of a state is the index of its own."""
+"""Phases of a suspended client; the first byte of a state is the index of its phase."""
 
 
 @runtime_checkable
 class KeySlot(Protocol):
-    """Place of one key, that of the state suspended last; `secagg.Vault` is one in a file.
+    """Place of the key of the latest suspended state; `secagg.Vault` keeps the key in a file.
 
     All methods raise VaultError if the place cannot be read or written.
     """
 
     def renew(self) -> bytes:
-        """Draw a key of 32 bytes, store it in place of any other and return it.
+        """Draw a key of 32 bytes, store it in place of any other key and return it.
 
         The key must be durable when the call returns.
         """
@@ -54,9 +54,9 @@ class KeySlot(Protocol):
         ...
 
     def take(self, key: bytes) -> None:
-        """Remove `key`; raise VaultError unless this call has removed it, for good.
+        """Remove `key` for good; raise VaultError unless this call has removed the key.
 
-        Of several calls, in whatever processes, one may succeed, and only if no power cut
+        Of several calls, in any processes, at most one may succeed, and only if no power cut
         can bring the key back.
         """
         ...
@@ -79,6 +79,7 @@ def sealed_part(data: bytes, me: int, params: RoundParams) -> bytes:
 
     The checks of VaultError are "version", "length", "session", "parameters" and "client".
     """
+    # before the length: another version may have a head of another length
     if data and data[0] != VERSION:
         why = f"it is of version {data[0]}, and this release reads version {VERSION} only"
         raise lost("version", f"{why}; restore it by the release that suspended it")
@@ -111,7 +112,7 @@ def unseal(key: bytes, me: int, params: RoundParams, sealed: bytes) -> bytes:
 
 
 def pack(state: Advertised | Shared | Entrusted, me: int, clipped: int) -> bytes:
-    """Return the secrets of client `me`'s state, not encrypted; `clipped` follows round 2."""
+    """Return the secrets of a state, not encrypted; `clipped` is known from round 2 on."""
     due = bytes([_DUE.index(state.phase)])
     match state:
         case Advertised():
@@ -132,7 +133,7 @@ def pack(state: Advertised | Shared | Entrusted, me: int, clipped: int) -> bytes
 def unpack(data: bytes, me: int, params: RoundParams) -> tuple[ClientState, int]:
     """Return the state of client `me` that `pack` packed, and the number of clipped elements.
 
-    VaultError ("content") is raised for any other bytes.
+    Raise VaultError ("content") for any other bytes.
     """
     reader = _Reader(data[1:])
     due = _DUE[data[0]] if data and data[0] < len(_DUE) else None
@@ -165,6 +166,7 @@ def unpack(data: bytes, me: int, params: RoundParams) -> tuple[ClientState, int]
         ids = unpack_ids(signed)
         if ids is None or not set(ids) <= set(columns[0]):
             raise spoilt()
+        # only the active variant signs U3, in round 3
         if bool(ids) != (params.active and due is Phase.UNMASKING):
             raise spoilt()
         state = Entrusted(due, session, *columns, signed or None)
@@ -174,14 +176,14 @@ def unpack(data: bytes, me: int, params: RoundParams) -> tuple[ClientState, int]
 
 
 def _columns(of_all: dict[int, bytes], of_others: dict[int, bytes]) -> bytes:
-    """Return ids, their items of the first kind and those of the second, by ascending ids."""
+    """Return ids, then all items of `of_all`, then all of `of_others`, by ascending ids."""
     ids = sorted(of_all)
     others = [of_others[v] for v in ids if v in of_others]
     return pack_ids(ids) + b"".join([of_all[v] for v in ids] + others)
 
 
 class _Reader:
-    """Reader of a state's content from the front; VaultError ("content") at its end."""
+    """Reader of a state's content from the front; VaultError ("content") at the end."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0

@@ -1,8 +1,8 @@
 """Encoding of vectors as integers modulo R, to be masked, encrypted and summed.
 
 Choose `FixedPoint` for floats and `Integers` for counts, or implement the `Encoding` protocol.
-`flatten` makes one vector of a model's arrays.
-A client encodes its vector into Z_R, the protocol adds the encodings, and the sum is decoded.
+`flatten` makes a single vector of a model's arrays.
+A client encodes a vector into Z_R, the protocol adds the encodings, and the sum is decoded.
 The sum is exact if R exceeds the largest possible sum, which `secagg.RoundParams` checks.
 """
 

@@ -11,7 +11,7 @@ _FIXED_POINT, _INTEGERS = b"fixed point", b"integers"
 
 
 def from_canonical(data: bytes) -> FixedPoint | Integers | None:
-    """Return the encoding whose ``canonical()`` is `data`, or None if it is of another class.
+    """Return the encoding with the ``canonical()`` bytes `data`, or None for another class.
 
     Rounding and the treatment of elements beyond the clip are the defaults.
 

@@ -18,7 +18,7 @@ _REMEDIES = {
     ("i", "f"): "sum floats with FixedPoint, or round them first, since astype alone turns "
     "1.9 into 1: np.rint(vector).astype(np.int64)"
 }
-"""Remedies by the kinds of an encoding's dtype and of the vector's."""
+"""Remedies by the kinds of an encoding's dtype and of the vector's dtype."""
 
 
 def one_dimensional(vector: Vector, kinds: str, wanted: str) -> Vector:
@@ -31,29 +31,34 @@ def one_dimensional(vector: Vector, kinds: str, wanted: str) -> Vector:
     if not isinstance(vector, np.ndarray) or vector.ndim != 1:
         array = isinstance(vector, np.ndarray)
         given = f"one of shape {vector.shape}" if array else f"a {type(vector).__name__}"
-        raise ParameterError(f"the vector must be a 1-d numpy array, not {given}")
+        raise ParameterError(
+            f"the vector must be a 1-d numpy array, not {given}; make it with "
+            "numpy.ravel(vector)"
+        )
     half = vector.dtype == np.float16  # numpy converts its subnormal numbers in other time
     if vector.dtype.kind not in kinds or vector.dtype.itemsize > 8 or half:
         remedy = _REMEDIES.get((kinds[0], vector.dtype.kind), "convert it with astype")
         raise ParameterError(
-            f"the vector's dtype must be {wanted}, not {vector.dtype}; {remedy}"
+            f"the vector's dtype must be {wanted}, not {str(vector.dtype)[:60]}; {remedy}"
         )
-    return cast("Vector", np.asarray(vector))  # a subclass could compare in its own way
+    return cast("Vector", np.asarray(vector))  # a subclass could compare in another way
 
 
 def check_weight(weight: int, max_encoded: int, ring: Ring) -> None:
     """Raise `ParameterError` for a weight that is no int or leaves the ring."""
-    if not is_integer(weight) or not 0 <= weight * max_encoded < min(ring.modulus, 1 << 62):
+    if not is_integer(weight):
+        raise ParameterError(f"the weight must be an int, not {type(weight).__name__}")
+    if not 0 <= int(weight) * max_encoded < min(ring.modulus, 1 << 62):
         raise ParameterError(
-            "the weight must be an int of at least 0 that keeps encoded elements below R and "
-            "2^62"
+            "the weight must be at least 0 and keep encoded elements below R and 2^62; take a "
+            "smaller weight, or an encoding with a smaller clip or max"
         )
 
 
 def check_encoded(values: Lanes, ring: Ring) -> None:
     """Raise `ParameterError` unless an encoding's elements are a vector in the ring's lanes.
 
-    Elements of R or more are not: a cast or the masks would turn them into others.
+    Elements of R or more raise, too: a cast or the masks would change such elements.
     """
     array = isinstance(values, np.ndarray) and values.ndim == 1
     if not array or values.dtype != ring.dtype:
@@ -68,7 +73,7 @@ def check_encoded(values: Lanes, ring: Ring) -> None:
 
 
 def check_lanes(total: Lanes, ring: Ring) -> None:
-    """Raise `ParameterError` for a sum of another dtype than the ring's."""
+    """Raise `ParameterError` for a sum of another dtype than the ring's dtype."""
     if total.dtype != ring.dtype:
         raise ParameterError(
             f"the sum's dtype must be {ring.dtype} in {ring}, not {total.dtype}"

@@ -6,14 +6,15 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from secagg._printable import at_least
 from secagg.encoding.encoding import Encoding, Vector
 from secagg.encoding.fixed_point import FixedPoint
 from secagg.errors import ClippingWarning, PrecisionWarning
 
 LOSSES = (ClippingWarning, PrecisionWarning)
-"""Warnings of what a sum lacks; a filter of the application can make errors of them."""
+"""Warnings of losses in a sum; a filter of the application can make errors of them."""
 _FIRST = 256
-"""Elements that are scanned first: in most vectors one of them is above half a step."""
+"""Elements that are scanned first: most vectors have an element above half a step here."""
 
 
 def warn_of_clipping(
@@ -46,13 +47,13 @@ def _exceeds(part: Vector, half: float) -> bool:
 
 
 def warn_of_rounding(lost: int, encoding: Encoding, *, stacklevel: int = 4) -> None:
-    """Warn the caller of vectors for which `is_lost` is true; their number is `lost`."""
+    """Warn the caller that `is_lost` is true for some vectors; `lost` is their number."""
     if lost and isinstance(encoding, FixedPoint):
         warnings.warn(
             f"all elements of {lost:,} vector{'s' * (lost != 1)} are below half the step of "
             f"{encoding}, so that the sum has zeros or noise of rounding in their place; "
             "raise fractional_bits, or scale the vectors up: their largest elements need "
-            f"{0.5 / encoding.scale:.3g} at least",
+            f"{at_least(0.5 / encoding.scale)} at least",
             PrecisionWarning,
             stacklevel=stacklevel,
         )
@@ -61,7 +62,7 @@ def warn_of_rounding(lost: int, encoding: Encoding, *, stacklevel: int = 4) -> N
 def warn_of_losses(
     vector: Vector | None, clipped: int, encoding: Encoding, *, stacklevel: int = 4
 ) -> None:
-    """Warn the caller of what an encoding lost of one valid vector; None is no vector."""
+    """Warn the caller of an encoding's losses in a valid vector; None is no vector."""
     if vector is not None:
         warn_of_clipping(clipped, vector.size, encoding, stacklevel=stacklevel + 1)
         warn_of_rounding(is_lost(vector, encoding), encoding, stacklevel=stacklevel + 1)

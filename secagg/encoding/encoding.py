@@ -1,7 +1,7 @@
 """Interfaces of an encoding and of a source of entropy.
 
-To add an encoding, implement `Encoding` and pass it to `secagg.RoundParams` or
-`secagg.Packing`. Its ``canonical()`` bytes must differ from those of any other encoding.
+To add an encoding, implement `Encoding` and pass an object of the class to `secagg.RoundParams`
+or `secagg.Packing`. The ``canonical()`` bytes must differ from all other encodings' bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Entropy(Protocol):
 
 
 def take(entropy: Entropy, size: int) -> bytes:
-    """Return `size` bytes of `entropy`; raise `ParameterError` if it gives another number."""
+    """Return `size` bytes of `entropy`; raise `ParameterError` for another number of bytes."""
     drawn = entropy(size)
     if len(drawn) != size:
         raise ParameterError(

@@ -19,13 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import _fast
-from secagg._check import check_integer
+from secagg._check import check_integer, is_real
+from secagg._printable import at_least, in_short
 from secagg._secrets import without_frames
 from secagg._threads import in_slices
 from secagg.encoding.checks import check_lanes, check_weight, one_dimensional
 from secagg.encoding.encoding import Entropy, Vector
 from secagg.encoding.ring import Lanes, Ring
-from secagg.encoding.suggestion import Suggestion, bits_for, clip_for
+from secagg.encoding.suggestion import (
+    FEW_STEPS,
+    Suggestion,
+    bits_for,
+    clip_for,
+    exponent_of,
+    remedy_for_steps,
+)
 from secagg.errors import ParameterError, PrecisionWarning
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
@@ -34,8 +42,6 @@ _SLICE = 1 << 15
 """Elements that are rounded stochastically together."""
 _ALONE, _LEAST = 1 << 19, 1 << 16
 """Elements that one thread encodes or decodes in a millisecond, and the least for a slice."""
-_FEW_STEPS = 100
-"""Steps up to a clip below 1, with fewer of which a sum can be a percent off."""
 
 
 @dataclass(frozen=True)
@@ -71,43 +77,43 @@ class FixedPoint:
     beyond_clip: Literal["clip", "refuse"] = "clip"
 
     def __post_init__(self) -> None:
-        number = isinstance(self.clip, int | float | np.integer | np.floating)
-        if not number or not 0 < self.clip <= 2.0**61:
-            shown = repr(self.clip) if len(repr(self.clip)) < 80 else "a far larger one"
+        if not is_real(self.clip) or not 0 < self.clip <= 2.0**61:
+            shown = in_short(self.clip)
             raise ParameterError(f"clip must be a number above 0, up to 2^61, not {shown}")
         object.__setattr__(self, "clip", float(self.clip))
         check_integer("fractional_bits", self.fractional_bits, 0, 52)
         object.__setattr__(self, "fractional_bits", int(self.fractional_bits))
         if self.rounding not in ("stochastic", "nearest"):
             raise ParameterError(
-                f"rounding must be 'stochastic' or 'nearest', not {self.rounding!r}"
+                f"rounding must be 'stochastic' or 'nearest', not {in_short(self.rounding)}"
             )
         if self.beyond_clip not in ("clip", "refuse"):
             raise ParameterError(
-                f"beyond_clip must be 'clip' or 'refuse', not {self.beyond_clip!r}"
+                f"beyond_clip must be 'clip' or 'refuse', not {in_short(self.beyond_clip)}"
             )
         if self.clip * self.scale > 2.0**61:
             raise ParameterError(
                 f"clip {self.clip} with {self.fractional_bits} fractional bits exceeds 2^61; "
-                "lower one of them"
+                f"take {61 - exponent_of(self.clip)} fractional bits or fewer, or a clip of at "
+                f"most {1 << (61 - self.fractional_bits)}"
             )
         self._check_steps()
 
     def _check_steps(self) -> None:
-        """Raise for a clip below the step, and warn if it is a few steps only."""
+        """Raise for a clip below the step, and warn of a clip of a few steps only."""
         steps = self.clip * self.scale
-        wanted = math.ceil(math.log2(_FEW_STEPS) - math.log2(self.clip))
+        wanted = math.ceil(math.log2(FEW_STEPS) - math.log2(self.clip))
         # beyond 52 bits only a scale helps
         finer = f"raise fractional_bits to {wanted}, " if wanted <= 52 else ""
-        larger = 1 / self.scale if steps < 1 else min(1.0, _FEW_STEPS / self.scale)
-        remedy = f"take a larger clip, {larger:.3g} or more, {finer}or "
+        larger = at_least(min(1.0, FEW_STEPS / self.scale))
+        remedy = f"take a larger clip, {larger} or more, {finer}or "
         if steps < 1:
             raise ParameterError(
                 f"clip {self.clip} is below the step, 2^-{self.fractional_bits}, so rounding "
                 f"would lose every element; {remedy}scale clip and vectors up"
             )
         # from 1 on few steps are a choice: whole numbers and halves are multiples of a step
-        if self.clip < 1 and steps < _FEW_STEPS:
+        if self.clip < 1 and steps < FEW_STEPS:
             warnings.warn(
                 f"clip {self.clip} is only {steps:.3g} steps of 2^-{self.fractional_bits}, and "
                 f"rounding moves an element by up to one step; {remedy}scale clip and vectors "
@@ -126,13 +132,13 @@ class FixedPoint:
         max_weight: int | None = None,
         modulus_bits: int = 32,
         quantile: float = 0.999,
-    ) -> Suggestion:
-        """Propose a clip and fractional bits for values like those of a sample.
+    ) -> Suggestion[FixedPoint]:
+        """Propose a clip and fractional bits for values like a sample's values.
 
         The clip is the smallest power of two that at least `quantile` of the sample's absolute
-        values do not exceed. The fractional bits are the most with which the sum fits the
-        modulus. The result shows in public parameters, so the sample must be public data, or a
-        client's own for its own judgement.
+        values do not exceed. The fractional bits are as many as fit the sum into the modulus.
+        The result shows in public parameters, so the sample must be public data. A client may
+        also take a private sample for its own judgement.
 
         Parameters
         ----------
@@ -151,10 +157,26 @@ class FixedPoint:
         ------
         ParameterError
             An argument is out of range, or no fractional bits fit.
+
+        Warns
+        -----
+        PrecisionWarning
+            The clip is below 1 and has fewer than 100 steps.
         """
         clip, clipped = clip_for(sample, quantile)
         bits = bits_for(clip, summands, max_weight, modulus_bits)
-        encoding = cls(clip, bits)
+        with warnings.catch_warnings():  # its remedies are not arguments of this function
+            warnings.simplefilter("ignore", PrecisionWarning)
+            encoding = cls(clip, bits)
+        steps = clip * encoding.scale
+        if clip < 1 and steps < FEW_STEPS:
+            warnings.warn(
+                f"the suggested clip {clip} is only {steps:.3g} steps of 2^-{bits}, and "
+                "rounding moves an element by up to one step; "
+                + remedy_for_steps(clip, summands, max_weight),
+                PrecisionWarning,
+                stacklevel=3,  # of without_frames
+            )
         # a client's rounding error is below 2^-f, before its weight multiplies it
         return Suggestion(
             encoding=encoding,
@@ -166,7 +188,7 @@ class FixedPoint:
 
     @property
     def scale(self) -> float:
-        """2^f, the number by which a float is multiplied before it is rounded."""
+        """2^f, the factor of a float before rounding."""
         return 2.0**self.fractional_bits
 
     @property
@@ -192,7 +214,7 @@ class FixedPoint:
         Parameters
         ----------
         vector : float64 or float32 array, shape (d,)
-            Vector of finite elements. Subnormal numbers of its dtype are taken as zero.
+            Vector of finite elements. Subnormal numbers of the dtype are taken as zero.
         ring : Ring
             Z_R.
         weight : int
@@ -262,7 +284,8 @@ class FixedPoint:
     ) -> tuple[NDArray[np.int64], int]:
         """Return a vector's signed integers, int64, and the number of clipped elements.
 
-        They are those of `encode` without a modulus, for aggregation without masks.
+        The integers equal the output of `encode` without a modulus, for aggregation without
+        masks.
         """
         lanes, clipped = self.encode(vector, Ring(1 << 64), 1, entropy)
         return lanes.view(np.int64), clipped
@@ -275,7 +298,7 @@ class FixedPoint:
 class FixedPointPieces:
     """Vector of floats that is being encoded; see `secagg.encoding.pieces.Pieces`.
 
-    `seed` gives the random bits of stochastic rounding; it is None for rounding to nearest.
+    `seed` gives the random bits of stochastic rounding; None stands for rounding to nearest.
     """
 
     def __init__(
@@ -283,7 +306,8 @@ class FixedPointPieces:
     ) -> None:
         self._encoding, self._values, self._seed = encoding, values, seed
         self._how = encoding.clip, encoding.scale, weight, ring.modulus
-        self._found: list[tuple[int, int]] = []  # clipped elements, and where one is bad or −1
+        # number of clipped elements, and the place of a bad element, −1 if there is none
+        self._found: list[tuple[int, int]] = []
         self.size: int = values.size
 
     def write(self, out: Lanes, rows: slice) -> None:
@@ -295,6 +319,7 @@ class FixedPointPieces:
 
     def clipped(self) -> int:
         """Return the number of clipped elements once all are written, or raise."""
+        # the first place, or the error would depend on the order of the threads
         bad = min((place for _, place in self._found if place >= 0), default=-1)
         if bad >= 0:
             raise ParameterError(

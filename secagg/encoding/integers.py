@@ -71,6 +71,7 @@ class Integers:
         integers = one_dimensional(vector, "iub", "an integer type or bool")
         check_weight(weight, self.max, ring)
         lanes = ring.zeros(integers.size)
+        # gathered, not raised in a thread, so that the error names the first element each time
         wrong: list[int] = []
 
         def part(rows: slice) -> None:

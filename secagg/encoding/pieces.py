@@ -1,4 +1,4 @@
-"""Encoding of a vector in pieces, each of which can be masked and packed in the cache."""
+"""Encoding of a vector in pieces; each piece can be masked and packed in the cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Pieces(Protocol):
     Attributes
     ----------
     size : int
-        Number of its elements.
+        Number of elements.
     """
 
     size: int
@@ -30,7 +30,7 @@ class Pieces(Protocol):
         Raises
         ------
         ParameterError
-            An element is invalid; the elements written mean nothing then.
+            An element is invalid; the written elements have no meaning then.
         """
 
 
@@ -58,10 +58,10 @@ def begin(
     Raises
     ------
     ParameterError
-        The vector or weight is invalid, or an own encoding's elements are not those of the
-        ring. Elements may be checked by `Pieces.clipped`.
+        The vector or weight is invalid, or elements of the application's own encoding are not
+        in the ring. Elements may be checked by `Pieces.clipped`.
     """
-    if type(encoding) is FixedPoint:  # a subclass may have its own `encode`
+    if type(encoding) is FixedPoint:  # a subclass may have another `encode`
         return encoding.pieces(vector, ring, weight, entropy)
     values, clipped = encoding.encode(vector, ring, weight, entropy)
     check_encoded(values, ring)

@@ -1,4 +1,4 @@
-"""Ring Z_R, in which inputs are masked and summed: R = 2^b or any modulus up to 2^62.
+"""Ring Z_R of masked inputs and of sums: R = 2^b or any modulus up to 2^62.
 
 Each element is stored in a lane, a ``uint32`` if R = 2^b with b ≤ 32, else a ``uint64``. For a
 power of two, sums need no reduction, because a lane wraps around at a multiple of R. Call
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg._printable import in_short
 from secagg.errors import ParameterError
 
 Lanes = NDArray[np.uint32] | NDArray[np.uint64]
@@ -36,14 +37,16 @@ class Ring:
 
     def __post_init__(self) -> None:
         if not isinstance(self.modulus, int) or isinstance(self.modulus, bool):
-            raise ParameterError(f"modulus must be an int, not {self.modulus!r}")
+            raise ParameterError(f"modulus must be an int, not {in_short(self.modulus)}")
         if self.modulus < 2:
-            raise ParameterError(f"modulus {self.modulus} is below 2; a sum needs at least 2")
+            raise ParameterError(
+                f"modulus {in_short(self.modulus)} is below 2; a sum needs at least 2"
+            )
         limit = 64 if self.is_power_of_two else 62
         if self.modulus > 1 << limit:
             raise ParameterError(
-                f"modulus {self.modulus} is above 2^{limit}; take a power of two up to 2^64 "
-                "or any other modulus up to 2^62"
+                f"modulus {in_short(self.modulus)} is above 2^{limit}; take a power of two up "
+                "to 2^64 or any other modulus up to 2^62"
             )
 
     def __str__(self) -> str:
@@ -74,15 +77,15 @@ class Ring:
         return -(-length * self.bits // 8)
 
     def add_into(self, total: Lanes, values: Lanes) -> None:
-        """Add `values` to `total` in place; both are arrays of this ring, of one shape."""
+        """Add `values` to `total` in place; both are arrays of this ring, of equal shape."""
         np.add(total, values, out=total)
         if not self.is_power_of_two:
-            # where total < R the difference wraps to something huge, so the minimum is
+            # where total < R the difference wraps to a huge number, so the minimum is
             # total mod R in either case
             np.minimum(total, total - np.uint64(self.modulus), out=total)
 
     def subtract_from(self, total: Lanes, values: Lanes) -> None:
-        """Subtract `values` from `total` in place, as `add_into` adds them."""
+        """Subtract `values` from `total` in place, as `add_into` adds values."""
         if self.is_power_of_two:
             np.subtract(total, values, out=total)
         else:
@@ -97,5 +100,6 @@ class Ring:
         """Return elements of [0, R) as the congruent int64 in [−R/2, R/2)."""
         wide = values.astype(np.uint64)
         negative = wide > np.uint64((self.modulus - 1) // 2)
+        # 2^64 fits no uint64; taken as 0, the signed view alone makes the number negative
         wide -= negative * np.uint64(self.modulus % (1 << 64))
         return wide.view(np.int64)

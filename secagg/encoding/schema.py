@@ -22,7 +22,7 @@ Array = NDArray[np.generic]
 Container = TypeVar("Container", dict[str, Array], list[Array])
 Leaf = TypeVar("Leaf")
 _EXACT = 1 << 53
-"""The integers up to here are float64s."""
+"""Integers up to this bound are exact as float64."""
 
 
 @runtime_checkable
@@ -37,10 +37,10 @@ class _Tensor(Protocol):
 
 @dataclass(frozen=True)
 class Schema(Generic[Container]):
-    """Names, shapes and dtypes of flattened arrays; `flatten` makes one.
+    """Names, shapes and dtypes of flattened arrays, made by `flatten`.
 
-    Parties whose schemas have equal digests flatten alike. Put the digest into the session, as
-    in ``session=b"round 7 " + schema.digest``, and a party with another model is rejected.
+    Parties with equal digests of their schemas flatten alike. Put the digest into the session,
+    as in ``session=b"round 7 " + schema.digest``, and a party with another model is rejected.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Schema(Generic[Container]):
         Names in the order of the vector: ascending for a mapping, "0", "1", … for a sequence.
     shapes : tuple of tuple of int
     dtypes : tuple of str
-        Names of numpy's dtypes, such as "float32"; the byte order is not part of them.
+        Names of numpy's dtypes, such as "float32", without the byte order.
     named : bool
         True for a mapping, False for a sequence.
     """
@@ -72,6 +72,7 @@ class Schema(Generic[Container]):
         digest = hashlib.sha256(b"secagg/1 schema" + bytes([self.named]))
         for name, shape, dtype in zip(self.names, self.shapes, self.dtypes, strict=True):
             for text in (name, dtype):
+                # a Python str may have lone surrogates, on which UTF-8 alone raises
                 data = text.encode(errors="surrogatepass")
                 digest.update(struct.pack("<Q", len(data)) + data)
             digest.update(struct.pack(f"<{len(shape) + 1}Q", len(shape), *shape))
@@ -109,8 +110,8 @@ class Schema(Generic[Container]):
         Raises
         ------
         ParameterError
-            The vector is not of this length, an element does not fit its array's dtype, or the
-            names or shapes of `like` differ from the schema's.
+            The vector is not of this length, an element does not fit the array's dtype, or the
+            names or shapes of `like` differ from the schema.
         """
         arrays: dict[str, Array] = dict(zip(self.names, self._split(vector), strict=True))
         for name, leaf in self._leaves(like):
@@ -208,11 +209,12 @@ def _items(arrays: Mapping[str, Leaf] | Sequence[Leaf]) -> list[tuple[str, Leaf]
             raise ParameterError(
                 f"the names of arrays must be str, not {type(name).__name__}; convert {name!r}"
             )
+    # by name: two parties may have inserted the same arrays in another order
     return sorted(arrays.items(), key=lambda item: item[0])
 
 
 def _as_array(name: str, leaf: object) -> Array:
-    """Return an array, a tensor or a number as a numpy array that float64 holds exactly."""
+    """Return an array, a tensor or a number as a numpy array that is exact as float64."""
     if isinstance(leaf, _Tensor):
         try:
             leaf = leaf.detach().cpu().numpy()
@@ -245,10 +247,11 @@ def _as_array(name: str, leaf: object) -> Array:
 
 
 def _cast(part: NDArray[np.float64], dtype: np.dtype[np.generic], name: str) -> Array:
-    """Return elements in their array's dtype; raise `ParameterError` if one does not fit."""
+    """Return elements in the array's dtype; raise `ParameterError` if one does not fit."""
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             out = part.astype(dtype)
+        # NaN and infinity in the vector stay; an infinity that the cast made does not fit
         fits = np.isfinite(out) == np.isfinite(part)
     else:
         rounded = np.rint(part)

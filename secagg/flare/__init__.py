@@ -1,12 +1,12 @@
-"""NVIDIA FLARE: federated averaging whose server sees sums only.
+"""NVIDIA FLARE: federated averaging with a server that sees sums only.
 
 `SecAggFedAvg` replaces FLARE's `FedAvg` in a job, and `SecAggExecutor` wraps the executor that
 trains at a site. One process for each site takes part in a `secagg.session.Session` of the
 server over FLARE's messages. Where helpers exist, `OneShotFedAvg` takes one message from each
-site in a round, which `SecAggFilter` makes of the result of any executor. `SitePolicy` has the
-demands of a site's operator. For rounds with
-``security="active"`` the sites sign their keys with the certificates of FLARE's provisioning.
-docs/flare.md has the messages, what a site checks and what the server sees.
+site in a round. `SecAggFilter` makes this message of the result of any executor. `SitePolicy`
+has the demands of a site's operator. For rounds with ``security="active"`` the sites sign their
+keys with the certificates of FLARE's provisioning. docs/flare.md has the messages, the checks
+of a site and the server's view.
 """
 
 from __future__ import annotations

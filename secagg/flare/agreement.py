@@ -1,4 +1,4 @@
-"""Link of a site that shows a session only the models on which the site agrees."""
+"""Link of a site that passes only models for the site's own configuration of the job."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from secagg.flare.log import log_rejection
 from secagg.flare.model import read_model
 from secagg.session.wire import Declined, encode, read_task
 
-__all__ = ["AgreedLink"]
-
 
 class AgreedLink:
-    """Link that declines the task of an input if its model fails a check of this site.
+    """Link that declines the task of an input if the model fails a check of this site.
 
     A check in the training would come too late: a failed training sends zeros, so a server
     could make all sites but one send zeros.
@@ -40,6 +38,7 @@ class AgreedLink:
         """Wait for the next task; see `secagg.session.Link.next_task`."""
         while (data := await self._link.next_task(after)) is not None:
             task = read_task(data)
+            # only the task of an input has a message, which is the model
             if not task.message:
                 return data
             try:
@@ -49,6 +48,7 @@ class AgreedLink:
             else:
                 return data
             after = task.id
+            # declined, so that the round need not wait for this site until the deadline
             with suppress(RemoteProtocolError):  # the round has ended
                 await self.send(encode(Declined(task.id)))
         self.ended = True

@@ -17,8 +17,6 @@ from secagg.errors import ParameterError
 from secagg.flare.model import Model, check_finite, summed, write_model
 from secagg.protocol import client_id
 
-__all__ = ["SumFedAvg"]
-
 _UNAVAILABLE = {
     "aggregator": "only the mean of all sites is known; leave it out",
     "aggregation_weights": "weights are secret; let sites return their number of steps",
@@ -28,19 +26,19 @@ _UNAVAILABLE = {
 
 
 class SumFedAvg(FedAvg):
-    """Base of the controllers whose server gets sums only.
+    """Base of the controllers for servers that get sums only.
 
     Each round adds the weighted mean of the sites' updates to the model. Loading and saving the
-    model, and all other arguments, are those of `FedAvg`, but for those that read a single
-    site's results.
+    model, and all other arguments, are the same as in `FedAvg`, without the arguments that read
+    a single site's results.
 
     Parameters
     ----------
     clip : float
-        Largest absolute value of an element of an update; larger ones are clipped.
+        Largest absolute value of an element of an update; larger elements are clipped.
     max_weight : int or None
-        Largest weight of a site, its number of steps in a round, 1 to 2^53. None: the mean is
-        not weighted.
+        Largest weight of a site, 1 to 2^53; a weight is the number of steps in a round. None:
+        the mean is not weighted.
     fractional_bits : int
         Precision of an update; see `secagg.encoding.FixedPoint`.
     *args, **kwargs
@@ -74,7 +72,7 @@ class SumFedAvg(FedAvg):
     def _mean(
         self, targets: Sequence[str], task_name: str, message: bytes, length: int
     ) -> tuple[NDArray[np.float64], Iterable[int]]:
-        """Return the mean of the updates of some sites, and the ids of the sites in it."""
+        """Return the mean of the updates of some sites, and the ids of sites in the mean."""
 
     def send_model(
         self,
@@ -98,12 +96,13 @@ class SumFedAvg(FedAvg):
             configuration=self._configuration(task_name),
         )
         vector, schema = flatten(summed(model))
-        check_finite(model)  # the sites would reject it one by one, each in its own log
+        # here, or the sites would reject the model one by one, each in a log of its own
+        check_finite(model)
         mean, survivors = self._mean(targets, task_name, write_model(model), vector.size)
         present = {client_id(site) for site in targets} & set(survivors)
         missing = [site for site in targets if client_id(site) not in present]
         self.info(f"the sum has {len(present)} of {len(targets)} sites; missing: {missing}")
-        self._received_count = len(present) - 1  # FedAvg counts one more
+        self._received_count = len(present) - 1  # FedAvg adds 1
         callback(
             FLModel(
                 params_type=ParamsType.DIFF,

@@ -1,4 +1,4 @@
-"""Certificates of sites, which FLARE's provisioning issues under one root for a project."""
+"""Certificates of sites, which FLARE's provisioning issues under a project's root."""
 
 from __future__ import annotations
 
@@ -21,13 +21,11 @@ from cryptography.x509.verification import (
 
 from secagg.errors import ParameterError, RemoteProtocolError
 
-__all__ = ["Authority", "sign"]
-
 _PSS = padding.PSS(padding.MGF1(hashes.SHA256()), padding.PSS.DIGEST_LENGTH)
 
 
 class Authority:
-    """Root certificate of a project, and names that are of no site.
+    """Root certificate of a project, and the names of servers, which are no sites.
 
     Parameters
     ----------
@@ -56,20 +54,21 @@ class Authority:
             ) from None
 
     def verify(self, site: str, pem: bytes, content: bytes, signature: bytes) -> None:
-        """Verify a site's signature under its certificate, and the certificate up to the root.
+        """Verify a site's signature under the certificate, and the certificate up to the root.
 
         Parameters
         ----------
         site : str
         pem : bytes
-            Certificate of the site, and those between it and the root.
+            Certificate of the site, and all certificates between this certificate and the root.
         content, signature : bytes
             Signed bytes, and the signature by `sign`.
 
         Raises
         ------
         RemoteProtocolError
-            "certificate": it is not of this site and project. "signature": it is invalid.
+            "certificate": the certificate is not of this site and project. "signature": the
+            signature is invalid.
         """
         try:
             leaf, *others = x509.load_pem_x509_certificates(pem)
@@ -80,9 +79,10 @@ class Authority:
             ) from None
         subject = leaf.subject
         names = [one.value for one in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+        # a single name: a certificate with two names would serve two sites
         if names != [site]:
             raise _wrong("certificate", f"the certificate of {site!r} is of {names}")
-        # FLARE marks the certificates of users by a role, and those of servers by nothing
+        # FLARE marks the certificates of users by a role, but does not mark servers
         role = subject.get_attributes_for_oid(NameOID.UNSTRUCTURED_NAME)
         if role or site in self._servers:
             raise _wrong("certificate", f"the certificate of {site!r} is not of a site")
@@ -93,7 +93,7 @@ class Authority:
 
 
 def sign(kit: Path, content: bytes) -> tuple[bytes, bytes]:
-    """Return a site's certificate in PEM, and its signature of `content`.
+    """Return a site's certificate in PEM, and the site's signature of `content`.
 
     The signature is RSA-PSS (RFC 8017, §8.1) or ECDSA, with SHA-256.
 
@@ -135,6 +135,7 @@ def _verify_chain(
         ca_policy=ExtensionPolicy.webpki_defaults_ca(), ee_policy=ExtensionPolicy.permit_all()
     )
     policy.build_client_verifier().verify(leaf, others)
+    # permit_all accepts an authority as leaf, and an authority is no site
     for extension in leaf.extensions:
         if isinstance(extension.value, x509.BasicConstraints) and extension.value.ca:
             raise VerificationError

@@ -1,8 +1,8 @@
-"""Digest of a job's configuration at a site, by which all sites of a sum have the same one.
+"""Digest of a job's configuration at a site, which is equal at all sites of a sum.
 
-A job names its components with arguments for each site. A server that lies could give one site
-a step size of its own, and the sum would be the vector of that site. So a site digests all that
-FLARE built its components from, and trains only for a model that names this digest.
+A job names components with arguments for each site. A server that lies could give a single site
+another step size, and the sum would be the vector of that site. So a site digests everything
+that FLARE built the site's components from, and trains only for a model that names this digest.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flare import names
 from secagg.flare.model import Model
 
-__all__ = ["check_configuration", "digest_configuration"]
-
 _LABEL = b"secagg/1 flare configuration"
 _SIGNED = frozenset({NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_FILE})
 _POLICIES = frozenset({"secagg.flare.policy.SitePolicy", "secagg.flare.SitePolicy"})
@@ -33,9 +31,10 @@ _POLICIES = frozenset({"secagg.flare.policy.SitePolicy", "secagg.flare.SitePolic
 def digest_configuration(fl_ctx: Any) -> bytes:
     """Return the digest of this site's configuration of a job, 32 bytes.
 
-    It covers the job's configuration of clients as FLARE reads it, without a `SitePolicy`, and
-    all other files in the folders "config" and "custom" of the job's app but for FLARE's
-    signatures. It is empty in a context to which FLARE has deployed no app.
+    The digest covers the job's configuration of clients as read by FLARE, without a
+    `SitePolicy`. The digest also covers all other files in the folders "config" and "custom" of
+    the job's app but for FLARE's signatures. The result is empty if FLARE has deployed no app
+    in the context.
 
     Raises
     ------
@@ -73,6 +72,7 @@ def _digest(app: Path, file: str) -> bytes:
         parts = [(file, settings)]
         parts += [(name, path.read_bytes()) for name, path in _files(app) if path != main]
         for name, content in parts:
+            # with lengths, or bytes could move from a content to the next name
             for part in (name.encode(), content):
                 found.update(struct.pack("<Q", len(part)) + part)
         return found.digest()
@@ -85,14 +85,15 @@ def _digest(app: Path, file: str) -> bytes:
 
 
 def _settings(file: Path) -> tuple[Path, bytes]:
-    """Return the file that FLARE reads for a name without its suffix, and its settings."""
+    """Return the file that FLARE reads for a name without suffix, and the file's settings."""
     _, found = ConfigFactory.search_config_format(str(file))
     config = ConfigFactory.load_config(str(file))
     if found is None or config is None:
         raise FileNotFoundError
-    if not str(found).endswith(".json"):  # HOCON includes what a server says at each reading
+    if not str(found).endswith(".json"):  # HOCON can read other text at each time
         raise ValueError
     settings = dict(config.to_dict())
+    # each operator states a policy, so policies may differ between sites
     if isinstance(components := settings.get("components"), list):
         settings["components"] = [one for one in components if not _is_policy(one)]
     return Path(found), json.dumps(settings).encode()
@@ -103,6 +104,7 @@ def _is_policy(component: object) -> bool:
     if not isinstance(component, dict) or component.get("id") != names.POLICY:
         return False
     args = component.get("args", {})
+    # strict, since a part of the configuration outside the digest may differ from site to site
     return (
         component.keys() <= {"id", "path", "args"}
         and component.get("path") in _POLICIES
@@ -114,6 +116,7 @@ def _is_policy(component: object) -> bool:
 def _files(app: Path) -> Iterator[tuple[str, Path]]:
     """Yield the files of a job's app by ascending name, without signatures and bytecode."""
     found = (path for folder in ("config", "custom") for path in (app / folder).rglob("*"))
+    # sorted, since file systems list the same files in different orders
     for path in sorted(found):
         if path.suffix == ".pyc" and _is_unchecked(path):
             raise ValueError
@@ -123,7 +126,7 @@ def _files(app: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _is_unchecked(bytecode: Path) -> bool:
-    """Return whether Python would run bytecode without a look at its source (PEP 552)."""
+    """Return whether Python would run bytecode without a look at the source (PEP 552)."""
     with bytecode.open("rb") as file:
         flags = int.from_bytes(file.read(8)[4:], "little")
     return flags == 1  # hash-based, and not checked

@@ -1,4 +1,4 @@
-"""Context of a trainer: FLARE's own, without what the server sent beside the model."""
+"""Context of a trainer: FLARE's own context, without the server's values beside the model."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from nvflare.apis.shareable import Shareable
 
 from secagg.flare.model import Model
 
-__all__ = ["agreed_context"]
-
 _KEPT = frozenset({ReservedKey.MANAGER, ReservedKey.ENGINE, ReservedKey.IDENTITY_NAME})
 _OF_SERVER = (FLContextKey.JOB_META, FLContextKey.CLIENT_HIERARCHY)
 """Properties of a whole job, which the server can choose for each site."""
@@ -20,8 +18,9 @@ _OF_SERVER = (FLContextKey.JOB_META, FLContextKey.CLIENT_HIERARCHY)
 def agreed_context(fl_ctx: Any, model: Model, task: Shareable) -> FLContext:
     """Return a context for the training of a model.
 
-    It has what this site's FLARE set for the job. The properties of the task itself have values
-    that all sites of the sum agree on. Properties that the trainer sets stay in it.
+    The context has the properties that this site's FLARE set for the job. The properties of the
+    task itself have values that all sites of the sum agree on. Properties that the trainer sets
+    stay in the context.
 
     Parameters
     ----------
@@ -32,6 +31,7 @@ def agreed_context(fl_ctx: Any, model: Model, task: Shareable) -> FLContext:
         Task of the trainer.
     """
     context: FLContext = fl_ctx.clone()
+    # sticky properties are this site's own; others came with the task of the server
     context.props = {
         key: one for key, one in context.props.items() if key in _KEPT or is_sticky(one[M])
     }

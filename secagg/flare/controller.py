@@ -2,8 +2,8 @@
 
 The controller drives a `secagg.session.Session`. FLARE's task brings every site into the
 session once, and FLARE's auxiliary messages then carry the session's own tasks and answers. One
-task of FLARE for each exchange would be the alternative. It would need names of attempts,
-acknowledgements, deadlines and the presence of sites once more, and it polls more slowly.
+task of FLARE for each exchange would be the alternative. This alternative would need names of
+attempts, acknowledgements, deadlines and the presence of sites once more, with slower polls.
 """
 
 from __future__ import annotations
@@ -19,37 +19,35 @@ from numpy.typing import NDArray
 
 from secagg.flare import names
 from secagg.flare.averaging import SumFedAvg
-from secagg.flare.desk import Desk
+from secagg.flare.desk import SiteDesk
 from secagg.flare.settings import round_params
 from secagg.flare.tasks import configuration, enrol, task
 from secagg.protocol import RoundParams
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 from secagg.session import Deadlines
 
-__all__ = ["SecAggFedAvg"]
-
 _LEAVE = 10.0
-"""Seconds that sites have at the end of a job to learn of it; FLARE ends the others."""
+"""Seconds that sites have to learn of the end of a job; FLARE ends the other sites."""
 
 
 class SecAggFedAvg(SumFedAvg):
     """FLARE's `FedAvg` over secure sums: the server sees no site's weights.
 
     Each round adds the weighted mean of the sites' updates to the model. Sites run
-    `SecAggExecutor`. Loading and saving the model, and all other arguments, are those of
-    `FedAvg`, but for those that read a single site's results.
+    `SecAggExecutor`. Loading and saving the model, and all other arguments, are the same as in
+    `FedAvg`, without the arguments that read a single site's results.
 
     Parameters
     ----------
     clip : float
-        Largest absolute value of an element of an update; larger ones are clipped.
+        Largest absolute value of an element of an update; larger elements are clipped.
     max_weight : int, optional
-        Largest weight of a site, its number of steps in a round, 1 to 2^53. None: the mean is
-        not weighted.
+        Largest weight of a site, 1 to 2^53; a weight is the number of steps in a round. None:
+        the mean is not weighted.
     fractional_bits : int
         Precision of an update; see `secagg.encoding.FixedPoint`.
     threshold : int, optional
-        Number of sites that a round needs to its end; by default that of
+        Number of sites that a round needs to the end; by default the threshold of
         `secagg.RoundParams.suggest`, 70 % of up to 100 sites.
     security : "semi-honest" or "active"
         See `secagg.RoundParams`. "active" takes sites with FLARE's certificates.
@@ -86,19 +84,20 @@ class SecAggFedAvg(SumFedAvg):
         )
         self.threshold, self.security, self.attempts = threshold, security, attempts
         self.train_timeout, self.exchange_timeout = train_timeout, exchange_timeout
-        self._params(self.num_clients, 1)  # validates the arguments before the job begins
+        # validates the arguments here, before the job begins
+        self._params(self.num_clients, 1)
         self._deadlines = replace(Deadlines.of(exchange_timeout), input=train_timeout)
-        self._desk: Desk | None = None
+        self._desk: SiteDesk | None = None
         self._agreed = b""
 
     def run(self) -> None:
-        """Run the job; FLARE calls it."""
+        """Run the job; called by FLARE."""
         sites = [client.name for client in self.engine.get_clients()]
         self._agreed = configuration(self, sites, self.exchange_timeout)
         roster, signatures = None, None
         if self.security == "active":
             roster, signatures = enrol(self, sites, self.exchange_timeout)
-        desk = self._desk = Desk(
+        desk = self._desk = SiteDesk(
             sites if signatures is None else signatures,
             name=f"flare {self.fl_ctx.get_job_id()}",
             deadlines=self._deadlines,
@@ -106,6 +105,7 @@ class SecAggFedAvg(SumFedAvg):
             registry=None if roster is None else roster.registry(signatures, None),
         )
         try:
+            # before the tasks: a site sends requests as soon as the task brings a token
             self.engine.register_aux_message_handler(desk.topic, desk.handle)
             for site, token in desk.tokens.items():
                 data: dict[str, object] = {names.TOPIC: desk.topic, names.TOKEN: token}
@@ -132,7 +132,7 @@ class SecAggFedAvg(SumFedAvg):
         return result.mean, result.survivors
 
     def sample_clients(self, num_clients: int | None = None) -> list[str]:
-        """Return `num_clients` random sites of the session, or all if it has fewer."""
+        """Return `num_clients` random sites of the session, or all sites if there are fewer."""
         sites = [] if self._desk is None else sorted(self._desk.tokens)
         return SystemRandom().sample(sites, min(num_clients or len(sites), len(sites)))
 

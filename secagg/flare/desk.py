@@ -1,4 +1,4 @@
-"""Session on the server, and its answers to the requests of sites."""
+"""Session on the server, and the answers to the requests of sites."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ from secagg.flare.running import RunningSession
 from secagg.protocol import Registry
 from secagg.session import Deadlines
 
-__all__ = ["Desk"]
 
-
-class Desk(RunningSession):
+class SiteDesk(RunningSession):
     """Session of a job, with the parameters of `RunningSession`.
 
     Attributes
@@ -27,8 +25,9 @@ class Desk(RunningSession):
     topic : str
         Topic of the sites' requests, different for every desk.
     tokens : dict of str to bytes
-        Token of each site. FLARE's tasks are authenticated and carry it, and the site shows it
-        in its requests, whose sender FLARE does not tell reliably.
+        Token of each site. FLARE's tasks, which are authenticated, carry the token. The site
+        shows the token in requests, because FLARE does not state the sender of a request
+        reliably.
     """
 
     def __init__(
@@ -73,6 +72,7 @@ class Desk(RunningSession):
         return reply
 
     def _task(self, site: str, after: bytes) -> dict[str, object]:
+        # without waiting for a task: a request that waits would hold a thread of FLARE
         task = self.start(self.session.next_task(site, after, 0)).result()
         return {} if task is None else {names.SESSION_TASK: task}
 

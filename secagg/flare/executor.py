@@ -1,4 +1,4 @@
-"""Executor of a site: it takes part in the session of a job, and in nothing else."""
+"""Executor of a site, which takes part in the session of a job, and in nothing else."""
 
 from __future__ import annotations
 
@@ -19,27 +19,26 @@ from secagg.flare.folder import fixing, own_folder
 from secagg.flare.identities import SiteIdentity
 from secagg.flare.link import FlareLink
 from secagg.flare.log import log_class, log_rejection, logger
-from secagg.flare.own import note
+from secagg.flare.own import GivesSums, note
 from secagg.flare.policy import policy_of
 from secagg.flare.start import fix_job
 from secagg.flare.trainer import Trainer
 from secagg.session import take_part
 
-__all__ = ["SecAggExecutor"]
 
-
-class SecAggExecutor(Executor):
+class SecAggExecutor(GivesSums, Executor):
     """Executor of a site that gives the server sums only.
 
-    It performs the task "secagg" of `SecAggFedAvg` and rejects all others. Replies have a
-    return code and no text. Whether and how the site answers depends on the server's parameters
-    and the site's policy only: zeros of weight 0 replace an update that cannot be summed.
+    The executor performs the task "secagg" of `SecAggFedAvg` and rejects all other tasks.
+    Replies have a return code and no text. Whether and how the site answers depends on the
+    server's parameters and the site's policy only: zeros of weight 0 replace an update that
+    cannot be summed.
 
     Parameters
     ----------
     trainer : Executor
-        The job's executor for training. It gets the model in a task of FLARE and answers with
-        weights by name, which stay in this process.
+        The job's executor for training. The trainer gets the model in a task of FLARE and
+        answers with weights by name, which stay in this process.
     """
 
     def __init__(self, trainer: Executor) -> None:
@@ -48,7 +47,7 @@ class SecAggExecutor(Executor):
         self._identity: SiteIdentity | None = None
 
     def handle_event(self, event_type: str, fl_ctx: Any) -> None:
-        """Fix the job at its start; see ``FLComponent.handle_event`` of FLARE."""
+        """Fix the job at the start; see ``FLComponent.handle_event`` of FLARE."""
         fix_job(event_type, fl_ctx)
 
     def execute(
@@ -59,8 +58,9 @@ class SecAggExecutor(Executor):
             reply = self._perform(task_name, shareable, fl_ctx, abort_signal)
         except Exception as error:
             log_rejection("the task", error)
+            # a code alone, since the error's text could quote private numbers to the server
             reply = make_reply(ReturnCode.EXECUTION_EXCEPTION)
-        return note(fl_ctx, reply)  # a filter of the site lets it pass
+        return note(fl_ctx, reply)  # a filter of the site passes noted replies
 
     def _perform(
         self, task_name: str, task: Shareable, fl_ctx: Any, abort_signal: Any
@@ -95,6 +95,7 @@ class SecAggExecutor(Executor):
         identity, self._identity = self._identity, None  # a key serves one session
         if signatures is not None and identity is None:
             raise ParameterError("the server sent signatures, and this site drew no key")
+        # raises without signatures: a server must not make an active session semi-honest
         if identity is not None:
             registry = identity.registry(signatures, Authority(kit, policy.sites))
         topic, token = task.get(names.TOPIC), task.get(names.TOKEN)

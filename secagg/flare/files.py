@@ -8,12 +8,10 @@ from secagg._secrets import without_frames
 from secagg.errors import ParameterError
 from secagg.protocol import Identity, Registry
 
-__all__ = ["read_identity", "read_registry"]
-
 
 @without_frames
 def read_identity(path: str) -> Identity:
-    """Return the identity whose private key a file has in PEM.
+    """Return the identity with the private key of a file in PEM.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""Filter of a site: it turns a trainer's result into a one-shot report, and blocks all else.
+"""Filter of a site, which turns a trainer's result into a report and blocks all other data.
 
-The filter of the task data reads the server's request and gives the trainer the model in it.
-The filter of the results takes the update. Both look at one task, so they share what they know
-in the context of that task.
+The filter of the task data reads the server's request and gives the trainer the request's
+model. The filter of the results takes the update. Both filters look at the same task, so they
+share values in the context of that task.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from secagg.flare.folder import fix_site_bounds, own_folder
 from secagg.flare.guard import Answered, Due, guard
 from secagg.flare.log import log_class, log_rejection, logger
 from secagg.flare.model import read_model
-from secagg.flare.own import is_own, note, noted
+from secagg.flare.own import GivesSums, is_own, note, noted
 from secagg.flare.policy import policy_of
 from secagg.flare.training import read_outcome, training_task
 from secagg.oneshot import OneShotParams
@@ -38,35 +38,34 @@ from secagg.session.reporting import check_request
 from secagg.session.wire import REPORT, Answer, encode, message_digest, read_task
 from secagg.vault.spent import Spent
 
-__all__ = ["SecAggFilter"]
-
 
 class SecAggFilter(Filter):
     """Filter of a site that lets sums leave, and nothing else.
 
-    A trainer's result leaves as a report of a one-shot sum, for the helpers that the site's
+    A trainer's result leaves as a report for one-shot sums, for the helpers that the site's
     `SitePolicy` trusts. Replies of `SecAggExecutor` pass. All other tasks and results are
-    blocked, with a return code and no text. A request that was accepted is answered by a
-    report in any case: zeros of weight 0 replace a result that cannot be summed.
+    blocked, with a return code and no text. A request that was accepted is answered by a report
+    in any case: zeros of weight 0 replace a result that cannot be summed.
 
-    Enter it twice, among the filters of the task data and of the task results: in a job, or for
-    all jobs in ``local/privacy.json`` of the site.
+    Enter the filter twice, among the filters of the task data and of the task results. Enter
+    them in a job, or for all jobs in ``local/privacy.json`` of the site.
     """
 
     def process(self, shareable: Shareable, fl_ctx: Any) -> Shareable:
-        """Filter a task or its result; see ``Filter.process`` of FLARE.
+        """Filter a task or a result; see ``Filter.process`` of FLARE.
 
         Raises
         ------
         ContentBlockedException
-            It does not belong to a sum, or fails a check. FLARE then sends a return code.
+            `shareable` does not belong to a sum, or fails a check. FLARE then sends a return
+            code.
         """
         results = self.get_prop(Chain.CHAIN_TYPE) == FilterChainType.TASK_RESULT_CHAIN
         try:
             return (_reported if results else _opened)(shareable, fl_ctx)
         except Exception as error:
             (log_class if results else log_rejection)("the filter", error)
-        # FLARE logs this error, and can send its log to the server
+        # without the cause: FLARE logs this error, and can send the log to the server
         raise ContentBlockedException("blocked: only sums leave this site")
 
 
@@ -77,8 +76,9 @@ def _opened(request: Shareable, fl_ctx: Any) -> Shareable:
     executor = getattr(runner, "find_executor", lambda name: None)(name)
     if isinstance(noted(fl_ctx), Due | Answered):
         return request  # opened by another filter of this class
-    if name == names.TASK and _gives_sums(executor):
+    if name == names.TASK and isinstance(executor, GivesSums):
         return request
+    # before anything is trained: without this filter a result would leave the site in clear
     _require_result_filter(fl_ctx, runner, name)
     if executor is not None:
         guard(executor)
@@ -88,14 +88,14 @@ def _opened(request: Shareable, fl_ctx: Any) -> Shareable:
     due = _checked(request, fl_ctx, name)
     folder = own_folder(fl_ctx)
     fix_site_bounds(folder, due.params)
-    # before the training, so that it matters to nobody how that ends
+    # before the training, so that the end of the training decides nothing
     _spend(folder, fl_ctx.get_job_id(), due.model.round)
     note(fl_ctx, due)
     return training_task(due.model)
 
 
 def _spend(folder: Path, job: str, number: int) -> None:
-    """Record a report in a round of a job; raise if this site has reported in it."""
+    """Record a report in a round of a job; raise if this site has reported in the round."""
     last = Spent(folder).spend(f"job {job}", number)
     if last is not None:
         raise RemoteProtocolError(
@@ -108,7 +108,7 @@ def _spend(folder: Path, job: str, number: int) -> None:
 
 
 def _checked(request: Shareable, fl_ctx: Any, name: str) -> Due:
-    """Return the report that a request asks for; raise if it fails a check."""
+    """Return the report that a request asks for; raise if the request fails a check."""
     data = request.get(names.SESSION_TASK)
     if not isinstance(data, bytes):
         raise _violation("task", "the task is no request for a report")
@@ -155,12 +155,14 @@ def _reported(result: Shareable, fl_ctx: Any) -> Shareable:
             endorsements=due.endorsements,
         )
 
+    # never an error: the server must not learn from a reply that a training failed
     outcome = read_outcome(due.model, result, params.max_weight)
     (made, clipped), sent = send_input(write, outcome, params)
     if sent.error is not None:
         log_class("the training, for which zeros are sent,", sent.error)
     if sent.lowered:
         logger.warning("this site lowered its weight to max_weight")
+    # in this site's log only, since the number of clipped elements is private
     try:
         vector = outcome.vector if sent.error is None else None
         warn_of_losses(vector, clipped, params.encoding)
@@ -169,13 +171,6 @@ def _reported(result: Shareable, fl_ctx: Any) -> Shareable:
     reply = make_reply(ReturnCode.OK)
     reply[names.ANSWER] = encode(Answer(due.task.id, made))
     return note(fl_ctx, reply)
-
-
-def _gives_sums(executor: object) -> bool:
-    """Return whether an executor performs the task "secagg" as this package does."""
-    from secagg.flare.executor import SecAggExecutor  # which imports this module
-
-    return isinstance(executor, SecAggExecutor)
 
 
 def _configuration(request: Shareable, fl_ctx: Any) -> Shareable:

@@ -1,7 +1,7 @@
-"""Guard of an executor whose results `SecAggFilter` takes.
+"""Guard of an executor with results for `SecAggFilter`.
 
-FLARE sends the return code of an executor that raises past all filters. So the server would
-learn which training failed. The guard stands between FLARE and the executor in the tasks that
+If an executor raises, FLARE sends the return code past all filters. So the server would learn
+which training failed. The guard stands between FLARE and the executor in the tasks that
 the filter has accepted, and returns a result in any case.
 """
 
@@ -23,14 +23,12 @@ from secagg.oneshot import OneShotParams
 from secagg.protocol import Identity
 from secagg.session.wire import Task
 
-__all__ = ["Answered", "Due", "guard"]
-
 Execute = Callable[[str, Shareable, Any, Any], Shareable]
 
 
 @dataclass(frozen=True)
 class Due:
-    """Report that is due in a task, which the filter has noted in its context.
+    """Report that is due in a task, as the filter has noted in the task's context.
 
     Attributes
     ----------
@@ -55,19 +53,20 @@ class Due:
 
 @dataclass(frozen=True)
 class Answered:
-    """Answer of the filter itself to a task, for which nothing is trained."""
+    """Answer of the filter itself to a task without any training."""
 
     reply: Shareable
 
 
 def guard(executor: Executor) -> None:
     """Let an executor return a result in each task that the filter has accepted."""
+    # once, since the same executor performs many tasks
     if not isinstance(vars(executor).get("execute"), _Guarded):
         executor.execute = _Guarded(executor.execute)
 
 
 class _Guarded:
-    """Method `execute` of one executor."""
+    """Method `execute` of an executor."""
 
     def __init__(self, execute: Execute) -> None:
         self._execute = execute

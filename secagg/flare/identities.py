@@ -1,11 +1,12 @@
 """Identities of sites for rounds with ``security="active"``, bound to FLARE's certificates.
 
 1. Each site draws an Ed25519 key for one session. The server collects the keys to a roster.
-2. Each site signs the roster, its own key in it, with the private key of its certificate.
-3. Each site verifies all certificates and signatures against the root certificate of its own
-   startup kit. The sites that signed are the registry.
+2. Each site checks that the roster has the site's key, and signs the roster with the private
+   key of the site's certificate.
+3. Each site verifies all certificates and signatures against the root certificate of the
+   site's own startup kit. The sites that signed are the registry.
 
-So the server cannot choose a key, and all sites have the same ones. A signature from another
+So the server cannot choose a key, and all sites have the same keys. A signature from another
 session is of no use, since the roster has a key that this site drew just now.
 """
 
@@ -22,8 +23,6 @@ from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flare.certificates import Authority, sign
 from secagg.protocol import Identity, Registry
 
-__all__ = ["Roster", "SiteIdentity"]
-
 _LABEL = b"secagg/1 flare roster"
 
 
@@ -33,19 +32,19 @@ class _Signed(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 
 
 class Roster:
-    """Ed25519 keys of the sites of a session, and the sites' signatures of all of them.
+    """Ed25519 keys of the sites of a session, and the sites' signatures of all keys.
 
     Parameters
     ----------
     job : str
         Id of the job.
     keys : mapping of str to bytes
-        Key of each site by its name, as another party sent them.
+        Key of each site by the site's name, as another party sent the keys.
 
     Raises
     ------
     RemoteProtocolError
-        "roster": they are no keys by name.
+        "roster": `keys` are no keys by name.
     """
 
     def __init__(self, job: str, keys: object) -> None:
@@ -55,6 +54,7 @@ class Roster:
             raise _wrong("roster", "the roster has no keys by the names of sites")
         self.keys: dict[str, bytes] = dict(keys)
         self.content = _LABEL + _prefixed(job.encode())
+        # in one order and with lengths: every site must sign the same bytes for the same keys
         for site in sorted(self.keys):
             self.content += _prefixed(site.encode()) + _prefixed(self.keys[site])
 
@@ -72,7 +72,7 @@ class Roster:
         Raises
         ------
         RemoteProtocolError
-            "roster": it is malformed, or the roster lacks the site. Or a check of
+            "roster": the signature is malformed, or the roster lacks the site. Or a check of
             `Authority.verify`.
         """
         try:
@@ -93,7 +93,8 @@ class Roster:
         Raises
         ------
         RemoteProtocolError
-            "roster": they are no signatures by name, or two sites have one key. Or as `verify`.
+            "roster": `signatures` are no signatures by name, or two sites have one key. Or as
+            `verify`.
         """
         if not isinstance(signatures, Mapping):
             raise _wrong("roster", "the roster has no signatures by the names of sites")
@@ -124,18 +125,20 @@ class SiteIdentity(Confined):
         self._roster: Roster | None = None
 
     def sign(self, keys: object) -> bytes:
-        """Return this site's signature of a roster; it signs no second one.
+        """Return this site's signature of a roster; no second roster is signed.
 
         Raises
         ------
         RemoteProtocolError
-            "roster": it is malformed or lacks this site's key, or another one was signed.
+            "roster": the roster is malformed or lacks this site's key, or another roster was
+            signed.
         ParameterError
             The startup folder has no usable certificate.
         """
         roster = Roster(self._job, keys)
         if roster.keys.get(self._site) != self.key.public:
             raise _wrong("roster", "the roster lacks the key that this site drew")
+        # two rosters with this key could show two sites different keys of a third site
         if self._roster is not None and self._roster.content != roster.content:
             raise _wrong("roster", "this site has signed another roster with this key")
         self._roster = roster

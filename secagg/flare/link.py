@@ -14,8 +14,6 @@ from secagg.errors import LinkError, RemoteProtocolError
 from secagg.flare import names
 from secagg.session.thread import in_thread
 
-__all__ = ["FlareLink", "Send"]
-
 _INTERVAL = 0.2
 """Seconds between two questions for a task; a waiting request would hold a thread of FLARE."""
 _TIMEOUT = 60.0
@@ -23,19 +21,20 @@ _TIMEOUT = 60.0
 
 
 Send = Callable[[Shareable, float], object]
-"""Function that sends a request to the server and returns the reply to it. Its arguments are
-the request and the seconds after which it returns anything but a reply."""
+"""Function that sends a request to the server and returns the server's reply. The arguments are
+the request and a number of seconds; without a reply by then, any other value is returned."""
 
 
 class Stop(Protocol):
     """Signal of FLARE that the job was aborted."""
 
     @property
-    def triggered(self) -> bool: ...
+    def triggered(self) -> bool:
+        """True once the job was aborted."""
 
 
 class FlareLink:
-    """Link of one site; see `secagg.session.Link`.
+    """Link of a site; see `secagg.session.Link`.
 
     Parameters
     ----------
@@ -78,6 +77,7 @@ class FlareLink:
             code = reply.get_return_code() if isinstance(reply, Shareable) else None
             if code == ReturnCode.OK:
                 return {str(key): value for key, value in reply.items()}
+            # every other code can pass, but a wrong token stays wrong
             if code == ReturnCode.BAD_REQUEST_DATA:
                 raise LinkError(
                     "the server does not accept this site's token; start the job again",

@@ -1,4 +1,4 @@
-"""Log of a site, which FLARE can send to the server: it has no texts of private errors."""
+"""Log of a site, without texts of private errors, since FLARE can send logs to the server."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import logging
 
 from secagg.errors import SecAggError
 
-__all__ = ["log_class", "log_rejection", "logger"]
-
 logger = logging.getLogger("secagg.flare")
 
 
 def log_class(what: str, error: Exception) -> None:
-    """Log the class of an error and its failed check; the text at the level DEBUG only."""
+    """Log the class of an error and the failed check; the text at the level DEBUG only."""
     check = getattr(error, "check", None)
     logger.warning(
         "%s ended with %s%s", what, type(error).__name__, f", check {check}" if check else ""
@@ -21,7 +19,8 @@ def log_class(what: str, error: Exception) -> None:
 
 
 def log_rejection(what: str, error: Exception) -> None:
-    """Log an error before any training: the text, too, if it is an error of this package."""
+    """Log an error before any training, for errors of this package with the text."""
     log_class(what, error)
-    if isinstance(error, SecAggError):  # of the server's parameters and the site's policy
+    # such an error quotes the server's parameters and the site's policy, nothing private
+    if isinstance(error, SecAggError):
         logger.warning("%s", error)

@@ -1,8 +1,8 @@
-"""Models in messages, and updates of them as vectors.
+"""Models in messages, and updates of models as vectors.
 
 The server sends a model's arrays, which are not secret, as one `Model` to all sites. A site
 returns the difference between the trained and the sent arrays as a vector. Reading a model runs
-no code and takes no more memory than its bytes.
+no code and takes no more memory than the model's bytes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from secagg._secrets import without_frames
 from secagg.client.inputs import count_spoiled
 from secagg.encoding import flatten
 from secagg.errors import ParameterError, RemoteProtocolError
-
-__all__ = ["Model", "check_finite", "difference", "read_model", "summed", "write_model"]
 
 Array = NDArray[np.generic]
 _DTYPES = frozenset(
@@ -46,7 +44,7 @@ class _Frame(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Model of one round, as the server sends it to all sites.
+    """Model of a round, which the server sends to all sites.
 
     Attributes
     ----------
@@ -87,12 +85,12 @@ def check_finite(model: Model) -> None:
 
 
 def summed(model: Model) -> dict[str, Array]:
-    """Return the arrays whose updates are summed.
+    """Return the arrays with summed updates.
 
     Raises
     ------
     ParameterError
-        No array is left, or one is not of floats.
+        No array is left, or an array is not of floats.
     """
     found = {k: np.asarray(v) for k, v in model.arrays.items() if k not in model.excluded}
     for name, array in found.items():
@@ -131,7 +129,7 @@ def write_model(model: Model) -> bytes:
 
 
 def read_model(data: bytes) -> Model:
-    """Return the model that `write_model` wrote; its arrays cannot be written to.
+    """Return the model that `write_model` wrote, with read-only arrays.
 
     Raises
     ------
@@ -144,6 +142,7 @@ def read_model(data: bytes) -> Model:
         arrays = {one.name: _array(one) for one in frame.arrays}
     except (msgspec.MsgspecError, ValueError):
         arrays = {}
+    # a name that comes twice would hide one of two arrays
     if not arrays or len(arrays) != len(frame.arrays):
         why = "the message is not a model of secagg.flare; use the same version on both sides"
         raise RemoteProtocolError(why, sender=None, phase="model", check="model")
@@ -159,7 +158,8 @@ def read_model(data: bytes) -> Model:
 
 
 def _array(found: _Array) -> Array:
-    """Return an array; raise ValueError if its bytes are not of its dtype and shape."""
+    """Return an array; raise ValueError if the bytes do not fit dtype and shape."""
+    # −1 in a shape would let numpy choose the size
     if found.dtype not in _DTYPES or min(found.shape, default=0) < 0:
         raise ValueError
     flat = np.frombuffer(found.data, np.dtype(found.dtype).newbyteorder("<"))
@@ -170,13 +170,13 @@ def _array(found: _Array) -> Array:
 def difference(
     model: Model, trained: Mapping[str, object], *, relative: bool
 ) -> NDArray[np.float64]:
-    """Return the update of a model as one vector, in the order of `secagg.encoding.flatten`.
+    """Return the update of a model as a vector, in the order of `secagg.encoding.flatten`.
 
     Parameters
     ----------
     model : Model
     trained : mapping of str to array
-        Arrays after training. They have each summed array of the model, in its shape.
+        Arrays after training, with every summed array of the model in an unchanged shape.
     relative : bool
         True if `trained` has differences to the model already.
 

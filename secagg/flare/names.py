@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 TASK: Final = "secagg"
-"""Name of the one task of FLARE that a site performs; all others are rejected."""
+"""Name of the only task of FLARE that a site performs; all other tasks are rejected."""
 POLICY: Final = "secagg_policy"
-"""Id of a site's `SitePolicy` among its components."""
+"""Id of a site's `SitePolicy` among the site's components."""
 
 # fields of the task and of a site's answer
 STEP: Final = "step"

@@ -1,8 +1,9 @@
 """Controller of the server: FLARE's federated averaging over one-shot sums.
 
-A round is one task of FLARE, whose result at each site is a report that `SecAggFilter` makes.
-The reports go to a `secagg.session.Session`, which checks them and lets the helpers open the
-sum. Sites learn nothing of the session; this controller is its member in their names.
+A round is one task of FLARE. The task's result at each site is a report that `SecAggFilter`
+makes. The reports go to a `secagg.session.Session`, which checks the reports and lets the
+helpers open the sum. Sites learn nothing of the session; this controller is the member in the
+sites' names.
 """
 
 from __future__ import annotations
@@ -30,38 +31,38 @@ from secagg.flare.tasks import configuration, request
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.oneshot.helper_files import HelperEntry, helpers_from_json
 from secagg.protocol import Identity
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 from secagg.session import Deadlines, bind
 from secagg.session.wire import Declined, encode, read_task
-
-__all__ = ["OneShotFedAvg"]
 
 
 class OneShotFedAvg(SumFedAvg):
     """FLARE's `FedAvg` over one-shot sums: one message from each site in a round.
 
-    Sites run any executor, with `SecAggFilter` among the filters of its task and of its result.
+    Sites run any executor, with `SecAggFilter` among the filters of the task and of the result.
     Helpers are reached over HTTPS, which needs ``pip install "secagg[http]"`` at the server.
-    Loading and saving the model, and all other arguments, are those of `FedAvg`, but for those
-    that read a single site's results.
+    Loading and saving the model, and all other arguments, are the same as in `FedAvg`, without
+    the arguments that read a single site's results.
 
     Parameters
     ----------
     clip, max_weight, fractional_bits
         See `SecAggFedAvg`.
     helpers : list of dict
-        Helpers: what ``secagg helper keygen --json`` prints of each, with its "url".
+        Helpers: the output of ``secagg helper keygen --json`` for each helper, with the
+        helper's "url".
     identity : str
-        File at the server with its Ed25519 key in PEM, which the helpers know as aggregator.
+        File at the server with the server's Ed25519 key in PEM, which the helpers know as
+        aggregator.
     threshold : int
         Number of helpers that open a sum; any fewer learn nothing.
     min_clients : int, optional
-        Smallest number of sites whose sum is opened; by default 70 %, at least 3.
+        Smallest number of sites in an opened sum; by default 70 %, at least 3.
     security : "semi-honest" or "active"
         See `secagg.oneshot.OneShotParams`. "active" takes a `registry`.
     registry : str, optional
-        File at the server with the sites' Ed25519 keys by their names, for "active" only;
-        ``secagg identity register`` makes it.
+        File at the server with the sites' Ed25519 keys by name, for "active" only, made by
+        ``secagg identity register``.
     authority : str, optional
         File at the server with the certificate authority of the helpers.
     train_timeout : float
@@ -107,7 +108,8 @@ class OneShotFedAvg(SumFedAvg):
                 "registry of the sites' keys, and others none"
             )
         self._helpers = _entries(helpers)
-        self._params(self.num_clients, 1, b"")  # validates the arguments before the job begins
+        # validates the arguments here, before the job begins
+        self._params(self.num_clients, 1, b"")
         self._deadlines = Deadlines(
             gather=helper_timeout, reports=train_timeout, unmask=helper_timeout
         )
@@ -117,7 +119,7 @@ class OneShotFedAvg(SumFedAvg):
         self._agreed: bytes | None = None
 
     def run(self) -> None:
-        """Run the job; FLARE calls it."""
+        """Run the job; called by FLARE."""
         self._identity = read_identity(self.identity)
         registry = None if self.registry is None else read_registry(self.registry)
         self._members = {client.name for client in self.engine.get_clients()}
@@ -125,7 +127,7 @@ class OneShotFedAvg(SumFedAvg):
             self._members,
             name=f"flare {self.fl_ctx.get_job_id()}",
             deadlines=self._deadlines,
-            attempts=1,  # FLARE repeats what is lost
+            attempts=1,  # FLARE itself repeats lost messages
             registry=registry,
         )
         try:
@@ -156,6 +158,7 @@ class OneShotFedAvg(SumFedAvg):
 
         session = self._running.session
         async with AsyncExitStack() as stack:
+            # before any site is asked: sites report only with the endorsements of all helpers
             links = await reach_helpers(
                 self._helpers,
                 params,
@@ -178,7 +181,7 @@ class OneShotFedAvg(SumFedAvg):
                     relay.cancel()
 
     async def _relay(self, site: str, task_name: str) -> None:
-        """Take part in a sum as a site, whose report comes in a result of FLARE."""
+        """Take part in a sum in a site's name; the site's report comes in a result of FLARE."""
         assert self._running is not None, "run makes it"  # noqa: S101
         session = self._running.session
         frame = await session.next_task(site)
@@ -196,7 +199,7 @@ class OneShotFedAvg(SumFedAvg):
             await session.accept(site, declined)
 
     def _asked(self, site: str, task_name: str, frame: bytes) -> Future[bytes | None]:
-        """Send a site its task; the future has the report, or None if there is none."""
+        """Send a site the task; the future has the report, or None without a report."""
         found: Future[bytes | None] = Future()
 
         def settle(value: bytes | None) -> None:
@@ -210,20 +213,21 @@ class OneShotFedAvg(SumFedAvg):
             settle(answer if good else None)
 
         def done(task: Task, fl_ctx: object) -> None:
-            settle(None)  # without a result: it is late, or the site is lost
+            settle(None)  # without a result: the report is late, or the site is lost
 
         sent = request(task_name, frame, receive, done, max(1, round(self.train_timeout)))
         self.send(sent, self.fl_ctx, targets=[site])
         return found
 
     def sample_clients(self, num_clients: int | None = None) -> list[str]:
-        """Return random sites of those that are here since the job began."""
+        """Return random sites among the sites that are here since the job began."""
         here = {client.name for client in self.engine.get_clients()}
         sites = sorted(self._members & here)
         return secrets.SystemRandom().sample(sites, min(num_clients or len(sites), len(sites)))
 
     def _params(self, sites: int, length: int, message: bytes) -> OneShotParams:
         encoding = FixedPoint(clip=self.clip, fractional_bits=self.fractional_bits)
+        # random, because every session needs another name, also after a restart of the job
         name = f"flare {self.current_round} ".encode() + secrets.token_bytes(16)
         return OneShotParams.suggest(
             sites,

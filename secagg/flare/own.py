@@ -1,7 +1,7 @@
-"""Results that this package makes at a site, told from those of all other code.
+"""Marks the results of this package, so that a site's filters tell them apart.
 
-They are remembered by identity, in the context of FLARE's task, which nobody else can forge
-from afar. So no result passes because it looks like one of ours.
+Results are remembered by identity, in the context of FLARE's task, which nobody else can forge
+from afar. So no result passes by a mere likeness to a result of this package.
 """
 
 from __future__ import annotations
@@ -11,19 +11,21 @@ from typing import Any, TypeVar
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.shareable import Shareable
 
-__all__ = ["is_own", "note", "noted"]
-
 T = TypeVar("T")
 
 
+class GivesSums:
+    """Mark of an executor with a task that gives sums."""
+
+
 def note(fl_ctx: Any, value: T) -> T:
-    """Remember a value for the rest of the present task, and return it."""
+    """Remember a value for the rest of the present task, and return the value."""
     fl_ctx.set_prop(_place(fl_ctx), value, private=True, sticky=False)
     return value
 
 
 def noted(fl_ctx: Any) -> object:
-    """Return what was noted last in the present task, or None."""
+    """Return the value that was noted last in the present task, or None."""
     return fl_ctx.get_prop(_place(fl_ctx))
 
 

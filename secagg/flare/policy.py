@@ -7,7 +7,7 @@ from typing import Any
 
 from nvflare.apis.fl_component import FLComponent
 
-from secagg._check import check_kind
+from secagg._check import check_flag, check_integer, check_kind
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
 from secagg.flare import names
@@ -16,21 +16,19 @@ from secagg.graph.assumptions import CORRUPT
 from secagg.oneshot import OneShotPolicy
 from secagg.protocol import Bounds, ClientPolicy
 
-__all__ = ["SitePolicy", "policy_of"]
-
 
 class SitePolicy(FLComponent):
-    """Demands of a site. The operator enters them under "components" of ``local/privacy.json``.
+    """Demands of a site, which the operator enters in ``local/privacy.json``, "components".
 
     FLARE rejects a job that brings a component of the same id, `secagg_policy`. Without a
-    policy of the operator, the job's own or the default is in force.
+    policy of the operator, the job's own policy or the default is in force.
 
     Parameters
     ----------
     min_clients, min_threshold : int
         See `secagg.ClientPolicy`, and for one-shot sums `secagg.oneshot.OneShotPolicy`.
     require_active : bool
-        Reject all sums whose `security` is not "active".
+        Reject all sums with another `security` than "active".
     corrupt : float
         See `secagg.ClientPolicy` and `secagg.oneshot.OneShotPolicy`.
     sites : collection of str, optional
@@ -38,20 +36,21 @@ class SitePolicy(FLComponent):
         be active, since only there a site verifies names. None: all sites with a certificate
         of the project.
     helpers : collection of str, optional
-        Ed25519 keys, in hex, of the helpers that this site trusts not to collude. None: it
-        reports to no helpers.
+        Ed25519 keys, in hex, of the helpers that this site trusts not to collude. None: the
+        site reports to no helpers.
     identity : str, optional
         File with this site's Ed25519 key in PEM, for one-shot sums with ``security="active"``.
-        ``secagg identity keygen`` makes it. A site that has one takes part in active sums only.
+        ``secagg identity keygen`` makes the file. A site with a key takes part in active sums
+        only.
     kit : str, optional
-        Folder of the site's certificate, "startup" of its kit by default.
+        Folder of the site's certificate, by default "startup" of the site's kit.
     clip : float, optional
         The clip that all sums must have, > 0. In any case the first sum fixes clip, fractional
         bits and largest weight for all later sums and jobs, in a file of this site's workspace.
     fractional_bits : int
         Fractional bits that all sums must have, if there is a clip.
     max_weight : int, optional
-        Largest weight that all sums must have, if there is a clip. None: they are unweighted.
+        Largest weight that all sums must have, if there is a clip. None: sums are unweighted.
 
     Raises
     ------
@@ -74,6 +73,8 @@ class SitePolicy(FLComponent):
         max_weight: int | None = None,
     ) -> None:
         super().__init__()
+        check_flag("require_active", require_active)
+        check_integer("fractional_bits", fractional_bits, 0, 52)
         # FLARE's job API reads arguments from attributes of the same names
         self.min_clients, self.min_threshold = min_clients, min_threshold
         self.require_active, self.corrupt = require_active, corrupt
@@ -88,7 +89,7 @@ class SitePolicy(FLComponent):
         _ = self.rounds, self.one_shot  # validates the values
 
     def handle_event(self, event_type: str, fl_ctx: Any) -> None:
-        """Fix the job at its start; see ``FLComponent.handle_event`` of FLARE."""
+        """Fix the job at the start; see ``FLComponent.handle_event`` of FLARE."""
         fix_job(event_type, fl_ctx)
 
     @property
@@ -105,6 +106,7 @@ class SitePolicy(FLComponent):
         return ClientPolicy(
             min_clients=self.min_clients,
             min_threshold=self.min_threshold,
+            # semi-honest rounds have no certificates, so no names to compare with `sites`
             require_active=self._active or self.sites is not None,
             corrupt=self.corrupt,
             bounds=self.bounds,
@@ -112,7 +114,7 @@ class SitePolicy(FLComponent):
 
     @property
     def _active(self) -> bool:
-        """True if all sums must be active: a site with a key is in no others."""
+        """True if all sums must be active: a site with a key is in no other sums."""
         return self.require_active or self.identity is not None
 
     @property
@@ -138,7 +140,7 @@ class SitePolicy(FLComponent):
 
 
 def policy_of(fl_ctx: Any) -> SitePolicy:
-    """Return the policy of this site, or the default one.
+    """Return the policy of this site, or the default policy.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Session on the server, on an event loop in a thread of its own.
+"""Session on the server, on an event loop in a separate thread.
 
 FLARE calls a controller and the handlers of messages from threads.
 """
@@ -16,8 +16,6 @@ from secagg.flare.link import Stop
 from secagg.protocol import Registry
 from secagg.session import Deadlines, Session
 from secagg.session.thread import closed
-
-__all__ = ["RunningSession"]
 
 T = TypeVar("T")
 _CHECK_ABORT = 0.5
@@ -53,7 +51,7 @@ class RunningSession:
         attempts: int,
         registry: Registry | None = None,
     ) -> None:
-        self._lock, self._ended = RLock(), False  # a handler of signals may close it
+        self._lock, self._ended = RLock(), False  # a handler of signals may close, too
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="secagg-session", daemon=True)
         self._thread.start()
@@ -71,7 +69,7 @@ class RunningSession:
 
     def start(self, work: Coroutine[object, object, T]) -> concurrent.futures.Future[T]:
         """Start a coroutine of the session; raise LocalProtocolError after `close`."""
-        with self._lock:  # a loop that stops would never run it
+        with self._lock:  # a loop that stops would never run the work
             if self._ended:
                 work.close()
                 raise closed()
@@ -87,7 +85,7 @@ class RunningSession:
         return future.result()
 
     def close(self) -> None:
-        """End the session for all sites; requests that come later learn of it."""
+        """End the session for all sites; requests that come later learn of the end."""
         with self._lock:
             if self._ended:
                 return

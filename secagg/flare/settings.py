@@ -1,12 +1,10 @@
-"""Parameters of a job's rounds, from the arguments of its controller."""
+"""Parameters of a job's rounds, from the arguments of the job's controller."""
 
 from __future__ import annotations
 
 from secagg.encoding import FixedPoint
 from secagg.protocol import RoundParams
-from secagg.protocol.params import Security
-
-__all__ = ["round_params"]
+from secagg.protocol.shape import Security
 
 
 def round_params(
@@ -21,7 +19,7 @@ def round_params(
 ) -> RoundParams:
     """Return the parameters of a round of some sites; see `RoundParams.suggest`.
 
-    A threshold that is given is of all sites, on the complete graph.
+    A given threshold counts among all sites, on the complete graph.
     """
     return RoundParams.suggest(
         sites,

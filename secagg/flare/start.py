@@ -1,9 +1,9 @@
-"""Start of a job at a site: what the server must not change while the job runs.
+"""Start of a job at a site, which fixes events and files that the server must not change.
 
-The server's events do not reach the components. FLARE fires them at the sites that the server
-names, past all filters. They could tell the trainer of a single site something, or stop all
-other trainers, so that the sum would be one vector. And the digest of the job's configuration
-is taken, since the server can deploy other files later.
+The server's events do not reach the components. FLARE fires these events at the sites that the
+server names, past all filters. The events could inform the trainer of a single site, or stop
+all other trainers, so that the sum would be one vector. And the digest of the job's
+configuration is taken, since the server can deploy other files later.
 """
 
 from __future__ import annotations
@@ -20,20 +20,19 @@ from secagg.errors import ParameterError
 from secagg.flare.configuration import digest_configuration
 from secagg.flare.log import logger
 
-__all__ = ["fix_job"]
-
 
 def fix_job(event_type: str, fl_ctx: Any) -> None:
     """Digest a job's configuration, and withhold the server's events for the rest of the job.
 
-    Call it for each local event. It acts on the event before those at which FLARE begins to
-    receive the server's events.
+    Call this function for each local event. The function acts on the last event before FLARE
+    begins to receive the server's events.
     """
     if event_type == EventType.ABOUT_TO_START_RUN:
         with suppress(ParameterError):  # raised again when the server asks for the digest
             digest_configuration(fl_ctx)
         receiver = fl_ctx.get_engine().widgets[WidgetID.FED_EVENT_RUNNER]
-        receiver._receive = _ignore  # which it registers as its handler of messages
+        # replaced now, before FLARE registers the method as the handler of messages
+        receiver._receive = _ignore
 
 
 def _ignore(topic: str, request: Shareable, fl_ctx: object) -> Shareable:

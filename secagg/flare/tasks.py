@@ -16,8 +16,6 @@ from secagg.flare.certificates import Authority
 from secagg.flare.identities import Roster
 from secagg.protocol import Registry
 
-__all__ = ["configuration", "enrol", "request", "task"]
-
 _FEWEST = 3
 
 
@@ -37,7 +35,7 @@ def task(
     receive : callable, optional
         Function that FLARE calls with each result.
     timeout : int
-        Seconds until the task ends; 0: it has no end.
+        Seconds until the task ends; 0: the task has no end.
     name : str
         Name of the task.
     """
@@ -87,6 +85,7 @@ def configuration(
     """
     step, field = names.CONFIGURE, names.CONFIGURATION
     given = _ask(controller, step, {}, sites, timeout, field, name)
+    # the majority's, so that a single odd site does not stop the job
     found = Counter(given.values()).most_common(1)
     most = found[0][0] if found else b""
     if others := sorted(site for site, one in given.items() if one != most):
@@ -100,7 +99,7 @@ def configuration(
 def enrol(
     controller: Any, sites: Collection[str], timeout: float
 ) -> tuple[Roster, dict[str, bytes]]:
-    """Return the roster of a session and the sites' valid signatures of it.
+    """Return the roster of a session and the sites' valid signatures of the roster.
 
     Sites that do not answer within `timeout` seconds, or not validly, are left out.
 
@@ -142,7 +141,7 @@ def enrol(
 
 
 def _is_key(key: bytes) -> bool:
-    """Return whether a registry accepts a key; one that it rejects would end the job."""
+    """Return whether a registry accepts a key; a rejected key would end the job."""
     try:
         Registry({0: key})
     except ParameterError:
@@ -159,7 +158,7 @@ def _ask(
     field: str,
     name: str = names.TASK,
 ) -> dict[str, bytes]:
-    """Return a field of bytes of each site that gives it in time."""
+    """Return a field of bytes of each site that answers in time."""
     found: dict[str, bytes] = {}
 
     def receive(client_task: ClientTask, fl_ctx: object) -> None:

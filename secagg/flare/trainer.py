@@ -1,4 +1,4 @@
-"""Training at a site: the job's own executor, whose result stays here."""
+"""Training at a site by the job's own executor; the result stays at the site."""
 
 from __future__ import annotations
 
@@ -23,11 +23,9 @@ from secagg.flare.training import read_update, training_task
 from secagg.oneshot import OneShotParams
 from secagg.protocol import RoundParams
 
-__all__ = ["Trainer"]
-
 
 class Trainer:
-    """Function of a site for `secagg.session.take_part`: it trains and returns the update.
+    """Function of a site for `secagg.session.take_part`, which trains and returns the update.
 
     Parameters
     ----------
@@ -43,12 +41,12 @@ class Trainer:
     def __call__(
         self, message: bytes, params: RoundParams | OneShotParams
     ) -> Vector | tuple[Vector, int]:
-        """Return the update of the model in `message`, with its weight if the sum has weights.
+        """Return the update of the model in `message`, with a weight if the sum has weights.
 
         Raises
         ------
         Exception
-            The executor failed, or its result does not fit the model.
+            The executor failed, or the executor's result does not fit the model.
         """
         try:
             return self._update(read_model(message), params.max_weight)
@@ -59,7 +57,7 @@ class Trainer:
     def _update(self, model: Model, max_weight: int | None) -> Vector | tuple[Vector, int]:
         task = training_task(model)
         context = agreed_context(self._fl_ctx, model, task)
-        # the filters of site and job, such as noise, see what they would see without secagg
+        # the filters of site and job, such as noise, apply as they would without secagg
         task = self._filtered(Scope.TASK_DATA_FILTERS_NAME, task, model.task, context)
         reply = self._executor.execute(model.task, task, context, self._abort_signal)
         if reply.get_return_code() == ReturnCode.OK:

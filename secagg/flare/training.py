@@ -1,4 +1,4 @@
-"""Task for a site's trainer, and the update in its result."""
+"""Task for a site's trainer, and the update in the trainer's result."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from secagg.client.inputs import Outcome
 from secagg.encoding import Vector
 from secagg.errors import ParameterError
 from secagg.flare.model import Model, difference
-
-__all__ = ["read_outcome", "read_update", "training_task"]
 
 
 def training_task(model: Model) -> Shareable:
@@ -29,9 +27,10 @@ def training_task(model: Model) -> Shareable:
 
 
 def read_outcome(model: Model, reply: Shareable, max_weight: int | None) -> Outcome:
-    """Return the outcome of a training from its result, with the arguments of `read_update`."""
+    """Return the outcome of a training from the result; see `read_update` for arguments."""
     try:
         update = read_update(model, reply, max_weight)
+    # of any class, since the job's own code made the result
     except Exception as error:
         return Outcome(None, error=error)
     return Outcome(*update) if isinstance(update, tuple) else Outcome(update)
@@ -41,7 +40,7 @@ def read_outcome(model: Model, reply: Shareable, max_weight: int | None) -> Outc
 def read_update(
     model: Model, reply: Shareable, max_weight: int | None
 ) -> Vector | tuple[Vector, int]:
-    """Return the update in a trainer's result, with its weight if the sum has weights.
+    """Return the update in a trainer's result, with a weight if the sum has weights.
 
     Parameters
     ----------
@@ -55,7 +54,7 @@ def read_update(
     Raises
     ------
     ParameterError
-        The training failed, or its result does not fit the model.
+        The training failed, or the result does not fit the model.
     """
     if reply.get_return_code() != ReturnCode.OK:
         raise ParameterError(

@@ -12,9 +12,8 @@ from flwr.serverapp.strategy import (
     Strategy,
 )
 
+from secagg._check import check_flag
 from secagg.errors import ParameterError
-
-__all__ = ["check_strategy"]
 
 _AVERAGING = (FedAdagrad, FedAdam, FedAvg, FedAvgM, FedProx, FedYogi)
 _ROBUST = "it compares the updates of single nodes; take FedAvg, whose updates clip= bounds"
@@ -60,6 +59,7 @@ def check_strategy(strategy: Strategy, *, averaging: bool, evaluates: bool = Fal
     evaluates : bool
         True: metrics of evaluation are summed, too.
     """
+    check_flag("averaging", averaging)
     if not isinstance(strategy, Strategy):
         raise ParameterError(
             f"strategy must be a strategy of flwr.serverapp.strategy, not {strategy!r}"

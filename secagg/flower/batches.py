@@ -31,8 +31,6 @@ from secagg.flower.wire import (
 from secagg.session import Place
 from secagg.session.wire import AttemptName, write_name
 
-__all__ = ["FEWEST", "Prepared", "Sum", "Summing", "message_to", "prepare"]
-
 FEWEST = 3
 """Smallest number of clients of a sum, unless the settings of the run say otherwise."""
 _TTL_SLACK = 30.0

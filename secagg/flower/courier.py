@@ -30,8 +30,6 @@ from secagg.session.events import Hooks
 from secagg.session.exchange import Exchange, Exchanges
 from secagg.session.thread import Calls
 
-__all__ = ["Courier"]
-
 
 async def _block(seconds: float) -> None:
     time.sleep(seconds)

@@ -17,8 +17,6 @@ from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.flower.wire import ERROR, NO_PROTOCOL, RAISED, REFUSED
 from secagg.session.outcomes import reason
 
-__all__ = ["Dropouts", "dropouts"]
-
 logger = logging.getLogger("flwr.secagg")
 
 _LONGEST = 64

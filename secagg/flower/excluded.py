@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from flwr.app import ArrayRecord, Message, MetricRecord
 from flwr.serverapp.strategy import Strategy
 
-__all__ = ["keeping"]
-
 
 @contextmanager
 def keeping(strategy: Strategy, exclude: Collection[str]) -> Iterator[None]:

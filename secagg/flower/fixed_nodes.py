@@ -10,8 +10,6 @@ from flwr.serverapp.strategy import Strategy
 
 from secagg.errors import ParameterError
 
-__all__ = ["FixedNodes", "check_nodes"]
-
 
 class FixedNodes(Grid):
     """Grid in one process: no node joins later, and a reply is known to come or not."""

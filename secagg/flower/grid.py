@@ -20,7 +20,6 @@ from secagg.protocol import Phase
 if TYPE_CHECKING:
     from flwr.supercore.run import Run
 
-__all__ = ["CLIPPED", "Averages", "SecureGrid"]
 
 logger = logging.getLogger("flwr.secagg")
 

@@ -20,8 +20,6 @@ from secagg.session import Clock, Event, HelperFailed, HelperLink, Place
 from secagg.session.events import Hooks
 from secagg.session.helpers import Helpers
 
-__all__ = ["Endorsed", "Reachable", "RemoteHelper", "all_reachable", "endorsed", "reached"]
-
 logger = logging.getLogger("flwr.secagg")
 
 

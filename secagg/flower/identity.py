@@ -11,8 +11,6 @@ from secagg._secrets import without_frames
 from secagg.errors import ParameterError
 from secagg.protocol import Identity, Registry
 
-__all__ = ["IDENTITY_KEY", "REGISTRY_KEY", "NodeIdentity", "no_identity", "node_identity"]
-
 IDENTITY_KEY, REGISTRY_KEY = "secagg-identity", "secagg-registry"
 """Keys of the paths of a private key and of a registry in the configuration of a node."""
 

@@ -22,8 +22,6 @@ from secagg.flower.wire import RECORD, Task, answer_record, violation
 from secagg.protocol import Phase
 from secagg.session.wire import REPORT
 
-__all__ = ["SecAggMod"]
-
 _ONE_SHOT = (
     "this node's app has SecAggMod, and the server asks for a one-shot report: take OneShotMod "
     "in the app, or SecAgg on the server"

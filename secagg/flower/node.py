@@ -34,16 +34,6 @@ from secagg.flower.wire import (
 from secagg.oneshot import OneShotParams
 from secagg.session.wire import AttemptName, read_name
 
-__all__ = [
-    "Guard",
-    "agreed",
-    "check_kind_of_sum",
-    "content_of",
-    "log_error",
-    "name_of",
-    "params_of",
-]
-
 logger = logging.getLogger("flwr.secagg")
 
 P = TypeVar("P", RoundParams, OneShotParams)

@@ -8,13 +8,11 @@ from typing import Literal
 from flwr.serverapp.strategy import Strategy
 
 from secagg import FixedPoint, Registry
-from secagg._check import check_integer
+from secagg._check import check_integer, check_seconds
 from secagg.flower.helpers import Reachable, all_reachable
 from secagg.flower.one_shot_sums import OneShotSums
-from secagg.flower.wrapper import SecureStrategy, check_seconds
+from secagg.flower.wrapper import SecureStrategy
 from secagg.protocol.identities import check_registry
-
-__all__ = ["OneShot"]
 
 
 class OneShot(SecureStrategy):
@@ -109,4 +107,4 @@ class OneShot(SecureStrategy):
         # keys and threshold are known now; a round finds out the rest
         keys = [one.public for one in found]
         params = self._summing.params(max(min_clients or 0, 3), 1, b"flower", keys)
-        check_registry(params.sums, registry)
+        check_registry(params, registry)

@@ -21,8 +21,6 @@ from secagg.oneshot import OneShotParams, OneShotPolicy
 from secagg.oneshot.client import check_signer, write_report
 from secagg.session.wire import REPORT, endorsements_of
 
-__all__ = ["OneShotMod"]
-
 _FOUR_EXCHANGES = (
     "this node's app has OneShotMod, and the server asks for a sum in four exchanges: take "
     "SecAggMod in the app, or OneShot on the server"

@@ -23,8 +23,6 @@ from secagg.session.batch import Batch
 from secagg.session.thread import Calls, at_once
 from secagg.session.wire import REPORT
 
-__all__ = ["OneShotSums"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class OneShotSums:

@@ -17,8 +17,6 @@ from secagg.flower.state import FOLDER_KEY
 from secagg.oneshot import OneShotPolicy
 from secagg.oneshot.helper_files import helpers_from_json
 
-__all__ = ["strictest", "strictest_one_shot"]
-
 _SMALLEST = {
     "secagg-min-clients": "min_clients",
     "secagg-min-cohort": "min_cohort",

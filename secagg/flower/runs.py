@@ -6,8 +6,6 @@ from flwr.app import UserConfig
 from flwr.common.config import get_fused_config
 from flwr.serverapp import Grid
 
-__all__ = ["run_config"]
-
 
 def run_config(grid: Grid) -> UserConfig:
     """Return the configuration that the nodes of a run have in their Contexts.

@@ -16,8 +16,6 @@ from flwr.supercore.date import now
 
 from secagg.flower.wire import RECORD
 
-__all__ = ["call_agreed", "call_public"]
-
 
 def call_agreed(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
     """Return the reply of an application to a message on which all clients of a sum agree.

@@ -18,11 +18,9 @@ from secagg import Client, Vault
 from secagg.errors import LocalProtocolError, ParameterError, VaultError
 from secagg.flower.wire import RECORD, Plan, is_computed, violation
 from secagg.protocol import Bounds, Phase
-from secagg.protocol.bounds import Bounded
+from secagg.protocol.shape import Shape
 from secagg.vault.bounds import fix_bounds
 from secagg.vault.spent import Spent
-
-__all__ = ["FOLDER_KEY", "NodeState"]
 
 FOLDER_KEY = "secagg-state-dir"
 """Key of the folder in the configuration of a node."""
@@ -68,7 +66,7 @@ class NodeState:
         self._spent = Spent(folder)
         self._bounds = folder / f"{owner}.bounds"  # not of a run: the server chooses runs
 
-    def fix(self, params: Bounded, own: Bounds | None, plan: Plan | None = None) -> None:
+    def fix(self, params: Shape, own: Bounds | None, plan: Plan | None = None) -> None:
         """Raise `ParameterError` if the bounds of a sum are not those of the node.
 
         The first sum fixes them. `own` are the bounds of the node's policy, which then count

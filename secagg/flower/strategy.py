@@ -8,13 +8,11 @@ from typing import Literal
 from flwr.serverapp.strategy import Strategy
 
 from secagg import FixedPoint, Registry
-from secagg._check import check_kind
+from secagg._check import check_integer, check_kind, check_seconds
 from secagg.errors import ParameterError
 from secagg.flower.sums import RoundSums
-from secagg.flower.wrapper import SecureStrategy, check_seconds
-from secagg.protocol.params import Security
-
-__all__ = ["SecAgg"]
+from secagg.flower.wrapper import SecureStrategy
+from secagg.protocol.shape import Security
 
 
 class SecAgg(SecureStrategy):
@@ -113,6 +111,9 @@ class SecAgg(SecureStrategy):
             on_failure=on_failure,
         )
         check_seconds(key_timeout=key_timeout, poll=poll)
+        for name, value in (("threshold", threshold), ("neighbours", neighbours)):
+            if value is not None:
+                check_integer(name, value, 2, 1 << 20)
         if threshold is None and neighbours is not None:
             raise ParameterError(
                 "neighbours needs a threshold; pass both from secagg.graph.recommend"

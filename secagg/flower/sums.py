@@ -15,12 +15,10 @@ from secagg.flower.courier import Courier
 from secagg.flower.dropouts import dropouts
 from secagg.flower.wire import Plan
 from secagg.protocol import Phase
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 from secagg.session import Deadlines
 from secagg.session.rounds import Attempt
 from secagg.session.thread import at_once
-
-__all__ = ["RoundSums"]
 
 
 @dataclass(frozen=True, kw_only=True)

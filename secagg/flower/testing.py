@@ -32,8 +32,6 @@ from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
 from secagg.protocol import Registry
 from secagg.session import LocalHelper as SessionHelper
 
-__all__ = ["LocalGrid", "LocalHelper"]
-
 logger = logging.getLogger("flwr.secagg")
 
 _SUPERLINK = 1

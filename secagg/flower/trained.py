@@ -18,8 +18,6 @@ from secagg.flower.vectors import Layout
 from secagg.flower.wire import Plan, Task, violation
 from secagg.oneshot import OneShotParams
 
-__all__ = ["Trainer", "note"]
-
 logger = logging.getLogger("flwr.secagg")
 
 

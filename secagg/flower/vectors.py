@@ -16,8 +16,6 @@ from secagg.client.inputs import count_spoiled
 from secagg.errors import ParameterError
 from secagg.flower.wire import CLIPPED_NODES, MISSING, Plan
 
-__all__ = ["Layout", "check_arrays", "check_finite"]
-
 logger = logging.getLogger("flwr.secagg")
 
 Floats = NDArray[np.float64]

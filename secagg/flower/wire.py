@@ -20,30 +20,6 @@ from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.protocol import NEXT, Phase
 from secagg.session.wire import REPORT
 
-__all__ = [
-    "CLIPPED_NODES",
-    "ERROR",
-    "MISSING",
-    "NO_PROTOCOL",
-    "PREFIX",
-    "RAISED",
-    "RECORD",
-    "REFUSED",
-    "TRAINING",
-    "Plan",
-    "Task",
-    "answer_record",
-    "content_digest",
-    "is_computed",
-    "read_answer",
-    "read_plan",
-    "read_task",
-    "run_name",
-    "task_record",
-    "violation",
-    "write_plan",
-]
-
 RECORD = "secagg"
 """Name of the protocol's record in a message and in the Context of a node."""
 VERSION = 1

@@ -12,7 +12,7 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
-from secagg._check import check_integer, check_kind
+from secagg._check import check_integer, check_kind, is_real
 from secagg._secrets import without_frames
 from secagg.errors import ParameterError
 from secagg.flower.allowed import check_strategy
@@ -21,8 +21,6 @@ from secagg.flower.excluded import keeping
 from secagg.flower.fixed_nodes import FixedNodes, check_nodes
 from secagg.flower.grid import CLIPPED, Averages, SecureGrid
 from secagg.flower.wire import is_computed
-
-__all__ = ["SecureStrategy", "check_seconds"]
 
 logger = logging.getLogger("flwr.secagg")
 
@@ -168,13 +166,6 @@ class SecureStrategy(Strategy):
         self._strategy.summary()
 
 
-def check_seconds(**times: float) -> None:
-    """Raise `ParameterError` unless arguments of a strategy are times above 0."""
-    for name, seconds in times.items():
-        if not seconds > 0:
-            raise ParameterError(f"{name} is {seconds!r}; it must be seconds above 0")
-
-
 def _check_timeout(timeout: object) -> None:
     """Raise `ParameterError` unless a timeout is seconds from 0, or None, an hour."""
     if timeout is None:
@@ -195,9 +186,7 @@ def _bounds(name: str, bounds: Mapping[str, float] | None, weight: str) -> dict[
                 f"{name} has {metric!r}, which every sum has by itself; leave it out"
             )
         # nodes divide by it: not by a number of few bits
-        if not isinstance(bound, Real) or not (
-            sys.float_info.min <= float(bound) < float("inf")
-        ):
+        if not is_real(bound) or not (sys.float_info.min <= float(bound) < float("inf")):
             raise ParameterError(
                 f"{name} has the bound {bound!r} for {metric!r}; pass its largest size"
             )

@@ -1,10 +1,10 @@
 """Graphs of clients: neighbours in the graph share secrets and masks with each other.
 
 On the complete graph (Bonawitz 2017) each client exchanges keys with all others. On a k-regular
-Harary graph in random order (Bell et al. 2020, §3.2) it does so with k neighbours, so its cost
-does not grow with n. `recommend` finds the smallest k and a threshold t by exact counting, so
-that privacy fails with probability at most 2^−σ, and the round with at most 2^−η.
-`smallest_cohort` finds how few clients may turn up.
+Harary graph in random order (Bell et al. 2020, §3.2) each client does so with k neighbours, and
+the cost of a client does not grow with n. `recommend` finds the smallest k and a threshold t by
+exact counting. Privacy then fails with probability at most 2^−σ, and the round with at most
+2^−η. `smallest_cohort` finds how few clients may turn up.
 """
 
 from __future__ import annotations

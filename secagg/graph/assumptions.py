@@ -7,8 +7,8 @@ from functools import lru_cache
 from math import ceil, floor
 from typing import Literal
 
-import numpy as np
-
+from secagg._check import is_real
+from secagg._printable import in_short
 from secagg.errors import ParameterError
 
 Adversary = Literal["semi-honest", "semi-malicious"]
@@ -20,10 +20,10 @@ CORRUPT, DROPOUT = 0.2, 0.1
 def check_fractions(corrupt: float, dropout: float) -> None:
     """Raise `ParameterError` unless both fractions are numbers in [0, 1)."""
     for name, value in (("corrupt", corrupt), ("dropout", dropout)):
-        number = isinstance(value, float | int | np.integer | np.floating)
-        if not number or isinstance(value, bool) or not 0 <= value < 1:
+        if not is_real(value) or not 0 <= value < 1:
             raise ParameterError(
-                f"{name} is {value!r}; it must be a fraction of the clients, from 0 to below 1"
+                f"{name} is {in_short(value)}; it must be a fraction of the clients, from 0 to "
+                "below 1"
             )
 
 
@@ -38,7 +38,7 @@ def to_float(fraction: float) -> float:
 def count(fraction: float, n: int) -> int:
     """Return a fraction of n clients, rounded up, for example 7 for 0.07 and n = 100.
 
-    The product is exact for the decimal as written; in floats it is 7.000000000000001.
+    The product is exact for the decimal as written; the product of floats is 7.000000000000001.
     """
     return _count(to_float(fraction), n)
 
@@ -49,15 +49,15 @@ def _count(fraction: float, n: int) -> int:  # every client asks in every round
 
 
 def most_left(fraction: float, n: int) -> int:
-    """Return n less a fraction of n, which is rounded down: the most clients that stay."""
+    """Return n less a fraction of n that is rounded down: the most clients that stay."""
     return n - floor(Fraction(str(to_float(fraction))) * n)
 
 
 def least_threshold(colluders: int, fewest: int = 3) -> int:
     """Return the smallest t that colluders do not reach, with two honest clients in each sum.
 
-    A sum has at least t clients, and at least `fewest`. If a single one were honest, the others
-    could subtract their vectors. So t is c + 1, or c + 2 where `fewest` is smaller.
+    A sum has at least t clients, and at least `fewest`. If a single client were honest, the
+    others could subtract their vectors. So t is c + 1, or c + 2 where `fewest` is below c + 2.
     """
     return colluders + (1 if fewest >= colluders + 2 else 2)
 

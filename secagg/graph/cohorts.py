@@ -1,7 +1,7 @@
-"""Smallest cohort for which a graph's neighbours and threshold still keep their promise.
+"""Smallest cohort with enough privacy under a graph's neighbours and threshold.
 
-The colluders are a fixed number: they do not stay away because others do. So a cohort smaller
-than the one that k and t were chosen for has a larger fraction of them.
+The number of colluders is fixed: colluders do not stay away because other clients do. So a
+cohort smaller than the cohort that k and t were chosen for has a larger fraction of colluders.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ def smallest_cohort(
 ) -> int:
     """Return the smallest m such that every cohort of m to n clients keeps `sigma` bits.
 
-    It is the smallest cohort that a `secagg.ClientPolicy` with these assumptions accepts.
+    The result is the smallest cohort that a `secagg.ClientPolicy` with these assumptions
+    accepts.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Search for the smallest safe number of neighbours, and the smallest safe threshold for it.
+"""Search for the smallest safe number of neighbours, and for its smallest safe threshold.
 
-The method is that of Bell et al. 2020, section 3, with exact tail probabilities in place of
-their bounds. See docs/parameters.md for the derivation and figures.
+The method follows Bell et al. 2020, section 3, with exact tail probabilities in place of the
+bounds in the paper. See docs/parameters.md for the derivation and figures.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_SEARCHED = 1024
 
 @dataclass(frozen=True, eq=False)
 class Recommendation(tuple[int | None, int]):
-    """Pair ``k, t`` of neighbours and threshold, with the probabilities that it guarantees.
+    """Pair ``k, t`` of neighbours and threshold, with the guaranteed probabilities.
 
     Attributes
     ----------
@@ -36,8 +36,8 @@ class Recommendation(tuple[int | None, int]):
     threshold : int
         t, the smallest private threshold.
     highest_threshold : int
-        Largest safe threshold; all from `threshold` to it are safe. A higher threshold
-        withstands more colluding clients and fewer dropouts.
+        Largest safe threshold; all thresholds from `threshold` to this threshold are safe. A
+        higher threshold withstands more colluding clients and fewer dropouts.
     privacy_bits : float
         −log2 of the probability, over the random graph, that some client is exposed; infinite
         if the probability is 0.
@@ -69,7 +69,7 @@ def recommend(
     sigma: int = 40,
     eta: int = 30,
 ) -> Recommendation:
-    """Find the smallest safe number of neighbours, and the smallest safe threshold for it.
+    """Find the smallest safe number of neighbours, and its smallest safe threshold.
 
     Parameters
     ----------
@@ -84,8 +84,8 @@ def recommend(
     security : "semi-honest" or "semi-malicious"
         Server to protect against. A semi-malicious server draws the graph and forwards messages
         honestly, but asks different clients for shares of different secrets. The threshold then
-        keeps it from rebuilding both secrets of a client. It can still report false dropouts,
-        and so unmask a part of the sum or even one vector, for any k and t.
+        keeps this server from rebuilding both secrets of a client. The server can still report
+        false dropouts, and so unmask a part of the sum or even one vector, for any k and t.
     sigma : int
         Privacy: some client is exposed with probability at most 2^−sigma, 1 to 128.
     eta : int
@@ -112,8 +112,8 @@ def remedy(
 ) -> str:
     """Return advice for an error message: a k and t that keep `sigma` bits of privacy.
 
-    The search ends at ``MOST_SEARCHED`` neighbours. It proposes at least that many `holders`,
-    k + 1, and at least that `threshold`.
+    The search ends at ``MOST_SEARCHED`` neighbours. The proposed k + 1 is at least
+    `holders`, and the proposed t at least `threshold`.
     """
     bad, gone = _counts(n, 0.0, dropout, "semi-honest", colluders)
     try:
@@ -217,12 +217,13 @@ def _not_private(
 def decide(
     n: int, k: int, threshold: int, bad: int, gone: int, security: Adversary, sigma: int
 ) -> bool:
-    """Return True if `_not_private` ≤ 2^−sigma, if possible without its long sums."""
+    """Return True if `_not_private` ≤ 2^−sigma, if possible without the long sums."""
     if n - bad - gone < 2:
         return False
     limit, bound = _corrupt_limit(k, threshold, security), Fraction(1, 1 << sigma)
     if k == n - 1:
         return bad < limit
+    # E1 alone may decide, before E2 is computed
     if not tails.is_rare(n, bad, k, limit, bound):
         return False
     rest = bound - tails.in_pieces(n, bad + gone, k)
@@ -234,7 +235,8 @@ def _corrupt_limit(k: int, threshold: int, security: Adversary) -> int:
 
     Semi-honest: t corrupt neighbours rebuild the secret that honest clients do not reveal.
     Semi-malicious: x corrupt neighbours reveal shares of both secrets, the k − x honest
-    neighbours and the client itself one share each. Both have t if 2t ≤ 2x + (k − x) + 1.
+    neighbours and the client itself a single share each. Both secrets have t shares if
+    2t ≤ 2x + (k − x) + 1.
     """
     return threshold if security == "semi-honest" else max(0, 2 * threshold - k - 1)
 
@@ -257,6 +259,7 @@ def _search(
     """
     fails = Fraction(1, 1 << eta)
     highest = 1
+    # each client is linked to k/2 clients on either side of the ring, so k is even
     tried = range(smallest + smallest % 2, min(n - 1, largest + 1), 2)
     for k in tried if n - bad - gone >= 2 else ():
         # two more neighbours never lower the highest threshold that dropouts allow
@@ -300,7 +303,7 @@ def _complete(
 def lowest_complete(n: int, bad: int, security: Adversary) -> int:
     """Return the smallest threshold on the complete graph that `bad` corrupt clients permit.
 
-    It is more than half of the n holders, and more than the corrupt clients can reach.
+    The result is more than half of the n holders, and more than the corrupt clients can reach.
     """
     reached = 0 if security == "semi-honest" else (n + bad) // 2
     return max(n // 2 + 1, reached + 1, least_threshold(bad))

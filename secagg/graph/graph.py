@@ -1,9 +1,9 @@
 """Graph of clients: complete, or a k-regular Harary graph on a random order.
 
-Clients are put on a ring in random order, and each is linked to the k/2 clients before and the
-k/2 after it (Bell et al. 2020, §3.2, Algorithm 2). The *holders* of a client's shares are its
-neighbours and itself, by ascending ids. Holder i, counted from 0, has the share at the point
-i + 1. See `recommend` for the number of neighbours.
+Clients are put on a ring in random order, and each client is linked to the k/2 clients before
+and the k/2 clients after (Bell et al. 2020, §3.2, Algorithm 2). The *holders* of a client's
+shares are the client and the neighbours, by ascending ids. Holder i, counted from 0, has the
+share at the point i + 1. See `recommend` for the number of neighbours.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Graph:
     Attributes
     ----------
     holders : mapping of id to tuple of ids
-        Ids of each client's neighbours and its own, ascending.
+        Ids of each client and the client's neighbours, ascending.
     """
 
     holders: Mapping[int, tuple[int, ...]]
@@ -43,7 +43,7 @@ class Graph:
 
 
 def draw(clients: Collection[int], neighbours: int | None, seed: bytes) -> Graph:
-    """Draw a graph on `clients`. It depends on their ids and the seed, not on their order.
+    """Draw a graph on `clients`. The graph depends on ids and seed, not on the ids' order.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
 """HTTP transport for sessions: signed requests over TLS, limits, metrics and a status page.
 
-`serve` carries a `secagg.session.Session` to its members, and `join` takes part in one. For
-one-shot sums `serve_helper` is a helper, and `reach_helper` the aggregator's link to it.
-Members sign their requests with the identities that the server's `Registry` has (RFC 9421). TLS
-keeps the channel confidential and intact, which all sums need; plain HTTP is for loopback.
-docs/deployment.md states what the operator can see and how to size a server.
+`serve` carries a `secagg.session.Session` to the members, and `join` takes part in a session.
+For one-shot sums `serve_helper` is a helper, and `reach_helper` the aggregator's link to a
+helper. Members sign their requests with the identities that the server's `Registry` has (RFC
+9421). TLS keeps the channel confidential and intact, which all sums need; plain HTTP is for
+loopback. See docs/deployment.md for the operator's view and the size of a server.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from secagg._check import check_flag
 from secagg.errors import ParameterError
 
 
@@ -24,9 +25,10 @@ def check_url(url: str, *, allow_plain_http: bool) -> str:
     Raises
     ------
     ParameterError
-        It is not the URL of a server, or plain HTTP would leave the machine: masked vectors and
-        helpers' answers need a confidential, intact channel.
+        `url` is not the URL of a server, or plain HTTP would leave the machine: masked vectors
+        and helpers' answers need a confidential, intact channel.
     """
+    check_flag("allow_plain_http", allow_plain_http)
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -46,6 +48,7 @@ def check_url(url: str, *, allow_plain_http: bool) -> str:
 
 def check_host(host: str, *, encrypted: bool, allow_plain_http: bool) -> None:
     """Raise `ParameterError` if a server would offer plain HTTP to other machines."""
+    check_flag("allow_plain_http", allow_plain_http)
     if not encrypted and not allow_plain_http and not is_loopback(host):
         raise ParameterError(
             f"without TLS the server may listen on loopback only, not on {host!r}; pass "
@@ -54,7 +57,7 @@ def check_host(host: str, *, encrypted: bool, allow_plain_http: bool) -> None:
 
 
 def client_context(authority: Path | str | None) -> ssl.SSLContext:
-    """Return a context that trusts the system's authorities, or only the one in a file.
+    """Return a context that trusts the system's authorities, or only a file's authority.
 
     Raises
     ------

@@ -1,13 +1,14 @@
 """Service of a session's members: their polls for tasks, and their answers.
 
-A request is checked in the order of what the checks cost: the signature over
-the headers, the session's name, the declared length, and only then the body. So a stranger can
-make the server read headers, and little else; see `secagg.http.problems`.
+A request is checked in the order of the checks' costs: the signature over the headers, the
+session's name, the declared length, and only then the body. So a stranger can make the server
+read headers, and little else; see `secagg.http.problems`.
 
 A post is idempotent, since the session accepts the same bytes again and answers alike. So a
-request that an attacker replays changes nothing. An answer is bound to its task, and a task to
-one attempt. The signature is bound to this session's name and to five minutes. In that time a
-replayed poll lets a member appear to be there; its response is of use without TLS only.
+request that an attacker replays changes nothing. An answer is bound to a task, and a task to a
+single attempt. The signature is bound to this session's name and to five minutes. In that time
+a replayed poll lets a member appear to be there. The response to a replayed poll is of use
+without TLS only.
 """
 
 from __future__ import annotations
@@ -28,13 +29,14 @@ from secagg.http import asgi, bodies, openapi
 from secagg.http.bodies import Bytes, Limits
 from secagg.http.budget import Budget
 from secagg.http.problems import Problem
+from secagg.http.turns import busy
 from secagg.protocol import Registry
 from secagg.session import Event, PhaseOpened, Session
 
 _POLLS_OF_CLIENT = 4
 _AFTER = re.compile(r"([0-9a-f]{32})?\Z")
 _STATUS = {"late": 409, "unknown client": 403, "size": 413}
-"""Statuses of failed checks; that of all others is 422."""
+"""Statuses of failed checks; all other checks have the status 422."""
 
 
 class Members:
@@ -53,7 +55,7 @@ class Members:
         check_kind("registry", registry, Registry, "a secagg.Registry")
         check_kind("limits", limits, Limits, "a secagg.http.Limits")
         self._session, self._registry, self._limits = session, registry, limits
-        # what members answer to an earlier process comes too early while one resumes
+        # answers to tasks of an earlier process come too early while this process resumes
         self._begun = False
         session.watch(self._note)
         self._polls: Counter[int] = Counter()
@@ -112,7 +114,7 @@ class Members:
             self._leave(client)
             raise Problem(410, "ended", "the session has ended")
         if not self._begun:
-            raise bodies.busy("no round has begun yet")
+            raise busy("no round has begun yet")
         length = bodies.content_length(request, self._session.answer_limit)
         async with self.budget.announced(length, client) as body:
             answer = await bodies.read(request, body, digest)
@@ -121,6 +123,7 @@ class Members:
             except RemoteProtocolError as error:
                 raise _rejected(error) from None
             except SecAggError:
+                # without the error's text, which can name files of the server
                 why = "the server cannot store answers; its operator has the reason"
                 raise Problem(503, "server", why, retry_after=10) from None
         return Response(status_code=204)
@@ -138,7 +141,7 @@ class Members:
         self._stopped.set()
 
     def _member(self, request: Request) -> tuple[int, str]:
-        """Return the client that signed a request, and the digest of its body."""
+        """Return the client that signed a request, and the digest of the request's body."""
         client, digest = asgi.authenticate(request, self._registry)
         if request.path_params["session"] != self._session.name:
             why = "another session runs here; join again"
@@ -148,13 +151,19 @@ class Members:
 
     @contextmanager
     def _poll(self, client: int) -> Iterator[None]:
-        if self.polls >= self._limits.polls or self._polls[client] >= _POLLS_OF_CLIENT:
-            raise bodies.busy("too many requests wait for a task")
+        if self._polls[client] >= _POLLS_OF_CLIENT:
+            raise busy(
+                f"{_POLLS_OF_CLIENT} requests of this client wait for a task, so likely this "
+                "identity is joined by another process; end that"
+            )
+        if self.polls >= self._limits.polls:
+            raise busy("too many requests wait for a task")
         self._polls[client] += 1
         try:
             yield
         finally:
             self._polls[client] -= 1
+            # a Counter keeps zeros, so members that left would stay in memory
             if not self._polls[client]:
                 del self._polls[client]
 
@@ -168,7 +177,7 @@ class Members:
             if poll.done():
                 return poll.result()
             if stopped.done():
-                raise bodies.busy("the server stops")
+                raise busy("the server stops")
             self._leave(client)
             return None
         except RemoteProtocolError as error:
@@ -176,16 +185,17 @@ class Members:
         finally:
             for one in (poll, gone, stopped):
                 one.cancel()
+            # awaited, or an error of a cancelled task would be reported as never retrieved
             await asyncio.gather(poll, gone, stopped, return_exceptions=True)
 
     async def _taken(self, client: int, after: bytes) -> Bytes | None:
-        """Return the member's next task, once there is room for it."""
+        """Return the member's next task, once there is room for the bytes."""
         task = await self._session.next_task(client, after, self._limits.poll_seconds)
         if task is None:
             return None
         body = self.budget.whole(len(task), client)
         if not body.enter_now():
-            # many members' tasks open at once: they must not be in memory while they wait
+            # many members' tasks open at once: waiting tasks must not be in memory
             del task
             await body.enter()
             task = await self._session.next_task(client, after, 0)

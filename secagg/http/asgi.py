@@ -1,4 +1,4 @@
-"""Starlette applications whose errors are problem details, and that read no needless body."""
+"""Starlette applications with problem details as errors, which read no needless body."""
 
 from __future__ import annotations
 
@@ -41,13 +41,14 @@ async def health(_: Request) -> Response:
 
 
 def authenticate(request: Request, keys: Mapping[int, bytes]) -> tuple[int, str]:
-    """Return the id whose key signed a request, and its signed Content-Digest.
+    """Return the id of the key that signed a request, and the signed Content-Digest.
 
     Raises
     ------
     Problem
         Status 401; see `secagg.http.signatures.verify`.
     """
+    # raw: the signature covers the path as sent, percent-encoded
     target = request.scope["raw_path"].decode("latin-1")
     if query := request.scope["query_string"]:
         target += "?" + query.decode("latin-1")
@@ -61,13 +62,14 @@ class _Bodies:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or reject its body."""
+        """Pass a request on, or reject the request's body."""
 
         async def noted() -> Message:
             message = await receive()
             scope[BODY_READ] = not message.get("more_body", False)
             return message
 
+        # rejected unread: the body would cost the server before any check of a signature
         if scope["type"] == "http" and scope["method"] != "POST" and _has_body(scope):
             why = f"a request with {scope['method']} has no body here"
             await problems.response(Problem(413, "length", why))(scope, noted, send)
@@ -100,6 +102,6 @@ async def _gone(_: Request, error: Exception) -> Response:
 
 
 async def _bug(_: Request, error: Exception) -> Response:
-    """Respond without the error's text, which may quote what it was computed from."""
+    """Respond without the error's text, which may quote the data of the computation."""
     logger.error("an error of secagg.http: %s", type(error).__name__)
     return problems.response(Problem(500, "server", "an error of the server; see its log"))

@@ -9,35 +9,31 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from secagg._check import check_integer
-from secagg.errors import ParameterError
-from secagg.http.budget import Body, Budget
+from secagg._check import check_integer, check_seconds
+from secagg.http.budget import Body
 from secagg.http.problems import Problem
 from secagg.http.signatures import content_digest
-from secagg.http.turns import busy
-
-__all__ = ["Budget", "Bytes", "Limits", "busy", "content_length", "read"]
 
 _PIECE = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Bounds on what all members together can make the server hold.
+    """Bounds on the memory and requests that all members together can take at the server.
 
     Parameters
     ----------
     bytes_in_flight : int
         Bytes of all bodies that are being received or sent. A body that does not fit waits for
-        its turn; a single larger body is possible alone. Each member has one body above 64 KiB
-        in flight, and three smaller ones.
+        a turn; a single larger body is possible alone. Each member has one body above 64 KiB
+        in flight, and three smaller bodies.
     polls : int
         Number of requests that wait for a task.
     poll_seconds : float
-        Longest time that a request waits for a task, and that a body waits for its turn.
+        Longest time that a request waits for a task, and that a body waits for a turn.
     body_seconds : float
-        Longest time for a body to arrive or to leave. While others wait for its bytes, it has a
-        fifth of this time at an even pace, and no pause above a 60th.
+        Longest time for a body to arrive or to leave. While others wait for the body's bytes,
+        the body has a fifth of this time at an even pace, and no pause above a 60th.
 
     Raises
     ------
@@ -53,18 +49,18 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("bytes_in_flight", "polls"):
             check_integer(name, getattr(self, name), 1, 1 << 62)
-        for name in ("poll_seconds", "body_seconds"):
-            if not getattr(self, name) > 0:
-                raise ParameterError(f"{name} must be positive, not {getattr(self, name)!r}")
+        check_seconds(poll_seconds=self.poll_seconds, body_seconds=self.body_seconds)
 
 
 def content_length(request: Request, limit: int) -> int:
-    """Return the length that a request declares; raise `Problem` 411 or 413 for others."""
+    """Return the length that a request declares; raise `Problem` 411 or 413 if invalid."""
     declared = request.headers.get("content-length", "")
-    if "transfer-encoding" in request.headers:  # a proxy could see another end of the body
+    # with both headers a proxy could see another end of the body than this server
+    if "transfer-encoding" in request.headers:
         declared = ""
     if not (declared.isascii() and declared.isdigit()):
         raise Problem(411, "length", "a body needs a Content-Length")
+    # the number of digits first: int() raises for thousands of digits
     if len(declared) > 18 or int(declared) > limit:
         raise _too_large(limit)
     return int(declared)
@@ -77,15 +73,15 @@ async def read(request: Request, body: Body, digest: str) -> bytes:
     ----------
     request : Request
     body : Body
-        The body in the budget; nothing is read beyond its size.
+        The body in the budget; nothing is read beyond the body's size.
     digest : str
         Signed Content-Digest.
 
     Raises
     ------
     Problem
-        413: longer than its size. 408: too late, or too slow while others wait. 503: no turn
-        comes. 400: not the content of the digest.
+        413: longer than the declared size. 408: too late, or too slow while others wait. 503:
+        no turn comes. 400: not the content of the digest.
     """
     held = bytearray()
     try:
@@ -100,15 +96,16 @@ async def read(request: Request, body: Body, digest: str) -> bytes:
     except TimeoutError:
         raise Problem(408, "deadline", "the body came too slowly; send it again") from None
     content = bytes(held)
+    # the member signed the digest, not the body: only this check ties the body to the member
     if content_digest(content) != digest:
         raise Problem(400, "digest", "the body is not that of its Content-Digest")
     return content
 
 
 class Bytes(Response):
-    """Response whose content is sent in pieces, so that a slow reader does not fill memory.
+    """Response with content that is sent in pieces, so that a slow reader fills no memory.
 
-    The budget holds the content until all of it was sent, or the time is up.
+    The budget counts the content until all bytes were sent, or the time is up.
 
     Parameters
     ----------

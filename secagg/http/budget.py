@@ -1,8 +1,8 @@
 """Budget of a server: the bytes of all bodies that are being received or sent.
 
-Small bodies and the beginnings of larger ones have an eighth of the bytes for themselves. So an
-announcement reserves little: a body has its whole length only after its first 64 KiB came, and
-small bodies pass while large ones wait.
+Small bodies and the beginnings of larger bodies have an eighth of the bytes for themselves. So
+an announcement reserves little: the whole length of a body is reserved only after the first
+64 KiB came. Small bodies pass while large bodies wait.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from secagg.http.turns import Lane, Turn, busy
 SMALL = 1 << 16
 """Bytes of the largest body that is small."""
 _BODIES_OF_CLIENT = 4
-"""Bodies of one client that are in flight or wait for a turn, at most."""
+"""Bodies of a client that are in flight or wait for a turn, at most."""
 
 
 class Budget:
@@ -28,12 +28,12 @@ class Budget:
     Parameters
     ----------
     limit : int
-        Largest number of bytes, ≥ 1. A body above seven eighths of it has its turn while no
-        other large body has any.
+        Largest number of bytes, ≥ 1. A body above seven eighths of the limit has a turn while
+        no other large body has any.
     seconds : float
         Longest time for a body to arrive or to leave.
     wait : float
-        Longest time that a body waits for its turn.
+        Longest time that a body waits for a turn.
     """
 
     def __init__(self, limit: int, seconds: float = 300.0, wait: float = 25.0) -> None:
@@ -49,7 +49,7 @@ class Budget:
         return self.small.held + self.large.held
 
     def announced(self, size: int, client: int) -> Body:
-        """Return a body of which nothing has arrived."""
+        """Return a body before any byte has arrived."""
         return Body(self, client, size, min(size, SMALL))
 
     def whole(self, size: int, client: int) -> Body:
@@ -58,7 +58,7 @@ class Budget:
 
 
 class Body:
-    """Body in flight: an asynchronous context manager, whose block is the body's turn.
+    """Body in flight: an asynchronous context manager; the block is the body's turn.
 
     `enter`, `enter_now` and `grow` raise `Problem` 503 if no turn comes, or if too many bodies
     of the client are in flight.
@@ -66,7 +66,7 @@ class Body:
     Attributes
     ----------
     size : int
-        Bytes of all of it.
+        Bytes of the whole body.
     reserved : int
         Bytes that may be in memory.
     """
@@ -93,7 +93,7 @@ class Body:
         self.leave()
 
     async def enter(self) -> None:
-        """Wait for the body's turn, unless it has begun."""
+        """Wait for the body's turn, unless the turn has begun."""
         if self._entered:
             return
         self._count()
@@ -104,7 +104,7 @@ class Body:
             raise
 
     def enter_now(self) -> bool:
-        """Begin the body's turn if it comes at once, and return True then."""
+        """Begin the body's turn if there is room at once, and return True then."""
         self._count()
         if not self._lane.enter_now(self._turn):
             self._uncount()
@@ -120,6 +120,7 @@ class Body:
         turn, lane = Turn(self._client, self.size), self._budget.large
         self._turn.moved = self._turn.size  # from here on the body waits for others
         await lane.enter(turn)
+        # ended only now: the first bytes were in memory while the body waited
         self._lane.leave(self._turn)
         self._lane, self._turn, self.reserved = lane, turn, self.size
         turn.moved, turn.timer = self._moved, self._timer

@@ -1,4 +1,4 @@
-"""Signed requests to one server, repeated with pauses until it answers."""
+"""Signed requests to a server, repeated with pauses until the server answers."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from typing import Self
 
 import httpx
 
+from secagg._check import check_seconds
 from secagg._printable import printable
-from secagg.errors import LinkError, ParameterError
+from secagg.errors import LinkError
 from secagg.http import faults, signatures
 from secagg.http.address import check_url, client_context
 from secagg.protocol import Identity
 
 DOCUMENT = 1 << 16
-"""Bytes of a response that is a small document, as every error is: more than any has."""
+"""Bytes that no small document exceeds; every error is a small document."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0
-"""Seconds before the second request, and the bound of those that double from there."""
+"""Seconds before the second request, and the bound of the pauses, which double from there."""
 _TIMEOUT, _CONNECT = 30.0, 10.0
-"""Longest seconds of one request, beyond those of its bytes, and to connect."""
+"""Longest seconds of a request, beyond the time for the bytes, and to connect."""
 _SLOWEST = 1 << 16
 """Bytes a second of the slowest line: each byte that came or went adds time to a request."""
 _PIECE = 1 << 16
@@ -39,25 +40,25 @@ logger = logging.getLogger("secagg.http")
 
 
 class Connection:
-    """Connection of one party to a server.
+    """Connection of a party to a server.
 
-    A request is repeated with the same body, so a server must take a repeated one as one.
+    A request is repeated with the same body, so a server must count repeated requests once.
 
     Parameters
     ----------
     url : str
         Base URL of the server.
     client_id : int
-        Id under which the server knows the identity.
+        Id of the identity at the server.
     identity : Identity
         Key that signs every request.
     tls : ssl.SSLContext, optional
-        Trusted authorities; those of the system by default.
+        Trusted authorities; the system's authorities by default.
     allow_plain_http : bool
         Accept a URL without TLS that is not on loopback.
     patience : float
         Seconds without any answer after which `LinkError` is raised. A request that the server
-        has taken may last 30 seconds longer, and a second for each 64 KiB that it has moved.
+        has taken may last 30 seconds longer, and a second for each 64 KiB that were moved.
     """
 
     def __init__(
@@ -71,8 +72,7 @@ class Connection:
         patience: float,
     ) -> None:
         self.url = check_url(url, allow_plain_http=allow_plain_http)
-        if not patience > 0:
-            raise ParameterError(f"patience must be positive, not {patience!r}")
+        check_seconds(patience=patience)
         encrypted = self.url.startswith("https:")
         self._client_id, self._identity, self._patience = client_id, identity, patience
         self._answered = False
@@ -88,7 +88,7 @@ class Connection:
                 limits=httpx.Limits(max_connections=4, keepalive_expiry=30.0),
             )
         except (ImportError, ValueError, httpx.InvalidURL):
-            # its text may quote a password
+            # without the error's text, which may quote a password
             raise LinkError(faults.unusable_proxies(), check="proxy") from None
 
     async def __aenter__(self) -> Self:
@@ -113,15 +113,15 @@ class Connection:
             Method, and path with query, percent-encoded.
         body : bytes
         limit : int
-            Largest number of bytes of the content; little more is read. Those of an error are
-            `DOCUMENT`, and a longer one is returned without its content.
+            Largest number of bytes of the content; little more is read. The limit of an error
+            is `DOCUMENT`, and a longer error is returned without content.
 
         Raises
         ------
         LinkError
             "patience": the server did not serve the request within the patience. "tls",
-            "proxy": no connection can be made. "size": its response is longer than `limit`.
-            "type", "encoding": its response is not of secagg, or is compressed. The message
+            "proxy": no connection can be made. "size": the response is longer than `limit`.
+            "type", "encoding": the response is not of secagg, or is compressed. The message
             has the cause and a remedy; see `secagg.http.faults`.
         """
         pause, began, logged = _FIRST_PAUSE, time.monotonic(), False
@@ -140,7 +140,7 @@ class Connection:
                 fault, longer = faults.of_response(found), _retry_after(found)
                 own = faults.problem_of(found) is not None
             if not logged and not own:  # a server at a limit is nothing unusual
-                text = printable(f"{fault.cause}; {fault.remedy}")  # it may quote the server
+                text = printable(f"{fault.cause}; {fault.remedy}")  # may quote the server
                 logger.warning("%s does not answer (%s); trying again", self.url, text)
                 logged = True
             waited = time.monotonic() - began
@@ -186,9 +186,9 @@ class Connection:
 
 
 class _Clock:
-    """Deadline of one request with its response: each byte that is moved puts it off.
+    """Deadline of a request with the response; each moved byte puts the deadline off.
 
-    The HTTP library bounds single reads and writes, of which a server that drips makes many.
+    The HTTP library bounds single reads and writes only, and a server that drips makes many.
     """
 
     def __init__(self) -> None:
@@ -211,7 +211,7 @@ async def _pieces(body: bytes, clock: _Clock) -> AsyncIterator[bytes]:
 
 
 async def _read(found: httpx.Response, limit: int, clock: _Clock) -> httpx.Response:
-    """Return a response with its content, of which no more is held than it may have."""
+    """Return a response with the content; keep no more bytes than the response may have."""
     good = found.status_code == HTTPStatus.OK
     body = bytearray()
     faults.check_type(found)
@@ -234,6 +234,7 @@ async def _read(found: httpx.Response, limit: int, clock: _Clock) -> httpx.Respo
                     "request accepts; check the URL and the version of the server",
                     check="size",
                 )
+            # no error of secagg is so long, so the rest is not worth a read
             body.clear()
             break
     return _kept(found, bytes(body))
@@ -250,9 +251,10 @@ def _kept(found: httpx.Response, content: bytes) -> httpx.Response:
 def _retry_after(response: httpx.Response) -> float:
     """Return the seconds of Retry-After (RFC 9110, §10.2.3), at most a minute."""
     value = response.headers.get("retry-after", "")
+    # bounded: a program between could otherwise silence a member for days
     if value.isascii() and value.isdigit():
         return min(float(value), _LONGEST_RETRY)
-    with suppress(ValueError, TypeError):  # no date, or one without a time zone
+    with suppress(ValueError, TypeError):  # no date, or a date without a time zone
         until = parsedate_to_datetime(value) - datetime.now(UTC)
         return min(max(until.total_seconds(), 0.0), _LONGEST_RETRY)
     return 0.0

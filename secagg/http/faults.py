@@ -1,8 +1,9 @@
 """Faults of requests: the cause, the place, the value and a remedy, for every way to fail.
 
-Between a party and its server stand proxies, gateways, firewalls and the portals of networks.
-They answer in the server's place, and close connections. A problem document with a check is the
-server's own (see `secagg.http.problems`); any other error is told as that of a program between.
+Between a party and the server stand proxies, gateways, firewalls and the portals of networks.
+These programs answer in the server's place, and close connections. A problem document with a
+check is the server's own (see `secagg.http.problems`). Any other error is attributed to a
+program between.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from secagg.errors import LinkError
 _QUOTED = 500
 """Characters of a server's text that an error quotes."""
 _TYPES = ("", "application/json", "application/octet-stream")
-"""Content types of what a server of secagg sends with status 200."""
+"""Content types that a server of secagg sends with status 200."""
 _PLAIN = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 """OpenSSL's reasons where the other side answers without TLS."""
 _CUT = (ssl.SSLEOFError, ssl.SSLSyscallError, ssl.SSLZeroReturnError)
@@ -36,7 +37,8 @@ _REMEDIES = {
     403: f"it is a firewall, a proxy or another server; {_PATHS}",
     404: f"check host and port of the URL; if a proxy is there, {_PATHS}",
     405: f"check host and port of the URL; if a proxy is there, {_PATHS}",
-    407: "write its user and password into HTTPS_PROXY, or the server's host into NO_PROXY",
+    407: "a proxy on the way asks for a login, which secagg sends for https:// only; take "
+    "https:// with HTTPS_PROXY=http://user:password@host:port, or a way without that proxy",
     408: "raise the time that the proxy gives to a request",
     411: "turn off what makes the proxy drop Content-Length",
     413: "raise the proxy's limit on bodies, in nginx client_max_body_size",
@@ -55,7 +57,10 @@ _ENDED = (
 )
 _OTHER = "check host and port of the URL, and the proxies on the way"
 _OWN_REMEDIES = {
-    "busy": "ask its operator for larger secagg.http.Limits, or pass a longer patience",
+    "busy": (
+        "run each client in one process, or ask its operator for larger secagg.http.Limits, "
+        "or pass a longer patience"
+    ),
     "deadline": "take a faster line, or ask its operator for larger secagg.http.Limits",
     "journal": "ask the operator of the helper, whose log has the reason",
     "server": "ask the operator of the server, whose log has the reason",
@@ -71,10 +76,20 @@ _CERTIFICATES = {
 
 
 class Fault(NamedTuple):
-    """Cause of a failed request that can succeed later, and the remedy if it does not."""
+    """Cause of a failed request that can succeed later, and the remedy if the cause stays."""
 
     cause: str
     remedy: str
+
+
+class Proxy(NamedTuple):
+    """Proxy of the environment: its host and port, and the variable that names it."""
+
+    address: str
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.address} of {self.source}"
 
 
 def is_passing(response: httpx.Response) -> bool:
@@ -85,7 +100,7 @@ def is_passing(response: httpx.Response) -> bool:
 
 
 def check_type(response: httpx.Response) -> None:
-    """Raise `LinkError` ("type") for a page of another server, such as that of a portal."""
+    """Raise `LinkError` ("type") for a page of another server, such as a portal's page."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if response.status_code == HTTPStatus.OK and kind not in _TYPES:
         raise LinkError(
@@ -97,7 +112,7 @@ def check_type(response: httpx.Response) -> None:
 
 
 def problem_of(response: httpx.Response) -> tuple[str, str] | None:
-    """Return check and detail of an error that a server of secagg sent, None for others."""
+    """Return check and detail of an error that a server of secagg sent, or else None."""
     with suppress(ValueError, RecursionError):
         document = response.json()
         if isinstance(document, dict):
@@ -110,7 +125,7 @@ def problem_of(response: httpx.Response) -> tuple[str, str] | None:
 def refused(response: httpx.Response) -> LinkError:
     """Return the error of a request that the server will never serve.
 
-    Its check is the server's own, "redirect", or "status" for all others of programs between.
+    The error's check is the server's own, "redirect", or "status" for programs between.
     """
     problem = problem_of(response)
     if problem is not None:
@@ -146,8 +161,8 @@ def of_error(error: httpx.TransportError, url: str, *, answered: bool) -> Fault:
     url : str
         Base URL of the server.
     answered : bool
-        True if the server answered an earlier request: so it has TLS if the URL says so, and
-        none otherwise.
+        True if the server answered an earlier request: so the server has TLS for a URL with
+        https, and none otherwise.
 
     Raises
     ------
@@ -159,12 +174,12 @@ def of_error(error: httpx.TransportError, url: str, *, answered: bool) -> Fault:
     proxy = _proxy(url)
     if isinstance(error, httpx.ProxyError):
         _check_proxy(error, url, proxy)
-        return Fault(f"the proxy {proxy} of HTTPS_PROXY: {cause}", _REMEDIES[502])
+        return Fault(f"the proxy {proxy or '?'}: {cause}", _REMEDIES[502])
     _check_tls(error, url)
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         if proxy:
             remedy = "check that proxy, or write the server's host into NO_PROXY"
-            return Fault(f"{cause}, through the proxy {proxy} of HTTPS_PROXY", remedy)
+            return Fault(f"{cause}, through the proxy {proxy}", remedy)
         if _found(error, socket.gaierror) is not None:
             return Fault(cause, "check the host name in the URL")
         if _found(error, *_CUT) is not None:
@@ -192,15 +207,18 @@ def _check_tls(error: httpx.TransportError, url: str) -> None:
     raise LinkError(f"no encrypted connection to {url} ({found}); {remedy}", check="tls")
 
 
-def _check_proxy(error: httpx.ProxyError, url: str, proxy: str) -> None:
+def _check_proxy(error: httpx.ProxyError, url: str, proxy: Proxy | None) -> None:
     """Raise `LinkError` if the proxy of the environment rejects the connection for good."""
-    status = str(error)[:3]  # the HTTP library has it in the text only
+    status = str(error)[:3]  # the HTTP library has the status in the text only
     if status.isdigit() and 400 <= int(status) < 500 and int(status) not in _AGAIN:
-        let = "let it connect to the server, or write the server's host into NO_PROXY"
-        remedy = _REMEDIES[407] if status == "407" else let
+        remedy = "let it connect to the server"
+        if status == "407" and proxy is not None:
+            remedy = (
+                f"write its user and password into {proxy.source}: http://user:password@host"
+            )
         raise LinkError(
-            f"the proxy {proxy} of HTTPS_PROXY lets no connection to {url} through "
-            f"({str(error)[:_QUOTED]}); {remedy}",
+            f"the proxy {proxy or '?'} lets no connection to {url} through "
+            f"({str(error)[:_QUOTED]}); {remedy}, or the server's host into NO_PROXY",
             check="proxy",
         )
 
@@ -226,7 +244,7 @@ def _redirection(response: httpx.Response) -> Fault:
 
 
 def _said(response: httpx.Response) -> str:
-    """Return who answered which request with which status."""
+    """Return a text with the server that answered, the request and the status."""
     program = response.headers.get("server", "")[:80]
     named = f" ({program})" if program else ""
     request = response.request
@@ -242,18 +260,26 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
-def _proxy(url: str) -> str:
-    """Return host and port of the environment's proxy for a URL, "" without any."""
+def _proxy(url: str) -> Proxy | None:
+    """Return the environment's proxy for a URL, or None without any."""
     parts = urlsplit(url)
     if parts.scheme != "https" or proxy_bypass(parts.hostname or ""):
-        return ""
+        return None
     proxies = getproxies()
-    found = proxies.get("https") or proxies.get("all") or ""
-    return urlsplit(found if "://" in found else f"//{found}").netloc.rpartition("@")[2]
+    kind = "https" if proxies.get("https") else "all"
+    found = proxies.get(kind)
+    if not found:
+        return None
+    named = {one.lower(): one for one, value in os.environ.items() if value}
+    small = f"{kind}_proxy"
+    # the small letters win; a proxy of no variable is one of macOS or Windows
+    variable = small if os.environ.get(small) else named.get(small, "the system's settings")
+    netloc = urlsplit(found if "://" in found else f"//{found}").netloc
+    return Proxy(netloc.rpartition("@")[2], variable)
 
 
 def unusable_proxies() -> str:
-    """Return the error for variables of the environment that no client can be made from."""
+    """Return the error for variables of the environment that are no valid proxies."""
     known = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
     named = sorted(
         name for name, value in os.environ.items() if value and name.lower() in known
@@ -266,7 +292,7 @@ def unusable_proxies() -> str:
 
 
 def _found(error: BaseException, *kinds: type[BaseException]) -> BaseException | None:
-    """Return the first error of some kinds among an error and its causes."""
+    """Return the first error of some kinds among an error and the error's causes."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, kinds):
         cause = cause.__cause__ or cause.__context__

@@ -1,8 +1,9 @@
-"""Service of a helper of one-shot sums over HTTPS: check, reserve and open.
+"""Service of a helper for one-shot sums over HTTPS: check, reserve and open.
 
-Only the aggregator may call it, since a stranger could spend clients, and its identity signs
-every request. Answers give the sum to everybody who has the aggregator's total, so they travel
-over TLS. Every call can be repeated: the helper's journal gives the same answer again.
+Only the aggregator may call the service, since a stranger could spend clients. The aggregator's
+identity signs every request. Answers give the sum to everybody who has the aggregator's total,
+so answers travel over TLS. Every call can be repeated: the helper's journal gives the same
+answer again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from secagg._check import check_kind
 from secagg.errors import JournalError, ParameterError, RemoteProtocolError
 from secagg.http import asgi, bodies, openapi
 from secagg.http.address import check_host
-from secagg.http.bodies import Budget, Bytes, Limits
+from secagg.http.bodies import Bytes, Limits
+from secagg.http.budget import Budget
 from secagg.http.problems import Problem
 from secagg.http.server import Certificate, listening
 from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
@@ -33,17 +35,17 @@ from secagg.session.thread import Thread
 
 T = TypeVar("T")
 AGGREGATOR = 0
-"""Id under which the aggregator signs."""
+"""Id of the aggregator in signatures."""
 _PARAMS_BYTES = 1 << 16
 """More than the bytes of any parameters: 16 helpers' keys take 20 kB."""
 _COUNTS_BYTES = 16
 """Batch and number of clients of a request; a chunk has less."""
 _SUMS = 4
-"""Sums whose checked boxes are kept at once; an older one is checked again."""
+"""Sums with checked boxes that are kept at once; an older sum is checked again."""
 
 
 class HelperService:
-    """Helper of any number of one-shot sums, one call at a time.
+    """Helper for any number of sums, one call at a time.
 
     Parameters
     ----------
@@ -51,8 +53,8 @@ class HelperService:
     aggregator : bytes
         ``Identity.public`` of the aggregator, 32 bytes.
     registry : Registry, optional
-        Public keys of all clients. With it the helper serves active sums only, without it
-        semi-honest sums only.
+        Public keys of all clients. With a registry the helper serves active sums only, without
+        a registry semi-honest sums only.
     min_clients, policy
         Demands on every sum; see `secagg.oneshot.Helper`.
     """
@@ -99,7 +101,7 @@ class HelperService:
             params = OneShotParams.from_bytes(data)
             helper = self._new_helper(params)
             endorsement = helper.endorse()  # raises for parameters that fail the policy
-            # the same parameters again must not forget which boxes were checked
+            # parameters that come again must not replace the helper with its checked boxes
             self._sums.setdefault(params.digest.hex(), helper)
             while len(self._sums) > _SUMS:
                 del self._sums[next(iter(self._sums))]
@@ -128,6 +130,7 @@ class HelperService:
         self._thread.close()
 
     async def _called(self, request: Request) -> tuple[Helper, bytes]:
+        # first: a stranger must not learn which sums the helper serves
         _, digest = asgi.authenticate(request, self._keys)
         helper = self._sums.get(request.path_params["sum"])
         if helper is None:
@@ -141,7 +144,7 @@ class HelperService:
             return await bodies.read(request, body, digest)
 
     async def _run(self, call: Callable[[], T]) -> T:
-        """Return the result of a call in the helper's thread; its errors are problems."""
+        """Return the result of a call in the helper's thread; raise its errors as problems."""
         try:
             return await self._thread.run(call)
         except RemoteProtocolError as error:
@@ -169,7 +172,7 @@ async def serve_helper(
     tls: Certificate | None = None,
     allow_plain_http: bool = False,
 ) -> AsyncIterator[str]:
-    """Serve a helper of one-shot sums while the block runs; yields its base URL.
+    """Serve a helper for one-shot sums while the block runs; yields the base URL.
 
     Parameters
     ----------
@@ -178,8 +181,8 @@ async def serve_helper(
     aggregator : bytes
         ``Identity.public`` of the aggregator, 32 bytes; requests of others are rejected.
     registry : Registry, optional
-        Public keys of all clients. With it the helper serves active sums only, without it
-        semi-honest sums only.
+        Public keys of all clients. With a registry the helper serves active sums only, without
+        a registry semi-honest sums only.
     min_clients, policy
         Demands on every sum; see `secagg.oneshot.Helper`.
     host, port, tls, allow_plain_http

@@ -1,4 +1,4 @@
-"""Link of an aggregator to a helper of one-shot sums over HTTPS."""
+"""Link of an aggregator to a helper for one-shot sums over HTTPS."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EMPTY_LIST = 64
 
 
 class HttpHelper:
-    """Helper of a one-shot sum over HTTP; see `secagg.session.HelperLink`.
+    """Helper for one-shot sums over HTTP; see `secagg.session.HelperLink`.
 
     Attributes
     ----------
@@ -42,17 +42,19 @@ class HttpHelper:
         self._path = f"/v1/sums/{params.digest.hex()}"
 
     async def begin(self) -> None:
-        """Send the parameters, and find the helper's number by its signature.
+        """Send the parameters, and find the helper's number by the helper's signature.
 
         Raises
         ------
         RemoteProtocolError
-            "signature": it is no helper of these parameters. Or a check of its own.
+            "signature": the other side is no helper of these parameters. Or a check that the
+            helper made.
         """
         body = self._params.to_bytes()
         request, limit = self._connection.request, SIGNATURE_BYTES
         found = _accepted(await request("POST", "/v1/sums", body, limit=limit), "begin")
         self.endorsement, statement = found.content, endorsement(self._params)
+        # the helper states no number: only the key that verifies shows the helper's place
         for number in self._params.identities:
             if self._params.identities.verifies(number, statement, self.endorsement):
                 self.number = number
@@ -61,7 +63,7 @@ class HttpHelper:
 
     async def check(self, boxes: bytes) -> tuple[int, ...]:
         """Return the rejected clients of a chunk; see `secagg.oneshot.Helper.check`."""
-        # in JSON an id takes fewer bytes than its client's record in the chunk
+        # in JSON an id takes fewer bytes than the client's record in the chunk
         found = await self._call("check", boxes, _EMPTY_LIST + len(boxes))
         try:
             return tuple(int(u) for u in found.json()["rejected"])
@@ -81,7 +83,8 @@ class HttpHelper:
     async def _call(self, step: str, body: bytes, limit: int) -> httpx.Response:
         path = f"{self._path}/{step}"
         found = await self._connection.request("POST", path, body, limit=limit)
-        if found.status_code == 404 and problem_of(found):  # it was restarted
+        # a restarted helper has forgotten the parameters, but not its journal
+        if found.status_code == 404 and problem_of(found):
             await self.begin()
             found = await self._connection.request("POST", path, body, limit=limit)
         return _accepted(found, step)
@@ -106,13 +109,13 @@ async def reach_helper(
     params : OneShotParams
         Parameters of the sum; the helper judges and endorses them.
     identity : Identity
-        Key of the aggregator, whose public key the helper knows.
+        Key of the aggregator; the helper knows the public key.
     tls, allow_plain_http
         See `join`.
     patience : float
         Seconds without an answer, > 0, after which the helper counts as missing. A request that
-        the helper has taken may last 30 seconds longer, and a second for each 64 KiB that it
-        has moved.
+        the helper has taken may last 30 seconds longer, and a second for each 64 KiB that were
+        moved.
 
     Raises
     ------
@@ -120,7 +123,7 @@ async def reach_helper(
         The helper cannot be reached, refuses this aggregator, or sends too much ("size"). Or a
         program on the way answers; see `join`.
     RemoteProtocolError
-        It is no helper of these parameters, or rejects them.
+        The other side is no helper of these parameters, or rejects the parameters.
     ParameterError
         An argument is invalid.
     """
@@ -141,8 +144,8 @@ async def reach_helper(
             if error.check != "signature":
                 raise
             raise LinkError(
-                f"the helper at {url} has another aggregator; its operator serves it with "
-                f"--aggregator {identity.public.hex()}",
+                f"the helper at {url} has another aggregator; its operator runs secagg helper "
+                f"serve --aggregator {identity.public.hex()}",
                 check=error.check,
             ) from None
         yield link

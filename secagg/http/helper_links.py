@@ -24,7 +24,7 @@ async def reach_helpers(
     patience: float,
     allow_plain_http: bool = False,
 ) -> list[HttpHelper]:
-    """Return links to all helpers by their numbers, each of which has endorsed the parameters.
+    """Return links to all helpers, by number, after every helper endorsed the parameters.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ async def reach_helpers(
     identity : Identity
         Key of the aggregator.
     authority : str or path or None
-        File with the certificate authority of the helpers; None: those of the system.
+        File with the certificate authority of the helpers; None: the system's authorities.
     patience : float
         Seconds for a helper's answer, > 0.
     allow_plain_http : bool
@@ -68,4 +68,5 @@ async def reach_helpers(
                 f"endorsements of all {len(helpers)}; {remedy}{error}",
                 check=error.check,
             ) from None
-    return sorted(links, key=lambda link: link.number)  # clients take endorsements so
+    # clients verify the endorsements in the order of the parameters
+    return sorted(links, key=lambda link: link.number)

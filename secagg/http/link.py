@@ -1,4 +1,4 @@
-"""Members of a session over HTTP: `join`, and the link below it."""
+"""Members of a session over HTTP: `join`, and the link below `join`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from secagg.oneshot import OneShotPolicy
 from secagg.protocol import ClientPolicy, CohortLedger, Identity, Registry
 from secagg.protocol.client_ids import ClientKey, identify
 from secagg.session import Completed, take_part
-from secagg.session.member import Train
+from secagg.session.training import Train
 
 _LARGEST_TASK = 1 << 30
-"""Bytes of a task. The application's message has no other bound, and a member holds it."""
+"""Bytes of a task, whole in memory. The application's message has no other bound."""
 _REJECTED = (403, 409, 413, 422)
 """Statuses of an answer that fails a check; the member stays in the session."""
 
 
 class HttpLink:
-    """Link of one member to a session over HTTP; see `secagg.session.Link`."""
+    """Link of a member to a session over HTTP; see `secagg.session.Link`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -55,10 +55,10 @@ class HttpLink:
             raise refused(found)
 
     async def _session(self) -> str:
-        """Return the path of the session, whose name the server has."""
+        """Return the path of the session; the server has the session's name."""
         if not self._path:
             found = await self._connection.request("GET", "/v1/session")
-            # another service of secagg has no such path, and a program between anything else
+            # another service of secagg answers 404, a program between anything else
             if found.status_code != 200 and (found.status_code != 404 or not problem_of(found)):
                 raise refused(found)
             name: str | None = None
@@ -91,9 +91,9 @@ async def join(
     allow_plain_http: bool = False,
     patience: float = 600.0,
 ) -> Completed:
-    """Take part in all rounds of a session over HTTP until it ends; return those completed.
+    """Take part in all rounds until a session over HTTP ends; return the completed rounds.
 
-    `secagg.session.take_part` says which rounds count.
+    `secagg.session.take_part` states which rounds count.
 
     Parameters
     ----------
@@ -103,26 +103,27 @@ async def join(
     train : callable
         See `secagg.session.take_part`.
     identity : Identity
-        Key that signs every request; the server's registry has its public key.
+        Key that signs every request; the server's registry has the public key.
     policy, ledger, one_shot_policy, encoding
         See `secagg.session.take_part`.
     registry : Registry, optional
         Public keys of all members, for rounds and sums with ``security="active"``.
     tls : ssl.SSLContext, optional
-        Trusted authorities. None: those of the system.
+        Trusted authorities. None: the system's authorities.
     allow_plain_http : bool
         Accept a URL without TLS that is not on loopback.
     patience : float
         Seconds without an answer of the server, > 0, after which `LinkError` is raised. Within
-        them a server that restarts finds this member again. A request that the server has taken
-        may last 30 seconds longer, and a second for each 64 KiB that it has moved.
+        this time a server that restarts finds this member again. A request that the server has
+        taken may last 30 seconds longer, and a second for each 64 KiB that were moved.
 
     Raises
     ------
     LinkError
-        The server refuses this member, e.g. "signature" without its key. Or it does not answer
-        ("patience"), TLS fails ("tls"), or it sends more than 1 GiB ("size"). Or a program on
-        the way answers: "redirect", "proxy", "type", "status". The message has the remedy.
+        The server refuses this member, e.g. "signature" if the server lacks the member's key.
+        Or the server does not answer ("patience"), TLS fails ("tls"), or the server sends more
+        than 1 GiB ("size"). Or a program on the way answers: "redirect", "proxy", "type",
+        "status". The message has the remedy.
     ParameterError, RemoteProtocolError
         See `secagg.session.take_part`. Or the URL has no TLS.
     Exception

@@ -1,11 +1,10 @@
-"""Metrics for Prometheus, from the events of a session. They have counts, never contents."""
+"""Metrics for Prometheus, from the events of a session: counts, never contents."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from secagg.session import (
     Event,
@@ -20,18 +19,17 @@ from secagg.session import (
     RoundFinished,
 )
 
-__all__ = ["CONTENT_TYPE_LATEST", "Metrics"]
-
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000)
 
 
 class Metrics:
-    """Counters, gauges and histograms of one session, in a collector registry of their own.
+    """Counters, gauges and histograms of a session, in a collector registry of their own.
 
     Labels have few values: names of phases, checks and errors, never ids of clients.
     """
 
     def __init__(self) -> None:
+        # not prometheus_client's global registry, where a second session would clash
         self._registry = CollectorRegistry()
         own = self._registry
         self._cohort = Gauge("secagg_cohort", "Clients of the attempt that runs.", registry=own)
@@ -76,7 +74,7 @@ class Metrics:
         )
 
     def gauge(self, name: str, what: str, value: Callable[[], float]) -> None:
-        """Add a gauge that is read whenever the metrics are."""
+        """Add a gauge that is read whenever the metrics are read."""
         Gauge(name, what, registry=self._registry).set_function(value)
 
     def text(self) -> bytes:

@@ -1,13 +1,14 @@
-"""Status page and metrics, for the operator alone; they are served on loopback.
+"""Status page and metrics, for the operator alone, served on loopback.
 
-Nothing in them is a vector, a weight or a message. But who is a member, and who drops out, is
-nobody else's business.
+Page and metrics have no vector, weight or message. But the names of members and of drop-outs
+are nobody else's business.
 """
 
 from __future__ import annotations
 
 from importlib.resources import files
 
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -17,7 +18,7 @@ from starlette.routing import Route
 
 from secagg.http import asgi
 from secagg.http.application import Members
-from secagg.http.metrics import CONTENT_TYPE_LATEST, Metrics
+from secagg.http.metrics import Metrics
 from secagg.http.status import Status
 from secagg.session import Session
 

@@ -30,7 +30,7 @@ class Problem(SecAggError):
     check : str
         Short stable name of the check that failed, e.g. "signature".
     detail : str
-        Sentence with the mistake and the remedy. It goes to a stranger, so it has no secret.
+        Sentence with the mistake and the remedy, for a stranger, so without any secret.
     retry_after : int, optional
         Seconds after which the same request may succeed.
     """
@@ -48,7 +48,7 @@ class Problem(SecAggError):
 def response(problem: Problem, *, headers: Mapping[str, str] | None = None) -> Response:
     """Return the response that states a problem.
 
-    The type is "about:blank" (RFC 9457, §4.2.1), and the member "check" tells problems apart.
+    The type is "about:blank" (RFC 9457, §4.2.1); the member "check" distinguishes problems.
     """
     document = {
         "type": "about:blank",
@@ -57,6 +57,7 @@ def response(problem: Problem, *, headers: Mapping[str, str] | None = None) -> R
         "detail": problem.detail,
         "check": problem.check,
     }
+    # closed, because an unread body would be taken for the next request
     more = {**(headers or {}), "Connection": "close"}
     if problem.retry_after is not None:
         more["Retry-After"] = str(problem.retry_after)
@@ -66,11 +67,11 @@ def response(problem: Problem, *, headers: Mapping[str, str] | None = None) -> R
 
 
 class _Rejection(Response):
-    """Response to a request whose body may still be on its way.
+    """Response to a request with a body that may still be under way.
 
-    A connection that is kept would have to read all of the body. One that is closed at once is
-    reset, and the client may lose the response. So a body that is declared as small is read and
-    dropped before the close. Of any other body nothing is read, and the close comes later.
+    A connection that is kept would have to read all of the body. A connection that is closed at
+    once is reset, and the client may lose the response. So a body that is declared as small is
+    read and dropped before the close. Any other body is not read, and the close comes later.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -93,7 +94,7 @@ class _Rejection(Response):
 
 
 def _is_small(scope: Scope) -> bool:
-    """Return True for a request without a body, or with one that is declared as small."""
+    """Return True for a request without a body, or with a body that is declared as small."""
     if scope.get(BODY_READ):
         return True
     headers = Headers(scope=scope)

@@ -32,11 +32,11 @@ from secagg.session import Session
 _GRACE = 10
 """Seconds that requests under way have to end."""
 _FAREWELL = 5.0
-"""Seconds in which members that compute can come to hear that the session has ended."""
+"""Seconds for members that compute to learn that the session has ended."""
 _BACKLOG = 2048
 
 Certificate = tuple[Path | str, Path | str]
-"""Files in PEM: a certificate with its chain, and its private key."""
+"""Files in PEM: a certificate with the chain, and the private key."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ async def serve(
 ) -> AsyncIterator[Serving]:
     """Serve a session's members while the block runs, then end the session.
 
-    If the block raises an error, the session does not end: its members reconnect to the next
-    server with its folder, for as long as their patience lasts.
+    If the block raises an error, the session does not end. The members then reconnect to the
+    next server with the session's folder, for as long as their patience lasts.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ async def serve(
     port : int
         Port, 0 for any free one.
     tls : (path, path), optional
-        Files in PEM with the certificate and with its private key.
+        Files in PEM with the certificate and with the private key.
     operator_port : int, optional
         Port of the status page and of the metrics, which are served on loopback only; None
         for neither.
@@ -121,7 +121,7 @@ async def serve(
 async def listening(
     app: ASGIApp, host: str, port: int, tls: Certificate | None
 ) -> AsyncIterator[str]:
-    """Serve an application while the block runs; yields its base URL."""
+    """Serve an application while the block runs; yields the base URL."""
     certificate, key = tls or (None, None)
     config = uvicorn.Config(
         app,
@@ -130,6 +130,7 @@ async def listening(
         lifespan="off",
         log_config=None,
         access_log=False,
+        # anybody can send a proxy's headers, and nothing here depends on addresses
         proxy_headers=False,
         server_header=False,
         backlog=_BACKLOG,
@@ -155,13 +156,13 @@ async def listening(
 
 
 class _Protocol(H11Protocol):
-    """Protocol that reads of a body only what the application asks for.
+    """Protocol that reads only the bytes of a body that the application asks for.
 
     uvicorn itself reads 64 KiB ahead, of strangers' bodies, too.
     """
 
     def data_received(self, data: bytes) -> None:
-        """Take what was read, and read no more until the application asks for it."""
+        """Take the received bytes, and read no more until the application asks for bytes."""
         super().data_received(data)
         cycle = self.cycle
         if cycle is not None and cycle.more_body and not cycle.response_complete:
@@ -169,7 +170,7 @@ class _Protocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """Server that leaves signals to the application, whose event loop it runs in."""
+    """Server that leaves signals to the application, and runs in the application's loop."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

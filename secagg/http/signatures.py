@@ -5,9 +5,9 @@ body (RFC 9530), and is valid for five minutes. Host and scheme are not covered,
 end TLS. The RFC allows many forms; a server accepts the form of `sign`, byte by byte, and so
 needs no parser of structured fields.
 
-The key also signs statements of the protocol. They cannot be confused: what RFC 9421 signs
-begins with a quotation mark (§2.5, the first line is ``"@method": …``), and every statement of
-the protocol begins with the letters "secagg/". A test compares all of them.
+The key also signs statements of the protocol. The two kinds cannot be confused. Bytes that RFC
+9421 signs begin with a quotation mark (§2.5, the first line is ``"@method": …``), and every
+statement of the protocol begins with the letters "secagg/". A test compares all statements.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TAG = "secagg-http/1"
 VALID = 300
 """Seconds from `created` to `expires`."""
 CLOCK_SKEW = 60
-"""Seconds by which the clocks of client and server may differ."""
+"""Seconds that the clocks of client and server may differ."""
 
 _HEADERS = ("content-digest", "signature-input", "signature")
 _METHODS = ("GET", "POST")
@@ -50,7 +50,7 @@ _INPUT = re.compile(
 _DIGEST = re.compile(r"sha-256=:[A-Za-z0-9+/]{43}=:")
 _SIGNATURE = re.compile(r"secagg=:([A-Za-z0-9+/]{85}[AQgw]==):")  # no bits beyond 64 bytes
 _NOBODY = Ed25519PrivateKey.generate().public_key().public_bytes_raw()
-"""Key whose private half is forgotten."""
+"""Public key of a forgotten private key."""
 
 
 def content_digest(body: bytes) -> str:
@@ -59,7 +59,7 @@ def content_digest(body: bytes) -> str:
 
 
 def signature_base(components: Iterable[tuple[str, str]], parameters: str) -> bytes:
-    """Return what a signature signs (RFC 9421, §2.5).
+    """Return the bytes that a signature signs (RFC 9421, §2.5).
 
     Parameters
     ----------
@@ -81,11 +81,11 @@ def sign(
     ----------
     identity : Identity
     client_id : int
-        Id under which the server has the identity's public key.
+        Id of the identity's public key at the server.
     method : str
         "GET" or "POST".
     target : str
-        Path and query as they are sent, percent-encoded.
+        Path and query as sent, percent-encoded.
     body : bytes
         Content, b"" for none.
     """
@@ -106,24 +106,25 @@ def sign(
 def verify(
     keys: Mapping[int, bytes], method: str, target: str, headers: Iterable[tuple[str, str]]
 ) -> tuple[int, str]:
-    """Return the id of the client that signed a request, and its signed Content-Digest.
+    """Return the id of the client that signed a request, and the signed Content-Digest.
 
-    The body is not needed yet, so nobody else can make the server read one.
+    The body is not needed yet, so nobody else can make the server read a body.
 
     Parameters
     ----------
     keys : mapping of int to bytes
         Public keys by client.
     method, target : str
-        Method, and path with query as they were sent.
+        Method, and path with query as sent.
     headers : iterable of (str, str)
         Names in lower case, and values.
 
     Raises
     ------
     Problem
-        Status 401. "unsigned": a header is missing. "signature": of another form, wrong, or of
-        a client that the registry lacks. "clock": too old, or of the future.
+        Status 401. "unsigned": a header is missing. "signature": the signature has another
+        form, is wrong, or is of a client that the registry lacks. "clock": the signature is too
+        old, or of the future.
     """
     known = _headers(headers)
     digest = known["content-digest"]
@@ -164,6 +165,7 @@ def _headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in headers:
         if name in _HEADERS:
+            # a proxy could read another of two values than this server
             if name in found:
                 raise _wrong(f"the header {name} is repeated")
             found[name] = value

@@ -1,4 +1,4 @@
-"""State of a session for its operator, from its events: what the status page shows."""
+"""State of a session for the operator, from the session's events, for the status page."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from secagg.session import (
 _KEPT = 50
 """Attempts that the page lists."""
 _NAMED = 20
-"""Clients that dropped out which an attempt lists by their ids."""
+"""Dropped-out clients that an attempt lists by their ids."""
 
 
 class Phase(Struct):
-    """Phase of an attempt. `seconds` is None while it is open."""
+    """Phase of an attempt. `seconds` is None while the phase is open."""
 
     name: str
     awaited: int
@@ -44,7 +44,7 @@ class Phase(Struct):
 
 
 class Attempt(Struct):
-    """Attempt at a round. `outcome` is "running", "finished" or the class of its error."""
+    """Attempt at a round. `outcome` is "running", "finished" or the class of the error."""
 
     number: int
     attempt: int
@@ -143,6 +143,7 @@ class Status:
                 phase.bytes_down, phase.bytes_up = event.bytes_down, event.bytes_up
                 if event.phase not in ("check", "reserve", "open"):  # of helpers, not clients
                     running.dropped += len(event.missing)
+                    # as text: numbers of JavaScript are not exact above 2^53
                     running.dropped_ids += map(str, event.missing)
                     del running.dropped_ids[_NAMED:]
             case RoundFinished():

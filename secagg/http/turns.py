@@ -1,12 +1,12 @@
 """Turns of bodies in a bounded part of memory, shared fairly among clients.
 
-A body has a turn while it is in memory, and reserves all of its bytes with it. So a body that
-has begun can always end: bodies never wait for each other halfway. A body that does not fit
-waits for its turn. The next turn goes to the client whose last turn is longest ago, so a client
-that asks again and again stays behind all others.
+A body has a turn while the body is in memory, and the turn reserves all bytes of the body. So a
+body that has begun can always end: bodies never wait for each other halfway. A body that does
+not fit waits for a turn. The next turn goes to the client with the oldest last turn, so a
+client that asks again and again stays behind all others.
 
-A client that is slow, or sends nothing, could keep its turn from others. So a turn under which
-others wait has to keep a pace; see `Turn.due`.
+A client that is slow, or sends nothing, could keep a turn from others. So a turn has to keep a
+pace while others wait for the turn's end; see `Turn.due`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from itertools import count
 from secagg.http.problems import Problem
 
 _PACE, _PAUSE = 1 / 5, 1 / 60
-"""Parts of a body's longest time: for all of it while others wait, and for one pause."""
+"""Parts of a body's longest time: for the whole body while others wait, and for a pause."""
 
 
 def busy(why: str) -> Problem:
@@ -28,7 +28,7 @@ def busy(why: str) -> Problem:
 
 
 class Turn:
-    """Turn of one body.
+    """Turn of a body.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Turn:
         """Return the time at which the body is too slow, if others wait.
 
         A pause lasts at most a 60th of `seconds`, the body's longest time. The bytes come at an
-        even pace, by which all have come after a fifth of `seconds` and a pause.
+        even pace, so that all have come after a fifth of `seconds` and a pause.
         """
         if self._dropped or self.moved >= self.size:
             return math.inf
@@ -70,21 +70,21 @@ class Turn:
         return min(self._last, pace) + _PAUSE * seconds
 
     def drop(self) -> None:
-        """End the body as its deadline would."""
+        """End the body as the body's deadline would."""
         self._dropped = True
         if self.timer is not None and not self.timer.expired():
             self.timer.reschedule(_now())
 
 
 class Lane:
-    """Bounded part of memory, whose bytes bodies reserve in turn.
+    """Bounded part of memory for bodies, which reserve bytes in turn.
 
     Parameters
     ----------
     limit : int
         Bytes of all turns, ≥ 0. A single larger turn is possible while there is no other.
     each : int
-        Turns of one client at the same time.
+        Turns of a client at the same time.
     seconds : float
         Longest time of a body.
     wait : float
@@ -93,7 +93,7 @@ class Lane:
     Attributes
     ----------
     held : int
-        Bytes that are reserved, at most `limit` or those of a single turn.
+        Bytes that are reserved, at most `limit`, or the bytes of a single turn.
     """
 
     def __init__(self, limit: int, each: int, seconds: float, wait: float) -> None:
@@ -113,6 +113,7 @@ class Lane:
             async with asyncio.timeout(self._wait):
                 await came
         except BaseException as error:
+            # cancelled after the turn began: nobody else would end the turn
             if turn in self._turns:
                 self.leave(turn)
             if isinstance(error, TimeoutError):
@@ -122,7 +123,7 @@ class Lane:
             self._forget(turn)
 
     def enter_now(self, turn: Turn) -> bool:
-        """Begin a turn, unless it would have to wait."""
+        """Begin a turn, unless the turn would have to wait."""
         self._ask(turn)
         self._forget(turn)
         return turn in self._turns
@@ -148,6 +149,7 @@ class Lane:
         while self._waiting:
             able = [turn for turn in self._waiting if self._may(turn)]
             turn = min(able, key=lambda turn: self._served.get(turn.client, 0), default=None)
+            # smaller turns behind do not overtake, or a large body could wait for ever
             if turn is None or (self._turns and self.held + turn.size > self._limit):
                 break
             came = self._waiting.pop(turn)
@@ -180,7 +182,7 @@ class Lane:
         self._watch_pace()
 
     def _pressed(self) -> list[Turn]:
-        """Return the turns under which others wait: a client's own, or all for lack of room."""
+        """Return the turns that others wait for: a client's own, or all for lack of room."""
         if any(self._may(turn) for turn in self._waiting):
             return list(self._turns)
         own = {turn.client for turn in self._waiting}

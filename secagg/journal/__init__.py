@@ -1,4 +1,4 @@
-"""Journal: a server's log in a file, from which a killed server can resume its round."""
+"""Journal: a server's log in a file; a killed server can resume the round from the log."""
 
 from __future__ import annotations
 

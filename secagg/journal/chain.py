@@ -1,8 +1,8 @@
 """Chained rows of a journal's file: altered, swapped and missing rows are detected.
 
-Each row has a SHA-256 over its content and the hash of the row before. The table ``head`` has
-the number of rows and the last hash. There is no key: a consistent rewrite of the whole file,
-or an older copy, is not detected.
+Each row has a SHA-256 over the row's content and the hash of the row before. The table ``head``
+has the number of rows and the last hash. There is no key: a consistent rewrite of the whole
+file, or an older copy, is not detected.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Chain:
     def begin(
         self, connection: sqlite3.Connection, first: bytes, head: Sequence[object] = ()
     ) -> None:
-        """Fill ``head`` of a new file, where `first` is the hash that row 0 is chained to."""
+        """Fill ``head`` of a new file; row 0 is chained to the hash `first`."""
         marks = "?, " * len(head)
         connection.execute(f"INSERT INTO head VALUES ({marks}0, ?)", (*head, first))  # noqa: S608
 
@@ -95,7 +95,7 @@ class Chain:
         connection.execute(update, (number, chain))
 
     def rows(self, use: Use, first: bytes) -> Iterator[tuple[bytes, ...]]:
-        """Yield all rows from the first on, including those appended meanwhile.
+        """Yield all rows from the first on, including rows appended meanwhile.
 
         JournalError is raised if a row was altered or is missing. Do not rely on the rows that
         were yielded before.
@@ -107,7 +107,7 @@ class Chain:
         )
         expected, chain, least = 0, first, -(1 << 63)
         while True:
-            # no statement stays open between two rows: it would block a writer
+            # no statement stays open between two rows: an open statement would block a writer
             with use() as connection:
                 found = connection.execute(query, (least,)).fetchall()
                 if not found:

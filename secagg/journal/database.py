@@ -1,7 +1,7 @@
 """File of a journal: a SQLite database in WAL mode, on the disk before a write is acknowledged.
 
-Each transaction is committed with ``synchronous=FULL``, and `checkpoint` moves it from the
-write-ahead log into the file. So losing the ``-wal`` file later loses nothing.
+Each transaction is committed with ``synchronous=FULL``. Then `checkpoint` moves the transaction
+from the write-ahead log into the file. So losing the ``-wal`` file later loses nothing.
 """
 
 from __future__ import annotations
@@ -16,19 +16,17 @@ from pathlib import Path
 from secagg.errors import JournalError
 from secagg.journal.lock import spoilt
 
-__all__ = ["check_schema", "checkpoint", "claim", "create", "transaction"]
-
 
 def create(
     path: Path, schema: Sequence[str], fill: Callable[[sqlite3.Connection], None]
 ) -> None:
     """Create a database in a new file of mode 600, with these tables and their first rows.
 
-    FileExistsError is raised if the file or its log exists already, JournalError if there is no
-    such folder, and OSError or sqlite3.Error if it cannot be written.
+    FileExistsError is raised if the file or a log of the file exists already, and JournalError
+    if there is no such folder. OSError or sqlite3.Error is raised if a write fails.
     """
     with _folder(path.parent) as folder, closing(sqlite3.connect(":memory:")) as empty:
-        # SQLite would take the log that a deleted file left behind for the new one's
+        # SQLite would take the log that a deleted file left behind for the new file's log
         if any(Path(f"{path}{left}").exists() for left in ("-wal", "-journal")):
             raise FileExistsError
         for table in schema:
@@ -44,7 +42,7 @@ def create(
 
 
 def claim(connection: sqlite3.Connection, path: Path, schema: Sequence[str]) -> None:
-    """Lock the database for this connection, recover it, and raise unless it is sound."""
+    """Lock the database for this connection, recover it, and raise unless the file is sound."""
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     check_schema(connection, schema)
     if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
@@ -53,7 +51,7 @@ def claim(connection: sqlite3.Connection, path: Path, schema: Sequence[str]) -> 
         )
     connection.execute("PRAGMA synchronous = FULL")
     checkpoint(connection)
-    # the chain validates the rows, this the pages that they and the next ones are on
+    # the chain validates the rows, this check the pages of these rows and of the next rows
     sound = connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
     pages, size = (
         connection.execute(f"PRAGMA page_{x}").fetchone()[0] for x in ("count", "size")
@@ -72,7 +70,7 @@ def check_schema(connection: sqlite3.Connection, schema: Sequence[str]) -> None:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, close: Callable[[], None]) -> Iterator[None]:
-    """Run a transaction; it is on the disk when the context ends. After an error, `close`.
+    """Run a transaction, which is on the disk when the context ends. After an error, `close`.
 
     Memory and disk may differ after an error, and only the file read again is certain.
     """
@@ -87,7 +85,7 @@ def transaction(connection: sqlite3.Connection, close: Callable[[], None]) -> It
 
 
 def checkpoint(connection: sqlite3.Connection) -> None:
-    """Move committed rows from the write-ahead log into the file itself, and sync it."""
+    """Move committed rows from the write-ahead log into the file itself, and sync the file."""
     busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:
         raise JournalError("the write-ahead log cannot be emptied")
@@ -95,7 +93,7 @@ def checkpoint(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def _folder(path: Path) -> Iterator[int]:
-    """Yield a descriptor of a folder, with which the folder can be synced to the disk."""
+    """Yield a descriptor of a folder, for syncing the folder to the disk."""
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:

@@ -6,14 +6,15 @@ call returns. So losing the ``-wal`` file later loses no acknowledged entry.
 
 The entries are chained rows (`secagg.journal.chain`).
 
-Never restore an older copy: a server resumed from it would request shares again, perhaps for
-other survivors. Honest clients answer once. So at most the round is lost if any two sets of t
-holders of a secret have an honest holder in common. With c colluders this takes 2t > n + c on
+Never restore an older copy: a server resumed from the copy would request shares again, perhaps
+for other survivors. Honest clients answer once. So at most the round is lost if any two sets of
+t holders of a secret have an honest holder in common. With c colluders this takes 2t > n + c on
 the complete graph, where the parameters ensure 2t > n, and 2t > k + 1 + c on any other graph.
-Otherwise both secrets of a client, and so its input, can leak.
+Otherwise both secrets of a client can leak, and so can the client's input.
 
 The file contains masked inputs, revealed shares and the seed of the graph, but no input. The
-last messages determine the sum, so give the file only to parties that may know it. Mode 600.
+last messages determine the sum, so give the file only to parties that may know the sum. The
+file has mode 600.
 """
 
 from __future__ import annotations
@@ -37,15 +38,16 @@ from secagg.server import Entry
 
 _CHAIN = Chain("entries", "entry", ("client", "data"), head="params BLOB, ")
 _ROOM = 4096
-"""Bytes of a row besides its message, at most."""
+"""Bytes of a row besides the message, at most."""
 
 
 class Journal:
-    """Journal of one round in a file. Make one with `create`, and reopen it with `open`.
+    """Journal of a round in a file, made with `create` and reopened with `open`.
 
-    Pass it to ``Server(params, journal=journal)`` or ``Server.resume(journal)``. Close it after
-    the round, or use it as a context manager. A forked process can neither use nor close it.
-    While it is open, the file may be copied, but must not be opened as a database.
+    Pass the journal to ``Server(params, journal=journal)`` or ``Server.resume(journal)``. Close
+    the journal after the round, or use the journal as a context manager. A forked process can
+    neither use nor close the journal. While the journal is open, the file may be copied, but
+    must not be opened as a database.
 
     Attributes
     ----------
@@ -61,7 +63,7 @@ class Journal:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], params: RoundParams) -> Journal:
-        """Create a journal in a new file at `path` and open it.
+        """Create a journal in a new file at `path` and open the journal.
 
         Raises
         ------
@@ -82,7 +84,7 @@ class Journal:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], params: RoundParams) -> Journal:
-        """Open the journal of a round with these parameters, and validate all its entries.
+        """Open the journal of a round with these parameters, and validate all entries.
 
         Raises
         ------
@@ -110,12 +112,12 @@ class Journal:
         return journal
 
     def entries(self) -> Iterator[Entry]:
-        """Yield all entries from the first on, including those appended meanwhile.
+        """Yield all entries from the first on, including entries appended meanwhile.
 
         Raises
         ------
         JournalError
-            The file was truncated or altered, or cannot be read. Or the journal is closed, its
+            The file was truncated or altered, or cannot be read. Or the journal is closed, the
             file was deleted, moved or replaced, or this process is a fork. Do not rely on the
             entries that were yielded before.
         """
@@ -126,11 +128,11 @@ class Journal:
                 yield (int.from_bytes(client, "little") if client else None), data
 
     def append(self, number: int, entry: Entry) -> None:
-        """Append an entry; it is on the disk when the call returns. See `extend` for errors."""
+        """Append an entry, durable when the call returns. See `extend` for errors."""
         self.extend(number, [entry])
 
     def extend(self, number: int, entries: Sequence[Entry]) -> None:
-        """Append entries in one write; they are on the disk when the call returns.
+        """Append entries in one write, all on the disk when the call returns.
 
         Parameters
         ----------
@@ -141,9 +143,10 @@ class Journal:
         Raises
         ------
         JournalError
-            The journal does not have `number` entries, its file was deleted or moved, it is
-            closed, or this process is a fork; nothing was written. Or the disk is full or
-            failing: the journal is then closed, and `open` shows whether all or none are in it.
+            The journal does not have `number` entries, the file was deleted or moved, the
+            journal is closed, or this process is a fork; nothing was written. Or the disk is
+            full or failing: the journal is then closed, and `open` shows whether it has all
+            entries or none.
         """
         with errors_of(self.path), self._lock.use() as connection:
             end = _CHAIN.end(connection)
@@ -170,7 +173,7 @@ class Journal:
 
 
 def _limit(connection: sqlite3.Connection, params: RoundParams) -> None:
-    """Limit the size of a row to that of the largest message of the round."""
+    """Limit the size of a row to the largest message of the round."""
     kinds = (ShareKeys, MaskedInput, UnmaskShares)
     room = _ROOM + max(max_bytes(kind, params) for kind in kinds)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(room, (1 << 31) - 1))
@@ -188,7 +191,7 @@ def _check_params(connection: sqlite3.Connection, params: RoundParams) -> None:
     if len(rows) != 1 or not isinstance(rows[0][0], bytes):
         raise spoilt("it was altered")
     stored = rows[0][0]
-    if len(stored) == 32:  # version 1 stored their digest
+    if len(stored) == 32:  # version 1 stored the digest of the parameters
         raise JournalError(
             "it is of version 1 of the protocol; finish it with secagg 0.4 or begin a new round"
         )

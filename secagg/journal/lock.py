@@ -1,14 +1,16 @@
-"""Lock of a journal's file, for one process and one SQLite connection at a time; its errors.
+"""Lock of a journal's file, for one process and SQLite connection at a time, and the errors.
 
 The lock is taken with ``flock`` besides SQLite's own locks. These are POSIX locks, which a
-process loses when it closes any descriptor of the file, for example after copying it. An
-``flock`` belongs to one descriptor. On NFS it is a POSIX lock, so use a local disk.
+process loses when the process closes any descriptor of the file, for example after a copy. An
+``flock`` belongs to a single descriptor. On NFS an ``flock`` is a POSIX lock, so use a local
+disk.
 
-The connection is opened after the lock and closed before it. So a write needs no further
-descriptor, and nobody opens the file while its write-ahead log is being emptied.
+The connection is opened after the lock is taken, and closed before the lock is released. So a
+write needs no further descriptor, and nobody opens the file while the write-ahead log is being
+emptied.
 
 A child of ``os.fork`` inherits lock and connection but can neither write nor unlock. The file
-stays locked until the parent closes it or both processes have ended.
+stays locked until the parent closes the file or both processes have ended.
 """
 
 from __future__ import annotations
@@ -40,10 +42,10 @@ _REMEDIES = {
 
 
 class FileLock:
-    """Exclusive lock on a database at an absolute path, with the connection to it.
+    """Exclusive lock on a database at an absolute path, with the connection to the database.
 
     BlockingIOError is raised if the file is locked already, in this process or another. OSError
-    or sqlite3.Error is raised if it cannot be opened for writing.
+    or sqlite3.Error is raised if the file cannot be opened for writing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -61,8 +63,8 @@ class FileLock:
                 isolation_level=None,  # transactions begin and end explicitly
                 check_same_thread=False,  # `_busy` lets one thread in at a time
             )
-            # A child closes the connection on freeing it, at the latest at exit. SQLite then
-            # unlinks the parent's log. Modules are freed too: no list in one is enough.
+            # A child that frees the connection, at the latest at exit, closes it. SQLite then
+            # unlinks the parent's log. Modules are freed, too: no list in a module is enough.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
             self._connection = connection
         except BaseException:
@@ -76,8 +78,8 @@ class FileLock:
         Raises
         ------
         JournalError
-            This process is a fork of the one that locked the file, the lock is closed, or the
-            file was deleted, moved or replaced.
+            This process is a fork of the process that locked the file, the lock is closed, or
+            the file was deleted, moved or replaced.
         """
         # before `_busy`, which a thread of the parent may have locked when it forked
         if process() != self._process:
@@ -92,7 +94,7 @@ class FileLock:
             yield self._connection
 
     def close(self) -> None:
-        """Close the connection and unlock the file; in a fork, close its descriptor only."""
+        """Close the connection and unlock the file; in a fork, close the descriptor only."""
         if process() != self._process:  # without `_busy`: no thread is left to release it
             self._close_descriptor()
             return
@@ -131,7 +133,7 @@ class FileLock:
 
 @contextmanager
 def errors_of(path: Path) -> Iterator[None]:
-    """Turn any error of SQLite or the file in the block into a JournalError with its path."""
+    """Turn any error of SQLite or the file in the block into a JournalError with the path."""
     try:
         if fcntl is None:
             raise JournalError("this system has no flock; keep it on Linux or macOS")
@@ -140,7 +142,7 @@ def errors_of(path: Path) -> Iterator[None]:
         why = "it or its -wal file exists: open it, delete both, or choose another name"
     except BlockingIOError:
         why = _BUSY
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # unchained: it may quote the file
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # unchained: may quote the file
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         busy = code == sqlite3.SQLITE_BUSY
         why = _BUSY if busy else f"{error}{_REMEDIES.get(code, '')}"

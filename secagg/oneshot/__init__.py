@@ -1,12 +1,13 @@
 """One-shot sums with helpers: each client sends one message, keeps no state and may leave.
 
-A client masks its vector with PRG(k_S) of one seed for each subset S of t − 1 helpers. It seals
-each seed to the helpers *not* in S: replicated secret sharing (Ito, Saito, Nishizeki 1987) of
-PRG seeds (Cramer, Damgård, Ishai 2005). An `Accumulator` adds the masked vectors of a batch. A
-`Helper` checks its boxes, reserves the list of clients in its `HelperJournal` and opens the
-*sums* M_S of the masks that it knows. The sum of the vectors is Σ y − Σ_S M_S mod R. With
-`Noise`, all holders add the same noise to M_S, for the differential privacy of `epsilon`.
-docs/oneshot.md specifies all bytes and checks.
+A client draws a seed for each subset S of t − 1 helpers, and masks the vector with every
+PRG(k_S). The client seals each seed to the helpers *not* in S: replicated secret sharing (Ito,
+Saito, Nishizeki 1987) of PRG seeds (Cramer, Damgård, Ishai 2005). An `Accumulator` adds the
+masked vectors of a batch. A `Helper` checks the boxes with seeds, and reserves the list of
+clients in a `HelperJournal`. Then the helper opens the *sums* M_S of the masks that the helper
+knows. The sum of the vectors is Σ y − Σ_S M_S mod R. With `Noise`, all holders add the same
+noise to M_S, for the differential privacy of `epsilon`. docs/oneshot.md specifies all bytes and
+checks.
 
 If security is "active", the aggregator with any t − 1 helpers and any clients learns the sum
 over the honest clients of each opened batch, and nothing else. Corrupt helpers C with |C| = t −
@@ -16,16 +17,18 @@ lists only. All helpers without the aggregator learn who reported, and nothing o
 Not protected:
 
 - Correctness and availability. ℓ − t + 1 helpers, or ℓ − q + 1 before a list is reserved, can
-  stop a batch. A helper's verdict on a box is its word.
-- Helper keys chosen by the aggregator: it then reads every vector. Parameters come from the
-  application, or `OneShotPolicy` has the helpers' identities and all of them endorse.
-- Helpers that are not independent. One run by the aggregator's operator is one of the t − 1.
-- A replica, clone or restored copy of a helper's journal: it opens twice and counts as corrupt.
-  New keys for each session, deleted at its end, keep recorded boxes shut.
+  stop a batch. Nobody else can check a helper's verdict on a box.
+- Helper keys chosen by the aggregator, who then reads every vector. Parameters come from the
+  application, or `OneShotPolicy` has the helpers' identities and all helpers endorse.
+- Helpers that are not independent. A helper run by the aggregator's operator counts among the
+  t − 1 corrupt helpers.
+- A replica, clone or restored copy of a helper's journal. The copy opens twice, and the helper
+  counts as corrupt. New keys for each session, deleted at the session's end, keep recorded
+  boxes shut.
 - Differences between sessions, or between sums over similar cohorts.
-- Sybils without a registry. Of `min_clients`, colluding clients hide nobody.
+- Sybils without a registry. Colluding clients count towards `min_clients` but hide nobody.
 - Signatures and quantum computers: the hybrid suite protects confidentiality alone.
-- A client whose source of entropy repeats a state, as a cloned machine's does: two reports in
+- A client with a source of entropy that repeats a state, as on a cloned machine: two reports in
   one session then have the same masks.
 """
 

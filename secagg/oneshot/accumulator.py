@@ -1,7 +1,8 @@
-"""Aggregator of a one-shot sum: it adds reports that it cannot read, and subtracts their masks.
+"""Aggregator for one-shot sums, which adds unreadable reports and subtracts their masks.
 
-Anybody may run several accumulators and merge them. They need no trust for privacy, and full
-trust for the sum. Route reports by id: two accumulators that took the same id cannot be merged.
+Anybody may run several accumulators and merge them. Accumulators need no trust for privacy, and
+full trust for the sum. Route reports by id: two accumulators that took the same id cannot be
+merged.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from secagg.protocol.identities import check_registry
 
 
 class Accumulator:
-    """Sum of the reports of one batch, under masks that the helpers know.
+    """Sum of the reports of a batch, under masks that the helpers know.
 
     `add` the reports and send the chunks of `boxes` to each helper. `drop` the ids that a
     helper rejects, `request` the opening and pass the helpers' answers to `result`.
 
-    Store `to_bytes` after the first `request` and **before** it is sent. If security is
-    "semi-honest", a retry with fewer clients would expose a single vector.
+    Store `to_bytes` after the first `request` and **before** sending the request. If security
+    is "semi-honest", a retry with fewer clients would expose a single vector.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ class Accumulator:
     registry : Registry, optional
         Public keys of all clients; required if security is "active", else not allowed.
     batch : int
-        Number of the batch in its session, 0 ≤ batch < 2^64. Batches have no clients in common.
+        Number of the batch in the session, 0 ≤ batch < 2^64. Batches have no clients in common.
 
     Raises
     ------
@@ -49,15 +50,15 @@ class Accumulator:
         self, params: OneShotParams, *, registry: Registry | None = None, batch: int = 0
     ) -> None:
         check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
-        check_registry(params.sums, registry)
+        check_registry(params, registry)
         check_integer("batch", batch, 0, (1 << 64) - 1)
         self.params = params
         self.batch = int(batch)
         self._registry = registry
         self._total: Lanes = params.ring.zeros(params.elements)
         self._digests = Records(DIGEST_BYTES)  # of the head of every report in the sum
-        self._reports: dict[int, bytes] = {}  # those that can still be dropped
-        self._list: tuple[Ids, bytes] | None = None  # the fixed one, and its D
+        self._reports: dict[int, bytes] = {}  # reports that can still be dropped
+        self._list: tuple[Ids, bytes] | None = None  # the fixed list, and the list's D
 
     def __len__(self) -> int:
         return len(self._digests)
@@ -71,20 +72,21 @@ class Accumulator:
         return tuple(self._digests)
 
     def add(self, report: bytes) -> bool:
-        """Add a client's report; return False, and change nothing, if it was added before.
+        """Add a client's report; return False, and change nothing, for a repeated report.
 
         Raises
         ------
         RemoteProtocolError
             "length", "version", "encoding", "parameters", "id", "signature", "range", "count":
-            it is not a report under these parameters, another report of the client is in the
-            sum, or the batch has n reports. Nothing was added.
+            `report` is not a report under these parameters, another report of the client is in
+            the sum, or the batch has n reports. Nothing was added.
         LocalProtocolError
             The list is fixed.
         """
         self._check_open()
         report = as_bytes(report, "a report")
         head = reports.read(report, self.params)
+        # before the signature: a report that a client sends again costs no verification
         known = self._digests.get(head.client_id)
         if known is not None:
             if known == head.digest:
@@ -102,7 +104,7 @@ class Accumulator:
         return True
 
     def boxes(self, helper: int) -> Iterator[bytes]:
-        """Return the boxes of all reports that are not settled, in chunks, for `Helper.check`.
+        """Return the boxes of all unsettled reports, in chunks, for `Helper.check`.
 
         Parameters
         ----------
@@ -118,12 +120,13 @@ class Accumulator:
         return reports.boxes(list(self._reports.values()), int(helper), self.params)
 
     def drop(self, ids: Iterable[int]) -> None:
-        """Take the reports of some clients out of the sum, such as those a helper rejected.
+        """Take the reports of some clients out of the sum, such as clients a helper rejected.
 
         Raises
         ------
         ParameterError
-            An id is no int, or its report is not in the sum or settled. Nothing was dropped.
+            An id is no int, or the id's report is settled or not in the sum. Nothing was
+            dropped.
         LocalProtocolError
             The list is fixed, and there is an id to drop.
         """
@@ -134,6 +137,7 @@ class Accumulator:
         if not dropped:
             return  # the answer of a helper that rejects nobody
         self._check_open()
+        # every id before the first change, so that an error leaves the sum as it was
         for u in dropped:
             if u not in self._reports:
                 state = "settled" if u in self._digests else "not in the sum"
@@ -146,28 +150,29 @@ class Accumulator:
     def settle(self) -> None:
         """Forget vectors and boxes of the reports, which all helpers have checked.
 
-        They stay in the sum and cannot be dropped any more. A helper that restarts needs its
-        chunks again, so store those until the result is there.
+        The reports stay in the sum and cannot be dropped any more. A helper that restarts needs
+        the helper's chunks again, so store the chunks until the result is there.
         """
         self._check_open()
         self._reports.clear()
 
     def merge(self, other: Accumulator) -> None:
-        """Add all reports of another accumulator of the same batch, which stays as it is.
+        """Add all reports of another accumulator of the same batch; `other` does not change.
 
         Raises
         ------
         ParameterError
-            It has other parameters, another batch or a client in common, or the two have more
-            than n reports. Nothing was added.
+            `other` has other parameters, another batch or a client in common, or the two have
+            more than n reports. Nothing was added.
         LocalProtocolError
-            One of the lists is fixed.
+            The list of either accumulator is fixed.
         """
         check_kind("other", other, Accumulator, "an Accumulator")
         self._check_open()
         other._check_open()
         if other.params.digest != self.params.digest or other.batch != self.batch:
             raise ParameterError("the other accumulator has other parameters or another batch")
+        # a report in both would be added twice, and the helpers' masks subtracted only once
         common = self._digests.common(other._digests)
         if common is not None:
             raise ParameterError(
@@ -184,10 +189,10 @@ class Accumulator:
         self._reports |= other._reports
 
     def request(self, reservations: Iterable[bytes] = ()) -> bytes:
-        """Return the request for all helpers; the first one returned fixes the list of clients.
+        """Return the request for all helpers; the first returned request fixes the list.
 
-        If ``params.quorum`` is 0, send it to `Helper.open`. Otherwise send it to
-        `Helper.reserve`, and the request with the helpers' reservations to `Helper.open`.
+        If ``params.quorum`` is 0, send the request to `Helper.open`. Otherwise send the request
+        to `Helper.reserve`, and a request with the helpers' reservations to `Helper.open`.
 
         Parameters
         ----------
@@ -201,8 +206,8 @@ class Accumulator:
         ParameterError
             The reservations are of fewer helpers.
         RemoteProtocolError
-            A reservation is malformed, of another list ("list") or not signed by its helper
-            ("signature"); `helpers` names that one.
+            A reservation is malformed, of another list ("list") or not signed by the helper
+            ("signature"); `helpers` names the helper.
         """
         ids, digest = fixed = self._list or self._listed()
         given = list(reservations)
@@ -212,8 +217,10 @@ class Accumulator:
                 f"{len(signatures)} helpers reserved the list, and opening it takes "
                 f"{self.params.quorum}; wait for more reservations"
             )
+        # without a quorum no helper reads signatures
         if not self.params.quorum:
             signatures.clear()
+        # fixed only now: a call that raised an error must leave the list open
         self._list = fixed
         return messages.write_request(Request(self.batch, ids, signatures), self.params)
 
@@ -225,8 +232,8 @@ class Accumulator:
         Parameters
         ----------
         answers : iterable of bytes
-            Answers of `Helper.open`. They are not signed, so take each from its own helper over
-            an authenticated channel.
+            Answers of `Helper.open`. Answers are not signed, so take each answer from the
+            helper over an authenticated channel.
 
         Raises
         ------
@@ -236,8 +243,8 @@ class Accumulator:
             The answers are of fewer than t helpers.
         RemoteProtocolError
             An answer is malformed or of another list. "holders": helpers contradict each other.
-            Both have the helpers' numbers in `helpers`. "sum", "weight": the vectors cannot add
-            up to the total.
+            Both errors have the helpers' numbers in `helpers`. "sum", "weight": the vectors
+            cannot add up to the total.
         """
         if self._list is None:
             raise LocalProtocolError("there was no request, so no answer can be to this list")
@@ -250,6 +257,7 @@ class Accumulator:
 
     def to_bytes(self) -> bytes:
         """Return the accumulator as bytes, equal for equal reports in any order."""
+        # lanes can be above R after sums modulo a power of two, and the bytes have no room
         total = self._total.copy()
         self.params.ring.reduce(total)
         state = stored.State(
@@ -261,7 +269,7 @@ class Accumulator:
     def from_bytes(
         cls, data: bytes, params: OneShotParams, *, registry: Registry | None = None
     ) -> Self:
-        """Return the accumulator that `to_bytes` encoded, whose adder is trusted for the sum.
+        """Return the accumulator that `to_bytes` encoded; the adder is trusted for the sum.
 
         Raises
         ------
@@ -280,7 +288,7 @@ class Accumulator:
             head = reports.read(report, params)
             if head.client_id != u or head.digest != new._digests.get(u):
                 raise violation("accumulator", "ids", f"it has another report of client {u}")
-            reports.values(u, report, params)  # raises unless it can be dropped
+            reports.values(u, report, params)  # raises unless `drop` could subtract the vector
             new._reports[u] = report
         if state.fixed:
             new._list = new._listed()

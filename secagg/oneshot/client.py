@@ -1,9 +1,9 @@
-"""Client of a one-shot sum: one message, no state."""
+"""Client for one-shot sums, with one message and no state."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -34,10 +34,10 @@ def report(
     *,
     identity: Identity | None = None,
     policy: OneShotPolicy | None = None,
-    endorsements: Sequence[bytes] = (),
+    endorsements: Iterable[bytes] = (),
     entropy: Entropy = os.urandom,
 ) -> bytes:
-    """Return a client's report, its only message. Send it, unchanged, until it arrives.
+    """Return a client's report, the only message. Send the report, unchanged, until it arrives.
 
     A second report of the client in the same session is never summed beside the first. A
     `ClippingWarning` has the number of clipped elements, if there are any.
@@ -48,19 +48,20 @@ def report(
         Vector in the units of ``params.encoding``.
     params : OneShotParams
     client_id : int or str
-        Id of the client, 0 ≤ id < 2^64, unique in the session; or its name.
+        Id of the client, 0 ≤ id < 2^64, unique in the session; or the client's name.
     weight : int, optional
         Weight of the vector, 0 to ``params.max_weight``; only in a weighted sum.
     identity : Identity, optional
-        Signing key, whose public key the helpers have in their registry; required if security
-        is "active".
+        Signing key; the helpers have the public key in their registry. Required if security is
+        "active".
     policy : OneShotPolicy, optional
         Demands on the parameters; the defaults of `OneShotPolicy` if None.
-    endorsements : sequence of bytes, optional
-        Endorsements of the parameters by all helpers, if the policy has `helpers`; else none.
+    endorsements : iterable of bytes, optional
+        Endorsements of the parameters by all helpers, 64 bytes each and in the helpers' order,
+        if the policy has `helpers`; else none.
     entropy : callable
-        Source of secret random bytes: 32 for the seeds, then those of the encoding. HPKE draws
-        its own.
+        Source of secret random bytes: 32 for the seeds, then the encoding's bytes. HPKE draws
+        from another source.
 
     Raises
     ------
@@ -91,7 +92,7 @@ def write_report(
     *,
     identity: Identity | None = None,
     policy: OneShotPolicy | None = None,
-    endorsements: Sequence[bytes] = (),
+    endorsements: Iterable[bytes] = (),
     entropy: Entropy = os.urandom,
 ) -> tuple[bytes, int]:
     """Return a report, and the number of clipped elements, which `report` leaves out."""
@@ -99,16 +100,19 @@ def write_report(
     number, _ = identify(client_id)
     policy = OneShotPolicy() if policy is None else policy
     check_kind("policy", policy, OneShotPolicy, "a secagg.oneshot.OneShotPolicy")
+    # before anything secret is drawn or encoded, so the verdict depends on no private number
     policy.check(params, endorsements)
     check_signer(params, identity)
     size, count = seeds.SEED_BYTES, params.seeds
+    # hedged: if entropy repeats, other sessions and other clients still get other seeds
     statement = b"secagg/1 one-shot seeds" + params.digest + number.to_bytes(8, "little")
     drawn = Hedged(entropy, hedging_secret(identity), statement)(size * count)
-    given = Input(vector, weight, params.sums, entropy)
+    given = Input(vector, weight, params, entropy)
 
     own = {i: drawn[size * (i - 1) : size * i] for i in range(1, count + 1)}
     masks = MaskSum()
     rows = np.frombuffer(drawn, np.uint8).reshape(count, size)
+    # every mask is added; the helpers' sums, not another client's mask, take the masks away
     found = seeds.mask_keys(rows, params.digest, ((number, i) for i in own))
     masks.extend(found, np.zeros(count, bool))
 
@@ -124,6 +128,7 @@ def write_report(
         )
         for j, (key, _) in enumerate(params.helpers, 1)
     ]
+    # not over the masked vector: a hash of it would let t helpers test guesses of the input
     signature = b"" if identity is None else identity.sign(head.content)
     parts = (messages.start(Kind.REPORT, params), content, *boxes, signature)
     return filled(parts, params.layout.packed, lambda packed: given.write(packed, masks))
@@ -138,6 +143,6 @@ def check_signer(params: OneShotParams, identity: Identity | None) -> None:
     check_kind("identity", identity, Identity, "a secagg.Identity")
     if not params.active:
         raise ParameterError(
-            f"an identity was given, but security {params.security!r} has no signatures; take "
-            "security='active' or leave it out"
+            f"an identity was given, but security {params.security!r} has no signatures; leave "
+            "the identity out, or take security='active'"
         )

@@ -1,4 +1,4 @@
-"""Helper of a one-shot sum: it checks boxes, reserves lists and opens the masks of a batch."""
+"""Helper for one-shot sums, who checks boxes, reserves lists and opens masks of a batch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from secagg.protocol import Registry
 from secagg.protocol.identities import check_registry
 
 MAX_LENGTH = 1 << 24
-"""``max_length`` of helpers whose operator states none."""
+"""``max_length`` of a helper without a policy from the operator."""
 
 
 def policy_of(min_clients: int | None, policy: OneShotPolicy | None) -> OneShotPolicy:
@@ -46,26 +46,26 @@ def policy_of(min_clients: int | None, policy: OneShotPolicy | None) -> OneShotP
 
 
 class Helper(Confined):
-    """Helper of one session. It gives its masks for one list per client, and never for another.
+    """Helper of a session, which gives each client's masks for a single list, never for two.
 
     Requests must come from the authenticated aggregator: a stranger could spend ids. Answers
-    are confidential, since with the aggregator's total they give the sum.
+    are confidential, since answers and the aggregator's total give the sum.
 
     Parameters
     ----------
     params : OneShotParams
     journal : HelperJournal
-        Journal with this helper's keys, which are among those of `params`.
+        Journal with this helper's keys, which are among the helpers' keys in `params`.
     registry : Registry, optional
         Public keys of all clients, from the application; required if security is "active". A
         helper with a registry serves no other sums, where all clients may be inventions.
     min_clients : int, optional
-        The smallest list that this helper opens, 2 to 2^20, in place of the policy's;
+        The smallest list that this helper opens, 2 to 2^20, in place of the policy's number;
         ``params.min_clients`` counts too.
     policy : OneShotPolicy, optional
-        Demands on the parameters. Under others the helper endorses, reserves and opens nothing.
-        None: the defaults of `OneShotPolicy` with a `max_length` of 2^24, since memory grows
-        with the length, which costs the aggregator nothing.
+        Demands on the parameters. Under parameters that fail, the helper endorses, reserves and
+        opens nothing. None: the defaults of `OneShotPolicy` with a `max_length` of 2^24. Memory
+        grows with the length, and a long vector costs the aggregator nothing.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Helper(Confined):
                 "'active'; give the helper the public keys of all clients, "
                 "registry=secagg.Registry({id: identity.public, …})"
             )
-        check_registry(params.sums, registry)
+        check_registry(params, registry)
         if journal.public not in params.helpers:
             raise ParameterError(
                 "the keys of the journal are not those of a helper of these parameters; pass "
@@ -124,8 +124,8 @@ class Helper(Confined):
     def endorse(self) -> bytes:
         """Return this helper's signature of the parameters, 64 bytes.
 
-        It states that the helper has both of its keys there. A client with
-        ``OneShotPolicy(helpers=…)`` asks for those of all helpers.
+        The signature states that the parameters have both keys of this helper. A client with
+        ``OneShotPolicy(helpers=…)`` asks for the endorsements of all helpers.
 
         Raises
         ------
@@ -137,10 +137,10 @@ class Helper(Confined):
 
     @without_frames
     def check(self, boxes: bytes) -> tuple[int, ...]:
-        """Check the boxes of a chunk and return the ids of those rejected; reveal nothing.
+        """Check the boxes of a chunk and return the ids of rejected boxes; reveal nothing.
 
-        The aggregator drops the clients whose boxes a helper rejects. The verdict is the
-        helper's word. A chunk may come again, and of two reports of a client the later counts.
+        The aggregator drops the clients of rejected boxes. Nobody else can check the verdict. A
+        chunk may come again, and the later of two reports of a client counts.
 
         Parameters
         ----------
@@ -150,8 +150,8 @@ class Helper(Confined):
         Raises
         ------
         RemoteProtocolError
-            "length", "version", "encoding", "parameters" or "helper": it is not a chunk for
-            this helper. Nothing was stored.
+            "length", "version", "encoding", "parameters" or "helper": `boxes` is not a chunk
+            for this helper. Nothing was stored.
         """
         boxes = as_bytes(boxes, "a chunk of boxes")
         body = messages.body(boxes, Kind.BOXES, self.params, "check")
@@ -177,8 +177,9 @@ class Helper(Confined):
     def reserve(self, request: bytes) -> bytes:
         """Reserve the list of a request and return the reservation, signed if "active".
 
-        The list is in the journal, on the disk, before it is signed. The same list is reserved
-        again at any time; its clients and its batch never are for another one.
+        The list is in the journal, on the disk, before this helper signs. The same list is
+        reserved again at any time. Another list with a common client or the same batch never
+        is.
 
         Parameters
         ----------
@@ -191,13 +192,14 @@ class Helper(Confined):
             The parameters fail this helper's policy.
         RemoteProtocolError
             "length", "ids", …: malformed. "count": fewer clients than the minimum or more than
-            n. "unchecked": a client's box was not checked or was rejected. "batch", "spent": it
-            differs from a list with the same batch or a common client.
+            n. "unchecked": a client's box was not checked or was rejected. "batch", "spent":
+            the list differs from a reserved list with the same batch or a common client.
         JournalError
             The journal failed. Nothing was signed.
         """
         self._judge()
         asked, digest, _ = self._read(as_bytes(request, "a request"))
+        # before the signature: after a crash the helper must still know the signed list
         self._journal.reserve(self.params.digest, asked.batch, digest, asked.ids)
         signature = b""
         if self.params.active:
@@ -206,7 +208,7 @@ class Helper(Confined):
 
     @without_frames
     def open(self, request: bytes) -> bytes:
-        """Reserve the list of a request and return the sums of its clients' masks.
+        """Reserve the list of a request and return the sums of the clients' masks.
 
         Parameters
         ----------
@@ -216,15 +218,17 @@ class Helper(Confined):
         Raises
         ------
         ParameterError, RemoteProtocolError
-            As `reserve`. "signature": one is not its helper's, over exactly this list.
-            "quorum": too few helpers have signed.
+            As `reserve`. "signature": a signature is not the stated helper's over exactly this
+            list. "quorum": too few helpers have signed.
         JournalError
             The journal failed. Nothing was opened.
         """
         self._judge()
         asked, digest, drawn = self._read(as_bytes(request, "a request"))
-        if self.params.quorum:  # before anything is spent
+        # before the journal: a list without a quorum must spend no ids
+        if self.params.quorum:
             self._check_quorum(asked.signatures, digest)
+        # also with a quorum: this helper may not be among the helpers that reserved the list
         self._journal.reserve(self.params.digest, asked.batch, digest, asked.ids)
         size = self.params.layout.packed
 
@@ -240,13 +244,13 @@ class Helper(Confined):
     def _judge(self) -> None:
         """Raise `ParameterError` unless the parameters satisfy the policy.
 
-        `check` reveals nothing and costs no more for longer vectors, so it does without.
+        `check` does not judge: checks reveal nothing and cost no more for longer vectors.
         """
         registered = None if self._registry is None else len(self._registry)
         self._policy.check_at_helper(self.params, registered)
 
     def _verify(self, record: bytes) -> tuple[int, bytes | None]:
-        """Return a client's id, and what to keep of its report, or None to reject it."""
+        """Return a client's id, and the report's digest and seeds; None for a rejected box."""
         size = self.params.layout.head
         head = messages.read_head(record[:size], self.params)
         client_id = head.client_id
@@ -259,6 +263,7 @@ class Helper(Confined):
         found = self._journal.box_key.open(record[size:end], info)
         if found is None:
             return client_id, None
+        # a client that gave two helpers different seeds would cost the whole batch its sum
         for place, i in enumerate(self._held):
             seed = found[SEED_BYTES * place : SEED_BYTES * (place + 1)]
             first = ID_BYTES + seeds.COMMITMENT_BYTES * (i - 1)
@@ -268,9 +273,10 @@ class Helper(Confined):
         return client_id, head.digest + found
 
     def _read(self, data: bytes) -> tuple[messages.Request, bytes, Rows]:
-        """Return a request, D of its list, and the seeds that were kept of each report.
+        """Return a request, D of the list, and the seeds that were kept of each report.
 
-        D and the masks are of these reports, also if `check` replaces one in another thread.
+        D and the masks are of the same reports, also if another thread replaces a report by
+        `check`.
         """
         asked = messages.read_request(data, self.params)
         if not self._least <= asked.ids.size <= self.params.n_clients:

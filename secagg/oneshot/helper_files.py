@@ -12,7 +12,7 @@ from secagg.oneshot.suites import SuiteName, as_suite
 
 
 class HelperEntry(NamedTuple):
-    """Helper of a file of helpers: where it is, and its public keys."""
+    """Helper of a file of helpers: address and public keys."""
 
     url: str
     suite: SuiteName
@@ -27,7 +27,7 @@ _FORM = 'each is what secagg helper keygen --json prints, with its "url"'
 
 
 def helpers_from_json(text: str | bytes) -> list[HelperEntry]:
-    """Return the helpers of a file; raise `ParameterError` if it has another form."""
+    """Return the helpers of a file; raise `ParameterError` for a file of another form."""
     document: object = None
     with suppress(ValueError, RecursionError):
         document = json.loads(text)

@@ -1,8 +1,9 @@
-"""Journal of a helper: its private keys, and every list of clients that it ever reserved.
+"""Journal of a helper: private keys, and every list of clients that the helper ever reserved.
 
-One key, one journal: they are created together, in one file of mode 600. All sessions of the
-key are in it. **Never copy or restore it.** A helper with an older copy opens a second list of
-the same clients, and the difference of two sums can be a single vector.
+One key, one journal: key and journal are created together, in one file of mode 600. All
+sessions of the key are in the journal. **Never copy or restore the file.** A helper with an
+older copy opens a second list of the same clients, and the difference of two sums can be a
+single vector.
 
 The lists are chained rows (`secagg.journal.chain`), so damage to the file is detected. There is
 no defence against a deliberate change, which takes the same access as reading the keys.
@@ -48,10 +49,10 @@ _FIRST = hashlib.sha256(b"secagg/1 one-shot journal").digest()
 
 
 class HelperJournal(Confined):
-    """Keys and journal of a helper in a file. Make one with `create`, reopen it with `open`.
+    """Keys and journal of a helper in a file, made with `create` and reopened with `open`.
 
-    Close it at the end, or use it as a context manager. Delete the file when its sessions have
-    ended: recorded boxes then stay shut.
+    Close the journal at the end, or use the journal as a context manager. Delete the file when
+    all sessions of the keys have ended: recorded boxes then stay shut.
 
     Attributes
     ----------
@@ -89,7 +90,7 @@ class HelperJournal(Confined):
         ----------
         path : str or path
         suite : "hybrid" or "x25519"
-            ``OneShotParams.suite`` of its sessions.
+            ``OneShotParams.suite`` of the sessions.
         entropy : callable
             Source of secret random bytes.
 
@@ -106,7 +107,8 @@ class HelperJournal(Confined):
         if suite not in suites.NAMES:
             raise ParameterError(f"suite must be 'hybrid' or 'x25519', not {suite!r}")
         secrets = take(entropy, suites.SECRET_BYTES[suite]), take(entropy, 32)
-        BoxKey(suite, secrets[0])  # before there is a file
+        # raises for a missing suite, before there is a file with keys that nobody can use
+        BoxKey(suite, secrets[0])
 
         def fill(empty: sqlite3.Connection) -> None:
             _CHAIN.begin(empty, _FIRST, (suite, *secrets))
@@ -118,7 +120,7 @@ class HelperJournal(Confined):
     @classmethod
     @without_frames
     def open(cls, path: str | os.PathLike[str]) -> Self:
-        """Open a helper's journal, and validate all its lists.
+        """Open a helper's journal, and validate all lists.
 
         Raises
         ------
@@ -126,9 +128,9 @@ class HelperJournal(Confined):
             The path is of the wrong type.
         JournalError
             The file is missing, is open already in any process, or was truncated or altered.
-            Or it was moved after a crash, without its -wal file, and used there.
+            Or the file was moved after a crash, without the -wal file, and used there.
         MissingExtra
-            The installed cryptography lacks its suite.
+            The installed cryptography lacks the suite of the keys.
         """
         where = _absolute(path)
         with errors_of(where):
@@ -137,6 +139,7 @@ class HelperJournal(Confined):
             lock = FileLock(where)
         try:
             with errors_of(where), lock.use() as connection:
+                # first: the next statement would already apply a log of an older state
                 _check_log(where.resolve())
                 database.claim(connection, where, _CHAIN.schema)
                 for _ in _CHAIN.rows(lock.use, _FIRST):
@@ -150,7 +153,7 @@ class HelperJournal(Confined):
     def reserve(
         self, params: bytes, batch: int, digest: bytes, ids: NDArray[np.uint64]
     ) -> None:
-        """Reserve a list; it is on the disk when the call returns.
+        """Reserve a list, durably: the list is on the disk when the call returns.
 
         Parameters
         ----------
@@ -167,15 +170,16 @@ class HelperJournal(Confined):
         RemoteProtocolError
             "batch": another list has this number. "spent": another list has one of these ids.
         JournalError
-            It is closed, this process is a fork, or the file was deleted or moved; nothing was
-            written. Or the disk is full or failing: the journal is then closed, and the request
-            can be repeated after `open`.
+            The journal is closed, this process is a fork, or the file was deleted or moved;
+            nothing was written. Or the disk is full or failing: the journal is then closed, and
+            the request can be repeated after `open`.
         """
         number = batch.to_bytes(8, "little")
         with errors_of(self.path), self._lock.use() as connection:
             # before the lists: if a signal's handler reserves meanwhile, INSERT fails
             end = _CHAIN.end(connection)
             for stored, other, spent in _lists(connection, params):
+                # a repeated request, also after a crash: the same list is reserved once
                 if stored == number and other == digest:
                     return
                 if stored == number:
@@ -211,8 +215,9 @@ def _absolute(path: str | os.PathLike[str]) -> Path:
 def _check_log(path: Path) -> None:
     """Raise unless the write-ahead log beside the file, if there is one, continues the file.
 
-    A crash can leave a log, and SQLite applies it to whatever file it finds there later. If the
-    file has lists from elsewhere by then, under another name, the log would take them back.
+    A crash can leave a log, and SQLite applies the log to any later file with the same name. If
+    the file got further lists under another name meanwhile, the log would take these lists
+    back.
     """
     log = Path(f"{path}-wal")
     if not log.exists() or log.stat().st_size == 0:
@@ -221,7 +226,7 @@ def _check_log(path: Path) -> None:
         try:
             count, last = _CHAIN.end(alone)
         except (sqlite3.Error, JournalError):
-            return  # torn by a crash while the log was moved into it
+            return  # torn by a crash while the log was moved into the file
     with closing(_reader(path, "mode=ro")) as both:
         database.check_schema(both, _CHAIN.schema)
         query = "SELECT chain FROM lists WHERE number = ?"
@@ -239,7 +244,7 @@ def _lists(
 ) -> Iterator[tuple[bytes, bytes, NDArray[np.uint64]]]:
     """Yield batch, D and ids of the lists of a session."""
     least = 0
-    # no statement stays open between two rows: it would block the checkpoint
+    # no statement stays open between two rows: an open statement would block the checkpoint
     while rows := connection.execute(_NEXT_OF, (least, params)).fetchall():
         number, batch, digest, ids = rows[0]
         least = number + 1
@@ -247,7 +252,7 @@ def _lists(
 
 
 def _keys(connection: sqlite3.Connection) -> tuple[Identity, BoxKey]:
-    """Return the keys of a file whose rows were validated."""
+    """Return the keys of a file with validated rows."""
     suite, box, identity = connection.execute(
         "SELECT suite, box, identity FROM head"
     ).fetchone()

@@ -1,4 +1,4 @@
-"""Sizes and offsets of the messages of a one-shot sum."""
+"""Sizes and offsets of messages for one-shot sums."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Layout:
     head : int
         Bytes of id and commitments.
     boxes : tuple of int
-        Offset of each helper's box in a report, and of the end of the last one.
+        Offset of each helper's box in a report, and of the end of the last box.
     signature : int
         Bytes of a signature, 0 or 64.
     packed : int
@@ -41,7 +41,7 @@ class Layout:
     def of(
         cls, suite: SuiteName, seeds: int, held: Sequence[int], packed: int, *, signed: bool
     ) -> Layout:
-        """Return the layout for a number of seeds, of which each helper holds `held`."""
+        """Return the layout for `seeds` seeds of a client, with `held` seeds at each helper."""
         head = ID_BYTES + COMMITMENT_BYTES * seeds
         sizes = (OVERHEAD[suite] + SEED_BYTES * count for count in held)
         ends = tuple(accumulate(sizes, initial=START_BYTES + head))

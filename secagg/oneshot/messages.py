@@ -1,6 +1,6 @@
-"""Messages of a one-shot sum: fixed layouts, whose sizes follow from the parameters.
+"""Messages for one-shot sums: fixed layouts, with sizes that follow from the parameters.
 
-Every message is the version, its kind, the parameters' digest and a body. All integers are
+Every message is the version, the kind, the parameters' digest and a body. All integers are
 little-endian. A report's body is ``u64(id) ‖ com_1 … com_C ‖ box_1 … box_ℓ ‖ signature ‖ y``,
 and y is packed at ⌈log2 R⌉ bits an element. A signature is empty if security is "semi-honest".
 """
@@ -50,7 +50,7 @@ class Head(NamedTuple):
 
 
 class Request(NamedTuple):
-    """List of a batch, with the signatures of helpers that reserved it, by their numbers."""
+    """List of a batch, with the signatures of helpers that reserved the list, by number."""
 
     batch: int
     ids: NDArray[np.uint64]
@@ -68,7 +68,8 @@ def body(data: bytes, kind: Kind, params: OneShotParams, phase: str) -> memoryvi
     Raises
     ------
     RemoteProtocolError
-        "version", "encoding" or "parameters": it is another message, or of other parameters.
+        "version", "encoding" or "parameters": `data` is another message, or of other
+        parameters.
     """
     if len(data) < START_BYTES:
         raise violation(phase, "length", f"{len(data)} bytes are too few for a message")
@@ -99,7 +100,7 @@ def read_head(content: bytes, params: OneShotParams) -> Head:
 
 
 def box_info(head: Head, helper: int) -> bytes:
-    """Return HPKE's info for a helper's box: it binds the box to the report and the place."""
+    """Return HPKE's info for a helper's box, which binds the box to report and place."""
     place = hashlib.sha256(head.content + PLACE.pack(helper)).digest()
     return b"secagg/1 one-shot box" + place
 
@@ -139,6 +140,7 @@ def read_request(data: bytes, params: OneShotParams) -> Request:
     if len(rest) < _COUNTS.size:
         raise violation("reserve", "length", "the request ends before its list")
     batch, count = _COUNTS.unpack_from(rest)
+    # the sender's count is compared with the length before it sizes any array
     end = _COUNTS.size + ID_BYTES * count
     if len(rest) < end or (len(rest) - end) % _SIGNED:
         raise violation("reserve", "length", f"{len(rest)} bytes for a list of {count} ids")
@@ -148,6 +150,7 @@ def read_request(data: bytes, params: OneShotParams) -> Request:
     signatures: dict[int, bytes] = {}
     for at in range(end, len(rest), _SIGNED):
         (j,) = PLACE.unpack_from(rest, at)
+        # strictly ascending: a helper's signature must not count twice for the quorum
         if j <= max(signatures, default=0) or j > len(params.helpers):
             why = "the signers of the list are not strictly ascending helpers"
             raise violation("reserve", "signatures", why)
@@ -166,7 +169,7 @@ def write_request(request: Request, params: OneShotParams) -> bytes:
 def list_digest(
     params: OneShotParams, batch: int, ids: NDArray[np.uint64], digests: NDArray[np.uint8]
 ) -> bytes:
-    """Return D, the digest of a list: of parameters, batch, ids and each id's report.
+    """Return D, the digest of a list: parameters, batch, ids and each id's report.
 
     Parameters
     ----------
@@ -179,6 +182,7 @@ def list_digest(
     """
     total = hashlib.sha256(b"secagg/1 one-shot batch" + params.digest)
     total.update(_COUNTS.pack(batch, ids.size))
+    # in blocks: 2^20 clients would otherwise take a second copy of all digests
     for first in range(0, ids.size, _BLOCK):
         block = slice(first, first + _BLOCK)
         total.update(named(ids[block], digests[block]))

@@ -1,8 +1,9 @@
 """Noise for differential privacy: a discrete Gaussian on every mask sum, equal at all holders.
 
-Each holder of the seeds of S adds the same noise, of full σ, to M_S. It comes from AES under a
-key of *all* clients' seeds of S and of the list. One honest client's seed keeps it secret from
-the t − 1 helpers that are S. Retries and other holders repeat it, so it does not average out.
+Each holder of the seeds of S adds the same noise, of full σ, to M_S. The noise comes from AES
+under a key of *all* clients' seeds of S and of the list. One honest client's seed keeps the
+noise secret from the t − 1 helpers in S. Retries and other holders repeat the same noise, so
+the noise does not average out.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import _fast
+from secagg._check import is_integer, is_real
+from secagg._printable import in_short
 from secagg.encoding import Lanes, Ring
 from secagg.errors import ParameterError
 
@@ -26,31 +29,31 @@ STEPS = 256
 MAX_SIGMA = 1 << 40
 _TAIL = 10
 _WORDS = 1 << 15
-"""Words of the stream at a time: they stay in cache."""
+"""Words of the stream at a time, few enough to stay in the cache."""
 
 
 def as_fraction(value: object) -> Fraction | None:
     """Return a finite real number of Python or numpy, exactly; None for anything else."""
-    number = value.item() if isinstance(value, np.integer | np.floating) else value
-    if isinstance(number, bool) or not isinstance(number, int | float | Fraction):
+    if isinstance(value, Fraction):
+        return value
+    if not is_real(value):
         return None
-    if isinstance(number, float) and not math.isfinite(number):
-        return None
-    return Fraction(number)
+    number = int(value) if is_integer(value) else float(value)
+    return Fraction(number) if abs(number) < math.inf else None  # nor NaN
 
 
 @dataclass(frozen=True)
 class Noise:
     """Discrete Gaussian noise, with probability ∝ exp(−y² / 2σ²) for every integer y.
 
-    A sum carries the noise of all C(ℓ, t − 1) seeds. Privacy counts that of one; see
-    `secagg.oneshot.epsilon`.
+    A sum carries the noise of all C(ℓ, t − 1) seeds. Privacy counts the noise of a single seed;
+    see `secagg.oneshot.epsilon`.
 
     Parameters
     ----------
     sigma : int, float or Fraction
-        σ in steps of the encoding, 2^−f of `FixedPoint` or 1 of `Integers`, 1/256 ≤ σ ≤ 2^40.
-        It is rounded up to a multiple of 1/256 and is then a Fraction.
+        σ in steps of the encoding, 2^−f of `FixedPoint` or 1 of `Integers`, 0 < σ ≤ 2^40. The
+        value is rounded up to a multiple of 1/256 and is then a Fraction.
 
     Raises
     ------
@@ -64,8 +67,10 @@ class Noise:
         exact = as_fraction(self.sigma)
         if exact is None or not 0 < exact <= MAX_SIGMA:
             raise ParameterError(
-                f"noise must have a sigma above 0 and at most 2^40 steps, not {self.sigma!r}"
+                "noise must have a sigma above 0 and at most 2^40 steps, not "
+                f"{in_short(self.sigma)}"
             )
+        # rounded up: a smaller σ would give less privacy than the caller asked for
         object.__setattr__(self, "sigma", Fraction(math.ceil(exact * STEPS), STEPS))
 
     @property
@@ -78,7 +83,7 @@ class Noise:
 
         The discrete Gaussian is subgaussian (Canonne, Kamath and Steinke 2020), so that the
         probability is at most 2 exp(−10² / 2). For all elements of the longest vector together
-        it is below 2^−40.
+        the probability is below 2^−40.
         """
         square = _TAIL**2 * summands * self.scaled**2
         return (math.isqrt(square - 1) // STEPS) + 1
@@ -106,8 +111,8 @@ def noise_key(index: int, seeds: Iterable[bytes], digest: bytes) -> bytes:
 def adder(noise: Noise, ring: Ring, key: bytes, count: int) -> Callable[[Lanes], None]:
     """Return a function that adds the noise of a key to a vector, one part after the other.
 
-    It is called with consecutive parts of the vector, which have `count` elements together. It
-    adds in place, as `Ring.add_into` does.
+    Call the function with consecutive parts of the vector, which have `count` elements
+    together. The function adds in place, as `Ring.add_into` does.
     """
     stream = blocks(noise, key, count)
     rest = np.empty(0, np.int64)  # drawn, and not added yet
@@ -126,7 +131,7 @@ def adder(noise: Noise, ring: Ring, key: bytes, count: int) -> Callable[[Lanes],
 
 
 def blocks(noise: Noise, key: bytes, count: int) -> Iterator[NDArray[np.int64]]:
-    """Yield `count` noises in order, in blocks; word i of their stream is that of a mask."""
+    """Yield `count` noises in order, in blocks, from the words of the mask of `key`."""
     words, start = np.empty(_WORDS, np.uint64), 0
     out = np.empty(_WORDS, np.int64)
     while count:
@@ -135,4 +140,5 @@ def blocks(noise: Noise, key: bytes, count: int) -> Iterator[NDArray[np.int64]]:
         drawn, used = _fast.discrete_gaussian(words, out[:count], noise.scaled)
         yield out[:drawn]
         count -= drawn
+        # rejections take words, too: the next block begins at the first word that is left
         start += used

@@ -1,6 +1,6 @@
 """Sums of masks, packed block by block.
 
-A helper's memory is little more than its answer.
+A helper's memory is little more than the helper's answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from secagg.protocol.masks import MaskSum
 _BLOCK = 1 << 20
 """Elements that are summed and packed together; a multiple of 8, for whole bytes."""
 _MASKS = 512
-"""Masks that one pass over a block adds."""
+"""Masks that a single pass over a block adds."""
 
 
 def write_masks(
@@ -35,14 +35,15 @@ def write_masks(
     ids : uint64 array, shape (m,)
         Clients of the list.
     drawn : uint8 array, shape (m, 16)
-        Their seeds of S.
+        The clients' seeds of S.
     index : int
         Index of S.
     digest : bytes
-        D of the list. Noise on M_S depends on it, and on all seeds of S.
+        D of the list. Noise on M_S depends on D, and on all seeds of S.
     params : OneShotParams
     """
     ring, elements = params.ring, params.elements
+    # keys are derived here, once, and not again for every block
     passes = [
         _sum_of(ids[first : first + _MASKS], drawn[first : first + _MASKS], index, params)
         for first in range(0, ids.size, _MASKS)
@@ -56,7 +57,7 @@ def write_masks(
         for masks in passes:
             _add(masks, values, start, params)
         add_noise(values)
-        first = start * ring.bits // 8  # packing drops what is above `bits` bits
+        first = start * ring.bits // 8  # packing drops bits above `bits`
         last = first + ring.packed_bytes(values.size)
         _fast.pack_into(values, ring.bits, into[first:last])
 
@@ -77,7 +78,7 @@ def _add(masks: MaskSum, values: Lanes, start: int, params: OneShotParams) -> No
 def _noise(
     drawn: Rows, index: int, digest: bytes, params: OneShotParams
 ) -> Callable[[Lanes], None]:
-    """Return a function that adds the noise on M_S to one part of it after the other."""
+    """Return a function that adds the noise to M_S, one part after the other."""
     if params.noise is None:
         return lambda values: None
     key = noise.noise_key(index, (row.tobytes() for row in drawn), digest)

@@ -1,4 +1,4 @@
-"""Parameters of a one-shot sum, which its clients, aggregator and helpers have in common."""
+"""Parameters for one-shot sums, which clients, aggregator and helpers have in common."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import comb
-from typing import TYPE_CHECKING, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, Self, get_args
+from warnings import warn
 
 from secagg._check import as_bytes, check_integer, check_kind
 from secagg._printable import fingerprints, short_repr
-from secagg.encoding import Encoding, Ring
+from secagg.encoding import Encoding
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, DROPOUT
 from secagg.oneshot import params_bytes, suites
@@ -21,9 +20,8 @@ from secagg.oneshot.noise import Noise
 from secagg.oneshot.seeds import held
 from secagg.oneshot.suites import KEY_BYTES, SuiteName
 from secagg.protocol import Registry, RoundParams
-from secagg.protocol.headroom import check_headroom, default_bits, smallest_bits
-from secagg.protocol.params import Security, check_encoding, read_encoding
 from secagg.protocol.params_bytes import malformed
+from secagg.protocol.shape import Security, Shape, read_encoding, smallest_bits
 from secagg.protocol.suggestion import suggest_fewest
 
 if TYPE_CHECKING:
@@ -34,12 +32,12 @@ MAX_SEEDS = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneShotParams:
-    """Parameters of one session of one-shot sums. All its batches are of different clients.
+class OneShotParams(Shape):
+    """Parameters of a session with one-shot sums. All batches are of different clients.
 
-    `suggest` chooses safe ones.
-    They come from the application. **An aggregator that chooses the helpers' keys reads every
-    vector.** If it relays the parameters, clients need ``OneShotPolicy(helpers=…)``.
+    `suggest` chooses safe parameters. Parameters come from the application. **An aggregator
+    that chooses the helpers' keys reads every vector.** If the aggregator relays the
+    parameters, clients need ``OneShotPolicy(helpers=…)``.
 
     Parameters
     ----------
@@ -51,7 +49,7 @@ class OneShotParams:
         Conversion of elements to integers.
     modulus_bits, modulus : int, optional
         b for R = 2^b, or R itself, as in `secagg.RoundParams`. If neither is given, b is 32, or
-        as many as the sum and the noise need.
+        as many bits as the sum and the noise need.
     helpers : sequence of (bytes, bytes)
         Public HPKE key and Ed25519 key of each helper, ``HelperJournal.public``, in order; 1 to
         16 helpers. All keys differ.
@@ -59,7 +57,7 @@ class OneShotParams:
         t, 1 ≤ t ≤ ℓ: any t helpers open a batch, and any t − 1 together learn nothing of a
         vector. At most 256 subsets of t − 1 helpers.
     min_clients : int
-        Smallest number of clients whose sum is opened, 2 to n; colluding ones hide nobody.
+        Smallest number of clients in an opened sum, 2 to n; colluding clients hide nobody.
     max_weight : int, optional
         The largest weight of a vector, 1 to 2^53. None: an unweighted sum.
     security : "active" or "semi-honest"
@@ -70,16 +68,16 @@ class OneShotParams:
         computers; "x25519" saves 1.1 kB for each helper.
     session : bytes
         Name of the session, at most 64 bytes, different for every session. If `security` is
-        "active", it must not be empty.
+        "active", the name must not be empty.
     noise : Noise, optional
-        Noise for differential privacy, which every helper adds to each of its masks. Weights
-        get noise, too. None: exact sums.
+        Noise for differential privacy, which every helper adds to each mask of the helper's
+        answer. Weights get noise, too. None: exact sums.
 
     Raises
     ------
     ParameterError
         A value is out of range, R is too small for the sum of n vectors and the noise, or a
-        helper's key is not canonical, of low order or not its own.
+        helper's key is not canonical, of low order or also another helper's.
     MissingExtra
         The installed cryptography lacks the suite.
     """
@@ -99,10 +97,7 @@ class OneShotParams:
     noise: Noise | None = None
 
     def __post_init__(self) -> None:
-        for name in ("n_clients", "length", "threshold", "min_clients", "max_weight"):
-            value = getattr(self, name)
-            if isinstance(value, np.integer):  # products of numpy's would wrap
-                object.__setattr__(self, name, int(value))
+        self._take_integers()
         self._check_helpers()
         check_integer("threshold", self.threshold, 1, MAX_HELPERS)
         if self.threshold > len(self.helpers):
@@ -117,10 +112,13 @@ class OneShotParams:
             )
         check_integer("n_clients", self.n_clients, 2, 1 << 20)
         check_integer("min_clients", self.min_clients, 2, self.n_clients)
-        check_encoding(self.encoding)
+        if self.security not in get_args(Security):
+            raise ParameterError(
+                f"security must be 'semi-honest' or 'active', not {self.security!r}"
+            )
         if self.noise is not None:
             check_kind("noise", self.noise, Noise, "a secagg.oneshot.Noise")
-        check_headroom(self.sums, self.noise_bound)  # making them validates the rest
+        self._check_shape()
 
     def __repr__(self) -> str:
         # a hybrid HPKE key has 1,216 bytes
@@ -146,7 +144,7 @@ class OneShotParams:
     ) -> Self:
         """Return complete and safe parameters of sums of n clients.
 
-        The suite is that of the helpers' keys. Two helpers open a sum of ⌈0.7 n⌉ clients or
+        The suite follows from the helpers' keys. Two helpers open a sum of ⌈0.7 n⌉ clients or
         more, at least 3.
 
         Parameters
@@ -157,7 +155,7 @@ class OneShotParams:
             See `OneShotParams`.
         corrupt, dropout : float
             Largest fractions of the clients that collude, and that never report. If more than
-            30 % may be missing, fewer clients are enough, two of them honest.
+            30 % may be missing, fewer clients are enough, with two honest clients at least.
         threshold : int, optional
             t in place of the suggestion.
         min_clients : int, optional
@@ -192,7 +190,7 @@ class OneShotParams:
         )
         if modulus_bits is not None:
             return made
-        return replace(made, modulus_bits=smallest_bits(made.sums, made.noise_bound))
+        return replace(made, modulus_bits=smallest_bits(made))
 
     def _check_helpers(self) -> None:
         if self.suite not in suites.NAMES:
@@ -207,7 +205,7 @@ class OneShotParams:
                 suites.load_key(self.suite, pair[0])
             except ParameterError as error:
                 raise ParameterError(f"helper {number} has {error}") from None
-        # one key at two places would get the seeds of both
+        # a key at two places would get the seeds of both places
         curves = [box[-32:] for box, _ in pairs]
         for keys in ([box[:-32] for box, _ in pairs] if self.suite == "hybrid" else [], curves):
             if len(set(keys)) != len(keys):
@@ -228,39 +226,29 @@ class OneShotParams:
     def _signing_keys(self) -> dict[int, bytes]:
         return {j: identity for j, (_, identity) in enumerate(self.helpers, 1)}
 
-    @cached_property
+    @property
     def sums(self) -> RoundParams:
-        """Parameters of a sum of the same vectors by secret sharing: ring, headroom, bounds."""
-        sums = RoundParams(
-            n_clients=self.n_clients,
-            threshold=self.n_clients,
+        """Deprecated: the parameters have ring and bounds themselves. Removed in 1.1."""
+        warn(
+            "OneShotParams.sums is deprecated and goes with secagg 1.1; use the parameters",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.shared(self.n_clients)
+
+    def shared(self, n: int) -> RoundParams:
+        """Return parameters of a sum of n such vectors by secret sharing, without noise."""
+        return RoundParams(
+            n_clients=n,
+            threshold=n,
             length=self.length,
             encoding=self.encoding,
-            modulus_bits=self.modulus_bits,
-            modulus=self.modulus,
+            modulus=self.ring.modulus,
             max_weight=self.max_weight,
             session=self.session,
             allow_two_clients=True,
             security=self.security,
         )
-        if self.noise is None or (self.modulus_bits, self.modulus) != (None, None):
-            return sums
-        return replace(sums, modulus_bits=default_bits(sums, self.noise_bound))
-
-    @property
-    def active(self) -> bool:
-        """True if `security` is "active", with signatures."""
-        return self.security == "active"
-
-    @property
-    def ring(self) -> Ring:
-        """Ring Z_R, in which masked vectors are added."""
-        return self.sums.ring
-
-    @property
-    def elements(self) -> int:
-        """Number of elements of a masked vector: `length`, plus 1 in a weighted sum."""
-        return self.sums.elements
 
     @property
     def seeds(self) -> int:
@@ -274,18 +262,19 @@ class OneShotParams:
 
     @property
     def quorum(self) -> int:
-        """Number of helpers that must reserve a list before one opens it; 0 if none must.
+        """Number of helpers that must reserve a list before any helper opens; 0 if none must.
 
         q = ⌊(ℓ + t − 1) / 2⌋ + 1. Two lists with a client in common would need 2q signatures.
-        Honest helpers sign one and t − 1 liars both, which gives at most ℓ + t − 1 < 2q. If
-        t = ℓ, every seed has a single holder, and its own journal is enough.
+        Honest helpers sign one list and t − 1 liars both, which gives at most ℓ + t − 1 < 2q
+        signatures. If t = ℓ, every seed has a single holder, and that holder's journal is
+        enough.
         """
         if not self.active or self.threshold == len(self.helpers):
             return 0
         return (len(self.helpers) + self.threshold - 1) // 2 + 1
 
     def held_by(self, helper: int) -> tuple[int, ...]:
-        """Return the ascending indices of the seeds that a helper gets; it counts from 1."""
+        """Return the ascending indices, from 1 on, of the seeds that a helper gets."""
         return held(helper, len(self.helpers), self.threshold)
 
     @cached_property
@@ -303,7 +292,8 @@ class OneShotParams:
     def to_bytes(self) -> bytes:
         """Return the parameters as bytes, equal for equal parameters.
 
-        The encoding's `rounding` and `beyond_clip` are each client's own, and not in the bytes.
+        The encoding's `rounding` and `beyond_clip` are each client's own choice, and not in the
+        bytes.
         """
         return params_bytes.pack(
             params_bytes.Fields(
@@ -326,14 +316,14 @@ class OneShotParams:
     def from_bytes(cls, data: bytes, encoding: Encoding | None = None) -> Self:
         """Return the parameters that `to_bytes` encoded.
 
-        They are valid, but need not be acceptable: a client judges them by its policy.
+        The parameters are valid, but need not be acceptable: a client's policy judges them.
 
         Parameters
         ----------
         data : bytes
         encoding : Encoding, optional
-            This client's encoding, with its own choice of `rounding` and `beyond_clip`; it must
-            be the one of the bytes. Required if that is neither FixedPoint nor Integers.
+            This client's encoding, with the client's choice of `rounding` and `beyond_clip`. It
+            must match the bytes. Required if the bytes are of neither FixedPoint nor Integers.
 
         Raises
         ------
@@ -343,7 +333,7 @@ class OneShotParams:
             "version", "length" or "parameters": the data are not exactly the bytes of valid
             parameters with this encoding.
         MissingExtra
-            The installed cryptography lacks their suite.
+            The installed cryptography lacks the suite.
         """
         fields = params_bytes.unpack(as_bytes(data, "the parameters"))
         known = read_encoding(fields.encoding, encoding)

@@ -1,8 +1,8 @@
-"""Bytes of the parameters of a one-shot sum.
+"""Bytes of the parameters for one-shot sums.
 
-The layout is canonical: equal parameters have equal bytes, and other bytes are others. Noise is
-``u64(256 σ)`` after the keys, and nothing if there is none. `unpack` validates the layout only.
-``OneShotParams.from_bytes`` validates the values, too.
+The layout is canonical: equal parameters have equal bytes, and other bytes are of other
+parameters. Noise is ``u64(256 σ)`` after the keys, and empty without noise. `unpack` validates
+the layout only. ``OneShotParams.from_bytes`` validates the values, too.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import NamedTuple
 from secagg.errors import ParameterError
 from secagg.oneshot.noise import STEPS, Noise
 from secagg.oneshot.suites import KEY_BYTES, NAMES, SuiteName
-from secagg.protocol.params import Security
 from secagg.protocol.params_bytes import malformed, prefixed
+from secagg.protocol.shape import Security
 
 VERSION = 1
 _HEAD = struct.Struct("<BBBBBIIQQQ")
@@ -27,7 +27,7 @@ _IDENTITY_BYTES = 32
 class Fields(NamedTuple):
     """Fields of the parameters, in the order of the bytes but for the helpers' number.
 
-    They are those of `OneShotParams`, except for `encoding`, its ``canonical()`` bytes.
+    The fields are as in `OneShotParams`, but `encoding` is the encoding's canonical bytes.
     """
 
     security: Security

@@ -11,7 +11,7 @@ from secagg.errors import MissingExtra, ParameterError
 from secagg.oneshot.noise import as_fraction
 from secagg.oneshot.params import OneShotParams
 
-# Every order gives a valid bound; dp-accounting ignores those up to 1.01.
+# Every order gives a valid bound; dp-accounting ignores orders up to 1.01.
 ORDERS = [1 + 2 ** (k / 16) for k in range(-104, 400)]
 
 
@@ -20,11 +20,12 @@ def epsilon(
 ) -> float:
     """Return ε of the (ε, δ)-differential privacy that each client of a session has.
 
-    Neighbouring data differ in the vector and weight of one client, and have the same ids. The
-    noise of one seed counts, the one that the aggregator with t − 1 helpers lacks. It is ρ-zCDP
-    with ρ = Δ² / 2σ² (Canonne, Kamath and Steinke 2020, §2), if AES-128 is a PRG.
+    Neighbouring data differ in the vector and weight of a single client, and have the same ids.
+    A single noise counts: the noise of the seed that the aggregator with t − 1 helpers lacks.
+    The sum is ρ-zCDP with ρ = Δ² / 2σ² (Canonne, Kamath and Steinke 2020, §2), if AES-128 is a
+    PRG.
 
-    A client is in one batch of a session. The ρ of its sessions add up.
+    A client is in one batch of a session. The ρ of a client's sessions add up.
 
     Parameters
     ----------
@@ -34,9 +35,9 @@ def epsilon(
         δ, 0 < δ < 1, well below 1 / `n_clients`.
     sensitivity : float or Fraction, optional
         Δ, the largest L2 distance of two reports of a client in steps, with the weight, > 0.
-        None: what parameters allow, Δ² = d (2 W M)² for signed elements, else d (W M)² + W².
-        M is ``encoding.max_encoded``. W is `max_weight`, or 1 and without the last term. Give
-        less if *clients* clip the norm of their vectors.
+        None: the most that the parameters allow, Δ² = d (2 W M)² for signed elements, else
+        d (W M)² + W². M is ``encoding.max_encoded``. W is `max_weight`, or 1 and without the
+        last term. Give less if *clients* clip the norm of their vectors.
 
     Raises
     ------
@@ -62,6 +63,7 @@ def epsilon(
             "ε needs dp-accounting, which is not installed: pip install 'secagg[privacy]'",
             name="dp_accounting",
         ) from error
+    # a neighbour replaces a report: adding or removing a client would change the public ids
     accountant = rdp.RdpAccountant(ORDERS, dp_accounting.NeighboringRelation.REPLACE_ONE)
     accountant.compose(dp_accounting.ZCDpEvent(float(square / (2 * params.noise.sigma**2))))
     return float(accountant.get_epsilon(float(delta)))

@@ -15,12 +15,12 @@ from secagg.oneshot.params import OneShotParams
 
 
 def reserved(digest: bytes) -> bytes:
-    """Return the bytes that a helper signs after it reserved a list; `digest` is its D."""
+    """Return the bytes that a helper signs for a reserved list; `digest` is D of the list."""
     return b"secagg/1 one-shot reserved" + digest
 
 
 def start(kind: Kind, params: OneShotParams, helper: int, digest: bytes) -> bytes:
-    """Return a helper's reservation or answer up to its content; `digest` is D of the list."""
+    """Return a helper's reservation or answer up to the content; `digest` is D of the list."""
     return messages.start(kind, params) + PLACE.pack(helper) + digest
 
 
@@ -65,12 +65,12 @@ def read(
 def signatures(
     reservations: Iterable[bytes], params: OneShotParams, digest: bytes
 ) -> dict[int, bytes]:
-    """Return the signatures of a list with this D, by helper; empty ones if none are needed.
+    """Return the signatures of a list with this D, by helper; empty if none are needed.
 
     Raises
     ------
     RemoteProtocolError
-        As `read`. "signature": it is not of the helper over this list.
+        As `read`. "signature": a signature is not the helper's over this list.
     """
     found: dict[int, bytes] = {}
     for data in reservations:

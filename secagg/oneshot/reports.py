@@ -1,4 +1,4 @@
-"""Reports as the aggregator sees them: what it validates, adds, and sends on to helpers."""
+"""Reports at the aggregator: validation, the masked vector, and the parts for helpers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read(report: bytes, params: OneShotParams) -> Head:
     Raises
     ------
     RemoteProtocolError
-        "length", "version", "encoding" or "parameters": it is no report under `params`.
+        "length", "version", "encoding" or "parameters": not a report under `params`.
     """
     content = messages.body(report, Kind.REPORT, params, "report")
     if len(report) != params.layout.report:
@@ -58,7 +58,7 @@ def values(client_id: int, report: bytes, params: OneShotParams) -> Lanes:
 
 
 def boxes(reports: Sequence[bytes], helper: int, params: OneShotParams) -> Iterator[bytes]:
-    """Yield what a helper gets of each report: head, its box and the signature, in chunks."""
+    """Yield a helper's part of each report, in chunks: head, the helper's box and signature."""
     layout = params.layout
     start = messages.start(Kind.BOXES, params) + helper.to_bytes(2, "little")
     head, box = slice(START_BYTES, START_BYTES + layout.head), layout.box(helper)

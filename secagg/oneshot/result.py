@@ -1,4 +1,4 @@
-"""Result of a one-shot sum: the helpers' votes on the masks, and the sum without them."""
+"""Result for one-shot sums: the helpers' votes on the masks, and the sum without masks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from secagg.oneshot.params import OneShotParams
 from secagg.server.result import RoundResult, decode_sum
 
 Masks = dict[int, dict[int, bytes]]
-"""The packed masks M_S of each helper, by its number and the index of S."""
+"""The packed masks M_S of each helper, by the helper's number and the index of S."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -26,19 +26,20 @@ class OneShotResult(RoundResult):
     Attributes
     ----------
     outvoted : tuple of int, ascending
-        Numbers of the helpers that returned another mask than t helpers agree on.
+        Numbers of the helpers with another mask than the mask that t helpers agree on.
     """
 
     outvoted: tuple[int, ...] = ()
 
 
 def add_answer(masks: Masks, data: bytes, params: OneShotParams, digest: bytes) -> None:
-    """Add the masks of one answer to those of other helpers; `digest` is D of the list.
+    """Add the masks of an answer to other helpers' masks; `digest` is D of the list.
 
     Raises
     ------
     RemoteProtocolError
-        The answer is malformed, of another list, or differs from one of the same helper.
+        The answer is malformed, of another list, or differs from the same helper's answer
+        before.
     """
     j, content = replies.read(data, Kind.ANSWER, params, digest, "open")
     size = params.layout.packed
@@ -46,6 +47,7 @@ def add_answer(masks: Masks, data: bytes, params: OneShotParams, digest: bytes) 
     answer = {
         i: bytes(content[size * place : size * (place + 1)]) for place, i in enumerate(held)
     }
+    # a helper must not vote twice, and neither of two answers is the right one to keep
     if masks.setdefault(j, answer) != answer:
         raise violation("open", "holders", f"helper {j} gave two answers", helpers=[j])
 
@@ -90,7 +92,7 @@ def decode(
     total: Lanes, ids: tuple[int, ...], outvoted: tuple[int, ...], params: OneShotParams
 ) -> OneShotResult:
     """Return an unmasked total in the caller's units; see `secagg.server.result.decode_sum`."""
-    found = decode_sum(total, ids, (), params.sums, params.noise_bound)
+    found = decode_sum(total, ids, (), params)
     return OneShotResult(
         sum=found.sum,
         integers=found.integers,
@@ -101,7 +103,7 @@ def decode(
 
 
 def _elect(votes: dict[bytes, list[int]], threshold: int) -> bytes:
-    """Return the mask on which all holders agree, or else the one mask with t votes."""
+    """Return the mask on which all holders agree, or else the only mask with t votes."""
     # one of t helpers is honest, so two masks with t votes each cannot be
     most = [mask for mask, js in votes.items() if len(js) >= threshold]
     if len(votes) == 1 or len(most) == 1:

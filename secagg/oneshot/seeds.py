@@ -2,7 +2,7 @@
 
 One seed of 16 bytes for each subset S of t − 1 helpers goes to every helper *not* in S (Ito,
 Saito, Nishizeki 1987; Cramer, Damgård, Ishai 2005). Any t helpers together have all seeds. Any
-t − 1 of them lack exactly one, that of the subset that they are. Subsets are in lexicographic
+t − 1 helpers lack exactly one seed, the seed of their own subset. Subsets are in lexicographic
 order, and their indices, like the helpers' numbers, begin with 1.
 """
 
@@ -52,7 +52,8 @@ def mask_keys(drawn: Rows, params: bytes, places: Iterable[tuple[int, int]]) -> 
 def commitment(seed: bytes, params: bytes, client_id: int, index: int) -> bytes:
     """Return the commitment to a seed, which helpers compare with the content of their box.
 
-    It hides the seed, which is 16 uniform bytes; SHA-256 is collision resistant, so it binds.
+    The commitment hides the seed, which is 16 uniform bytes. The commitment binds, because
+    SHA-256 is collision resistant.
     """
     label = b"secagg/1 one-shot seed"
     return hashlib.sha256(label + params + _PLACE.pack(client_id, index) + seed).digest()

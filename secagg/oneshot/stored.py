@@ -25,7 +25,7 @@ _RECORD = ID_BYTES + DIGEST_BYTES
 
 
 class State(NamedTuple):
-    """Content of an accumulator; `fixed` if its list is."""
+    """Content of an accumulator; `fixed` is true for a fixed list."""
 
     batch: int
     fixed: bool
@@ -35,7 +35,7 @@ class State(NamedTuple):
 
 
 def pack(state: State, params: OneShotParams) -> bytes:
-    """Return a state, whose total is reduced to [0, R), as bytes."""
+    """Return a state as bytes; the total must be reduced to [0, R)."""
     counts = (state.batch, state.fixed, len(state.digests), len(state.reports))
     data = bytearray(messages.start(Kind.ACCUMULATOR, params) + _COUNTS.pack(*counts))
     data += messages.pack(state.total, params.ring)
@@ -57,6 +57,7 @@ def unpack(data: bytes, params: OneShotParams) -> State:
     if len(body) < _COUNTS.size:
         raise violation("accumulator", "length", "it ends before its sum")
     batch, fixed, count, unsettled = _COUNTS.unpack_from(body)
+    # the counts are the sender's: compared with n and the length before they size anything
     if fixed > 1 or not unsettled <= count <= params.n_clients:
         why = f"{unsettled} unsettled reports of {count}, fixed {fixed}, n {params.n_clients}"
         raise violation("accumulator", "count", why)

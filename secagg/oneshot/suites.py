@@ -1,8 +1,8 @@
 """HPKE suites that seal seeds to a helper (RFC 9180, base mode, single shot).
 
 ``"hybrid"`` is X25519 with ML-KEM-768 (KEM 0x647a), ``"x25519"`` is X25519 alone. Both have
-HKDF-SHA256 and AES-128-GCM. `cryptography` takes no associated data and no entropy, so whatever
-a box must be bound to is in the info, and boxes differ from run to run.
+HKDF-SHA256 and AES-128-GCM. `cryptography` takes no associated data and no entropy. So the info
+has everything that a box must be bound to, and boxes differ from run to run.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ SuiteName = Literal["hybrid", "x25519"]
 NAMES: tuple[SuiteName, ...] = ("hybrid", "x25519")
 """All suites, in the order of their codes in the parameters' bytes."""
 KEY_BYTES = {"hybrid": 1184 + 32, "x25519": 32}
-"""Bytes of a public key; that of the hybrid suite is ML-KEM ‖ X25519."""
+"""Bytes of a public key; a key of the hybrid suite is ML-KEM ‖ X25519."""
 SECRET_BYTES = {"hybrid": 64 + 32, "x25519": 32}
 """Bytes of a private key: ML-KEM's seed ‖ X25519's scalar, or the scalar."""
 OVERHEAD = {"hybrid": 1088 + 32 + 16, "x25519": 32 + 16}
-"""Bytes of a box beyond its content: the encapsulated key and the tag."""
+"""Bytes of a box beyond the content: the encapsulated key and the tag."""
 _NEEDED = {"hybrid": "48, with ML-KEM,", "x25519": "47"}
 
 
 def as_suite(name: str) -> SuiteName:
-    """Return a suite by its name, or raise `ParameterError`."""
+    """Return the suite of a name, or raise `ParameterError`."""
     if name not in NAMES:
         raise ParameterError(f"suite must be hybrid or x25519, not {name!r}")
     return name
 
 
 class BoxKey(Confined):
-    """Private key of a helper, which opens its boxes. It cannot be pickled.
+    """Private key of a helper, which opens the helper's boxes. A key cannot be pickled.
 
     Parameters
     ----------
@@ -84,7 +84,8 @@ class BoxKey(Confined):
         return f"BoxKey(public={self.public[-32:].hex()})"
 
     def open(self, box: bytes, info: bytes) -> bytes | None:
-        """Return the content of a box, or None if key, info or box are not those of `seal`."""
+        """Return the content of a box, or None if key, info or box do not match `seal`."""
+        # a bad box of one client is a rejection, never an error that stops the whole chunk
         try:
             return self._suite.decrypt(box, self._private, info)
         except (InvalidTag, ValueError):
@@ -92,7 +93,7 @@ class BoxKey(Confined):
 
 
 def seal(suite: SuiteName, public: bytes, content: bytes, info: bytes) -> bytes:
-    """Return a box for the owner of `public`, `OVERHEAD` bytes longer than its content."""
+    """Return a box for the owner of `public`, `OVERHEAD` bytes longer than the content."""
     return _suite(suite).encrypt(content, load_key(suite, public), info)
 
 
@@ -103,7 +104,7 @@ def load_key(suite: SuiteName, public: bytes) -> PublicKey:
     Raises
     ------
     ParameterError
-        It has another length, is not canonical or is of low order.
+        The key has another length, is not canonical or is of low order.
     MissingExtra
         The installed cryptography lacks the suite.
     """
@@ -136,12 +137,13 @@ def load_key(suite: SuiteName, public: bytes) -> PublicKey:
 
 @cache
 def _suite(name: SuiteName) -> hpke.Suite:
-    """Return the suite; raise `MissingExtra` where the installed cryptography lacks it."""
+    """Return the suite; raise `MissingExtra` if the installed cryptography lacks the suite."""
     try:
         from cryptography.hazmat.primitives import hpke
         from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
 
         kem = hpke.KEM.MLKEM768_X25519 if name == "hybrid" else hpke.KEM.X25519
+        # the class exists without the algorithm: only use of it shows that OpenSSL lacks ML-KEM
         if name == "hybrid":
             MLKEM768PrivateKey.from_seed_bytes(bytes(64))
         return hpke.Suite(kem, hpke.KDF.HKDF_SHA256, hpke.AEAD.AES_128_GCM)

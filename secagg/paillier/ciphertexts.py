@@ -1,9 +1,9 @@
-"""Batches of Paillier ciphertexts, and the group in which they are computed (Paillier 1999).
+"""Batches of Paillier ciphertexts, and the group of the ciphertexts (Paillier 1999).
 
 The ciphertext of a message m is E(m, r) = (1 + n)^m · r^n mod n², with random r. The product of
-two ciphertexts encrypts the sum of their messages, and the k-th power of a ciphertext k times
-its message. Messages are integers with |m| < n / 2: beyond it they would wrap. So a batch has a
-bound of its messages, and operations that could exceed n / 2 raise an error.
+two ciphertexts encrypts the sum of their messages. The k-th power of a ciphertext encrypts k
+times the message. Messages are integers with |m| < n / 2; a larger message would wrap. So every
+batch has a bound of the messages, and operations that could exceed n / 2 raise an error.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 
-from secagg._check import as_bytes, check_integer, check_kind, is_integer
+from secagg._check import as_bytes, check_integer, check_kind
 from secagg._secrets import without_frames
 from secagg._threads import in_slices
 from secagg.encoding import Entropy
-from secagg.errors import ParameterError, RemoteProtocolError
-from secagg.paillier.gmp import gmpy2
+from secagg.errors import LocalProtocolError, ParameterError, RemoteProtocolError
+from secagg.paillier.gmp import as_int, gmpy2
 from secagg.paillier.modular import Batch, Modulus
 from secagg.paillier.noise import Noise
-from secagg.paillier.operators import Operators
+from secagg.paillier.operators import Operators, checked_factor
 
 PHASE = "paillier"
 
@@ -40,7 +40,7 @@ class CiphertextGroup:
     Attributes
     ----------
     n, bits : int
-        Modulus of the key, and its length in bits.
+        Modulus of the key, and the length of n in bits.
     key_id : bytes
         SHA-256 of the public key, which identifies the key in every header.
     modulus : Modulus
@@ -48,8 +48,8 @@ class CiphertextGroup:
     """
 
     def __init__(self, n: int, key_id: bytes, modulus: Modulus, noise: Noise) -> None:
-        self.n: int = gmpy2.mpz(n)
-        self.bits = int(n).bit_length()
+        self.n = int(n)
+        self.bits = self.n.bit_length()
         self.key_id = key_id
         self.modulus = modulus
         self._noise = noise
@@ -58,32 +58,27 @@ class CiphertextGroup:
     def encrypt(self, messages: Iterable[int], entropy: Entropy = os.urandom) -> Ciphertexts:
         """Return ciphertexts of integers m, |m| < n / 2, each with fresh noise.
 
-        One number is a list of one: ``encrypt([5])``.
+        A single number is a list, too: ``encrypt([5])``.
 
         Raises
         ------
         ParameterError
             `messages` is no iterable in an order, a message is not an int, or |m| is too large.
         """
-        messages = _listed("messages", messages)
-        for position, message in enumerate(messages):
-            if not is_integer(message):
+        numbers = _listed("message", messages, "; pass floats to encrypt_vector")
+        for position, number in enumerate(numbers):
+            if abs(2 * number) >= self.n:
                 raise ParameterError(
-                    f"message {position} must be an int, not {type(message).__name__}; pass "
-                    "floats to encrypt_vector"
-                )
-            if abs(2 * int(message)) >= self.n:
-                raise ParameterError(
-                    f"message {position} has {int(message).bit_length()} bits; its absolute "
+                    f"message {position} has {number.bit_length()} bits; its absolute "
                     f"value must be below n / 2, of {self.bits} bits: take a larger key"
                 )
-        n, modulus = self.n, self.modulus
+        n, modulus = gmpy2.mpz(self.n), self.modulus
         made = self._blinded(
-            lambda rows: modulus.pack((1 + int(m) * n) % modulus.value for m in messages[rows]),
-            len(messages),
+            lambda rows: modulus.pack((1 + m * n) % modulus.value for m in numbers[rows]),
+            len(numbers),
             entropy,
         )
-        return replace(made, largest=max((abs(int(m)) for m in messages), default=0))
+        return replace(made, largest=max(map(abs, numbers), default=0), private=True)
 
     def rerandomise(
         self, ciphertexts: Ciphertexts, entropy: Entropy = os.urandom
@@ -98,7 +93,7 @@ class CiphertextGroup:
         self.check_own(ciphertexts)
         batch = ciphertexts.batch
         made = self._blinded(lambda rows: batch[rows], len(batch), entropy)
-        return replace(made, largest=ciphertexts.largest)
+        return replace(made, largest=ciphertexts.largest, private=ciphertexts.private)
 
     def check_own(self, ciphertexts: Ciphertexts) -> None:
         """Raise `ParameterError` for ciphertexts under another key."""
@@ -115,6 +110,7 @@ class CiphertextGroup:
     ) -> Ciphertexts:
         """Return `count` ciphertexts times fresh noise; `batch` returns the rows of a slice."""
         modulus = self.modulus
+        # drawn before threads start: they would change the order of draws from run to run
         seeds = self._noise.draw(count, entropy)
         out = np.empty((count, modulus.limbs), dtype=np.uint64)
 
@@ -133,7 +129,8 @@ class CiphertextGroup:
             Ciphertexts, each in (0, n²).
         largest : int, optional
             The largest absolute value that a message may have, 0 to n / 2, by agreement with
-            the sender: ciphertexts do not show it. None: n / 2, so that a sum is an error.
+            the sender: ciphertexts do not show messages. None: n / 2, so that a sum is an
+            error.
 
         Raises
         ------
@@ -143,15 +140,11 @@ class CiphertextGroup:
             Check "ciphertext": a ciphertext lies outside (0, n²) or has a factor in common
             with n.
         """
-        values = _listed("ciphertexts", values)
-        for position, value in enumerate(values):
-            if not is_integer(value):
-                raise ParameterError(
-                    f"ciphertext {position} must be an int, not {type(value).__name__}"
-                )
-            if not 0 < value < self.modulus.value:
+        numbers = _listed("ciphertext", values)
+        for position, number in enumerate(numbers):
+            if not 0 < number < self.modulus.value:
                 raise remote("ciphertext", f"ciphertext {position} is outside (0, n²)")
-        return self._checked(self.modulus.pack(values), largest)
+        return self._checked(self.modulus.pack(numbers), largest)
 
     def load(self, data: bytes, count: int, largest: int | None = None) -> Ciphertexts:
         """Decode `count` ciphertexts as `Ciphertexts.to_bytes` wrote them.
@@ -161,11 +154,12 @@ class CiphertextGroup:
         Raises
         ------
         ParameterError
-            `largest` is out of range.
+            `count` is no int of at least 0, or `largest` is out of range.
         RemoteProtocolError
             Check "length": `data` has a wrong length. Check "ciphertext": see `load_ints`.
         """
         data = as_bytes(data)
+        check_integer("count", count, 0, 1 << 63)
         if len(data) != count * self.modulus.width:
             raise remote(
                 "length",
@@ -176,12 +170,14 @@ class CiphertextGroup:
     def _checked(self, batch: Batch, largest: int | None) -> Ciphertexts:
         """Return the rows as ciphertexts if all are in Z*_{n²}; others could reveal the key."""
         if largest is not None:
-            check_integer("largest", largest, 0, int(self.n) // 2)
-            largest = int(largest)
+            stated = as_int(largest)
+            check_integer("largest", largest if stated is None else stated, 0, self.n // 2)
+            largest = stated
         highest = np.uint64(self.modulus.value >> 64 * (self.modulus.limbs - 1))
         for row in np.flatnonzero((batch[:, -1] >= highest) | ~batch.any(axis=1)):
             if not 0 < self.modulus.unpack(batch[row : row + 1])[0] < self.modulus.value:
                 raise remote("ciphertext", f"ciphertext {row} is outside (0, n²)")
+        # one gcd for the whole batch; the slow search for the culprit runs for bad input only
         if gmpy2.gcd(self.modulus.product(batch), self.n) != 1:
             values = enumerate(self.modulus.unpack(batch))
             bad = next(row for row, value in values if gmpy2.gcd(value, self.n) != 1)
@@ -189,8 +185,8 @@ class CiphertextGroup:
         return Ciphertexts(self, batch, fresh=True, largest=largest)
 
 
-def _listed(name: str, values: Iterable[int]) -> list[int]:
-    """Return values as a list; raise `ParameterError` for a number, text, set or mapping."""
+def _listed(name: str, values: Iterable[int], remedy: str = "") -> list[int]:
+    """Return values as ints; raise `ParameterError` for a number, text, set or mapping."""
     unordered = isinstance(values, str | bytes | bytearray | Mapping | Set)
     try:
         found = None if unordered else list(values)
@@ -198,37 +194,58 @@ def _listed(name: str, values: Iterable[int]) -> list[int]:
         found = None
     if found is None:
         raise ParameterError(
-            f"{name} must be a list of ints, not {type(values).__name__}; pass one number as "
-            "[number], and floats to encrypt_vector"
+            f"{name}s must be a list of ints, not {type(values).__name__}; pass one number as "
+            f"[number]{remedy}"
         )
-    return found
+    numbers = [as_int(value) for value in found]
+    if None in numbers:
+        wrong = numbers.index(None)
+        raise ParameterError(
+            f"{name} {wrong} must be an int, not {type(found[wrong]).__name__}{remedy}"
+        )
+    return cast("list[int]", numbers)
 
 
 @dataclass(frozen=True, eq=False)
 class Ciphertexts(Operators):
-    """Batch of ciphertexts under one key; make it with the methods of `CiphertextGroup`.
+    """Batch of ciphertexts under one key, made with the methods of `CiphertextGroup`.
 
     Parameters
     ----------
     group : CiphertextGroup
         Group of the public key.
     batch : uint64 array, shape (count, limbs)
-        Ciphertexts in [0, n²), one a row; see `Modulus`.
+        Ciphertexts in [0, n²), a ciphertext in each row; see `Modulus`.
     fresh : bool
-        True for new and received ciphertexts. Computed ones, such as sums, reveal how they were
-        computed, so they are blinded again before they are sent.
+        True for new and received ciphertexts. Computed ciphertexts, such as sums, reveal the
+        computation, so they are blinded again before they are sent.
     largest : int or None
-        Bound of the messages' absolute values, or None, where n / 2 is the only one known. It
-        comes from the messages, so neither bytes nor pickles have it.
+        Bound of the messages' absolute values, or None, where n / 2 is the only one known. The
+        bytes do not have it.
+    private : bool
+        True if `largest` comes from messages that were encrypted here. A pickle would reveal
+        it, so pickling raises `LocalProtocolError`. Copies have all.
     """
 
     group: CiphertextGroup
     batch: Batch
     fresh: bool
     largest: int | None = field(default=None, repr=False)
+    private: bool = field(default=False, repr=False)
+
+    def __copy__(self) -> Self:
+        return replace(self)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return replace(self, batch=self.batch.copy())
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "largest": None}
+        if self.private:
+            raise LocalProtocolError(
+                "a pickle of these Ciphertexts would show the bound of their messages; send "
+                "to_bytes(), and load them with largest=…, a bound that may be known"
+            )
+        return self.__dict__
 
     def __len__(self) -> int:
         return len(self.batch)
@@ -246,13 +263,14 @@ class Ciphertexts(Operators):
         """
         self._check_alike(other, "added")
         largest = self._checked(self._bound + other._bound)
-        return self._derived(self.group.modulus.multiply(self.batch, other.batch), largest)
+        batch = self.group.modulus.multiply(self.batch, other.batch)
+        return self._derived(batch, largest, private=self.private or other.private)
 
     def __neg__(self) -> Self:
         """Return ciphertexts of the negated messages."""
         modulus = self.group.modulus
         inverses = (gmpy2.invert(c, modulus.value) for c in modulus.unpack(self.batch))
-        return self._derived(modulus.pack(inverses), self.largest)
+        return self._derived(modulus.pack(inverses), self.largest, private=self.private)
 
     def __sub__(self, other: Ciphertexts) -> Self:
         """Subtract the messages pairwise; see `__add__` for the errors."""
@@ -273,18 +291,22 @@ class Ciphertexts(Operators):
                 "encrypted values cannot be multiplied with each other, only by a public int; "
                 "multiply before you encrypt, or decrypt a sum and compute with it"
             )
-        if not is_integer(factor) or 2 * abs(int(factor)) >= self.group.n:
-            raise ParameterError("the factor must be an int below n / 2 in absolute value")
-        largest = self._checked(self._bound * abs(int(factor)))
-        base = -self if factor < 0 else self
-        batch = self.group.modulus.power(base.batch, abs(int(factor)))
-        return self._derived(batch, largest)
+        number = checked_factor(factor)
+        if 2 * abs(number) >= self.group.n:
+            raise ParameterError(
+                f"the factor has {number.bit_length()} bits; its absolute value must be below "
+                f"n / 2, of {self.group.bits - 1} bits: take a smaller factor or a larger key"
+            )
+        largest = self._checked(self._bound * abs(number))
+        base = -self if number < 0 else self
+        batch = self.group.modulus.power(base.batch, abs(number))
+        return self._derived(batch, largest, private=self.private)
 
     __rmul__ = __mul__
 
     @property
     def _bound(self) -> int:
-        return int(self.group.n) // 2 if self.largest is None else self.largest
+        return self.group.n // 2 if self.largest is None else self.largest
 
     def _checked(self, largest: int) -> int:
         """Return a result's bound; raise `ParameterError` if the messages could wrap."""
@@ -301,7 +323,7 @@ class Ciphertexts(Operators):
         return [int(c) for c in self.group.modulus.unpack(self._shown(entropy).batch)]
 
     def to_bytes(self, entropy: Entropy = os.urandom) -> bytes:
-        """Return the ciphertexts as bytes of fixed width; computed ones are blinded again."""
+        """Return the bytes, of fixed width; computed ciphertexts are blinded again first."""
         return self.group.modulus.wrap(self._shown(entropy).batch)
 
     def digest(self) -> bytes:
@@ -311,8 +333,8 @@ class Ciphertexts(Operators):
     def _shown(self, entropy: Entropy) -> Ciphertexts:
         return self if self.fresh else self.group.rerandomise(self, entropy)
 
-    def _derived(self, batch: Batch, largest: int | None) -> Self:
-        return type(self)(self.group, batch, fresh=False, largest=largest)
+    def _derived(self, batch: Batch, largest: int | None, *, private: bool) -> Self:
+        return replace(self, batch=batch, fresh=False, largest=largest, private=private)
 
     def _check_alike(self, other: Ciphertexts, done: str) -> None:
         if not isinstance(other, Ciphertexts):

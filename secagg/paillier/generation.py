@@ -1,4 +1,4 @@
-"""Generation of Paillier keys: two random primes, and the base h of the noise."""
+"""Generation of Paillier keys: two random primes and the base h of the noise."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from typing import Literal
 
 from secagg._check import check_integer, check_kind
+from secagg._printable import in_short
 from secagg._secrets import without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
@@ -21,7 +22,7 @@ Blinding = Literal["half-length", "textbook", "short-exponent"]
 def generate_keypair(
     bits: int = 3072, *, noise: Blinding = "half-length", entropy: Entropy = os.urandom
 ) -> PrivateKey:
-    """Generate a private key. Give its `public_key` to all parties.
+    """Generate a private key. Give the attribute `public_key` to all parties.
 
     Parameters
     ----------
@@ -30,9 +31,9 @@ def generate_keypair(
         NIST SP 800-57.
     noise : str
         Noise that hides a message. "half-length": (h^n)^e with e of bits / 2 bits, as secure as
-        factoring is hard. "textbook": r^n, Paillier's own, a hundred times slower.
-        "short-exponent": e of 448 bits (512 for n above 2048 bits), faster still. It assumes
-        that discrete logarithms with such short exponents are hard in the group of h.
+        factoring is hard. "textbook": r^n, Paillier's own noise, a hundred times slower.
+        "short-exponent": e of 448 bits (512 for n above 2048 bits), faster still. This kind
+        assumes that discrete logarithms with such short exponents are hard in the group of h.
     entropy : callable
         Source of random bytes for the primes and h.
 
@@ -42,7 +43,7 @@ def generate_keypair(
         `bits` or `noise` is invalid.
     """
     check_integer("bits", bits, MIN_BITS, MAX_BITS)
-    return _generate(bits, noise, entropy)
+    return _generate(int(bits), noise, entropy)
 
 
 @without_frames
@@ -51,7 +52,7 @@ def generate_insecure_keypair(
 ) -> PrivateKey:
     """Generate a short key that can be broken, for tests only; 256 ≤ bits < 2048."""
     check_integer("bits", bits, 256, MIN_BITS - 1)
-    return _generate(bits, noise, entropy)
+    return _generate(int(bits), noise, entropy)
 
 
 def _generate(bits: int, noise: Blinding, entropy: Entropy) -> PrivateKey:
@@ -64,10 +65,13 @@ def _generate(bits: int, noise: Blinding, entropy: Entropy) -> PrivateKey:
         "short-exponent": short_exponent(bits),
     }
     if noise not in lengths:
-        raise ParameterError(f"noise must be one of {', '.join(lengths)}, not {noise!r}")
+        raise ParameterError(
+            f"noise must be one of {', '.join(lengths)}, not {in_short(noise)}"
+        )
     exponent_bits = lengths[noise]
     while True:
         p, q = (random_prime(bits // 2, entropy) for _ in range(2))
+        # with a gcd of 2 the squares modulo n are cyclic, so that powers of one h reach all
         if p.p == q.p or gmpy2.gcd(p.p - 1, q.p - 1) != 2:
             continue
         return PrivateKey(
@@ -84,5 +88,6 @@ def _base(p: StructuredPrime, q: StructuredPrime, entropy: Entropy) -> int:
     n = p.p * q.p
     while True:
         x = uniform_below(n, entropy)
+        # an h of smaller order would leave part of the residues out of the noise
         if x % p.p and x % q.p and p.generates_squares(x) and q.generates_squares(x):
             return int(-x * x % n)

@@ -1,6 +1,6 @@
 """Arithmetic with batches of large integers modulo one odd number N.
 
-A batch is a uint64 array of shape (count, limbs). Each row is a number in [0, N), with its
+A batch is a uint64 array of shape (count, limbs). Each row is a number in [0, N), with the
 least significant 64 bits in limb 0. As bytes, a row is little-endian and of fixed width.
 """
 
@@ -32,13 +32,14 @@ def _rows(data: bytes, limbs: int) -> Batch:
 class Modulus:
     """Odd number N > 1, with arithmetic on batches modulo N.
 
-    Its `value` is N, and a row of a batch has `limbs` uint64 words.
+    The attribute `value` is N, and a row of a batch has `limbs` uint64 words.
     """
 
     def __init__(self, value: int) -> None:
         self.value: int = gmpy2.mpz(value)
         self.limbs = -(-int(value).bit_length() // 64)
         radix = 1 << _fast.modular_radix(self.limbs)
+        # the kernels reduce faster modulo a square (n², p²) if they know the root
         root = gmpy2.isqrt(self.value)
         roots = [root] if root * root == self.value else []
         self._constants = (
@@ -67,11 +68,11 @@ class Modulus:
         return batch.astype("<u8", copy=False).tobytes()
 
     def unwrap(self, data: bytes) -> Batch:
-        """Return the bytes of `wrap` as a batch; it does not check that rows are below N."""
+        """Return the bytes of `wrap` as a batch, without a check that rows are below N."""
         return _rows(data, self.limbs)
 
     def multiply(self, a: Batch, b: Batch) -> Batch:
-        """Return a · b mod N, row by row; a `b` of one row multiplies every row of `a`."""
+        """Return a · b mod N, row by row; a `b` of a single row multiplies all rows."""
         out = np.empty_like(a)
 
         def part(rows: slice) -> None:
@@ -84,7 +85,8 @@ class Modulus:
     def power(self, batch: Batch, exponent: int) -> Batch:
         """Return each row to the power of `exponent` ≥ 0, modulo N.
 
-        The exponent may be secret: kernels do not branch on its bits. Its length sets the time.
+        The exponent may be secret: kernels do not branch on exponent bits. The time depends on
+        the length of the exponent.
         """
         out = np.empty_like(batch)
         limbs = max(1, -(-int(exponent).bit_length() // 64))
@@ -98,6 +100,7 @@ class Modulus:
 
     def product(self, batch: Batch) -> int:
         """Return the product of all rows mod N; 1 for an empty batch."""
+        # a tree of products: every level is one threaded call of the kernel
         while len(batch) > 1:
             half = len(batch) // 2
             odd = batch[2 * half :]
@@ -106,12 +109,12 @@ class Modulus:
 
 
 class FixedBase:
-    """Fast powers of one base, from a table of its powers (Brickell et al. 1992).
+    """Fast powers of a fixed base, from a table of powers (Brickell et al. 1992).
 
     With windows of w bits, a power takes ⌈bits / w⌉ multiplications, and the table 2^w times as
-    many. Once it pays, a table with longer windows replaces the first. Table lookups depend on
-    the exponent, so they are not constant-time in the cache. The base is in [0, N), and
-    exponents have at most `exponent_bits` bits.
+    many. A table with longer windows replaces the first table when enough powers are needed.
+    Table lookups depend on the exponent, so they are not constant-time in the cache. The base
+    is in [0, N), and exponents have at most `exponent_bits` bits.
     """
 
     def __init__(self, modulus: Modulus, base: int, exponent_bits: int) -> None:
@@ -119,10 +122,11 @@ class FixedBase:
         self.exponent_bits = exponent_bits
         self._base = modulus.pack([base])[0]
         self._powers = 0
+        # one tuple, replaced in one assignment: threads read it without a lock
         self._windowed = (
             0,
             np.zeros((0, 1, 0), dtype=np.uint64),
-        )  # one value, replaced at once: threads share it
+        )
 
     @property
     def exponent_limbs(self) -> int:
@@ -130,7 +134,7 @@ class FixedBase:
         return -(-self.exponent_bits // 64)
 
     def expect(self, powers: int) -> None:
-        """Enlarge the table if `powers` more powers justify it, before threads share it."""
+        """Enlarge the table, before threads share it, if `powers` more powers justify this."""
         self._powers += powers
         best = self._best_window()
         if best > self._windowed[0]:
@@ -140,6 +144,7 @@ class FixedBase:
         """Return base^e mod N for each row e of `exponents`, shape (count, exponent_limbs)."""
         if not self._windowed[0]:
             self.expect(len(exponents))
+        # read once: another thread may replace window and table together meanwhile
         modulus, (window, table) = self.modulus, self._windowed
         out = np.empty((len(exponents), modulus.limbs), dtype=np.uint64)
 

@@ -78,6 +78,7 @@ class FixedBaseNoise:
     def draw(self, count: int, entropy: Entropy) -> list[Seed]:
         """Return `count` random pairs (e, b)."""
         self._powers.expect(count)
+        # all exponents first, then a byte for each bit: the order of docs/paillier.md, 3
         exponents = [random_bits(self._exponent_bits, entropy) for _ in range(count)]
         return [(e, b & 1) for e, b in zip(exponents, take(entropy, count), strict=True)]
 
@@ -92,9 +93,9 @@ class FixedBaseNoise:
 class OwnerNoise:
     """Noise of the key's owner: uniform n-th residues, computed modulo p² and q² separately.
 
-    Modulo p² the n-th residues are the subgroup of order p − 1, which g^p generates for a
-    generator g of Z*_p. Powers of g^p by uniform exponents below p − 1 are uniform, exactly as
-    in the textbook scheme. If no g is known, r^p for a uniform r is used. `square` is n².
+    Modulo p² the n-th residues are the subgroup of order p − 1. For a generator g of Z*_p, g^p
+    generates this subgroup. Powers of g^p by uniform exponents below p − 1 are uniform, exactly
+    as in the textbook scheme. If no g is known, r^p for a uniform r is used. `square` is n².
     """
 
     def __init__(self, p: int, q: int, square: Modulus) -> None:
@@ -127,6 +128,7 @@ class _PrimeNoise:
     def __init__(self, p: int) -> None:
         self._p = int(p)
         self.square = Modulus(p * p)
+        # a prime of another implementation may have no known generator
         known = recover(p)
         self._powers: FixedBase | None = None
         if known is not None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import ClassVar, NoReturn, Self
 
-from secagg._check import is_integer
 from secagg.errors import ParameterError
+from secagg.paillier.gmp import as_int
 
 
 class Operators:
-    """Base of encrypted values: ``sum`` works, and what has no encrypted result raises."""
+    """Base of encrypted values: ``sum`` works, and operators without a result raise."""
 
     __array_ufunc__: ClassVar[None] = None  # so that numpy leaves array + value to __radd__
 
     def __radd__(self, other: int) -> Self:
         """Return the value if `other` is 0, for ``sum``; raise `ParameterError` if not."""
-        if not is_integer(other) or other != 0:
+        if as_int(other) != 0:
             raise ParameterError(
                 f"cannot add this {type(other).__name__} to an encrypted value; encrypt it "
                 "first, as in public_key.encrypt([5])"
@@ -38,3 +38,14 @@ class Operators:
 
     __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = _has_no_result
     __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _has_no_result
+
+
+def checked_factor(factor: object) -> int:
+    """Return a factor as an int; raise `ParameterError` for other kinds of values."""
+    number = as_int(factor)
+    if number is None:
+        raise ParameterError(
+            f"the factor must be an int, not {type(factor).__name__}; convert a whole number "
+            "with int, or scale it to an integer"
+        )
+    return number

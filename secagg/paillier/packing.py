@@ -1,10 +1,10 @@
 """Packing of a vector into few large plaintexts, each with many elements, with room for sums.
 
 Elements are encoded as signed integers v_i, as for secret sharing, and each gets a slot of b
-bits: a plaintext is the signed integer Σ v_i · 2^(b·i) over its slots. So sums, differences and
+bits. A plaintext is the signed integer Σ v_i · 2^(b·i) over the slots. So sums, differences and
 multiples of plaintexts act on all slots at once. Each slot has guard bits for the largest sum.
-Before a sum is unpacked, an offset makes every slot non-negative. The elements are followed by
-a slot for the weight, in a weighted sum, and a slot that counts the vectors.
+Before a sum is unpacked, an offset makes every slot non-negative. After the elements comes a
+slot for the weight, in a weighted sum, and then a slot that counts the vectors.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from secagg import _fast
 from secagg._check import check_integer, check_kind, check_session
+from secagg._printable import in_short
 from secagg._secrets import without_frames
 from secagg.encoding import Encoding, Entropy, Ring, Vector
 from secagg.errors import ParameterError
@@ -62,9 +63,8 @@ class Packing:
 
     def __post_init__(self) -> None:
         if isinstance(self.encoding, type) or not isinstance(self.encoding, Encoding):
-            raise ParameterError(
-                f"encoding must be a FixedPoint or Integers, not {self.encoding!r}"
-            )
+            shown = in_short(self.encoding)
+            raise ParameterError(f"encoding must be a FixedPoint or Integers, not {shown}")
         check_integer("length", self.length, 1, 1 << 31)
         check_integer("summands", self.summands, 1, 1 << 40)
         if self.max_weight is not None:
@@ -74,6 +74,7 @@ class Packing:
             if isinstance(value, np.integer):  # products of numpy's would wrap
                 object.__setattr__(self, name, int(value))
         check_session(self.session)
+        # 2 · max_sum fits an int64: an element shifted by the offset cannot overflow
         if self.max_sum > SIGNED_MAX:
             raise ParameterError(
                 f"the sum of {self.summands} vectors can reach {self.max_sum}, beyond 2^62; "
@@ -82,7 +83,7 @@ class Packing:
 
     @property
     def max_element(self) -> int:
-        """The largest absolute value in a slot of one client's vector."""
+        """The largest absolute value in a slot of a single client's vector."""
         return (self.max_weight or 1) * self.encoding.max_encoded
 
     @property
@@ -97,7 +98,7 @@ class Packing:
 
     @property
     def filled(self) -> int:
-        """Number of slots of a vector: its elements, the weight if there is one, the count."""
+        """Number of slots of a vector: elements, weight (if the packing has weights), count."""
         return self.length + (1 if self.max_weight is None else 2)
 
     def slots(self, key_bits: int) -> int:
@@ -105,7 +106,7 @@ class Packing:
 
         `ParameterError` is raised if not even one slot fits.
         """
-        # a sum and its offset stay below 2^(key_bits - 1) < n, and |sum| below n / 2
+        # a sum and the offset stay below 2^(key_bits - 1) < n, and |sum| below n / 2
         slots = (key_bits - 1) // self.slot_bits
         if slots < 1:
             raise ParameterError(
@@ -119,7 +120,7 @@ class Packing:
         return -(-self.filled // self.slots(key_bits))
 
     def largest(self, key_bits: int) -> int:
-        """Return the largest absolute value of a plaintext of one vector; see `slots`."""
+        """Return the largest absolute value of a plaintext of a single vector; see `slots`."""
         return self.max_element * self._ones(self.slots(key_bits))
 
     @cached_property
@@ -149,8 +150,8 @@ class Packing:
         Raises
         ------
         ParameterError
-            The encoding rejects the vector, its length is not `length`, or the weight is
-            missing, not allowed or out of range.
+            The encoding rejects the vector, the vector's length is not `length`, or the weight
+            is missing, not allowed or out of range.
         """
         if self.max_weight is None and weight is not None:
             raise ParameterError(
@@ -198,6 +199,7 @@ class Packing:
                 "that one summand may add to a slot"
             )
         slots, bits = self.slots(key_bits), self.slot_bits
+        # the kernel packs no negative numbers; the shift is taken off the whole plaintext below
         shifted = (integers + self.max_element).astype(np.uint64)
         plaintexts = []
         for start in range(0, len(shifted), slots):
@@ -232,6 +234,7 @@ class Packing:
             packed = int(number).to_bytes(-(-bits * len(row) // 8), "little")
             _fast.unpack_bits(packed, bits, values)
             row[:] = values.view(np.int64) - self.max_sum
+        # b bits can hold more than 2 · max_sum, which no sum of packed vectors reaches
         if (np.abs(out) > self.max_sum).any():
             raise ParameterError(f"a slot exceeds the sum of {self.summands} packed vectors")
         return out

@@ -1,14 +1,14 @@
 """Random primes p for keys, with the factors of p − 1 and so a known generator of Z_p^*.
 
 The primes have the form p = 2 r p' + 1, with p' prime and r odd and without large prime
-factors; p is a safe prime if r = 1 (Menezes, van Oorschot and Vanstone, Handbook of Applied
+factors. If r = 1, p is a safe prime (Menezes, van Oorschot and Vanstone, Handbook of Applied
 Cryptography (HAC), 1996, §4.6.1). As p' and r are odd, p ≡ 3 (mod 4).
 
 Candidates are the numbers of a randomly placed window that no small prime divides, in random
 order. A random composite of k bits passes t rounds of Miller–Rabin with a probability below
-k^1.5 · 2^t · 4^(2 − √(t k)) / √t (Damgård, Landrock and Pomerance 1993; HAC, Fact 4.48). For
-the 40 rounds done here that is 2^−230 at 512 bits and 2^−430 at 1536 bits. GMP (6.2 and later)
-first runs Baillie–PSW, which no composite is known to pass.
+k^1.5 · 2^t · 4^(2 − √(t k)) / √t (Damgård, Landrock and Pomerance 1993; HAC, Fact 4.48). The
+40 rounds here give a probability of 2^−230 at 512 bits and 2^−430 at 1536 bits. GMP (6.2 and
+later) first runs Baillie–PSW, which no composite is known to pass.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class StructuredPrime:
     def __post_init__(self) -> None:
         if _split(self.r)[1] != 1:
             raise ParameterError("r must be odd, with no prime factor of 2^16 or more")
+        # all rounds of Miller–Rabin run here, once: candidates passed Baillie–PSW only
         if self.p_prime <= _SMALL or not _is_prime(self.p_prime, _ROUNDS):
             raise ParameterError("p' must be a prime above 2^16; draw another")
         if not _is_prime(self.p, _ROUNDS):
@@ -68,7 +69,7 @@ class StructuredPrime:
 
     @cached_property
     def generator(self) -> int:
-        """The least generator g ≥ 2 of Z_p^* (HAC, Alg. 4.80); it proves p prime if p' is."""
+        """The least generator g ≥ 2 of Z_p^* (HAC, Alg. 4.80); g proves p prime if p' is."""
         order = self.p - 1
         factors = (2, *_split(self.r)[0], self.p_prime)
         g = 2
@@ -114,6 +115,7 @@ def random_prime(bits: int, entropy: Entropy = os.urandom) -> StructuredPrime:
         p_prime = next((c for c in candidates if _is_prime(c, _SIFT)), None)
         if p_prime is None:
             continue
+        # the least odd r that gives p its two top bits; steps of 4 p' keep r odd
         r = -(-low // (2 * p_prime)) | 1
         window = range(2 * r * p_prime + 1, high, 4 * p_prime)
         for p in _shuffled(window, _sieve(window, _SMALL), entropy):
@@ -122,14 +124,15 @@ def random_prime(bits: int, entropy: Entropy = os.urandom) -> StructuredPrime:
 
 
 def random_safe_prime(bits: int, entropy: Entropy = os.urandom) -> StructuredPrime:
-    """Draw a safe prime, p = 2 p' + 1 with p' prime; see `random_prime` for its length.
+    """Draw a safe prime, p = 2 p' + 1 with p' prime; see `random_prime` for the length of p.
 
     Safe primes are about a thousand times rarer than primes. At 1536 bits the search takes some
-    seconds, with a wide spread. Ctrl-C interrupts it at any time.
+    seconds, with a wide spread. Ctrl-C interrupts the search at any time.
     """
     check_integer("bits", bits, _MIN_BITS, _MAX_BITS)
     bits = int(bits)
     while True:
+        # p' with both top bits set gives p = 2 p' + 1 both top bits, too
         window = _window(3 << (bits - 3), 1 << (bits - 1), _SAFE_WINDOW, entropy)
         doubled = range(2 * window.start + 1, 2 * window.stop + 1, 2 * window.step)
         alive = _sieve(window, _SAFE_SIEVE) & _sieve(doubled, _SAFE_SIEVE)
@@ -153,7 +156,7 @@ def random_bits(bits: int, entropy: Entropy) -> int:
 
 
 def _window(low: int, high: int, count: int, entropy: Entropy) -> range:
-    """Return up to `count` odd numbers of [low, high), low even, from a random one on."""
+    """Return up to `count` odd numbers of [low, high), low even, from a random start on."""
     start = low + uniform_below(high - low, entropy) | 1
     return range(start, min(start + 2 * count, high), 2)
 
@@ -166,6 +169,7 @@ def _sieve(window: range, limit: int) -> NDArray[np.bool_]:
     alive = np.ones(len(window), dtype=np.bool_)
     start, step = gmpy2.mpz(window.start), gmpy2.mpz(window.step)
     for q in _primes_below(limit)[1:]:
+        # the step is 2, 4 or 4 p' with p' above `limit`, so it has an inverse modulo q
         first = -int(start % q) * pow(int(step % q), -1, q) % q
         alive[first::q] = False
     return alive
@@ -173,6 +177,7 @@ def _sieve(window: range, limit: int) -> NDArray[np.bool_]:
 
 def _shuffled(window: range, alive: NDArray[np.bool_], entropy: Entropy) -> Iterator[int]:
     """Return the numbers of `window` that are marked in `alive`, in random order."""
+    # the first prime of a window would more often be a prime after a long gap
     left = np.flatnonzero(alive)
     order = np.argsort(np.frombuffer(take(entropy, 8 * len(left)), dtype="<u8"), kind="stable")
     return (window[i] for i in left[order].tolist())

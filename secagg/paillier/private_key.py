@@ -1,4 +1,4 @@
-"""Paillier private key: it decrypts sums, and any single client's vector."""
+"""Paillier private key, which decrypts sums, and any single client's vector."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import os
 from dataclasses import replace
 from typing import Literal, Self
 
-from secagg._check import as_bytes, check_kind
+from secagg._check import as_bytes
 from secagg._secrets import Confined, without_frames
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import CiphertextGroup, Ciphertexts
-from secagg.paillier.gmp import gmpy2
+from secagg.paillier.gmp import checked_int, gmpy2
 from secagg.paillier.modular import Modulus
 from secagg.paillier.noise import OwnerNoise
 from secagg.paillier.packing import Packing
@@ -34,7 +34,7 @@ class PrivateKey(Confined):
     Parameters
     ----------
     p, q : int
-        Two different primes of one length, whose product n has exactly twice that length.
+        Two different primes of equal length; their product n has exactly twice that length.
     h, exponent_bits, allow_insecure
         See `PublicKey`. With `h`, p and q must be 3 modulo 4 and gcd(p − 1, q − 1) = 2.
 
@@ -49,7 +49,7 @@ class PrivateKey(Confined):
     Not constant-time: gmpy2's arithmetic and table lookups depend on secret values. Do not
     decrypt on a machine that others can time.
 
-    A private key cannot be pickled. Export it by `to_bytes`. Copies are the key itself.
+    A private key cannot be pickled. Export the key by `to_bytes`. Copies are the key itself.
     """
 
     _remedy = "export it explicitly with to_bytes() and load that with PrivateKey.from_bytes"
@@ -64,15 +64,13 @@ class PrivateKey(Confined):
         *,
         allow_insecure: bool = False,
     ) -> None:
-        check_kind("p", p, int, "an int")
-        check_kind("q", q, int, "an int")
-        p, q = gmpy2.mpz(p), gmpy2.mpz(q)
+        p, q = gmpy2.mpz(checked_int("p", p)), gmpy2.mpz(checked_int("q", q))
         self.public_key = PublicKey(
             int(p * q),
             h,
             exponent_bits,
             allow_insecure=allow_insecure,
-            allow_short_exponent=True,  # chosen explicitly when it was generated
+            allow_short_exponent=True,  # chosen explicitly at generation
         )
         _check_primes(p, q, structured=h is not None)
         group = self.public_key
@@ -106,7 +104,7 @@ class PrivateKey(Confined):
         """Encrypt like `PublicKey.encrypt_vector`, but faster, with p and q; see there."""
         own = encrypt_vector(self._own, vector, packing, weight, entropy)
         # the owner's group has p and q, so the result gets the public group instead
-        public = Ciphertexts(self.public_key, own.ciphertexts.batch, fresh=True)
+        public = replace(own.ciphertexts, group=self.public_key)
         return replace(own, ciphertexts=public)
 
     @without_frames
@@ -135,7 +133,7 @@ class PrivateKey(Confined):
         Raises
         ------
         ParameterError
-            The vector is under another key, or it is the 0 of an empty ``sum``.
+            The vector is under another key, or `vector` is the 0 of an empty ``sum``.
         RemoteProtocolError
             Check "sum", "summands" or "weight": the decrypted values are not the sum of as
             many vectors as the header states.
@@ -144,7 +142,7 @@ class PrivateKey(Confined):
         return decode_sum(total, self.decrypt(total.ciphertexts))
 
     def to_bytes(self) -> bytes:
-        """Return the secret key as bytes; store them in a file that only its owner can read."""
+        """Return the secret key as bytes; store them in a file that only the owner can read."""
         key = self.public_key
         p, q = (fixed(prime, key.bits // 2) for prime in self.primes)
         data = encode_key(MAGIC, key.bits, key.exponent_bits, p, q, fixed(key.h or 0, key.bits))
@@ -186,6 +184,7 @@ class _Prime:
     def __init__(self, p: int, n: int) -> None:
         self.value = p
         self._square = Modulus(p * p)
+        # the divisor of every decryption: the logarithm of the ciphertext 1 + n of 1
         one = self._logarithm(gmpy2.powmod(1 + n, p - 1, p * p))
         self._scale: int = gmpy2.invert(one, p)
 
@@ -201,7 +200,7 @@ class _Prime:
 
 
 def _check_primes(p: int, q: int, *, structured: bool) -> None:
-    """Raise for primes with which the scheme, or its fixed-base noise, would be insecure."""
+    """Raise for primes that would make the scheme or the fixed-base noise insecure."""
     if p == q or p < 2 or not (gmpy2.is_prime(p) and gmpy2.is_prime(q)):
         raise ParameterError("p and q must be two different primes")
     if p.bit_length() != q.bit_length() or (p * q).bit_length() != 2 * p.bit_length():
@@ -209,6 +208,7 @@ def _check_primes(p: int, q: int, *, structured: bool) -> None:
             f"p and q have {p.bit_length()} and {q.bit_length()} bits, their product "
             f"{(p * q).bit_length()}; they must be of one size, the product of twice that"
         )
+    # otherwise (m, r) → E(m, r) is no bijection, and some ciphertexts have two messages
     if gmpy2.gcd(p * q, (p - 1) * (q - 1)) != 1:
         raise ParameterError("p q must have no factor in common with (p − 1)(q − 1)")
     if structured and (p % 4 != 3 or q % 4 != 3 or gmpy2.gcd(p - 1, q - 1) != 2):

@@ -7,12 +7,12 @@ import os
 import struct
 from typing import Self
 
-from secagg._check import as_bytes, check_integer, check_kind
+from secagg._check import as_bytes, check_flag, check_integer
 from secagg._secrets import without_frames
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import CiphertextGroup, remote
-from secagg.paillier.gmp import gmpy2
+from secagg.paillier.gmp import checked_int, gmpy2
 from secagg.paillier.modular import Modulus
 from secagg.paillier.noise import FixedBaseNoise, Noise, TextbookNoise
 from secagg.paillier.packing import Packing
@@ -31,13 +31,13 @@ class PublicKey(CiphertextGroup):
     Parameters
     ----------
     n : int
-        Product of two primes of one length; n has 2048 to 8192 bits, a multiple of 64.
+        Product of two primes of equal length; n has 2048 to 8192 bits, a multiple of 64.
     h : int, optional
         −x² mod n for a random x, for the noise (h^n)^e (Damgård, Jurik, Nielsen 2010), much
         faster than the textbook's r^n. None: noise r^n, as in keys of other implementations.
     exponent_bits : int, optional
-        Length of e, from half the length of n to that of n. Required with `h`, an error
-        without.
+        Length of e, from half the length of n to the full length of n. Required with `h`, an
+        error without `h`.
     allow_insecure : bool
         Accept n below 2048 bits, for tests.
     allow_short_exponent : bool
@@ -47,7 +47,7 @@ class PublicKey(CiphertextGroup):
     ------
     ParameterError
         n, h or `exponent_bits` is out of range, or n is prime, a square or has a factor below
-        2^16. Whether n is the product of two primes cannot be checked; its maker can decrypt
+        2^16. Nobody can check that n is the product of two primes; the maker of n can decrypt
         anyway.
     """
 
@@ -60,9 +60,10 @@ class PublicKey(CiphertextGroup):
         allow_insecure: bool = False,
         allow_short_exponent: bool = False,
     ) -> None:
-        check_kind("n", n, int, "an int")
-        check_kind("h", h, (int, type(None)), "an int")
-        n = gmpy2.mpz(n)
+        check_flag("allow_insecure", allow_insecure)
+        check_flag("allow_short_exponent", allow_short_exponent)
+        n = gmpy2.mpz(checked_int("n", n))
+        h = None if h is None else checked_int("h", h)
         _check_modulus(n, 64 if allow_insecure else MIN_BITS)
         bits = n.bit_length()
         noise: Noise
@@ -73,6 +74,7 @@ class PublicKey(CiphertextGroup):
             noise = TextbookNoise(n, square)
         else:
             exponent_bits = _checked_exponent(exponent_bits, bits, allow_short_exponent)
+            # powers of 1 and −1 would blind nothing
             if not 1 < h < n - 1 or gmpy2.jacobi(h, n) != 1:
                 raise ParameterError("h is not of the form −x² modulo n")
             noise = FixedBaseNoise(n, square, h, exponent_bits)
@@ -106,11 +108,11 @@ class PublicKey(CiphertextGroup):
         Parameters
         ----------
         vector : array, shape (packing.length,)
-            Finite floats if the packing's encoding is FixedPoint, integers if it is Integers.
+            Finite floats for a packing with FixedPoint, integers for a packing with Integers.
         packing : Packing
             Packing of all vectors of the sum.
         weight : int, optional
-            Factor of the vector, 0 ≤ weight ≤ max_weight; it is encrypted, too. Required if the
+            Factor of the vector, 0 ≤ weight ≤ max_weight, also encrypted. Required if the
             packing has a max_weight, an error otherwise.
         entropy : callable
             Source of random bytes for stochastic rounding and the noise.
@@ -118,7 +120,7 @@ class PublicKey(CiphertextGroup):
         Raises
         ------
         ParameterError
-            The vector or its weight does not fit the packing, or a slot is longer than the key.
+            The vector or weight does not fit the packing, or a slot is longer than the key.
         """
         return encrypt_vector(self, vector, packing, weight, entropy)
 
@@ -213,7 +215,7 @@ def _encoded(n: int, h: int | None, exponent_bits: int | None) -> bytes:
 
 
 def encode_key(magic: bytes, bits: int, exponent_bits: int | None, *parts: bytes) -> bytes:
-    """Return a key with n of `bits` bits as bytes: a header, then its `parts`."""
+    """Return a key with n of `bits` bits as bytes: a header, then the `parts`."""
     return HEADER.pack(magic, VERSION, bits, exponent_bits or 0) + b"".join(parts)
 
 
@@ -223,7 +225,7 @@ def fixed(value: int, bits: int) -> bytes:
 
 
 def decode_key(data: bytes, magic: bytes) -> tuple[bytes, bytes, int]:
-    """Return n (or p and q) and h of an encoded key as bytes, and the length of its exponents.
+    """Return n (or p and q) and h of an encoded key as bytes, and the length of exponents.
 
     The length is 0 for a key without h. `ParameterError` is raised for invalid bytes.
     """

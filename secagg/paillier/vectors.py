@@ -11,12 +11,13 @@ from typing import Literal, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg._check import as_bytes, check_integer, check_kind, is_integer
+from secagg._check import as_bytes, check_integer, check_kind
+from secagg._printable import in_short
 from secagg.encoding import Entropy, Vector
 from secagg.encoding.clipping import warn_of_losses
 from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import CiphertextGroup, Ciphertexts, remote
-from secagg.paillier.operators import Operators
+from secagg.paillier.operators import Operators, checked_factor
 from secagg.paillier.packing import LANES, Packing
 
 HEADER = struct.Struct("<4sB32s32sQQ")  # magic, version, key id, packing, added, subtracted
@@ -26,9 +27,9 @@ VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class EncryptedVector(Operators):
-    """Encrypted vector of one client, or encrypted sum of several.
+    """Encrypted vector of a client, or encrypted sum of several vectors.
 
-    Make one with `PublicKey.encrypt_vector`, or decode one with `PublicKey.load_vector`.
+    `PublicKey.encrypt_vector` makes a vector, and `PublicKey.load_vector` decodes a vector.
     Vectors can be added (also by Python's ``sum``), subtracted and multiplied by an int.
 
     Attributes
@@ -41,7 +42,7 @@ class EncryptedVector(Operators):
         counts |k| times. Together they are at most ``packing.summands``.
     clipped : int
         Number of clipped elements in a vector that was encrypted here; 0 for sums and decoded
-        vectors. It is not sent.
+        vectors. The bytes to send do not have it; copies and pickles do.
     """
 
     packing: Packing
@@ -79,7 +80,7 @@ class EncryptedVector(Operators):
         )
 
     def __sub__(self, other: EncryptedVector) -> Self:
-        """Return the encrypted difference; it uses as many summands as a sum: see `__add__`."""
+        """Return the encrypted difference, with as many summands as a sum: see `__add__`."""
         self._check_alike(other)
         return self._derived(
             self.added + other.subtracted,
@@ -88,7 +89,7 @@ class EncryptedVector(Operators):
         )
 
     def __mul__(self, factor: int) -> Self:
-        """Return the encrypted multiple by a public int k; it has |k| times as many summands.
+        """Return the encrypted multiple by a public int k, with |k| times as many summands.
 
         Raises
         ------
@@ -102,13 +103,13 @@ class EncryptedVector(Operators):
                 "encrypted vectors cannot be multiplied with each other, only by a public int; "
                 "multiply before you encrypt, or decrypt a sum and compute with it"
             )
-        if not is_integer(factor) or factor == 0:
-            shown = "0" if is_integer(factor) else f"a {type(factor).__name__}"
-            raise ParameterError(f"the factor must be an int and not 0, not {shown}")
-        times = abs(int(factor))
+        number = checked_factor(factor)
+        if number == 0:
+            raise ParameterError("the factor is 0, of which no vector is left; leave it out")
+        times = abs(number)
         counts = (self.added * times, self.subtracted * times)
-        added, subtracted = counts if factor > 0 else counts[::-1]
-        return self._derived(added, subtracted, lambda: self._bounded() * int(factor))
+        added, subtracted = counts if number > 0 else counts[::-1]
+        return self._derived(added, subtracted, lambda: self._bounded() * number)
 
     __rmul__ = __mul__
 
@@ -116,7 +117,7 @@ class EncryptedVector(Operators):
         """Return the vector as bytes to send: a header and ciphertexts of fixed width.
 
         A sum or other result is blinded again first. Then only the numbers `added` and
-        `subtracted` in the header, and the messages, show how it was computed.
+        `subtracted` in the header, and the messages, show how the result was computed.
         """
         header = HEADER.pack(
             MAGIC,
@@ -131,14 +132,15 @@ class EncryptedVector(Operators):
     def _bounded(self) -> Ciphertexts:
         """Return the ciphertexts with the bound of plaintexts that the packing gives."""
         largest = (self.added + self.subtracted) * self.packing.largest(self.group.bits)
-        return replace(self.ciphertexts, largest=largest)
+        return replace(self.ciphertexts, largest=largest, private=False)
 
     def _derived(self, added: int, subtracted: int, compute: Callable[[], Ciphertexts]) -> Self:
         if added + subtracted > self.packing.summands:
             raise ParameterError(
-                f"{added + subtracted} summands; the packing has room for "
+                f"{in_short(added + subtracted)} summands; the packing has room for "
                 f"{self.packing.summands}: choose one with room for more"
             )
+        # computed only now, so that a rejected result costs no arithmetic
         return replace(
             self, ciphertexts=compute(), added=added, subtracted=subtracted, clipped=0
         )
@@ -196,8 +198,10 @@ def encrypt_vector(
     """Encode, pack and encrypt; see `PublicKey.encrypt_vector`."""
     check_kind("packing", packing, Packing, "a Packing")
     integers, clipped = packing.encode(vector, weight, entropy)
-    ciphertexts = group.encrypt(packing.pack(integers, group.bits), entropy)
+    made = group.encrypt(packing.pack(integers, group.bits), entropy)
     warn_of_losses(vector, clipped, packing.encoding, stacklevel=5)
+    # the bound of all vectors, which may be known
+    ciphertexts = replace(made, largest=packing.largest(group.bits), private=False)
     return EncryptedVector(packing, ciphertexts, clipped=clipped)
 
 
@@ -253,8 +257,8 @@ def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedS
     """Unpack the decrypted plaintexts of a vector and decode them as a sum.
 
     See `PrivateKey.decrypt_vector` for the errors. The encrypted count detects mistakes and
-    altered headers. An aggregator can still add one vector five times, which changes both
-    counts alike, or add its own encryptions.
+    altered headers. An aggregator can still add a vector five times, which changes both counts
+    alike, or add encryptions of the aggregator's own.
     """
     packing = vector.packing
     try:
@@ -263,6 +267,7 @@ def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedS
         raise remote("sum", str(error)) from None
     integers, count = slots[: packing.length], int(slots[-1])
     above, below = vector.added * packing.max_element, vector.subtracted * packing.max_element
+    # tighter than the packing's own check, which leaves room for `summands` vectors
     beyond = np.abs(slots).max() > above + below
     if not packing.encoding.signed:
         beyond = beyond or integers.max() > above or integers.min() < -below
@@ -281,6 +286,7 @@ def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedS
     weight = None
     if packing.max_weight is not None:
         weight = int(slots[packing.length])
+        # subtracted vectors alone can make the weight of a sum negative
         lightest = -vector.subtracted * packing.max_weight
         if not lightest <= weight <= vector.added * packing.max_weight:
             raise remote(

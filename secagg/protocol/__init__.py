@@ -1,16 +1,16 @@
-"""The protocol of Bonawitz et al. 2017, common to client and server; it does no I/O.
+"""The protocol of Bonawitz et al. 2017, common to client and server, without I/O.
 
-Client u holds x_u. With every neighbour v it agrees on a mask seed s_uv, and it draws its own
-seed b_u. It sends y_u = x_u + PRG(b_u) + Σ_{v>u} PRG(s_uv) − Σ_{v<u} PRG(s_uv) mod R. In the
-sum of the survivors' y_u the pairwise masks cancel. The survivors' PRG(b_u) and the pairwise
-masks with dropped-out clients are left. The server removes them with Shamir shares: of b_u for
-a survivor, of s_u for a client that dropped out, never both.
+Client u holds x_u. Client u agrees on a mask seed s_uv with every neighbour v, and draws a seed
+b_u alone. The client sends y_u = x_u + PRG(b_u) + Σ_{v>u} PRG(s_uv) − Σ_{v<u} PRG(s_uv) mod R.
+In the sum of the survivors' y_u the pairwise masks cancel. The survivors' PRG(b_u) and the
+pairwise masks with dropped-out clients are left. The server removes these masks with Shamir
+shares: of b_u for a survivor, of s_u for a client that dropped out, never both.
 
 The modules: `phases` defines the order of messages, `params` the parameters of a round,
 `params_bytes` their layout and `policy` a client's demands on them. `bounds` bounds a client's
-input. `ledger` has the cohorts of
-earlier rounds. `messages` encodes the messages, `keys` derives the secrets and masks,
-`client_ids` makes ids of names, `identities` signs, and `traffic` counts bytes.
+input. `ledger` has the cohorts of earlier rounds. `messages` encodes the messages, `keys`
+derives the secrets and masks, `client_ids` makes ids of names, `identities` signs, and
+`traffic` counts bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Bounds of a client's input, which the client fixes once and the server cannot vary.
 
-An element beyond the clip is clipped, and a weight beyond the largest one is lowered. A server
-that varies these bounds from sum to sum would learn from the sums where one client's number
-lies. So a client fixes its bounds, and rejects other parameters before it computes its vector.
+An element beyond the clip is clipped, and a weight beyond the largest weight is lowered. A
+server that varies these bounds from sum to sum would learn from the sums where a client's
+number lies. So a client fixes the bounds, and rejects other parameters before computing a
+vector.
 """
 
 from __future__ import annotations
@@ -10,31 +11,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from math import inf
-from typing import Protocol, Self
+from typing import Self
 
-from secagg._check import check_integer
+from secagg._check import check_integer, is_real
+from secagg._printable import in_short
 from secagg.encoding import Encoding
 from secagg.errors import ParameterError
+from secagg.protocol.shape import Shape
 
 MAX_METRICS = 1024
-"""Metrics whose bounds a client keeps: a server could name new ones for ever."""
-
-
-class Bounded(Protocol):
-    """Parameters of a sum, as far as they bound an input."""
-
-    @property
-    def encoding(self) -> Encoding:
-        """Encoding of the vectors."""
-
-    @property
-    def max_weight(self) -> int | None:
-        """The largest weight, or None."""
+"""Largest number of metrics in the bounds of a client: a server could name metrics for ever."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds of a client's input. A client takes no part in a sum that has others.
+    """Bounds of a client's input. A client takes no part in a sum with other bounds.
 
     Parameters
     ----------
@@ -62,28 +53,29 @@ class Bounds:
 
     def __post_init__(self) -> None:
         if isinstance(self.encoding, type) or not isinstance(self.encoding, Encoding):
-            raise ParameterError(
-                f"encoding must be a FixedPoint or Integers, not {self.encoding!r}"
-            )
+            shown = in_short(self.encoding)
+            raise ParameterError(f"encoding must be a FixedPoint or Integers, not {shown}")
         if self.max_weight is not None:
             check_integer("max_weight", self.max_weight, 1, 1 << 53)
             object.__setattr__(self, "max_weight", int(self.max_weight))
         check_integer("the number of metrics", len(self.metrics), 0, MAX_METRICS)
         for name, bound in self.metrics.items():
-            if not 0 < bound < inf:
+            if not is_real(bound) or not 0 < bound < inf:
                 raise ParameterError(
-                    f"metrics has the bound {bound!r} for {name!r}; pass its largest size"
+                    f"metrics has the bound {in_short(bound)} for {name!r}; pass its largest "
+                    "size"
                 )
+        # a copy, since the caller's mapping may change later
         object.__setattr__(self, "metrics", dict(self.metrics))
 
     @classmethod
     def of(
         cls,
-        params: Bounded,
+        params: Shape,
         metrics: Mapping[str, float] | None = None,
         weight: str | None = None,
     ) -> Self:
-        """Return the bounds of the parameters of a sum, and of the metrics in its vectors."""
+        """Return the bounds of the parameters of a sum, and of the metrics in the vectors."""
         return cls(
             encoding=params.encoding,
             max_weight=params.max_weight,
@@ -92,15 +84,15 @@ class Bounds:
         )
 
     def objection(self, wanted: Bounds) -> str | None:
-        """Return the difference to the bounds of a sum, or None if there is none.
+        """Return the difference to the bounds of a sum, or None if the bounds agree.
 
-        A sum may have a part of the metrics. A weight without a name is not compared.
+        A sum may have a part of the metrics. Weights are compared only if both have a name.
         """
         if wanted.encoding.canonical() != self.encoding.canonical():
             return f"the encoding is {wanted.encoding}, and this client's is {self.encoding}"
         if wanted.max_weight != self.max_weight:
             return f"max_weight is {wanted.max_weight}, and this client's is {self.max_weight}"
-        # as a weight, a metric that is 0 in all clients but one would single that one out
+        # as a weight, a metric that is 0 in all clients but one would single out that client
         if None not in (self.weight, wanted.weight) and wanted.weight != self.weight:
             return f"the weight is {wanted.weight!r}, and this client's is {self.weight!r}"
         for name, bound in wanted.metrics.items():
@@ -113,7 +105,7 @@ class Bounds:
 
     def check(
         self,
-        params: Bounded,
+        params: Shape,
         metrics: Mapping[str, float] | None = None,
         weight: str | None = None,
     ) -> None:

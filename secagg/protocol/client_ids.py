@@ -1,7 +1,7 @@
 """Ids of clients with names: docs/protocol.md, §5.12.
 
-Messages and results have ids only. Two names can have one id, which takes about 2^32 hashes to
-find. So names are compared wherever more than one of them is seen.
+Messages and results have ids only. Two names can have one id; to find such names takes about
+2^32 hashes. So names are compared wherever more than one name is seen.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from typing import TypeVar
 from secagg._check import check_integer, is_integer
 from secagg.errors import ParameterError
 
-__all__ = ["ByClient", "ClientKey", "Names", "client_id", "identify"]
-
 T = TypeVar("T")
 ClientKey = int | str
-"""Id of a client, or its name."""
+"""Id or name of a client."""
 ByClient = Mapping[int, T] | Mapping[str, T] | Mapping[int | str, T]
 """Mapping by the ids or names of clients."""
 
@@ -26,14 +24,14 @@ ByClient = Mapping[int, T] | Mapping[str, T] | Mapping[int | str, T]
 def client_id(name: str) -> int:
     """Return the id of the client with a name.
 
-    It is the first 8 bytes, little-endian, of the SHA-256 of the label "secagg/2 client id" and
-    the name, in UTF-8 after Unicode's normalisation form C.
+    The id is the first 8 bytes, little-endian, of a SHA-256: of the label "secagg/2 client id"
+    and the name, in UTF-8 after Unicode's normalisation form C.
 
     Parameters
     ----------
     name : str
-        Name of any length but 0, such as a user's account. Its hash is no secret: whoever can
-        guess the name can find it.
+        Name of any length but 0, such as a user's account. The id is no secret: anybody who can
+        guess the name can compute the id.
 
     Raises
     ------
@@ -44,10 +42,10 @@ def client_id(name: str) -> int:
 
 
 def identify(client: ClientKey, argument: str = "client_id") -> tuple[int, str | None]:
-    """Return the id of a client, and its normalised name if it was given by its name.
+    """Return a client's id, and also the normalised name if `client` is a name.
 
-    `ParameterError` is raised for anything but an int in [0, 2^64) or a name; it names the
-    `argument`.
+    Raise `ParameterError`, which names the `argument`, for anything but an int in [0, 2^64) or
+    a name.
     """
     if isinstance(client, str):
         name = _normalised(client)
@@ -65,13 +63,13 @@ class Names:
         self._of: dict[int, str] = {}
 
     def keys(self, group: Iterable[ClientKey]) -> dict[int, ClientKey]:
-        """Return the key by which a group has each client, by ascending ids.
+        """Return each client's key in a group, an id or a name, by ascending ids.
 
         Raises
         ------
         ParameterError
-            A key is neither an id nor a name. Or two clients have one id: two keys of the
-            group, or names of this group and an earlier one.
+            A key is neither an id nor a name. Or two clients have the same id: two keys of the
+            group, or names of this group and of an earlier group.
         """
         found: dict[int, ClientKey] = {}
         for client in group:
@@ -90,6 +88,7 @@ class Names:
 def _normalised(name: str) -> str:
     if not isinstance(name, str) or not name:
         raise ParameterError(f"a client's name must be a str that is not empty, not {name!r}")
+    # UTF-8 has no bytes for a surrogate
     if any("\ud800" <= letter <= "\udfff" for letter in name):
         raise ParameterError(f"the name {name!r} contains a surrogate; decode the text again")
     return unicodedata.normalize("NFC", name)

@@ -1,8 +1,8 @@
 """Identities of the active variant: signing keys of clients, and a registry of public keys.
 
 Signatures are Ed25519 (RFC 8032). The application gives every client its `Identity`, and all
-parties the same `Registry`. Without it a lying server could invent the other clients (Bonawitz
-2017, §6.2: the malicious model needs a PKI).
+parties the same `Registry`. Without a registry a lying server could invent the other clients
+(Bonawitz 2017, §6.2: the malicious model needs a PKI).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from secagg.errors import ParameterError
 from secagg.protocol.client_ids import ByClient, ClientKey, Names, client_id
 from secagg.protocol.key_files import private_from_pem, private_to_pem, registry_from_json
 from secagg.protocol.params import RoundParams
+from secagg.protocol.shape import Shape
 
 SIGNATURE_BYTES = 64
 _P = 2**255 - 19
@@ -40,13 +41,13 @@ _SMALL_ORDER = frozenset(
         "ec" + "ff" * 30 + "7f",
     )
 )
-"""The y coordinates of the points whose order divides 8; a test computes them."""
+"""The y coordinates of the points with an order that divides 8; a test computes them."""
 
 
 class Identity(Confined):
-    """Long-lived signing key of a client, who stores its seed.
+    """Long-lived signing key of a client, who stores the seed.
 
-    An identity cannot be pickled, and its copies are the identity itself.
+    An identity cannot be pickled. A copy of an identity is the identity itself.
 
     Parameters
     ----------
@@ -96,7 +97,7 @@ class Identity(Confined):
         Raises
         ------
         ParameterError
-            It is no such key.
+            The bytes are not such a key.
         """
         return cls(private_from_pem(data).private_bytes_raw())
 
@@ -123,7 +124,7 @@ class Registry(Mapping[int, bytes]):
     ParameterError
         An id is not an int in [0, 2^64) or a name, two clients have the same id or key, or a
         key is not 32 bytes. Or a key is not canonical or of low order, so that anybody could
-        sign for it.
+        sign under it.
     """
 
     def __init__(self, keys: ByClient[bytes]) -> None:
@@ -156,12 +157,13 @@ class Registry(Mapping[int, bytes]):
         ----------
         text : str or bytes
             JSON object of public keys in hexadecimal, by the names or ids of clients. Decimal
-            digits are an id.
+            digits stand for an id.
 
         Raises
         ------
         ParameterError
-            It is no such object; the message has the line or the entry. Or as `Registry`.
+            The text is not such an object; the message has the line or the entry. Or `Registry`
+            raises the error.
         """
         return cls(registry_from_json(text))
 
@@ -178,7 +180,7 @@ class Registry(Mapping[int, bytes]):
         return f"Registry(<{len(self)} clients>)"
 
     def verifies(self, client_id: int, content: bytes, signature: bytes) -> bool:
-        """Return True if `signature` is the client's over `content`; False if it is unknown."""
+        """Return True if a known client signed `content`; False also for an unknown client."""
         key = self._keys.get(client_id)
         if key is None:
             return False
@@ -207,7 +209,7 @@ def _is_strong(key: bytes) -> bool:
     return y < _P and y not in _SMALL_ORDER
 
 
-def check_registry(params: RoundParams, registry: Registry | None) -> None:
+def check_registry(params: Shape, registry: Registry | None) -> None:
     """Raise `ParameterError` unless a registry is given exactly in the active variant."""
     if registry is not None and not isinstance(registry, Registry):
         raise ParameterError(
@@ -220,8 +222,8 @@ def check_registry(params: RoundParams, registry: Registry | None) -> None:
         )
     if not params.active and registry is not None:
         raise ParameterError(
-            f"a registry was given, but security {params.security!r} has no signatures; take "
-            "security='active' or leave it out"
+            f"a registry was given, but security {params.security!r} has no signatures; leave "
+            "the registry out, or take security='active'"
         )
 
 
@@ -239,13 +241,14 @@ def check_identity(
         )
     if not params.active and identity is not None:
         raise ParameterError(
-            f"an identity was given, but security {params.security!r} has no signatures; take "
-            "security='active' or leave it out"
+            f"an identity was given, but security {params.security!r} has no signatures; leave "
+            "the identity out, or take security='active'"
         )
     if registry is None:
         return
     if identity is None:
         raise ParameterError("security 'active' needs identity=secagg.Identity(seed)")
+    # peers verify under the registry's key, so they would reject this client's signatures
     if registry.get(client_id) != identity.public:
         raise ParameterError(
             f"the registry has no entry or another key for client {client_id}; register "
@@ -254,10 +257,10 @@ def check_identity(
 
 
 def hedging_secret(identity: Identity | None) -> bytes:
-    """Return the secret under which a client draws its keys; no bytes without an identity.
+    """Return the secret that hedges a client's new keys; no bytes without an identity.
 
-    It is the SHA-256 of a signature that is never sent (RFC 8937, §3), made once: it is as
-    secret as the identity, and is kept in it.
+    The secret is the SHA-256 of a signature that is never sent (RFC 8937, §3). It is made once
+    and kept in the identity, because it is as secret as the identity.
     """
     if identity is None:
         return b""

@@ -1,6 +1,6 @@
 """Bytes of key files: an identity in PEM, and a registry in JSON.
 
-They are the files of the commands ``secagg identity``, ``serve`` and ``join``.
+The commands ``secagg identity``, ``serve`` and ``join`` use these files.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def registry_to_json(keys: Mapping[ClientKey, bytes]) -> str:
 def registry_from_json(text: str | bytes) -> dict[ClientKey, bytes]:
     """Return public keys by id, for decimal digits, or name.
 
-    `ParameterError` is raised, with the line or the entry, for anything but an object of keys
-    in hexadecimal.
+    Raise `ParameterError`, with the line or the entry, for anything but an object of keys in
+    hexadecimal.
     """
     try:
         # pairs: a dict would silently keep one of two keys under the same id
@@ -64,6 +64,7 @@ def registry_from_json(text: str | bytes) -> dict[ClientKey, bytes]:
             f"line {error.lineno}, column {error.colno}, is not JSON: {error.msg}; write an "
             'object such as {"alice": "3b6a…", "bob": "27bc…"}'
         ) from None
+    # bytes that are not UTF-8, another type, or nesting that is too deep
     except (ValueError, TypeError, RecursionError):
         pairs = None
     if not isinstance(pairs, tuple):  # a JSON array is a list
@@ -81,6 +82,7 @@ def registry_from_json(text: str | bytes) -> dict[ClientKey, bytes]:
 
 def client_of(text: str) -> ClientKey:
     """Return a client's id from decimal digits; anything else is a name."""
+    # isdigit alone accepts "²", which is no number for int
     return int(text) if text.isascii() and text.isdigit() else text
 
 

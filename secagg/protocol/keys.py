@@ -1,9 +1,9 @@
 """Keys of clients, and the sealing (encryption) of shares.
 
-Two clients agree on a secret by X25519, and HKDF-SHA256 derives keys from it. Every key is
-bound to the session (as HKDF's salt), to its purpose (a label), to both ids and their public
-keys. A secret of sealing keys may serve many rounds; all else is of one. AES-256-GCM seals
-shares. Each of its keys encrypts one message, so the nonce is always zero.
+Two clients agree on a secret by X25519, and HKDF-SHA256 derives keys from the secret. Every key
+is bound to the session (as HKDF's salt), to a purpose (a label), to both ids and their public
+keys. A secret of sealing keys may serve many rounds; all else serves one round. AES-256-GCM
+seals shares. Each AES key encrypts one message, so the nonce is always zero.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LOW_ORDER = frozenset(
         "ec" + "ff" * 30 + "7f",
     )
 )
-"""The u of the points whose order divides 8, also on the twist; a test computes them."""
+"""The u of the points with an order that divides 8, also on the twist; a test computes them."""
 
 
 class KeyPair(Confined):
@@ -83,11 +83,11 @@ class KeyPair(Confined):
         return cls(entropy(SEED_BYTES))
 
     def agree(self, peer: bytes) -> bytes | None:
-        """Return the X25519 secret shared with a peer's public key, or None if it is unusable.
+        """Return the X25519 secret shared with a peer, or None if the public key is unusable.
 
         Keys of low order are unusable (RFC 7748 §6.1), and so are numbers from 2^255 − 19 on:
-        X25519 reduces them, so one key could join twice in two encodings. Pass the secret to
-        `seal_keys` or `pairwise_mask_keys`; it is not itself a key.
+        X25519 reduces such numbers, so a key could join twice in two encodings. The secret is
+        not a key itself: pass it to `seal_keys` or `pairwise_mask_keys`.
         """
         if int.from_bytes(peer, "little") >= _P:
             return None
@@ -98,7 +98,7 @@ class KeyPair(Confined):
 
 
 def is_usable(public: bytes) -> bool:
-    """Return whether an X25519 public key is canonical and not of low order."""
+    """Return True if an X25519 public key is canonical and not of low order."""
     number = int.from_bytes(public, "little")
     return len(public) == KEY_BYTES and number < _P and number not in _LOW_ORDER
 
@@ -117,23 +117,23 @@ def session_id(params_digest: bytes, roster: bytes) -> bytes:
 def seal_keys(
     shared: U8, session: bytes, mine: tuple[int, bytes], ids: U64, publics: U8
 ) -> tuple[U8, U8]:
-    """Return the AES-256 keys of a client's messages to its peers, and of those from them.
+    """Return the AES-256 keys of a client's messages to its peers, and of the peers' messages.
 
-    The sealing keys may serve many rounds, the masking keys are of this one. So the results are
-    of this round alone, whatever session a server names. A stolen sealing key does not give
-    them without a masking key, which is forgotten (docs/protocol.md, §5.3).
+    The sealing keys may serve many rounds, but the masking keys are of this round. So the
+    results are of this round alone, whatever session a server names. A thief of a sealing key
+    also needs a masking key of the round, which is forgotten (docs/protocol.md, §5.3).
 
     Parameters
     ----------
     shared : uint8 array, shape (m, 64)
-        With each peer the X25519 secret of the sealing keys, then that of the masking keys.
+        Secret agreed on with each peer: by the sealing keys, then by the masking keys.
     session : bytes
     mine : (int, bytes)
-        Id of the client, and its public keys, the sealing key first.
+        Id of the client, and the client's public keys, the sealing key first.
     ids : uint64 array, shape (m,)
         Ids of the peers.
     publics : uint8 array, shape (m, 64)
-        Their public keys in the same order.
+        Public keys of the peers in the same order.
 
     Returns
     -------
@@ -173,10 +173,11 @@ def seal(keys: U8, session: bytes, sender: int, receivers: U64, shares: U8) -> U
 def open_sealed(
     keys: U8, session: bytes, senders: U64, receiver: int, sealed: U8
 ) -> tuple[U8, int]:
-    """Return the shares that `seal` of each sender encrypted, and how many were opened.
+    """Return the shares that `seal` of each sender encrypted, and the number of opened rows.
 
-    That is m, or the first row whose key, ids, session or bytes differ. From that row on the
-    shares are meaningless. `senders` are the ids of the m peers; see `seal` for the shapes.
+    The number is m, or the index of the first row with another key, id, session or bytes.
+    From that row on the shares are meaningless. `senders` are the ids of the m
+    peers; see `seal` for the shapes.
     """
     shares = np.empty((len(keys), sealed.shape[1] - TAG_BYTES), np.uint8)
     bound = _associated_data(session, senders, receiver, len(keys))
@@ -198,7 +199,7 @@ def pairwise_mask_keys(
     ids : uint64 array, shape (m,)
         Ids of the peers.
     publics : uint8 array, shape (m, 32)
-        Their public masking keys.
+        Public masking keys of the peers.
 
     Returns
     -------
@@ -211,7 +212,7 @@ def pairwise_mask_keys(
 def revealed_mask_keys(
     seed: bytes, session: bytes, mine: tuple[int, bytes], ids: U64, publics: U8
 ) -> U8:
-    """Return `pairwise_mask_keys` of a client whose masking seed is revealed.
+    """Return `pairwise_mask_keys` of a client with a revealed masking seed.
 
     The server rebuilds the `seed` when the client drops out. The public keys are usable. See
     `pairwise_mask_keys` for the other parameters.
@@ -223,21 +224,22 @@ def revealed_mask_keys(
         len(publics),
         alone=_POINTS_ALONE,
     )
-    if _noncanonical(publics).any() or not shared.any(axis=1).all():  # also by `python -O`
+    # not `assert`, which python -O removes: of an unusable key anybody knows the mask
+    if _noncanonical(publics).any() or not shared.any(axis=1).all():
         raise AssertionError("a public key is unusable, which was checked when it came")
     return pairwise_mask_keys(shared, session, mine, ids, publics)
 
 
 def self_mask_key(seed: bytes, session: bytes, client_id: int) -> bytes:
-    """Return the key of the mask PRG(b_u), 16 bytes, from its seed b_u (Bonawitz 2017)."""
+    """Return the key of the mask PRG(b_u), 16 bytes, from the seed b_u (Bonawitz 2017)."""
     info = b"secagg/2 self mask" + struct.pack("<Q", client_id)
     return _derive(seed, session, info, MASK_KEY_BYTES)
 
 
 def subtracts(u: int, others: U64) -> NDArray[np.bool_]:
-    """Return for each client v of `others` if u subtracts its mask with v (Bonawitz 2017, §4).
+    """Return for each client v in `others` if u subtracts its mask with v (Bonawitz 2017, §4).
 
-    It does if v < u, and v adds that mask.
+    Client u subtracts the mask if v < u; then v adds the same mask.
     """
     lower: NDArray[np.bool_] = others < u
     return lower
@@ -251,7 +253,8 @@ def rows_of(items: Iterable[bytes], width: int = KEY_BYTES) -> U8:
 def commitment(seed: bytes, session: bytes, client_id: int) -> bytes:
     """Return the commitment to b_u, which the server compares with the b_u that it rebuilds.
 
-    It hides b_u, which is 32 uniform bytes; SHA-256 is collision resistant, so it is binding.
+    The commitment hides b_u, which is 32 uniform bytes. The commitment is binding, because
+    SHA-256 is collision resistant.
     """
     label = b"secagg/2 self mask commitment"
     return hashlib.sha256(label + session + struct.pack("<Q", client_id) + seed).digest()
@@ -274,7 +277,8 @@ def derive_each(secrets: U8, salt: bytes, infos: U8, length: int) -> U8:
 
 
 def _noncanonical(publics: U8) -> NDArray[np.bool_]:
-    """Return for each row if it is a number from 2^255 − 19 on, little-endian."""
+    """Return for each row if the number, little-endian, is 2^255 − 19 or more."""
+    # 2^255 − 19 is ED FF … FF 7F; the top bit makes any number larger
     low, high = publics[:, 0], publics[:, 31]
     ones = (publics[:, 1:31] == 0xFF).all(axis=1)
     found: NDArray[np.bool_] = (high > 0x7F) | ((high == 0x7F) & ones & (low >= 0xED))
@@ -282,11 +286,12 @@ def _noncanonical(publics: U8) -> NDArray[np.bool_]:
 
 
 def _pairs(label: bytes, mine: tuple[int, bytes], ids: U64, publics: U8) -> U8:
-    """Return HKDF's info for each pair: label, ascending ids, their public keys."""
+    """Return HKDF's info for each pair: label, ascending ids, public keys in that order."""
     me, key = mine
     own = np.frombuffer(key, np.uint8)
-    above = (ids < me)[:, np.newaxis]  # the peer has the lower id, so it comes first
+    above = (ids < me)[:, np.newaxis]  # the peer has the lower id and comes first
     first, last = len(label), len(label) + 2 * _ID_BYTES
+    # both clients of a pair must derive the same key, so the order is by id
     rows = np.empty((len(ids), last + 2 * len(key)), np.uint8)
     rows[:, :first] = np.frombuffer(label, np.uint8)
     rows[:, first : first + _ID_BYTES] = _columns(np.minimum(ids, np.uint64(me)))
@@ -297,7 +302,7 @@ def _pairs(label: bytes, mine: tuple[int, bytes], ids: U64, publics: U8) -> U8:
 
 
 def _associated_data(session: bytes, sender: int | U64, receiver: int | U64, count: int) -> U8:
-    """Return what the tag of each message covers, too: label, session, both ids, round."""
+    """Return the associated data of each message: label, session, both ids, round."""
     label = _SHARES + session
     middle, last = len(label) + _ID_BYTES, len(label) + 2 * _ID_BYTES
     rows = np.empty((count, last + 1), np.uint8)

@@ -1,8 +1,9 @@
-"""Ledger of the cohorts whose sums were asked for, against differences between rounds.
+"""Ledger of the cohorts of all requested sums, against differences between rounds.
 
 If no input changes, the sums over cohorts A and B have the difference
-Σ_{A∖B} x_u − Σ_{B∖A} x_u. It is a sum of |A Δ B| vectors with known signs. So it hides a client
-among as many vectors as the two cohorts differ by: both sides count, and together.
+Σ_{A∖B} x_u − Σ_{B∖A} x_u. The difference is a sum of |A Δ B| vectors with known signs. So
+the difference hides a client among as many vectors as the two cohorts differ by, counted on
+both sides together.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, odd: spreads
 
 
 class CohortLedger:
-    """Cohorts of earlier sums. A sum over a cohort too close to one of them is rejected.
+    """Cohorts of earlier sums. A sum over a cohort too close to an earlier cohort is rejected.
 
-    Give it to every `Client` or `Server` of a series of rounds, one object for all of them. A
-    cohort B is rejected if, for an earlier cohort A with the same kind of input,
+    Give the same ledger object to every `Client` or `Server` of a series of rounds. A cohort B
+    is rejected if, for an earlier cohort A with the same kind of input,
     1 ≤ |A Δ B| < `min_difference`. With A = {1, …, 9} and B = {1, …, 8} the difference of the
-    sums is the vector of client 9. With B = {1, …, 8, 10} it is that of client 9 minus that of
-    client 10. An equal cohort is accepted: it gives the same sum again, or the sum of the
-    changes of all its clients. SECURITY.md has the limits.
+    sums is the vector of client 9. With B = {1, …, 8, 10} the difference is the vector of
+    client 9 minus the vector of client 10. An equal cohort is accepted: the sum is the same
+    again, or shows the sum of the changes of all clients. SECURITY.md has the limits.
 
     Parameters
     ----------
     min_difference : int
-        m, the smallest number of clients in which two cohorts may differ, 2 to 2^16. Colluding
-        clients hide nobody, so take their number plus 3 or more.
+        m, the smallest difference between two cohorts, in clients, 2 to 2^16. Colluding clients
+        hide nobody, so take their number plus 3 or more.
 
     Raises
     ------
@@ -50,7 +51,7 @@ class CohortLedger:
         check_integer("min_difference", min_difference, 2, 1 << 16)
         self.min_difference = int(min_difference)
         self._pages: dict[str, dict[bytes, int]] = {}
-        # rounds in several threads share a ledger; a handler of signals may store it
+        # rounds in several threads share a ledger; a signal handler may store the ledger
         self._lock = threading.RLock()
         self._recording = Exclusive()
 
@@ -59,7 +60,7 @@ class CohortLedger:
         return f"<CohortLedger: {cohorts:,} cohorts, min_difference {self.min_difference:,}>"
 
     def record(self, cohort: Collection[int], kind: str = "") -> int:
-        """Record a cohort, unless it is too close to an earlier one.
+        """Record a cohort, unless the cohort is too close to an earlier cohort.
 
         Clients and servers call this method. It takes time and memory in proportion to the
         number of different cohorts.
@@ -74,15 +75,16 @@ class CohortLedger:
         Returns
         -------
         int
-            0 if the cohort is recorded now or was before. Otherwise nothing is recorded, and it
-            is the number of clients in which the cohort differs from an earlier one.
+            0 if the cohort is recorded now or was recorded before. Otherwise nothing is
+            recorded, and the result is the number of clients in which the cohort differs from
+            an earlier cohort.
 
         Raises
         ------
         ParameterError
             An argument is invalid.
         LocalProtocolError
-            A handler of signals records while the thread that it interrupted does.
+            A signal handler records a cohort while it interrupts another recording.
         """
         ids = list(cohort)  # an iterator would be empty the second time
         for u in ids:
@@ -93,7 +95,7 @@ class CohortLedger:
         return self.page(kind).record(packed)
 
     def include(self, other: CohortLedger) -> None:
-        """Record all cohorts of another ledger, such as one from a file, without a comparison.
+        """Record all cohorts of another ledger, such as a stored ledger, without comparing.
 
         Parameters
         ----------
@@ -102,7 +104,7 @@ class CohortLedger:
         Raises
         ------
         ParameterError
-            Its `min_difference` is another one.
+            The other ledger has another `min_difference`.
         """
         check_kind("other", other, CohortLedger, "a secagg.CohortLedger")
         if other.min_difference != self.min_difference:
@@ -110,6 +112,7 @@ class CohortLedger:
                 f"the other ledger has min_difference {other.min_difference}, not "
                 f"{self.min_difference}; take the same"
             )
+        # one lock after the other: two ledgers that include each other must not deadlock
         with other._lock:
             pages = {kind: dict(page) for kind, page in other._pages.items()}
         with self._lock:
@@ -125,9 +128,9 @@ class CohortLedger:
     def to_bytes(self) -> bytes:
         """Encode the ledger; ledgers with the same cohorts have the same bytes.
 
-        All integers are little-endian: 16 bytes of magic, m and the number of kinds as u32. For
-        each kind, ascending: u8 and the label, u32 and its cohorts in ascending order, each as
-        u32 and its ascending ids as u64.
+        All integers are little-endian. The bytes are 16 bytes of magic, m and the number of
+        kinds as u32. For each kind, ascending: u8 and the label, u32 and the cohorts in
+        ascending order. Each cohort is u32 and ascending ids as u64.
         """
         with self._lock:
             pages = {_encoded(kind): list(page) for kind, page in self._pages.items() if page}
@@ -145,7 +148,7 @@ class CohortLedger:
         Raises
         ------
         ParameterError
-            The bytes are not those of a ledger.
+            The bytes are not a ledger's.
         """
         data = as_bytes(data, "a ledger")
         try:
@@ -188,12 +191,13 @@ class CohortLedger:
     def _record(self, kind: str, packed: bytes) -> int:
         """Record packed ascending ids; see `record`."""
         sketch = self._sketch(packed)
-        # a handler of signals that records another cohort in between would not be compared
+        # a signal handler that records another cohort in between would not be compared
         with self._lock, self._recording:
             page = self._pages.get(kind, {})
             if packed in page:
                 return 0
             for other, parities in list(page.items()):  # a handler may include a ledger
+                # sketches can hide a difference, but never show one that is not there
                 if (sketch ^ parities).bit_count() < self.min_difference:
                     difference = np.setxor1d(_ids(packed), _ids(other), True).size
                     if difference < self.min_difference:
@@ -213,7 +217,7 @@ class Page(NamedTuple):
         return self.ledger._record(self.kind, packed)
 
     def require(self, packed: bytes, phase: str) -> None:
-        """Record a server's cohort, or raise TooFewSurvivors if an earlier one is too close."""
+        """Record a server's cohort; raise TooFewSurvivors if an earlier cohort is close."""
         difference = self.record(packed)
         if difference:
             least = self.ledger.min_difference
@@ -230,7 +234,7 @@ class Page(NamedTuple):
 def open_page(ledger: CohortLedger | None, kind: str) -> Page | None:
     """Return the part of a ledger for `kind`, or None without a ledger.
 
-    `ParameterError` is raised for a `kind` without a ledger, and for invalid arguments.
+    Raise `ParameterError` for a `kind` without a ledger, and for invalid arguments.
     """
     if ledger is None:
         if kind:
@@ -241,7 +245,7 @@ def open_page(ledger: CohortLedger | None, kind: str) -> Page | None:
 
 
 class _Reader:
-    """Reader of bytes from the front; struct.error is raised at their end."""
+    """Reader of bytes from the front; raises struct.error at the end of the bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0

@@ -44,7 +44,8 @@ class MaskSum:
     def adder(self, ring: Ring) -> Callable[[Lanes, int], None]:
         """Return a function that adds all collected masks to a part of a vector; see `apply`.
 
-        It is called with the elements, and the number of the first of them in the vector.
+        The arguments of this function are the elements of the part, and the number of the first
+        element in the vector.
         """
         keys, signs = b"".join(self._keys), bytes(self._signs)
         if ring.is_power_of_two:

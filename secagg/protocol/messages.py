@@ -2,8 +2,8 @@
 
 On the wire a message is the byte 3 (the version) and a MessagePack array: an integer tag, then
 the fields. Lists of ids, keys and shares are byte strings of fixed-width little-endian items.
-So a decoder allocates no more memory than the bytes it was sent. The length of a message never
-depends on an input.
+So a decoder allocates no more memory than the bytes of the message. The length of a message
+never depends on an input.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ SHARE_LIMBS = 5
 """⌈32 / 7⌉ limbs of a 32-byte secret."""
 SHARE_BYTES = 8 * SHARE_LIMBS
 SEALED_BYTES = 2 * SHARE_BYTES + 16
-"""A share of b_u, one of s_u, and the tag of AES-GCM."""
+"""A share of b_u, a share of s_u, and the tag of AES-GCM."""
 
 Bytes32 = Annotated[bytes, Meta(min_length=32, max_length=32)]
 Signature = Annotated[bytes, Meta(max_length=SIGNATURE_BYTES)]
 Parameters = Annotated[bytes, Meta(max_length=MAX_PARAMS_BYTES)]
-"""Bytes of ``RoundParams.to_bytes``, of the peer's parameters, whichever they are."""
+"""Bytes of ``RoundParams.to_bytes`` for the peer's parameters, of any content."""
 
 
 class AdvertiseKeys(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=True):
@@ -107,7 +107,7 @@ class ConsistencySignature(
 
 
 class UnmaskRequest(Struct, frozen=True, array_like=True, tag=6, forbid_unknown_fields=True):
-    """Round 4, server to client: the clients whose shares the receiver should reveal.
+    """Round 4, server to client: the owners of the shares that the receiver should reveal.
 
     Both lists are of the receiver and its neighbours: `survivors` in U3, `dropped` in U2 but
     not U3. The active variant adds U4, the signers of U3, and their signatures.
@@ -152,10 +152,11 @@ def encode(message: Message) -> bytes:
 
 
 def start(message: MaskedInput, size: int) -> bytes:
-    """Return `encode` of a message up to its values, of which there will be `size` bytes.
+    """Return `encode` of a message up to its values, which will take `size` bytes.
 
     The values of `message` itself are empty.
     """
+    # an empty byte string ends the message; its header gives way to the header for `size` bytes
     before = encode(message)[: -len(_bin_header(0))]
     return before + _bin_header(size)
 
@@ -169,11 +170,11 @@ def _bin_header(size: int) -> bytes:
 def decode(
     data: bytes, kind: type[M], params: RoundParams, *, sender: int | None, phase: str
 ) -> M:
-    """Decode one message of the class `kind`; `params` bound its size.
+    """Decode a message of the class `kind`, bounded in size by `params`.
 
-    RemoteProtocolError is raised if `data`, of any content, are not exactly one such message.
-    It has the `sender`, a client id or None for the server, and the `phase`. The failed check
-    is "version", "size" or "encoding".
+    Raise RemoteProtocolError if `data`, of any content, are not exactly one such message. The
+    error has the `sender`, a client id or None for the server, and the `phase`. The failed
+    check is "version", "size" or "encoding".
     """
 
     def violation(check: str, why: str) -> RemoteProtocolError:
@@ -183,6 +184,7 @@ def decode(
         raise violation("encoding", "the message is empty or not bytes")
     if data[0] != VERSION:
         raise violation("version", other_version(data[0]))
+    # before decoding, which takes memory in proportion to the message
     limit = max_bytes(kind, params)
     if len(data) > limit:
         raise violation("size", f"{len(data)} bytes; a {kind.__name__} has at most {limit}")
@@ -222,6 +224,7 @@ def unpack_ids(data: bytes) -> tuple[int, ...] | None:
     if len(data) % 8:
         return None
     ids = np.frombuffer(data, dtype="<u8")
+    # strictly ascending, since a repeated id would count a client twice
     if ids.size > 1 and not (ids[1:] > ids[:-1]).all():
         return None
     return tuple(ids.tolist())

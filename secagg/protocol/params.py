@@ -1,7 +1,7 @@
-"""Parameters of a round, validated before it starts.
+"""Parameters of a round, validated before the round starts.
 
 The server and every client must have equal ``RoundParams``. The messages of rounds 0 and 1 have
-their bytes or depend on them, so different parameters raise an error there.
+the bytes of the parameters or depend on them, so different parameters raise an error there.
 """
 
 from __future__ import annotations
@@ -11,22 +11,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Self
 
-import numpy as np
-
-from secagg._check import as_bytes, check_integer, check_session
-from secagg.encoding import Encoding, Ring, from_canonical
+from secagg._check import as_bytes, check_flag, check_integer
+from secagg.encoding import Encoding
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, DROPOUT
-from secagg.protocol.headroom import check_headroom, default_bits, smallest_bits
-from secagg.protocol.params_bytes import MAX_ENCODING_BYTES, Fields, malformed, pack, unpack
+from secagg.protocol.params_bytes import Fields, malformed, pack, unpack
+from secagg.protocol.shape import Security, Shape, read_encoding, smallest_bits
 from secagg.protocol.suggestion import check_no_fraction, suggest_pair
-
-Security = Literal["semi-honest", "active"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundParams:
-    """Parameters of one round of secure aggregation. `suggest` chooses safe ones.
+class RoundParams(Shape):
+    """Parameters of a round of secure aggregation. `suggest` chooses safe parameters.
 
     Parameters
     ----------
@@ -47,10 +43,10 @@ class RoundParams:
     modulus : int, optional
         R, in place of `modulus_bits`: 2 ≤ R ≤ 2^62, or a power of two up to 2^64.
     neighbours : int, optional
-        k, the even number of clients with whom each client shares secrets and masks, on a
+        k, the even number of clients that each client shares secrets and masks with, on a
         random Harary graph (Bell et al. 2020). None: all clients (Bonawitz et al. 2017). A
         client is exposed if all its neighbours collude or drop out; `secagg.graph.recommend`
-        finds a k that makes this unlikely.
+        finds a k that makes exposure unlikely.
     max_weight : int, optional
         The largest weight of a vector, 1 to 2^53. None: an unweighted sum.
     session : bytes, optional
@@ -60,7 +56,7 @@ class RoundParams:
         Accept that with two clients each learns the other's input from the sum.
     count_clipped : bool
         Sum the number of clipped elements of each vector, too, as one more masked element. The
-        result has the total as ``RoundResult.clipped``. Weights have no influence on it.
+        result has the total as ``RoundResult.clipped``. Weights have no influence on the total.
     security : "semi-honest" or "active"
         Adversary to protect against. "semi-honest": the server and clients follow the protocol
         but remember everything. "active": they may also lie, which takes signatures, a fifth
@@ -86,25 +82,13 @@ class RoundParams:
     security: Security = "semi-honest"
 
     def __post_init__(self) -> None:
-        sizes = ("n_clients", "threshold", "length", "neighbours", "max_weight")
-        for name in (*sizes, "modulus_bits", "modulus"):
-            value = getattr(self, name)
-            if isinstance(value, np.integer):  # products of numpy's would wrap
-                object.__setattr__(self, name, int(value))
+        self._take_integers()
+        check_flag("allow_two_clients", self.allow_two_clients)
         self._check_security()
         self._check_cohort()
-        check_integer("length", self.length, 1, 1 << 31)
-        check_encoding(self.encoding)
-        if self.max_weight is not None:
-            check_integer("max_weight", self.max_weight, 1, 1 << 53)
-        check_session(self.session)
         if self.active:
             self._check_active()
-        if self.modulus is not None and self.modulus_bits is not None:
-            raise ParameterError("give modulus_bits or modulus, not both")
-        if self.modulus_bits is not None:
-            check_integer("modulus_bits", self.modulus_bits, 1, 64)
-        check_headroom(self)
+        self._check_shape()
 
     @classmethod
     def suggest(
@@ -130,8 +114,8 @@ class RoundParams:
         `secagg.graph.recommend` finds k and t. The default `ClientPolicy` accepts the result.
 
         Take for n the clients that turn up, not all that you invite. `dropout` is the fraction
-        that leaves after its first message. Above 100 clients nearly all n must turn up, or
-        the clients end the round: ``ClientPolicy().smallest_cohort(params)`` is the number.
+        of clients that leave after their first message. Above 100 clients nearly all n must
+        turn up, or the clients end the round: see ``ClientPolicy().smallest_cohort(params)``.
 
         Parameters
         ----------
@@ -170,9 +154,11 @@ class RoundParams:
         )
         if modulus_bits is not None:
             return made
+        # in a second step, because b depends on fields that the first step has validated
         return replace(made, modulus_bits=smallest_bits(made))
 
     def __eq__(self, other: object) -> bool:
+        # the bytes leave out an encoding's local choices, such as its rounding
         # a modulus has up to three spellings: modulus, modulus_bits and the default
         if not isinstance(other, RoundParams):
             return NotImplemented
@@ -214,7 +200,8 @@ class RoundParams:
             raise ParameterError(f"threshold is {self.threshold}, too {wrong} for {rule}")
 
     def _check_security(self) -> None:
-        security: str = self.security  # of a type that is not checked when it is passed
+        # any str at run time: only type checkers see the type of the field
+        security: str = self.security
         if security not in ("semi-honest", "active"):
             hint = (
                 "; 'semi-malicious' is for secagg.graph.recommend, whose graphs are for "
@@ -224,7 +211,7 @@ class RoundParams:
                 f"security must be 'semi-honest' or 'active', not {security!r}"
                 f"{hint if security == 'semi-malicious' else ''}"
             )
-        # before the threshold, whose rules differ where there are neighbours
+        # before the threshold, which has other rules with neighbours
         if self.active and self.neighbours is not None:
             raise ParameterError(
                 f"neighbours is {self.neighbours}, but a lying server would draw the graph: "
@@ -238,34 +225,11 @@ class RoundParams:
                 "the server may lie; take more than two thirds, "
                 f"{2 * self.n_clients // 3 + 1} to {self.n_clients}"
             )
-        if not self.session:
-            raise ParameterError(
-                "session is empty, but the signatures of an active round name it; pass "
-                "session=b'…', a new one for every round"
-            )
-
-    @cached_property
-    def ring(self) -> Ring:
-        """Ring Z_R, in which masked vectors are added."""
-        if self.modulus is not None:
-            return Ring(self.modulus)
-        bits = default_bits(self) if self.modulus_bits is None else self.modulus_bits
-        return Ring(1 << bits)
-
-    @property
-    def active(self) -> bool:
-        """True if `security` is "active", with signatures and the consistency check."""
-        return self.security == "active"
 
     @property
     def holders(self) -> int:
-        """Number of holders of a secret's shares, its owner included, if all n clients come."""
+        """Number of holders of a secret's shares, the owner included, if all n clients come."""
         return self.n_clients if self.neighbours is None else self.neighbours + 1
-
-    @property
-    def elements(self) -> int:
-        """Number of elements of a masked vector: `length`, and 1 each for weight and count."""
-        return self.length + (self.max_weight is not None) + bool(self.count_clipped)
 
     @property
     def min_survivors(self) -> int:
@@ -301,15 +265,17 @@ class RoundParams:
     def from_bytes(cls, data: bytes, encoding: Encoding | None = None) -> RoundParams:
         """Return the parameters that `to_bytes` encoded, as a server sent them, for example.
 
-        They are valid, but need not be acceptable. A `Client` judges them by its policy, which
-        knows no earlier round: in the active variant, reject a `session` that was used before.
+        The parameters are valid, but need not be acceptable. A `Client` judges them by its
+        policy, which knows no earlier round. In the active variant, reject a `session` that was
+        used before.
 
         Parameters
         ----------
         data : bytes
         encoding : Encoding, optional
-            This client's encoding, with its own choice of `rounding` and `beyond_clip`; it must
-            be the one of the bytes. Required if that is neither FixedPoint nor Integers.
+            This client's encoding, with the client's choice of `rounding` and `beyond_clip`. It
+            must be the encoding of the bytes. Required if the bytes have neither FixedPoint nor
+            Integers.
 
         Raises
         ------
@@ -332,42 +298,3 @@ class RoundParams:
     def digest(self) -> bytes:
         """SHA-256 of the label "secagg/2 parameters" and `to_bytes`."""
         return hashlib.sha256(b"secagg/2 parameters" + self.to_bytes()).digest()
-
-
-def check_encoding(encoding: object) -> None:
-    """Raise `ParameterError` unless `encoding` is an instance with short canonical bytes."""
-    if isinstance(encoding, type) or not isinstance(encoding, Encoding):
-        raise ParameterError(f"encoding must be a FixedPoint or Integers, not {encoding!r}")
-    name: object = encoding.canonical()  # of an application's class
-    if not isinstance(name, bytes) or len(name) > MAX_ENCODING_BYTES:
-        raise ParameterError(
-            f"{type(encoding).__name__}.canonical() must return at most {MAX_ENCODING_BYTES} "
-            "bytes; take a hash of longer ones"
-        )
-    largest: object = encoding.max_encoded
-    if not isinstance(largest, int):  # products of numpy's would wrap, and find headroom
-        raise ParameterError(
-            f"{type(encoding).__name__}.max_encoded must be an int of Python, not a "
-            f"{type(largest).__name__}; convert it with int()"
-        )
-
-
-def read_encoding(canonical: bytes, own: Encoding | None) -> Encoding:
-    """Return the encoding of these canonical bytes: `own`, the reader's, if it is not None.
-
-    `ParameterError` is raised if `own` is not an encoding. RemoteProtocolError, "parameters",
-    is raised if it is not the one of the bytes, or is missing and they are unknown.
-    """
-    if own is not None:
-        check_encoding(own)
-        if own.canonical() != canonical:
-            why = "their encoding differs from the encoding= that was passed"
-            raise malformed("parameters", why)
-        return own
-    try:
-        known = from_canonical(canonical)
-    except ParameterError as error:
-        raise malformed("parameters", str(error)) from None
-    if known is None:
-        raise malformed("parameters", "their encoding is unknown; pass it as encoding=")
-    return known

@@ -1,6 +1,6 @@
 """Bytes of the parameters of a round, as docs/protocol.md §3.3 specifies them.
 
-The layout is canonical: equal parameters have equal bytes, different ones different bytes.
+The layout is canonical: parameters have the same bytes exactly if they are equal.
 `unpack` validates the layout only. ``RoundParams.from_bytes`` validates the values, too.
 """
 
@@ -11,20 +11,6 @@ from typing import NamedTuple
 
 from secagg.encoding import FixedPoint, from_canonical
 from secagg.errors import ParameterError, RemoteProtocolError
-
-__all__ = [
-    "MAX_ENCODING_BYTES",
-    "MAX_PARAMS_BYTES",
-    "VERSION",
-    "Difference",
-    "Fields",
-    "compare",
-    "malformed",
-    "other_version",
-    "pack",
-    "prefixed",
-    "unpack",
-]
 
 VERSION = 3
 """Version of the protocol: the first byte of parameters and of every message."""
@@ -38,9 +24,9 @@ _SHOWN = 20
 
 
 class Fields(NamedTuple):
-    """Fields of the parameters, in the order in which differences are named.
+    """Fields of the parameters; errors name differences in this order.
 
-    They are those of `RoundParams`, except for `encoding`, its ``canonical()`` bytes.
+    The fields are the same as in `RoundParams`, but `encoding` is the ``canonical()`` bytes.
     """
 
     security: str
@@ -89,6 +75,7 @@ def unpack(data: bytes) -> Fields:
     RemoteProtocolError
         "version", "length" or "parameters": these are not the bytes of parameters.
     """
+    # before the length: another version may have another layout
     if data and data[0] != VERSION:
         raise malformed("version", other_version(data[0]))
     if len(data) <= _HEAD.size:
@@ -118,7 +105,7 @@ def unpack(data: bytes) -> Fields:
 
 
 def compare(own: bytes, other: bytes, where: str) -> Difference:
-    """Return the difference of valid parameters to the others; `where` these are, in words."""
+    """Return the difference of valid parameters to others; `where` names the others' place."""
     if own == other:
         return Difference(False, "")
     try:
@@ -126,6 +113,7 @@ def compare(own: bytes, other: bytes, where: str) -> Difference:
     except RemoteProtocolError as error:
         return Difference(False, f"those {where} are malformed ({error.check})")
     mine = unpack(own)
+    # the layout is canonical, so different bytes differ in at least one field
     first, *rest = [
         name for name in Fields._fields if getattr(mine, name) != getattr(theirs, name)
     ]
@@ -152,7 +140,7 @@ def malformed(check: str, why: str) -> RemoteProtocolError:
 
 
 def prefixed(data: bytes) -> tuple[bytes, bytes]:
-    """Return the bytes behind a length of one byte, and the rest; raise if they end before."""
+    """Return the bytes behind a one-byte length, and the rest; raise if any is missing."""
     end = 1 + (data[0] if data else 0)
     if len(data) < end:
         raise malformed("length", "they end before their last field does")

@@ -2,16 +2,16 @@
 
 A round is a sequence of phases (Bonawitz 2017, Figure 4). In each phase every client still
 present sends one message. The server collects the messages, closes the phase and answers the
-clients, which compute their next message from its answer. Clients drop out and never return, so
+clients, which compute their next message from the answer. Clients drop out and never return, so
 the sets of clients that completed each phase are nested, U1 ⊇ U2 ⊇ U3 ⊇ U4 ⊇ U5:
 
 ==================  ============================  ==============================  ============
-phase               a client sends                it is answered                  completed by
+phase               a client sends                the server answers              completed by
 ==================  ============================  ==============================  ============
-advertise_keys      two public keys, c and s      the keys of its holders in U1   U1
-share_keys          shares of b and s, sealed     the shares sealed for it by U2  U2
-masked_input        y, its vector under masks     U3, to sign or to unmask        U3
-consistency_check   its signature over U3         the signatures of U4            U4
+advertise_keys      two public keys, c and s      the keys of the holders in U1   U1
+share_keys          shares of b and s, sealed     U2's shares for this client     U2
+masked_input        y, the vector under masks     U3, to sign or to unmask        U3
+consistency_check   a signature over U3           the signatures of U4            U4
 unmasking           one share for each of U2      nothing: the server has the sum U5
 ==================  ============================  ==============================  ============
 
@@ -19,23 +19,23 @@ The semi-honest variant has no consistency_check: there U4 = U3, and a client is
 straight after its masked input. In the active variant at least t clients must sign the same U3,
 so that a lying server cannot have two different sets unmasked.
 
-Client u's input is hidden by its own mask, PRG(b_u), and by one mask for each neighbour, which
-follows from s_u. In round 4 the clients reveal shares of one of the two secrets of each client
-u of U2. If u is in U3, b_u removes its own mask from the sum. If u dropped out after sharing,
-s_u removes the masks that its neighbours made with it. With t shares of both secrets the server
-could remove every mask from y_u and read the vector. So a client answers a single unmask
-request, and rejects a request that names a client twice.
+Two kinds of masks hide client u's input: the client's own mask, PRG(b_u), and a mask for each
+neighbour, which follows from s_u. In round 4 the clients reveal, for each client u of U2,
+shares of either b_u or s_u. If u is in U3, b_u removes PRG(b_u) from the sum. If u dropped
+out after sharing, s_u removes the masks that the neighbours made with u. With t shares of both
+secrets the server could remove every mask from y_u and read the vector. So a client answers a
+single unmask request, and rejects a request that names a client twice.
 
-The phase of a client is the message that it sends next, that of the server the message that it
-collects. The table ``NEXT`` gives the phase after it. A call that belongs to another phase
-raises `LocalProtocolError` and changes nothing.
+The phase of a client is the message that the client sends next. The phase of the server is the
+message that the server collects. The table ``NEXT`` gives the phase after each phase. A call
+that belongs to another phase raises `LocalProtocolError` and changes nothing.
 
 FINISHED, FAILED and SUSPENDED are final. A client fails when the server's message fails a
-check, and drops all its secrets. The server rejects an invalid message and goes on. It fails
-when too few messages arrive, too many shares are wrong or the sum is impossible. A suspended
-client continues in another one, into which its state is restored. No round is retried, since
-two inputs under the same masks would reveal their difference. The next attempt is a new round
-with new keys.
+check, and drops all its secrets. The server rejects an invalid message and goes on. The server
+fails when too few messages arrive, too many shares are wrong or the sum is impossible. A
+suspended client continues in another client, which restores the state. No round is retried,
+since two inputs under the same masks would reveal their difference. The next attempt is a new
+round with new keys.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from secagg.errors import LocalProtocolError
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 
 
 class Phase(StrEnum):
@@ -82,9 +82,9 @@ Every round begins in ADVERTISE_KEYS. FAILED may follow any phase and is not in 
 
 
 def out_of_order(call: str, phase: Phase, *, resumable: bool = False) -> LocalProtocolError:
-    """Return the error for the method `call`, made in a `phase` that it does not belong to.
+    """Return the error for the method `call`, made in a `phase` that does not allow the call.
 
-    `resumable` is True for a server that has ended but whose journal can continue the round.
+    `resumable` is True for a server that has ended but has a journal to continue the round.
     """
     if resumable:
         remedy = "this server has ended; open its journal again and use Server.resume"
@@ -109,7 +109,7 @@ class Exclusive:
 
     def __enter__(self) -> None:
         try:
-            self._token.pop()  # atomic: of two threads one gets it
+            self._token.pop()  # atomic: only one of two threads gets the token
         except IndexError:
             raise LocalProtocolError(
                 "another call of this machine is under way; call it from one thread at a time"

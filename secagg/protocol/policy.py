@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from secagg._check import check_integer, check_kind
+from secagg._check import check_flag, check_integer, check_kind
 from secagg.errors import ParameterError
 from secagg.graph import finder, smallest_cohort
 from secagg.graph.assumptions import (
@@ -21,45 +21,44 @@ from secagg.protocol.params import RoundParams
 
 @dataclass(frozen=True, kw_only=True)
 class ClientPolicy:
-    """Demands of a client on a round. A client takes no part in a round that fails them.
+    """Demands of a client on a round. A client takes no part in a round that fails a demand.
 
     Parameters
     ----------
     min_clients : int
-        The smallest number of clients, this one included, that the client accepts in what it
-        is shown: its roster, those that shared keys, the survivors and their signers. On a
-        graph these lists have its neighbours only. At least 3, or 2 with `allow_two_clients`;
-        at most 2^20.
+        The smallest number of clients, this client included, that the client accepts in each
+        list of the server: roster, clients that shared keys, survivors, and signers. On a graph
+        these lists have this client's neighbours only. At least 3, or 2 with
+        `allow_two_clients`; at most 2^20.
     min_cohort : int, optional
         The smallest cohort U1 that the client accepts, 2 to 2^20: all clients that advertised
-        keys, also those that a client on a graph is not shown. None: no number of its own. In
-        any case a cohort is rejected that is too small for its k, t and `colluders`.
+        keys, also those that a client on a graph does not see. None: no such minimum. In any
+        case a cohort is rejected that is too small for its k, t and `colluders`.
     min_threshold : int
         The smallest accepted threshold, 1 to 2^20.
     max_length : int
         The largest accepted number of elements of a vector, 1 to 2^31.
     allow_two_clients : bool
-        Accept that with two clients the other one learns this client's input.
+        Accept that with two clients the other client learns this client's input.
     require_active : bool
-        Reject rounds whose `security` is not "active", where a lying server goes unnoticed.
+        Reject rounds whose `security` is not "active": a lying server would go unnoticed.
     corrupt : float
         Largest expected fraction of `n_clients` that collude with the server, 0 ≤ corrupt
-        < 1; their number c is rounded up. It stays the same if fewer clients turn up. In an
-        active round it is the fraction of the registry, if that has more than `n_clients`.
+        < 1; their number c is rounded up. The number c stays the same if fewer clients turn up.
+        In an active round the fraction is of the registry, if that has more than `n_clients`.
     colluders : int, optional
         c itself, 0 to 2^20, in place of `corrupt`. On the complete graph a threshold t is
-        rejected unless c < t, and in an active round unless n + c < 2t. A sum of two vectors or
-        more must be of honest clients, except with `allow_two_clients`.
+        rejected unless c < t, and in an active round unless n + c < 2t. Two vectors or more
+        of each sum must be of honest clients, except with `allow_two_clients`.
     dropout : float
-        Largest expected fraction of the cohort that drops out, 0 ≤ dropout < 1. It matters only
-        in rounds with `neighbours`.
+        Largest expected fraction of the cohort that drops out, 0 ≤ dropout < 1. Used only in
+        rounds with `neighbours`.
     sigma : int
         In rounds with `neighbours`, the probability that some client is exposed must be at most
         2^−sigma by `secagg.graph.privacy_bits`; 1 to 128.
-
     bounds : Bounds, optional
         Bounds of this client's input, which every round must have. None: the doors of this
-        package, such as `secagg.session.take_part`, fix those of the first round.
+        package, such as `secagg.session.take_part`, fix the bounds of the first round.
 
     Raises
     ------
@@ -86,6 +85,8 @@ class ClientPolicy:
         check_integer("min_clients", self.min_clients, 2, 1 << 20)
         check_integer("sigma", self.sigma, 1, 128)
         check_fractions(self.corrupt, self.dropout)
+        for name in ("allow_two_clients", "require_active"):
+            check_flag(name, getattr(self, name))
         if self.bounds is not None:
             check_kind("bounds", self.bounds, Bounds, "a secagg.Bounds")
         if self.min_cohort is not None:
@@ -108,7 +109,7 @@ class ClientPolicy:
         """Raise `ParameterError` unless `params` satisfy this policy.
 
         `registered` is the number of clients in the registry of an active round. A lying server
-        chooses which of them take part, so the fraction `corrupt` is of all of them.
+        chooses the participants from the registry, so the fraction `corrupt` is of all of them.
         """
         if self.require_active and not params.active:
             raise ParameterError(
@@ -145,8 +146,8 @@ class ClientPolicy:
         """Return the reason to reject a cohort of `size` clients, or None if it is accepted.
 
         `check` has accepted `params`. The number of colluders depends on ``n_clients``, or on
-        `registered` if that is larger. It does not depend on `size`, 2 to ``n_clients``:
-        colluders do not stay away because others do.
+        `registered` if that is larger. The number does not depend on `size`, 2 to
+        ``n_clients``: colluders do not stay away because other clients do.
         """
         if self.min_cohort is not None and size < self.min_cohort:
             return (
@@ -158,10 +159,10 @@ class ClientPolicy:
         return self._objection_to_graph(params, params.neighbours, size)
 
     def smallest_cohort(self, params: RoundParams) -> int:
-        """Return the number of clients from which on cohorts have no objection.
+        """Return the smallest size such that no cohort of this size or more is rejected.
 
-        It is `params.min_survivors` if even ``n_clients`` have one, and on the complete graph.
-        There an objection concerns all sizes, or those above some size.
+        The result is `params.min_survivors` if even ``n_clients`` have an objection, and on the
+        complete graph. There an objection concerns all sizes, or all sizes above some size.
         """
         least, n, k = params.min_survivors, params.n_clients, params.neighbours
         if k is None or self.objection(params, n) is not None:
@@ -171,7 +172,7 @@ class ClientPolicy:
         return max(least, self.min_cohort or 0, smallest_cohort(*question, sigma=self.sigma))
 
     def _colluders(self, params: RoundParams, registered: int = 0) -> tuple[int, str]:
-        """Return the number of colluders and, for a message, where it comes from."""
+        """Return the number of colluders and, for a message, the origin of the number."""
         if self.colluders is not None:
             return self.colluders, f"{self.colluders}"
         population = max(params.n_clients, registered)
@@ -189,6 +190,7 @@ class ClientPolicy:
             reach, what = (size + colluders) // 2 + 1, "could have both secrets of one rebuilt"
         else:
             reach, what = colluders + 1, "could rebuild every secret"
+        # of max(t, min_clients) vectors in a sum two must be of honest clients
         hiding = 0 if self.allow_two_clients else least_threshold(colluders, self.min_clients)
         least = max(reach, hiding)
         if params.threshold >= least:

@@ -1,8 +1,8 @@
-"""Default threshold and graph of a sum: the only place where this library chooses them.
+"""Default threshold and graph of a sum: the only place where this library chooses both.
 
-Up to `COMPLETE_UP_TO` clients, and always against a server that lies, the graph is complete and
-the threshold is 70 % of the clients, or the smallest above two thirds where the server lies.
-Above, `secagg.graph.recommend` finds both. See docs/parameters.md.
+Up to `COMPLETE_UP_TO` clients, and always against a server that lies, the graph is complete.
+The threshold is then 70 % of the clients, or against a lying server the smallest number above
+two thirds. For more clients `secagg.graph.recommend` finds both. See docs/parameters.md.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def suggest_graph(
 ) -> Recommendation:
     """Return the neighbours and the threshold of a round of n clients.
 
-    See `secagg.graph.recommend` for the parameters, of which `sigma` and `eta` concern sparse
-    graphs only. "active" stands for a server that may lie, which takes the complete graph.
+    See `secagg.graph.recommend` for the parameters; `sigma` and `eta` concern sparse graphs
+    only. "active" stands for a server that may lie, which requires the complete graph.
 
     Raises
     ------
@@ -57,6 +57,7 @@ def suggest_graph(
     check_integer("eta", eta, 1, 128)
     if n > COMPLETE_UP_TO and security != "active":
         found = recommend(n, corrupt, dropout, security, sigma, eta)
+        # the finder may say that only the complete graph is safe
         if found.neighbours is not None:
             return found
     return _complete(int(n), corrupt, dropout, security)
@@ -71,7 +72,7 @@ def suggest_pair(
     threshold: int | None,
     sigma: int = 40,
 ) -> tuple[int | None, int]:
-    """Return k and t, of which the caller may have chosen some; see `RoundParams.suggest`."""
+    """Return k and t, with the caller's choices kept; see `RoundParams.suggest`."""
     _check_clients(n)
     check_no_fraction(n, threshold)
     k: int | None
@@ -122,10 +123,10 @@ def _complete(
 
 
 def suggest_fewest(n: int, corrupt: float = CORRUPT, dropout: float = DROPOUT) -> int:
-    """Return the smallest number of clients whose one-shot sum is opened, of n, 2 to 2^20.
+    """Return the smallest number of clients, of n, that a one-shot sum is opened for.
 
-    It is ⌈0.7 n⌉, at least 3 and at most n. `ParameterError` is raised if no sum of n clients
-    has two honest vectors.
+    n is from 2 to 2^20. The number is ⌈0.7 n⌉, at least 3 and at most n. Raise
+    `ParameterError` if no sum of n clients has two honest vectors.
     """
     check_fractions(corrupt, dropout)
     least = fewest_hiding(n, corrupt)
@@ -133,9 +134,9 @@ def suggest_fewest(n: int, corrupt: float = CORRUPT, dropout: float = DROPOUT) -
 
 
 def fewest_hiding(n: int, corrupt: float = CORRUPT) -> int:
-    """Return the smallest number of clients, of n, whose sum has two honest vectors.
+    """Return the smallest number of clients, of n, with two honest vectors in their sum.
 
-    It is at least 3, but for n = 2. `ParameterError` is raised if n clients are too few.
+    The number is at least 3, or 2 for n = 2. Raise `ParameterError` if n clients are too few.
     """
     colluders = count(corrupt, n)
     if colluders + 2 > n:
@@ -147,7 +148,7 @@ def fewest_hiding(n: int, corrupt: float = CORRUPT) -> int:
 
 
 def _between(wanted: int, least: int, n: int, bad: int, dropout: float) -> int:
-    """Return `wanted`, but from `least` to the number of clients that are left; or raise."""
+    """Return `wanted`, at least `least` and at most the clients that stay, or raise."""
     most = most_left(dropout, n)
     if least > most:
         raise ParameterError(

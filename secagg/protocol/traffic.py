@@ -22,7 +22,7 @@ _DIGEST_BYTES = 32
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes of one client in one phase: `down` is the message received, `up` its answer."""
+    """Bytes of a client in a phase: `down` is the received message, `up` the answer."""
 
     up: int
     down: int
@@ -47,7 +47,7 @@ def client_traffic(
     cohort : int, optional
         Number of clients in U1, which advertised keys; `n_clients` by default.
     u2, u3 : int, optional
-        Number of holders of this client's shares, itself included, that are in U2 (shared
+        Number of holders of this client's shares, the client included, that are in U2 (shared
         their keys) and in U3 (sent an input). By default no holder drops out.
     u4 : int, optional
         Number of clients that signed U3, in the active variant; by default `u3`.
@@ -55,7 +55,8 @@ def client_traffic(
     Returns
     -------
     dict of phase to Traffic
-        Their sums are the client's ``SimulatedRound.bytes_up`` and ``bytes_down``.
+        The sums over the phases are the client's ``SimulatedRound.bytes_up`` and
+        ``bytes_down``.
 
     Raises
     ------
@@ -116,6 +117,7 @@ def client_traffic(
             ),
         ),
     }
+    # the semi-honest variant has no consistency check
     return {phase: traffic[phase] for phase in NEXT[params.security]}
 
 

@@ -11,8 +11,6 @@ from secagg import graph
 from secagg.protocol import Registry, RoundParams, keys
 from secagg.protocol.messages import Roster, encode, pack_ids
 
-__all__ = ["Cohort"]
-
 
 class Cohort:
     """Clients U1 that advertised keys in round 0, on a graph drawn from `seed`.
@@ -39,6 +37,7 @@ class Cohort:
         self.params = params
         self.registry = registry
         self._signatures = signatures
+        # ascending ids, the order of the roster digest and of every message
         self.publics = dict(sorted(publics.items()))
         self.graph = graph.draw(self.publics, params.neighbours, seed)
         self._digest = keys.roster_digest([(u, c, s) for u, (c, s) in self.publics.items()])
@@ -53,7 +52,7 @@ class Cohort:
         return {u: made[id(self.graph.holders[u])] for u in self.publics}
 
     def _roster(self, holders: tuple[int, ...]) -> bytes:
-        """Return the message of round 1 to a client: its holders and their public keys."""
+        """Return the message of round 1 to a client: the holders and their public keys."""
         return encode(
             Roster(
                 self.params.to_bytes(),
@@ -78,5 +77,5 @@ class Cohort:
         return [v for v in self.graph.holders[u] if v in clients]
 
     def is_enough_for(self, u: int, clients: Container[int]) -> bool:
-        """Return whether enough holders of u are in `clients` for u to answer the server."""
+        """Return True if enough holders of u are in `clients` for u to answer the server."""
         return len(self.seen_by(u, clients)) >= self.params.min_survivors

@@ -15,19 +15,17 @@ from secagg.graph import SEED_BYTES
 from secagg.protocol import RoundParams
 from secagg.protocol.ledger import Page
 
-__all__ = ["Entry", "Log", "check_log"]
-
 Entry = tuple[int | None, bytes]
-"""A client's id and its accepted message. Entries of the server have None in place of an id:
-the first is its seed for the graph and the kind of its ledger, if it has one. Each later one,
-empty, marks the close of a phase."""
+"""A client's id and its accepted message. Entries of the server have None in place of an id.
+The first entry has the server's seed for the graph, and the kind of the server's ledger, if
+any. Each later entry, empty, marks the close of a phase."""
 
 _LEDGER = b"ledger "
 
 
 @runtime_checkable
 class Log(Protocol):
-    """Log of one round; implement it to store a server's entries elsewhere than in a file."""
+    """Log of a round; another implementation can store the entries elsewhere than in a file."""
 
     @property
     def params(self) -> RoundParams:
@@ -45,7 +43,7 @@ class Log(Protocol):
         ...
 
     def append(self, number: int, entry: Entry) -> None:
-        """Write `entry` as entry `number`, counted from 0; it must be durable on return.
+        """Write `entry` as entry `number`, counted from 0; on return it must be durable.
 
         Raises
         ------
@@ -58,7 +56,7 @@ class Log(Protocol):
 def check_log(journal: Log, params: RoundParams | None = None) -> None:
     """Raise `ParameterError` if `journal` does not implement `Log`; a path, for example.
 
-    Also if it is for other parameters than `params`.
+    Raise it also if the journal's parameters differ from `params`.
     """
     wanted = "a secagg.Journal (Journal.create or Journal.open makes one)"
     check_kind("journal", journal, Log, wanted)
@@ -77,8 +75,8 @@ def first_entry(seed: bytes, page: Page | None) -> Entry:
 def seed_of(first: Entry, page: Page | None) -> bytes:
     """Return the seed of a log's first entry.
 
-    JournalError is raised if it has none, and ParameterError if the server that wrote it had a
-    ledger and this one has none, or the other way round, or the kinds differ.
+    Raise JournalError if the entry has no seed. Raise ParameterError if only the server that
+    wrote the entry has a ledger, or only this server, or if the kinds differ.
     """
     sender, data = first
     seed, rest = data[:SEED_BYTES], data[SEED_BYTES:]

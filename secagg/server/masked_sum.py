@@ -1,7 +1,7 @@
-"""Sum of all masked inputs, and the requests for the shares that will unmask it.
+"""Sum of all masked inputs, and the requests for the shares that unmask the sum.
 
-The server makes them at the end of round 2. Round 3 sends the survivors to be signed, in the
-active variant only. Round 4 asks for the shares.
+The server makes sum and requests at the end of round 2. Round 3 sends the survivors to be
+signed, in the active variant only. Round 4 asks for the shares.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from secagg.protocol.ledger import Page
 from secagg.protocol.messages import ConsistencyRequest, UnmaskRequest, encode, pack_ids
 from secagg.server.cohort import Cohort
 
-__all__ = ["Question", "Summed"]
-
 
 class Question(NamedTuple):
-    """Clients whose shares one client is asked for: survivors and dropped, ascending ids."""
+    """Owners of the shares that a client is asked for: survivors and dropped, ascending ids."""
 
     survivors: list[int]
     dropped: list[int]
@@ -56,7 +54,7 @@ class Summed:
     def check_ledger(self, page: Page, phase: Phase) -> None:
         """Record U3 in the ledger, or raise TooFewSurvivors if an earlier cohort is too close.
 
-        U3 was recorded already if it was closed before a resume, or signed.
+        A U3 that was closed before a resume, or signed, is in the ledger already.
         """
         page.require(pack_ids(list(self.asked)), phase)
 

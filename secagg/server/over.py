@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from secagg.protocol import Phase
 from secagg.server.result import RoundResult
 
-__all__ = ["Over"]
-
 
 class Over:
     """Last stage: the session has finished with a result, or failed without one.

@@ -9,27 +9,26 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PerPeer"]
-
 T = TypeVar("T", np.uint8, np.uint64)
 
 
 class PerPeer(Generic[T]):
-    """Items of one width that clients send for their peers.
+    """Items of equal width that clients send for their peers.
 
     Parameters
     ----------
     peers : mapping of id to uint64 array
-        The clients, by ascending ids, and for which peers each has an item, in this order.
+        The clients, by ascending ids, and for each client the peers with an item, in the order
+        of the items.
     width : int
         Length of an item.
     dtype : type of numpy
-        Type of its elements.
+        Type of an item's elements.
 
     Attributes
     ----------
     items : array of `dtype`, shape (all peers of all clients, width)
-        Only the rows of the clients that came have content.
+        Only the rows of clients in `came` have content.
     came : set of ids
         Clients that sent their items.
     """
@@ -60,11 +59,12 @@ class PerPeer(Generic[T]):
         self.came.add(u)
 
     def by_peer(self) -> dict[int, NDArray[np.intp]]:
-        """Return the rows of `items` for each peer, by ascending ids of those that came."""
+        """Return for each peer the rows of `items`, by ascending ids of senders in `came`."""
         came = np.zeros(self._peers.size, dtype=bool)
         for u in self.came:
             came[self._rows[u]] = True
         rows = np.flatnonzero(came)
+        # stable: each peer's rows keep the ascending order of the senders
         rows = rows[np.argsort(self._peers[rows], kind="stable")]
         peers, first = np.unique(self._peers[rows], return_index=True)
         return dict(zip(peers.tolist(), np.split(rows, first[1:]), strict=True))

@@ -1,8 +1,8 @@
-"""Recovery of b_v and s_u from the shares of round 4, and of the disputes about wrong ones.
+"""Recovery of b_v and s_u from the shares of round 4, and of the disputes about wrong shares.
 
-A rebuilt secret is checked against the value that its dealer published: b_v against its
+A rebuilt secret is checked against the value that the dealer published: b_v against its
 commitment, s_u against the advertised public key. All shares are compared with the polynomial,
-not only the t that define it.
+not only the t shares that define the polynomial.
 """
 
 from __future__ import annotations
@@ -18,29 +18,28 @@ from secagg.errors import Dispute, RemoteProtocolError
 from secagg.protocol import Phase
 from secagg.protocol.keys import SEED_BYTES
 
-__all__ = ["Recovery"]
-
 U64 = NDArray[np.uint64]
 Verify = Callable[[bytes], bool]
 
 
 class Recovery:
-    """Rebuild the secrets of one round from the shares that the clients revealed.
+    """Rebuild the secrets of a round from the shares that the clients revealed.
 
     Parameters
     ----------
     threshold : int
         Number of shares that determine a secret, t.
     seed : bytes
-        Hash of all revealed shares, from which the decoder draws its random coefficients. No
-        client knows them when it reveals a share, and a resumed server draws the same ones.
+        Hash of all revealed shares, from which the decoder draws random coefficients. No client
+        knows the coefficients when it reveals a share. A resumed server draws the same
+        coefficients.
 
     Attributes
     ----------
     disputes : list of Dispute
         Dealer and holder of each wrong share that was found. Wrong shares of a secret are found
-        if at most ⌊(n − t) / 2⌋ of its n shares are wrong. Some are missing if more shares are
-        wrong for three or more secrets.
+        if at most ⌊(n − t) / 2⌋ of the n shares are wrong. The search misses some wrong shares
+        if three or more secrets have more wrong shares than that.
     """
 
     def __init__(self, threshold: int, seed: bytes) -> None:
@@ -61,7 +60,7 @@ class Recovery:
         Parameters
         ----------
         dealers : mapping of id to callable
-            d dealers, each with the check of a candidate for its secret.
+            d dealers, each with the check of a candidate for the dealer's secret.
         holders : n ids
             The clients that revealed their shares.
         points : uint64 array, shape (n,)
@@ -72,7 +71,7 @@ class Recovery:
         Raises
         ------
         RemoteProtocolError
-            A secret cannot be rebuilt; check "shares", with the disputes about it.
+            A secret cannot be rebuilt; check "shares", with the disputes about the secret.
         """
         secrets: dict[int, bytes] = {}
         ids, columns = list(dealers), list(range(len(dealers)))
@@ -92,13 +91,13 @@ class Recovery:
     def _secret(
         self, points: U64, values: U64, wrong: NDArray[np.intp] | None, verify: Verify
     ) -> tuple[bytes | None, Sequence[int]]:
-        """Return a secret that verifies, if there is one, and the rows known to be wrong."""
+        """Return a secret that verifies, or None, and the rows known to be wrong."""
         if wrong is not None:
             kept = np.delete(np.arange(points.size), wrong)[: self.threshold]
             secret = self._verified(self._at_zero(points[kept], values[kept]), verify)
             if secret is not None:
                 return secret, wrong.tolist()
-        # beyond what decoding corrects, the published value still shows a right secret
+        # with more wrong shares than decoding corrects, the check still shows a right secret
         first = slice(self.threshold)
         secret = self._verified(self._at_zero(points[first], values[first]), verify)
         if points.size != self.threshold + 1:
@@ -108,6 +107,7 @@ class Recovery:
             for row, limbs in enumerate(shamir.leave_one_out(points, values))
             if (found := self._verified(limbs, verify)) is not None
         ]
+        # X25519 ignores five bits of a seed, so two secrets can verify; then no row is named
         rows = [row for _, row in one_left_out]
         secret = one_left_out[0][0] if one_left_out else secret
         return secret, rows if len(rows) == 1 else ()
@@ -117,7 +117,7 @@ class Recovery:
         return secret if secret is not None and verify(secret) else None
 
     def _at_zero(self, points: U64, values: U64) -> U64:
-        """Return the constant terms behind t shares; the weights of the points are cached."""
+        """Return the constant terms that t shares determine; the points' weights are cached."""
         name = points.tobytes()
         if name not in self._weights:
             self._weights[name] = _fast.m61_lagrange_at_zero(points).reshape(1, -1)

@@ -1,4 +1,4 @@
-"""Result of a finished round: the sum, and the clients whose vectors are in it."""
+"""Result of a finished round: the sum, and the clients that have their vectors in the sum."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from secagg.encoding import Lanes
 from secagg.errors import Dispute, ParameterError, RemoteProtocolError
-from secagg.protocol import Phase, RoundParams
-
-__all__ = ["RoundResult", "decode_sum"]
+from secagg.protocol import Phase
+from secagg.protocol.shape import Shape
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -21,19 +20,20 @@ class RoundResult:
     Attributes
     ----------
     sum : array, shape (d,)
-        float64 for FixedPoint, int64 for Integers; weighted if the round is.
+        float64 for FixedPoint, int64 for Integers; weighted if the round is weighted.
     integers : int64 array, shape (d,)
         The exact sum of the encoded vectors.
     survivors : tuple of ids, ascending
         U3: exactly these clients' vectors are in the sum.
     weight : int or None
-        The sum of their weights, if the round is weighted.
+        The sum of the survivors' weights, if the round is weighted.
     clipped : int or None
-        The number of clipped elements in their vectors, if the round has `count_clipped`.
+        The number of clipped elements in the survivors' vectors, if the round has
+        `count_clipped`.
     disputes : tuple of Dispute, ascending
-        The wrong shares, each with its dealer and its holder. Wrong shares of a secret are
-        found if they are at most half of its shares beyond the threshold. The sum is right in
-        any case.
+        The wrong shares, each with its dealer and its holder. A secret's wrong shares are found
+        if they number at most half of the secret's shares beyond the threshold. The sum is
+        right in any case.
     """
 
     sum: NDArray[np.float64] | NDArray[np.int64]
@@ -56,7 +56,7 @@ class RoundResult:
         Raises
         ------
         ParameterError
-            The weights add up to 0, or to less with noise on their sum.
+            The weights add up to 0, or with noise to less than 0.
         """
         total = len(self.survivors) if self.weight is None else self.weight
         if total <= 0:
@@ -71,8 +71,7 @@ def decode_sum(
     total: Lanes,
     survivors: tuple[int, ...],
     disputes: tuple[Dispute, ...],
-    params: RoundParams,
-    noise: int = 0,
+    params: Shape,
 ) -> RoundResult:
     """Return an unmasked total in the caller's units.
 
@@ -81,17 +80,17 @@ def decode_sum(
     total : uint32 or uint64 array in [0, R)
     survivors : tuple of ids
     disputes : tuple of Dispute
-    params : RoundParams
-    noise : int
-        Bound on the absolute value of noise in each element of the total.
+    params : RoundParams or OneShotParams
 
     Raises
     ------
     RemoteProtocolError
-        "sum", "weight" or "clipped": the survivors' vectors cannot add up to it.
+        "sum", "weight" or "clipped": the survivors' vectors cannot add up to the total.
     """
+    noise = params.noise_bound
     heaviest = len(survivors) * (params.max_weight or 1)
     most = heaviest * params.encoding.max_encoded + noise
+    # noise can push a sum of unsigned elements below 0
     least = -most if params.encoding.signed else -noise
     values = total[: params.length]
     if noise and not params.encoding.signed:
@@ -100,6 +99,7 @@ def decode_sum(
         decoded, integers = params.encoding.decode(values, params.ring)
     more = iter(total[params.length :].tolist())
     weight = None if params.max_weight is None else next(more)
+    # a sum of weights that noise made negative is near R
     if noise and weight is not None and weight > heaviest + noise:
         weight -= params.ring.modulus
     clipped = next(more) if params.count_clipped else None
@@ -127,9 +127,9 @@ def decode_sum(
 
 
 def _decode_signed(
-    total: Lanes, most: int, params: RoundParams
+    total: Lanes, most: int, params: Shape
 ) -> tuple[NDArray[np.float64] | NDArray[np.int64], NDArray[np.int64]]:
-    """Return `Encoding.decode` of a total that noise made negative where it exceeds `most`."""
+    """Return `Encoding.decode` of a total; noise made the elements above `most` negative."""
     negative = total > most
     opposite = params.ring.zeros(total.size)
     params.ring.subtract_from(opposite, total)

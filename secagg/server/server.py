@@ -1,4 +1,4 @@
-"""Server of the protocol: it has no secret of its own and learns one sum.
+"""Server of the protocol, without a secret: the server learns one sum.
 
 The application passes every message to ``receive`` and calls ``close_round`` when all have come
 or at a time-out. See `stages` and `unmasking` for the phases, and `NEXT` for their order.
@@ -34,13 +34,11 @@ from secagg.server.result import RoundResult
 from secagg.server.stages import Advertising, Consistency, Masking, Sharing, Stage
 from secagg.server.unmasking import Unmasking
 
-__all__ = ["Server"]
-
 
 class Server:
-    """Server of one session, from the clients' keys to the sum.
+    """Server of a single session, from the clients' keys to the sum.
 
-    In each phase call `receive` with every message, then `close_round`, and send its answers.
+    In each phase call `receive` with every message, then `close_round`, and send the answers.
 
     Parameters
     ----------
@@ -52,23 +50,24 @@ class Server:
         A new ``Journal`` for these parameters. Every accepted message and every close of a
         phase is stored there before the call returns, so `resume` can continue the round.
     ledger : CohortLedger, optional
-        Cohorts of earlier rounds; a sum over a cohort too close to one of them is not asked
-        for. Store ``ledger.to_bytes()`` before you send the answers of `close_round`.
+        Cohorts of earlier rounds. The server does not ask for a sum if the ledger has a cohort
+        too close to the survivors. Store ``ledger.to_bytes()`` before you send the answers of
+        `close_round`.
     kind : str
         Label of the kind of input in the ledger.
     graph_seed : bytes, optional
-        32 secret uniform bytes that order the clients on the graph. With those of an earlier
-        round most clients keep their neighbours, so a `SealingKey` helps. The ids must not be
-        chosen after them. None: fresh ones.
+        32 secret uniform bytes that order the clients on the graph. With the bytes of an
+        earlier round most clients keep their neighbours, so a `SealingKey` helps. The clients'
+        ids must not be chosen after these bytes. None: fresh bytes.
     entropy : callable, optional
-        Source of the random graph; replace it only to replay a round in a test.
+        Source of the random graph; replaced only to replay a round in a test.
 
     Raises
     ------
     ParameterError
-        An argument is of the wrong type, `graph_seed` has not 32 bytes, the registry is missing
-        or not allowed, the journal is for other parameters, or there is a kind without a
-        ledger.
+        An argument is of the wrong type, or `graph_seed` has not 32 bytes. Or the registry is
+        missing or not allowed, the journal is for other parameters, or there is a kind without
+        a ledger.
     JournalError
         The journal already has entries, or cannot be written.
     """
@@ -101,7 +100,7 @@ class Server:
         self._exclusive = Exclusive()
         self._received: set[int] = set()
         self._names: dict[int, str] = {}
-        # tags of every accepted message, to recognise a repeated one; under a secret key
+        # tags of every accepted message, to recognise a repeated message; under a secret key
         # Poly1305 is as good as a digest here and six times faster
         self._accepted: dict[int, set[bytes]] = {}
         self._tag_key = entropy(32)
@@ -116,22 +115,22 @@ class Server:
         kind: str = "",
         graph_seed: bytes | None = None,
     ) -> Server:
-        """Return the server that wrote a journal, in its last state.
+        """Return the server that wrote a journal, in the server's last state.
 
         The journal's messages pass the same checks again, so the server gives the same answers
-        and the same sum, or fails in the same way. Send its `outbox` again. A client whose
-        message was not acknowledged should send it again.
+        and the same sum, or fails in the same way. Send the `outbox` again. Clients without an
+        acknowledgement of their message should send the message again.
 
         Parameters
         ----------
         journal : Log
-            Journal of the server. If it has no entry, the round begins.
+            Journal of the server. If the journal has no entry, the round begins.
         registry : Registry, optional
             The registry of the first server, because a journal does not contain it.
         ledger, kind
             Ledger and kind of the first server. A recorded cohort is not counted again.
         graph_seed : bytes, optional
-            As in `Server`, for a round that begins; a journal with entries has its own.
+            As in `Server`, for a round that begins; a journal with entries has the seed.
 
         Raises
         ------
@@ -139,7 +138,7 @@ class Server:
             `journal` is not a journal, the registry is missing or not allowed, or the first
             server had no ledger or another kind.
         JournalError
-            The journal cannot be read, or its entries are not those of a server.
+            The journal cannot be read, or its entries are not a server's.
         """
         check_log(journal)
         entries = journal.entries()
@@ -161,11 +160,12 @@ class Server:
         number = 1
         for number, entry in enumerate(entries, start=2):
             server._replay(number, entry)
+        # after the replay, which would write every entry a second time
         server._journal, server._entries = journal, number
         return server
 
     def __repr__(self) -> str:
-        """Show the phase and the number of messages received in it."""
+        """Show the phase and the number of messages received in this phase."""
         return f"Server(phase={self.phase}, received={len(self._received)})"
 
     @property
@@ -175,7 +175,7 @@ class Server:
 
     @property
     def waiting(self) -> frozenset[int]:
-        """Ids of the clients whose message is still missing; empty in round 0, open to all."""
+        """Ids of clients with a message still missing; empty in round 0, open to all."""
         return frozenset(self._stage.expected or ()) - self._received
 
     @property
@@ -189,7 +189,7 @@ class Server:
         Parameters
         ----------
         client_id : int or str
-            Id of the sender, 0 ≤ id < 2^64, or its name, as the transport authenticated it.
+            Id of the sender, 0 ≤ id < 2^64, or the name, as authenticated by the transport.
         data : bytes
             The client's message.
 
@@ -202,7 +202,7 @@ class Server:
         LocalProtocolError
             The round is over, or another thread uses the server.
         JournalError
-            The message could not be stored. The server has ended; resume it.
+            The message could not be stored. The server has ended; resume the server.
         """
         u, name = identify(client_id)
         with self._exclusive:
@@ -217,7 +217,7 @@ class Server:
         Raises
         ------
         TooFewSurvivors
-            Too few messages came, or the ledger has a cohort too close to that of the sum.
+            Too few messages came, or the ledger has a cohort too close to the survivors.
             Nothing has been unmasked, and the server has ended.
         RemoteProtocolError
             Too many shares are wrong, or the sum is impossible for the survivors' vectors. The
@@ -225,13 +225,13 @@ class Server:
         LocalProtocolError
             The round is over, or another thread uses the server.
         JournalError
-            The close could not be stored. The server has ended; resume it.
+            The close could not be stored. The server has ended; resume the server.
         """
         with self._exclusive:
             return self._close_round()
 
     def result(self) -> RoundResult:
-        """Return the sum and its survivors.
+        """Return the sum and the survivors.
 
         Raises
         ------
@@ -250,6 +250,7 @@ class Server:
         if name is not None and self._names.get(client_id, name) != name:
             why = f"{name!r} has the id of {self._names[client_id]!r}; rename one of them"
             raise self._violation(client_id, "sender", why)
+        # before the other checks: a repeated message of an earlier phase breaks no rule
         tag = Poly1305.generate_tag(self._tag_key, data)
         if tag in self._accepted.get(client_id, ()):
             return
@@ -260,11 +261,11 @@ class Server:
                 "this client is not part of the round, or an earlier message of it was missing",
             )
         if client_id in self._received:
-            raise self._violation(
-                client_id, "repeated", "another message of this client was accepted"
-            )
+            why = "another message of this client was accepted; run each client in one process"
+            raise self._violation(client_id, "repeated", why)
         try:
             stage.take(client_id, data)
+            # after all checks, so that a replay of the journal rejects no message
             self._write((client_id, data))
             self._received.add(client_id)
             if name is not None:  # unknown after a resume, because a journal has ids only
@@ -284,11 +285,12 @@ class Server:
             self._write((None, b""))
             after = NEXT[self.params.security][stage.phase]
             closed = stage.close()
+            # before any share is asked for: the sum over too close a cohort stays masked
             if self._page is not None and isinstance(closed, Summed):
                 closed.check_ledger(self._page, stage.phase)
             self._stage = _STAGES[after](closed)
             self._received = set()
-        except (TooFewSurvivors, RemoteProtocolError):  # it would fail again when resumed
+        except (TooFewSurvivors, RemoteProtocolError):  # a resumed server would fail, too
             self._stage = Over(None)
             raise
         except BaseException:
@@ -307,7 +309,8 @@ class Server:
             if client_id is not None:
                 self._receive(client_id, data)
                 return
-            with suppress(TooFewSurvivors, RemoteProtocolError):  # it fails again
+            # the first server failed here, too
+            with suppress(TooFewSurvivors, RemoteProtocolError):
                 self._close_round()
         except (RemoteProtocolError, LocalProtocolError) as error:
             raise JournalError(f"entry {number} of the journal is rejected: {error}") from error
@@ -325,4 +328,4 @@ _STAGES: Mapping[Phase, Callable[..., Stage | Over]] = {
     **{stage.phase: stage for stage in (Sharing, Masking, Consistency, Unmasking)},
     Phase.FINISHED: Over,
 }
-"""Class of each phase's stage. Its argument is the value that `close` of the last one gave."""
+"""Class of each phase's stage. The argument is the value from `close` of the stage before."""

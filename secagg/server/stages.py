@@ -1,9 +1,9 @@
 """Stages of the server: one class for each phase, up to the unmasking.
 
 A stage begins with the server's messages to the clients (`asks`) and collects their replies
-with `take`, which changes nothing if a reply is invalid. Its `close` returns the value that the
-next stage, from the table ``NEXT``, is made of. Masked inputs are added as they arrive, so
-memory does not grow with the number of clients times elements.
+with `take`, which changes nothing if a reply is invalid. The table ``NEXT`` gives the next
+stage, which is made of the value that `close` returns. Masked inputs are added as they arrive,
+so memory does not grow with the number of clients times elements.
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ from secagg.server.cohort import Cohort
 from secagg.server.masked_sum import Question, Summed
 from secagg.server.per_peer import PerPeer
 
-__all__ = ["Advertising", "Consistency", "Masking", "SessionStage", "Sharing", "Stage"]
-
 M = TypeVar("M", bound=Struct)
 FromClient = ShareKeys | MaskedInput | ConsistencySignature | UnmaskShares
 
@@ -65,7 +63,7 @@ class Stage(ABC):
 
     @abstractmethod
     def take(self, u: int, data: bytes) -> None:
-        """Validate a message of client u and store its content, or raise."""
+        """Validate a message of client u and store the content, or raise."""
 
     @abstractmethod
     def close(self) -> object:
@@ -166,7 +164,7 @@ class Advertising(Stage):
         )
 
     def close(self) -> Cohort:
-        """Return the cohort, with a graph drawn on it."""
+        """Return the cohort, with a graph drawn on the clients."""
         self.enough(len(self._publics), self.params.min_survivors, "clients advertised keys")
         return Cohort(self.params, self._publics, self._signatures, self._registry, self._seed)
 
@@ -181,7 +179,7 @@ class KeysShared:
     commitments : dict of id to bytes
     sealed : PerPeer of uint8
     present : list of int, ascending
-        Clients of U2 with enough holders in it, which can send an input.
+        Clients with enough holders in U2, which can send an input.
     """
 
     cohort: Cohort
@@ -190,7 +188,7 @@ class KeysShared:
     present: list[int]
 
     def inboxes(self) -> dict[int, bytes]:
-        """Return the messages of round 2: the shares that others sealed for each client."""
+        """Return the messages of round 2: the shares that peers sealed for each client."""
         items, rows, session = self.sealed.items, self.sealed.by_peer(), self.cohort.session
         made = {}
         for u in self.present:
@@ -200,7 +198,7 @@ class KeysShared:
 
 
 class Sharing(SessionStage):
-    """Round 1: send rosters and collect sealed shares; `close` returns all of them."""
+    """Round 1: send rosters and collect sealed shares; `close` returns all sealed shares."""
 
     phase = Phase.SHARE_KEYS
 
@@ -225,6 +223,7 @@ class Sharing(SessionStage):
         """Return the commitments and sealed shares."""
         least, u2 = self.params.min_survivors, self._commitments.keys()
         self.enough(len(u2), least, "clients shared their keys")
+        # a client with too few holders left would reject its shares, so nothing is sent to it
         present = [u for u in sorted(u2) if self.cohort.is_enough_for(u, u2)]
         self.enough(len(present), least, f"clients have {least} holders that shared their keys")
         return KeysShared(self.cohort, self._commitments, self._sealed, present)
@@ -239,11 +238,12 @@ class Masking(SessionStage):
         super().__init__(shared.cohort, shared.inboxes())
         self._commitments = shared.commitments
         self._total = self.params.ring.zeros(self.params.elements)
+        # one array, in which each input is unpacked before its addition
         self._values = np.empty_like(self._total)
         self._u3: set[int] = set()
 
     def take(self, u: int, data: bytes) -> None:
-        """Validate a masked input and add it to the total; the input itself is not stored."""
+        """Validate a masked input and add the input to the total; only the total is stored."""
         message = self.read(u, data, MaskedInput)
         self.check_origin(u, message)
         ring, values = self.params.ring, self._values
@@ -252,6 +252,7 @@ class Masking(SessionStage):
         except ValueError:
             why = f"expected {values.size} elements of {ring.bits} bits"
             self.require(False, u, "length", why)
+        # with R = 2^b no pattern of b bits is out of range
         inside = ring.is_power_of_two or int(values.max()) < ring.modulus
         self.require(inside, u, "range", f"an element outside [0, {ring})")
         ring.add_into(self._total, values)
@@ -276,7 +277,7 @@ class Masking(SessionStage):
         return Summed(self.cohort, self._commitments, self._total, asked, present)
 
     def _questions(self) -> dict[int, Question]:
-        """Return the question to each client of U3, one object for all with equal holders."""
+        """Return the question to each client of U3; equal holders share an object."""
         u3, dropped = self._u3, self._commitments.keys() - self._u3
         cohort, made = self.cohort, {}
         holders = cohort.graph.holders
@@ -298,7 +299,7 @@ class Consistency(SessionStage):
         self._signatures: dict[int, bytes] = {}
 
     def take(self, u: int, data: bytes) -> None:
-        """Validate and store a client's signature; an invalid one would end every client."""
+        """Validate and store a client's signature, which would end every client if invalid."""
         message = self.read(u, data, ConsistencySignature)
         self.check_origin(u, message)
         survivors = pack_ids(self._summed.asked[u].survivors)

@@ -17,9 +17,7 @@ from secagg.server.per_peer import PerPeer
 from secagg.server.recovery import Recovery
 from secagg.server.result import RoundResult, decode_sum
 from secagg.server.stages import SessionStage
-from secagg.shamir.field import M61
-
-__all__ = ["Unmasking"]
+from secagg.shamir.arithmetic import M61
 
 
 class Unmasking(SessionStage):
@@ -37,12 +35,12 @@ class Unmasking(SessionStage):
             name: np.array([*chain(*question)], dtype=np.uint64)
             for name, question in self._questions.items()
         }
-        # of each survivor that a client is asked about a share of b, of each dropped one of s
+        # a survivor's shares are of b, a dropped client's of s; nobody is asked for both
         asked = {u: owners[id(self._asked[u])] for u in self.asks}
         self._shares = PerPeer(asked, SHARE_LIMBS, np.uint64)
 
     def take(self, u: int, data: bytes) -> None:
-        """Check and keep the shares a client reveals."""
+        """Validate and store the shares that a client reveals."""
         message = self.read(u, data, UnmaskShares)
         self.check_origin(u, message)
         owners = self._shares.peers_of(u)
@@ -65,6 +63,7 @@ class Unmasking(SessionStage):
             checks = {dealer: self._check_of(dealer) for dealer in dealers}
             shares = self._shares.items[np.stack([rows[dealer] for dealer in dealers], axis=1)]
             secrets = recovery.rebuild(checks, holders, self._points(dealers[0]), shares)
+            # never both for one owner: with b and s the server could read the owner's input
             for owner, secret in zip(dealers, secrets, strict=True):
                 if owner in self._asked:
                     key = keys.self_mask_key(secret, self.cohort.session, owner)
@@ -85,9 +84,9 @@ class Unmasking(SessionStage):
         return seen.digest()
 
     def _groups(self) -> list[tuple[list[int], list[int]]]:
-        """Return the owners, grouped by their holders, and which of the holders answered.
+        """Return the owners, grouped by their holders, with the holders that answered.
 
-        On the complete graph it is one group; on a sparse one each owner is alone.
+        The complete graph has one group of owners. On a sparse graph each owner is a group.
         """
         cohort, groups = self.cohort, dict[int, list[int]]()
         for owner in sorted(set[int]().union(*chain(*self._questions.values()))):
@@ -115,7 +114,8 @@ class Unmasking(SessionStage):
     def _remove_pairwise(self, u: int, seed: bytes, total: MaskSum) -> None:
         """Undo the masks that the survivors made with the dropped client u; `seed` is s_u.
 
-        The other half of a mask is the one that u would have added, so it is added here.
+        Of each pair of masks that cancel, the survivor's half is in the total. So u's half,
+        which u never sent, is added here.
         """
         publics = self.cohort.publics
         peers = self.cohort.seen_by(u, self._asked)

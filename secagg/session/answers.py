@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 from secagg.session.wire import FRAME
 
-__all__ = ["Answers", "fingerprint"]
-
 _HASH_BYTES = 32
 _RECORD = 8 + _HASH_BYTES
 

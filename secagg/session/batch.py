@@ -21,8 +21,6 @@ from secagg.session.store import Store
 from secagg.session.thread import Calls
 from secagg.session.wire import REPORT, Task, task_id
 
-__all__ = ["Batch"]
-
 
 @dataclass(eq=False, kw_only=True)
 class Batch:
@@ -306,7 +304,9 @@ class Batch:
     def _too_few(self, what: str) -> TooFewSurvivors:
         least = self.params.min_clients
         return TooFewSurvivors(
-            f"{what}, and a sum needs {least} of them; wait longer, or ask more clients",
+            f"{what}, and a sum needs {least} of them; wait longer with "
+            "Deadlines(reports=…), ask more clients, or take a smaller min_clients, which the "
+            "helpers' policies accept",
             phase=REPORT,
             survivors=len(self.accumulator),
             needed=least,

@@ -10,8 +10,6 @@ from secagg.errors import ParameterError
 from secagg.protocol.client_ids import ClientKey, Names
 from secagg.session.presence import Note, Presence
 
-__all__ = ["Choice"]
-
 
 class Choice:
     """Choice of the cohort of one round.

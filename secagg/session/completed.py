@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Self
 
-__all__ = ["Completed"]
-
 
 class Completed(int):
     """Number of rounds and reports of a member, which also has the numbers of each.

@@ -8,10 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 
-from secagg.errors import ParameterError
+from secagg._check import check_seconds
 from secagg.protocol import Phase
-
-__all__ = ["Clock", "Deadline", "Deadlines"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +47,7 @@ class Deadlines:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value: object = getattr(self, field.name)
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not number or not getattr(self, field.name) > 0:  # also NaN
-                raise ParameterError(
-                    f"deadline {field.name} is {value!r}; it must be a number of seconds "
-                    "above 0"
-                )
+            check_seconds(**{f"deadline {field.name}": getattr(self, field.name)})
 
     @classmethod
     def of(cls, seconds: Deadlines | float) -> Deadlines:

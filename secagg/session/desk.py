@@ -23,8 +23,6 @@ from secagg.session.presence import GATHER, Presence
 from secagg.session.thread import Thread, closed
 from secagg.session.wire import Answer, Declined
 
-__all__ = ["Desk"]
-
 
 class Desk(Exchanges):
     """Desk of a session.

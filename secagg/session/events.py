@@ -7,25 +7,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import ClassVar
 
-__all__ = [
-    "Event",
-    "Gathering",
-    "HelperAnswered",
-    "HelperFailed",
-    "Hook",
-    "Hooks",
-    "MemberDeclined",
-    "MessageAccepted",
-    "MessageRejected",
-    "PhaseClosed",
-    "PhaseOpened",
-    "Place",
-    "RoundBegun",
-    "RoundFailed",
-    "RoundFinished",
-    "TaskTaken",
-]
-
 logger = logging.getLogger("secagg.session")
 
 
@@ -255,6 +236,8 @@ class RoundFailed(Event):
         Number of members that declined this round so far.
     final : bool
         True if no attempt follows: the application gets the error.
+    survivors, needed : int
+        Those of `TooFewSurvivors`, if too few clients were left.
     """
 
     level: ClassVar[int] = logging.WARNING
@@ -264,6 +247,8 @@ class RoundFailed(Event):
     left_out: tuple[int, ...]
     final: bool
     declined: int = 0
+    survivors: int = 0
+    needed: int = 0
 
 
 Hook = Callable[[Event], object]

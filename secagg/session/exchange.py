@@ -23,8 +23,6 @@ from secagg.session.events import (
 from secagg.session.thread import Calls
 from secagg.session.wire import Task
 
-__all__ = ["Exchange", "Exchanges"]
-
 
 @dataclass(eq=False, kw_only=True)
 class Exchange:

@@ -8,8 +8,6 @@ from secagg.journal import Journal
 from secagg.protocol import RoundParams
 from secagg.server import Entry
 
-__all__ = ["GroupedJournal"]
-
 
 class GroupedJournal:
     """Log of a `Server` that keeps entries in memory until `flush`, which precedes any answer.

@@ -21,8 +21,6 @@ from secagg.session.events import (
 )
 from secagg.session.thread import in_thread
 
-__all__ = ["HelperLink", "Helpers", "LocalHelper"]
-
 T = TypeVar("T")
 _QUOTED = 500
 """Most characters of a helper's error that the error of a batch repeats."""

@@ -15,8 +15,6 @@ from secagg.errors import RemoteProtocolError
 from secagg.session.exchange import Exchange
 from secagg.session.thread import Calls
 
-__all__ = ["Intake"]
-
 _TOGETHER = 64
 """Answers in one write, at most; they are in memory until then."""
 

@@ -7,14 +7,13 @@ from typing import Protocol
 from secagg.protocol.client_ids import ClientKey
 from secagg.session.session import Session
 
-__all__ = ["Link", "LocalLink"]
-
 
 class Link(Protocol):
     """Connection of one member to its session; implement it for a transport.
 
-    It repeats requests that got no reply. An error that it raises ends `take_part`, except for
-    `RemoteProtocolError` of `send`. So raise one for a permanent refusal only.
+    A link repeats requests that got no reply. `take_part` makes one call at a time. An error of
+    a link ends `take_part`, except for `RemoteProtocolError` of `send`. So raise others for a
+    permanent refusal only, such as `LinkError`. docs/how-to/own-transport.md has an example.
     """
 
     async def next_task(self, after: bytes) -> bytes | None:
@@ -24,6 +23,13 @@ class Link(Protocol):
         ----------
         after : bytes
             Id of the last task that the member has, or no bytes.
+
+        Raises
+        ------
+        RemoteProtocolError
+            "unknown client": the server has no such member.
+        LinkError
+            The server is gone for good, or refuses the member.
         """
         ...
 
@@ -33,7 +39,8 @@ class Link(Protocol):
         Raises
         ------
         RemoteProtocolError
-            The server rejects the answer, as `Session.accept` does, with the same `check`.
+            The server rejects the answer, as `Session.accept` does, with the same `check`. Or
+            "late": the session ended without an acknowledgement.
         """
         ...
 

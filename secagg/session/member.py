@@ -7,6 +7,7 @@ import logging
 from contextlib import suppress
 from functools import partial
 
+from secagg._printable import printable
 from secagg._secrets import without_frames
 from secagg.client import Client, SealingKey
 from secagg.client.client import answer_quietly
@@ -48,15 +49,16 @@ from secagg.session.wire import (
     task_id,
 )
 
-__all__ = ["Train", "take_part"]
-
 logger = logging.getLogger("secagg.session")
 
+_SHARED = "this identity is joined by another process; run each client once"
 _HINTS = {
-    "late": "; it was slower than the deadline, or another process has its key",
-    "repeated": "; another process has its key, so does it run twice? Run each client once",
+    "late": f"; it was slower than the deadline, or {_SHARED}",
+    "repeated": f"; it was restarted, or {_SHARED}",
+    "unbegun": f"; it was restarted, or {_SHARED}",
 }
-"""Causes of an answer that the server rejects, by the check, for the member's log."""
+"""Causes for the member's log: of an answer that the server rejects, by the check, and of a
+task of an attempt that this process did not begin."""
 
 
 @without_frames
@@ -181,6 +183,7 @@ class _Member:
         self._client: Client | None = None
         self._reported: int | None = None  # number of a one-shot sum
         self._name: AttemptName | None = None  # of the present attempt
+        self._unbegun: tuple[int, int] | None = None  # round and attempt, of the last log line
         # of each run of a session; not in a file as `Spent` is, so that a restarted member can
         # be in the next attempt
         self._latest: dict[bytes, AttemptName] = {}
@@ -214,19 +217,25 @@ class _Member:
     def leave(self, error: RemoteProtocolError) -> None:
         """Leave the present attempt, because of an error on either side, and log it."""
         self._client, self._reported = None, None
-        hint = _HINTS.get(error.check, "")
+        self._log_left(error.phase, error.check)
+
+    def _note_unbegun(self, task: Task) -> None:
+        """Log, once, a task of an attempt that another process of this client began."""
+        attempt = (task.number, task.attempt)
+        begun = self._name is not None and self._name[1:3] == attempt
+        if not begun and attempt != self._unbegun:
+            self._unbegun = attempt
+            self._log_left(printable(task.step), "unbegun")
+
+    def _log_left(self, phase: str, check: str) -> None:
+        hint = _HINTS.get(check, "")
         logger.warning(
             "client %d left the attempt: %s, check %s%s",
             self._id,
-            error.phase,
-            error.check,
+            phase,
+            check,
             hint,
-            extra={
-                "client": self._id,
-                "phase": error.phase,
-                "check": error.check,
-                "hint": hint,
-            },
+            extra={"client": self._id, "phase": phase, "check": check, "hint": hint},
         )
 
     def _proposed(self, task: Task) -> Client:
@@ -265,9 +274,9 @@ class _Member:
                 "missing; pass take_part(one_shot_policy=OneShotPolicy(helpers=…))"
             )
         params = OneShotParams.from_bytes(task.params, self._encoding)
-        if params.active and self._identity is None:
+        if params.active == (self._identity is None):
             # transports that sign requests have an identity, and pass it on with a registry
-            check_registry(params.sums, self._registry)
+            check_registry(params, self._registry)
         try:
             signed = check_request(task, params, policy, self._identity)
             self._fix_bounds(params)
@@ -298,6 +307,7 @@ class _Member:
     async def _step(self, task: Task) -> Answer | Declined:
         client = self._client
         if client is None or task.id != self._due(task, client):
+            self._note_unbegun(task)
             return Declined(task.id)
         if client.phase is not Phase.MASKED_INPUT:
             return Answer(task.id, await in_thread(lambda: client.answer(task.data)))

@@ -20,8 +20,6 @@ from secagg.protocol.messages import pack_ids, unpack_ids
 from secagg.server import RoundResult
 from secagg.server.result import decode_sum
 
-__all__ = ["read_error", "read_result", "write_error", "write_result"]
-
 Params = RoundParams | OneShotParams
 _DIGEST_BYTES = 32
 

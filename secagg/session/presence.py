@@ -12,8 +12,6 @@ from secagg.errors import TooFewSurvivors
 from secagg.session.deadlines import Clock
 from secagg.session.thread import closed
 
-__all__ = ["GATHER", "Note", "Presence"]
-
 GATHER = "gather"
 """Phase before a round, in which members come."""
 _RECENT = 10.0

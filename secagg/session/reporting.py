@@ -8,8 +8,6 @@ from secagg.oneshot.client import check_signer
 from secagg.protocol import Identity
 from secagg.session.wire import Task, endorsements_of, is_bound
 
-__all__ = ["check_request"]
-
 
 def check_request(
     task: Task, params: OneShotParams, policy: OneShotPolicy, identity: Identity | None

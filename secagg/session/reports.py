@@ -16,8 +16,6 @@ from secagg.journal.chain import Chain, link
 from secagg.journal.lock import FileLock, errors_of, spoilt
 from secagg.protocol.messages import pack_ids, unpack_ids
 
-__all__ = ["Reports"]
-
 _CHAIN = Chain("reports", "report", ("report",))
 _SCHEMA = (*_CHAIN.schema, "CREATE TABLE list (ids BLOB, chain BLOB)")
 _FIRST = hashlib.sha256(b"secagg/3 reports").digest()

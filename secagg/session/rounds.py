@@ -25,8 +25,6 @@ from secagg.session.wire import (
     write_name,
 )
 
-__all__ = ["Attempt", "begun_params", "fresh_params", "largest_answer"]
-
 
 def largest_answer(params: RoundParams) -> int:
     """Return an upper bound on the bytes of an answer in a round."""

@@ -30,8 +30,6 @@ from secagg.session.events import (
 )
 from secagg.session.store import Begun, Store, program
 
-__all__ = ["Series"]
-
 Params = RoundParams | OneShotParams
 Run = Callable[[Place, Begun | None], Awaitable[RoundResult]]
 """Function that runs an attempt, or goes on with one that an earlier process began."""
@@ -245,6 +243,8 @@ class Series:
                 left_out=tuple(sorted(left_out)),
                 declined=len(self.desk.declined),
                 final=final,
+                survivors=error.survivors if isinstance(error, TooFewSurvivors) else 0,
+                needed=error.needed if isinstance(error, TooFewSurvivors) else 0,
             )
         )
 

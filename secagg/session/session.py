@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Self
 
 from secagg._check import as_bytes, check_integer, check_kind
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.graph import SEED_BYTES
 from secagg.oneshot import OneShotParams, OneShotResult
+from secagg.oneshot.policy import listed
 from secagg.protocol import ClientPolicy, CohortLedger, Registry, RoundParams
 from secagg.protocol.client_ids import ClientKey, Names, identify
 from secagg.protocol.identities import check_registry
@@ -30,8 +31,6 @@ from secagg.session.series import Series
 from secagg.session.store import Begun, Store
 from secagg.session.thread import Thread, closed
 from secagg.session.wire import FRAME, check_bound
-
-__all__ = ["Session"]
 
 
 class Session:
@@ -202,7 +201,7 @@ class Session:
         helpers: Iterable[HelperLink],
         message: bytes = b"",
         *,
-        endorsements: Sequence[bytes] = (),
+        endorsements: Iterable[bytes] = (),
         cohort: int | Collection[ClientKey] | None = None,
     ) -> OneShotResult:
         """Collect one report of each client of a cohort, and return the sum that helpers open.
@@ -220,7 +219,7 @@ class Session:
         message : bytes
             Message to the members of the cohort, which `take_part` passes to `train`.
             ``params.session`` must name it; see `bind`.
-        endorsements : sequence of bytes
+        endorsements : iterable of bytes
             ``Helper.endorse()`` of all ℓ helpers, in order. Members ask for them.
         cohort : int or collection of clients, optional
             As in `round`.
@@ -243,7 +242,7 @@ class Session:
         check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
         message, links = as_bytes(message), by_number(helpers)
         registry = self._registry if params.active else None
-        check_registry(params.sums, registry)
+        check_registry(params, registry)
         check_bound(params, message)
         members, least, most = self._desk.members, params.min_clients, params.n_clients
         choice = Choice(cohort, members, least, most)
@@ -252,7 +251,7 @@ class Session:
             number=series.rounds,
             params=params,
             message=message,
-            endorsements=endorsements,
+            endorsements=listed(endorsements),
             registry=registry,
             ledger=self._ledger,
             store=self._store,

@@ -22,8 +22,6 @@ from secagg.protocol import CohortLedger, RoundParams
 from secagg.protocol.messages import pack_ids, unpack_ids
 from secagg.session.reports import Reports
 
-__all__ = ["Begun", "Store", "program"]
-
 _SCHEMA = (
     "CREATE TABLE head (name TEXT, run BLOB, ledger BLOB, answers BLOB)",
     "CREATE TABLE rounds (number INTEGER PRIMARY KEY, program BLOB, attempt INTEGER, "

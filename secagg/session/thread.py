@@ -9,8 +9,6 @@ from typing import TypeVar, cast
 
 from secagg.errors import LocalProtocolError
 
-__all__ = ["Calls", "Thread", "at_once", "closed", "in_thread"]
-
 T = TypeVar("T")
 
 

@@ -12,8 +12,6 @@ from secagg.oneshot import OneShotParams
 from secagg.protocol import RoundParams
 from secagg.session.thread import in_thread
 
-__all__ = ["Train", "outcome_of"]
-
 Input = Vector | tuple[Vector, int]
 Train = Callable[[bytes, RoundParams | OneShotParams], Input | Awaitable[Input]]
 """Function of a member that returns its vector, or vector and weight, for a round. Its

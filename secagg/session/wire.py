@@ -29,27 +29,6 @@ from secagg.protocol.messages import (
     max_bytes,
 )
 
-__all__ = [
-    "FRAME",
-    "REPORT",
-    "Answer",
-    "AttemptName",
-    "Declined",
-    "Task",
-    "answer_limit",
-    "bind",
-    "check_bound",
-    "encode",
-    "endorsements_of",
-    "is_bound",
-    "message_digest",
-    "read_answer",
-    "read_name",
-    "read_task",
-    "task_id",
-    "write_name",
-]
-
 VERSION = 1
 REPORT = "report"
 """Step of a one-shot sum; the steps of a round are its phases."""

@@ -1,9 +1,10 @@
 """Shamir's secret sharing (1979) of byte strings and integers over GF(p).
 
-A secret is the constant term of a random polynomial of degree t − 1; a share is its value at a
-point. Any t shares give the secret back, fewer reveal nothing of it. Shares are a Reed–Solomon
-word, so wrong ones can be found if enough others are right (`find_wrong`). The default field is
-that of the protocol, GF(2^61 − 1); sharing takes any other `Field`.
+A secret is the constant term of a random polynomial of degree t − 1; a share is the
+polynomial's value at a point. Any t shares give the secret back, fewer reveal nothing of it.
+Shares are a Reed–Solomon word, so wrong shares can be found if enough other shares are right
+(`find_wrong`). The default field is the protocol's, GF(2^61 − 1); sharing takes any other
+`Field`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Polynomials and matrices over GF(p), by the fastest means for the prime; nothing is checked.
 
-GF(2^61 − 1) has kernels of its own, and odd primes below 2^63 have others (`secagg._fast`).
-Every other prime is computed with integers: gmpy2's if it is installed, Python's without.
+GF(2^61 − 1) has its own kernels, and odd primes below 2^63 have others (`secagg._fast`). All
+other primes are computed with integers, of gmpy2 if installed, else of Python.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 
 from secagg import _fast
 
-__all__ = ["M61", "Elements", "evaluate", "lagrange_at_zero", "matmul", "objects", "packed"]
-
 M61 = (1 << 61) - 1
-"""The Mersenne prime 2^61 − 1: the field that secrets are shared in."""
+"""The Mersenne prime 2^61 − 1: secrets are shared in this field."""
 
 Elements = NDArray[np.uint64] | NDArray[np.object_]
 
@@ -29,6 +27,7 @@ def evaluate(coefficients: Elements, points: Elements, p: int) -> Elements:
     if _has_kernel(p):
         return _fast.prime_poly_eval(_narrow(coefficients), _narrow(points), p)
     number = _number()
+    # Horner's rule begins at the highest coefficient
     polynomials = [[number(c) for c in column[::-1]] for column in coefficients.T.tolist()]
     values, prime = [], number(p)
     for x in map(number, points.tolist()):

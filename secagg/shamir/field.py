@@ -1,7 +1,7 @@
 """Fields GF(p) on arrays, for any prime p.
 
-Elements are ``uint64`` for p < 2^63 and Python integers beyond; always
-canonical, 0 ≤ x < p. Two-dimensional arrays are matrices for ``matmul`` and ``evaluate``.
+Elements are ``uint64`` for p < 2^63 and Python integers beyond, always canonical: 0 ≤ x < p.
+Two-dimensional arrays are matrices for ``matmul`` and ``evaluate``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from secagg.shamir import arithmetic
 from secagg.shamir.arithmetic import M61, Elements, objects, packed
 from secagg.shamir.primality import is_prime
 
-__all__ = ["M61", "Elements", "Field"]
-
 _SHOWN = 4096  # bits of a modulus in an error; Python refuses to print some longer ones
 
 
@@ -32,13 +30,14 @@ class Field:
     modulus : int
         p. The methods `evaluate`, `matmul`, `dot` and `lagrange_at_zero` are compiled for
         every odd prime below 2^63, and all methods for 2^61 − 1, the fastest. The rest is
-        computed with integers of Python or, if it is installed, gmpy2: not in constant time.
+        computed with integers of gmpy2, if installed, or Python: not in constant time.
 
     Raises
     ------
     ParameterError
         Not a prime; from 2^64 on a composite passes with a probability below 4^−40. Methods
-        raise it for elements outside [0, p), shapes that do not match, and the inverse of zero.
+        raise the same error for elements outside [0, p), shapes that do not match, and the
+        inverse of zero.
     """
 
     modulus: int = M61
@@ -136,7 +135,7 @@ class Field:
     def lagrange_at_zero(self, points: Elements) -> Elements:
         """Return λ_i = Π_{j≠i} x_j / (x_j − x_i), so that f(0) = Σ λ_i f(x_i).
 
-        Points must be distinct and non-zero, or a `ParameterError` is raised.
+        Raise `ParameterError` unless points are distinct and non-zero.
         """
         points = self.array(points)
         _check_dimensions(points, 1)

@@ -1,7 +1,7 @@
 """Cutting of byte strings into elements of GF(p), and joining them again.
 
-A limb has w = ⌊(b − 1) / 8⌋ bytes, little-endian, for a prime of b bits, so that it is below p:
-seven in GF(2^61 − 1).
+A limb has w = ⌊(b − 1) / 8⌋ bytes, little-endian, for a prime of b bits, so that a limb is
+below p: seven bytes in GF(2^61 − 1).
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from secagg.errors import ParameterError
 from secagg.shamir import arithmetic
-from secagg.shamir.field import Elements, Field
-
-__all__ = ["LIMB_BYTES", "PROTOCOL_FIELD", "from_limbs", "limb_count", "to_limbs"]
+from secagg.shamir.arithmetic import Elements
+from secagg.shamir.field import Field
 
 LIMB_BYTES = 7
 
 PROTOCOL_FIELD = Field()
-"""GF(2^61 − 1), where no field is given."""
+"""GF(2^61 − 1), the default field."""
 
 
 def limb_count(length: int, field: Field = PROTOCOL_FIELD) -> int:
@@ -49,7 +48,7 @@ def to_limbs(secret: bytes, field: Field = PROTOCOL_FIELD) -> Elements:
 
 
 def from_limbs(limbs: Elements, length: int, field: Field = PROTOCOL_FIELD) -> bytes | None:
-    """Return the secret of `length` bytes, or None if the limbs do not hold one."""
+    """Return the secret of `length` bytes, or None if no such secret has these limbs."""
     width = _limb_bytes(field)
     if field.modulus >= 1 << 63:
         wide = b"".join(limb.to_bytes(width + 1, "little") for limb in limbs.tolist())
@@ -57,6 +56,7 @@ def from_limbs(limbs: Elements, length: int, field: Field = PROTOCOL_FIELD) -> b
     else:
         joined = limbs.astype("<u8").view(np.uint8).reshape(-1, 8)
     secret = joined[:, :width].tobytes()
+    # elements rebuilt from wrong shares mostly exceed a limb, or have bytes beyond the secret
     if joined[:, width:].any() or any(secret[length:]):
         return None
     return secret[:length]

@@ -1,11 +1,11 @@
 """Wrong shares of many secrets with the same holders, found together, in GF(2^61 − 1) alone.
 
-Shares of one secret are a Reed–Solomon word: a row for each holder (McEliece and Sarwate 1981).
-A holder that changes its shares spoils the same row of many words, so one random linear
-combination of the words shows all such rows. A dealer that shared off a polynomial spoils its
-own word in any rows. If there is one, the combination cannot be decoded, and each half of the
-words is combined apart. A random combination hides a wrong share with probability 1 / p, so a
-small field would not do.
+The shares of a secret are a Reed–Solomon word, a row for each holder (McEliece, Sarwate 1981).
+A holder that changes its shares spoils the same row of many words, so a random linear
+combination of the words shows all such rows. A dealer that shared off a polynomial spoils
+only the dealer's own word, in any rows. With such a word the combination cannot be decoded, and
+each half of the words is combined apart. A random combination hides a wrong share with
+probability 1 / p, so a small field would not do.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from secagg import _fast
 from secagg.encoding import Entropy
 from secagg.shamir.sharing import uniform
 
-__all__ = ["find_wrong", "leave_one_out"]
-
 U64 = NDArray[np.uint64]
 
 _FAILURES = 3
@@ -28,11 +26,10 @@ _FAILURES = 3
 def find_wrong(
     points: U64, shares: U64, threshold: int, entropy: Entropy
 ) -> dict[int, NDArray[np.intp] | None]:
-    """Return the rows of the wrong shares, by the place of their secret among the d secrets.
+    """Return the rows of the wrong shares, by the place of each secret among the d secrets.
 
-    The shares are of GF(2^61 − 1); for other fields `combine` detects wrong shares only.
-
-    A wrong share is overlooked with probability 2^−61 over the coefficients.
+    The shares are in GF(2^61 − 1); for other fields `combine` detects wrong shares only. A
+    wrong share is overlooked with probability 2^−61 over the coefficients.
 
     Parameters
     ----------
@@ -42,7 +39,7 @@ def find_wrong(
     threshold : int
         t, 1 ≤ t ≤ n.
     entropy : callable
-        Source of the coefficients. No client may know them when it chooses a share.
+        Source of the coefficients. A client must choose its shares without knowing them.
 
     Returns
     -------
@@ -76,10 +73,10 @@ def find_wrong(
 
 
 def leave_one_out(points: U64, values: U64) -> U64:
-    """Return the m secrets that n = t + 1 shares give, without each of them in turn.
+    """Return the m secrets that n = t + 1 shares give, leaving out each share in turn.
 
-    It is λ·y − (λx)·y / x_i with Lagrange's λ of all n points at zero: λ_j (1 − x_j / x_i) are
-    those of the points without x_i.
+    A secret is λ·y − (λx)·y / x_i with Lagrange's λ of all n points at zero. The coefficients
+    of the points without x_i are λ_j (1 − x_j / x_i).
 
     Parameters
     ----------
@@ -108,8 +105,9 @@ def _combine(columns: U64, coefficients: U64) -> U64:
 def _off(
     points: U64, dual: U64, words: U64, threshold: int, entropy: Entropy
 ) -> NDArray[np.bool_]:
-    """Return which words are off their polynomials f, by a random word of the dual code."""
+    """Return True for each word off its polynomial f, by a random word of the dual code."""
     n = points.size
+    # t points always lie on a polynomial of degree t − 1
     if n == threshold:
         return np.zeros(words.shape[1], dtype=np.bool_)
     # Σ_i dual_i g(x_i) f(x_i) = 0 for deg f < t, deg g < n − t
@@ -121,7 +119,7 @@ def _off(
 def _differs(
     points: U64, words: U64, rows: NDArray[np.intp], threshold: int
 ) -> NDArray[np.bool_]:
-    """Compare words in some rows with the polynomials through the others.
+    """Compare words in some rows with the polynomials through the other rows.
 
     f(x) = Σ_i (w_i / (x − x_i)) f(x_i) / Σ_i w_i / (x − x_i), w_i = 1 / Π_{j≠i} (x_i − x_j)
     (Berrut and Trefethen 2004, equation 4.2), over t of the other points.

@@ -1,9 +1,9 @@
 """Sharing of byte strings and integers over GF(p) (Shamir 1979).
 
 A secret of L bytes is cut into little-endian limbs of w = ⌊(b − 1) / 8⌋ bytes, for a prime of b
-bits, so that each is below p: seven bytes in GF(2^61 − 1). Every limb is the constant term of
-its own random polynomial of t coefficients. A share is the polynomials' values at one non-zero
-point. An integer in [0, p) is a limb itself.
+bits. So each limb is below p; a limb has seven bytes in GF(2^61 − 1). Every limb is the
+constant term of a separate random polynomial of t coefficients. A share is the values of all
+polynomials at a non-zero point. An integer in [0, p) is a limb itself.
 """
 
 from __future__ import annotations
@@ -24,17 +24,9 @@ from secagg._secrets import without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.shamir import arithmetic
-from secagg.shamir.field import M61, Elements, Field
+from secagg.shamir.arithmetic import M61, Elements
+from secagg.shamir.field import Field
 from secagg.shamir.limbs import PROTOCOL_FIELD, from_limbs, limb_count, to_limbs
-
-__all__ = [
-    "Share",
-    "combine",
-    "combine_limbs",
-    "split",
-    "split_limbs",
-    "uniform",
-]
 
 _MOST = 1 << 20  # holders
 
@@ -45,7 +37,7 @@ Limbs = TypeVar("Limbs", U64, NDArray[np.object_], Elements)
 
 @dataclass(frozen=True, init=False)
 class Share(Generic[Secret]):
-    """One of n shares; any `threshold` of them give the secret, fewer reveal nothing of it.
+    """One of n shares; any `threshold` of them give the secret, fewer reveal nothing about it.
 
     Attributes
     ----------
@@ -89,7 +81,7 @@ def split(
     field: Field = PROTOCOL_FIELD,
     entropy: Entropy = os.urandom,
 ) -> list[Share[Secret]]:
-    """Share a secret among n holders so that any `threshold` of them can rebuild it.
+    """Share a secret among n holders so that any `threshold` of them can rebuild the secret.
 
     `split_limbs` shares many integers at once.
 
@@ -100,7 +92,7 @@ def split(
     threshold, n : int
         1 ≤ t ≤ n ≤ 2^20, and n < p.
     field : Field
-        GF(p). Odd primes below 2^63 are fast and in constant time, others are neither.
+        GF(p). Odd primes below 2^63 are fast and in constant time, other primes are neither.
     entropy : callable
         Source of the polynomials' coefficients, which are hedged with the secret (RFC 8937).
 
@@ -178,6 +170,7 @@ def combine(shares: Sequence[Share[Secret]]) -> Secret:
         _secret(_at_zero(points[quorum], values[quorum], p), length, field)
         for quorum in _quorums(len(shares), t)
     )
+    # all quorums together use every share, so a wrong share changes one of the secrets
     secret = next(secrets)
     if secret is None or any(other != secret for other in secrets):
         raise ParameterError("the shares do not belong together: at least one is wrong")
@@ -202,8 +195,8 @@ def split_limbs(
         t ≥ 1.
     points : array of elements, shape (n,), distinct and non-zero
     entropy : callable
-        Source of the coefficients: 8 bytes for each, or ⌈b / 8⌉ where p ≥ 2^63 has b bits, and
-        as many again for each that is not below p.
+        Source of the coefficients: 8 bytes for each coefficient, or ⌈b / 8⌉ where p ≥ 2^63 has
+        b bits. A draw that is not below p takes as many bytes again.
     field : Field
 
     Returns
@@ -214,7 +207,7 @@ def split_limbs(
     ------
     ParameterError
         A shape that does not match, t < 1, an element outside the field, or a point that is
-        zero: its share would be the secret.
+        zero: the share at zero would be the secret.
     """
     check_integer("threshold", threshold, 1, _MOST)
     constants, xs = field.array(limbs), field.array(points)
@@ -224,8 +217,8 @@ def split_limbs(
         )
     if not xs.all():
         raise ParameterError("a point is 0, whose share is the secret; number holders from 1")
-    # t coefficients each, the top one uniform like the others: forbidding it to be zero would
-    # exclude one value of the limb for t − 1 holders
+    # t coefficients each, also the highest uniform: if the highest could not be zero, t − 1
+    # holders could exclude a value of the limb
     coefficients = cast("Elements", np.empty((threshold, constants.size), constants.dtype))
     coefficients[0] = constants
     drawn = uniform((threshold - 1) * constants.size, entropy, field.modulus)
@@ -235,7 +228,7 @@ def split_limbs(
 
 
 def combine_limbs(points: Limbs, values: Limbs, *, field: Field = PROTOCOL_FIELD) -> Limbs:
-    """Return the m constant terms behind t shares: Lagrange interpolation at zero.
+    """Return the m constant terms that t shares determine: Lagrange interpolation at zero.
 
     Parameters
     ----------
@@ -270,7 +263,7 @@ def uniform(count: int, entropy: Entropy, p: int) -> Elements: ...
 
 
 def uniform(count: int, entropy: Entropy, p: int = M61) -> Elements:
-    """Draw elements of [0, p): as many bits as p − 1 has, again if they are not below p."""
+    """Draw elements of [0, p), with as many bits as p − 1 has; repeat draws not below p."""
     bits = (p - 1).bit_length()
     mask = (1 << bits) - 1
 
@@ -283,6 +276,7 @@ def uniform(count: int, entropy: Entropy, p: int = M61) -> Elements:
         cuts = (data[i : i + size] for i in range(0, len(data), size))
         return arithmetic.objects([int.from_bytes(cut, "little") & mask for cut in cuts])
 
+    # rejection, because remainders modulo p would not be uniform
     draws = draw(count)
     while (rejected := draws >= p).any():
         draws[rejected] = draw(int(np.count_nonzero(rejected)))
@@ -290,7 +284,7 @@ def uniform(count: int, entropy: Entropy, p: int = M61) -> Elements:
 
 
 def _statement(threshold: int, n: int, length: int | None, p: int) -> bytes:
-    """Return what a polynomial is for; only shares of bytes in GF(2^61 − 1) omit the rest."""
+    """Return the polynomials' purpose; bytes in GF(2^61 − 1) omit length and modulus."""
     counts = struct.pack("<QQ", threshold, n)
     if p == M61 and length is not None:
         return b"secagg shamir split v1" + counts

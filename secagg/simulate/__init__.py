@@ -1,4 +1,4 @@
-"""Simulations in one process, with a report of their costs: rounds, and one-shot sums."""
+"""Simulations of rounds and one-shot sums in one process, with a report of the costs."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def keys_of(
 def weights_of(
     weights: ByClient[int] | Sequence[int] | None, keys: Mapping[int, ClientKey], names: Names
 ) -> dict[int, int]:
-    """Return the weight of each client; raise `ParameterError` unless all vectors have one."""
+    """Return each client's weight; raise `ParameterError` unless all vectors have a weight."""
     if weights is None:
         return {}
     if isinstance(weights, Mapping):
@@ -46,6 +46,7 @@ def weights_of(
     missing = [key for u, key in keys.items() if u not in given]
     if missing:
         raise ParameterError(f"client {missing[0]} has a vector but no weight")
+    # no weight is missing, so a surplus weight is of a client without a vector
     if len(given) > len(keys):
         raise ParameterError(f"{len(given)} weights were given for {len(keys)} vectors")
     return given

@@ -1,4 +1,4 @@
-"""Simulation of a one-shot sum in one process, with clients that stay away, and its costs."""
+"""One-shot sums simulated in one process, with absent clients and a report of the costs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from secagg.simulate.inputs import keys_of, timed, weights_of
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SimulatedOneShot(OneShotResult):
-    """Result of a simulated one-shot sum and its costs; see `OneShotResult` for the sum.
+    """Result and costs of a simulated one-shot sum; see `OneShotResult` for the sum.
 
     Attributes
     ----------
@@ -42,11 +42,11 @@ class SimulatedOneShot(OneShotResult):
     client_seconds, server_seconds : float
         Seconds that all clients together took, and seconds that the aggregator took.
     helper_seconds : dict of int to float
-        Seconds of each helper that took part, by its number.
+        Seconds of each helper that took part, by the helper's number.
     report_bytes : int
         Bytes of a report, the only message of a client.
     helper_bytes_in, helper_bytes_out : dict of int to int
-        Bytes that each helper received, and bytes that it sent.
+        Bytes that each helper received, and bytes that each helper sent.
     """
 
     clipped: int
@@ -69,7 +69,7 @@ def temporary_journals(
     helpers : int
         Number of helpers, 1 to 16.
     suite : "hybrid" or "x25519"
-        ``OneShotParams.suite`` of their sessions.
+        ``OneShotParams.suite`` of the helpers' sessions.
 
     Raises
     ------
@@ -107,13 +107,13 @@ def simulate_one_shot(
     ----------
     vectors : mapping of client id to vector, sequence of vectors, or matrix with a row each
         Inputs of the clients. In a sequence or matrix the ids are the positions. Each vector is
-        looked up once, when its client reports it, so a mapping may compute it there. Here and
-        in the other arguments a name stands for its `client_id`; the result has ids only.
+        looked up once, when the client reports, so a mapping may compute the vector then. In
+        all arguments a name stands for its `client_id`; the result has ids only.
     params : OneShotParams
         Parameters of the session, with `n_clients` at least the number of reports.
     journals : collection of HelperJournal
-        Journals of the helpers that take part; the other helpers of `params` are missing. They
-        keep the list of this batch, so its clients are spent in this session.
+        Journals of the helpers that take part; the other helpers of `params` are missing. The
+        journals keep the list of this batch, so these clients are spent in this session.
     absent : collection of client ids, optional
         Clients that never report.
     weights : mapping of client id to int or sequence of int, optional
@@ -121,9 +121,9 @@ def simulate_one_shot(
     policy : OneShotPolicy, optional
         Policy of all clients and helpers; the defaults of `OneShotPolicy` if None.
     batch : int
-        Number of the batch in its session, 0 ≤ batch < 2^64.
+        Number of the batch in the session, 0 ≤ batch < 2^64.
     entropy : callable, optional
-        Source of random bytes; HPKE draws its own.
+        Source of random bytes, except for HPKE, which draws separately.
     progress : callable, optional
         Function called as ``progress("report", done, total)`` after each client's message.
 
@@ -145,6 +145,7 @@ def simulate_one_shot(
     vector_of = cast("Mapping[ClientKey, Vector]", vectors)  # or a sequence, by positions
     weight_of = weights_of(weights, keys, names)
     away = _absent(absent, keys, names)
+    # identities for this run alone: nobody outside the simulation verifies a signature
     identities = {u: Identity.generate(entropy) for u in keys} if params.active else {}
     registry = Registry({u: i.public for u, i in identities.items()}) if identities else None
     accumulator = Accumulator(params, registry=registry, batch=batch)
@@ -154,6 +155,7 @@ def simulate_one_shot(
     costs = _Costs(helpers)
     clipped = lost = 0
     reporting = [u for u in keys if u not in away]
+    # client by client, so that a mapping need not keep all vectors
     for done, u in enumerate(reporting, start=1):
         with timed(seconds, "client"):
             vector = vector_of[keys[u]]
@@ -168,6 +170,7 @@ def simulate_one_shot(
                     entropy=entropy,
                 )
             except ParameterError as error:
+                # a client's error does not say which client it was
                 raise ParameterError(f"client {keys[u]}: {error}") from None
         clipped += beyond
         lost += is_lost(vector, params.encoding)
@@ -178,6 +181,7 @@ def simulate_one_shot(
     for helper in helpers:
         chunks = accumulator.boxes(helper.number)
         while True:
+            # a chunk is made only now, so its time is the aggregator's
             with timed(seconds, "server"):
                 chunk = next(chunks, None)
             if chunk is None:
@@ -192,6 +196,7 @@ def simulate_one_shot(
     answers = [costs.answer(helper, Helper.open, request) for helper in helpers]
     with timed(seconds, "server"):
         result = accumulator.result(answers)
+    # a single warning for all clients
     warn_of_clipping(clipped, len(reporting) * params.length, params.encoding)
     warn_of_rounding(lost, params.encoding)
     fields = {name: getattr(result, name) for name in OneShotResult.__dataclass_fields__}
@@ -232,7 +237,7 @@ class _Costs:
 def _absent(
     absent: Collection[ClientKey], keys: Mapping[int, ClientKey], names: Names
 ) -> frozenset[int]:
-    """Return the ids of absent clients; raise `ParameterError` for one without a vector."""
+    """Return the ids of absent clients; raise `ParameterError` unless all have vectors."""
     ids = names.keys(dict.fromkeys(absent))
     for u, client in ids.items():
         if u not in keys:

@@ -1,4 +1,4 @@
-"""Simulation of a whole round in one process, with dropouts, and a report of its costs."""
+"""Simulation of a whole round in one process, with dropouts, and a report of the costs."""
 
 from __future__ import annotations
 
@@ -21,18 +21,16 @@ from secagg.server import RoundResult, Server
 from secagg.simulate.inputs import keys_of, timed, weights_of
 from secagg.simulate.session import SimulatedSession
 
-__all__ = ["DROPOUT_PHASES", "SimulatedRound", "simulate_round"]
-
 DROPOUT_PHASES = tuple(phase.value for phase in NEXT["active"])
-"""Names of the paper's rounds 0 to 4: a client drops out before it sends that round's message.
+"""Names of the paper's rounds 0 to 4: a client drops out before the message of that round.
 
-The semi-honest variant has no round 3, consistency_check; there it means round 4.
+The semi-honest variant has no round 3, consistency_check; that name then means round 4.
 """
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SimulatedRound(RoundResult):
-    """Result of a simulated round and its costs; see `RoundResult` for the sum.
+    """Result and costs of a simulated round; see `RoundResult` for the sum.
 
     Attributes
     ----------
@@ -42,7 +40,7 @@ class SimulatedRound(RoundResult):
     client_seconds, server_seconds : float
         Seconds that all clients together took, and seconds that the server took.
     bytes_up, bytes_down : dict of id to int
-        Bytes that each client sent to the server, and bytes that it received.
+        Bytes that each client sent to the server, and bytes that each client received.
     """
 
     clipped: int
@@ -72,21 +70,21 @@ def simulate_round(
     ----------
     vectors : mapping of client id to vector, sequence of vectors, or matrix with a row each
         Inputs of the clients. In a sequence or matrix the ids are the positions. Each vector is
-        looked up once, when its client masks it, so a mapping may compute it there. Here and in
-        the other mappings a name stands for its `client_id`; the result has ids only.
+        looked up once, when the client masks the vector, so a mapping may compute it then. In
+        all mappings a name stands for its `client_id`; the result has ids only.
     params : RoundParams
         Parameters of the round, with `n_clients` at least the number of vectors.
     dropouts : mapping of client id to phase, optional
-        Clients that drop out, each before its message of the given phase of
-        ``DROPOUT_PHASES``.
+        Clients that drop out, each with a phase of ``DROPOUT_PHASES``. A client drops out
+        before its message of that phase.
     weights : mapping of client id to int or sequence of int, optional
         Weight of each vector. Required if the parameters have a `max_weight`, an error if not.
     policy : ClientPolicy, optional
         Policy of all clients.
     session : SimulatedSession, optional
-        Session of which this is a round. None: a round of its own.
+        Session of this round. None: the round belongs to no session.
     entropy : callable, optional
-        Source of random bytes; replace it only to replay a round in a test.
+        Source of random bytes, replaced only to replay a round in a test.
     progress : callable, optional
         Function called as ``progress(phase, done, total)`` after each client's message.
 
@@ -134,7 +132,7 @@ def simulate_round(
         }
 
     def step(u: int, data: bytes) -> bytes:
-        # looked up only when it is due: a mapping may make its vectors on the fly
+        # looked up only now, since a mapping may compute its vectors at the look-up
         vector = vector_of[keys[u]] if clients[u].phase is Phase.MASKED_INPUT else None
         try:
             answer = answer_quietly(clients[u], data, vector, weight_of.get(u))
@@ -161,6 +159,7 @@ def simulate_round(
             inbox = server.close_round()
     result = server.result()
     fields = {name: getattr(result, name) for name in RoundResult.__dataclass_fields__}
+    # the sum has only the survivors' elements, so only these count
     fields["clipped"] = clipped = sum(clients[u].clipped for u in result.survivors)
     warn_of_clipping(clipped, len(result.survivors) * params.length, params.encoding)
     warn_of_rounding(len(lost.intersection(result.survivors)), params.encoding)
@@ -188,6 +187,7 @@ def _check_dropouts(
                 f"{', '.join(DROPOUT_PHASES)}"
             )
         phase = Phase(name)
+        # without a round 3 the client stays until its message of round 4 is due
         skipped = phase not in NEXT[params.security]
         leaving[u] = NEXT["active"][phase] if skipped else phase
     return leaving

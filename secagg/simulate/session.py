@@ -8,17 +8,16 @@ from secagg.client import SealingKey
 from secagg.graph import SEED_BYTES
 from secagg.protocol import RoundParams
 
-__all__ = ["SimulatedSession"]
-
 _PAIRS = 1 << 20  # about 250 MB in all clients together
 
 
 class SimulatedSession:
-    """Session of simulated rounds: each client keeps its `SealingKey`, the server its graph.
+    """Session of simulated rounds: each client keeps its `SealingKey`, the server the graph.
 
-    No client has a secret of another one. Later rounds of the same clients are faster than the
-    first. All clients are in one memory. So a session that comes to more than a million pairs
-    of client and holder forgets its keys, and a round with more has keys of its own.
+    No client has a secret of another client. Later rounds of the same clients are faster than
+    the first. All clients are in one memory. So a session forgets the keys when the clients
+    and their holders come to more than a million pairs. A single round with more pairs does not
+    use the session's keys.
     """
 
     def __init__(self) -> None:
@@ -29,16 +28,17 @@ class SimulatedSession:
         return f"<SimulatedSession: {len(self._keys):,} clients>"
 
     def __reduce__(self) -> tuple[type[SimulatedSession], tuple[()]]:
-        """Copy and pickle as a new session: keys stay in their process."""
+        """Copy and pickle as a new session: keys stay in the process."""
         return SimulatedSession, ()
 
     def begin(self, params: RoundParams) -> bytes | None:
         """Return the seed of a round's graph; None if the round is too large for this session.
 
-        Forget all sealing keys if they and this round's could be of more than a million pairs.
+        Forget all sealing keys if old keys and this round could have over a million pairs.
         """
         known = sum(key.peers for key in self._keys.values())
         if known + params.n_clients * params.holders > _PAIRS:
+            # costs time only: the clients draw new keys and agree again
             self._keys.clear()
         return self._graph_seed if _fits(params) else None
 

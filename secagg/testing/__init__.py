@@ -10,7 +10,7 @@ Needs Hypothesis: ``pip install hypothesis``. Test an aggregator, for example::
 `one_shot_rounds` and `assert_exact_one_shot_sum` do the same for `secagg.oneshot`.
 
 See docs/testing.md for tests of transports, tests that messages hide inputs, and ``deadline``.
-Everything here is for tests only: its clients accept rounds too small to hide an input, and its
+All of this is for tests only. Test clients accept rounds too small to hide an input, and test
 entropy comes from a seed and is not secret.
 """
 

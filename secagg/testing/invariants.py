@@ -1,6 +1,6 @@
-"""Assertions about a round: its sum is exact, and its messages reveal no input.
+"""Assertions about a round: the sum is exact, and the messages reveal no input.
 
-A round may also abort if too few clients are left. Inputs are in messages only under masks.
+A round may also abort if too few clients are left. Messages contain inputs only under masks.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def require(condition: bool, why: str) -> None:
 
 
 def assert_exact_sum(round: Round, aggregate: Callable[[Round], RoundResult]) -> None:
-    """Run a round with an aggregator and check its result.
+    """Run a round with an aggregator and check the result.
 
     The sum must be, bit for bit, the plain integer sum over the survivors that the result
     names. The survivors must be the clients that sent an input; on a graph, some of them may be
@@ -49,13 +49,13 @@ def assert_exact_sum(round: Round, aggregate: Callable[[Round], RoundResult]) ->
     round : Round
         Round to run, for example drawn by ``testing.rounds()``.
     aggregate : callable
-        Function under test. It gets the round, lets clients drop out by ``round.dropouts``,
-        and returns a RoundResult or raises TooFewSurvivors.
+        Function under test. `aggregate` gets the round, lets clients drop out by
+        ``round.dropouts``, and returns a RoundResult or raises TooFewSurvivors.
 
     Raises
     ------
     AssertionError
-        The sum, its survivors or the abort is wrong.
+        The sum, the survivors or the abort is wrong.
     ParameterError
         The aggregator returned another type, or a result with fields of other types.
     """
@@ -91,7 +91,7 @@ def assert_exact_sum(round: Round, aggregate: Callable[[Round], RoundResult]) ->
 
 
 def _check_types(result: RoundResult) -> None:
-    """Raise `ParameterError` unless a result is a RoundResult with fields of its types."""
+    """Raise `ParameterError` unless a result is a RoundResult with the right types."""
     check_kind(
         "the aggregator's result",
         result,
@@ -107,7 +107,7 @@ def _check_types(result: RoundResult) -> None:
 
 
 def check_result(round: Round, result: RoundResult) -> None:
-    """Raise AssertionError unless a result is exactly the plain sum over its survivors."""
+    """Raise AssertionError unless a result is exactly the plain sum over the survivors."""
     survivors = tuple(result.survivors)
     require(survivors == tuple(sorted(set(survivors))), f"{survivors} are not ascending ids")
     exact = round.exact_sum(survivors)
@@ -141,8 +141,8 @@ def assert_inputs_hidden(
     """Run two rounds that differ in their inputs only, and check that messages hide the inputs.
 
     With the same entropy all messages except masked inputs must be equal, byte for byte. The
-    masked inputs of a client must be of one size, and must differ, modulo R, exactly by the
-    difference of its encoded inputs. They must not contain a raw or encoded vector.
+    masked inputs of a client must be of equal size, and must differ, modulo R, exactly by the
+    difference of the encoded inputs. No masked input may contain a raw or encoded vector.
 
     Parameters
     ----------
@@ -150,10 +150,10 @@ def assert_inputs_hidden(
         Rounds with equal parameters, ids, dropouts, policy and seed; ``testing.twin_rounds()``
         draws them.
     run : callable
-        Function under test, called as ``run(round, record)``. It must make clients and server
-        with ``round.client(id)`` and ``round.server()``, and call ``record(sender, receiver,
-        message)`` for every message, in order for each pair; None is the server. It may raise
-        TooFewSurvivors.
+        Function under test, called as ``run(round, record)``. `run` must make clients and
+        server with ``round.client(id)`` and ``round.server()``. For every message it must call
+        ``record(sender, receiver, message)``, in order for each pair; None is the server. It
+        may raise TooFewSurvivors.
 
     Raises
     ------
@@ -218,6 +218,7 @@ def _compare(
     )
     params = rounds[0].params
     masked = [_masked(params, sender, data) for data in pair]
+    # only a masked input may depend on the inputs, and only in the way checked below
     if sender is None or masked[0] is None or masked[1] is None:
         require(pair[0] == pair[1], f"{where} depends on the inputs")
         return
@@ -247,10 +248,11 @@ def _masked(params: RoundParams, sender: int | None, data: bytes) -> list[int] |
 
 
 def _telling_forms(round: Round) -> Iterator[bytes]:
-    """Yield the bytes of every client's vector, raw and encoded, if they are long enough."""
+    """Yield the bytes of every client's vector, raw and encoded, if at least `_TELLING`."""
     params = round.params
     for u, vector in round.vectors.items():
         encoded = plain_encoding(params, vector, round.weight(u))
+        # packed as in a masked input, but without masks
         lanes = params.ring.zeros(params.elements)
         lanes[:] = [x % params.ring.modulus for x in encoded]
         raw = np.ascontiguousarray(vector).tobytes()

@@ -31,7 +31,7 @@ FAULTS = {
 
 @dataclass(frozen=True)
 class Schedule:
-    """Faults of the packets of one run. Packets without a fault arrive once, in order.
+    """Faults of the packets in a run. Packets without a fault arrive once, in order.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class _Message:
     receiver: int | None
     data: bytes
     due: Phase
-    """Phase in which the receiver expects the message."""
+    """Phase when the receiver expects the message."""
     pending: set[int] = field(default_factory=set)
     """Numbers of the message's packets that have not arrived."""
     arrived: bool = False
@@ -100,12 +100,13 @@ class _Packet:
 
 
 def run_over(transport: Transport, round: Round, schedule: Schedule) -> RoundResult | None:
-    """Run a round over a transport, and check that it gives the exact sum or rightly aborts.
+    """Run a round over a transport, and check for the exact sum or a rightful abort.
 
     The server closes a phase when no packet is left to deliver, and clients drop out by
-    ``round.dropouts``. Every delivered message must be one that its sender sent to its
+    ``round.dropouts``. The transport may deliver only messages that the sender sent to the
     receiver. A message must be delivered if all its packets arrive. The server must accept
-    every message that arrives in time, and the sum must be over the inputs that do.
+    every message that arrives in time, and the sum must be over the inputs
+    that arrive in time.
 
     Parameters
     ----------
@@ -123,7 +124,7 @@ def run_over(transport: Transport, round: Round, schedule: Schedule) -> RoundRes
     Raises
     ------
     AssertionError
-        One of these conditions is violated.
+        A condition above is violated.
     ParameterError
         `send` or `deliver` returned another type than an iterable of bytes.
     """
@@ -131,7 +132,7 @@ def run_over(transport: Transport, round: Round, schedule: Schedule) -> RoundRes
 
 
 class _Run:
-    """Round that runs over a transport, with its network."""
+    """Round that runs over a transport, with the simulated network."""
 
     def __init__(self, transport: Transport, round: Round, schedule: Schedule) -> None:
         self.transport, self.round, self.schedule = transport, round, schedule
@@ -162,7 +163,7 @@ class _Run:
         return result
 
     def _close(self) -> bool:
-        """Close the server's phase and send its answers; return False if it aborted."""
+        """Close the server's phase and send the answers; return False if the server aborted."""
         phase = self.server.phase
         arrived = self.accepted.setdefault(phase, set())
         it_takes = needed(self.round.params, phase)
@@ -170,6 +171,7 @@ class _Run:
             answers = self.server.close_round()
         except TooFewSurvivors as error:
             u1 = len(self.accepted[Phase.ADVERTISE_KEYS])
+            # on a graph all missing messages may be from the holders of one client
             cut = u1 - min(self.round.params.holders, u1)
             require(
                 len(arrived) - cut < it_takes,
@@ -181,6 +183,7 @@ class _Run:
             len(arrived) >= it_takes,
             f"{phase} was closed with {len(arrived)} messages, but it needs {it_takes}",
         )
+        # their phase is closed now, so these packets are late
         self.queue.extend(self.late)
         self.late.clear()
         for u, data in answers.items():
@@ -215,6 +218,7 @@ class _Run:
         message.pending.discard(packet.number)
         delivered = self.transport.deliver(sender, receiver, packet.data)
         for data in _pieces("deliver", "messages", delivered):
+            # equal messages of a pair are interchangeable
             known = [m for m in self.messages[message.ends] if m.data == data]
             require(
                 bool(known),
@@ -259,7 +263,7 @@ class _Run:
 
 
 def _pieces(method: str, name: str, returned: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield what a transport's method returned; raise `ParameterError` unless it is bytes."""
+    """Yield a transport's results; raise `ParameterError` unless they are bytes."""
     # bytes are iterable themselves, into ints
     if isinstance(returned, bytes | bytearray | memoryview | str):
         raise ParameterError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -33,14 +32,14 @@ from secagg.testing.rounds import InsecureReplayedEntropy, Round, make_identity,
 from secagg.testing.strategies import client_ids, params, with_inputs
 
 Tree = int | tuple["Tree", "Tree"]
-"""Accumulator of one client's report, or the merge of two others."""
+"""A client's id for its report alone, or a pair of trees to merge."""
 
 _TOY = OneShotPolicy(min_threshold=1, min_clients=2, colluders=0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OneShotRound:
-    """Inputs, helpers and entropy of a one-shot sum to run; `one_shot_rounds` draws one.
+    """Inputs, helpers and entropy of a sum to run, drawn by `one_shot_rounds`.
 
     Attributes
     ----------
@@ -50,7 +49,7 @@ class OneShotRound:
     present : tuple of int, ascending
         Numbers of the helpers that answer, enough for a sum. The others drop out.
     tree : id, or pair of trees
-        Order in which accumulators of single reports are merged.
+        Order of merging the accumulators of single reports.
     seed : object
         Seed of the entropy of the clients.
     """
@@ -71,9 +70,9 @@ class OneShotRound:
 
     @cached_property
     def plain(self) -> Round:
-        """Round by secret sharing of the same vectors, weights and modulus; none drops out."""
+        """Round by secret sharing with these vectors, weights and modulus; no dropouts."""
         n = max(2, len(self.vectors))
-        agreed = dataclasses.replace(self.params.sums, n_clients=n, threshold=n)
+        agreed = self.params.shared(n)
         return Round(
             params=agreed,
             vectors=self.vectors,
@@ -84,7 +83,7 @@ class OneShotRound:
         )
 
     def report(self, client_id: int) -> bytes:
-        """Return a client's report; its seeds follow from the round's seed."""
+        """Return a client's report, with seeds that follow from the round's seed."""
         made, _ = write_report(
             self.vectors[client_id],
             self.params,
@@ -111,7 +110,7 @@ class OneShotRound:
             yield helpers
 
     def accumulator(self, tree: Tree | None = None) -> Accumulator:
-        """Return the accumulator of a tree, all reports merged in its order."""
+        """Return the accumulator of a tree: all reports, merged in the tree's order."""
         tree = self.tree if tree is None else tree
         if isinstance(tree, tuple):
             merged = self.accumulator(tree[0])
@@ -155,12 +154,13 @@ def one_shot_params(draw: st.DrawFn) -> OneShotParams:
 
 @st.composite
 def one_shot_rounds(draw: st.DrawFn) -> OneShotRound:
-    """Draw a one-shot round: parameters, inputs, helpers that drop out, and a merge tree.
+    """Draw an `OneShotRound`: parameters, inputs, helpers that drop out, and a merge tree.
 
     Enough helpers are present for a sum, but a few rounds have too few clients.
     """
     agreed = draw(one_shot_params())
     least, n = agreed.min_clients, agreed.n_clients
+    # the limits are drawn often, where errors by one client show
     count = draw(st.sampled_from([n, n, least, least - 1]) | st.integers(least, n))
     ids = draw(st.just([*range(count)]) | client_ids(count))
     needed = max(agreed.threshold, agreed.quorum)
@@ -171,11 +171,11 @@ def one_shot_rounds(draw: st.DrawFn) -> OneShotRound:
     tree = draw(_trees(ids))
     seed = draw(st.integers(0, (1 << 32) - 1))
     empty = Round(
-        params=agreed.sums,
+        params=agreed.shared(n),
         vectors=dict.fromkeys(ids, np.empty(0)),
         weights=None,
         dropouts={},
-        policy=toy_policy(agreed.sums),
+        policy=toy_policy(agreed.shared(n)),
     )
     filled = with_inputs(draw, empty)
     return OneShotRound(
@@ -191,7 +191,7 @@ def one_shot_rounds(draw: st.DrawFn) -> OneShotRound:
 def assert_exact_one_shot_sum(
     round: OneShotRound, aggregate: Callable[[OneShotRound], RoundResult]
 ) -> None:
-    """Run a one-shot round with an aggregator and check its result.
+    """Run `round` with an aggregator and check the result.
 
     The sum must be, bit for bit, the plain integer sum over all clients. The aggregator must
     raise `TooFewSurvivors` if there are fewer than ``params.min_clients``, and only then.
@@ -201,13 +201,13 @@ def assert_exact_one_shot_sum(
     round : OneShotRound
         Round to run, for example drawn by ``testing.one_shot_rounds()``.
     aggregate : callable
-        Function under test. It gets the round, leaves out the helpers that are not in
+        Function under test. `aggregate` gets the round, leaves out the helpers that are not in
         ``round.present``, and returns an OneShotResult or raises TooFewSurvivors.
 
     Raises
     ------
     AssertionError
-        The sum, its survivors, `outvoted` or the abort is wrong.
+        The sum, the survivors, `outvoted` or the abort is wrong.
     ParameterError
         The aggregator returned another type.
     """
@@ -231,7 +231,7 @@ def assert_exact_one_shot_sum(
 
 @st.composite
 def _trees(draw: st.DrawFn, ids: Iterable[int]) -> Tree:
-    """Draw a tree over all ids, balanced, a chain, or any other."""
+    """Draw a tree over all ids, balanced, a chain, or of any other form."""
     leaves: list[Tree] = [*ids]
     while len(leaves) > 1:
         at = draw(st.integers(0, len(leaves) - 2))

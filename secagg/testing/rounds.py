@@ -1,4 +1,4 @@
-"""Test rounds: inputs and dropouts, the expected sum, and a cohort to run them.
+"""Test rounds: inputs and dropouts, the expected sum, and a cohort that runs them.
 
 `Round` describes a round before it runs. `Cohort` runs a round step by step, so that a test can
 read and change every message.
@@ -21,7 +21,7 @@ from secagg.simulate import DROPOUT_PHASES
 
 
 class InsecureReplayedEntropy:
-    """Entropy source with pseudorandom bytes from a seed. **For tests only**: it hides nothing.
+    """Entropy source of pseudorandom bytes from a seed. **For tests only**: nothing is hidden.
 
     Parameters
     ----------
@@ -63,11 +63,11 @@ def make_identity(client_id: int) -> Identity:
 
 
 def plain_encoding(params: RoundParams, vector: Vector, weight: int | None) -> list[int]:
-    """Return a vector's encoding, times its weight, as Python integers.
+    """Return a vector's encoding, times the weight, as Python integers.
 
     In a weighted round the weight follows, and with `count_clipped` the number of clipped
-    elements. `ParameterError` is raised if the encoding rounds stochastically, because its
-    integers cannot then be predicted.
+    elements. Raise `ParameterError` if the encoding rounds stochastically, because the integers
+    are then unpredictable.
     """
     numbers = vector.tolist()
     encoding = params.encoding
@@ -102,13 +102,13 @@ def plain_sum(
 
 
 def needed(params: RoundParams, phase: str) -> int:
-    """Return the number of messages without which the server aborts in `phase`."""
+    """Return the smallest number of messages that lets the server close `phase`."""
     return params.threshold if phase == Phase.UNMASKING else params.min_survivors
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Round:
-    """Inputs, dropouts and entropy of a round to run; ``testing.rounds()`` draws one.
+    """Inputs, dropouts and entropy of a round to run, drawn by ``testing.rounds()``.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Round:
     seed : object
         Seed of the entropy of clients and server.
     sealing_keys : mapping of id to SealingKey
-        Keys of clients that are in other rounds of one session, too; by default none.
+        Keys of clients that are in other rounds of the session, too; by default none.
     """
 
     params: RoundParams
@@ -133,7 +133,7 @@ class Round:
     sealing_keys: Mapping[int, SealingKey] = field(default_factory=dict)
 
     def client(self, client_id: int, entropy: Entropy | None = None) -> Client:
-        """Return a new client of this round; its default entropy follows from the seed."""
+        """Return a new client of this round; by default the entropy follows from the seed."""
         if entropy is None:
             entropy = self.entropy(client_id)
         return Client(
@@ -166,7 +166,7 @@ class Round:
         return None if self.weights is None else self.weights[client_id]
 
     def present(self, phase: str) -> frozenset[int]:
-        """Return the clients that have not dropped out before their message of `phase`."""
+        """Return the clients that send a message in `phase`: they drop out later or never."""
         order = DROPOUT_PHASES.index
         return frozenset(
             u
@@ -181,7 +181,7 @@ class Round:
 
 
 class Cohort:
-    """Clients of a round and their server, run step by step.
+    """Clients of a round and the server, run step by step.
 
     Call `step` and `deliver` in turn to run the protocol; change messages in between. Clients
     drop out only if the test leaves them out; ``round.dropouts`` has no effect.
@@ -233,7 +233,7 @@ class Cohort:
         return self.inbox
 
     def advance(self, phases: int, *, without: Iterable[int] = ()) -> dict[int, bytes]:
-        """Run `phases` phases; the clients in `without` drop out in the last of them."""
+        """Run `phases` phases; the clients in `without` drop out in the last phase."""
         for i in range(phases):
             self.deliver(self.step(without=without if i == phases - 1 else ()))
         return self.inbox

@@ -33,6 +33,7 @@ def params(draw: st.DrawFn) -> RoundParams:
     """
     n = draw(st.integers(2, 6) | st.integers(2, 12))
     neighbours = draw(st.none() | st.sampled_from([*range(2, n, 2)] or [None]))
+    # a lying server would draw the graph, so an active round has none
     active = neighbours is None and draw(st.booleans())
     least = 2 if neighbours else 2 * n // 3 + 1 if active else n // 2 + 1
     bits = draw(st.integers(n.bit_length(), 64) | st.none())
@@ -66,7 +67,7 @@ def params(draw: st.DrawFn) -> RoundParams:
 
 @st.composite
 def _fixed_points(draw: st.DrawFn, largest: int) -> FixedPoint:
-    """Draw a FixedPoint whose encoded elements are at most `largest`, any clip."""
+    """Draw a FixedPoint with any clip and encoded elements of at most `largest`."""
     units = float(draw(st.integers(1, min(largest, 1 << 61))))
     if int(units) > largest:  # rounded up on its way to a float
         units = math.nextafter(units, 0.0)
@@ -121,6 +122,7 @@ def client_ids(count: int) -> st.SearchStrategy[list[int]]:
 
 def dropouts(ids: Sequence[int], at_most: int) -> st.SearchStrategy[dict[int, str]]:
     """Draw up to `at_most` clients of `ids` that drop out, each before a phase's message."""
+    # Hypothesis shrinks to the first item: a dropout late in the round
     phases = st.sampled_from(DROPOUT_PHASES[::-1])
     return st.dictionaries(st.sampled_from(ids), phases, max_size=at_most)
 
@@ -165,8 +167,9 @@ def schedules() -> st.SearchStrategy[Schedule]:
 def with_inputs(draw: st.DrawFn, round: Round) -> Round:
     """Return a round with new vectors and weights.
 
-    The clients share a few elements and weights, and one number for each client has the digits
-    that choose among them. Hypothesis thus shrinks few choices, not one for each element.
+    The clients share a few elements and weights. A number for each client has the digits that
+    choose among them. Hypothesis thus shrinks few choices, instead of a choice for each
+    element.
     """
     params = round.params
     strategy, dtypes = _elements(params)

@@ -12,9 +12,9 @@ from secagg.threshold.partials import violation
 def combine_parts(parts: Sequence[tuple[int, Ciphertexts]], delta: int) -> list[int]:
     """Return the signed messages of ciphertexts c, from t trustees' parts c_i = c^(2 Δ s_i).
 
-    `parts` has the index i and the part c_i of each of t trustees, whose proofs have been
-    verified. `delta` is Δ = l! for l trustees. RemoteProtocolError, check "dealing", is raised
-    if the s_i are not shares of one key.
+    `parts` has the index i and the part c_i of each of t trustees. The trustees' proofs have
+    been verified. `delta` is Δ = l! for l trustees. RemoteProtocolError, check "dealing", is
+    raised if the s_i are not shares of the same key.
     """
     group = parts[0][1].group
     points = [index for index, _ in parts]
@@ -22,6 +22,7 @@ def combine_parts(parts: Sequence[tuple[int, Ciphertexts]], delta: int) -> list[
     for index, values in parts:
         weight = 2 * lagrange_at_zero(index, points, delta)
         power = group.modulus.power(values.batch, abs(weight))
+        # negative powers are gathered apart: one inverse a message at the end is enough
         if weight > 0:
             above = group.modulus.multiply(above, power)
         else:
@@ -31,6 +32,7 @@ def combine_parts(parts: Sequence[tuple[int, Ciphertexts]], delta: int) -> list[
     scale = gmpy2.invert(4 * delta**2, n)
     messages = []
     for x, y in zip(group.modulus.unpack(above), group.modulus.unpack(below), strict=True):
+        # a power of 1 + n has no rest; with shares of two keys the noise does not cancel
         quotient, rest = divmod(x * gmpy2.invert(y, square) % square - 1, n)
         if rest:
             raise violation(

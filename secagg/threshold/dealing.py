@@ -1,4 +1,4 @@
-"""Dealing of a threshold key and its shares; see `secagg.threshold` for trust in the dealer."""
+"""Dealing of a threshold key and of shares; see `secagg.threshold` for trust in the dealer."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from secagg.threshold.share import KeyShare
 def deal(
     trustees: int, threshold: int, *, bits: int = 3072, entropy: Entropy = os.urandom
 ) -> tuple[ThresholdKey, tuple[KeyShare, ...]]:
-    """Make a threshold key and return its public side and the trustees' shares.
+    """Make a threshold key and return the public side and the trustees' shares.
 
-    Hand each share to its trustee and delete it. Python does not wipe memory, so end the
-    process afterwards, and do not let it be swapped or dumped.
+    Hand each trustee one share, and delete all shares. Python does not wipe memory, so end the
+    process afterwards, and do not let the process be swapped or dumped.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def deal(
         `trustees`, `threshold` or `bits` is out of range.
     """
     check_integer("bits", bits, MIN_BITS, MAX_BITS)
-    return _deal(trustees, threshold, bits, entropy)
+    return _deal(trustees, threshold, int(bits), entropy)
 
 
 @without_frames
@@ -57,7 +57,7 @@ def deal_insecure(
 ) -> tuple[ThresholdKey, tuple[KeyShare, ...]]:
     """Deal a short key that can be broken, for tests only: 512 ≤ bits < 2048; see `deal`."""
     check_integer("bits", bits, 512, MIN_BITS - 1)
-    return _deal(trustees, threshold, bits, entropy)
+    return _deal(trustees, threshold, int(bits), entropy)
 
 
 def _deal(
@@ -79,11 +79,13 @@ def _share(
     """Share the key of two safe primes (Damgård and Jurik 2001, §4.1, s = 1)."""
     n, m = gmpy2.mpz(p.p * q.p), p.p_prime * q.p_prime
     square = n * n
+    # p' and q' are large primes, so almost every random square generates all squares
     h = int(-(_unit(n, entropy) ** 2) % n)
     public_key = PublicKey(
         int(n), h, n.bit_length() // 2, allow_insecure=n.bit_length() < MIN_BITS
     )
     d = m * gmpy2.invert(m, n)  # 0 modulo m, 1 modulo n
+    # modulo n m, the order of the group whose elements have the shares as exponents
     polynomial = [d, *(uniform_below(n * m, entropy) for _ in range(threshold - 1))]
     secrets = [
         sum(a * i**power for power, a in enumerate(polynomial)) % (n * m)

@@ -41,7 +41,7 @@ class ThresholdKey:
     base : int
         v, a generator of the squares of Z*_{n²}.
     images : tuple of int
-        v_i = v^(Δ s_i) mod n² for the share s_i of every trustee i = 1 … l, l ≤ 100. They
+        v_i = v^(Δ s_i) mod n² for the share s_i of every trustee i = 1 … l, l ≤ 100. The images
         verify the trustees' proofs.
 
     Raises
@@ -71,7 +71,7 @@ class ThresholdKey:
                 raise ParameterError("a verification value is not in Z*_{n²}")
 
     def __eq__(self, other: object) -> bool:
-        """Return True for the same key id; every dealing gives another."""
+        """Return True for the same key id; every dealing gives another id."""
         return self.key_id == other.key_id if isinstance(other, ThresholdKey) else False
 
     def __hash__(self) -> int:
@@ -100,11 +100,11 @@ class ThresholdKey:
 
     @cached_property
     def key_id(self) -> bytes:
-        """SHA-256 of the key, which identifies it in shares and partial decryptions."""
+        """SHA-256 of the key, the key's id in shares and partial decryptions."""
         return hashlib.sha256(self._encoded()).digest()
 
     def statement(self, index: int, inputs: Ciphertexts, outputs: Ciphertexts) -> Statement:
-        """Return the statement of trustee `index` that `outputs` are its parts of `inputs`."""
+        """Return the statement that `outputs` are the parts of `inputs` by trustee `index`."""
         modulus = self.public_key.modulus
         context = self.key_id + bytes([index])
         image = self.images[index - 1]
@@ -135,9 +135,10 @@ class ThresholdKey:
         ----------
         ciphertexts : Ciphertexts
             The batch that the trustees decrypted, with the same bytes. Each `to_bytes()` of a
-            sum gives other bytes, so send one output to all trustees and load it here, too.
+            sum gives other bytes, so send one output to all trustees, and load this output
+            here.
         partials : iterable of PartialDecryption
-            Partial decryptions of at least t different trustees, all of which are verified.
+            Partial decryptions of at least t different trustees; all are verified.
 
         Raises
         ------
@@ -146,7 +147,7 @@ class ThresholdKey:
         RemoteProtocolError
             Check "key", "duplicate", "ciphertexts" or "proof": the partial decryption of the
             error's `sender` is invalid. Check "dealing": all are valid, but the dealer's shares
-            are not shares of one key.
+            are not shares of the same key.
         TooFewSurvivors
             Fewer than t partial decryptions were given.
         """
@@ -155,6 +156,7 @@ class ThresholdKey:
         partials = list(partials)
         self._check_partials(ciphertexts, partials)
         self._check_proofs(ciphertexts, partials)
+        # any t valid parts give the same messages, so further parts would only cost time
         parts = [(partial.index, partial.values) for partial in partials[: self.threshold]]
         return combine_parts(parts, self.delta)
 
@@ -183,6 +185,7 @@ class ThresholdKey:
         for index, times in seen.items():
             if times > 1:
                 raise violation(index, "duplicate", f"given {times} times; give it once")
+        # before the proofs: a proof for other ciphertexts fails, and blames an honest trustee
         digest = ciphertexts.digest()
         for partial in partials:
             if partial.digest != digest or len(partial.values) != len(ciphertexts):
@@ -203,6 +206,7 @@ class ThresholdKey:
     def _check_proofs(
         self, ciphertexts: Ciphertexts, partials: Sequence[PartialDecryption]
     ) -> None:
+        # all proofs before the error, which can then name every bad trustee at once
         bad = []
         for partial in partials:
             statement = self.statement(partial.index, ciphertexts, partial.values)
@@ -218,7 +222,7 @@ class ThresholdKey:
             )
 
     def to_bytes(self) -> bytes:
-        """Return the key as bytes to publish; the last 32 bytes are its id."""
+        """Return the key as bytes to publish; the last 32 bytes are the key's id."""
         return self._encoded() + self.key_id
 
     @classmethod

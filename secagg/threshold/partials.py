@@ -1,4 +1,4 @@
-"""Partial decryption of one trustee, with the proof of its correctness."""
+"""Partial decryption by one trustee, with a proof of correctness."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def violation(sender: int | None, check: str, message: str) -> RemoteProtocolErr
 
 @dataclass(frozen=True, eq=False)
 class PartialDecryption:
-    """Partial decryption of a batch by one trustee; fewer than t of them reveal nothing.
+    """Partial decryption of a batch by one trustee; fewer than t reveal nothing.
 
-    Make one with `KeyShare.decrypt_partially`, and decode a trustee's bytes with
-    `ThresholdKey.load_partial`.
+    `KeyShare.decrypt_partially` makes a partial decryption, and `ThresholdKey.load_partial`
+    decodes a trustee's bytes.
 
     Attributes
     ----------

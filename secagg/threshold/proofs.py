@@ -1,19 +1,20 @@
-"""Proofs by a trustee that all its partial decryptions use the exponent of its share.
+"""Proofs by a trustee that all the trustee's partial decryptions use the exponent of the share.
 
-The statement is v_i = v^x and d_j² = (c_j⁴)^x for one secret x and every j, where c_j are
-ciphertexts, d_j their partial decryptions, and v and v_i public. The proof is that of Chaum and
-Pedersen (Crypto 1992), in a group whose order the prover need not know (Shoup, Eurocrypt 2000,
-§2.2; Damgård and Jurik, PKC 2001, §4.1). SHA-256 makes it non-interactive (Fiat and Shamir,
-Crypto 1986).
+The statement is v_i = v^x and d_j² = (c_j⁴)^x for one secret x and every j. The c_j are
+ciphertexts, the d_j their partial decryptions, and v and v_i are public. The proof is Chaum and
+Pedersen's (Crypto 1992), in a group of an order that the prover need not know (Shoup, Eurocrypt
+2000, §2.2; Damgård and Jurik, PKC 2001, §4.1). SHA-256 makes the proof non-interactive (Fiat
+and Shamir, Crypto 1986).
 
-One proof covers all c_j: it is about u = ∏ (c_j⁴)^a_j and w = ∏ (d_j²)^a_j, with exponents a_j
-of 128 bits hashed from all c_j and d_j (Bellare, Garay and Rabin, Eurocrypt 1998, §3; Aditya et
-al., ACNS 2004). This is sound because fourth powers and squares lie in the group of squares of
-Z*_{n²}, which is cyclic of order p q p' q' for n = (2p' + 1)(2q' + 1). If some
-δ_j = d_j² / (c_j⁴)^x is not 1, one of these primes, each far above 2^128, divides its order. So
-at most one of the 2^128 values of a_j makes ∏ δ_j^a_j equal to 1. Without the squares, δ_j
-could have order 2 and pass for every even a_j. The proof does not determine the sign of d_j,
-nor any other square root of 1 in it, so only the square of d_j may be used.
+One proof covers all c_j. The proof is about u = ∏ (c_j⁴)^a_j and w = ∏ (d_j²)^a_j. The
+exponents a_j have 128 bits and are hashed from all c_j and d_j (Bellare, Garay and Rabin,
+Eurocrypt 1998, §3; Aditya et al., ACNS 2004). This is sound because fourth powers and squares
+lie in the group of squares of Z*_{n²}. The group is cyclic of order p q p' q' for
+n = (2p' + 1)(2q' + 1). If some δ_j = d_j² / (c_j⁴)^x is not 1, then p, q, p' or q' divides the
+order of δ_j. Each of these primes is far above 2^128. So at most one of the 2^128 values of a_j
+makes ∏ δ_j^a_j equal to 1. Without the squares, δ_j could have order 2 and pass for every even
+a_j. The proof does not determine the sign of d_j, nor any other factor of d_j that is a square
+root of 1. So only the square of d_j may be used.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Statement:
         """
         seed = self._seed()
         u = self._combined(self.inputs, 4, seed)
-        # one r for two statements would reveal x, so it is hedged with both (RFC 8937)
+        # one r for two statements would reveal x, so r is hedged with both (RFC 8937)
         secret = int(x).to_bytes(-(-x_bits // 8), "little")
         hedged = Hedged(entropy, secret, b"secagg equality nonce v1" + seed)
         r = _number(hedged(_nonce_bytes(x_bits)))
@@ -73,8 +74,9 @@ class Statement:
         return self._challenge(seed, commitments) == challenge
 
     def _seed(self) -> bytes:
-        """Return a SHA-256 of the whole statement, with the lengths of its parts."""
+        """Return a SHA-256 of the whole statement, with the lengths of the parts."""
         inputs, outputs = self.modulus.wrap(self.inputs), self.modulus.wrap(self.outputs)
+        # without the lengths, bytes could move between parts under one hash
         sizes = b"".join(len(x).to_bytes(8, "little") for x in (self.context, inputs, outputs))
         public = self.modulus.wrap(self.modulus.pack([self.base, self.image]))
         label = b"secagg equality statement v1"
@@ -116,7 +118,7 @@ def _coefficients(seed: bytes, count: int) -> list[int]:
 def _product_of_powers(values: Sequence[int], exponents: Sequence[int], modulus: int) -> int:
     """Return ∏ x_j^a_j, by digits of w bits and a bucket for each digit (Pippenger 1976).
 
-    It takes 128 / w multiplications for each value and 2^w · 256 / w in all, not 192 for each.
+    Costs are 128 / w multiplications for each value and 2^w · 256 / w in all, not 192 for each.
     """
     window = max(1, len(values).bit_length() - 2)
     product = gmpy2.mpz(1)

@@ -1,4 +1,4 @@
-"""Share of a threshold key: the secret of one trustee."""
+"""Share of a threshold key: the secret of a trustee."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ VERSION = 1
 class KeyShare(Confined):
     """A trustee's secret share of a threshold key, made by the dealer.
 
-    A trustee must choose what it decrypts. If it decrypted any ciphertext, the aggregator could
-    read single clients' vectors. So load each message with ``key.public_key.load_vector(data,
-    packing, summands=…)``, with the round's number of vectors, and decrypt one sum a round.
+    A trustee must choose the ciphertexts to decrypt. If a trustee decrypted any ciphertext, the
+    aggregator could read single clients' vectors. So load each message with
+    ``key.public_key.load_vector(data, packing, summands=…)``, with the round's number of
+    vectors, and decrypt one sum a round.
 
     **This finds mistakes, not lies: a single vector is safe only as long as the aggregator
     follows the protocol.** The number of vectors is in an unauthenticated header, and no
     trustee sees the encrypted count. See `secagg.threshold` for the attack by multiplying one
     client's vector. Against a deviating aggregator, load every client's authenticated message,
-    add them, and decrypt that sum only. The party that combines must add them, too.
+    add the messages, and decrypt that sum only. The party that combines must add the messages,
+    too.
 
     Parameters
     ----------
@@ -51,7 +53,7 @@ class KeyShare(Confined):
     -----
     Not constant-time: gmpy2's arithmetic takes time that depends on secret numbers.
 
-    A share cannot be pickled. Export it by `to_bytes`. Copies are the share itself.
+    A share cannot be pickled. Export the share by `to_bytes`. Copies are the share itself.
     """
 
     _remedy = "export it explicitly with to_bytes() and load that with KeyShare.from_bytes"
@@ -63,6 +65,7 @@ class KeyShare(Confined):
         self.key = key
         self.index = int(index)
         square = key.public_key.modulus.value
+        # the range first: the power of a number without bound would never end
         in_range = 0 <= secret < square
         if not in_range or gmpy2.powmod(key.base, key.delta * secret, square) != self._image:
             raise ParameterError(
@@ -82,15 +85,15 @@ class KeyShare(Confined):
     def decrypt_partially(
         self, ciphertexts: Ciphertexts, entropy: Entropy = os.urandom
     ) -> PartialDecryption:
-        """Return this trustee's partial decryption of a batch, with its proof.
+        """Return this trustee's partial decryption of a batch, with the proof.
 
         Parameters
         ----------
         ciphertexts : Ciphertexts
             Ciphertexts of an encrypted vector, ``vector.ciphertexts``.
         entropy : callable
-            Source of the proof's nonce, which is hedged with share and batch: if it repeats
-            itself, nonces of different batches differ.
+            Source of the proof's nonce. The nonce is hedged with share and batch: if the source
+            repeats bytes, nonces of different batches still differ.
 
         Raises
         ------

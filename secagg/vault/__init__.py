@@ -1,4 +1,4 @@
-"""Vault: the key of a suspended client's latest state in a file, so that it is used once."""
+"""Vault: the key of a suspended client's latest state in a file, for a single use."""
 
 from __future__ import annotations
 

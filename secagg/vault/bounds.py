@@ -1,8 +1,9 @@
-"""Bounds of a client's input in a file: those of its first sum hold for all later ones."""
+"""Bounds of a client's input in a file: the first sum fixes the bounds of all later sums."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -10,7 +11,8 @@ import msgspec
 from secagg._files import locked, replace_file
 from secagg.encoding import Encoding, from_canonical
 from secagg.errors import ParameterError, VaultError
-from secagg.protocol.bounds import Bounded, Bounds
+from secagg.protocol import Bounds
+from secagg.protocol.shape import Shape
 
 
 class _Stored(msgspec.Struct, forbid_unknown_fields=True):
@@ -22,24 +24,25 @@ class _Stored(msgspec.Struct, forbid_unknown_fields=True):
 
 def fix_bounds(
     path: Path,
-    params: Bounded,
+    params: Shape,
     metrics: Mapping[str, float] | None = None,
     weight: str | None = None,
 ) -> Bounds:
-    """Return the bounds of a client's input; its first sum fixes them, durably.
+    """Return the bounds of a client's input; the client's first sum fixes them, durably.
 
-    A metric that no earlier sum had is added, and the name of the weight if none had one.
+    A metric that no earlier sum had is added. The name of the weight is added if no earlier sum
+    had a name.
 
     Parameters
     ----------
     path : Path
-        File of this client, in a folder on a local disk, which exists.
+        File of this client, in an existing folder on a local disk.
     params : RoundParams or OneShotParams
         Parameters of a sum.
     metrics : mapping of str to float, optional
-        Bounds of the metrics in its vectors.
+        Bounds of the metrics in the client's vectors.
     weight : str, optional
-        Name of the weight, where it is known; see `Bounds`.
+        Name of the weight, where the name is known; see `Bounds`.
 
     Raises
     ------
@@ -50,11 +53,13 @@ def fix_bounds(
     """
     wanted = Bounds.of(params, metrics, weight)
     try:
+        # read and written under one lock: two sums at once must not both be the first
         with locked(path.parent):
             fixed = _read(path, params.encoding)
+            # fixed metrics win here, so a new value for such a metric is an objection below
             both = {**wanted.metrics, **({} if fixed is None else fixed.metrics)}
             if fixed is not None:
-                why = Bounds.of(fixed, both, fixed.weight).objection(wanted)
+                why = replace(fixed, metrics=both).objection(wanted)
                 if why is not None:
                     raise ParameterError(
                         f"{why} since its first sum; a server that varies them could read "
@@ -86,7 +91,7 @@ def _read(path: Path, own: Encoding) -> Bounds | None:
     try:
         stored = msgspec.json.decode(path.read_bytes(), type=_Stored)
         canonical = bytes.fromhex(stored.encoding)
-        # an encoding of the application's own has no name here
+        # an encoding of the application's own class cannot be made from bytes here
         known = own if own.canonical() == canonical else from_canonical(canonical)
     except FileNotFoundError:
         return None

@@ -1,11 +1,11 @@
-"""Number of the last sum that a client was in, in a file: it is in each sum once.
+"""Number of a client's last sum in a file, so that the client is in each sum once.
 
-Two vectors of one client in almost the same sum can give one of the vectors away, as the
-difference of the two sums. So a client is in a sum only if the sum's number is above the
-numbers of all its sums before, also after a restart.
+Two vectors of the same client in almost the same sum can give a vector away, as the difference
+of the two sums. So a client is in a sum only if the sum's number is above the numbers of all
+the client's sums before, also after a restart.
 
-A member of a session remembers its attempts in memory instead: a restarted member may be in the
-next attempt of a round (docs/sessions.md, 5), which this rule would forbid.
+A member of a session remembers attempts in memory instead. A restarted member may be in the
+next attempt of a round (docs/sessions.md, 5), which the rule of this file would forbid.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _LONGEST = 64
 
 
 class Spent:
-    """Numbers of sums that are spent, in a folder on a local disk; never copy or restore it.
+    """Numbers of spent sums, in a folder on a local disk; never copy or restore the folder.
 
     Parameters
     ----------
     folder : Path
-        It is made if there is none. Clients may share it.
+        The folder, which is made if missing. Clients may share a folder.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def spend(self, owner: str, number: int) -> int | None:
-        """Record a sum, durably; one of several threads and processes succeeds.
+        """Record a sum, durably; only one of several threads and processes succeeds.
 
         Parameters
         ----------
@@ -46,8 +46,8 @@ class Spent:
         Returns
         -------
         last : int or None
-            None: the sum is recorded, and the client may send its vector. Otherwise the number
-            of the last sum, which is not below `number`: the client must not send it.
+            None: the sum is recorded, and the client may send the vector. Otherwise the number
+            of the last sum, which is not below `number`: the client must not send the vector.
 
         Raises
         ------
@@ -61,6 +61,7 @@ class Spent:
                 last = _read(path)
                 if last is not None and number <= last:
                     return last
+                # on the disk before the vector leaves: a restart must not send another vector
                 replace_file(path, _LAST.pack(number), private=True)
                 return None
         except OSError as error:
@@ -73,7 +74,7 @@ class Spent:
 
 
 def _name(owner: str) -> str:
-    """Return a file's name; an owner from elsewhere may be none."""
+    """Return a file's name for an owner; the owner's own name may not be a valid file name."""
     plain = owner.isascii() and owner.replace("-", "").isalnum() and len(owner) <= _LONGEST
     return owner if plain else hashlib.sha256(owner.encode()).hexdigest()[:32]
 

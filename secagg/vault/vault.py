@@ -1,9 +1,10 @@
-"""One-time keys in a file: each opens the state of one suspended client, once.
+"""One-time keys in a file: each key opens the state of a suspended client, once.
 
-A client that is suspended encrypts its state under a fresh key, and the file has that key only.
-A key is written into a new file, which replaces the old one when it is on the disk. A key is
-taken by renaming the file to a name of the taker. So one of several processes gets it, and it
-is deleted from the disk before the client can answer. An older or used state then has no key.
+A client that is suspended encrypts the state under a fresh key, and the file has that key only.
+A key is written into a new file. The new file replaces the old file when the new file is on the
+disk. A key is taken by renaming the file to a name of the taker. So only one of several
+processes gets the key, and the key is deleted from the disk before the client can answer. An
+older or used state then has no key.
 
 The key and the state must not be in the same place: only both together have the secrets. A file
 and a state that are *both* restored, as by the snapshot of a machine, defeat the vault.
@@ -31,16 +32,17 @@ _KEY_BYTES = 32
 
 
 class Vault:
-    """Vault in a file of mode 600: pass it to `Client.suspend` and `Client.restore`.
+    """Vault in a file of mode 600, for `Client.suspend` and `Client.restore`.
 
-    Use a file for each client and session, on a local disk, and never copy or restore it.
-    Delete it when the session has ended: states that nobody restored are then unreadable. After
-    a crash, files whose names begin with the same name may be left beside it; delete them, too.
+    Use a file for each client and session, on a local disk, and never copy or restore the file.
+    Delete the file when the session has ended: states that nobody restored are then unreadable.
+    A crash may leave files beside the vault with names that begin with the vault's name; delete
+    these files, too.
 
     Parameters
     ----------
     path : str or path
-        The file. Its folder must exist; the file is made when a client is suspended.
+        The file, in an existing folder. The file is made when a client is suspended.
     entropy : callable, optional
         Source of secret bytes.
 
@@ -65,9 +67,9 @@ class Vault:
 
     @without_frames
     def renew(self) -> bytes:
-        """Replace the key by a fresh one and return it; it is on the disk before.
+        """Replace the key by a fresh key, sync the file to the disk, and return the key.
 
-        `Client.suspend` calls this. VaultError ("file") is raised if it cannot be written.
+        `Client.suspend` calls this. VaultError ("file") is raised if the write fails.
         """
         key = take(self._entropy, _KEY_BYTES)
         with self._errors():
@@ -76,7 +78,7 @@ class Vault:
 
     @without_frames
     def read(self) -> bytes:
-        """Return the key and leave it in place.
+        """Return the key and leave the key in place.
 
         `Client.restore` calls this. VaultError is raised with the check "used" if there is no
         key, and "file" if the file cannot be read.
@@ -93,17 +95,19 @@ class Vault:
 
     @without_frames
     def take(self, key: bytes) -> None:
-        """Delete `key` from the disk; raise VaultError unless it was there until this call.
+        """Delete `key` from the disk; raise VaultError unless the file had `key` until now.
 
         `Client.restore` calls this. The checks are "used", "latest" (another key) and "file".
         """
         with self._errors():
             mine = f"{self.path}.{secrets.token_hex(8)}"  # of this call only
-            os.rename(self.path, mine)  # one of several processes succeeds
+            # renamed before it is read: of several processes only one gets the key
+            os.rename(self.path, mine)
             try:
                 found = _read(mine)
             finally:
                 os.unlink(mine)
+            # a power cut must not bring a used key back
             sync_folder(self.path.parent)
         if not hmac.compare_digest(found, key):
             raise VaultError(
@@ -114,7 +118,7 @@ class Vault:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn any error of the file in the block into a VaultError with its path."""
+        """Turn any error of the file in the block into a VaultError with the path."""
         if not hasattr(os, "O_DIRECTORY"):  # Windows: all but journals and vaults works
             raise VaultError(
                 f"vault {self.path}: this system cannot sync a folder; keep it on Linux or "
@@ -142,10 +146,11 @@ class Vault:
 
 
 def _read(path: str | Path) -> bytes:
-    """Return the first bytes of a file, at most one more than a key has.
+    """Return the first bytes of a file, at most one byte more than a key has.
 
-    OSError is raised for a link, since the key would stay under its other name.
+    OSError is raised for a link, since the key would stay under the link's other name.
     """
+    # without O_NONBLOCK a fifo at the path would block for ever
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(path, flags)
     try:

@@ -26,11 +26,11 @@ from benches.flower_rounds.app.work import mean
 from benches.flower_rounds.measure import Round, Settings
 from benches.flower_rounds.picture import draw
 from benches.flower_rounds.variants import VARIANTS
-from secagg.bench.picture import svg
-from secagg.bench.table import Strong
-from secagg.bench.timing import INTERRUPTED
 from secagg.errors import SecAggError
 from secagg.flower.testing import LocalGrid, LocalHelper
+from secagg.kit.picture import svg
+from secagg.kit.table import Strong
+from secagg.kit.timing import INTERRUPTED
 from secagg.oneshot import HelperJournal
 
 EXCHANGES = {"plain": 1, "secaggplus": 4, "secagg": 4, "oneshot": 1}

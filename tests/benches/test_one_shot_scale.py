@@ -13,9 +13,9 @@ import pytest
 from benches import one_shot_scale, scale
 from benches.one_shot_parties import Sum
 from effort import pure_repeats
-from secagg.bench.table import as_markdown
 from secagg.errors import SecAggError
-from secagg.protocol.params import Security
+from secagg.kit.table import as_markdown
+from secagg.protocol.shape import Security
 
 pytestmark = [pytest.mark.large, pure_repeats]
 

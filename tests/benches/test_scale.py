@@ -10,7 +10,7 @@ import pytest
 from benches import scale
 from secagg.bench import ss
 from secagg.bench.cases import CLIP, RandomVectors, leaving
-from secagg.bench.table import as_markdown
+from secagg.kit.table import as_markdown
 
 SMALL = scale.Case("small", 12, 50, None, 7, 0.2)
 

@@ -33,16 +33,16 @@ from fedmf.masks import FedMMF, FMMask, LocalHead, MeanMask, NNMask, RidgeMask
 from fedmf.models import FedALS, FedMF
 from fedmf.models.dp import DPFedMF
 from fedmf.settings import (
+    BelowOne,
     Count,
-    Fraction,
     Has,
     NotNegative,
     Positive,
-    Proportion,
+    ProperFraction,
     Range,
     Seed,
     Settings,
-    Share,
+    UpToOne,
     check,
 )
 from fedmf.training import Adam, Descent, Schedule, Trainer
@@ -296,9 +296,9 @@ INSIDE = {  # whether a number belongs to the range
     Seed: lambda x: x >= 0,
     Positive: lambda x: x > 0,
     NotNegative: lambda x: x >= 0,
-    Fraction: lambda x: 0 <= x < 1,
-    Share: lambda x: 0 < x <= 1,
-    Proportion: lambda x: 0 < x < 1,
+    BelowOne: lambda x: 0 <= x < 1,
+    UpToOne: lambda x: 0 < x <= 1,
+    ProperFraction: lambda x: 0 < x < 1,
 }
 NUMBERS = st.sampled_from((0, 1, -1, 0.0, 1.0, math.inf, -math.inf, math.nan)) | st.one_of(
     st.integers(-3, 3), st.floats(-0.5, 1.5), st.integers(), st.floats()

@@ -31,7 +31,8 @@ secagg.testing secagg.threshold secagg.threshold_key.MAX_TRUSTEES
 HTTP = ["httpx", "starlette", "uvicorn", "prometheus_client"]
 IMPORTS = """
 fedmf.FedMF fedmf.FedMMF fedmf.LocalHead fedmf.PaillierSum fedmf.PlainSum fedmf.RidgeMask
-fedmf.SecAggSum fedmf.Trainer fedmf.from_triples fedmf.load
+fedmf.SecAggSum fedmf.Trainer fedmf.cf.CF fedmf.federated_cf.FederatedCF fedmf.from_triples
+fedmf.load
 fedmf.datasets.simulated.simulate fedmf.splits.random_split
 secagg.messages secagg.testing secagg.threshold secagg.paillier.PrivateKey
 secagg.paillier.PublicKey secagg.paillier.generate_insecure_keypair
@@ -167,7 +168,7 @@ def test_secret_sharing_runs_without_gmpy2():
 def test_commands_and_recommenders_run_without_gmpy2():
     run(
         BLOCKED + "import fedmf.cli, secagg.cli, numpy as np\n"
-        "from secagg.bench.timing import machine\n"
+        "from secagg.kit.timing import machine\n"
         "assert machine()['gmpy2'] == machine()['gmp'] == 'none'\n"
         "fedmf.SecAggSum(), fedmf.PaillierSum(trust='key holder')\n"
     )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import secagg
 from oneshot_parties import Parties
 from paillier_keys import keypair
 from secagg import (
@@ -117,3 +120,27 @@ def test_dropping_nobody_is_harmless_after_the_request(tmp_path) -> None:  # typ
     with pytest.raises(LocalProtocolError, match="check"):
         accumulator.drop([1])
     parties.close()
+
+
+def grouped() -> list[str]:
+    """Return the places of messages with numbers that have a thousands separator."""
+    found = []
+    package = Path(secagg.__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            warns = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("warn")
+            if not (isinstance(node, ast.Raise) or warns):
+                continue
+            specs = [
+                ast.unparse(part.format_spec)
+                for part in ast.walk(node)
+                if isinstance(part, ast.FormattedValue) and part.format_spec is not None
+            ]
+            if any("," in spec for spec in specs):
+                found.append(path.relative_to(package).as_posix())
+    return found
+
+
+def test_numbers_of_messages_can_be_given_as_arguments() -> None:
+    """Neither Python nor a command takes 1,000; counts of what was lost are no arguments."""
+    assert set(grouped()) == {"encoding/clipping.py"}

@@ -26,7 +26,7 @@ from secagg.graph.assumptions import CORRUPT, DROPOUT
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.helper_files import HelperEntry
 from secagg.oneshot.suites import SECRET_BYTES, BoxKey
-from secagg.protocol.params import Security
+from secagg.protocol.shape import Security
 
 PAGE = Path(__file__).parents[2] / "docs" / "parameters.md"
 SIZES = (3, 5, 10, 50, 100, 200, 1000)

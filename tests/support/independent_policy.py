@@ -79,7 +79,7 @@ class Policy:
             and p.t >= self.min_threshold
             and p.h >= self.min_clients
             and p.d <= self.max_length
-            and self.bounds in (None, (p.encoding, p.W))
+            and self.bounds in (None, (p.encoding.encode(), p.W))
             and self.accepts_cohort(p, p.n, registered)
         )
 
@@ -164,7 +164,7 @@ class OneShotPolicy:
         return (
             p.t >= self.min_threshold
             and p.least >= self.min_clients
-            and self.bounds in (None, (p.encoding, p.W or None))
+            and self.bounds in (None, (p.encoding.encode(), p.W))
             and trusted
             and self._accepts(p, p.n, p.least)
         )

@@ -4,36 +4,27 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+import independent_client
 import independent_policy as independent
+import independent_sums
 from secagg import Bounds, ClientPolicy, FixedPoint, Integers, RoundParams
 from secagg.oneshot import OneShotPolicy
 
 
-def as_mapping(params: RoundParams) -> dict[str, object]:
+def as_parameters(params: RoundParams) -> independent_client.Parameters:
     """The parameters as the document lists them."""
     encoding = params.encoding
+    made: independent_sums.Encoding
     if isinstance(encoding, FixedPoint):
-        numbers = {
-            "kind": "FixedPoint",
-            "clip": encoding.clip,
-            "fractional_bits": encoding.fractional_bits,
-        }
+        made = independent_sums.FixedPoint(encoding.clip, encoding.fractional_bits)
     else:
         assert isinstance(encoding, Integers)
-        numbers = {"kind": "Integers", "max": encoding.max}
-    return {
-        "n_clients": params.n_clients,
-        "threshold": params.threshold,
-        "length": params.length,
-        "encoding": numbers,
-        "modulus": params.ring.modulus,
-        "neighbours": params.neighbours,
-        "max_weight": params.max_weight,
-        "session": params.session.hex(),
-        "allow_two_clients": params.allow_two_clients,
-        "count_clipped": params.count_clipped,
-        "security": params.security,
-    }
+        made = independent_sums.Integers(encoding.max)
+    names = [field.name for field in fields(independent_client.Parameters)]
+    values = {name: getattr(params, name) for name in names if name != "modulus"}
+    return independent_client.Parameters(
+        **(values | {"encoding": made, "modulus": params.ring.modulus})
+    )
 
 
 def as_policy(policy: ClientPolicy) -> independent.Policy:

@@ -150,9 +150,7 @@ class Parties:
 
     def expected(self, clients: Iterable[int]) -> list[int]:
         """Return the exact sum of the encoded vectors of some clients."""
-        plain = [
-            plain_encoding(self.params.sums, self.vectors[u], self.weights[u]) for u in clients
-        ]
+        plain = [plain_encoding(self.params, self.vectors[u], self.weights[u]) for u in clients]
         return [sum(column) for column in zip(*plain, strict=True)][: self.params.length]
 
 

@@ -37,6 +37,7 @@ SIDES = {
     "client": ["client"],
     "server": ["server"],
     "messages": ["client", "server"],
+    "shape": ["parameters"],
     "params": ["parameters"],
     "params_bytes": ["parameters"],
     "stored": ["states"],

@@ -1,178 +1,128 @@
-"""Faults that a client rejects (docs/protocol.md §8.2-§8.5): one in each message."""
+"""Faults that a client rejects (docs/protocol.md §8.3-§8.5): one in each message."""
 
-import primitives as pr
-from faults_roster import Add, roster_faults, signed_roster_faults
-from faults_server import flip
-from kinds import KINDS, but, get
+from faults import Cases, Faults, at_word, flip
+from faults_roster import roster_faults, signed_roster_faults
+from kinds import get
 from parties import Round
-from primitives import Message, encode, ids, u64le
+
+from independent_keys import SHAMIR_PRIME, seal, signed_survivors
+from independent_messages import encode
+from independent_primitives import ids
 
 
-def client_faults(rounds: dict[str, Round]) -> list[dict[str, object]]:
-    out: list[dict[str, object]] = []
-
-    def add(
-        r: Round,
-        name: str,
-        check: str,
-        u: int,
-        message: Message,
-        before: list[Message] | None = None,
-    ) -> None:
-        """`before`: what the client is sent earlier instead of the round's own messages."""
-        tag = message[0]
-        assert isinstance(tag, int)
-        kind, phase, _ = KINDS[tag]
-        out.append({
-            "side": "client", "round": r.name, "phase": phase, "client": u,
-            "before": before and [encode(m) for m in before],
-            "kind": kind, "name": f"{kind}: {name}", "bytes": encode(message),
-            "error": "RemoteProtocolError", "check": check,
-        })  # fmt: skip
-
-    roster_faults(add, rounds)
-    signed_roster_faults(add, rounds)
-    _shares(add, rounds)
-    _consistency(add, rounds)
-    _unmask(add, rounds["annex-a-semi-honest"], rounds["active"].session)
-    _unmask_active(add, rounds["annex-a-active"], rounds["active-prime"].session)
+def client_faults(rounds: dict[str, Round]) -> Cases:
+    out: Cases = []
+    other = rounds["active"].session
+    roster_faults(out, rounds)
+    signed_roster_faults(out, rounds)
+    _shares(out, rounds["complete-nobody-drops"], other)
+    _consistency(out, rounds["annex-a-active"], other)
+    _unmask(out, rounds["annex-a-semi-honest"], other)
+    _unmask_active(out, rounds["annex-a-active"], rounds["active-prime"].session)
     return out
 
 
-def _shares(add: Add, rounds: dict[str, Round]) -> None:
-    r = rounds["complete-nobody-drops"]
-    u = 7
-    good = r.answers["share_keys"][u]
-    sealed = get(good, "sealed")
+def _shares(out: Cases, r: Round, other: bytes) -> None:
+    to = Faults(out, "client", r, "masked_input", 7)
+    sealed = get(to.good, "sealed")
     one, two = sealed[:96], sealed[96:]
-
-    def with_(name: str, check: str, **changes: bytes) -> None:
-        add(r, name, check, u, but(good, **changes))
-
-    with_("another session", "session", session=rounds["active"].session)
-    with_("one bit of the session", "session", session=flip(good, "session"))
-    with_("ids descend", "ids", senders=ids([9, 8]))
-    with_("an id twice", "ids", senders=ids([8, 8]))
-    with_("ids not whole", "ids", senders=ids([8, 9])[:-4])
-    with_("its own among them", "reflection", senders=ids([7, 8, 9]), sealed=one + sealed)
-    with_("its own in place of another", "reflection", senders=ids([7, 9]))
-    with_("a stranger", "unknown id", senders=ids([8, 10]))
-    with_("only one", "size", senders=ids([8]), sealed=one)
-    with_("nobody", "size", senders=b"", sealed=b"")
-    with_("sealed shares a byte short", "length", sealed=sealed[:-1])
-    with_("sealed shares of one missing", "length", sealed=one)
-    with_("sealed shares of one too many", "length", sealed=sealed + two)
+    to("another session", "session", session=other)
+    to("one bit of the session", "session", session=flip(r.session))
+    to("ids descend", "ids", senders=ids([9, 8]))
+    to("an id twice", "ids", senders=ids([8, 8]))
+    to("ids not whole", "ids", senders=ids([8, 9])[:-4])
+    to("its own among them", "reflection", senders=ids([7, 8, 9]), sealed=one + sealed)
+    to("its own in place of another", "reflection", senders=ids([7, 9]))
+    to("a stranger", "unknown id", senders=ids([8, 10]))
+    to("only one", "size", senders=ids([8]), sealed=one)
+    to("nobody", "size", senders=b"", sealed=b"")
+    to("sealed shares a byte short", "length", sealed=sealed[:-1])
+    to("sealed shares of one missing", "length", sealed=one)
+    to("sealed shares of one too many", "length", sealed=sealed + two)
     for at in (0, 79, 80, 95):
-        bent = sealed[:at] + bytes([sealed[at] ^ 0x80]) + sealed[at + 1 :]
-        with_(f"bit of byte {at} of the sealed share", "sealed share", sealed=bent)
-    with_("two sealed shares swapped", "sealed share", sealed=two + one)
-    with_("what it sealed itself handed back", "sealed share", sealed=r.sealed(7, 8) + two)
-    with_("sealed for another", "sealed share", sealed=r.sealed(8, 9) + two)
+        to(f"bit of byte {at} of the sealed share", "sealed share", sealed=flip(sealed, at, 7))
     share, key = r.share(8, 7), r.seal_key(8, 7)
-    for name, session, sender, receiver, with_key in (
-        ("another session in the AD", rounds["active"].session, 8, 7, key),
-        ("another sender in the AD", r.session, 9, 7, key),
-        ("another receiver in the AD", r.session, 8, 9, key),
-        ("the key of the other direction", r.session, 8, 7, r.seal_key(7, 8)),
-    ):
-        with_(
-            name,
-            "sealed share",
-            sealed=pr.seal(with_key, session, sender, receiver, share) + two,
-        )
-    for number in (pr.P, 2**64 - 1):
+    boxes = {
+        "two sealed shares swapped": two + one,
+        "what it sealed itself handed back": r.sealed(7, 8) + two,
+        "sealed for another": r.sealed(8, 9) + two,
+        "another session in the AD": seal(key, share, other, 8, 7) + two,
+        "another sender in the AD": seal(key, share, r.session, 9, 7) + two,
+        "another receiver in the AD": seal(key, share, r.session, 8, 9) + two,
+        "the key of the other direction": seal(r.seal_key(7, 8), share, r.session, 8, 7) + two,
+    }
+    to.each("sealed share", "sealed", boxes)
+    for number in (SHAMIR_PRIME, 2**64 - 1):
         for c in (0, 4, 5, 9):
-            bent = share[: 8 * c] + u64le(number) + share[8 * c + 8 :]
-            bent_sealed = pr.seal(key, r.session, 8, 7, bent)
-            with_(f"{number} as number {c} of a share", "share", sealed=bent_sealed + two)
+            bent = seal(key, at_word(share, c, number), r.session, 8, 7)
+            to(f"{number} as number {c} of a share", "share", sealed=bent + two)
 
 
-def _consistency(add: Add, rounds: dict[str, Round]) -> None:
-    r = rounds["annex-a-active"]
-    good = r.answers["masked_input"][1]
-
-    def with_(name: str, check: str, **changes: bytes) -> None:
-        add(r, name, check, 1, but(good, **changes))
-
-    with_("another session", "session", session=rounds["active"].session)
-    with_("one bit of the session", "session", session=flip(good, "session"))
-    with_("ids descend", "ids", survivors=ids([1, 3, 2]))
-    with_("an id twice", "ids", survivors=ids([1, 2, 2]))
-    with_("ids not whole", "ids", survivors=ids([1, 2, 3])[:-1])
-    with_("a stranger", "unknown id", survivors=ids([1, 2, 4]))
-    with_("not itself", "self", survivors=ids([2, 3, 300]))
-    with_("too few", "size", survivors=ids([1, 2]))
-    with_("it alone", "size", survivors=ids([1]))
+def _consistency(out: Cases, r: Round, other: bytes) -> None:
+    to = Faults(out, "client", r, "consistency_check", 1)
+    to("another session", "session", session=other)
+    to("one bit of the session", "session", session=flip(r.session))
+    to("ids descend", "ids", survivors=ids([1, 3, 2]))
+    to("an id twice", "ids", survivors=ids([1, 2, 2]))
+    to("ids not whole", "ids", survivors=ids([1, 2, 3])[:-1])
+    to("a stranger", "unknown id", survivors=ids([1, 2, 4]))
+    to("not itself", "self", survivors=ids([2, 3, 300]))
+    to("too few", "size", survivors=ids([1, 2]))
+    to("it alone", "size", survivors=ids([1]))
 
 
-def _unmask(add: Add, r: Round, other: bytes) -> None:
+def _unmask(out: Cases, r: Round, other: bytes) -> None:
     """Client 1 of Annex A: survivors 1, 2, 3; dropped 300."""
-    good = r.answers["masked_input"][1]
-
-    def with_(name: str, check: str, **changes: bytes) -> None:
-        add(r, name, check, 1, but(good, **changes))
-
-    with_("another session", "session", session=other)
-    with_("survivors descend", "ids", survivors=ids([1, 3, 2]))
-    with_("a survivor twice", "ids", survivors=ids([1, 2, 3, 3]))
-    with_("survivors not whole", "ids", survivors=ids([1, 2, 3])[:-1])
-    with_("dropped not whole", "ids", dropped=ids([300])[:-1])
-    with_("a dropped one twice", "ids", dropped=ids([300, 300]))
-    with_("an id in both", "both shares", dropped=ids([3, 300]))
-    with_("itself in both", "both shares", dropped=ids([1, 300]))
-    with_(
-        "all in both", "both shares", survivors=ids([1, 2, 3, 300]), dropped=ids([1, 2, 3, 300])
-    )
-    with_("a stranger survives", "unknown id", survivors=ids([1, 2, 3, 4]))
-    with_("a stranger dropped", "unknown id", dropped=ids([4, 300]))
-    with_("not itself", "self", survivors=ids([2, 3]), dropped=ids([1, 300]))
-    with_("it is named nowhere", "self", survivors=ids([2, 3]))
-    with_("a client of U2 is named nowhere", "missing id", dropped=b"")
-    with_("a survivor is named nowhere", "missing id", survivors=ids([1, 2]))
-    with_("too few survivors", "size", survivors=ids([1, 2]), dropped=ids([3, 300]))
-    with_("signers where nobody signs", "length", signers=ids([1]))
-    with_("signatures where nobody signs", "length", signatures=b"\0")
+    to, all_ = Faults(out, "client", r, "unmasking", 1), ids([1, 2, 3, 300])
+    to("another session", "session", session=other)
+    to("survivors descend", "ids", survivors=ids([1, 3, 2]))
+    to("a survivor twice", "ids", survivors=ids([1, 2, 3, 3]))
+    to("survivors not whole", "ids", survivors=ids([1, 2, 3])[:-1])
+    to("dropped not whole", "ids", dropped=ids([300])[:-1])
+    to("a dropped one twice", "ids", dropped=ids([300, 300]))
+    to("an id in both", "both shares", dropped=ids([3, 300]))
+    to("itself in both", "both shares", dropped=ids([1, 300]))
+    to("all in both", "both shares", survivors=all_, dropped=all_)
+    to("a stranger survives", "unknown id", survivors=ids([1, 2, 3, 4]))
+    to("a stranger dropped", "unknown id", dropped=ids([4, 300]))
+    to("not itself", "self", survivors=ids([2, 3]), dropped=ids([1, 300]))
+    to("it is named nowhere", "self", survivors=ids([2, 3]))
+    to("a client of U2 is named nowhere", "missing id", dropped=b"")
+    to("a survivor is named nowhere", "missing id", survivors=ids([1, 2]))
+    to("too few survivors", "size", survivors=ids([1, 2]), dropped=ids([3, 300]))
+    to("signers where nobody signs", "length", signers=ids([1]))
+    to("signatures where nobody signs", "length", signatures=b"\0")
 
 
-def _unmask_active(add: Add, r: Round, other: bytes) -> None:
-    good = r.answers["consistency_check"][1]
+def _unmask_active(out: Cases, r: Round, other: bytes) -> None:
+    to, all_ = Faults(out, "client", r, "unmasking", 1), ids([1, 2, 3, 300])
     before = [r.answers[phase][1] for phase in ("advertise_keys", "share_keys")]
-    survivors, signatures = get(good, "survivors"), get(good, "signatures")
+    before.append(encode(8, r.session, all_))
+    survivors, signatures = get(to.good, "survivors"), get(to.good, "signatures")
     one, two, three = signatures[:64], signatures[64:128], signatures[128:]
+    to("other survivors than it signed", "consistency", survivors=all_, dropped=b"")
+    to("fewer survivors than it signed", "consistency", where={"before": before})
+    to("signers descend", "ids", signers=ids([1, 3, 2]))
+    to("signers not whole", "ids", signers=ids([1, 2, 3])[:-1])
+    to("one signs twice", "ids", signers=ids([1, 1, 2]))
+    to("a dropped client signs", "unknown id", signers=ids([1, 2, 300]))
+    to("a stranger signs", "unknown id", signers=ids([1, 2, 4]))
+    to("signatures a byte short", "length", signatures=signatures[:-1])
+    to("a signature missing", "length", signatures=signatures[:128])
+    to("no signatures", "length", signatures=b"")
+    to("fewer signers than t", "size", signers=ids([1, 2]), signatures=one + two)
+    to("nobody signs", "size", signers=b"", signatures=b"")
 
-    def with_(name: str, check: str, **changes: bytes) -> None:
-        add(r, name, check, 1, but(good, **changes))
+    def signed(u: int, about: int = 3, session: bytes = r.session, *, over: bytes) -> bytes:
+        return one + two + r.signature(u, signed_survivors(session, about, over))
 
-    with_("other survivors than it signed", "consistency",
-          survivors=ids([1, 2, 3, 300]), dropped=b"")  # fmt: skip
-    add(r, "fewer survivors than it signed", "consistency", 1, good,
-        [*before, [8, r.session, ids([1, 2, 3, 300])]])  # fmt: skip
-    with_("signers descend", "ids", signers=ids([1, 3, 2]))
-    with_("signers not whole", "ids", signers=ids([1, 2, 3])[:-1])
-    with_("one signs twice", "ids", signers=ids([1, 1, 2]))
-    with_("a dropped client signs", "unknown id", signers=ids([1, 2, 300]))
-    with_("a stranger signs", "unknown id", signers=ids([1, 2, 4]))
-    with_("signatures a byte short", "length", signatures=signatures[:-1])
-    with_("a signature missing", "length", signatures=signatures[:128])
-    with_("no signatures", "length", signatures=b"")
-    with_("fewer signers than t", "size", signers=ids([1, 2]), signatures=one + two)
-    with_("nobody signs", "size", signers=b"", signatures=b"")
-    with_(
-        "one bit of a signature",
-        "signature",
-        signatures=signatures[:-1] + bytes([three[63] ^ 1]),
-    )
-    with_(
-        "its own signature bent", "signature", signatures=bytes([one[0] ^ 1]) + signatures[1:]
-    )
-    with_("two signatures swapped", "signature", signatures=one + three + two)
-
-    def signed(name: str, u: int, session: bytes, about: int, what: bytes) -> None:
-        forged = r.signature(u, pr.signed_survivors(session, about, what))
-        with_(f"signed {name}", "signature", signatures=one + two + forged)
-
-    signed("by another client", 2, r.session, 3, survivors)
-    signed("for another client", 3, r.session, 2, survivors)
-    signed("in another session", 3, other, 3, survivors)
-    signed("other survivors", 3, r.session, 3, ids([1, 2, 3, 300]))
-    signed("survivors big-endian", 3, r.session, 3, survivors[::-1])
+    to.each("signature", "signatures", {
+        "one bit of a signature": flip(signatures, -1),
+        "its own signature bent": flip(signatures),
+        "two signatures swapped": one + three + two,
+        "signed by another client": signed(2, over=survivors),
+        "signed for another client": signed(3, 2, over=survivors),
+        "signed in another session": signed(3, 3, other, over=survivors),
+        "signed other survivors": signed(3, over=all_),
+        "signed survivors big-endian": signed(3, over=survivors[::-1]),
+    })  # fmt: skip

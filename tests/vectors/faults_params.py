@@ -3,14 +3,18 @@
 import struct
 from collections.abc import Iterator
 
-from params import FixedPoint, Integers, Params
-from primitives import draw, u8, u32le, u64le
+from draws import draw
+from params import with_field
+
+from independent_client import Parameters
+from independent_primitives import u8, u32le, u64le
+from independent_sums import FixedPoint, Integers
 
 
-def other_parameters(p: Params) -> Iterator[tuple[str, str, bytes]]:
+def other_parameters(p: Parameters) -> Iterator[tuple[str, str, bytes]]:
     """Yield a name, the check at a peer that has p, and the bytes."""
-    good = p.to_bytes()
-    flags = (1 if p.two else 0) + (2 if p.count else 0)
+    good = p.encode()
+    flags = p.allow_two_clients + 2 * p.counted
     for name, value in (
         ("version", u8(2)),
         ("security", u8(0 if p.active else 1)),
@@ -20,20 +24,20 @@ def other_parameters(p: Params) -> Iterator[tuple[str, str, bytes]]:
         ("flags", u8(flags + 4)),
         ("n_clients", u32le(p.n + 1)),
         ("threshold", u32le(p.t - 1)),
-        ("neighbours", u32le(4 if p.k is None else 0)),
+        ("neighbours", u32le(4 if p.neighbours is None else 0)),
         ("length", u64le(p.d + 1)),
         ("max_weight", u64le(7 if p.max_weight is None else 0)),
-        ("modulus", u64le(p.modulus)),
-        ("encoding", u8(16) + Integers(1).part()),
-        ("encoding", u8(27) + FixedPoint(4.0, 7).part()),
+        ("modulus", u64le(p.R)),
+        ("encoding", u8(16) + Integers(1).encode()),
+        ("encoding", u8(27) + FixedPoint(4.0, 7).encode()),
     ):
-        yield f"another {name}", "parameters", p.with_field(name, value)
+        yield f"another {name}", "parameters", with_field(p, name, value)
     for name, session in (("longer", p.session + b"."), ("empty", b""), ("of 64", bytes(64))):
-        yield f"session {name}", "session", p.but(session=session).to_bytes()
+        yield f"session {name}", "session", p.but(session=session).encode()
     both = p.but(session=b"another", max_weight=None if p.max_weight else 2)
-    yield "another session and max_weight", "parameters", both.to_bytes()
-    yield "a session of 65 bytes", "parameters", p.with_field("session", u8(65) + bytes(65))
-    longer = p.with_field("session", u8(len(p.session) + 1) + p.session)
+    yield "another session and max_weight", "parameters", both.encode()
+    yield "a session of 65 bytes", "parameters", with_field(p, "session", u8(65) + bytes(65))
+    longer = with_field(p, "session", u8(len(p.session) + 1) + p.session)
     yield "a session that ends early", "parameters", longer
     yield "a byte after the session", "parameters", good + b"\0"
     yield "the last byte missing", "parameters", good[:-1]
@@ -43,19 +47,22 @@ def other_parameters(p: Params) -> Iterator[tuple[str, str, bytes]]:
 
 def not_parameters() -> Iterator[tuple[str, str, bytes]]:
     """Yield a name, the check of the decoder of parameters, and the bytes."""
-    p = Params(10, 7, 1000, FixedPoint(8.0, 16), session=b"round 7")
-    good, counted = p.to_bytes(), p.but(modulus=101, d=10, encoding=Integers(9), count=True)
+    p = Parameters(10, 7, 1000, FixedPoint(8.0, 16), session=b"round 7")
+    good, counted = (
+        p.encode(),
+        p.but(modulus=101, length=10, encoding=Integers(9), count_clipped=True),
+    )
     for version in (0, 1, 2, 4, 255):
         yield f"version {version}", "version", u8(version) + good[1:]
     for size in (0, 1, 38, 39, 40, 66, 67, len(good) - 1):
         yield f"the first {size} bytes", "length", good[:size]
     yield "a byte more", "length", good + b"\0"
     yield "361 bytes", "length", good.ljust(361, b"\0")
-    yield "an encoding beyond the end", "length", p.with_field("encoding", u8(255))
-    yield "a session beyond the end", "length", p.with_field("session", u8(64) + bytes(63))
+    yield "an encoding beyond the end", "length", with_field(p, "encoding", u8(255))
+    yield "a session beyond the end", "length", with_field(p, "session", u8(64) + bytes(63))
 
-    def with_(name: str, what: str, value: bytes, of: Params = p) -> tuple[str, str, bytes]:
-        return f"{name} {what}", "parameters", of.with_field(name, value)
+    def with_(name: str, what: str, value: bytes, of: Parameters = p) -> tuple[str, str, bytes]:
+        return f"{name} {what}", "parameters", with_field(of, name, value)
 
     yield with_("security", "2", u8(2))
     for bit in range(2, 8):
@@ -83,8 +90,8 @@ def not_parameters() -> Iterator[tuple[str, str, bytes]]:
         ("of max 2^62 + 1", b"integers" + u64le(2**62 + 1)),
         ("unknown", b"halves"),
         ("empty", b""),
-        ("a byte short", p.encoding.part()[:-1]),
-        ("a byte long", p.encoding.part() + b"\0"),
+        ("a byte short", p.encoding.encode()[:-1]),
+        ("a byte long", p.encoding.encode() + b"\0"),
         ("in capitals", b"Integers" + u64le(9)),
     ):
         yield with_("encoding", name, u8(len(part)) + part)

@@ -1,230 +1,171 @@
 """Faults that a server rejects (docs/protocol.md §8): one in each message, thin closings."""
 
-from collections.abc import Callable
-
-import primitives as pr
 from derivations import LOW_ORDER, NOT_CANONICAL
+from draws import draw
+from faults import Cases, Faults, at_word, flip
 from faults_params import other_parameters
-from kinds import KINDS, but, fields, get
+from kinds import but, fields, get
 from parties import Round
-from primitives import Message, draw, encode, u64le
+
+from independent_keys import SHAMIR_PRIME, signed_keys, signed_survivors
+from independent_primitives import curve_key, number
 
 
-def server_faults(rounds: dict[str, Round]) -> list[dict[str, object]]:
-    out: list[dict[str, object]] = []
-
-    def add(
-        r: Round,
-        name: str,
-        check: str,
-        u: int,
-        message: Message,
-        accepted: list[int] | None = None,
-    ) -> None:
-        tag = message[0]
-        assert isinstance(tag, int)
-        kind, phase, _ = KINDS[tag]
-        out.append({
-            "side": "server", "round": r.name, "phase": phase, "accepted": accepted or [],
-            "from": u, "kind": kind, "name": f"{kind}: {name}", "bytes": encode(message),
-            "error": "RemoteProtocolError", "check": check,
-        })  # fmt: skip
-
-    _advertise(add, rounds)
-    _later(add, rounds)
+def server_faults(rounds: dict[str, Round]) -> Cases:
+    out: Cases = []
+    _advertise(out, rounds["complete-nobody-drops"])
+    _advertise_signed(out, rounds["active-prime"], rounds["complete-33-bits"])
+    _later(out, rounds)
+    _lengths(out, rounds)
+    _consistency(out, rounds["active-prime"], rounds["active"])
     return out
 
 
-def _new_keys(r: Round, u: int, seal_key: bytes, mask_key: bytes) -> Message:
-    """AdvertiseKeys, signed by u's own identity where there is one."""
-    digest = r.params.digest()
-    signature = b""
-    if u in r.parties:
-        signature = r.signature(u, pr.signed_keys(digest, u, seal_key, mask_key))
-    return [1, u, r.params.to_bytes(), seal_key, mask_key, signature]
-
-
-def _advertise(add: Callable[..., None], rounds: dict[str, Round]) -> None:
-    r = rounds["complete-nobody-drops"]
-    a, b, c = sorted(r.parties)
-    good = r.sent["advertise_keys"]
-    seal_key, mask_key = r.parties[a].keys
-    fresh = pr.x25519_public(draw("a fresh key", 32))
-    other_round = rounds["complete-33-bits"].params.digest()
+def _advertise(out: Cases, r: Round) -> None:
+    a, b, _ = r.u1
+    to, second = Faults(out, "server", r, "advertise_keys", a), {"accepted": [b]}
+    (seal, _), (b_seal, b_mask) = r.clients[a].own, r.clients[b].own
+    fresh = curve_key(draw("a fresh key", 32))
     for name, check, other in other_parameters(r.params):
-        add(r, name, check, a, but(good[a], parameters=other))
-    add(r, "n clients are in", "cohort", 99, _new_keys(r, 99, fresh, mask_key), [a, b, c])
-    for key in LOW_ORDER:
-        add(r, "sealing key of low order", "public key", a, but(good[a], seal_key=key))
-        add(r, "masking key of low order", "public key", a, but(good[a], mask_key=key))
-    for key in NOT_CANONICAL:
-        add(r, "sealing key not canonical", "public key", a, but(good[a], seal_key=key))
-        add(r, "masking key not canonical", "public key", a, but(good[a], mask_key=key))
-    add(r, "the two keys are one", "duplicate key", a, but(good[a], mask_key=seal_key))
-    b_seal, b_mask = r.parties[b].keys
-    add(r, "another's sealing key", "duplicate key", a, but(good[a], seal_key=b_seal), [b])
-    add(r, "another's masking key", "duplicate key", a, but(good[a], mask_key=b_mask), [b])
-    add(
-        r,
-        "another's masking key to seal",
-        "duplicate key",
-        a,
-        but(good[a], seal_key=b_mask),
-        [b],
-    )
-    add(
-        r,
-        "another's sealing key to mask",
-        "duplicate key",
-        a,
-        but(good[a], mask_key=b_seal),
-        [b],
-    )
-    add(r, "a signature where nobody signs", "length", a, but(good[a], signature=bytes(64)))
-    add(r, "another sender", "sender", a, good[b])
-    add(r, "sender -1", "sender", a, but(good[a], sender=-1))
-    add(r, "sender -2^63", "sender", a, but(good[a], sender=-(2**63)))
-    add(r, "sender 2^64 - 1", "sender", a, but(good[a], sender=2**64 - 1))
-    add(r, "other keys later", "repeated", a, but(good[a], seal_key=fresh), [a])
-
-    r = rounds["active-prime"]
-    a, b, _ = sorted(r.parties)
-    good = r.sent["advertise_keys"]
-    digest, (seal_key, mask_key) = r.params.digest(), r.parties[a].keys
-    add(r, "not in the registry", "unknown client", 99, _new_keys(r, 99, seal_key, mask_key))
-
-    def signed(name: str, signature: bytes) -> None:
-        add(r, name, "signature", a, but(good[a], signature=signature))
-
-    signed("no signature", b"")
-    signed("63 bytes of signature", get(good[a], "signature")[:63])
-    signed("one bit of the signature", flip(good[a], "signature"))
-    signed("S plus the group order", malleable(get(good[a], "signature")))
-    signed("another's signature", get(good[b], "signature"))
-    own = r.signature
-    signed("signed by another", own(b, pr.signed_keys(digest, a, seal_key, mask_key)))
-    signed("signed for another id", own(a, pr.signed_keys(digest, b, seal_key, mask_key)))
-    signed(
-        "signed for another round", own(a, pr.signed_keys(other_round, a, seal_key, mask_key))
-    )
-    signed(
-        "keys signed the other way round", own(a, pr.signed_keys(digest, a, mask_key, seal_key))
-    )
-    keys = digest + u64le(a) + b"\0" + seal_key + mask_key
-    signed("label of the survivors", own(a, b"secagg/2 signed survivors" + keys))
+        to(name, check, parameters=other)
+    full = {"from": 99, "accepted": r.u1}
+    to("n clients are in", "cohort", where=full, sender=99, seal_key=fresh)
+    for what, keys in (("of low order", LOW_ORDER), ("not canonical", NOT_CANONICAL)):
+        for key in keys:
+            to(f"sealing key {what}", "public key", seal_key=key)
+            to(f"masking key {what}", "public key", mask_key=key)
+    to("the two keys are one", "duplicate key", mask_key=seal)
+    to("another's sealing key", "duplicate key", seal_key=b_seal, where=second)
+    to("another's masking key", "duplicate key", mask_key=b_mask, where=second)
+    to("another's masking key to seal", "duplicate key", seal_key=b_mask, where=second)
+    to("another's sealing key to mask", "duplicate key", mask_key=b_seal, where=second)
+    to("a signature where nobody signs", "length", signature=bytes(64))
+    to("another sender", "sender", message=r.sent["advertise_keys"][b])
+    to("sender -1", "sender", sender=-1)
+    to("sender -2^63", "sender", sender=-(2**63))
+    to("sender 2^64 - 1", "sender", sender=2**64 - 1)
+    to("other keys later", "repeated", seal_key=fresh, where={"accepted": [a]})
 
 
-def _later(add: Callable[..., None], rounds: dict[str, Round]) -> None:
+def _advertise_signed(out: Cases, r: Round, other: Round) -> None:
+    a, b, _ = r.u1
+    to, own, sign = Faults(out, "server", r, "advertise_keys", a), r.clients[a].own, r.signature
+    to("not in the registry", "unknown client", where={"from": 99}, sender=99, signature=b"")
+    good, params = get(to.good, "signature"), r.params.digest()
+    signed = signed_keys(params, a, *own)
+    label = b"secagg/2 signed "
+    survivors = signed.replace(label + b"keys", label + b"survivors")
+    to.each("signature", "signature", {
+        "no signature": b"",
+        "63 bytes of signature": good[:63],
+        "one bit of the signature": flip(good),
+        "S plus the group order": malleable(good),
+        "another's signature": get(r.sent["advertise_keys"][b], "signature"),
+        "signed by another": sign(b, signed),
+        "signed for another id": sign(a, signed_keys(params, b, *own)),
+        "signed for another round": sign(a, signed_keys(other.params.digest(), a, *own)),
+        "keys signed the other way round": sign(a, signed_keys(params, a, *own[::-1])),
+        "label of the survivors": sign(a, survivors),
+    })  # fmt: skip
+
+
+def _later(out: Cases, rounds: dict[str, Round]) -> None:
+    """Every message after the first."""
     small, active = rounds["complete-nobody-drops"], rounds["active-prime"]
     for r, phases in ((small, small.phases()[1:]), (active, ["consistency_check"])):
-        a, b, _ = sorted(r.parties)
+        a, b, _ = r.u1
         for phase in phases:
-            good = r.sent[phase]
-            add(r, "another sender", "sender", a, good[b])
-            add(r, "sender -1", "sender", a, but(good[a], sender=-1))
-            add(
-                r,
-                "another session",
-                "session",
-                a,
-                but(good[a], session=rounds["active"].session),
-            )
-            add(
-                r,
-                "one bit of the session",
-                "session",
-                a,
-                but(good[a], session=flip(good[a], "session")),
-            )
-            add(r, "a stranger", "unknown client", 99, but(good[a], sender=99))
-            last = list(fields(good[a]))[-1]
-            again = but(good[a], **{last: flip(good[a], last)})
-            add(r, "another of the same", "repeated", a, again, [a])
+            to = Faults(out, "server", r, phase, a)
+            to("another sender", "sender", message=r.sent[phase][b])
+            to("sender -1", "sender", sender=-1)
+            to("another session", "session", session=rounds["active"].session)
+            to("one bit of the session", "session", session=flip(r.session))
+            to("a stranger", "unknown client", where={"from": 99}, sender=99)
+            last = list(fields(to.good))[-1]
+            again = {last: flip(get(to.good, last))}
+            to("another of the same", "repeated", where={"accepted": [a]}, **again)
 
-    r, a = small, sorted(small.parties)[0]
-    sealed = r.sent["share_keys"][a]
-    whole = get(sealed, "sealed")
-    for name, data in (("none", b""), ("a byte short", whole[:-1]), ("one missing", whole[:96]),
-                       ("one too many", whole + whole[:96]),
-                       ("a byte more", whole + b"\0")):  # fmt: skip
-        add(r, f"sealed shares, {name}", "length", a, but(sealed, sealed=data))
-    values = get(r.sent["masked_input"][a], "values")
-    for name, data in (
-        ("none", b""),
-        ("a byte short", values[:-1]),
-        ("a byte more", values + b"\0"),
-    ):
-        add(r, f"values, {name}", "length", a, but(r.sent["masked_input"][a], values=data))
-    shares = get(r.sent["unmasking"][a], "shares")
-    for name, data in (("none", b""), ("a byte short", shares[:-1]),
-                       ("one missing", shares[:-40]),
-                       ("one too many", shares + shares[:40])):  # fmt: skip
-        add(r, f"shares, {name}", "length", a, but(r.sent["unmasking"][a], shares=data))
-    for name, number in (("p", pr.P), ("2^64 - 1", 2**64 - 1)):
-        for at in (0, len(shares) - 8):
-            data = shares[:at] + u64le(number) + shares[at + 8 :]
-            add(r, f"{name} as a share", "share", a, but(r.sent["unmasking"][a], shares=data))
 
-    r = rounds["annex-a-semi-honest"]  # 60 bits: the last byte has four of padding
-    values = get(r.sent["masked_input"][1], "values")
+def _lengths(out: Cases, rounds: dict[str, Round]) -> None:
+    r = rounds["complete-nobody-drops"]
+    a = r.u1[0]
+    to = Faults(out, "server", r, "share_keys", a)
+    whole = get(to.good, "sealed")
+    to.each("length", "sealed", {
+        "sealed shares, none": b"",
+        "sealed shares, a byte short": whole[:-1],
+        "sealed shares, one missing": whole[:96],
+        "sealed shares, one too many": whole + whole[:96],
+        "sealed shares, a byte more": whole + b"\0",
+    })  # fmt: skip
+    to = Faults(out, "server", r, "masked_input", a)
+    whole = get(to.good, "values")
+    to.each("length", "values", {
+        "values, none": b"",
+        "values, a byte short": whole[:-1],
+        "values, a byte more": whole + b"\0",
+    })  # fmt: skip
+    to = Faults(out, "server", r, "unmasking", a)
+    whole = get(to.good, "shares")
+    to.each("length", "shares", {
+        "shares, none": b"",
+        "shares, a byte short": whole[:-1],
+        "shares, one missing": whole[:-40],
+        "shares, one too many": whole + whole[:40],
+    })  # fmt: skip
+    for name, value in (("p", SHAMIR_PRIME), ("2^64 - 1", 2**64 - 1)):
+        for place in (0, len(whole) // 8 - 1):
+            to(f"{name} as a share", "share", shares=at_word(whole, place, value))
+
+    # 60 bits: the last byte has four of padding
+    to = Faults(out, "server", rounds["annex-a-semi-honest"], "masked_input", 1)
     for bit in (4, 7):
-        data = values[:-1] + bytes([values[-1] | 1 << bit])
-        add(r, f"padding bit {bit}", "length", 1, but(r.sent["masked_input"][1], values=data))
+        to(f"padding bit {bit}", "length", values=flip(get(to.good, "values"), -1, bit))
     r = rounds["complete-weighted-prime"]
-    u = r.u3[0]
-    elements = r.masked(u)
+    to, elements = Faults(out, "server", r, "masked_input", r.u3[0]), r.masked(r.u3[0])
     for at in (0, len(elements) - 1):
-        for number in (r.params.modulus, 2**r.params.bits - 1):
-            some = [*elements[:at], number, *elements[at + 1 :]]
-            data = pr.pack(some, r.params.bits)
-            add(
-                r,
-                f"element {number} modulo 65521",
-                "range",
-                u,
-                but(r.sent["masked_input"][u], values=data),
-            )
+        for value in (r.params.R, 2**r.params.b - 1):
+            some = r.params.pack([*elements[:at], value, *elements[at + 1 :]])
+            to(f"element {value} modulo 65521", "range", values=some)
     r = rounds["complete"]
-    masked, missing = r.sent["masked_input"], 0  # 0 was in U1 and sent no ShareKeys
-    add(r, "not in U2", "unknown client", missing, but(masked[r.u3[0]], sender=missing))
-    add(r, "not in U3", "unknown client", 300, but(r.sent["unmasking"][1], sender=300))
-
-    r, (a, b, _) = active, sorted(active.parties)
-    one = r.sent["consistency_check"][a]
-    survivors = get(r.answers["masked_input"][a], "survivors")
-
-    def signed(name: str, signature: bytes) -> None:
-        add(r, name, "signature", a, but(one, signature=signature))
-
-    signed("no signature", b"")
-    signed("63 bytes of signature", get(one, "signature")[:63])
-    signed("one bit of the signature", flip(one, "signature"))
-    signed("another's signature", get(r.sent["consistency_check"][b], "signature"))
-    for name, about in (
-        ("fewer survivors", pr.signed_survivors(r.session, a, survivors[:-8])),
-        ("another session", pr.signed_survivors(rounds["active"].session, a, survivors)),
-        ("another id", pr.signed_survivors(r.session, b, survivors)),
-        ("round 0", pr.signed_survivors(r.session, a, b"")[:-1] + b"\0" + survivors),
-    ):
-        signed(f"signed for {name}", r.signature(a, about))
+    to = Faults(out, "server", r, "masked_input", r.u3[0])
+    to(
+        "not in U2", "unknown client", where={"from": 0}, sender=0
+    )  # it was in U1 and sent no ShareKeys
+    to = Faults(out, "server", r, "unmasking", 1)
+    to("not in U3", "unknown client", where={"from": 300}, sender=300)
 
 
-def flip(message: Message, name: str) -> bytes:
-    """The field with one bit changed, in its first byte."""
-    value = get(message, name)
-    return bytes([value[0] ^ 1]) + value[1:] if value else b"\1"
+def _consistency(out: Cases, r: Round, other: Round) -> None:
+    a, b, _ = r.u1
+    to = Faults(out, "server", r, "consistency_check", a)
+    good, survivors = get(to.good, "signature"), get(r.answers["masked_input"][a], "survivors")
+    about = {
+        "fewer survivors": signed_survivors(r.session, a, survivors[:-8]),
+        "another session": signed_survivors(other.session, a, survivors),
+        "another id": signed_survivors(r.session, b, survivors),
+        "round 0": signed_survivors(r.session, a, b"")[:-1] + b"\0" + survivors,
+    }
+    to.each("signature", "signature", {
+        "no signature": b"",
+        "63 bytes of signature": good[:63],
+        "one bit of the signature": flip(good),
+        "another's signature": get(r.sent["consistency_check"][b], "signature"),
+    })  # fmt: skip
+    for name, what in about.items():
+        to(f"signed for {name}", "signature", signature=r.signature(a, what))
 
 
 def malleable(signature: bytes) -> bytes:
     """The same signature with S + L, which RFC 8032 rejects."""
     order = 2**252 + 27742317777372353535851937790883648493
-    s = int.from_bytes(signature[32:], "little") + order
+    s = number(signature[32:]) + order
     return signature[:32] + s.to_bytes(32, "little")
 
 
-def closings(rounds: dict[str, Round]) -> list[dict[str, object]]:
+def closings(rounds: dict[str, Round]) -> Cases:
     """Closings with too few: who answers in the phase, and the error."""
-    out: list[dict[str, object]] = []
+    out: Cases = []
     for name in ("complete-nobody-drops", "annex-a-active"):
         r = rounds[name]
         for phase in r.phases():
@@ -243,9 +184,9 @@ def closings(rounds: dict[str, Round]) -> list[dict[str, object]]:
         r = rounds[name]
         there = sorted(r.sent["unmasking"])[:count]
         message = r.sent["unmasking"][wrong]
-        shares = get(message, "shares")
         # Another change than the round's liar makes: equal errors at the points 1 and 2 cancel.
-        lie = encode(but(message, shares=bytes([shares[0] ^ 6]) + shares[1:]))
+        shares = flip(flip(get(message, "shares"), bit=1), bit=2)
+        lie = but(message, shares=shares)
         out.append({"round": name, "phase": "unmasking", "accepted": there,
                     "replace": [{"id": wrong, "bytes": lie}],
                     "error": "RemoteProtocolError", "check": "shares"})  # fmt: skip
@@ -259,8 +200,7 @@ def closings(rounds: dict[str, Round]) -> list[dict[str, object]]:
         u, modulus = r.u3[0], r.params.modulus
         moved = r.masked(u)
         moved[element] = (moved[element] + by) % modulus
-        values = pr.pack(moved, (modulus - 1).bit_length())
-        message = encode(but(r.sent["masked_input"][u], values=values))
+        message = but(r.sent["masked_input"][u], values=r.params.pack(moved))
         there = sorted(r.sent["unmasking"])
         out.append({"round": r.name, "phase": "unmasking", "accepted": there,
                     "earlier": [{"phase": "masked_input", "id": u, "bytes": message}],

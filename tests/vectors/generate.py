@@ -1,9 +1,8 @@
 """Write the golden vectors: ``python tests/vectors/generate.py [FOLDER]``.
 
-This folder was written from docs/protocol.md and docs/paillier.md alone, before its author saw
-the package. It is plain Python over the primitives of `cryptography` and imports nothing of
-the package. Cases were added and three mended since; no derivation was changed. The vectors of
-one-shot sums came later, with docs/oneshot.md, whose author had read the package.
+The independent parties, tests/support/independent_*.py, compute everything from
+docs/protocol.md and docs/oneshot.md alone. This folder has their inputs, a server, Paillier
+from docs/paillier.md, and the faults. Nothing of the package is imported.
 
 Every run writes the same bytes. In the files, bytes are hexadecimal and keys are sorted.
 Elements and coefficients are u64le, one after the other. An integer of 2^53 or more is a
@@ -14,6 +13,8 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import derivations
 import numbers_vectors
@@ -62,7 +63,7 @@ def main(folder: Path) -> None:
         ("parameters", "§3.1-§3.3", "hashlib", derivations.parameters),
         ("client_ids", "§5.12", "hashlib", derivations.client_ids),
         ("roster", "§5.2", "hashlib", derivations.roster),
-        ("keys", "§5.1, §5.3, §5.5, §5.6", curves, derivations.keys),
+        ("keys", "§5.1, §5.3, §5.5, §5.6", curves, derivations.key_pairs),
         ("shamir", "§5.4, Annex B", "Python integers", derivations.shamir),
         ("hedging", "§5.13", "hashlib, hmac", derivations.hedging),
         ("signatures", "§5.10", "cryptography (Ed25519)", derivations.signatures),
@@ -70,7 +71,7 @@ def main(folder: Path) -> None:
         ("encodings", "§4, Annex B", "Python floats and integers", numbers_vectors.encodings),
         ("masks", "§5.7", "cryptography (AES-ECB), Python integers", numbers_vectors.masks),
         ("packing", "§5.9", "Python integers", numbers_vectors.packing),
-        ("messages", "§6", "Python integers", lambda: messages(by_name)),
+        ("messages", "§6", "Python integers", lambda: messages([r.params for r in all_rounds])),
         ("malformed", "§6.1, §8, §12", curves, lambda: malformed(by_name)),
         ("states", "§13", curves, lambda: states.states(by_name)),
         ("rounds", "§8", curves, lambda: {"rounds": [describe(r) for r in all_rounds]}),

@@ -3,131 +3,87 @@
 import struct
 from collections.abc import Iterator
 
-import primitives as pr
-from params import FixedPoint, Integers, Params
-from parties import Round
-from primitives import Message, draw, encode
+from draws import draw
+from params import described
 
-KINDS: dict[int, tuple[str, str, list[tuple[str, str]]]] = {
-    1: ("AdvertiseKeys", "advertise_keys",
-        [("sender", "int"), ("parameters", "b360"), ("seal_key", "b32"), ("mask_key", "b32"),
-         ("signature", "sig")]),
-    2: ("Roster", "share_keys",
-        [("parameters", "b360"), ("size", "int"), ("digest", "b32"), ("ids", "bin"),
-         ("seal_keys", "bin"), ("mask_keys", "bin"), ("signatures", "bin")]),
-    3: ("ShareKeys", "share_keys",
-        [("sender", "int"), ("session", "b32"), ("commitment", "b32"), ("sealed", "bin")]),
-    4: ("Shares", "masked_input", [("session", "b32"), ("senders", "bin"), ("sealed", "bin")]),
-    5: ("MaskedInput", "masked_input",
-        [("sender", "int"), ("session", "b32"), ("values", "bin")]),
-    6: ("UnmaskRequest", "unmasking",
-        [("session", "b32"), ("survivors", "bin"), ("dropped", "bin"), ("signers", "bin"),
-         ("signatures", "bin")]),
-    7: ("UnmaskShares", "unmasking",
-        [("sender", "int"), ("session", "b32"), ("shares", "bin")]),
-    8: ("ConsistencyRequest", "consistency_check", [("session", "b32"), ("survivors", "bin")]),
-    9: ("ConsistencySignature", "consistency_check",
-        [("sender", "int"), ("session", "b32"), ("signature", "sig")]),
-}  # fmt: skip
+from independent_client import Parameters
+from independent_messages import KINDS, Field, decode, encode, encode_field, limit
+from independent_primitives import sha256
+from independent_sums import FixedPoint, Integers
+
 FROM_CLIENTS = (1, 3, 5, 7, 9)
 
 
-def limit(params: Params, tag: int) -> int:
-    """The most bytes a message may have."""
-    sigma = 64 if params.active else 0
-    more = {
-        1: 360,
-        2: 360 + params.h * (72 + sigma),
-        3: 96 * params.h,
-        4: 104 * params.h,
-        5: -(-params.elements * params.bits // 8),
-        6: params.h * (80 if params.active else 8),
-        7: 40 * params.h,
-        8: 8 * params.h,
-    }
-    return 256 + more.get(tag, 0)
+def tag_of(data: bytes) -> int:
+    return data[2]
 
 
-def but(message: Message, **changes: int | bytes) -> Message:
-    """The message with some fields changed."""
-    tag = message[0]
-    assert isinstance(tag, int)
-    names = [name for name, _ in KINDS[tag][2]]
-    out = list(message)
-    for name, value in changes.items():
-        out[1 + names.index(name)] = value
-    return out
+def fields(data: bytes) -> dict[str, Field]:
+    tag = tag_of(data)
+    return dict(zip(KINDS[tag][2], decode(data, tag, len(data)), strict=True))
 
 
-def get(message: Message, name: str) -> bytes:
-    tag = message[0]
-    assert isinstance(tag, int)
-    value = message[1 + [field for field, _ in KINDS[tag][2]].index(name)]
+def get(data: bytes, name: str) -> bytes:
+    value = fields(data)[name]
     assert isinstance(value, bytes)
     return value
 
 
-def fields(message: Message) -> dict[str, object]:
-    tag = message[0]
-    assert isinstance(tag, int)
-    return dict(zip([name for name, _ in KINDS[tag][2]], message[1:], strict=True))
+def but(data: bytes, **changes: Field) -> bytes:
+    """The message with some fields changed."""
+    return encode(tag_of(data), *(fields(data) | changes).values())
 
 
-def messages(rounds: dict[str, Round]) -> dict[str, object]:
+def messages(of_rounds: list[Parameters]) -> dict[str, object]:
     """Every kind with made-up fields; every id size, bins of every header, both variants."""
-    params = Params(5, 4, 8, Integers(100), 2**16, session=b"messages", security="active")
-    big = params.but(d=40000)
+    params = Parameters(5, 4, 8, Integers(100), 2**16, session=b"messages", security="active")
+    big = params.but(length=40000)
     out = []
     for tag, (_, _, layout) in KINDS.items():
         for number, u in enumerate((0, 23, 127, 128, 255, 256, 65535, 65536, 2**32 - 1, 2**32,
                                     2**64 - 1)):  # fmt: skip
-            if number and not any(name in ("sender", "size") for name, _ in layout):
+            if number and not {"sender", "size"} & layout.keys():
                 continue
-            message: Message = [tag]
-            for name, what in layout:
-                sizes = {
-                    "b32": 32,
-                    "sig": 0 if number % 2 else 64,
-                    "b360": (0, 90, 360)[number % 3],
-                    "bin": (0, 24, 128)[number % 3],
-                }
-                message.append(
-                    u if what == "int" else draw(f"message {tag} {name} {u}", sizes[what])
-                )
-            out.append(_example(params, message))
+            sizes = {
+                "b32": 32,
+                "sig": 0 if number % 2 else 64,
+                "par": (0, 90, 360)[number % 3],
+                "bin": (0, 24, 128)[number % 3],
+            }
+            values = [
+                u if what == "int" else draw(f"message {tag} {name} {u}", sizes[what])
+                for name, what in layout.items()
+            ]
+            data = encode(tag, *values)
+            out.append({"kind": KINDS[tag][0], "parameters": described(params),
+                        "fields": fields(data), "bytes": data})  # fmt: skip
     out += [_filled(big, size) for size in (255, 256, 65535, 65536)]
-    wide = Params(1000, 60, 100_000, FixedPoint(8.0, 16), 2**61 - 1, k=100, max_weight=9)
-    all_params = [r.params for r in rounds.values()]
-    all_params += [wide, wide.but(k=None, t=700, session=b"x", security="active")]
+    wide = Parameters(
+        1000, 60, 100_000, FixedPoint(8.0, 16), 2**61 - 1, neighbours=100, max_weight=9
+    )
+    active = wide.but(neighbours=None, threshold=700, session=b"x", security="active")
     limits = [
         {
-            "parameters": p.describe(),
+            "parameters": described(p),
             "limits": {kind: limit(p, tag) for tag, (kind, _, _) in KINDS.items()},
         }
-        for p in all_params
+        for p in (*of_rounds, wide, active)
     ]
     return {"messages": out, "limits": limits}
 
 
-def _example(params: Params, message: Message) -> dict[str, object]:
-    tag = message[0]
-    assert isinstance(tag, int)
-    return {"kind": KINDS[tag][0], "parameters": params.describe(), "fields": fields(message),
-            "bytes": encode(message)}  # fmt: skip
-
-
-def _filled(params: Params, size: int) -> dict[str, object]:
+def _filled(params: Parameters, size: int) -> dict[str, object]:
     """A MaskedInput whose `values` are one byte repeated, so that the file stays small."""
-    message: Message = [5, 1, draw("message filled", 32), b"\x5a" * size]
-    data = encode(message)
-    return {"kind": "MaskedInput", "parameters": params.describe(),
-            "fields": fields(message) | {"values": {"repeat": b"\x5a", "times": size}},
-            "bytes_head": data[:-size], "bytes_sha256": pr.sha256(data)}  # fmt: skip
+    data = encode(5, 1, draw("message filled", 32), b"\x5a" * size)
+    return {"kind": "MaskedInput", "parameters": described(params),
+            "fields": fields(data) | {"values": {"repeat": b"\x5a", "times": size}},
+            "bytes_head": data[:-size], "bytes_sha256": sha256(data)}  # fmt: skip
 
 
-def odd_spellings(message: Message) -> Iterator[tuple[str, bytes]]:
+def odd_spellings(good: bytes) -> Iterator[tuple[str, bytes]]:
     """§6.1: the same message in formats that a decoder MUST accept."""
-    body = [pr.mp(field) for field in message]
+    message = [tag_of(good), *fields(good).values()]
+    body = [encode_field(field) for field in message]
     one = b"\x03"
     count = len(message)
     yield "array 16", one + b"\xdc" + count.to_bytes(2, "big") + b"".join(body)
@@ -150,14 +106,12 @@ def odd_spellings(message: Message) -> Iterator[tuple[str, bytes]]:
                     yield name, replaced(i, bytes([first]) + field.to_bytes(size, "big"))
 
 
-def broken(message: Message, most: int) -> Iterator[tuple[str, str, bytes]]:
+def broken(good: bytes, most: int) -> Iterator[tuple[str, str, bytes]]:
     """§6.1: (what is wrong, the check that it fails, bytes) for any message."""
-    good = encode(message)
-    body = [pr.mp(field) for field in message]
-    count = len(message)
-    tag = message[0]
-    assert isinstance(tag, int)
-    layout = KINDS[tag][2]
+    tag = tag_of(good)
+    message = [tag, *fields(good).values()]
+    body = [encode_field(field) for field in message]
+    count, layout = len(message), KINDS[tag][2]
 
     def with_body(parts: list[bytes]) -> bytes:
         return bytes([0x03, 0x90 | len(parts)]) + b"".join(parts)
@@ -191,14 +145,14 @@ def broken(message: Message, most: int) -> Iterator[tuple[str, str, bytes]]:
     yield "an array in an array", "encoding", b"\x03\x91" + good[1:]
     yield "the byte c1", "encoding", replaced(1, b"\xc1")
     for other in (0, 10, tag % 9 + 1):
-        yield f"tag {other}", "encoding", replaced(0, pr.mp_int(other))
+        yield f"tag {other}", "encoding", replaced(0, encode_field(other))
     yield "tag -1", "encoding", replaced(0, b"\xff")
     yield "tag a float", "encoding", replaced(0, b"\xcb" + float_bytes(tag))
     yield "tag true", "encoding", replaced(0, b"\xc3")
     yield "tag as str", "encoding", replaced(0, b"\xa1" + str(tag).encode())
     yield "no tag", "encoding", with_body(body[1:])
     seen = set()
-    for i, (name, what) in enumerate(layout, 1):
+    for i, (name, what) in enumerate(layout.items(), 1):
         if what in seen:
             continue
         seen.add(what)
@@ -216,25 +170,18 @@ def broken(message: Message, most: int) -> Iterator[tuple[str, str, bytes]]:
         yield f"{name} as str", "encoding", replaced(i, text)
         yield f"{name} as ext", "encoding", replaced(i, b"\xc7\x01\x05a")
         yield f"{name} as an array", "encoding", replaced(i, b"\x92\x01\x02")
-        yield (
-            f"{name} 2^32 - 1 bytes by its header",
-            "encoding",
-            replaced(i, b"\xc6\xff\xff\xff\xff" + value[:8]),
-        )
-        if what == "b32":
-            yield f"{name} of 31 bytes", "encoding", replaced(i, pr.mp(value[:31]))
-            yield f"{name} of 33 bytes", "encoding", replaced(i, pr.mp(value + b"\0"))
-            yield f"{name} empty", "encoding", replaced(i, pr.mp(b""))
-        if what == "b360":
-            yield (
-                f"{name} of 361 bytes",
-                "encoding",
-                replaced(i, pr.mp(value.ljust(361, b"\0"))),
-            )
-        if what == "sig":
-            yield f"{name} of 65 bytes", "encoding", replaced(i, pr.mp(value.ljust(65, b"\0")))
+        endless = b"\xc6\xff\xff\xff\xff" + value[:8]
+        yield f"{name} 2^32 - 1 bytes by its header", "encoding", replaced(i, endless)
+        wrong = {
+            "b32": {"of 31 bytes": value[:31], "of 33 bytes": value + b"\0", "empty": b""},
+            "par": {"of 361 bytes": value.ljust(361, b"\0")},
+            "sig": {"of 65 bytes": value.ljust(65, b"\0")},
+        }
+        for fault, other in wrong.get(what, {}).items():
+            yield f"{name} {fault}", "encoding", replaced(i, encode_field(other))
         if what == "bin" and size < 256:
-            yield f"{name} one byte short", "encoding", replaced(i, pr.mp(value + b"\0")[:-1])
+            short = encode_field(value + b"\0")[:-1]
+            yield f"{name} one byte short", "encoding", replaced(i, short)
 
 
 def float_bytes(x: int) -> bytes:

@@ -2,9 +2,12 @@
 
 import struct
 
-import primitives as pr
-from params import FixedPoint, Integers, Params, decode_sum, elements_of
-from primitives import draw, ids
+from draws import draw
+from params import described
+
+from independent_client import Parameters
+from independent_primitives import ids, sha256
+from independent_sums import FixedPoint, Integers, attempts, pack, prg
 
 SHORT, LONG = 67, 20011
 POWERS = [1, 2, 7, 8, 9, 15, 16, 31, 32, 33, 40, 48, 56, 63, 64]
@@ -48,14 +51,14 @@ def searched() -> tuple[bytes, int]:
     """The first key under which one of the first 67 elements rejects five words."""
     for i in range(10_000):
         key = draw(f"masks searched {i}", 16)
-        most = max(attempt for _, attempt in pr.prg_attempts(key, SHORT, REJECTING))
+        most = max(attempt for _, attempt in attempts(key, SHORT, REJECTING))
         if most >= 5:
             return key, most
     raise AssertionError("no key found")
 
 
 def _stream(name: str, key: bytes, modulus: int, count: int) -> dict[str, object]:
-    elements = pr.prg(key, count, modulus)
+    elements = prg(key, count, modulus)
     out: dict[str, object] = {"name": name, "key": key, "modulus": modulus, "count": count}
     if count <= SHORT:
         return out | {"elements": ids(elements)}
@@ -63,7 +66,7 @@ def _stream(name: str, key: bytes, modulus: int, count: int) -> dict[str, object
     return out | {
         "from_10000": ids(elements[10000:10008]),
         "last": ids(elements[-8:]),
-        "sha256": pr.sha256(ids(elements)),
+        "sha256": sha256(ids(elements)),
     }
 
 
@@ -71,9 +74,9 @@ def packing() -> dict[str, object]:
     out = []
     for bits in (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 61, 63, 64):
         for count in (1, 5, 8, 23):
-            stream = pr.prg(draw(f"packing {bits} {count}", 16), count, 2**bits)
+            stream = prg(draw(f"packing {bits} {count}", 16), count, 2**bits)
             stream[-1] = 2**bits - 1
-            out.append({"bits": bits, "elements": ids(stream), "packed": pr.pack(stream, bits)})
+            out.append({"bits": bits, "elements": ids(stream), "packed": pack(stream, bits)})
     zero = {"bits": 13, "elements": ids([0] * 5), "packed": bytes(9)}
     return {"packings": [*out, zero]}
 
@@ -81,7 +84,7 @@ def packing() -> dict[str, object]:
 def encodings() -> dict[str, object]:
     exact = FixedPoint(2.0, 2)
     tie = [0.125, 0.375, 0.625, -0.125, -0.375, -0.625, 1.125, 1.375, -1.875, 0.1249999999]
-    plain = Params(4, 3, 1, exact, 2**16)
+    plain = Parameters(4, 3, 1, exact, 2**16)
     small = 5e-324
     cases = [
         ("ties to even", plain, tie, None),
@@ -114,17 +117,17 @@ def encodings() -> dict[str, object]:
     ]  # fmt: skip
     out = []
     for name, base, vector, weight in cases:
-        params = base.but(d=len(vector))
-        elements = elements_of(params, vector, weight, None)
-        out.append({"name": name, "parameters": params.describe(), "vector": vector,
+        params = base.but(length=len(vector))
+        elements = params.elements(vector, weight, None)
+        out.append({"name": name, "parameters": described(params), "vector": vector,
                     "weight": weight, "elements": ids(elements),
-                    "packed": pr.pack(elements, params.bits)})  # fmt: skip
+                    "packed": pack(elements, params.b)})  # fmt: skip
     return {
         "nearest": out,
         "stochastic": _stochastic(),
         "decoding": _decoding(),
         "refused": [
-            {"name": name, "parameters": (plain if signed else whole).but(d=2).describe(),
+            {"name": name, "parameters": described((plain if signed else whole).but(length=2)),
              "f64le": struct.pack("<2d", *x)}
             for name, signed, x in (
                 ("NaN", True, (0.0, float("nan"))),
@@ -142,11 +145,11 @@ def _stochastic() -> list[dict[str, object]]:
     out: list[dict[str, object]] = []
     for f in (0, 4, 20):
         key = draw(f"stochastic {f}", 16)
-        words = pr.prg(draw(f"stochastic vector {f}", 16), 40, 2**64)
+        words = prg(draw(f"stochastic vector {f}", 16), 40, 2**64)
         vector = [(word / 2**63 - 1) * 3 for word in words] + [1.0, -1.0, 2.5, -2.5, 0.0]
-        params = Params(4, 3, len(vector), FixedPoint(2.5, f), 2**32)
-        elements = elements_of(params, vector, None, key)
-        out.append({"parameters": params.describe(), "key": key, "vector": vector,
+        params = Parameters(4, 3, len(vector), FixedPoint(2.5, f), 2**32)
+        elements = params.elements(vector, None, key)
+        out.append({"parameters": described(params), "key": key, "vector": vector,
                     "elements": ids(elements)})  # fmt: skip
     return out
 
@@ -154,10 +157,10 @@ def _stochastic() -> list[dict[str, object]]:
 def _decoding() -> list[dict[str, object]]:
     out: list[dict[str, object]] = []
     for modulus in (2**16, 65521, 2**61 - 1, 2**64):
-        params = Params(3, 2, 6, FixedPoint(1.0, 3), modulus)
+        params = Parameters(3, 2, 6, FixedPoint(1.0, 3), modulus)
         half = (modulus - 1) // 2
         total = [0, 1, half, half + 1, modulus - 1, modulus - 8]
-        signed = decode_sum(params, total)
-        out.append({"parameters": params.describe(), "elements": ids(total), "integers": signed,
+        signed = params.decode(total)
+        out.append({"parameters": described(params), "elements": ids(total), "integers": signed,
                     "values": [x * 2.0**-3 for x in signed]})  # fmt: skip
     return out

@@ -2,10 +2,14 @@
 
 from collections.abc import Iterator
 
-from oneshot import BOXES, Batch, Client, message
-from oneshot_params import OneShot, secrets, u16le
-from params import FixedPoint, Integers
-from primitives import draw, sha256, u8, u32le, u64le
+from draws import draw
+from faults import flip
+from oneshot import Batch, Client, helpers, secrets
+from params import with_field, with_fields
+
+from independent_oneshot_params import BOXES, Parameters
+from independent_primitives import sha256, u8, u16le, u32le, u64le
+from independent_sums import FixedPoint, Integers
 
 WEAK_CURVE = (  # P §5.1: of low order, or not canonical
     "00" * 32,
@@ -23,23 +27,23 @@ WEAK_IDENTITY = (  # P §3.4
 )
 
 
-def not_parameters(p: OneShot) -> Iterator[tuple[str, str, bytes]]:
+def not_parameters(p: Parameters) -> Iterator[tuple[str, str, bytes]]:
     """Yield a name, the check of the decoder, and the bytes."""
-    good = p.to_bytes()
+    good = p.encode()
     for version in (0, 2, 255):
         yield f"version {version}", "version", u8(version) + good[1:]
     for size in (0, 1, 37, 38, 53, 54, 59, 60, len(good) - 1):
         yield f"the first {size} bytes", "length", good[:size]
     yield "a byte more", "length", good + b"\0"
     yield "a helper more", "length", good + good[-64:]
-    yield "an encoding beyond the end", "length", p.with_field("encoding", u8(255))
-    yield "a session beyond the end", "length", p.with_field("session", u8(255))
-    yield "no helpers by the number", "length", p.with_field("number of helpers", u8(0))
-    hybrid = p.with_field("suite", u8(0))
+    yield "an encoding beyond the end", "length", with_field(p, "encoding", u8(255))
+    yield "a session beyond the end", "length", with_field(p, "session", u8(255))
+    yield "no helpers by the number", "length", with_field(p, "number of helpers", u8(0))
+    hybrid = with_field(p, "suite", u8(0))
     yield "keys of the other suite", "length", hybrid
 
     def with_(name: str, what: object, value: bytes) -> tuple[str, str, bytes]:
-        return f"{name} {what}", "parameters", p.with_field(name, value)
+        return f"{name} {what}", "parameters", with_field(p, name, value)
 
     for code in (2, 255):
         yield with_("security", code, u8(code))
@@ -62,16 +66,15 @@ def not_parameters(p: OneShot) -> Iterator[tuple[str, str, bytes]]:
     for name, part in (
         ("unknown", b"halves"),
         ("empty", b""),
-        ("of max 0", Integers(0).part()),
-        ("a byte long", Integers(9).part() + b"\0"),
-        ("of clip -1", FixedPoint(-1.0, 4).part()),
+        ("of max 0", Integers(0).encode()),
+        ("a byte long", Integers(9).encode() + b"\0"),
+        ("of clip -1", FixedPoint(-1.0, 4).encode()),
     ):
         yield with_("encoding", name, u8(len(part)) + part)
     yield with_("session", "of 65 bytes", u8(65) + bytes(65))
     yield with_("session", "empty, active", u8(0))
     (box, identity), second = p.helpers
-    other = secrets("another", 1)[0]
-    spare = OneShot(3, 1, Integers(9), 1, (other,)).helpers[0]
+    (spare,) = helpers(secrets("another", 1))
     for key in WEAK_CURVE:
         pairs = bytes.fromhex(key) + identity + b"".join(second)
         yield with_("helpers", f"HPKE key {key[:6]}", pairs)
@@ -80,13 +83,14 @@ def not_parameters(p: OneShot) -> Iterator[tuple[str, str, bytes]]:
         yield with_("helpers", f"identity {key[:6]}", pairs)
     yield with_("helpers", "one HPKE key twice", box + identity + box + spare[1])
     yield with_("helpers", "one identity twice", box + identity + spare[0] + identity)
-    one = p.but(t=1)
-    many = one.with_field("number of helpers", u8(0))[: -2 * 64]
+    one = p.but(threshold=1)
+    many = with_field(one, "number of helpers", u8(0))[: -2 * 64]
     yield "no helpers", "parameters", many
-    keys = p.but(t=8, secrets=secrets("eleven", 11))
-    yield "330 seeds", "parameters", keys.to_bytes()
-    yield "17 helpers", "parameters", p.but(t=1, secrets=secrets("17", 17)).to_bytes()
-    both = p.but(suite="hybrid", secrets=secrets("hybrid", 2, "hybrid"))
+    for name, t, label, ell in (("330 seeds", 8, "eleven", 11), ("17 helpers", 1, "17", 17)):
+        listed = b"".join(key + own for key, own in helpers(secrets(label, ell)))
+        changes = {"threshold": u8(t), "number of helpers": u8(ell), "helpers": listed}
+        yield name, "parameters", with_fields(p, changes)
+    both = p.but(suite="hybrid", helpers=helpers(secrets("hybrid", 2, "hybrid")))
     first, last = both.helpers
     for name, pairs in (
         ("one hybrid key twice", [first, (first[0], last[1])]),
@@ -96,42 +100,42 @@ def not_parameters(p: OneShot) -> Iterator[tuple[str, str, bytes]]:
         ("a hybrid key with a weak half", [first, (last[0][:1184] + bytes(32), last[1])]),
     ):
         joined = b"".join(key + identity for key, identity in pairs)
-        yield name, "parameters", both.with_field("helpers", joined)
+        yield name, "parameters", with_field(both, "helpers", joined)
 
 
 def records(batch: Batch, other: Batch) -> Iterator[dict[str, object]]:
     """Yield chunks for helper 2 and the ids that it returns."""
     p, (first, second, third) = batch.p, batch.clients
-    held = p.held(2)
+    held = p.held[2]
     foreign = Client(other.p, first.u, other.clients[0].vector)
 
     def chunk(name: str, rejected: list[int], *parts: bytes) -> dict[str, object]:
-        return {"name": name, "bytes": message(p, BOXES, u16le(2), *parts),
+        return {"name": name, "bytes": p.message(BOXES, u16le(2), *parts),
                 "rejected": rejected}  # fmt: skip
 
     def record(client: Client, box: bytes, signature: bytes | None = None) -> bytes:
         return client.content + box + (client.signature if signature is None else signature)
 
     def resealed(**changes: bytes) -> bytes:
-        return record(first, first.seal(2, **changes))
+        return record(first, first.box(2, **changes))
 
     good, box = first.record(2), first.boxes[1]
     yield chunk("nothing", [])
     yield chunk("all good", [], *(c.record(2) for c in batch.clients))
     yield chunk("the same twice", [], good, good)
-    yield chunk("an altered box", [1], record(first, box[:-1] + u8(box[-1] ^ 1)))
-    yield chunk("an altered enc", [1], record(first, u8(box[0] ^ 1) + box[1:]))
+    yield chunk("an altered box", [1], record(first, flip(box, -1)))
+    yield chunk("an altered enc", [1], record(first, flip(box)))
     yield chunk("an enc of low order", [1], record(first, bytes(32) + box[32:]))
     yield chunk("the box of helper 1", [1], record(first, first.boxes[0]))
     yield chunk("the box of another client", [1], record(first, second.boxes[1]))
     copied = Client(p, third.u, third.vector, third.weight)
-    copied.set_head(first.commitments)
+    copied.commit(first.commitments)
     yield chunk("a box copied to another id", [300], record(copied, box))
-    yield chunk("its info recomputed", [300], record(copied, copied.seal(2, first.opened(2))))
+    yield chunk("its info recomputed", [300], record(copied, copied.box(2, first.opened(2))))
     place = b"secagg/1 one-shot box" + sha256(first.head, u16le(1))
     yield chunk("sealed for place 1", [1], resealed(info=place))
     yield chunk("sealed in another session", [1], resealed(info=foreign.info(2)))
-    turned = b"".join(first.seeds[i - 1] for i in reversed(held))
+    turned = b"".join(first.seeds[i] for i in reversed(held))
     yield chunk("seeds in another order", [1], resealed(content=turned))
     last = first.opened(2)[:-16] + draw("another seed", 16)
     yield chunk("a seed that is not committed", [1], resealed(content=last))
@@ -139,7 +143,7 @@ def records(batch: Batch, other: Batch) -> Iterator[dict[str, object]]:
         altered = Client(p, first.u, first.vector, first.weight)
         coms = list(first.commitments)
         coms[index - 1] = draw("another commitment", 32)
-        altered.set_head(coms)  # signed and sealed anew: only its holders can tell
+        altered.commit(coms)  # signed and sealed anew: only its holders can tell
         named = [1] if index in held else []
         yield chunk(f"commitment {index} to nothing", named, altered.record(2))
         yield chunk(

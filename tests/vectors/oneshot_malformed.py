@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 
 import oneshot
-import primitives as pr
-from oneshot import Batch, Client, message
+from draws import draw
+from faults import flip
+from oneshot import Batch, Client, make, secrets
 from oneshot_faults import not_parameters, records
-from oneshot_params import OneShot, secrets, u16le
-from params import Integers
-from primitives import draw, u8, u64le
+
+from independent_oneshot_params import REQUEST
+from independent_primitives import cut, ids, sha256, sign, u8, u16le, u64le
+from independent_sums import Integers
 
 Case = tuple[str, str, str, bytes]  # name, check, phase, bytes
 
@@ -22,8 +24,7 @@ def framing(good: bytes, phase: str, least: int = 35) -> Iterator[Case]:
     for kind in (0, good[1] % 6 + 1, 7):
         yield f"kind {kind}", "encoding", phase, good[:1] + u8(kind) + good[2:]
     for at in (2, 33):
-        other = good[:at] + u8(good[at] ^ 1) + good[at + 1 :]
-        yield f"byte {at} altered", "parameters", phase, other
+        yield f"byte {at} altered", "parameters", phase, flip(good, at)
     yield "nothing after the digest", "length", phase, good[:34]
     if least < len(good):
         yield "the last byte missing", "length", phase, good[:-1]
@@ -33,34 +34,34 @@ def framing(good: bytes, phase: str, least: int = 35) -> Iterator[Case]:
 def reports(all_: dict[str, Batch]) -> Iterator[dict[str, object]]:
     batch = all_["example"]
     first, second, _ = batch.clients
-    p, good = batch.p, first.report()
+    p, good = batch.p, first.encode()
     end = len(good) - p.packed
     for name, check, phase, data in framing(good, "report"):
         yield row(batch, "add", name, check, phase, data)
     later = Client(p, 1, [0.0, 0.0, 0.0], 0)
-    later.set_head([draw("another commitment", 32)] * p.count)
-    yield row(batch, "add", "another report of a client", "id", "report", later.report(), good)
+    later.commit([draw("another commitment", 32)] * p.count)
+    yield row(batch, "add", "another report of a client", "id", "report", later.encode(), good)
     full = all_["one-of-two"]
-    more = Client(full.p, 5, [0, 1, 1]).report()
-    before = [c.report() for c in full.clients]
+    more = Client(full.p, 5, [0, 1, 1]).encode()
+    before = [c.encode() for c in full.clients]
     yield row(full, "add", "the report after n", "count", "report", more, *before)
     for name, signature in (
-        ("altered", u8(first.signature[0] ^ 1) + first.signature[1:]),
+        ("altered", flip(first.signature)),
         ("of another client", second.signature),
-        ("of nothing", pr.ed25519_sign(draw("one-shot identity 1", 32), b"")),
+        ("of nothing", sign(draw("one-shot identity 1", 32), b"")),
         ("of zeros", bytes(64)),
     ):
         data = good[: end - 64] + signature + good[end:]
         yield row(batch, "add", f"a signature {name}", "signature", "report", data)
-    unknown = Client(p, 77, [0.0, 0.0, 0.0], 0).report()
+    unknown = Client(p, 77, [0.0, 0.0, 0.0], 0).encode()
     yield row(batch, "add", "a client not in the registry", "signature", "report", unknown)
-    padded = first.report(first.packed()[:-1] + u8(first.packed()[-1] | 0x80))
+    padded = first.encode(_pad(p.pack(first.y)))
     yield row(batch, "add", "a padding bit", "range", "report", padded)
     prime = all_["three-of-five"]
     client = prime.clients[0]
     for value in (prime.p.modulus, 2**61 - 1):
         y = [*client.y[:-1], value]
-        data = client.report(client.packed(y))
+        data = client.encode(prime.p.pack(y))
         yield row(prime, "add", f"an element {value}", "range", "report", data)
 
 
@@ -80,9 +81,9 @@ def requests(all_: dict[str, Batch]) -> Iterator[dict[str, object]]:
     p, good = batch.p, batch.request()
     signed = batch.request(1, 2, 3)
 
-    def asked(ids: list[int], *signed: bytes, count: int | None = None) -> bytes:
-        size = len(ids) if count is None else count
-        return message(p, 3, u64le(batch.batch) + u64le(size), pr.ids(ids), *signed)
+    def asked(users: list[int], *signed: bytes, count: int | None = None) -> bytes:
+        counts = u64le(batch.batch), u64le(len(users) if count is None else count)
+        return p.message(REQUEST, *counts, ids(users), *signed)
 
     faults = list(framing(good, "reserve"))
     faults += [
@@ -106,13 +107,12 @@ def requests(all_: dict[str, Batch]) -> Iterator[dict[str, object]]:
     for name, check, phase, data in faults:
         for where in ("reserve", "open"):
             yield row(batch, where, name, check, phase, data, helper=2)
-    other = Batch(p, batch.clients, batch.batch + 1)
-    flipped = signed[:-1] + u8(signed[-1] ^ 1)
-    endorsed = pr.ed25519_sign(p.secrets[0][1], b"secagg/1 one-shot endorsed" + p.digest())
+    other = batch.but(batch.clients, batch.batch + 1)
+    endorsed = sign(batch.secrets[0][1], p.endorsement())
     for name, check, data in (
         ("no signature", "quorum", good),
         ("q - 1 signatures", "quorum", batch.request(2, 3)),
-        ("a signature altered", "signature", flipped),
+        ("a signature altered", "signature", flip(signed, -1)),
         ("signatures of another list", "signature", good + other.request(1, 2, 3)[-198:]),
         ("a signature of another helper", "signature", good + u16le(3) + batch.sign(1)),
         ("an endorsement", "signature", good + u16le(1) + endorsed),
@@ -120,9 +120,9 @@ def requests(all_: dict[str, Batch]) -> Iterator[dict[str, object]]:
         yield row(batch, "open", name, check, "open", data, helper=2)
     for name, session in (("semi-honest", "two-of-two"), ("active", "one-of-two")):
         batch = all_[session]
-        fewer = Batch(batch.p, batch.clients[:2], batch.batch)
-        again = Batch(batch.p, batch.clients[:2], 5)
-        signers = (1, 2) if batch.p.quorum else ()
+        fewer = batch.but(batch.clients[:2], batch.batch)
+        again = batch.but(batch.clients[:2], 5)
+        signers = (1, 2) if batch.p.q else ()
         for where, before in (("reserve", batch.request()), ("open", batch.request(*signers))):
             for check, data in (
                 ("batch", fewer.request(*signers)),
@@ -136,7 +136,7 @@ def reservations(all_: dict[str, Batch]) -> Iterator[dict[str, object]]:
     batch = all_["example"]
     good = batch.reservation(2)
     head, D, signature = good[:34], good[36:68], good[68:]
-    other = Batch(batch.p, batch.clients, batch.batch + 1)
+    other = batch.but(batch.clients, batch.batch + 1)
     faults = list(framing(good, "reserve"))
     faults += [
         ("33 bytes of D", "length", "reserve", good[:67]),
@@ -145,7 +145,7 @@ def reservations(all_: dict[str, Batch]) -> Iterator[dict[str, object]]:
         ("helper 4 of 3", "helper", "reserve", head + u16le(4) + good[36:]),
         ("another list", "list", "reserve", other.reservation(2)),
         ("another helper", "signature", "reserve", head + u16le(1) + D + signature),
-        ("altered", "signature", "reserve", good[:-1] + u8(good[-1] ^ 1)),
+        ("altered", "signature", "reserve", flip(good, -1)),
     ]
     for name, check, phase, data in faults:
         yield row(batch, "reservation", name, check, phase, data)
@@ -159,7 +159,7 @@ def answers(all_: dict[str, Batch]) -> Iterator[dict[str, object]]:
     batch = all_["example"]
     good = batch.answer(2)
     head = good[:34]
-    other = Batch(batch.p, batch.clients, batch.batch + 1)
+    other = batch.but(batch.clients, batch.batch + 1)
     wrong = [[(x + 1) % batch.p.modulus for x in mask] for mask in batch.masks]
     rest = [batch.answer(j) for j in (1, 3)]
     faults = list(framing(good, "open"))
@@ -176,7 +176,7 @@ def answers(all_: dict[str, Batch]) -> Iterator[dict[str, object]]:
     yield row(batch, "answer", "one of two holders lies", "holders", "open", lie, rest[1])
     tall = [[*m[:-1], batch.p.modulus - 1] for m in batch.masks]
     padded = [batch.answer(j, tall) for j in (1, 2, 3)]
-    padded = [a[:68] + b"".join(_pad(m) for m in pr_split(a[68:], 8)) for a in padded]
+    padded = [a[:68] + b"".join(_pad(m) for m in cut(a[68:], 8)) for a in padded]
     yield row(batch, "answer", "a padding bit", "range", "open", padded[0], *padded[1:])
     prime = all_["many-rejections"]
     above = [[prime.p.modulus, *m[1:]] for m in prime.masks]
@@ -194,10 +194,6 @@ def answers(all_: dict[str, Batch]) -> Iterator[dict[str, object]]:
     yield row(heavy, "answer", name, "weight", "unmasking", lies[0], *lies[1:])
 
 
-def pr_split(data: bytes, size: int) -> list[bytes]:
-    return [data[at : at + size] for at in range(0, len(data), size)]
-
-
 def _pad(mask: bytes) -> bytes:
     return mask[:-1] + u8(mask[-1] | 0x80)
 
@@ -206,18 +202,18 @@ def stored(all_: dict[str, Batch]) -> Iterator[dict[str, object]]:
     batch = all_["example"]
     p, clients = batch.p, batch.clients
     good, kept = batch.stored(False, []), batch.stored(False, clients)
-    at, ids = 34 + 25, 34 + 25 + p.packed
-    zero = pr.sha256(b"")
+    at, start = 34 + 25, 34 + 25 + p.packed
+    zero = sha256(b"")
 
     def counts(fixed: int, count: int, unsettled: int) -> bytes:
         return good[:42] + u8(fixed) + u64le(count) + u64le(unsettled) + good[at:]
 
-    rows = pr_split(good[ids:], 40)
-    one, two, three = (c.report() for c in clients)
-    body = kept[: ids + 120]
-    short = Batch(p, clients[:2], batch.batch).stored(True, [])
+    rows = cut(good[start:], 40)
+    one, two, three = (c.encode() for c in clients)
+    body = kept[: start + 120]
+    short = batch.but(clients[:2], batch.batch).stored(True, [])
     later = Client(p, 1, [0.0, 0.0, 0.0], 0)
-    later.set_head([draw("another commitment", 32)] * p.count)
+    later.commit([draw("another commitment", 32)] * p.count)
     swapped = rows[1] + rows[0] + rows[2]
     tall = one[: -p.packed] + _pad(one[-p.packed :])
     faults = list(framing(good, "accumulator"))
@@ -231,14 +227,14 @@ def stored(all_: dict[str, Batch]) -> Iterator[dict[str, object]]:
         ("a count too low", "length", "accumulator", counts(0, 2, 0)),
         ("a count too high", "length", "accumulator", counts(0, 4, 0)),
         ("unsettled, but not there", "length", "accumulator", counts(0, 3, 1)),
-        ("a padding bit", "range", "accumulator", good[: ids - 1] + b"\xff" + good[ids:]),
-        ("ids descend", "ids", "accumulator", good[:ids] + swapped),
-        ("an id twice", "ids", "accumulator", good[:ids] + rows[0] + rows[0] + rows[2]),
+        ("a padding bit", "range", "accumulator", good[: start - 1] + b"\xff" + good[start:]),
+        ("ids descend", "ids", "accumulator", good[:start] + swapped),
+        ("an id twice", "ids", "accumulator", good[:start] + rows[0] + rows[0] + rows[2]),
         ("reports descend", "ids", "accumulator", body + two + one + three),
         ("a report twice", "ids", "accumulator", body + one + one + three),
         ("another digest", "ids", "accumulator",
-         kept[:ids] + rows[0][:8] + zero + kept[ids + 40 :]),
-        ("another report", "ids", "accumulator", body + later.report() + two + three),
+         kept[:start] + rows[0][:8] + zero + kept[start + 40 :]),
+        ("another report", "ids", "accumulator", body + later.encode() + two + three),
         ("a report of another session", "parameters", "report",
          body + one[:2] + bytes(32) + one[34:] + two + three),
         ("a report out of range", "range", "report", body + tall + two + three),
@@ -266,7 +262,7 @@ def row(
 def malformed() -> dict[str, object]:
     all_ = oneshot.sessions()
     parts = (reports, checked, requests, reservations, answers, stored)
-    small = OneShot(3, 1, Integers(9), 2, secrets("bytes", 2), session=b"bytes")
+    small, _ = make(3, 1, Integers(9), 2, secrets("bytes", 2), session=b"bytes")
     return {
         "parameters": [
             {"name": name, "check": check, "bytes": data}

@@ -3,13 +3,10 @@
 from dataclasses import replace
 from math import gcd
 
-from paillier_malformed import flip
-from paillier_scheme import Key, plain_prime
-from primitives import sha256
+from faults import flip
+from paillier_scheme import Key, plain_prime, start
 
-
-def start(magic: bytes, bits: int, exponent_bits: int) -> bytes:
-    return magic + b"\1" + bits.to_bytes(2, "little") + exponent_bits.to_bytes(2, "little")
+from independent_primitives import sha256
 
 
 def public_keys(key: Key, textbook: Key) -> list[dict[str, object]]:
@@ -80,7 +77,7 @@ def sealed(content: bytes) -> bytes:
 
 def private_keys(key: Key, textbook: Key) -> list[dict[str, object]]:
     good = key.private()
-    size = key.bits // 16
+    size, body = key.bits // 16, good[9:-32]
     bad = {
         "nothing": b"",
         "header only": good[:9],
@@ -89,10 +86,8 @@ def private_keys(key: Key, textbook: Key) -> list[dict[str, object]]:
         "magic of a public key": sealed(b"SAPK" + good[4:-32]),
         "a public key": key.public(),
         "version 2": sealed(good[:4] + b"\2" + good[5:-32]),
-        "other bits": sealed(start(b"SASK", key.bits + 64, 128) + good[9:-32]),
-        "bits that are no multiple of 64": sealed(
-            start(b"SASK", key.bits + 8, 128) + good[9:-32]
-        ),
+        "other bits": sealed(start(b"SASK", key.bits + 64, 128) + body),
+        "bits that are no multiple of 64": sealed(start(b"SASK", key.bits + 8, 128) + body),
         "p and q shorter than stated": replace(key, bits=key.bits + 64).private(),
         "magic of a public key, not sealed again": b"SAPK" + good[4:],
     }

@@ -4,11 +4,13 @@ Each is expected with the check of §4's table that comes first, also where late
 """
 
 from dataclasses import replace
-from typing import NamedTuple
 
-from paillier_scheme import Key, Packing, Rejected, Sent
-from params import FixedPoint, Integers
-from primitives import draw, u64le
+from draws import draw
+from faults import flip
+from paillier_scheme import Key, Packing, Parts, Rejected, Sent
+
+from independent_primitives import u64le
+from independent_sums import FixedPoint, Integers
 
 MAX = 2**64 - 1
 READ = (
@@ -17,41 +19,12 @@ READ = (
 )  # fmt: skip
 
 
-class Parts(NamedTuple):
-    """The parts of an encrypted vector's bytes."""
-
-    magic: bytes
-    version: bytes
-    key_id: bytes
-    digest: bytes
-    added: bytes
-    subtracted: bytes
-    ciphertexts: bytes
-
-
-def parts(message: Sent) -> Parts:
-    return Parts(
-        b"SAEV",
-        b"\1",
-        message.key.key_id(),
-        message.packing.digest(),
-        u64le(message.added),
-        u64le(message.subtracted),
-        message.key.raw(message.ciphertexts),
-    )
-
-
-def flip(data: bytes, at: int) -> bytes:
-    at %= len(data)
-    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
-
-
 def arriving(key: Key, other: Key, packing: Packing) -> list[dict[str, object]]:
     """Faults of one packed vector; `expected` is how many vectors the reader asks for."""
     elements = list(range(packing.d))
     plaintexts = packing.plaintexts(key.bits, elements, None, 1)
     good = Sent(key, packing, 1, 0, [key.encrypt(m, key.noise(f"bad {m}")) for m in plaintexts])
-    p = parts(good)
+    p = good.parts()
     room = packing.summands
     out: list[tuple[str, int | None, str, bytes]] = []
 
@@ -143,8 +116,7 @@ def reading(key: Key, packings: dict[str, Packing]) -> list[dict[str, object]]:
         packing_name: str, name: str, plaintexts: list[int], added: int, subtracted: int
     ) -> None:
         packing = packings[packing_name]
-        noises = [key.noise(f"{packing_name} {name} {i}") for i in range(len(plaintexts))]
-        ciphertexts = [key.encrypt(m, e) for m, e in zip(plaintexts, noises, strict=True)]
+        _, ciphertexts = key.encrypt_all(plaintexts, f"{packing_name} {name} ")
         case: dict[str, object] = {"check": None, "error": None}
         try:
             elements, weight = packing.read(key.bits, plaintexts, added, subtracted)
@@ -191,17 +163,14 @@ def reading(key: Key, packings: dict[str, Packing]) -> list[dict[str, object]]:
         cut, top = packing.cut(key.bits), (key.n - 1) // 2
         b = packing.slot_bits
         for at in (0, -1):
+            beyond = sum((room + 1) << (b * i) for i in range(cut[at]))
             others = {
                 "the largest there is": top,
                 "the smallest there is": -top,
                 "a bit above the last slot": packed[at] + (1 << (b * cut[at])),
                 "a bit below the last slot": packed[at] - (1 << (b * cut[at])),
-                "all slots one above the largest": sum(
-                    (room + 1) << (b * i) for i in range(cut[at])
-                ),
-                "all slots one below the smallest": -sum(
-                    (room + 1) << (b * i) for i in range(cut[at])
-                ),
+                "all slots one above the largest": beyond,
+                "all slots one below the smallest": -beyond,
             }
             for what, m in others.items():
                 if abs(m) > top:

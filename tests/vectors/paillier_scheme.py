@@ -1,7 +1,7 @@
 """Second implementation of Paillier, its keys and packing, from docs/paillier.md §2-§4 alone.
 
-Plain Python integers, with nothing of the package, as in primitives.py. The keys are small, so
-that the vectors are, too. They protect nothing.
+Plain Python integers, with nothing of the package. The keys are small, so that the vectors are,
+too. They protect nothing.
 """
 
 from dataclasses import dataclass
@@ -9,8 +9,11 @@ from functools import cached_property
 from math import gcd, isqrt, prod
 from typing import NamedTuple
 
-from params import FixedPoint, Integers
-from primitives import draw, sha256, u64le
+from draws import draw
+from params import described_encoding
+
+from independent_primitives import sha256, u8, u16le, u64le
+from independent_sums import Encoding, Integers
 
 SMALL = [x for x in range(2, 2000) if all(x % y for y in range(2, isqrt(x) + 1))]
 PRODUCT = prod(SMALL)
@@ -46,12 +49,7 @@ def structured_prime(label: str, bits: int) -> int:
         r = number(f"{label} r {i}", 16) | 1
         rest = (number(f"{label} {i}", bits) | 3 << (bits - 2)) // (2 * r) | 1
         p = 2 * r * rest + 1
-        if (
-            p >> (bits - 2) == 3
-            and gcd(rest * p, PRODUCT) == 1
-            and is_prime(p)
-            and is_prime(rest)
-        ):
+        if p >> (bits - 2) == 3 and is_prime(p) and is_prime(rest):
             return p
     raise AssertionError("no prime found")
 
@@ -63,6 +61,11 @@ def plain_prime(label: str, bits: int, residue: int) -> int:
         if is_prime(p):
             return p
     raise AssertionError("no prime found")
+
+
+def start(magic: bytes, bits: int, exponent_bits: int) -> bytes:
+    """The beginning of a key's bytes."""
+    return magic + u8(1) + u16le(bits) + u16le(exponent_bits)
 
 
 class Noise(NamedTuple):
@@ -94,19 +97,10 @@ class Key:
         """Bytes of a ciphertext."""
         return self.bits // 4
 
-    def fields(self) -> bytes:
-        return (
-            b"\1" + self.bits.to_bytes(2, "little") + self.exponent_bits.to_bytes(2, "little")
-        )
-
     def public(self) -> bytes:
         size = self.bits // 8
-        return (
-            b"SAPK"
-            + self.fields()
-            + self.n.to_bytes(size, "little")
-            + self.h.to_bytes(size, "little")
-        )
+        numbers = (x.to_bytes(size, "little") for x in (self.n, self.h))
+        return start(b"SAPK", self.bits, self.exponent_bits) + b"".join(numbers)
 
     def key_id(self) -> bytes:
         return sha256(self.public())
@@ -114,7 +108,8 @@ class Key:
     def private(self) -> bytes:
         size = self.bits // 16
         primes = self.p.to_bytes(size, "little") + self.q.to_bytes(size, "little")
-        content = b"SASK" + self.fields() + primes + self.h.to_bytes(2 * size, "little")
+        content = start(b"SASK", self.bits, self.exponent_bits) + primes
+        content += self.h.to_bytes(2 * size, "little")
         return content + sha256(content)
 
     def noise(self, label: str) -> Noise:
@@ -155,6 +150,11 @@ class Key:
         assert abs(m) <= (self.n - 1) // 2
         return (1 + m % self.n * self.n) * self.rho(noise) % self.n2
 
+    def encrypt_all(self, plaintexts: list[int], label: str) -> tuple[list[Noise], list[int]]:
+        """The noises, which follow from the label, and the ciphertexts."""
+        noises = [self.noise(f"{label}{i}") for i in range(len(plaintexts))]
+        return noises, [*map(self.encrypt, plaintexts, noises)]
+
     def decrypt(self, c: int) -> int:
         """Carmichael's function, no remainders apart: the schoolbook way."""
         lam = (self.p - 1) * (self.q - 1)
@@ -189,7 +189,7 @@ def foreign_key(bits: int) -> Key:
 
 @dataclass(frozen=True)
 class Packing:
-    encoding: FixedPoint | Integers
+    encoding: Encoding
     d: int
     summands: int
     max_weight: int | None = None
@@ -198,7 +198,7 @@ class Packing:
     @property
     def largest(self) -> int:
         """M of §4."""
-        return (self.max_weight or 1) * self.encoding.bound()
+        return (self.max_weight or 1) * self.encoding.bound
 
     @property
     def offset(self) -> int:
@@ -210,14 +210,8 @@ class Packing:
         return (2 * self.offset).bit_length()
 
     def digest(self) -> bytes:
-        part = self.encoding.part()
-        numbers = (
-            len(part),
-            self.d,
-            self.summands,
-            self.max_weight or 0,
-            self.slot_bits,
-        )
+        part = self.encoding.encode()
+        numbers = len(part), self.d, self.summands, self.max_weight or 0, self.slot_bits
         return sha256(b"secagg packing v1", *map(u64le, numbers), part, self.session)
 
     def slots(self, bits: int) -> int:
@@ -237,9 +231,8 @@ class Packing:
         assert (weight is None) == (self.max_weight is None)
         at, out, values = 0, [], [*elements, *([] if weight is None else [weight]), count]
         for slots in self.cut(bits):
-            out.append(
-                sum(v << (self.slot_bits * i) for i, v in enumerate(values[at : at + slots]))
-            )
+            some = enumerate(values[at : at + slots])
+            out.append(sum(v << (self.slot_bits * i) for i, v in some))
             at += slots
         return out
 
@@ -274,12 +267,9 @@ class Packing:
 
     def describe(self) -> dict[str, object]:
         return {
-            "encoding": self.encoding.describe(),
-            "length": self.d,
-            "summands": self.summands,
-            "max_weight": self.max_weight,
-            "session": self.session,
-        }
+            "encoding": described_encoding(self.encoding), "length": self.d,
+            "summands": self.summands, "max_weight": self.max_weight, "session": self.session,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -292,12 +282,13 @@ class Sent:
     subtracted: int
     ciphertexts: list[int]
 
-    def header(self) -> bytes:
-        ids = self.key.key_id() + self.packing.digest()
-        return b"SAEV\1" + ids + u64le(self.added) + u64le(self.subtracted)
+    def parts(self) -> "Parts":
+        counts = u64le(self.added), u64le(self.subtracted)
+        about = self.key.key_id(), self.packing.digest()
+        return Parts(b"SAEV", u8(1), *about, *counts, self.key.raw(self.ciphertexts))
 
     def encoded(self) -> bytes:
-        return self.header() + self.key.raw(self.ciphertexts)
+        return b"".join(self.parts())
 
     def __add__(self, other: "Sent") -> "Sent":
         ciphertexts = [
@@ -312,3 +303,15 @@ class Sent:
         counts = (self.added, self.subtracted) if k > 0 else (self.subtracted, self.added)
         ciphertexts = [pow(c, k, self.key.n2) for c in self.ciphertexts]
         return Sent(self.key, self.packing, abs(k) * counts[0], abs(k) * counts[1], ciphertexts)
+
+
+class Parts(NamedTuple):
+    """The parts of an encrypted vector's bytes."""
+
+    magic: bytes
+    version: bytes
+    key_id: bytes
+    digest: bytes
+    added: bytes
+    subtracted: bytes
+    ciphertexts: bytes

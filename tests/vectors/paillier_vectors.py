@@ -2,11 +2,13 @@
 
 from functools import cache
 
+from draws import draw
 from paillier_bad_keys import private_keys, public_keys
 from paillier_malformed import arriving, outside, reading
 from paillier_scheme import Key, Noise, Packing, Sent, foreign_key, make_key
-from params import FixedPoint, Integers, quantise
-from primitives import draw
+
+from independent_primitives import integers
+from independent_sums import FixedPoint, Integers
 
 Vector = list[float] | list[int]
 
@@ -47,18 +49,11 @@ def keys() -> dict[str, Key]:
 
 
 def describe_key(name: str, key: Key) -> dict[str, object]:
-    return {
-        "name": name,
-        "bits": key.bits,
-        "exponent_bits": key.exponent_bits,
-        "n": str(key.n),
-        "h": str(key.h),
-        "p": str(key.p),
-        "q": str(key.q),
-        "public": key.public(),
-        "private": key.private(),
-        "key_id": key.key_id(),
-    }
+    numbers = {number: str(getattr(key, number)) for number in "nhpq"}
+    return numbers | {
+        "name": name, "bits": key.bits, "exponent_bits": key.exponent_bits,
+        "public": key.public(), "private": key.private(), "key_id": key.key_id(),
+    }  # fmt: skip
 
 
 def numbers(name: str, key: Key) -> list[dict[str, object]]:
@@ -100,8 +95,7 @@ def numbers(name: str, key: Key) -> list[dict[str, object]]:
 
 def vector(packing: Packing, label: str) -> Vector:
     """Elements of which some are the largest, some lie beyond the clip and some are halves."""
-    words = draw(f"paillier vector {label}", 8 * packing.d)
-    drawn = [int.from_bytes(words[i : i + 8], "little") for i in range(0, len(words), 8)]
+    drawn = integers(draw(f"paillier vector {label}", 8 * packing.d))
     encoding = packing.encoding
     if isinstance(encoding, Integers):
         fixed = [encoding.max, 0]
@@ -113,11 +107,7 @@ def vector(packing: Packing, label: str) -> Vector:
 
 def elements_of(packing: Packing, values: Vector, weight: int | None) -> list[int]:
     encoding = packing.encoding
-    if isinstance(encoding, Integers):
-        quantised = [int(x) for x in values]
-    else:
-        quantised = [quantise(x, encoding) for x in values]
-    return [(1 if weight is None else weight) * q for q in quantised]
+    return [(1 if weight is None else weight) * encoding.quantise(x) for x in values]
 
 
 def weights(packing: Packing) -> list[int | None]:
@@ -135,8 +125,7 @@ def vectors(name: str, key_name: str) -> dict[str, object]:
         elements = elements_of(packing, values, weight)
         slots = [*elements, *([] if weight is None else [weight]), 1]
         plaintexts = packing.plaintexts(key.bits, elements, weight, 1)
-        noises = [key.noise(f"{name} {i} {j}") for j in range(len(plaintexts))]
-        ciphertexts = [key.encrypt(m, e) for m, e in zip(plaintexts, noises, strict=True)]
+        noises, ciphertexts = key.encrypt_all(plaintexts, f"{name} {i} ")
         message = Sent(key, packing, 1, 0, ciphertexts)
         assert packing.read(key.bits, plaintexts, 1, 0) == (elements, weight)
         sent.append(message)
@@ -146,12 +135,8 @@ def vectors(name: str, key_name: str) -> dict[str, object]:
              "plaintexts": [str(m) for m in plaintexts],
              "noises": [key.describe(e) for e in noises], "bytes": message.encoded()}
         )  # fmt: skip
-    return {
-        "packing": name,
-        "key": key_name,
-        "clients": clients,
-        "computed": computed(packing, key, sent, of),
-    }
+    made = computed(packing, key, sent, of)
+    return {"packing": name, "key": key_name, "clients": clients, "computed": made}
 
 
 def computed(

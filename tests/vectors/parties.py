@@ -1,207 +1,256 @@
-"""A whole round of docs/protocol.md §8: every byte that every party sends.
+"""A whole round of docs/protocol.md §8: independent clients, and a server that answers them.
 
-All parties are computed side by side from their entropy. There are no checks, since no party
-lies. The server's results are computed twice: from the messages, and from the inputs.
+The server checks nothing, since no party lies. It computes the sum twice: from the messages,
+and from the inputs.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
 
-import primitives as pr
-from params import Params, decode_sum, elements_of
-from primitives import Message, P
+from draws import given
+from kinds import but, get
+
+from independent_client import Client, Parameters, Sealing
+from independent_keys import pairwise_key, rebuilt, roster_digest, self_mask_key, session_id
+from independent_messages import encode
+from independent_policy import Policy
+from independent_primitives import (
+    Source,
+    agreement,
+    cut,
+    identity_key,
+    ids,
+    sha256,
+    sign,
+    u64le,
+)
 
 PHASES = ["advertise_keys", "share_keys", "masked_input", "consistency_check", "unmasking"]
+Entry = tuple[bytes, bytes, bytes]  # sealing key, masking key, signature
 
 
 @dataclass
 class Party:
-    """A client, the values that it draws in this order (Annex B), and its dropout.
+    """A client's input, its entropy, draw by draw (Annex B), and its dropout.
 
-    With `entropy`, the first four values are hedged (§5.13), and the round sets them. With
-    `kept`, the sealing seed is that of an earlier round of the session and is not drawn (§5.1).
+    A party that is not `hedged` draws seeds and coefficients as they are. `sealing` is that of
+    an earlier round of the session (§5.1).
     """
 
     u: int
     vector: list[float] | list[int]
-    draws: list[bytes]
+    entropy: list[bytes]
     weight: int | None = None
     identity: bytes | None = None
     drop: str | None = None
     rounding: str = "nearest"
     wrong_share: bool = False
-    entropy: list[bytes] | None = None
-    kept: bytes | None = None
-
-    def hedge_seeds(self, params: Params) -> None:
-        if self.entropy is not None:
-            secret, about = pr.hedging_secret(self.identity), params.digest() + pr.u64le(self.u)
-            fresh = [self.entropy[0]] if self.kept else self.entropy[:2]
-            for purpose, entropy in zip(self.purposes(), fresh, strict=True):
-                label = b"secagg/2 hedged " + purpose
-                self.draws += pr.hedged(secret, entropy, [32], label, about)
-            if self.kept:
-                self.draws.insert(0, self.kept)
-
-    def purposes(self) -> list[bytes]:
-        """The values that are drawn in round 0, in their order."""
-        return [b"masking seed"] if self.kept else [b"sealing seed", b"masking seed"]
-
-    def hedge_shares(self, params: Params, session: bytes, holders: list[int]) -> None:
-        if self.entropy is not None:
-            about = session + pr.u64le(self.u)
-            fresh = self.entropy[len(self.purposes()) :]
-            self.draws += pr.hedged(self.seal_seed, fresh[0], [32], b"secagg/2 hedged b", about)
-            about += pr.u64le(params.t) + pr.ids(holders)
-            secret, size = self.b + self.mask_seed, 80 * (params.t - 1)
-            label = b"secagg/2 hedged shares"
-            self.draws += pr.hedged(secret, fresh[1], [size], label, about) + fresh[2:]
+    hedged: bool = True
+    sealing: Sealing | None = None
 
     @property
-    def seal_seed(self) -> bytes:
-        return self.draws[0]
+    def kept(self) -> bytes | None:
+        return self.sealing and self.sealing.seed
 
     @property
-    def mask_seed(self) -> bytes:
-        return self.draws[1]
-
-    @property
-    def b(self) -> bytes:
-        return self.draws[2]
-
-    @property
-    def seal_key(self) -> bytes:
-        return pr.x25519_public(self.seal_seed)
-
-    @property
-    def mask_key(self) -> bytes:
-        return pr.x25519_public(self.mask_seed)
-
-    @property
-    def keys(self) -> tuple[bytes, bytes]:
-        return self.seal_key, self.mask_key
-
-    @property
-    def registered(self) -> bytes:
-        assert self.identity is not None
-        return pr.ed25519_public(self.identity)
-
-    def constants(self) -> list[int]:
-        return pr.limbs(self.b) + pr.limbs(self.mask_seed)
-
-    def coefficients(self) -> list[list[int]]:
-        draws = self.draws[3:-1] if self.rounding == "stochastic" else self.draws[3:]
-        return coefficients(draws)
+    def rounding_key(self) -> bytes | None:
+        return self.entropy[-1] if self.rounding == "stochastic" else None
 
 
-def coefficients(draws: list[bytes]) -> list[list[int]]:
-    """Annex B: the low 61 bits of each u64le; all ones are drawn again, all together."""
-    words = [
-        int.from_bytes(draws[0][i : i + 8], "little") & P for i in range(0, len(draws[0]), 8)
-    ]
-    for again in draws[1:]:
-        at = [i for i, word in enumerate(words) if word == P]
-        assert at
-        assert len(again) == 8 * len(at)
-        for row, i in enumerate(at):
-            words[i] = int.from_bytes(again[8 * row : 8 * row + 8], "little") & P
-    assert P not in words
-    return [words[i : i + 10] for i in range(0, len(words), 10)]
+class Remembering(Client):
+    """The client of a party. It forgets nothing, and records the values that it draws."""
+
+    def __init__(
+        self, party: Party, params: Parameters, registry: dict[int, bytes] | None
+    ) -> None:
+        policy = Policy(corrupt=0.05, dropout=0.05)
+        if params.allow_two_clients:
+            policy = Policy(min_clients=2, allow_two_clients=True)
+        super().__init__(
+            party.u,
+            params,
+            identity_seed=party.identity,
+            registry=registry,
+            entropy=given(party.entropy),
+            sealing=party.sealing,
+            policy=policy,
+            rounding=party.rounding,
+        )
+        self.hedged, self.values = party.hedged, [party.kept] if party.kept else []
+
+    def _forget(self, *names: str) -> None:
+        pass
+
+    def _hedged(self, *about: bytes) -> Source:
+        source = super()._hedged(*about) if self.hedged else self._entropy
+
+        def recorded(size: int) -> bytes:
+            self.values.append(source(size))
+            return self.values[-1]
+
+        return recorded
 
 
-@dataclass
 class Round:
     """All that was sent: `sent[phase]` by clients, `answers[phase]` at the phase's closing."""
 
-    name: str
-    params: Params
-    parties: dict[int, Party]
-    server_draws: list[bytes] = field(default_factory=list)
-    sent: dict[str, dict[int, Message]] = field(default_factory=dict)
-    answers: dict[str, dict[int, Message]] = field(default_factory=dict)
-    u1: list[int] = field(default_factory=list)
-    u2: list[int] = field(default_factory=list)
-    u3: list[int] = field(default_factory=list)
-    u4: list[int] = field(default_factory=list)
-    holders: dict[int, list[int]] = field(default_factory=dict)
-    session: bytes = b""
-    total: list[int] = field(default_factory=list)
-    integers: list[int] = field(default_factory=list)
-    weight: int | None = None
-    clipped: int | None = None
-    disputes: list[tuple[int, int]] = field(default_factory=list)
+    def __init__(
+        self,
+        name: str,
+        params: Parameters,
+        parties: list[Party],
+        graph_seed: bytes | None = None,
+    ) -> None:
+        self.name, self.params = name, params
+        self.server_draws = [] if graph_seed is None else [graph_seed]
+        self.parties = {party.u: party for party in sorted(parties, key=lambda p: p.u)}
+        registry = None
+        if params.active:
+            registry = {p.u: identity_key(p.identity or b"") for p in parties}
+        self.clients = {u: Remembering(p, params, registry) for u, p in self.parties.items()}
+        self.sent: dict[str, dict[int, bytes]] = {}
+        self.answers: dict[str, dict[int, bytes]] = {}
+        self.u4: list[int] = []
+        self.disputes: list[tuple[int, int]] = []
+        closings = self._roster, self._shares, self._survivors, self._signers, self._sum
+        asked = dict.fromkeys(self.parties, b"")
+        for phase in self.phases():
+            replies = {u: self._reply(u, phase, data) for u, data in asked.items()}
+            self.sent[phase] = {
+                u: data for u, data in replies.items() if self.parties[u].drop != phase
+            }
+            asked = closings[PHASES.index(phase)]([*self.sent[phase]])
+            self.answers[phase] = asked
 
     def phases(self) -> list[str]:
         return [p for p in PHASES if self.params.active or p != "consistency_check"]
 
-    def staying(self, among: list[int], phase: str) -> list[int]:
-        return [u for u in among if self.parties[u].drop != phase]
+    def _reply(self, u: int, phase: str, data: bytes) -> bytes:
+        party = self.parties[u]
+        reply = self.clients[u].answer(data, party.vector, party.weight)
+        if phase == "unmasking" and party.wrong_share:
+            shares = get(reply, "shares")
+            self.disputes.append((self.seen(u, self.u3)[0], u))
+            return but(reply, shares=bytes([shares[0] ^ 1]) + shares[1:])
+        return reply
+
+    def message(self, side: str, phase: str, u: int) -> bytes:
+        """The message of this phase that the server gets from u, or that u gets."""
+        if side == "server":
+            return self.sent[phase][u]
+        return self.answers[self.phases()[self.phases().index(phase) - 1]][u]
 
     def seen(self, u: int, among: list[int]) -> list[int]:
         return [v for v in self.holders[u] if v in among]
 
-    def seal_key(self, sender: int, receiver: int) -> bytes:
-        a, b = self.parties[sender], self.parties[receiver]
-        shared = pr.x25519(a.seal_seed, b.seal_key) + pr.x25519(a.mask_seed, b.mask_key)
-        pairs = (a.u, b"".join(a.keys)), (b.u, b"".join(b.keys))
-        both = pr.seal_keys(self.session, shared, *pairs)
-        return both[0] if sender < receiver else both[1]
-
-    def pairwise_key(self, u: int, v: int) -> bytes:
-        a, b = self.parties[u], self.parties[v]
-        shared = pr.x25519(a.mask_seed, b.mask_key)
-        return pr.pairwise_key(self.session, shared, (a.u, a.mask_key), (b.u, b.mask_key))
+    def entry(self, u: int) -> Entry:
+        """The entry of u in a roster."""
+        signature = get(self.sent["advertise_keys"][u], "signature")
+        return *self.clients[u].own, signature
 
     def share(self, owner: int, holder: int) -> bytes:
-        party = self.parties[owner]
-        x = self.holders[owner].index(holder) + 1
-        return pr.ids(pr.evaluate(party.constants(), party.coefficients(), x))
+        return b"".join(self.clients[holder]._shares[owner])
+
+    def seal_key(self, sender: int, receiver: int) -> bytes:
+        return self.clients[receiver]._opening[sender]
 
     def sealed(self, sender: int, receiver: int) -> bytes:
-        key = self.seal_key(sender, receiver)
-        return pr.seal(key, self.session, sender, receiver, self.share(sender, receiver))
+        others = [v for v in self.holders[sender] if v != sender]
+        sealed = get(self.sent["share_keys"][sender], "sealed")
+        return cut(sealed, 96)[others.index(receiver)]
 
     def signature(self, u: int, message: bytes) -> bytes:
         identity = self.parties[u].identity
-        return pr.ed25519_sign(identity, message) if identity else b""
-
-    def signed_keys(self, u: int) -> bytes:
-        return self.signature(u, pr.signed_keys(self.params.digest(), u, *self.parties[u].keys))
+        return sign(identity, message) if identity else b""
 
     def masked(self, u: int) -> list[int]:
-        party, params = self.parties[u], self.params
-        key = party.draws[-1] if party.rounding == "stochastic" else None
-        y = elements_of(params, party.vector, party.weight, key)
-        masks = [(1, pr.self_mask_key(self.session, u, party.b))]
-        others = [v for v in self.seen(u, self.u2) if v != u]
-        masks += [(1 if v > u else -1, self.pairwise_key(u, v)) for v in others]
-        for sign, mask_key in masks:
-            stream = pr.prg(mask_key, params.elements, params.modulus)
-            y = [(a + sign * m) % params.modulus for a, m in zip(y, stream, strict=True)]
-        return y
+        return self.params.unpack(get(self.sent["masked_input"][u], "values"))
+
+    def _roster(self, u1: list[int]) -> dict[int, bytes]:
+        self.u1, seed = u1, self.server_draws[0] if self.server_draws else None
+        self.holders = neighbourhoods(self.params, u1, seed)
+        entries = {u: self.entry(u) for u in u1}
+        digest = roster_digest({u: (c, s) for u, (c, s, _) in entries.items()})
+        self.session = session_id(self.params.digest(), digest)
+        about = {"size": len(u1), "digest": digest}
+        return {
+            u: roster(self.params, {v: entries[v] for v in self.holders[u]}, **about)
+            for u in u1
+        }
+
+    def _shares(self, u2: list[int]) -> dict[int, bytes]:
+        self.u2 = u2
+        senders = {u: [v for v in self.seen(u, u2) if v != u] for u in u2}
+        return {
+            u: encode(4, self.session, ids(of), b"".join(self.sealed(v, u) for v in of))
+            for u, of in senders.items()
+            if len(of) + 1 >= self.params.least
+        }
+
+    def _survivors(self, u3: list[int]) -> dict[int, bytes]:
+        self.u3 = u3
+        asked = [u for u in u3 if len(self.seen(u, u3)) >= self.params.least]
+        if self.params.active:
+            return {u: encode(8, self.session, ids(u3)) for u in asked}
+        return {u: self._unmask_request(u) for u in asked}
+
+    def _signers(self, u4: list[int]) -> dict[int, bytes]:
+        self.u4 = u4
+        return {u: self._unmask_request(u) for u in u4}
+
+    def _named(self, u: int) -> tuple[list[int], list[int]]:
+        """The survivors and the dropped clients that u is asked about."""
+        dropped = [v for v in self.seen(u, self.u2) if v not in self.u3]
+        return self.seen(u, self.u3), dropped
+
+    def _unmask_request(self, u: int) -> bytes:
+        signed = self.sent.get("consistency_check", {})
+        signatures = b"".join(get(signed[v], "signature") for v in self.u4)
+        return encode(6, self.session, *map(ids, self._named(u)), ids(self.u4), signatures)
+
+    def _sum(self, answered: list[int]) -> dict[int, bytes]:
+        p, shares = self.params, dict[int, dict[int, bytes]]()
+        for u in answered:
+            revealed = cut(get(self.sent["unmasking"][u], "shares"), 40)
+            for v, share in zip(chain(*self._named(u)), revealed, strict=True):
+                if (v, u) not in self.disputes:
+                    shares.setdefault(v, {})[self.holders[v].index(u) + 1] = share
+        added, less = [self.masked(u) for u in self.u3], []
+        for v, of in shares.items():
+            assert len(of) >= p.t, (self.name, v)
+            if v in self.u3:
+                less.append(p.mask(self_mask_key(self.session, v, rebuilt(of))))
+                continue
+            for u in self.seen(v, self.u3):
+                pair = {w: self.clients[w].own for w in (u, v)}
+                shared = agreement(rebuilt(of), pair[u][1]) or b""
+                mask = p.mask(pairwise_key(self.session, shared, pair))
+                (less if u < v else added).append(mask)
+        inputs = (self.parties[u] for u in self.u3)
+        x = [p.elements(i.vector, i.weight, i.rounding_key) for i in inputs]
+        self.total = p.add(*added, minus=less)
+        assert self.total == p.add(*x), self.name
+        self.integers = p.decode(self.total)
+        self.weight = None if p.W is None else self.total[p.d]
+        self.clipped = self.total[-1] if p.counted else None
+        return {}
 
 
-def run(
-    name: str, params: Params, parties: list[Party], graph_seed: bytes | None = None
-) -> Round:
-    """Everything up to the sum; asserts that the sum of the messages is that of the inputs."""
-    r = Round(name, params, {party.u: party for party in parties})
-    if graph_seed is not None:
-        r.server_draws = [graph_seed]
-    _advertise(r)
-    _share(r)
-    _mask(r)
-    if params.active:
-        _sign(r)
-    _unmask(r)
-    _sum(r)
-    return r
+def roster(params: Parameters, entries: dict[int, Entry], **changes: int | bytes) -> bytes:
+    """A Roster of these entries with their digest; `changes` are its only faults."""
+    keys = {u: (c, s) for u, (c, s, _) in entries.items()}
+    columns = [b"".join(column) for column in zip(*entries.values(), strict=True)]
+    about = params.encode(), len(entries), roster_digest(keys), ids(entries)
+    return but(encode(2, *about, *columns), **changes)
 
 
 def graph_order(seed: bytes, among: list[int]) -> list[int]:
-    return sorted(among, key=lambda u: pr.sha256(b"secagg/2 graph", seed, pr.u64le(u)))
+    return sorted(among, key=lambda u: sha256(b"secagg/2 graph", seed, u64le(u)))
 
 
-def neighbourhoods(params: Params, u1: list[int], seed: bytes | None) -> dict[int, list[int]]:
+def neighbourhoods(
+    params: Parameters, u1: list[int], seed: bytes | None
+) -> dict[int, list[int]]:
     """§5.11: the holders of each client, itself included, ascending."""
     if params.k is None or params.k >= len(u1) - 1:
         return {u: sorted(u1) for u in u1}
@@ -211,125 +260,3 @@ def neighbourhoods(params: Params, u1: list[int], seed: bytes | None) -> dict[in
         u: sorted(ring[(i + step) % len(ring)] for step in range(-half, half + 1))
         for i, u in enumerate(ring)
     }
-
-
-def _advertise(r: Round) -> None:
-    own, digest = r.params.to_bytes(), r.params.digest()
-    r.u1 = r.staying(sorted(r.parties), "advertise_keys")
-    for party in r.parties.values():
-        party.hedge_seeds(r.params)
-    r.sent["advertise_keys"] = {
-        u: [1, u, own, *r.parties[u].keys, r.signed_keys(u)] for u in r.u1
-    }
-    r.holders = neighbourhoods(r.params, r.u1, r.server_draws[0] if r.server_draws else None)
-    roster = pr.roster_digest({u: r.parties[u].keys for u in r.u1})
-    r.session = pr.session_id(digest, roster)
-    r.answers["advertise_keys"] = {}
-    for u in r.u1:
-        listed = [r.parties[v] for v in r.holders[u]]
-        r.answers["advertise_keys"][u] = [
-            2, own, len(r.u1), roster, pr.ids(r.holders[u]),
-            b"".join(p.seal_key for p in listed), b"".join(p.mask_key for p in listed),
-            b"".join(r.signed_keys(p.u) for p in listed),
-        ]  # fmt: skip
-
-
-def _share(r: Round) -> None:
-    for u in r.u1:
-        r.parties[u].hedge_shares(r.params, r.session, r.holders[u])
-    r.u2 = r.staying(r.u1, "share_keys")
-    r.sent["share_keys"] = {
-        u: [
-            3, u, r.session, pr.commitment(r.session, u, r.parties[u].b),
-            b"".join(r.sealed(u, v) for v in r.holders[u] if v != u),
-        ]
-        for u in r.u2
-    }  # fmt: skip
-    r.answers["share_keys"] = {}
-    for u in r.u2:
-        senders = [v for v in r.seen(u, r.u2) if v != u]
-        if len(senders) + 1 >= r.params.least:
-            sealed = b"".join(r.sealed(v, u) for v in senders)
-            r.answers["share_keys"][u] = [4, r.session, pr.ids(senders), sealed]
-
-
-def _mask(r: Round) -> None:
-    r.u3 = r.staying(list(r.answers["share_keys"]), "masked_input")
-    r.sent["masked_input"] = {
-        u: [5, u, r.session, pr.pack(r.masked(u), r.params.bits)] for u in r.u3
-    }
-    asked = [u for u in r.u3 if len(r.seen(u, r.u3)) >= r.params.least]
-    if r.params.active:
-        r.answers["masked_input"] = {u: [8, r.session, pr.ids(r.u3)] for u in asked}
-    else:
-        r.answers["masked_input"] = {u: unmask_request(r, u) for u in asked}
-
-
-def unmask_request(r: Round, u: int) -> Message:
-    survivors = r.seen(u, r.u3)
-    dropped = [v for v in r.seen(u, r.u2) if v not in r.u3]
-    signatures = b"".join(survivors_signature(r, v) for v in r.u4)
-    return [6, r.session, pr.ids(survivors), pr.ids(dropped), pr.ids(r.u4), signatures]
-
-
-def survivors_signature(r: Round, u: int) -> bytes:
-    return r.signature(u, pr.signed_survivors(r.session, u, pr.ids(r.u3)))
-
-
-def _sign(r: Round) -> None:
-    r.u4 = r.staying(r.u3, "consistency_check")
-    r.sent["consistency_check"] = {
-        u: [9, u, r.session, survivors_signature(r, u)] for u in r.u4
-    }
-    r.answers["consistency_check"] = {u: unmask_request(r, u) for u in r.u4}
-
-
-def _unmask(r: Round) -> None:
-    r.sent["unmasking"] = {}
-    asked = r.answers["consistency_check" if r.params.active else "masked_input"]
-    for u in r.staying(list(asked), "unmasking"):
-        shares = b"".join(r.share(v, u)[:40] for v in r.seen(u, r.u3))
-        shares += b"".join(r.share(v, u)[40:] for v in r.seen(u, r.u2) if v not in r.u3)
-        if r.parties[u].wrong_share:
-            shares = bytes([shares[0] ^ 1]) + shares[1:]
-            r.disputes.append((r.seen(u, r.u3)[0], u))
-        r.sent["unmasking"][u] = [7, u, r.session, shares]
-
-
-def _sum(r: Round) -> None:
-    params = r.params
-    inputs, unmasked = [0] * params.elements, [0] * params.elements
-
-    def add(to: list[int], sign: int, what: list[int]) -> None:
-        to[:] = [(a + sign * x) % params.modulus for a, x in zip(to, what, strict=True)]
-
-    for u in r.u3:
-        party = r.parties[u]
-        key = party.draws[-1] if party.rounding == "stochastic" else None
-        add(inputs, 1, elements_of(params, party.vector, party.weight, key))
-        add(unmasked, 1, r.masked(u))
-        b_key = pr.self_mask_key(r.session, u, _rebuild(r, u)[0])
-        add(unmasked, -1, pr.prg(b_key, params.elements, params.modulus))
-    for v in (v for v in r.u2 if any(v in r.holders[u] for u in r.u3) and v not in r.u3):
-        assert _rebuild(r, v)[1] == r.parties[v].mask_seed
-        for u in (u for u in r.u3 if u in r.holders[v]):
-            stream = pr.prg(r.pairwise_key(u, v), params.elements, params.modulus)
-            add(unmasked, -1 if v > u else 1, stream)
-    assert inputs == unmasked
-    r.total = inputs
-    r.integers = decode_sum(params, inputs)
-    r.weight = None if params.max_weight is None else inputs[params.d]
-    r.clipped = inputs[-1] if params.count else None
-
-
-def _rebuild(r: Round, v: int) -> tuple[bytes, bytes]:
-    """b and the masking seed of v, from t of the clients that answered."""
-    good = [u for u in r.sent["unmasking"] if u in r.holders[v] and (v, u) not in r.disputes]
-    at = good[: r.params.t]
-    assert len(at) == r.params.t, (r.name, v)
-    values = [
-        [int.from_bytes(r.share(v, u)[8 * c : 8 * c + 8], "little") for c in range(10)]
-        for u in at
-    ]
-    rebuilt = pr.combine([r.holders[v].index(u) + 1 for u in at], values)
-    return pr.from_limbs(rebuilt[:5]), pr.from_limbs(rebuilt[5:])

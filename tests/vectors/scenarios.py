@@ -1,15 +1,21 @@
 """The rounds of rounds.json: the participants, their vectors, and their dropouts."""
 
-import primitives as pr
-from params import FixedPoint, Integers, Params
-from parties import Party, Round, graph_order, neighbourhoods, run
-from primitives import draw, u64le
+from collections.abc import Sequence
+
+from draws import draw
+from params import described
+from parties import Party, Round, graph_order, neighbourhoods
+
+from independent_client import Parameters
+from independent_primitives import u64le
+from independent_sums import FixedPoint, Integers, prg
 
 WIDE = [0, 1, 127, 128, 255, 256, 300, 65536, 2**32, 2**53 + 1, 2**63, 2**64 - 1]
+ACTIVE = {"security": "active", "session": b"the name of the round takes its place"}
 
 
 def party(
-    name: str, params: Params, u: int, drop: str | None = None, *, hedged: bool = True
+    name: str, params: Parameters, u: int, drop: str | None = None, *, hedged: bool = True
 ) -> Party:
     """A client whose entropy and input follow from the names.
 
@@ -17,7 +23,7 @@ def party(
     """
     at = f"{name} {u} "
     vector: list[float] | list[int]
-    words = pr.prg(draw(at + "vector", 16), params.d, 2**64)
+    words = prg(draw(at + "vector", 16), params.d, 2**64)
     if isinstance(params.encoding, Integers):
         vector = [word % (params.encoding.max + 1) for word in words]
     else:
@@ -25,28 +31,35 @@ def party(
         vector = [(word / 2**63 - 1) * params.encoding.clip * 1.1 for word in words]
     weight = None if params.max_weight is None else words[0] % (params.max_weight + 1)
     draws = [draw(at + what, 32) for what in ("seal", "mask", "b")]
+    size = 32 if hedged else 80 * (params.t - 1)
+    draws.append(draw(at + ("shares" if hedged else "coefficients"), size))
     identity = draw(at + "identity", 32) if params.active else None
-    if hedged:
-        draws.append(draw(at + "shares", 32))
-        return Party(u, vector, [], weight, identity, drop, entropy=draws)
-    draws.append(draw(at + "coefficients", 80 * (params.t - 1)))
-    return Party(u, vector, draws, weight, identity, drop)
+    return Party(u, vector, draws, weight, identity, drop, hedged=hedged)
 
 
 def make(
     name: str,
-    params: Params,
+    params: Parameters,
     among: list[int],
     drops: dict[int, str],
     seed: bytes | None = None,
+    *,
+    session: bytes = b"",
+    first: Round | None = None,
+    wrong: Sequence[int] = (),
 ) -> Round:
-    params = params.but(session=params.session or name.encode())
+    """A round; clients of `first`, earlier in the session, keep their sealing seeds."""
+    params = params.but(session=session or name.encode())
     parties = [party(name, params, u, drops.get(u)) for u in among]
-    return run(name, params, parties, seed)
+    for p in parties:
+        p.wrong_share = p.u in wrong
+        if first is not None and p.u in first.u1:
+            p.sealing, p.entropy = first.clients[p.u]._sealing, p.entropy[1:]
+    return Round(name, params, parties, seed)
 
 
 def annex_a(security: str) -> Round:
-    params = Params(4, 3, 3, FixedPoint(1.0, 8), 2**15, max_weight=10, session=b"example",
+    params = Parameters(4, 3, 3, FixedPoint(1.0, 8), 2**15, max_weight=10, session=b"example",
                     security=security)  # fmt: skip
     inputs = {1: ([0.5, -0.25, 1.5], 2), 2: ([0.001953125, 0.005859375, -1.0], 3),
               3: ([0.1, 0.2, -0.3], 10), 300: ([0.0, 0.0, 0.0], 1)}  # fmt: skip
@@ -58,49 +71,41 @@ def annex_a(security: str) -> Round:
         )
         identity = bytes([0x40 + i]) * 32 if security == "active" else None
         drop = "masked_input" if u == 300 else None
-        parties.append(Party(u, vector, draws, weight, identity, drop))
-    return run(f"annex-a-{security}", params, parties)
+        parties.append(Party(u, vector, draws, weight, identity, drop, hedged=False))
+    return Round(f"annex-a-{security}", params, parties)
 
 
 def rejected_coefficients() -> Round:
     """Two coefficients are all ones in their low 61 bits: drawn again, one of them twice."""
-    params = Params(3, 2, 2, Integers(5), 16, session=b"drawn again")
+    params = Parameters(3, 2, 2, Integers(5), 16, session=b"drawn again")
     parties = [party("drawn-again", params, u, hedged=False) for u in (1, 2, 3)]
     ones = u64le(2**64 - 1)
-    first = parties[1].draws[3]
-    parties[1].draws[3:] = [ones + first[8:24] + ones + first[32:], draw("again", 8) + ones,
+    first = parties[1].entropy[3]
+    parties[1].entropy[3:] = [ones + first[8:24] + ones + first[32:], draw("again", 8) + ones,
                             draw("and again", 8)]  # fmt: skip
-    return run("drawn-again", params, parties)
+    return Round("drawn-again", params, parties)
 
 
 def stochastic() -> Round:
-    params = Params(3, 3, 9, FixedPoint(2.5, 3), 2**12, session=b"stochastic")
+    params = Parameters(3, 3, 9, FixedPoint(2.5, 3), 2**12, session=b"stochastic")
     parties = [party("stochastic", params, u) for u in (1, 2, 3)]
     for p in parties:
         p.rounding = "stochastic"
-        assert p.entropy
         p.entropy.append(draw(f"stochastic rounding {p.u}", 16))
-    return run("stochastic", params, parties)
+    return Round("stochastic", params, parties)
 
 
 def isolated() -> Round:
     """On a graph: a client whose neighbours all drop out gets no Shares; the others go on."""
-    params = Params(12, 3, 3, FixedPoint(1.0, 4), 2**16, k=4, session=b"isolated")
+    params = Parameters(12, 3, 3, FixedPoint(1.0, 4), 2**16, neighbours=4)
     seed, among = draw("isolated", 32), [10 * i for i in range(1, 13)]
     alone = graph_order(seed, among)[5]
     around = [v for v in neighbourhoods(params, among, seed)[alone] if v != alone]
-    r = make("graph-isolated", params, among, dict.fromkeys(around, "share_keys"), seed)
+    drops = dict.fromkeys(around, "share_keys")
+    r = make("graph-isolated", params, among, drops, seed, session=b"isolated")
     assert alone in r.u2
     assert alone not in r.answers["share_keys"]
     return r
-
-
-def wrong_shares(name: str, params: Params, wrong: list[int]) -> Round:
-    params = params.but(session=name.encode())
-    parties = [party(name, params, u) for u in range(1, params.n + 1)]
-    for p in parties:
-        p.wrong_share = p.u in wrong
-    return run(name, params, parties)
 
 
 def rounds() -> list[Round]:
@@ -116,56 +121,52 @@ def rounds() -> list[Round]:
     return [
         annex_a("semi-honest"),
         annex_a("active"),
-        make("complete", Params(9, 5, 5, fixed, 2**32), [*WIDE[:7], *WIDE[-2:]], all_phases),
-        make("complete-nobody-drops", Params(3, 2, 4, fixed, 2**20), [7, 8, 9], {}),
-        make("complete-weighted-prime", Params(5, 3, 6, fixed, 65521, max_weight=9), WIDE[:5],
-             {1: "masked_input", 128: "unmasking"}),
-        make("complete-rejecting", Params(4, 3, 40, Integers(1000), third), [1, 2, 3, 4],
+        make("complete", Parameters(9, 5, 5, fixed, 2**32), [*WIDE[:7], *WIDE[-2:]],
+             all_phases),
+        make("complete-nobody-drops", Parameters(3, 2, 4, fixed, 2**20), [7, 8, 9], {}),
+        make("complete-weighted-prime", Parameters(5, 3, 6, fixed, 65521, max_weight=9),
+             WIDE[:5], {1: "masked_input", 128: "unmasking"}),
+        make("complete-rejecting", Parameters(4, 3, 40, Integers(1000), third), [1, 2, 3, 4],
              {2: "masked_input"}),
-        make("complete-64-bits", Params(4, 3, 3, FixedPoint(2.0**40, 19), 2**64, max_weight=2),
+        make("complete-64-bits",
+             Parameters(4, 3, 3, FixedPoint(2.0**40, 19), 2**64, max_weight=2),
              [1, 2, 3, 4], {3: "masked_input"}),
-        make("complete-33-bits", Params(4, 3, 5, Integers(2**30), 2**33), [1, 2, 3, 4], {}),
-        make("two-clients", Params(2, 2, 3, Integers(1), 3, two=True), [5, 2**40], {}),
+        make("complete-33-bits", Parameters(4, 3, 5, Integers(2**30), 2**33), [1, 2, 3, 4], {}),
+        make("two-clients", Parameters(2, 2, 3, Integers(1), 3, allow_two_clients=True),
+             [5, 2**40], {}),
         rejected_coefficients(),
         stochastic(),
-        make("graph", Params(11, 4, 3, fixed, 2**16, k=6), ring,
+        make("graph", Parameters(11, 4, 3, fixed, 2**16, neighbours=6), ring,
              {0: "share_keys", 300: "masked_input", 2**63: "unmasking"},
              draw("graph round", 32)),
-        make("graph-prime-weighted", Params(9, 4, 2, fixed, 1000003, k=6, max_weight=3),
+        make("graph-prime-weighted",
+             Parameters(9, 4, 2, fixed, 1000003, neighbours=6, max_weight=3),
              WIDE[:9], {128: "masked_input"}, draw("graph prime", 32)),
-        make("graph-few-came", Params(9, 4, 2, fixed, 2**16, k=6), WIDE[:5],
+        make("graph-few-came", Parameters(9, 4, 2, fixed, 2**16, neighbours=6), WIDE[:5],
              {127: "masked_input"}, draw("graph few", 32)),
         isolated(),
-        make("active", Params(10, 7, 3, fixed, 2**24, security="active"), WIDE[:10],
+        make("active", Parameters(10, 7, 3, fixed, 2**24, **ACTIVE), WIDE[:10],
              {1: "share_keys", 256: "masked_input", 65536: "consistency_check"}),
-        make("active-unmasking", Params(4, 3, 2, fixed, 2**40, max_weight=5, security="active"),
+        make("active-unmasking", Parameters(4, 3, 2, fixed, 2**40, max_weight=5, **ACTIVE),
              [1, 2, 3, 2**64 - 1], {2: "unmasking"}),
-        make("active-prime", Params(3, 3, 3, fixed, 65537, security="active"), [1, 2, 3], {}),
-        make("active-one-never-comes", Params(5, 4, 2, fixed, 2**16, security="active"),
+        make("active-prime", Parameters(3, 3, 3, fixed, 65537, **ACTIVE), [1, 2, 3], {}),
+        make("active-one-never-comes", Parameters(5, 4, 2, fixed, 2**16, **ACTIVE),
              [1, 2, 3, 4, 5], {5: "advertise_keys"}),
-        make("complete-counted", Params(4, 3, 6, fixed, 2**20, count=True), [1, 2, 3, 4],
-             {2: "masked_input"}),
-        make("counted-integers", Params(3, 3, 2, Integers(5), 101, count=True), [1, 2, 3], {}),
+        make("complete-counted", Parameters(4, 3, 6, fixed, 2**20, count_clipped=True),
+             [1, 2, 3, 4], {2: "masked_input"}),
+        make("counted-integers", Parameters(3, 3, 2, Integers(5), 101, count_clipped=True),
+             [1, 2, 3], {}),
         make("active-counted-weighted",
-             Params(4, 3, 5, fixed, 65521, max_weight=7, count=True, security="active"),
+             Parameters(4, 3, 5, fixed, 65521, max_weight=7, count_clipped=True, **ACTIVE),
              [1, 2, 3, 300], {300: "consistency_check"}),
         *sessions(),
-        wrong_shares("one-wrong-of-t-plus-1", Params(4, 3, 2, fixed, 2**16), [2]),
-        wrong_shares("one-wrong-of-t-plus-2", Params(5, 3, 2, fixed, 2**16), [4]),
-        wrong_shares("two-wrong-of-t-plus-4", Params(9, 5, 2, Integers(9), 101), [3, 6]),
+        make("one-wrong-of-t-plus-1", Parameters(4, 3, 2, fixed, 2**16), [1, 2, 3, 4], {},
+             wrong=[2]),
+        make("one-wrong-of-t-plus-2", Parameters(5, 3, 2, fixed, 2**16), [1, 2, 3, 4, 5], {},
+             wrong=[4]),
+        make("two-wrong-of-t-plus-4", Parameters(9, 5, 2, Integers(9), 101),
+             [*range(1, 10)], {}, wrong=[3, 6]),
     ]  # fmt: skip
-
-
-def later(name: str, params: Params, among: list[int], drops: dict[int, str],
-          first: Round) -> Round:  # fmt: skip
-    """A later round of the session of `first`: its clients keep their sealing seeds."""
-    params = params.but(session=name.encode())
-    parties = [party(name, params, u, drops.get(u)) for u in among]
-    for p in parties:
-        if p.u in first.u1:
-            assert p.entropy
-            p.kept, p.entropy = first.parties[p.u].seal_seed, p.entropy[1:]
-    return run(name, params, parties, first.server_draws[0] if first.server_draws else None)
 
 
 def sessions() -> list[Round]:
@@ -173,46 +174,39 @@ def sessions() -> list[Round]:
     fixed, seed = FixedPoint(4.0, 6), draw("session graph", 32)
     found = []
     for name, params, among, drops in (
-        ("session", Params(4, 3, 3, fixed, 2**20), [1, 2, 3, 300], {3: "masked_input"}),
-        ("session-active", Params(4, 3, 2, fixed, 2**16, security="active"), [1, 2, 3, 4],
+        ("session", Parameters(4, 3, 3, fixed, 2**20), [1, 2, 3, 300], {3: "masked_input"}),
+        ("session-active", Parameters(4, 3, 2, fixed, 2**16, **ACTIVE), [1, 2, 3, 4],
          {4: "advertise_keys"}),
-        ("session-graph", Params(8, 4, 2, fixed, 2**16, k=6), WIDE[:8], {127: "masked_input"}),
+        ("session-graph", Parameters(8, 4, 2, fixed, 2**16, neighbours=6), WIDE[:8],
+         {127: "masked_input"}),
     ):  # fmt: skip
-        first = make(f"{name}-first", params, among, drops, seed if params.k else None)
-        found += [
-            first,
-            later(f"{name}-later", params, among, {among[0]: "masked_input"}, first),
-        ]
+        draws = seed if params.k else None
+        first = make(f"{name}-first", params, among, drops, draws)
+        other = {among[0]: "masked_input"}
+        found += [first, make(f"{name}-later", params, among, other, draws, first=first)]
     return found
 
 
 def describe(r: Round) -> dict[str, object]:
     """The round as JSON has it."""
-    clients = []
-    for u, p in sorted(r.parties.items()):
-        clients.append({
-            "id": u, "vector": p.vector, "weight": p.weight, "rounding": p.rounding,
-            "kept_seal_seed": p.kept,
-            "draws": p.draws if p.entropy is None else p.entropy,
-            "hedged": p.entropy is not None, "values": p.draws,
-            "identity_seed": p.identity, "drops_at": p.drop, "wrong_share": p.wrong_share,
-        })  # fmt: skip
-    phases = []
-    for phase in r.phases():
-        sent, answers = r.sent[phase], r.answers.get(phase, {})
-        phases.append({
-            "phase": phase,
-            "sent": [{"id": u, "bytes": pr.encode(m)} for u, m in sorted(sent.items())],
-            "answers": [{"id": u, "bytes": pr.encode(m)} for u, m in sorted(answers.items())],
-        })  # fmt: skip
+    clients = [{
+        "id": u, "vector": p.vector, "weight": p.weight, "rounding": p.rounding,
+        "kept_seal_seed": p.kept, "draws": p.entropy, "hedged": p.hedged,
+        "values": r.clients[u].values + ([p.rounding_key] if p.rounding_key else []),
+        "identity_seed": p.identity, "drops_at": p.drop, "wrong_share": p.wrong_share,
+    } for u, p in r.parties.items()]  # fmt: skip
+    phases = [
+        {"phase": phase, "sent": listed(r.sent[phase]), "answers": listed(r.answers[phase])}
+        for phase in r.phases()
+    ]
     return {
-        "name": r.name,
-        "parameters": r.params.describe(),
-        "parameters_digest": r.params.digest(),
-        "session": r.session,
-        "server_draws": r.server_draws,
-        "clients": clients,
-        "phases": phases,
+        "name": r.name, "parameters": described(r.params),
+        "parameters_digest": r.params.digest(), "session": r.session,
+        "server_draws": r.server_draws, "clients": clients, "phases": phases,
         "result": {"survivors": r.u3, "total": r.total, "integers": r.integers,
                    "weight": r.weight, "clipped": r.clipped, "disputes": r.disputes},
     }  # fmt: skip
+
+
+def listed(messages: dict[int, bytes]) -> list[dict[str, object]]:
+    return [{"id": u, "bytes": data} for u, data in messages.items()]

@@ -1,13 +1,14 @@
 """states.json: states of suspended clients, docs/protocol.md §13, and states to reject."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-import primitives as pr
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from params import FixedPoint, Params
+from draws import draw
+from faults import flip
 from parties import Round
-from primitives import draw, u8, u32le, u64le
+
+from independent_client import Parameters
+from independent_primitives import ids, integers, number, u8, u16le, u32le, u64le
 
 ROUNDS = [
     "complete", "complete-counted", "two-clients", "graph", "graph-few-came", "active",
@@ -18,43 +19,40 @@ FAULTY = ["two-clients", "active-prime"]  # the smallest, so that the file stays
 DUE = ["share_keys", "masked_input", "consistency_check", "unmasking"]
 
 
-def head(params: Params, u: int, version: int = 2) -> bytes:
-    own = params.to_bytes()
-    return u8(version) + u64le(u) + len(own).to_bytes(2, "little") + own
+def head(params: Parameters, u: int, version: int = 2) -> bytes:
+    own = params.encode()
+    return u8(version) + u64le(u) + u16le(len(own)) + own
 
 
-def state(params: Params, u: int, key: bytes, content: bytes) -> bytes:
-    """§13.1."""
-    h = head(params, u)
-    return h + AESGCM(key).encrypt(bytes(12), content, b"secagg/3 state" + h)
+def state(
+    params: Parameters, u: int, key: bytes, content: bytes, nonce: int = 0, version: int = 2,
+    label: bytes = b"secagg/3 state",
+) -> bytes:  # fmt: skip
+    """§13.1; the head is that of version 2, whatever was authenticated."""
+    about = label + head(params, u, version)
+    sealed = AESGCM(key).encrypt(nonce.to_bytes(12, "little"), content, about)
+    return head(params, u) + sealed
 
 
 def content(r: Round, u: int, due: int) -> bytes:
     """The content of client u's state when this message is due."""
-    me = r.parties[u]
+    me, own = r.clients[u], r.parties[u]
     if due == 0:
-        return u8(0) + me.seal_seed + me.mask_seed
+        return u8(0) + me._seal_seed + me._masking
     if due == 1:
         others = [v for v in r.holders[u] if v != u]
         return b"".join([
-            u8(1), r.session, me.b, r.share(u, u)[:40],
-            u32le(len(r.holders[u])), pr.ids(r.holders[u]),
-            *(r.pairwise_key(u, v) for v in others), *(r.seal_key(v, u) for v in others),
+            u8(1), r.session, me._b, me._shares[u][0],
+            u32le(len(r.holders[u])), ids(r.holders[u]),
+            *(me._masks[v] for v in others), *(me._opening[v] for v in others),
         ])  # fmt: skip
     u2 = r.seen(u, r.u2)
     signed = r.u3 if due == 3 and r.params.active else []
+    clipped = sum(map(r.params.encoding.clips, own.vector))
     return b"".join([
-        u8(due), r.session, u64le(clipped(r, u)), u32le(len(u2)), u32le(len(signed)),
-        pr.ids(u2), *(r.share(v, u)[:40] for v in u2),
-        *(r.share(v, u)[40:] for v in u2 if v != u), pr.ids(signed),
+        u8(due), r.session, u64le(clipped), u32le(len(u2)), u32le(len(signed)), ids(u2),
+        *(me._shares[v][0] for v in u2), *(me._shares[v][1] for v in u2 if v != u), ids(signed),
     ])  # fmt: skip
-
-
-def clipped(r: Round, u: int) -> int:
-    encoding = r.params.encoding
-    if not isinstance(encoding, FixedPoint):
-        return 0
-    return sum(abs(x) > encoding.clip for x in r.parties[u].vector)
 
 
 def staying(r: Round) -> list[int]:
@@ -96,36 +94,25 @@ def faults(r: Round, u: int, due: int, key: bytes) -> Iterator[tuple[str, str, b
     good, start = state(p, u, key, inside), len(head(p, u))
     for version in (0, 1, 3, 255):
         yield f"version {version}", "version", u8(version) + good[1:]
-    sealed = AESGCM(key).encrypt(bytes(12), inside, b"secagg/3 state" + head(p, u, 1))
-    yield "version 1 as version 2", "latest", good[:start] + sealed
+    yield "version 1 as version 2", "latest", state(p, u, key, inside, version=1)
     for size in (0, 1, 10, 11, start - 1, start, start + 15):
         yield f"the first {size} bytes", "length", good[:size]
     yield "the last byte missing", "latest", good[:-1]
     yield "a byte more", "latest", good + b"\0"
     for at in (start, len(good) - 1):
-        yield f"byte {at} altered", "latest", good[:at] + u8(good[at] ^ 1) + good[at + 1 :]
-    yield "of client 1000", "client", state(p, 1000, key, inside)
-    yield (
-        "of client 1000, the id put back",
-        "latest",
-        (head(p, u) + state(p, 1000, key, inside)[start:]),
-    )
-    other = replace(p, session=b"another")
+        yield f"byte {at} altered", "latest", flip(good, at)
+    other, longer = p.but(session=b"another"), p.but(length=p.d + 1)
+    both = longer.but(session=b"another")
+    stranger, long = state(p, 1000, key, inside), state(longer, u, key, inside)
+    yield "of client 1000", "client", stranger
+    yield "of client 1000, the id put back", "latest", good[:start] + stranger[start:]
     yield "of another session", "session", state(other, u, key, inside)
-    longer = replace(p, d=p.d + 1)
-    yield "of longer vectors", "parameters", state(longer, u, key, inside)
-    yield (
-        "of longer vectors, the length put back",
-        "latest",
-        (head(p, u) + state(longer, u, key, inside)[start:]),
-    )
-    both = replace(p, d=p.d + 1, session=b"another")
+    yield "of longer vectors", "parameters", long
+    yield "of longer vectors, the length put back", "latest", good[:start] + long[start:]
     yield "of longer vectors in another session", "parameters", state(both, u, key, inside)
     yield "under another key", "latest", state(p, u, draw("another key", 32), inside)
-    sealed = AESGCM(key).encrypt(bytes(12), inside, head(p, u))
-    yield "without the label", "latest", head(p, u) + sealed
-    sealed = AESGCM(key).encrypt(u8(1) + bytes(11), inside, b"secagg/3 state" + head(p, u))
-    yield "under another nonce", "latest", head(p, u) + sealed
+    yield "without the label", "latest", state(p, u, key, inside, label=b"")
+    yield "under another nonce", "latest", state(p, u, key, inside, nonce=1)
     for what, wrong in contents(r, u, due, inside):
         yield what, "content", state(p, u, key, wrong)
 
@@ -145,25 +132,18 @@ def contents(r: Round, u: int, due: int, good: bytes) -> Iterator[tuple[str, byt
     counted = at - (4 if due == 1 else 8)
     for wrong in (0, count - 1, count + 1, 2**32 - 1):
         yield f"{wrong} holders", good[:counted] + u32le(wrong) + good[counted + 4 :]
-    listed = [int.from_bytes(good[at + 8 * i : at + 8 * i + 8], "little") for i in range(count)]
-    for what, ids in (
+    listed = integers(good[at : at + 8 * count])
+    for what, wrong_ids in (
         ("ids descending", listed[::-1]),
         ("an id twice", [listed[0], listed[0], *listed[2:]]),
         ("another id than the client's", [v if v != u else v + 1 for v in listed]),
     ):
-        yield what, good[:at] + pr.ids(ids) + good[at + 8 * count :]
+        yield what, good[:at] + ids(wrong_ids) + good[at + 8 * count :]
     if due == 3:
-        signers = int.from_bytes(good[45:49], "little")
+        signers = number(good[45:49])
         body = good[: len(good) - 8 * signers]
-        yield (
-            "signed by nobody, or in a semi-honest round",
-            (
-                body[:45]
-                + u32le(0 if signers else 1)
-                + body[49:]
-                + (b"" if signers else u64le(u))
-            ),
-        )
+        other = u32le(0 if signers else 1), body[49:], b"" if signers else u64le(u)
+        yield "signed by nobody, or in a semi-honest round", body[:45] + b"".join(other)
         if signers:
-            yield "signed ids descending", body + pr.ids(listed[::-1])
-            yield "a stranger signed", body + pr.ids([*listed[:-1], 1000])
+            yield "signed ids descending", body + ids(listed[::-1])
+            yield "a stranger signed", body + ids([*listed[:-1], 1000])

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A pivot of the normal equations below this share of its diagonal element counts as zero. */
+/* A pivot below this share of the original diagonal element counts as zero. */
 #define TINY 0x1p-40
 
 static inline double dot(const double *restrict a, const double *restrict b, size_t k)
@@ -41,8 +41,8 @@ void fedmf_descend(double *p, double *restrict slope, const fedmf_block *block, 
     }
 }
 
-/* Add to `table`, rows 0 to n of a lower triangle with the right side as its row n, the
- * products of one rating: x, n factors and the target. */
+/* Add the products of a rating to `table`: rows 0 to n of a lower triangle, the right side as
+ * row n. x has n factors and the target. */
 static inline void add_products(double *restrict table, const double *restrict x, size_t n)
 {
     for (size_t a = 0; a <= n; a++) {
@@ -91,8 +91,8 @@ static int eliminate(double *restrict table, double *restrict column, size_t n)
     return 1;
 }
 
-/* Set the n + 1 rows of `table` to QᵀQ, its lower triangle, and Qᵀr of the ratings of user u,
- * with the part of the fixed columns taken off. x: 4 * (n + 1) elements. */
+/* Set the n + 1 rows of `table` to the lower triangle of QᵀQ and to Qᵀr of the ratings of user
+ * u, with the part of the fixed columns taken off. x: 4 * (n + 1) elements. */
 static void add_ratings(double *table, double *x, const double *mine, const fedmf_block *block,
                         size_t u, size_t fixed)
 {
@@ -115,7 +115,7 @@ static void add_ratings(double *table, double *x, const double *mine, const fedm
         add_products(table, x + j * (n + 1), n);
 }
 
-/* Solve Lᵀ x = row n of `table`, whose other rows are L; row n is overwritten. */
+/* Solve Lᵀ x = row n of `table`; the other rows are L, and row n is overwritten. */
 static void substitute(double *found, double *table, size_t n)
 {
     double *right = table + n * n;

@@ -1,7 +1,7 @@
 /* The steps of factorisation over the ratings of a block of users; specified by reference.py.
  *
- * Every sum adds its terms one after the other, in a fixed order. So a user's numbers do not
- * depend on the other users in the block, and are those of reference.py, bit for bit.
+ * Every sum adds the terms in sequence, in a fixed order. So a user's numbers do not depend on
+ * the other users in the block, and equal the numbers of reference.py, bit for bit.
  */
 #ifndef FEDMF_STEPS_H
 #define FEDMF_STEPS_H

@@ -12,8 +12,6 @@ from pathlib import Path, PurePosixPath
 
 from fedmf.errors import DataError
 
-__all__ = ["LARGEST", "unpack"]
-
 LARGEST = 2 * 1024**3  # bytes in all, unpacked; MovieLens 10M has 0.3 GB
 USUAL = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # raised for damaged bytes; ValueError by an undecodable name
@@ -21,14 +19,15 @@ UNSOUND = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueE
 
 
 def unpack(archive: Path, folder: Path, needed: Iterable[str]) -> None:
-    """Unpack the files of one folder of a zip file; the folder may be at any depth.
+    """Unpack the files of a single folder of a zip file; the folder may be at any depth.
 
     Parameters
     ----------
     archive : the zip file
     folder : existing and empty folder for the files
     needed
-        Names of the files that must be in the archive. The folder of the first is unpacked.
+        Names of the files that must be in the archive. The folder of the first file is
+        unpacked.
 
     Raises
     ------
@@ -58,12 +57,14 @@ def unpack(archive: Path, folder: Path, needed: Iterable[str]) -> None:
 def _check_members(members: list[zipfile.ZipInfo]) -> None:
     seen: set[str] = set()
     for member in members:
-        name = member.orig_filename  # as written: zipfile itself cuts at a NUL
+        # as written in the archive: zipfile cuts a name at a NUL
+        name = member.orig_filename
         flaws = {
             "a path that may lead out of the folder": name.startswith("/")
             or ".." in PurePosixPath(name).parts
             or not set(name).isdisjoint("\\:\0"),
-            "no letter": not name,  # which zipfile bears from Python 3.12 on
+            # from Python 3.12 on, zipfile accepts an empty name
+            "no letter": not name,
             "a link": stat.S_ISLNK(member.external_attr >> 16),
             "a password": member.flag_bits & 1,
             "the same name twice": name in seen,
@@ -85,7 +86,7 @@ def _check_members(members: list[zipfile.ZipInfo]) -> None:
 def _of_one_folder(
     members: list[zipfile.ZipInfo], needed: list[str]
 ) -> dict[str, zipfile.ZipInfo]:
-    """Return the members in the folder of the first needed file, by their bare names."""
+    """Return the members in the folder of the first needed file, by file name."""
     files = {PurePosixPath(one.filename): one for one in members if not one.is_dir()}
     homes = sorted((path.parent for path in files if path.name == needed[0]), key=str)
     if not homes:

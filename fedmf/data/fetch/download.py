@@ -1,4 +1,4 @@
-"""Download of one file with pooch, over a restricted session of requests.
+"""Download of a file with pooch, over a restricted session of requests.
 
 Every request and redirection uses https, or stays on this machine. The response must not be
 compressed in transit or exceed `LARGEST` bytes. No password of ``~/.netrc`` is sent.
@@ -18,7 +18,6 @@ from fedmf.errors import DataError, MissingExtra
 if TYPE_CHECKING:
     from requests import Response
 
-__all__ = ["LARGEST", "Progress", "download"]
 
 LARGEST = 1024**3  # bytes; MovieLens 10M's archive has 66 MB
 CHUNK = 1 << 16
@@ -101,7 +100,8 @@ def _chunks(address: str) -> Generator[tuple[bytes, int | None]]:
         session.trust_env = False  # else requests reads ~/.netrc, also for a redirection's host
 
         def check(answer: Response, **_: object) -> None:
-            _check_answer(stack.enter_context(answer))  # closes it, also after an error
+            # the stack closes each response, also after an error
+            _check_answer(stack.enter_context(answer))
 
         try:
             answer = session.get(
@@ -115,7 +115,8 @@ def _chunks(address: str) -> Generator[tuple[bytes, int | None]]:
             length = answer.headers.get("Content-Length", "")
             for chunk in answer.iter_content(CHUNK):
                 yield chunk, int(length) if length.isdecimal() else None
-        except (OSError, ValueError) as error:  # ValueError: a malformed redirection
+        except (OSError, ValueError) as error:
+            # a malformed redirection raises ValueError
             remedy, bundle = REMEDY, settings["verify"]
             missing = not isinstance(error, RequestException | ValueError)
             if bundle is not True and (missing or isinstance(error, SSLError)):
@@ -124,7 +125,7 @@ def _chunks(address: str) -> Generator[tuple[bytes, int | None]]:
 
 
 def _check_answer(answer: Response) -> None:
-    """Validate a response before its body is read or its redirection is followed."""
+    """Validate a response before the body is read or a redirection is followed."""
     if answer.is_redirect:
         there = urljoin(answer.url, answer.headers["Location"])
         _check_address(there)

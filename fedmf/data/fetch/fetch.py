@@ -1,4 +1,4 @@
-"""Fetching of a data set into the cache, and validation of its files."""
+"""Fetching of a data set into the cache, and validation of the files."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ from fedmf.data.sets.sources import Source
 from fedmf.data.sets.tags import TAGGED, read_tags
 from fedmf.errors import DataError
 
-__all__ = ["State", "check_content", "check_files", "fetch"]
-
 
 class State(Enum):
-    """Result of comparing a file with its known checksum."""
+    """Result of comparing a file with the known checksum."""
 
     KNOWN = "as known"
     DIFFERENT = "different from the known content"
@@ -37,7 +35,7 @@ class State(Enum):
 def fetch(
     source: Source, *, address: str | None = None, progress: Progress | None = None
 ) -> Path:
-    """Download an archive, validate it, unpack it into the cache, and return the folder.
+    """Download, validate and unpack an archive into the cache, and return the folder.
 
     Known checksums of archive and files are compared, and all files are read (`check_content`).
     Then the folder is put into the cache in one step. A cached set is not fetched again. Raises
@@ -73,7 +71,8 @@ def fetch(
             check_content(source, folder)
             folder.rename(final)
     except OSError as error:
-        if final.is_dir():  # another process was faster, and its folder is complete
+        # another process was faster, and that process renames complete folders only
+        if final.is_dir():
             return final
         raise DataError(
             f"{source.name} cannot be put into {cache}: {error.strerror or error}; make room, "
@@ -83,15 +82,15 @@ def fetch(
 
 
 def check_files(source: Source, folder: Path) -> dict[str, State]:
-    """Compare each file of a source with its SHA-256; DataError for an unreadable file."""
+    """Compare each file of a source with the SHA-256; DataError for an unreadable file."""
     return {name: _state(folder / name, sha256) for name, sha256 in source.files.items()}
 
 
 def check_content(source: Source, folder: Path) -> Ratings:
-    """Read all files of a source that fedmf uses, and return its ratings.
+    """Read all files of a source that fedmf uses, and return the ratings.
 
     Raises DataError if the ratings, items, profiles or tags are damaged or do not fit together,
-    or their numbers differ from the published ones.
+    or the numbers differ from the published numbers.
     """
     ratings = read(source.sets[0], folder)
     if ratings.name in FORMS:

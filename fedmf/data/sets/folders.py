@@ -8,14 +8,12 @@ from pathlib import Path
 from fedmf.data.sets.sources import Source
 from fedmf.errors import DataError
 
-__all__ = ["cache_folder", "folder_of", "found_folder"]
-
 
 def cache_folder() -> Path:
-    """Return the folder into which ``fedmf data fetch`` puts data sets; it may not exist yet.
+    """Return the folder of ``fedmf data fetch`` for data sets, which may not exist yet.
 
-    It is the value of the environment variable ``FEDMF_CACHE``. By default it is the folder
-    "fedmf" in ``XDG_CACHE_HOME``, or else in "~/.cache".
+    The environment variable ``FEDMF_CACHE`` names the folder. The default is the folder "fedmf"
+    in ``XDG_CACHE_HOME``, or else in "~/.cache".
     """
     if named := os.environ.get("FEDMF_CACHE", ""):
         return Path(named)

@@ -1,6 +1,6 @@
 """Last.fm (HetRec 2011): listening counts of users and artists, as ratings 1 to 5.
 
-FedMMF (Yang et al. 2021, section 5.1) does not specify its "bins for the listening counts", so
+FedMMF (Yang et al. 2021, section 5.1) does not specify the "bins for the listening counts", so
 each choice is a separate data set:
 
 - ``lastfm``: by fifths of all counts, which the users have to compute together. A rating mostly
@@ -30,8 +30,6 @@ from fedmf.data.sets.lines import (
 )
 from fedmf.errors import DataError
 
-__all__ = ["BINS", "SIZE", "read"]
-
 SIZE = (1892, 17_632, 92_834)  # users, artists, counts; by the data set's own readme
 
 ARTISTS, COUNTS = "artists.dat", "user_artists.dat"
@@ -42,7 +40,7 @@ Column = NDArray[np.int64]
 
 
 def _fifths(groups: Column, counts: Column) -> NDArray[np.float64]:
-    """Return the fifth, 1 to 5, of each count in its group; equal counts share a rank."""
+    """Return the fifth, 1 to 5, of each count in the group; equal counts share a rank."""
     by_group = np.lexsort((counts, groups))
     key = groups * 10**9 + counts
     ordered = key[by_group]
@@ -71,7 +69,7 @@ BINS: Mapping[str, Callable[[Column, Column], NDArray[np.float64]]] = MappingPro
 
 
 def read(name: str, folder: Path, size: tuple[int, int, int] | None = SIZE) -> Ratings:
-    """Read Last.fm from its folder, with listening counts as ratings by `BINS` of `name`.
+    """Read Last.fm from a folder, with listening counts as ratings by `BINS` of `name`.
 
     The catalogue has the artists' names as titles, no years and no genres. Times are all 0.
     Raises DataError if a file is missing or damaged, an artist is unknown, or the size differs.
@@ -108,7 +106,7 @@ def read(name: str, folder: Path, size: tuple[int, int, int] | None = SIZE) -> R
 
 
 def _artists(path: Path) -> tuple[Column, tuple[str, ...]]:
-    """Read the artists; return their ids, ascending, and their names in that order."""
+    """Read the artists; return the ids, ascending, and the names in the same order."""
     names: dict[int, str] = {}
     for line, fields in read_fields(path, "utf-8", "\t", 4, header=HEADER):
         artist = read_id(path, line, "artist", fields[0])

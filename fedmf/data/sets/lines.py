@@ -13,21 +13,7 @@ from numpy.typing import NDArray
 
 from fedmf.errors import DataError
 
-__all__ = [
-    "NUMBER",
-    "Field",
-    "RatingTable",
-    "check_distinct",
-    "damaged",
-    "read_bytes",
-    "read_fields",
-    "read_id",
-    "read_lines",
-    "read_numbers",
-    "read_rating_table",
-]
-
-# One column of a table of numbers: its name, for messages, and the pattern of its entries.
+# Column of a table of numbers: the name, for messages, and the pattern of the entries.
 Field = tuple[str, bytes]
 NUMBER = rb"[0-9]{1,9}"
 
@@ -56,12 +42,12 @@ class RatingTable:
 
 
 def damaged(path: Path, line: int, what: str) -> DataError:
-    """Return the DataError for a line of a file, numbered from 1; `what` says what is wrong."""
+    """Return the DataError for a line of a file, numbered from 1; `what` is the fault."""
     return DataError(f"{path.name}, line {line}: {what}; unpack the data set again ({path})")
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return a file's content; raises DataError if it is missing, empty or cut short."""
+    """Return a file's content; raises DataError for a missing, empty or cut file."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -79,7 +65,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_lines(path: Path, encoding: str) -> list[str]:
-    """Return a text file's lines without their ends (LF or CRLF).
+    """Return a text file's lines without line ends (LF or CRLF).
 
     Raises
     ------
@@ -155,7 +141,7 @@ def read_rating_table(
 ) -> RatingTable:
     """Read a file of lines "user, item, rating, time", with `read_numbers`.
 
-    A rating must be in the scale and a multiple of its lowest rating. Any other rating, and a
+    A rating must be in the scale and a multiple of the lowest rating. Any other rating, and a
     second rating of an item by a user, raises DataError.
     """
     first, numbers = read_numbers(path, FIELDS, separator=separator, header=header)
@@ -174,7 +160,7 @@ def read_rating_table(
 def read_numbers(
     path: Path, fields: tuple[Field, ...], *, separator: str, header: str
 ) -> tuple[int, NDArray[np.float64]]:
-    """Read a file in which each line has these numbers and nothing else.
+    """Read a file with these numbers, and nothing else, in each line.
 
     Numbers must be exact in float64. See `read_fields` for separator, header and errors.
 

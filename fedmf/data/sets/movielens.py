@@ -27,9 +27,7 @@ from fedmf.data.sets.lines import (
 )
 from fedmf.errors import DataError
 
-__all__ = ["FORMATS", "GENRES_1M", "Format", "Item", "read"]
-
-# The year in a title, or the first one of a series: "(1995)", "(2006–2007)", "(2015-)".
+# The year in a title, or the first year of a series: "(1995)", "(2006–2007)", "(2015-)".
 YEAR = re.compile(r"\(([0-9]{4})(?:[-–][0-9]{0,4})?\)")
 NO_GENRE = "(no genres listed)"
 GENRES_1M = (
@@ -42,13 +40,13 @@ GENRES_LATEST = tuple(
     sorted("Children" if name == "Children's" else name for name in (*GENRES_1M, "IMAX"))
 )
 
-# One item: its line, its id, its title, the names of its genres.
+# An item: the line, the id, the title, the names of the genres.
 Item = tuple[int, int, str, list[str]]
 
 
 @dataclass(frozen=True)
 class Format:
-    """Format of the files of one data set.
+    """Format of the files of a data set.
 
     Parameters
     ----------
@@ -148,7 +146,7 @@ FORMATS = {
 
 
 def read(form: Format, folder: Path) -> Ratings:
-    """Read one data set from its folder.
+    """Read a data set from a folder.
 
     Raises DataError if a file is missing or damaged, or a rated item is unknown. Also if the
     size differs from ``form.counts``, or for ml-100k from u.info. The message names file and
@@ -180,7 +178,7 @@ def read(form: Format, folder: Path) -> Ratings:
 def _catalogue(
     form: Format, path: Path, wanted: set[int] | None
 ) -> tuple[NDArray[np.int64], Catalogue]:
-    """Read the file of items; return the ids, ascending, and the catalogue in their order."""
+    """Read the file of items; return the ids, ascending, and the catalogue in this order."""
     column = {genre: number for number, genre in enumerate(form.genres)}
     found: dict[int, tuple[str, list[int]]] = {}
     for line, item, title, names in form.read_items(path):

@@ -1,7 +1,7 @@
-"""FilmTrust and Douban, whose files have lines "user item rating" and nothing else.
+"""FilmTrust and Douban: files with lines "user item rating" and nothing else.
 
 FilmTrust is from Guo, Zhang and Yorke-Smith, "A novel Bayesian similarity measure for
-recommender systems", IJCAI 2013, without its duplicates. Douban is the part of Ma et al. (WSDM
+recommender systems", IJCAI 2013, without duplicates. Douban is the part of Ma et al. (WSDM
 2011) that Monti et al. (NIPS 2017) and later recommenders on graphs use.
 """
 
@@ -16,8 +16,6 @@ from fedmf.data.columns import from_triples
 from fedmf.data.ratings import Ratings, check_size
 from fedmf.data.sets.lines import NUMBER, Field, check_distinct, damaged, read_numbers
 
-__all__ = ["FORMATS", "Format", "read"]
-
 RATINGS = "ratings.txt"
 FIELDS: tuple[Field, ...] = (
     ("user id", NUMBER),
@@ -28,7 +26,7 @@ FIELDS: tuple[Field, ...] = (
 
 @dataclass(frozen=True)
 class Format:
-    """Published numbers of users, items and ratings, the scale, and its step."""
+    """Published numbers of users, items and ratings, the scale, and the step of the scale."""
 
     counts: tuple[int, int, int]
     scale: tuple[float, float]
@@ -42,7 +40,7 @@ FORMATS = {
 
 
 def read(name: str, folder: Path, size: tuple[int, int, int] | None = None) -> Ratings:
-    """Read FilmTrust or Douban from its folder; titles are the ids, times are all 0.
+    """Read FilmTrust or Douban from a folder; titles are the ids, times are all 0.
 
     Raises DataError if the file is missing or damaged, or the size differs. The message names
     file and line.
@@ -51,7 +49,7 @@ def read(name: str, folder: Path, size: tuple[int, int, int] | None = None) -> R
     ----------
     name : "filmtrust" or "douban"
     folder : folder with the file ratings.txt
-    size : expected numbers of users, items and ratings; by default the published ones
+    size : expected numbers of users, items and ratings; by default the published numbers
     """
     form, path = FORMATS[name], folder / RATINGS
     first, numbers = read_numbers(path, FIELDS, separator=" ", header="")

@@ -1,6 +1,6 @@
 """Age, gender and occupation of the users of ml-100k and ml-1m, read on request.
 
-In a deployment each row stays on its user's device, private like the ratings. Zip codes are
+In a deployment each row stays on the user's device, private like the ratings. Zip codes are
 validated and skipped: nearly all differ, and no paper describes how to use them.
 """
 
@@ -18,8 +18,6 @@ from fedmf.data.sets.folders import folder_of
 from fedmf.data.sets.lines import damaged, read_lines
 from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError
-
-__all__ = ["GENDERS", "Profiles", "read_profiles"]
 
 GENDERS = ("F", "M")  # as both data sets have them
 
@@ -76,7 +74,7 @@ class Profiles:
 
 @dataclass(frozen=True)
 class _Form:
-    """Format of one file of users; `fields` matches id, age, gender and occupation."""
+    """Format of a file of users; `fields` matches id, age, gender and occupation."""
 
     file: str
     fields: re.Pattern[str]

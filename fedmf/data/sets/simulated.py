@@ -1,7 +1,7 @@
 """Simulated ratings, drawn from a model of MovieLens; they need no download.
 
 A rating is a step function of ``b_u + b_i + p_u·q_i + noise``. An item's factors ``q_i`` come
-mostly from its genres. The five ratings are as frequent as in MovieLens 100K.
+mostly from the item's genres. The five ratings are as frequent as in MovieLens 100K.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from fedmf.data.columns import from_triples
 from fedmf.data.ratings import Catalogue, Ratings
 from fedmf.data.sets.movielens import GENRES_1M as GENRES
 from fedmf.errors import SettingError
-
-__all__ = ["simulate"]
 
 LEAST_PER_USER = 20  # MovieLens 100K and 1M have only users with at least 20 ratings
 SHARES = (0.061, 0.114, 0.271, 0.342, 0.212)  # of the ratings 1 to 5 in MovieLens 100K
@@ -142,7 +140,7 @@ def _counts(
 
 
 def _reach_every_item(rng: np.random.Generator, items: NDArray[np.int64], n_items: int) -> None:
-    """Turn a few ratings of often-rated items into the one rating of each unrated item."""
+    """Turn a few ratings of often-rated items into a rating of each unrated item."""
     raters = np.bincount(items, minlength=n_items)
     for item in np.flatnonzero(raters == 0):
         spare = np.flatnonzero(raters[items] > 1)

@@ -8,8 +8,6 @@ from fedmf.data.columns import from_triples
 from fedmf.data.ratings import Catalogue, Ratings
 from fedmf.errors import SettingError
 
-__all__ = ["simulate_views"]
-
 BLOCKS = 4
 VIEWS = 8
 STRAY = 0.12
@@ -18,8 +16,8 @@ STRAY = 0.12
 def simulate_views(n_users: int = 5000, n_items: int = 40, seed: int = 0) -> Ratings:
     """Draw eight views per user and at least one per item (Ammad-ud-din et al. 2019, 5.1).
 
-    The paper does not state how its zeros and ones are drawn; independent draws leave nothing
-    to learn. Here the items form four blocks and every user belongs to one block. Each view is
+    The paper does not state how zeros and ones are drawn; independent draws leave nothing to
+    learn. Here the items form four blocks and every user belongs to one block. Each view is
     of another block with probability .12, which comes near to the paper's figures. Raises
     SettingError if the numbers do not fit together or the seed is negative.
 
@@ -41,9 +39,9 @@ def simulate_views(n_users: int = 5000, n_items: int = 40, seed: int = 0) -> Rat
     block = np.arange(n_items) % BLOCKS
     own = block == rng.integers(BLOCKS, size=n_users)[:, None]
     n_stray = rng.binomial(VIEWS, STRAY, size=n_users)[:, None]
-    # Each user's items in random order, apart for the user's own block and the others.
+    # Each user's items in random order, separately in the user's own block and other blocks.
     order = rng.random((n_users, n_items))
-    rank = np.argsort(np.argsort(order + own, axis=1), axis=1)  # the others come first
+    rank = np.argsort(np.argsort(order + own, axis=1), axis=1)  # other blocks come first
     n_others = n_items - n_items // BLOCKS
     viewed = np.where(own, rank - n_others < VIEWS - n_stray, rank < n_stray)
     _reach_every_item(viewed)

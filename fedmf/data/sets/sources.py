@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-__all__ = ["SOURCES", "Source"]
-
 _MOVIELENS = (
     "Free for research: acknowledge the data set in publications, do not imply GroupLens' "
     "endorsement, "
@@ -25,19 +23,19 @@ _NO_COPIES = _MOVIELENS + "do not redistribute it, " + _NO_COMMERCE
 
 @dataclass(frozen=True)
 class Source:
-    """Archive on the web that contains one or several data sets.
+    """Archive on the web with at least one data set.
 
     Parameters
     ----------
     name : name for ``fedmf data fetch``
-    folder : name of the folder with its files
+    folder : name of the folder with the files
     sets : names of the data sets for `fedmf.data.load`
     archive, md5
-        Address of the zip file, and its checksum or None. An empty address if there is no
+        Address of the zip file, and the MD5 of the file or None. The address is empty without a
         stable public download.
     page : address of a description with the full terms
     terms : summary of the terms of use
-    files : names of the files that are read, each with its SHA-256 in hexadecimal, or ""
+    files : names of the files that are read, each with the SHA-256 in hexadecimal, or ""
     """
 
     name: str

@@ -20,11 +20,9 @@ from fedmf.data.sets.movielens import FORMATS
 from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError
 
-__all__ = ["TAGGED", "Tags", "read_tags"]
-
 TAGGED = ("ml-10m", "ml-latest-small", *BINS)  # the data sets that come with tags
 
-# One assignment of a tag: its line, the user's id, the item's id, the tag.
+# Assignment of a tag: the line, the user's id, the item's id, the tag.
 Assignment = tuple[int, int, int, str]
 
 Numbers = NDArray[np.int64]
@@ -59,8 +57,8 @@ def read_tags(ratings: Ratings, root: Path | None = None) -> Tags:
 
     Tags that differ only in case or outer blanks are the same tag. Tags of unrated items are
     left out, and in ml-10m also the tags by users without ratings. Raises DataError if the data
-    set comes without tags, a file is missing or damaged, or a user or an item is not in the
-    data set. The message names file and line.
+    set comes without tags, a file is missing or damaged, or a user or item is unknown. The
+    message names file and line.
 
     Parameters
     ----------
@@ -83,7 +81,8 @@ def read_tags(ratings: Ratings, root: Path | None = None) -> Tags:
         listed = frozenset(item for _, item, *_ in form.read_items(folder / form.items))
     else:
         raise DataError(f"{name} has no tags: choose from ml-10m, ml-latest-small and lastfm")
-    may_be_unknown = name == "ml-10m"  # it has more user ids, 71,567, than users with ratings
+    # ml-10m has more user ids, 71,567, than users with ratings
+    may_be_unknown = name == "ml-10m"
     rows: list[tuple[int, int, str]] = []
     for line, user, item, tag in assignments:
         if listed is not None and item not in listed:

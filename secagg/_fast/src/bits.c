@@ -1,11 +1,11 @@
 /* Bit strings, least significant bit first; specified by reference.py.
  *
  * Value i starts at bit i b. Up to 57 bits, a value and the bits before it in its first byte
- * fit one unaligned word of 8 bytes; wider values go in two parts, narrow ones in pairs.
+ * fit one unaligned word of 8 bytes; wider values go in two parts, narrow values in pairs.
  * Every access is 8 bytes wide, so the last values go through a scratch buffer that is wide
- * enough: 8 values are b whole bytes, and what is left when 8 bytes no longer fit is short.
+ * enough: 8 values are b whole bytes, and the rest is short when 8 bytes no longer fit.
  *
- * AVX-512 packs 8 values of 32 to 64 bits at a time, which may be pairs of narrower ones. Each of
+ * AVX-512 packs 8 values of 32 to 64 bits at a time, or as many pairs of narrower values. Each of
  * the 8 words to write has bits of three values at most.
  */
 #include "cpu.h"

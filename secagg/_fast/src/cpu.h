@@ -1,7 +1,7 @@
 /* The instructions of an x86-64 CPU, asked once, when the extension is loaded.
  *
- * __builtin_cpu_supports would do, but zig's run-time library, part of the wheels, has a stub of
- * it that always answers "no".
+ * __builtin_cpu_supports would do, but zig's run-time library, part of the wheels, has a stub that
+ * always answers "no".
  */
 #ifndef SECAGG_CPU_H
 #define SECAGG_CPU_H

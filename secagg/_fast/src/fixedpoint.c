@@ -63,7 +63,7 @@ typedef uint64_t slice_encoder(void *out, size_t count, uint64_t *slice, const d
 #include "fixedpoint_vector.h"
 #endif
 
-/* Elements of 4 bytes as doubles, subnormal ones as zero: converting them takes longer, too. */
+/* Elements of 4 bytes as doubles, subnormals as zero: converting subnormals takes longer, too. */
 static inline void widen(double *wide, const uint8_t *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -61,7 +61,7 @@ INLINE doubles NAME(nearest)(doubles y, integers *value, int large)
     return whole;
 }
 
-/* value · weight; for 32-bit lanes, the low 32 bits of it. */
+/* value · weight; for 32-bit lanes, the low 32 bits of the product. */
 INLINE words NAME(times)(words value, words weight, int lane)
 {
 #ifdef LOW_PRODUCT /* one instruction, instead of seven for all 64 bits */

@@ -1,9 +1,9 @@
 /* AES-256-GCM (NIST SP 800-38D) of many short messages, each under a key of its own, with the
  * instructions AES and PCLMULQDQ; specified by reference_gcm.py.
  *
- * GHASH is computed as POLYVAL, by RFC 8452, appendix A: its products need no reflected bits, and
- * one by x^-128 is reduced in two steps. Lengths are public. Nothing branches on other input but
- * whether a message is authentic, and no address depends on it.
+ * GHASH is computed as POLYVAL, by RFC 8452, appendix A: products need no reflected bits, and a
+ * product by x^-128 is reduced in two steps. Lengths are public. Nothing branches on other input
+ * but whether a message is authentic, and no address depends on other input.
  */
 #include "cpu.h"
 #include "kernels.h"
@@ -25,7 +25,7 @@ typedef struct {
     __m128i stream[BATCH];
     __m128i nonce;
     __m128i factor; /* GHASH's key H, times x */
-    __m128i pad;    /* what encrypts the tag */
+    __m128i pad;    /* encrypts the tag */
 } message;
 
 /* The round key two after `key`, FIPS 197, section 5.2; `word` is made of the last one. */

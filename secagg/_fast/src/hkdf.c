@@ -1,8 +1,8 @@
 /* HKDF (RFC 5869) with HMAC (RFC 2104) and SHA-256 (FIPS 180-4), of many secrets under one salt;
  * specified by reference_hkdf.py.
  *
- * SHA-256 runs on the CPU's own instructions where it has them. Lengths are public. Nothing
- * branches on other input, and no address depends on it.
+ * SHA-256 runs on the CPU's own instructions where a CPU has them. Lengths are public. Nothing
+ * branches on other input, and no address depends on other input.
  */
 #include "cpu.h"
 #include "kernels.h"
@@ -43,7 +43,7 @@ typedef struct {
     compressor *compress;
 } hash;
 
-/* An HMAC key: hashes that have absorbed its inner and its outer block. */
+/* An HMAC key: hashes that have absorbed the key's inner and outer block. */
 typedef struct {
     hash inner, outer;
 } hmac_key;
@@ -196,7 +196,7 @@ static void set_key(hmac_key *to, const uint8_t *key, size_t size, compressor *c
     begin(&to->outer, key, size, OUTER, compress);
 }
 
-/* End an HMAC, whose message `inner` has absorbed. */
+/* End an HMAC after `inner` has absorbed the message. */
 static void finish_hmac(const hmac_key *key, hash *inner, uint8_t digest[DIGEST])
 {
     hash outer = key->outer;

@@ -1,7 +1,7 @@
 /* The compiled core: Python-free C, one file per subject, called from _kernels.pyx.
  *
- * Meaning, ranges and results are specified by reference*.py; nothing here checks what the
- * caller has checked already. `n`, `d` count elements, never bytes.
+ * Meaning, ranges and results are specified by reference*.py; nothing here repeats a check of
+ * the caller. `n`, `d` count elements, never bytes.
  */
 #ifndef SECAGG_KERNELS_H
 #define SECAGG_KERNELS_H
@@ -91,7 +91,7 @@ size_t secagg_discrete_gaussian(int64_t *out, size_t d, const uint64_t *words, s
                                 uint64_t p, size_t *used);
 
 /* gcm_aesni.c: n rows of each; keys of 32 bytes, a nonce of 12, tags of 16 behind the sealed texts,
- * which have less than 2^31 bytes. Call them only if this CPU supports it, which is 0 or 1. */
+ * which have less than 2^31 bytes. Call them only if secagg_gcm_supported() is 1 and not 0. */
 int secagg_gcm_supported(void);
 void secagg_gcm_seal(uint8_t *out, const uint8_t *keys, const uint8_t *nonce, const uint8_t *aads,
                      size_t aad_bytes, const uint8_t *texts, size_t text_bytes, size_t n);
@@ -105,7 +105,7 @@ void secagg_hkdf(uint8_t *out, size_t length, const uint8_t *secrets, size_t sec
                  size_t salt_bytes, int portable);
 
 /* x25519_ifma.c: 32-byte rows; `step` is 32, or 0 to use one scalar with all n points. For
- * revealed scalars only. Call it only if this CPU supports it, which is 0 or 1. */
+ * revealed scalars only. Call it only if secagg_x25519_supported() is 1 and not 0. */
 int secagg_x25519_supported(void);
 void secagg_x25519(uint8_t *out, const uint8_t *scalars, size_t step, const uint8_t *points,
                    size_t n);

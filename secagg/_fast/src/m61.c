@@ -1,6 +1,6 @@
 /* GF(p), p = 2^61 - 1; specified by reference_m61.py.
  *
- * 2^61 ≡ 1, so a 122-bit product is reduced by adding its high part to its low 61 bits.
+ * 2^61 ≡ 1, so a 122-bit product is reduced by adding the high part to the low 61 bits.
  * Nothing branches on the value of an element, except for the test for zero.
  */
 #include "kernels.h"
@@ -220,7 +220,7 @@ static void syndromes(uint64_t *out, size_t count, uint64_t *terms, const uint64
 }
 
 /* Berlekamp and Massey: the shortest recursion of s, into `locator`, constant term 1 first. The
- * recursion's length, or -1 if it is above count / 2. All arrays: count + 1. */
+ * recursion's length, or -1 for a length above count / 2. All arrays: count + 1. */
 static long shortest(uint64_t *locator, uint64_t *previous, uint64_t *saved, const uint64_t *s,
                      size_t count)
 {

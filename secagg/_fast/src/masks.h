@@ -35,8 +35,8 @@ typedef struct {
     size_t plus, minus;
 } secagg_mask_keys;
 
-/* Go over `groups` whole groups of acc, the first of which is group `first` of the stream. The
- * modulus R is of use to `modulo` only, whose elements are below it. */
+/* Go over `groups` whole groups of acc, beginning with group `first` of the stream. The modulus R
+ * is of use to `modulo` only, which takes elements below R. */
 typedef void secagg_mask_groups(uint8_t *acc, size_t groups, uint64_t first,
                                 const secagg_mask_keys *keys, uint64_t modulus);
 /* The block of a domain with this index, as two words of the stream. */
@@ -59,7 +59,7 @@ extern const secagg_mask_tier secagg_masks_vaes512, secagg_masks_vaes, secagg_ma
 secagg_mask_keys secagg_mask_expand(secagg_mask_schedule *schedules, const uint8_t *keys,
                                     const uint8_t *negate, size_t count,
                                     const secagg_mask_tier *tier);
-/* acc[i] ± word(start + i) mod 2^32 or 2^64, and ± its value mod R. */
+/* acc[i] ± word(start + i) mod 2^32 or 2^64, and ± the word's value mod R. */
 void secagg_mask_words32(uint32_t *acc, size_t d, uint64_t start, const secagg_mask_keys *keys,
                          const secagg_mask_tier *tier);
 void secagg_mask_words64(uint64_t *acc, size_t d, uint64_t start, const secagg_mask_keys *keys,
@@ -67,13 +67,13 @@ void secagg_mask_words64(uint64_t *acc, size_t d, uint64_t start, const secagg_m
 void secagg_mask_modulo(uint64_t *acc, size_t d, uint64_t start, const secagg_mask_keys *keys,
                         uint64_t modulus, const secagg_mask_tier *tier);
 
-/* 2^64 mod R: a word w is rejected if w R mod 2^64 is below it. */
+/* 2^64 mod R: a word w is rejected if w R mod 2^64 is below this number. */
 static inline uint64_t secagg_mask_threshold(uint64_t modulus)
 {
     return (0 - modulus) % modulus;
 }
 
-/* The value of word `index` after it was rejected in domain 0. */
+/* The value of word `index` after a rejection in domain 0. */
 uint64_t secagg_mask_redraw(const secagg_mask_schedule *key, uint64_t index, uint64_t modulus,
                             secagg_mask_block *block);
 /* acc[i] ± the value of words[i], which is word first + i, without vector instructions. */

@@ -44,7 +44,7 @@ VAES256_INLINE void encrypt(__m256i state[VECTORS], const __m256i counters[VECTO
         state[i] = _mm256_aesenclast_epi128(state[i], round_key(key, ROUNDS));
 }
 
-/* Counters of a group, and its elements. */
+/* Counters and elements of a group. */
 VAES256_INLINE void begin(__m256i counters[VECTORS], __m256i sum[VECTORS], const uint8_t *acc,
                           uint64_t group)
 {
@@ -120,7 +120,7 @@ VAES256_INLINE __m256i value_of(__m256i w, uint64_t modulus, uint64_t threshold,
         p11, _mm256_add_epi64(_mm256_srli_epi64(p01, 32), _mm256_srli_epi64(middle, 32)));
 }
 
-/* Draw the rejected values of a group again, whose bits are set; see masks.c. */
+/* Draw the rejected values of a group again: the values with set bits; see masks.c. */
 VAES256 static __attribute__((noinline)) void redraw(__m256i values[VECTORS], uint64_t rejected,
                                                      uint64_t group,
                                                      const secagg_mask_schedule *key,

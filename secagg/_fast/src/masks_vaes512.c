@@ -44,7 +44,7 @@ VAES512_INLINE void encrypt(__m512i state[VECTORS], const __m512i counters[VECTO
         state[i] = _mm512_aesenclast_epi128(state[i], round_key(key, ROUNDS));
 }
 
-/* Counters of a group, and its elements. */
+/* Counters and elements of a group. */
 VAES512_INLINE void begin(__m512i counters[VECTORS], __m512i sum[VECTORS], const uint8_t *acc,
                           uint64_t group)
 {
@@ -116,7 +116,7 @@ VAES512_INLINE __m512i value_of(__m512i w, uint64_t modulus, uint64_t threshold,
         p11, _mm512_add_epi64(_mm512_srli_epi64(p01, 32), _mm512_srli_epi64(middle, 32)));
 }
 
-/* Draw the rejected values of a group again, whose bits are set; see masks.c. */
+/* Draw the rejected values of a group again: the values with set bits; see masks.c. */
 VAES512 static __attribute__((noinline)) void redraw(__m512i values[VECTORS], uint64_t rejected,
                                                      uint64_t group,
                                                      const secagg_mask_schedule *key,

@@ -9,7 +9,7 @@
 enum {
     LANES = 8,      /* at most, of any tier */
     ALIGNMENT = 64, /* of a vector of LANES words, in bytes */
-    BLOCK = 1024    /* powers of a fixed base that share a slice of the table while it is hot */
+    BLOCK = 1024    /* powers of a fixed base that share a slice of the table in the cache */
 };
 
 const secagg_modular_tier *const secagg_modular_tiers[] = {
@@ -24,7 +24,7 @@ static size_t lesser(size_t a, size_t b) { return a < b ? a : b; }
 
 static size_t round_up(size_t a, size_t step) { return (a + step - 1) / step * step; }
 
-/* Bits [at, at + bits) of an exponent, zero beyond its end; bits <= 16. */
+/* Bits [at, at + bits) of an exponent, zero beyond the exponent's end; bits <= 16. */
 static uint64_t digit_at(const uint64_t *exponent, size_t limbs, size_t at, unsigned bits)
 {
     const size_t i = at / 64;

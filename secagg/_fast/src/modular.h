@@ -28,7 +28,7 @@ typedef struct secagg_modular_tier secagg_modular_tier;
 typedef struct {
     const secagg_modular_tier *tier;
     const uint64_t *n, *square; /* N and R^2 mod N */
-    const uint64_t *root;       /* its square root, if root_limbs > 0 */
+    const uint64_t *root;       /* square root of N, if root_limbs > 0 */
     size_t limbs, root_limbs;
 } secagg_modulus;
 
@@ -43,7 +43,7 @@ struct secagg_modular_tier {
     void (*multiply)(uint64_t *out, const uint64_t *a, const uint64_t *b,
                      const secagg_modular *c);
     /* From and to `count` <= lanes rows of limbs, `step` words apart; count >= 1, and lanes
-     * beyond it hold some row again. */
+     * beyond `count` have some row again. */
     void (*load)(uint64_t *x, const uint64_t *rows, size_t step, size_t count,
                  const secagg_modular *c);
     void (*store)(uint64_t *rows, uint64_t *x, size_t count, const secagg_modular *c);

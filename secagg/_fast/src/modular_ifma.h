@@ -6,8 +6,8 @@
  * Comp. 44, 1985) without the last subtraction: R = 2^(52 K) > 4 N, so factors below 2 N give
  * (x y + q N) / R < 2 N.
  *
- * Head-room: a column takes at most 6 K halves of products, below 2^52 each, and what stood
- * there before; 6 K + 2 < 2^12, as N has at most 2^14 bits (K = 316).
+ * Head-room: a column takes at most 6 K halves of products, below 2^52 each, and the value from
+ * before; 6 K + 2 < 2^12, as N has at most 2^14 bits (K = 316).
  */
 #ifndef SECAGG_MODULAR_IFMA_H
 #define SECAGG_MODULAR_IFMA_H
@@ -136,10 +136,10 @@ IFMA_INLINE eight quotients(eight q[TILE], const eight sums[TILE], const secagg_
 }
 
 /* x = sums / R mod N, of `k` digits, below 2 N when sums < 4 N^2. The quotients replace the lower
- * half of sums; x may be its upper half.
+ * half of sums; x may be the upper half.
  *
  * The quotients of the next tile are a long chain of dependent steps, and can be known as soon
- * as its columns are: they are computed there, so that the rest of this tile hides them.
+ * as the columns of that tile are known: the chain is computed there, hidden by this tile's rest.
  */
 IFMA_INLINE void divide(eight *x, eight *sums, size_t k, const secagg_modular *c)
 {
@@ -180,8 +180,8 @@ IFMA_INLINE void divide(eight *x, eight *sums, size_t k, const secagg_modular *c
     }
 }
 
-/* [0, 2 N) to [0, N): N is subtracted, and added again where that was too much. Returns 1 in
- * lanes in which it was not, else 0. */
+/* [0, 2 N) to [0, N): the borrows of x - N show the lanes with x >= N, and N is subtracted there.
+ * Returns 1 in these lanes, else 0. */
 IFMA_INLINE eight reduce(eight *x, size_t k, const secagg_modular *c)
 {
     eight borrow = _mm512_setzero_si512(); /* 0 or -1 */

@@ -1,6 +1,6 @@
 /* Numbers modulo N = n^2, eight at a time, by AVX-512 IFMA; specified by reference_modular.py.
  *
- * A number is x0 + x1 n, its digits those of x0 and then of x1, below 2 n each. With Montgomery's
+ * A number is x0 + x1 n, by the digits of x0 and then of x1, below 2 n each. With Montgomery's
  * quotient m and t = (x0 y0 + m n) / R, where R = 2^(52 k) > 16 n and k are the digits of n,
  *
  *     x y / R = t + ((x0 y1 + x1 y0 - m) / R mod n) n   mod n^2.
@@ -8,7 +8,7 @@
  * So a product takes five products of k digits by k where arithmetic modulo N takes eight: x0 y0,
  * x0 y1, x1 y0 and two reductions modulo n. (Takagi, "Fast RSA-type cryptosystems using n-adic
  * expansion", CRYPTO '97, has such numbers; here Montgomery's quotient is the carry.) To keep - m
- * above zero, a multiple of n is added to it whose digits are at least 2^52 - 1: `bias`.
+ * above zero, a multiple of n with digits of at least 2^52 - 1 is added to - m: `bias`.
  */
 #include "cpu.h"
 #include "modular.h"

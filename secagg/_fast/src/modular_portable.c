@@ -41,7 +41,7 @@ static inline void add(column *sum, uint64_t a, uint64_t b)
 
 /* Montgomery's method column by column. The quotients of the lower half of the columns give way
  * to the limbs of the upper half, one by one, as these no longer need them. A square takes the
- * products of different limbs once and doubles them: which it is depends on the caller alone. */
+ * products of different limbs once and doubles them: the choice depends on the caller alone. */
 static void portable_multiply(uint64_t *out, const uint64_t *a, const uint64_t *b,
                               const secagg_modular *c)
 {

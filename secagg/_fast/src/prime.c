@@ -75,7 +75,7 @@ static int always(void) { return 1; }
 
 enum { VECTORS = 4, BLOCK = 8 * VECTORS }; /* points at a time */
 
-/* A point x and x 2^32 mod p, each with ⌊2^52 times it / p⌋, for a block of points. */
+/* y = x and y = x 2^32 mod p of a point x, each with ⌊2^52 y / p⌋, for a block of points. */
 typedef struct {
     __m512i low[VECTORS], high[VECTORS], low_quotient[VECTORS], high_quotient[VECTORS];
 } known_points;
@@ -111,7 +111,7 @@ IFMA_INLINE __m512i subtract_p8(__m512i a, __m512i p)
 /* v x + c, congruent mod p and below 2^64, of a block of values v = v0 + 2^32 v1 below 2^64.
  * v0 X0 + v1 X1 - q p ≡ v x, where q adds up the quotients of both products: each is rounded down
  * once by the 2^52 and once by less than 2^-20. So the rest is below 2.01 p, which a coefficient
- * makes 3.01 p: it fits if p < 2^62. A larger p takes the rounding of their sum, and one p off. */
+ * makes 3.01 p, which fits for p < 2^62. A larger p takes the rounding of their sum, and one p off. */
 IFMA_INLINE __m512i step(__m512i v, __m512i c, __m512i p, const known_points *x, int k, int large)
 {
     const __m512i zero = _mm512_setzero_si512();

@@ -1,14 +1,14 @@
 /* X25519 (RFC 7748), eight scalars and points at a time, by AVX-512 IFMA; specified by
- * reference_x25519.py. For revealed scalars only: it leaves its numbers in memory.
+ * reference_x25519.py. For revealed scalars only: the numbers stay in memory.
  *
- * Each lane is a ladder of its own, so that no limb ever crosses lanes (Cheng, Großschädl, Tian,
+ * Each lane is a separate ladder, so that no limb ever crosses lanes (Cheng, Großschädl, Tian,
  * Rønne, Ryan: High-Throughput Elliptic Curve Cryptography Using AVX2 Vector Instructions, SAC
- * 2020, with four lanes). The step is that of RFC 7748, section 5. An element of GF(2^255 - 19)
+ * 2020, with four lanes). The step follows RFC 7748, section 5. An element of GF(2^255 - 19)
  * is five limbs in radix 2^51 (Bernstein, Duif, Lange, Schwabe, Yang, CHES 2011).
  *
  * The instructions multiply the low 52 bits of two limbs. So elements come in two kinds:
  * - factors have limbs below 2^51 + 2^15, which `carry` gives,
- * - sums have limbs below 2^61: products of two factors, below 2^59, and what is added to them.
+ * - sums have limbs below 2^61: products of two factors, below 2^59, and their summands.
  * A product of limbs is lo + 2^52 hi, and 2^52 is twice the radix: the halves are summed apart.
  * A limb of a product is at most 124.5 · 2^52: limb 0 has one low half and 19 times four more,
  * and 38 times five high halves, which are about 2^50.
@@ -79,7 +79,7 @@ IFMA_INLINE element add(element a, element b)
     return a;
 }
 
-/* a - b + 256 p, where 256 p has limbs above those of any product. */
+/* a - b + 256 p, where 256 p has limbs above the limbs of any product. */
 IFMA_INLINE element subtract(element a, element b)
 {
     UNROLL for (int i = 0; i < LIMBS; i++)
@@ -240,7 +240,7 @@ IFMA static element unpack(const eight word[WORDS])
     return x;
 }
 
-/* A factor to its 32 bytes, in [0, p). */
+/* A factor to 32 bytes, in [0, p). */
 IFMA static void pack(eight word[WORDS], element x)
 {
     eight over = all(FOLD); /* becomes 1 if x + 19 >= 2^255, so x >= p, and 0 otherwise */

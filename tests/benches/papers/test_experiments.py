@@ -32,7 +32,7 @@ from fedmf.errors import MissingExtra, SettingError
 from paillier_keys import keypair
 from secagg.bench import peers
 from secagg.bench.cases import Case, Figure, Load, Row
-from secagg.bench.table import as_json
+from secagg.kit.table import as_json
 from secagg.paillier import generate_keypair
 
 SPLIT = random_split(most_rated(simulate(20, 30, 300, seed=2), 6, 5), seed=0)

@@ -8,8 +8,8 @@ from benches.papers.picture import draw
 from benches.papers.results import Record, Report, RowResult, TableResult
 from benches.papers.show import document, grid, markdown, remarks
 from benches.papers.table import Below, Mean, Panel, Row, Table, Target
-from secagg.bench.picture import style
-from secagg.bench.table import number
+from secagg.kit.picture import style
+from secagg.kit.table import number
 
 MACHINE = {"cores": "2", "cpu": "Quick", "python": "3.11"}
 

@@ -11,7 +11,7 @@ from benches.papers import dp, fedmmf4, thesis, training
 from benches.papers.table import Run
 from fedmf.data import load
 from fedmf.data.sets.simulated import simulate
-from secagg.bench.picture import style
+from secagg.kit.picture import style
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from benches.papers.fcf2 import posterior
 from benches.papers.table import Run
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError
-from secagg.bench.picture import style
+from secagg.kit.picture import style
 
 
 @pytest.fixture(autouse=True)

@@ -14,10 +14,10 @@ from benches.speed.rows import Arguments, Rival, Row
 from benches.speed.runner import Against, Measured
 from benches.speed.scaling import Grown, Series
 from benches.speed.show import Run, parts, scaling_table, table
-from secagg.bench.picture import svg
-from secagg.bench.table import Strong, as_json, as_markdown
-from secagg.bench.timing import INTERRUPTED
 from secagg.errors import SecAggError
+from secagg.kit.picture import svg
+from secagg.kit.table import Strong, as_json, as_markdown
+from secagg.kit.timing import INTERRUPTED
 
 NOTHING: Arguments = {}
 

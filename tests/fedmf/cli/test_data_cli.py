@@ -174,3 +174,55 @@ def test_bad_arguments_exit_with_one_line(tiny, arguments, message):
 @pytest.mark.parametrize("command", ["list", "describe", "fetch", "verify"])
 def test_help_of_every_command_has_examples(tiny, command):
     assert f"fedmf data {command}" in run(command, "--help").stdout
+
+
+@pytest.fixture
+def own(tmp_path) -> Path:
+    path = tmp_path / "own.csv"
+    rows = "ada;alien;4;7\nada;dune;5;8\nbo;dune;1;9\n"
+    path.write_text(f"who;film;stars;day\n{rows}")
+    return path
+
+
+COLUMNS = ("--columns", "who,film,stars")
+SCALE = ("--scale", "1,5")
+
+
+def test_describe_counts_a_file(own):
+    found = run("describe", str(own), *COLUMNS, *SCALE, "--json")
+    assert found.exit_code == 0, found.stderr
+    figures = json.loads(found.stdout)
+    assert (figures["users"], figures["items"], figures["ratings"]) == (2, 2, 3)
+    assert figures["terms"] is None
+    shown = run("describe", str(own), *COLUMNS, *SCALE)
+    assert shown.exit_code == 0
+    assert "own.csv" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "has no column"),
+        (COLUMNS, "--scale is missing"),
+        (SCALE, "set --columns to names"),
+        ((*COLUMNS, "--scale", "2,5"), "widen --scale"),
+        ((*COLUMNS, "--scale", "five"), "--scale five"),
+        (("--columns", "who,film", *SCALE), "three different names"),
+        (("--columns", "who,film,star", *SCALE), "did you mean 'stars'"),
+        (("--columns", "who,film,stars,film", *SCALE), "different names"),
+        ((*COLUMNS, *SCALE, "--duplicates", "first"), "--duplicates"),
+        (("--columns", "film,who,day", *SCALE), "outside the scale"),
+    ],
+)
+def test_describe_of_a_file_exits_with_one_line(own, options, message):
+    found = run("describe", str(own), *options)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert message in found.stderr
+    assert found.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["none.csv", "none.parquet", "none.tsv"])
+def test_describe_of_a_missing_file_names_it(name, tmp_path):
+    found = run("describe", str(tmp_path / name))
+    assert found.exit_code == 2
+    assert name in found.stderr

@@ -13,10 +13,13 @@ from typer.testing import CliRunner
 import fedmf.aggregate
 import secagg
 from fedmf.aggregate import WARNINGS
-from fedmf.cli import app, report
+from fedmf.cli import app, choices, own, report
+from fedmf.cli.manners import stderr
 from fedmf.errors import ModelError
 from fedmf.models import Factors
+from fedmf.training import RoundRecord
 from paillier_keys import keypair
+from secagg.paillier.gmp import Missing
 from threshold_keys import dealing
 
 RUN = (sys.executable, "-c", "from fedmf.cli import main; main()")
@@ -331,11 +334,32 @@ def test_matplotlib_missing_prints_a_hint(tmp_path):
     assert not (tmp_path / "curve.svg").exists()
 
 
+@pytest.mark.parametrize(
+    "trust",
+    [
+        ("shared-client-key",),
+        ("key-holder",),
+        ("key holder",),
+        ("threshold", "--trustees", "3", "--threshold", "2"),
+    ],
+)
+@pytest.mark.parametrize("data", ["simulated", "none.csv", "ml-100k"])
+def test_gmpy2_missing_is_named_before_data_and_key(trust, data, small_key, monkeypatch):
+    """Also where the data are missing, too."""
+    monkeypatch.setattr(choices, "gmpy2", Missing())
+    monkeypatch.setattr(own, "load", lambda name: pytest.fail(f"{name} is read"))
+    ran = invoke(*PAILLIER, "--trust", *trust, "--data", data)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert "needs gmpy2" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+    assert not small_key
+
+
 @pytest.mark.parametrize("module", ["typer", pytest.param("rich", marks=pytest.mark.large)])
 def test_typer_missing_prints_the_install_command(module):
     ran = run_without(module)
     assert ran.returncode == 2
-    assert ran.stderr == f"fedmf: the command line needs {module}: pip install typer rich\n"
+    assert ran.stderr == f'fedmf: the command line needs {module}: pip install "secagg[cli]"\n'
 
 
 @pytest.mark.parametrize("module", ["numpy", "typer"])
@@ -392,13 +416,14 @@ def wait_for(stream, text):
 
 
 @pytest.mark.large
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("out", [True, False])
-def test_ctrl_c_keeps_the_finished_rounds(tmp_path, out):
+def test_ctrl_c_keeps_the_finished_rounds(tmp_path, out, sent):
     """A real process and a real signal; it trains 100,000 rounds unless it obeys."""
     where = ("--out", str(tmp_path)) if out else ("--json",)
     with start("--aggregation", "plain", "--rounds", "100000", *where) as process:
         wait_for(process.stderr, "round   1")
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr
@@ -445,13 +470,31 @@ def test_ctrl_c_during_loading_is_reported(monkeypatch):
     assert "before the training began" in ran.stderr
 
 
-def test_ctrl_c_during_saving_writes_complete_files(tmp_path, monkeypatch):
+def test_sigterm_keeps_the_finished_rounds_of_every_training(tmp_path, monkeypatch):
+    """The second round is lost, and the handler is as before at the end."""
+
+    def terminated(self, record):
+        if record.round == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(report.LiveReport, "round_done", terminated)
+    before = signal.getsignal(signal.SIGTERM)
+    ran = invoke("--aggregation", "plain", "--rounds", "5", "--out", str(tmp_path))
+    assert ran.exit_code == 130
+    run = json.loads((tmp_path / "history.json").read_text())
+    assert run["history"]["interrupted"]
+    assert run["result"]["rounds"] == 2
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_during_saving_writes_complete_files(tmp_path, monkeypatch, sent):
     def impatient(*arguments):
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), sent)
         report.save(*arguments)
 
     monkeypatch.setattr(fedmf.cli.train, "save", impatient)
-    before = signal.getsignal(signal.SIGINT)
+    before = signal.getsignal(sent)
     ran = invoke("--aggregation", "plain", "--rounds", "1", "--out", str(tmp_path))
     assert ran.exit_code == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -460,7 +503,7 @@ def test_ctrl_c_during_saving_writes_complete_files(tmp_path, monkeypatch):
         "model.fedmf",
         "ranking.fedmf",
     ]
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(sent) is before
 
 
 def test_long_training_prints_some_of_the_rounds(monkeypatch):
@@ -468,3 +511,56 @@ def test_long_training_prints_some_of_the_rounds(monkeypatch):
     ran = invoke("--aggregation", "plain", "--rounds", "21", "--json")
     shown = re.findall(r"round +(\d+)", ran.stderr)
     assert shown == ["1", "5", "10", "15", "20", "21"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "options", "meant"),
+    [
+        (9, ("--rounds", "3"), ["about 27 s for all 3 rounds"]),
+        (4, ("--rounds", "3"), ["about 12 s for all 3 rounds"]),
+        (3, ("--rounds", "3"), []),
+        (60, ("--rounds", "1"), []),
+        (40, ("--rounds", "3"), ["about 2 min for all 3 rounds"]),
+        (90, ("--rounds", "20"), ["about 30 min for all 20 rounds"]),
+        (40, ("--rounds", "3", "--model", "fedals"), ["about 2 min for all 3 rounds"]),
+        (40, ("--rounds", "2", "--model", "fedlr"), ["about 80 s for all 2 rounds"]),
+        (40, ("--rounds", "2", "--model", "implicit"), ["about 80 s for all 2 rounds"]),
+        (40, ("--rounds", "2", "--model", "fcf"), ["about 13 min for all 20 rounds"]),
+    ],
+)
+def test_first_round_estimates_the_time_of_all(seconds, options, meant, monkeypatch):
+    ticks = itertools.count()  # of the clock, one for each round
+    monkeypatch.setattr(report, "perf_counter", lambda: float(seconds * next(ticks)))
+    ran = invoke(*options, "--aggregation", "plain")
+    assert re.findall("about .*", ran.stderr) == meant
+
+
+@pytest.mark.parametrize("aborted", [None, "too few users"])
+def test_estimate_is_that_of_a_whole_round(aborted, monkeypatch, capsys):
+    """Without the time of reading the data, and never by a round that was aborted."""
+    now = 0.0
+    monkeypatch.setattr(report, "perf_counter", lambda: now)
+    live = report.LiveReport(stderr(), 4, "")
+    now = 500.0
+    with live:
+        now += 10
+        live.round_done(RoundRecord(round=1, cohort=3, aborted=aborted))
+    assert ("about 40 s for all 4 rounds" in capsys.readouterr().err) == (aborted is None)
+
+
+def test_estimate_of_the_second_model_is_its_own(tmp_path, monkeypatch):
+    ticks = itertools.count()
+    monkeypatch.setattr(report, "perf_counter", lambda: 10.0 * next(ticks))
+    ran = invoke("--aggregation", "plain", "--rounds", "9", "--out", str(tmp_path))
+    assert re.findall("about .*", ran.stderr) == [
+        "about 90 s for all 9 rounds",
+        "about 30 s for all 3 rounds",
+    ]
+
+
+@pytest.mark.parametrize("model", ["fedmf", "fedals", "fedbpmf", "fedlr", "implicit", "fcf"])
+def test_traffic_names_what_it_leaves_out(model):
+    """A user of a plain sum gets the model, and nothing for the sum."""
+    ran = invoke("--aggregation", "plain", "--rounds", "2", "--model", model)
+    line = re.search(r"traffic for the sum +([\s\S]*)", ran.stdout)[1]
+    assert "0.0 kB down per round, the model not included" in re.sub(r"\s+", " ", line)

@@ -7,7 +7,7 @@ import pytest
 from fedmf.cli.plots import learning_curve
 from fedmf.errors import ModelError
 from fedmf.training import History, RoundRecord
-from secagg.bench.picture import DARK
+from secagg.kit.picture import DARK
 
 
 def history(errors, *, test=True, aborted=()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 
 import fedmf.cli.train
 from fedmf.aggregate import OneShotSum, RoundAborted
-from fedmf.cli import app
+from fedmf.cli import app, report
 from fedmf.data import load, read_ratings
 from fedmf.data.splits import random_split, time_split
 from fedmf.fcf import FederatedCF, tuned, views
@@ -121,6 +122,7 @@ def test_ctrl_c_in_the_second_model_keeps_the_first(tmp_path, monkeypatch, epoch
     assert "the 2 rounds done are kept" in done.stderr
     assert Factors.load(tmp_path / "model.fedmf").k == 2
     assert (tmp_path / "ranking.fedmf").exists() == (epoch > 0)
+    assert ("no ranking.fedmf" in done.stderr) == (epoch == 0)
 
 
 def test_ctrl_c_in_the_measures_keeps_both_models(tmp_path, monkeypatch):
@@ -141,6 +143,58 @@ def test_interrupted_first_model_has_no_second(tmp_path, monkeypatch):
     assert train("--out", tmp_path).exit_code == 130
     assert (tmp_path / "model.fedmf").exists()
     assert not (tmp_path / "ranking.fedmf").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "rounds"),
+    [
+        (("--model", "fedals", "-k", "2", "--rounds", "5"), "4"),
+        (("--model", "fedals", "--reg", "0.2"), "9"),
+        (("--model", "fedals", "--rounds", "1"), "1"),
+        (("--model", "fedals", "--seed", "4", "--split", "last"), "9"),
+        (("--model", "fedals", "--cohort", "0.9", "--min-raters", "4"), "9"),
+        (("--model", "fedals", "--scale", "0,6", "--columns", "user, item,rating"), "9"),
+        (("--model", "fedals", "--duplicates", "last"), "9"),
+        (("--model", "fedmf", "--rounds", "7"), "6"),
+        (("--model", "fedmf", "--preset", "paper", "--rounds", "3"), "2"),
+        (("--model", "fedbpmf", "-k", "2", "--rounds", "12"), "12"),
+        (("--model", "fedbpmf", "-k", "2"), None),
+    ],
+)
+def test_interrupted_training_names_the_command_that_goes_on(
+    options, rounds, small, tmp_path, monkeypatch
+):
+    """The command makes ranking.fedmf, with the data, the sum and the settings."""
+    real = report.LiveReport.round_done
+
+    def interrupted(self, record):
+        real(self, record)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(report.LiveReport, "round_done", interrupted)
+    plain = ("--aggregation", "plain", "--out", tmp_path / "a folder")
+    scale = () if "--scale" in options else ("--scale", "1,5")
+    arguments = ("train", "--data", small[1], *scale, *options, *plain)
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    assert done.exit_code == 130, done.output
+    monkeypatch.undo()
+    line = next(line for line in done.stderr.splitlines() if "no ranking.fedmf" in line)
+    words = shlex.split(line.partition("fedmf train ")[2])
+    assert ("--rounds" in words) == (rounds is not None)
+    assert rounds is None or words[words.index("--rounds") + 1] == rounds
+    again = CliRunner().invoke(app, ["train", *words, "--force"])
+    assert again.exit_code == 0, again.output
+    assert (tmp_path / "a folder" / "ranking.fedmf").exists()
+
+
+def test_interrupted_training_without_a_start_says_to_train_again(tmp_path, monkeypatch):
+    def interrupted(self, record):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(report.LiveReport, "round_done", interrupted)
+    done = CliRunner().invoke(app, ["train", "--model", "fedmmf", "--out", str(tmp_path)])
+    assert done.exit_code == 130
+    assert "no ranking.fedmf, by which fedmf recommend ranks: train again" in done.stderr
 
 
 def test_split_by_time_of_ratings_without_times_exits_with_2(small):

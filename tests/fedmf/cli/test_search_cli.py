@@ -149,3 +149,33 @@ def test_interrupt_shows_the_finished_candidates(monkeypatch):
     assert "interrupted" in done.stderr
     done = invoke("--grid", "k=3", "--grid", "rounds=12")
     assert (done.exit_code, done.stdout) == (130, "")
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("factors=1", "k"),
+        ("k=1", "k"),
+        ("-k=1", "k"),
+        ("--factors=1", "k"),
+        (" factors=1", "k"),
+        ("factors =1", "k"),
+        ("--k=1", "k"),
+        ("min_raters=3", "min_raters"),
+        ("min-raters=3", "min_raters"),
+        ("--min-raters=3", "min_raters"),
+        ("--reg=.2", "reg"),
+    ],
+)
+def test_grid_takes_the_options_of_train(given, name):
+    done = invoke("--model", "fedals", "--grid", given, "--grid", "rounds=1", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert set(json.loads(done.stdout)["best"]) == {name, "rounds"}
+
+
+@pytest.mark.parametrize("one", ["k=1", "-k=1", "factors=1"])
+@pytest.mark.parametrize("other", ["k=2", "factors=2", "--factors=2"])
+def test_grid_with_two_names_of_a_setting_exits_with_2(one, other):
+    done = invoke("--model", "fedals", "--grid", one, "--grid", other)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"--grid {other}" in done.stderr

@@ -85,6 +85,121 @@ def test_field_that_spans_lines_is_read(read, name):
     assert ratings.n_users == 2
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["4,5", "4/5", "3 stars", "★★★★", "***", "n/a", "NA", "", "none", "Yes", "~4", "(3)"],
+)
+@pytest.mark.parametrize("lines", [2, 3, 9])
+def test_no_quote_joins_ratings_that_are_no_numbers(read, value, lines):
+    """The last is a number, as the row is then one rating of an item with a long name."""
+    rows = [f"u{row};i{row};{value}" for row in range(lines)]
+    rows[0] = rows[0].replace("i0", '"i0')
+    rows[-1] = 'u;Film";4'
+    with pytest.raises(DataError, match=rf"line 2: .*quote joins the lines 2 to {lines + 1}"):
+        read("\n".join(["user;item;rating", *rows]) + "\n")
+
+
+@pytest.mark.parametrize("value", ["good", "like", "meh", "B", "ok", "very bad"])
+def test_no_quote_joins_many_lines_of_words(read, value):
+    """Two lines may be a name; of many with the right number of fields that is no chance."""
+    rows = [f"u{row},i{row},{value}" for row in range(5)]
+    rows[0] = rows[0].replace("i0", '"i0')
+    with pytest.raises(DataError, match=r"line 2: .*quote joins the lines 2 to 7"):
+        read(HEAD + "\n".join([*rows, 'u,Film",4']) + "\n")
+
+
+def test_blank_lines_do_not_hide_ratings_that_a_quote_joins(read):
+    with pytest.raises(DataError, match=r"line 2: .*quote joins the lines 2 to 7"):
+        read(HEAD + 'a,"Film,3\n\n\n \n\nb,Film",4\n')
+
+
+def test_long_field_is_compared_in_linear_time(read):
+    """A field of the greatest length, of marks and then a letter."""
+    marks = "." * 60_000 + "x"
+    with pytest.raises(DataError, match="line 2"):
+        read(f'{HEAD}a,"Film,{marks}\nb,Film",{marks}\n')
+
+
+@pytest.mark.parametrize(
+    "line", ["sep=;", "sep=;\r", "SEP=;", '"sep=;"', "sep=; ", "\ufeffsep=;", "\nsep=;"]
+)
+@pytest.mark.parametrize("mark", [";", ",", "\t", "|"])
+def test_line_of_excel_is_not_the_header(read, line, mark):
+    """It counts as a line."""
+    text = f"{line}\nuser;item;rating\n1;x;3\n".replace(";", mark)
+    assert read(text).item_ids.tolist() == ["x"]
+    with pytest.raises(DataError, match=rf"line {line.count(chr(10)) + 3}: rating 'y'"):
+        read(text.replace("3", "y"))
+
+
+@pytest.mark.parametrize("line", ["sep=", "sep=:", "sep=;;", "separator=;", "sep;", "x sep=;"])
+def test_other_lines_above_the_header_are_none_of_excel(read, line):
+    with pytest.raises(DataError, match="line 2 has them: remove the lines above it"):
+        read(f"{line}\nuser;item;rating\na;b;3\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"user": "a", "item": "b", "rating": 3}]',
+        '[\n  {"user": "a", "item": "b", "rating": 3}\n]',
+        '{"user": "a", "item": "b", "rating": 3}\n{"user": "b", "item": "b", "rating": 3}\n',
+        '{"user": ["a"], "item": ["b"], "rating": [3]}',
+        '{\n"user": ["a"],\n"item": ["b"],\n"rating": [3]}',
+        '  [["a", "b", 3]]',
+        "[[1,2,3],[4,5,3]]",
+        "[1,2,3]",
+        "{}",
+        "[]",
+        '\n\n[{"user":"a","item":"b","rating":3}]',
+        '\ufeff[{"user":"a","item":"b","rating":3}]',
+    ],
+)
+def test_json_raises_with_its_remedy(read, text):
+    with pytest.raises(
+        DataError, match=rf"line {1 + 2 * text.startswith(chr(10))} .*read_json"
+    ):
+        read(text)
+
+
+@pytest.mark.parametrize("names", [("[user", "item", "rating"), ("{user}", "item", "rating")])
+def test_names_with_brackets_are_no_json(read, names):
+    with pytest.raises(DataError, match="line 2 has them"):
+        read(f"[mine]\n{HEAD}a,b,3\n")
+    assert len(read(f"{','.join(names)}\na,b,3\n", names)) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "1::1193::5",
+        "1::1193::5::978300760",
+        "7::8::4.5",
+        "7::8::-1",
+        " 7 :: 8 :: 4 ",
+        "007::8::4",
+        "1e3::8::4",
+        "7:: 8::4",
+        "ada::8::4::978300760",
+        "ada::dune::4::978300760::1",
+    ],
+)
+def test_colons_without_a_header_have_both_remedies(read, line):
+    """The mark and the names are two faults, and one error has both."""
+    with pytest.raises(DataError) as raised:
+        read(f"{line}\n{line}\n")
+    assert "replace each '::' by a tab" in str(raised.value)
+    assert "add a first line such as user,item,rating" in str(raised.value)
+
+
+@pytest.mark.parametrize("line", ["user::film::stars", "who::what::how much::when"])
+def test_colons_with_a_header_have_one_remedy(read, line):
+    with pytest.raises(DataError) as raised:
+        read(f"{line}\n1::2::3\n")
+    assert "replace each '::' by a tab" in str(raised.value)
+    assert "add a first line" not in str(raised.value)
+
+
 HEADERS = {
     "two numbers": ("1,2,3\n4,5,1\n", "user,item,rating"),
     "a decimal": ("Ada,Dune,4.5\n", "user,item,rating"),
@@ -92,7 +207,6 @@ HEADERS = {
     "capitals": ("USER,ITEM,RATING\na,b,3\n", "did you mean 'USER'"),
     "MovieLens": ("userId,movieId,rating\n1,2,3\n", "did you mean 'userId'"),
     "a comment": ("# mine\n" + HEAD + "a,b,3\n", "line 2 .*remove the lines"),
-    "Excel's sep": ("sep=;\nuser;item;rating\na;b;3\n", "line 2 .*remove the lines"),
     "a title": ("mine,,\n\n" + HEAD + "a,b,3\n", "line 3 .*remove the lines"),
     "::": ("user::item::rating\na::b::3\n", "'::'.*tab"),
     ":: without names": ("1::1193::5::978300760\n", "'::'.*tab"),
@@ -117,8 +231,10 @@ def test_wrong_header_raises_with_its_remedy(read, kind):
 
 @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("above", ["", "\n", "\r\n", "\n\n\n", "  \n", "\ufeff\n", "\t\n"])
-def test_blank_lines_above_the_header_do_not_count(read, above, mark):
-    text = (HEAD + "a,b,3\n \nc,d,4\n").replace(",", mark)
+@pytest.mark.parametrize("marked", ["", "\ufeff", "\ufeff\ufeff"])
+def test_blank_lines_above_the_header_do_not_count(read, above, mark, marked):
+    """A mark of the byte order may stand below them, as in files that were put together."""
+    text = marked + (HEAD + "a,b,3\n \nc,d,4\n").replace(",", mark)
     assert len(read(above + text)) == 2
     with pytest.raises(DataError, match=rf"line {above.count(chr(10)) + 4}"):
         read(above + text.replace("4", "x"))

@@ -75,18 +75,32 @@ def test_labels_that_are_missing_or_twice_raise(labels, columns, message):
     [
         (np.array([3, 2**63 + 5], np.uint64), r"\[1\] = 9223372036854775813 .*as texts"),
         ([3, 2**70], r"\[1\] = 1180591620717411303424 .*as texts"),
+        ([1, 2**63], r"\[1\] = 9223372036854775808 .*as texts"),
         ([3, -(2**70)], r"\[1\] = -1180591620717411303424 .*as texts"),
         ([uuid.UUID(int=7), uuid.UUID(int=8)], r"\[0\] = UUID.*as texts"),
         ([b"a", b"b"], r"\[0\] = b'a' .*decode"),
         ([True, False], r"\[0\] = True .*convert"),
         ([datetime.date(2024, 5, 31)] * 2, r"\[0\] = datetime.* date .*as texts"),
-        (np.array([7, 8], "datetime64[s]"), r"\[0\] = datetime.*as texts"),
+        (np.array([7, 8], "datetime64[s]"), r"\[0\] = 1970.* datetime64.*as texts"),
+        (np.array([7, 8], "datetime64[ns]"), r"\[0\] = 1970.* datetime64.*as texts"),
+        (np.array([7, 8], "timedelta64[s]"), r"\[0\] = 7 seconds .*as texts"),
+        (np.array([7, 8], "timedelta64[ns]"), r"\[0\] = 7 nanoseconds .*as texts"),
+        (np.array([7, 8], "timedelta64[D]"), r"\[0\] = .*as texts"),
+        ([datetime.timedelta(7), datetime.timedelta(8)], r"\[0\] = .*as texts"),
+        ([bytearray(b"a"), bytearray(b"b")], r"\[0\] = bytearray.*decode"),
+        ([memoryview(b"a"), memoryview(b"b")], r"\[0\] = <memory.*decode"),
+        ([("a", 1), ("b", 2)], r"\[0\] = \('a', 1\) of the type tuple .*as texts"),
+        ([(1,), (2,)], r"\[0\] = \(1,\) of the type tuple .*as texts"),
+        ([(1,), (2, 3)], r"\[0\] = \(1,\) of the type tuple .*as texts"),
+        ([range(2), range(2)], r"\[0\] = range.* of the type range .*as texts"),
+        ([frozenset({1}), frozenset({2})], r"\[0\] = frozenset.*as texts"),
         ([decimal.Decimal(7), decimal.Decimal(8)], r"\[0\] = Decimal.*as texts"),
         ([1j, 2j], r"\[0\] = 1j .*as texts"),
         ([1, "a"], r"\[0\] = 1 .*text"),
         ([1.5, 2.0], r"\[0\] = 1\.5 .*texts"),
         ([np.inf, 2.0], r"\[0\] = inf .*texts"),
-        ([(1, 2), (3, 4)], "column"),
+        ([(1, 2), (3, 4)], r"\[0\] = \(1, 2\) of the type tuple .*as texts"),
+        (np.array([[1, 2], [3, 4]]).tolist(), "column"),
         ([[1], [2, 3]], "column"),
     ],
 )
@@ -147,3 +161,58 @@ def test_missing_entry_raises_with_its_row(column, make):
         read_ratings(
             pandas.DataFrame({**columns, column: make()}), tuple(columns), scale=(1, 5)
         )
+
+
+@pytest.mark.parametrize("dtype", ["Int128", "UInt128"])
+@pytest.mark.parametrize(
+    ("column", "entries", "message"),
+    [
+        ("user", [1, 2, 3], None),
+        ("user", [5, 2**62, 3], None),
+        ("user", [1, 2**63, 3], r"user\[1\] = 9223372036854775808 exceeds"),
+        ("user", [1, None, 3], "row 1: user is empty"),
+        ("item", [7, 8, 9], None),
+        ("item", [7, 8, 2**100], r"item\[2\] = .* exceeds"),
+        ("rating", [1, 2, 5], None),
+        ("rating", [1, 2, 6], "row 2: rating 6 is outside"),
+        ("rating", [1, 2, 2**90], "row 2: rating .* is outside"),
+        ("rating", [None, 2, 3], "row 0: rating is empty"),
+        ("time", [10**9, 3, 2], None),
+        ("time", [1, 2**64, 2], "row 1: time .* is neither"),
+    ],
+)
+def test_integers_of_128_bits_are_read(dtype, column, entries, message):
+    """They are those of polars, as numpy has none."""
+    polars = pytest.importorskip("polars")
+    if not hasattr(polars, dtype):
+        pytest.skip(f"polars has no {dtype}")
+    columns = {"user": [1, 2, 3], "item": [4, 5, 6], "rating": [1, 2, 3], "time": [7, 8, 9]}
+    frame = polars.DataFrame(columns).with_columns(
+        polars.Series(column, entries, dtype=getattr(polars, dtype))
+    )
+    read = [frame, tuple(columns)]
+    if message is not None:
+        with pytest.raises(DataError, match=message):
+            read_ratings(*read, scale=(1, 5))
+        return
+    found = read_ratings(*read, scale=(1, 5))
+    named = {"user": found.user_ids, "item": found.item_ids, "rating": found.values}
+    meant = entries if column in ("rating", "time") else sorted(entries)
+    assert named.get(column, found.times).tolist() == meant
+
+
+@pytest.mark.parametrize("dtype", ["Decimal", "List", "Duration", "Time", "Date", "Binary"])
+def test_columns_of_polars_that_are_no_ids_raise(dtype):
+    polars = pytest.importorskip("polars")
+    entries = {
+        "Decimal": [decimal.Decimal("1.5")] * 3,
+        "List": [[1], [2], [3]],
+        "Duration": [datetime.timedelta(1)] * 3,
+        "Time": [datetime.time(1)] * 3,
+        "Date": [datetime.date(2024, 5, 31)] * 3,
+        "Binary": [b"a", b"b", b"c"],
+    }[dtype]
+    frame = polars.DataFrame({"user": entries, "item": [4, 5, 6], "rating": [1, 2, 3]})
+    assert str(frame["user"].dtype).startswith(dtype)
+    with pytest.raises(DataError, match="user"):
+        read_ratings(frame, scale=(1, 5))

@@ -115,3 +115,15 @@ def test_text_that_is_no_time_has_its_position(wrong):
     times = Times()
     assert times.add(["7", "7.5", "2024-05-31"]) is None
     assert times.add(["8", "9", wrong, "1.5"]) == 2
+
+
+@pytest.mark.parametrize("exponent", [19, 30, 308, 309, 400, 9999, 999_999, 10**9, 10**17])
+@pytest.mark.parametrize("sign", ["", "-", "+"])
+def test_time_of_many_digits_is_rejected_before_they_are_made(exponent, sign, monkeypatch):
+    """The integer of 1e999999 has a million digits, and others do not fit into the memory."""
+
+    def made(text):
+        raise AssertionError(f"the digits of {text} are made")
+
+    monkeypatch.setattr("fedmf.data.times.Decimal", made)
+    assert Times().add(["7", f"{sign}1e{exponent}"]) == 1

@@ -12,7 +12,7 @@ import pytest
 from fedmf.aggregate import PlainSum, SecAggSum
 from fedmf.data import from_triples, load
 from fedmf.data.sets.simulated_views import simulate_views
-from fedmf.errors import DataError, ModelError, SettingError
+from fedmf.errors import DataError, DataWarning, ModelError, SettingError
 from fedmf.fcf import CF, FCF, FederatedCF, Implicit, user_split, views
 from fedmf.fcf.confidence import packed_products, solve, symmetric
 from fedmf.fcf.federated_cf import moments
@@ -63,19 +63,45 @@ def cost(x, y, c, p, reg):
         ([0, 5, 3, 0], (0, 5), 2),
         ([0, 1e-300, 1, 1], (0, 1), 3),
         ([1, 2, 3, 4], (1, 5), 4),
-        ([0, -10, 10, 1], (-10, 10), 4),
-        ([0, -1, 1, 1], (-1, 1), 4),
     ],
 )
 def test_label_of_0_is_no_view(values, scale, left):
     values = np.asarray(values, dtype=np.float64)
     ratings = from_triples(["a", "a", "b", "b"], [1, 2, 1, 3], values, scale=scale)
-    with nullcontext() if left == 4 else pytest.warns(UserWarning, match="no view"):
+    with nullcontext() if left == 4 else pytest.warns(DataWarning, match="no view"):
         found = views(ratings)
     assert found.values.tolist() == [1.0] * left
     viewed = values != 0 if scale[0] == 0 else np.ones(4, np.bool_)
     assert found.items.tolist() == ratings.items[viewed].tolist()
     assert (found.n_users, found.n_items) == (ratings.n_users, ratings.n_items)
+
+
+@pytest.mark.parametrize(
+    ("values", "scale", "below"),
+    [
+        ([-1, 1, 1, 1], (-1, 1), 1),
+        ([-1, -1, -1, -1], (-1, 1), 4),
+        ([0, -1, 1, 1], (-1, 1), 1),
+        ([0, -10, 10, 1], (-10, 10), 1),
+        ([-2, -1, 1, 2], (-2, 2), 2),
+        ([-0.5, 0.5, 1, -1], (-1, 1), 2),
+        ([-1e-9, 1, 1, 1], (-1, 1), 1),
+        ([-5, -4, -3, -2], (-5, -1), 4),
+        ([0, 1, 1, 0], (-1, 1), 0),
+        ([-0.0, 1, 1, 1], (-1, 1), 0),
+        ([1, 1, 1, 1], (-1, 1), 0),
+    ],
+)
+def test_label_below_0_is_a_view_with_a_warning(values, scale, below):
+    """Other libraries take −1 for a dislike."""
+    values = np.asarray(values, dtype=np.float64)
+    ratings = from_triples(["a", "a", "b", "b"], [1, 2, 1, 3], values, scale=scale)
+    with (
+        pytest.warns(DataWarning, match=f"{below} of 4 .* below 0") if below else nullcontext()
+    ):
+        found = views(ratings)
+    assert found.values.tolist() == [1.0] * 4
+    assert found.items.tolist() == ratings.items.tolist()
 
 
 def test_labels_of_0_alone_raise():
@@ -90,7 +116,7 @@ def test_item_that_was_not_clicked_is_not_recommended():
     shown = (users * 7 + items) % 10 != 3
     clicked = (items < 5) == (users < 20)
     ratings = from_triples(users[shown], items[shown], clicked[shown] + 0, scale=(0, 1))
-    with pytest.warns(UserWarning, match="no view"):
+    with pytest.warns(DataWarning, match="no view"):
         model = CF(Implicit(k=2), epochs=5).fit(views(ratings))
     for user, item in zip(users[~shown], items[~shown], strict=True):
         if (item < 5) == (user < 20):  # of the own half, and not shown yet

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from fedmf import PlainSum, SecAggSum, Trainer
-from fedmf.aggregate import RoundAborted
+from fedmf.aggregate import NoisySum, RoundAborted
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import SettingError
 from fedmf.models import FedMF
-from fedmf.models.dp import DPFedMF, NoisySum, noise_multiplier
+from fedmf.models.dp import DPFedMF, noise_multiplier
 from fedmf.training import Schedule
 
 WIDE = PlainSum(clip=1e5)

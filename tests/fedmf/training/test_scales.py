@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from fedmf.aggregate import OneShotSum, PlainSum, RoundAborted, SecAggSum
+from fedmf.aggregate import NoisySum, OneShotSum, PlainSum, RoundAborted, SecAggSum
 from fedmf.aggregate.vectors import Aggregate, Rows
 from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
 from fedmf.data.features import item_features
@@ -15,7 +15,7 @@ from fedmf.data.splits import random_split
 from fedmf.errors import Diverged, SettingError
 from fedmf.masks import FedMMF, FMMask, LocalHead, MeanMask, NNMask, RidgeMask
 from fedmf.models import Factors, FedALS, FedMF
-from fedmf.models.dp import DPFedMF, NoisySum
+from fedmf.models.dp import DPFedMF
 from fedmf.settings import Settings
 from fedmf.training import Schedule, Trainer, rmse
 from fedmf.training.loop import Loop, Means

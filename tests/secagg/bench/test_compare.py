@@ -17,9 +17,9 @@ from secagg.bench import he, keyed, run, ss
 from secagg.bench.cases import ENCODING, F64, Case, Figure, Load, System
 from secagg.bench.keyed import Keyed, Opened, sample
 from secagg.bench.roles import Role
-from secagg.bench.table import Column, duration, volume
-from secagg.bench.timing import Peak
 from secagg.errors import ParameterError, SecAggError
+from secagg.kit.table import Column, duration, volume
+from secagg.kit.timing import Peak
 from secagg.protocol.traffic import client_traffic
 
 PLAIN = System("plain", "plain", "he", 1, "-", "every party")

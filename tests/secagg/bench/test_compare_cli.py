@@ -178,8 +178,8 @@ def test_missing_matplotlib_raises_before_measuring(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Without matplotlib the command names the package before it measures."""
-    monkeypatch.delitem(sys.modules, "secagg.bench.picture", raising=False)
-    monkeypatch.delattr("secagg.bench.picture", raising=False)
+    monkeypatch.delitem(sys.modules, "secagg.kit.picture", raising=False)
+    monkeypatch.delattr("secagg.kit.picture", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
     monkeypatch.setattr(secagg.cli.bench, "compare", None)
     ran = invoke(*TOY, "--out", str(tmp_path / "out"))

@@ -48,11 +48,12 @@ def test_table_has_the_rows_of_its_case(
 
 
 def test_page_is_filled_in() -> None:
-    """Each table has a row for every system, and one of the tables figures that were scaled."""
+    """Each table has a row for every system but CKKS, and figures that were scaled."""
     for case in bench.SHOWN:
         text = PAGE.partition(f"<!-- {case.clients} x {case.length} -->")[2]
         rows = text.partition("<!-- end")[0].strip().splitlines()
-        assert [row.split("|")[1].strip() for row in rows[2:10]] == [
+        labels = [row.split("|")[1].strip() for row in rows if row.startswith("| ")]
+        assert labels[2:] == [
             "SS",
             "One-shot, 2 of 3",
             "HE",
@@ -60,7 +61,6 @@ def test_page_is_filled_in() -> None:
             "HE, 2 of 3 trustees",
             "phe, packed",
             "phe, per float",
-            "CKKS",
         ]
         assert "~" not in rows[2] + rows[3]
         assert "~" in rows[8]

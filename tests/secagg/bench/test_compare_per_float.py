@@ -9,8 +9,9 @@ import pytest
 
 from paillier_keys import keypair
 from secagg._threads import threads
-from secagg.bench import per_float, timing
+from secagg.bench import per_float
 from secagg.bench.per_float import Work
+from secagg.kit import timing
 
 
 def test_per_float_is_in_proportion_to_floats_and_peer(

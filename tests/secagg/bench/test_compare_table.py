@@ -11,8 +11,9 @@ from compare_rows import widest
 from secagg.bench import report, run
 from secagg.bench.cases import Case, Figure, Load
 from secagg.bench.per_float import PerFloat
-from secagg.bench.picture import canvas, svg
+from secagg.bench.picture import canvas
 from secagg.bench.run import Comparison
+from secagg.kit.picture import svg
 
 
 def test_tables_fit_a_terminal_of_80_columns(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,9 +14,11 @@ from matplotlib import rcParams
 from matplotlib.text import Text
 
 from compare_rows import widest
-from secagg.bench import picture
+from secagg.bench import picture as bench_picture
 from secagg.bench.cases import Figure, Load, Row
-from secagg.bench.picture import DARK, DIM, INK, LINE, PAGE, SYSTEMS, canvas, svg
+from secagg.bench.picture import SYSTEMS, canvas
+from secagg.kit import picture
+from secagg.kit.picture import DARK, DIM, INK, LINE, PAGE, svg
 
 DOCS = Path(__file__).parents[3] / "docs"
 GITHUB = "#0d1117"  # its dark page
@@ -87,7 +89,7 @@ def test_every_colour_that_is_drawn_has_a_dark_counterpart(lengths: tuple[int, .
 
 @pytest.mark.parametrize("lengths", [(1000,), (1000, 10_000, 100_000)])
 def test_no_text_is_cut_off(lengths: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picture, "machine", lambda: {"cpu": "Processor " * 6})
+    monkeypatch.setattr(bench_picture, "machine", lambda: {"cpu": "Processor " * 6})
     drawn = canvas(list(rows(*lengths)))
     drawn.canvas.draw()
     texts = [one for one in drawn.findobj(Text) if one.get_text()]

@@ -170,7 +170,6 @@ ERRORS = {
     "no identity": (["join", "http://127.0.0.1:1", "--identity", "i"], "i does not exist"),
     "authority": (["join", "https://127.0.0.1:1", "--authority", "r.json"], "PEM"),
     "no authority": (["join", "https://127.0.0.1:1", "--authority", "a"], "a does not exist"),
-    "patience": (["join", "http://127.0.0.1:1", "--patience", "1e-9"], "longer --patience"),
     "aggregator": (["helper", "serve", "j", "--aggregator", "xyz"], "--aggregator"),
 }
 
@@ -195,13 +194,23 @@ def test_errors_are_one_line(keys, monkeypatch, arguments, message):
     assert "Traceback" not in ran.stderr
 
 
+def test_silent_server_is_told_at_first_and_when_patience_ends(keys):
+    ran = invoke(*joined(keys, "http://127.0.0.1:1", "7", "--patience", "1e-9"))
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    for line in ran.stderr.splitlines():
+        assert line.startswith("secagg: http://127.0.0.1:1 d")
+        assert "longer --patience" in line
+    assert ran.stderr.count("\n") == 2
+
+
 def test_sum_without_clients_fails_in_words(keys):
     size = ("--length", 5, "--clip", 8, "--out", keys / "sums", "--deadline", "1e-3")
     ran = invoke("serve", keys / "r.json", *size, "--port", 0, "--operator-port", 0)
     assert (ran.exit_code, ran.stdout) == (2, "")
     _, _, *again, last = ran.stderr.splitlines()
     assert "a longer --deadline" in last
-    assert again == ["secagg: sum 0 failed (gather, too few clients); trying again"] * 2
+    why = "gather, too few clients: 0, and 3 are needed"
+    assert again == [f"secagg: sum 0 failed ({why}); trying again"] * 2
 
 
 @pytest.mark.parametrize("option", ["--port", "--operator-port"])

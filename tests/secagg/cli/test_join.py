@@ -1,4 +1,4 @@
-"""`secagg join` at a server whose session has ended, and with a key of another client."""
+"""`secagg join` at a server that has ended or lies, and with a key that others use."""
 
 from __future__ import annotations
 
@@ -135,3 +135,21 @@ def test_check55_words_of_a_lying_server_reach_no_terminal(liar, tmp_path, caplo
     assert all(line.startswith("secagg: ") for line in ran.stderr.splitlines())
     assert not any(line.startswith("secagg: sums") for line in ran.stderr.splitlines())
     assert all(record.getMessage().isprintable() for record in caplog.records)
+
+
+def step(phase: str) -> bytes:
+    return response(200, encode(Task(bytes(16), 0, 0, phase, b"", b"", b"")))
+
+
+STEPS = ["share_keys", "masked_input", "unmasking"]
+
+
+@pytest.mark.parametrize("liar", [step(one) for one in STEPS], ids=STEPS, indirect=True)
+def test_client_in_no_sum_because_of_another_process_says_so(liar, tmp_path):
+    create_identity(tmp_path / "alice.pem")
+    np.save(tmp_path / "v.npy", np.ones(2))
+    ran = join(liar, tmp_path, "alice", "alice")
+    assert ran.exit_code == 2
+    last = ran.stderr.splitlines()[-1]
+    assert "client alice was in no sum" in last
+    assert "this identity is joined by another process" in last

@@ -31,7 +31,7 @@ from secagg.oneshot import (
 from secagg.testing import make_identity
 from secagg.testing.oneshot import helper_keys
 
-SMALL = ("simulate", "--one-shot", "--clients", "12", "--length", "50", "--suite", "x25519")
+SMALL = ("one-shot", "simulate", "--clients", "12", "--length", "50", "--suite", "x25519")
 
 
 def invoke(*arguments: str) -> Result:
@@ -56,7 +56,7 @@ def document(*arguments: str) -> dict[str, object]:
 )
 def test_params_prints_the_bytes_that_a_simulation_counts(options: tuple[str, ...]) -> None:
     found = document(*SMALL, "--dropout", "0", *options)
-    told = document("params", *SMALL[1:], *options)
+    told = document("one-shot", "params", *SMALL[2:], *options)
     assert found["exact"] == ("--noise" not in options)
     assert {name: found[name] for name in told} == told
 
@@ -73,7 +73,7 @@ def test_simulate_leaves_out_the_clients_that_never_report() -> None:
 
 
 def test_missing_helpers_follow_the_quorum() -> None:
-    shape = ("params", "--one-shot", "--clients", "20", "--suite", "x25519", "--helpers", "5")
+    shape = ("one-shot", "params", "--clients", "20", "--suite", "x25519", "--helpers", "5")
     active = ("--security", "active", "--threshold", "3")
     assert document(*shape, *active)["missing_helpers"] == 1
     assert document(*shape, "--threshold", "3")["missing_helpers"] == 2
@@ -133,14 +133,9 @@ def test_wrong_one_shot_sum_is_an_error(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("simulate", "--noise", "3"), "--noise needs --one-shot"),
         ((*SMALL, "--noise", "0"), "--noise must"),
         ((*SMALL, "--noise", "nan"), "--noise must"),
         ((*SMALL, "--noise", "1e9", "--modulus-bits", "32"), "take --modulus-bits 36"),
-        (("params", "--clients", "20", "--helpers", "3"), "--helpers needs --one-shot"),
-        (("simulate", "--suite", "x25519"), "--suite needs --one-shot"),
-        ((*SMALL, "--neighbours", "4"), "--neighbours cannot be combined with --one-shot"),
-        (("params", *SMALL[1:], "--eta", "9"), "--eta cannot be combined with --one-shot"),
         ((*SMALL, "--threshold", "4"), "--threshold is 4"),
         ((*SMALL[:-1], "rot13"), "--suite must be hybrid or x25519"),
         ((*SMALL, "--security", "semi-malicious"), "--security must be semi-honest or active"),
@@ -364,3 +359,12 @@ def test_help_has_examples(command: str) -> None:
     assert (
         f"secagg helper {command} helper.journal" in invoke("helper", command, "--help").stdout
     )
+
+
+@pytest.mark.parametrize("command", ["params", "simulate"])
+def test_option_of_earlier_versions_is_the_command_and_warns(command: str) -> None:
+    ran = invoke(command, "--clients", "12", "--one-shot", "--suite", "x25519", "--json")
+    assert ran.exit_code == 0
+    assert json.loads(ran.stdout)["suite"] == "x25519"
+    assert f"secagg one-shot {command}" in ran.stderr
+    assert "1.1" in ran.stderr

@@ -6,6 +6,7 @@ import json
 import logging
 import socket
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,12 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from secagg import Identity, ParameterError, TooFewSurvivors, client_id
+from secagg import Identity, ParameterError, Registry, TooFewSurvivors, client_id
 from secagg.cli import aggregator, app
 from secagg.cli.console import call_clients
 from secagg.cli.files import create_identity, write_keys
 from secagg.cli.notices import notices
-from secagg.cli.sums import Sums, prepare
+from secagg.cli.sums import Sums, prepare, summed
 from secagg.errors import ClippingWarning
 from secagg.server import RoundResult
 from secagg.session import HelperFailed, MessageRejected, Place, RoundFailed
@@ -57,7 +58,12 @@ def test_helper_that_is_away_ends_the_server_at_once(folder, monkeypatch):
     entry = json.loads(CliRunner().invoke(app, keygen).stdout)
     (folder / "h.json").write_text(json.dumps([entry | {"url": url}]))
     helpers = ("--helpers", "h.json", "--identity", "a.pem", "--threshold", 1)
-    rejected(serve("--out", "sums", *helpers), url, "secagg helper serve")
+    ran = serve("--out", "sums", *helpers)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    retry, end = ran.stderr.splitlines()
+    assert url in retry
+    assert url in end
+    assert "secagg helper serve" in end
 
 
 def test_folder_of_the_sums_is_made_first(folder):
@@ -100,6 +106,32 @@ def test_sum_that_fails_leaves_the_earlier_ones(folder, monkeypatch, resumable):
     assert [one.closed for one in sessions] == [not resumable] * 2
 
 
+MISSING = {
+    "nobody": (4, 0, "sum of 4 vectors"),
+    "one": (4, 1, "sum of 3 of 4 vectors, missing c0"),
+    "two": (4, 2, "sum of 2 of 4 vectors, missing c0, c1"),
+    "twenty": (30, 20, ", c9"),
+    "many": (40, 25, " and 5 more"),
+}
+
+
+@pytest.mark.parametrize(("clients", "gone", "end"), MISSING.values(), ids=list(MISSING))
+def test_line_of_a_sum_names_who_is_missing(clients, gone, end):
+    names = [f"c{i}" for i in range(clients)]
+    registry = Registry({name: Identity.generate().public for name in names})
+    call_clients(names)
+    survivors = tuple(client_id(name) for name in names[gone:])
+    result = replace(FINISHED, survivors=survivors)
+    assert summed(result, registry).endswith(end)
+
+
+def test_missing_client_without_a_name_has_its_id():
+    registry = Registry({u: Identity.generate().public for u in (3, 5, 7)})
+    result = replace(FINISHED, survivors=(3, 7))
+    call_clients(registry)
+    assert summed(result, registry) == "sum of 2 of 3 vectors, missing 5"
+
+
 def test_two_clients_are_too_few(folder):
     rejected(serve("--out", "sums", registry="2.json"), "2 clients", "identity register")
 
@@ -117,6 +149,8 @@ def test_notices_have_names_and_no_fields_of_events(capsys):
                 check="",
                 left_out=(alice, 7),
                 final=False,
+                survivors=2,
+                needed=3,
             )
         )
         hooks(
@@ -128,13 +162,15 @@ def test_notices_have_names_and_no_fields_of_events(capsys):
         hooks(HelperFailed(place=place, helper=2, phase="open", check="deadline"))
         where = {"client": alice, "phase": "answer", "check": "size"}
         log.warning("left", extra=where)
+        logging.getLogger("secagg.http").error("an error of secagg.http: E")
         warnings.warn("one element was clipped", ClippingWarning, stacklevel=1)
     assert capsys.readouterr().err.splitlines() == [
-        "secagg: sum 2 failed (gather, too few clients); trying again without "
-        f"client alice ({alice}), client 7",
+        "secagg: sum 2 failed (gather, too few clients: 2, and 3 are needed); trying again "
+        f"without client alice ({alice}), client 7",
         "secagg: a message of client 7 was rejected (report, late)",
         "secagg: going on without helper 2 (open, deadline)",
         f"secagg: client alice ({alice}) left this sum (answer, size)",
+        "secagg: an error of secagg.http: E",
         "secagg: one element was clipped",
     ]
     assert not log.handlers

@@ -38,7 +38,7 @@ COMMANDS = {
     "times, json": (f"train units --scale 1,5 --model fedmf {QUICK} --json", "milliseconds"),
     "times, describe": ("data describe units --scale 1,5 --json", "milliseconds"),
     "precision": ("secagg simulate --clients 3 --length 4 --clip 2e-5", "steps"),
-    "precision, one shot": ("secagg simulate --one-shot --clients 4 --clip 2e-5", "steps"),
+    "precision, one shot": ("secagg one-shot simulate --clients 4 --clip 2e-5", "steps"),
 }
 
 

@@ -49,7 +49,7 @@ from secagg.protocol.messages import (
     pack_ids,
     unpack_ids,
 )
-from secagg.shamir.field import M61
+from secagg.shamir.arithmetic import M61
 
 ids = pack_ids
 
@@ -122,7 +122,7 @@ def test_check01_rejected_vector_sends_nothing() -> None:
     good = np.zeros(4)
     for vector, weight, named in [
         (np.array([0, np.nan, 0, 0]), 1, "element 1"),
-        (np.zeros(5), 1, "5 elements"),
+        (np.zeros(5), 1, r"\b5\b.*\b4\b"),
         (np.zeros(4, dtype=np.int32), 1, "dtype"),
         ([0.0] * 4, 1, "list"),
         (good, None, "weight"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,9 @@ from nvflare.app_common.utils.fl_model_utils import FLModelUtils
 from nvflare.private.privacy_manager import Scope
 
 from flare_network import Adding, Network, Site, leaves
-from secagg import Registry
+from secagg import PrecisionWarning, Registry
 from secagg.encoding import FixedPoint
+from secagg.encoding.clipping import LOSSES
 from secagg.flare import SecAggFedAvg, SecAggFilter, SitePolicy
 from secagg.flare.model import Model, write_model
 from secagg.flare.own import is_own, note, noted
@@ -503,6 +505,83 @@ def test_clipping_warning_does_not_block_the_report(
     site = site_of(tmp_path, request_for.trusted, Returning(trained(2.0**14)))
     reply, _ = performed(site, "train", request_for())
     assert reply.get_return_code() == ReturnCode.OK
+
+
+HALF = 2.0**-17
+"""Half a step of the requests' encoding."""
+LOST = {
+    "far below": 1e-9,
+    "negative": -1e-9,
+    "quarter of a step": HALF / 2,
+    "just below half": math.nextafter(HALF, 0.0),
+    "negative, just below half": math.nextafter(-HALF, 0.0),
+    "smallest normal": 2.0**-1022,
+    "tenth": HALF / 10,
+    "close to half": 0.99 * HALF,
+    "billionth": 1e-9 * HALF,
+    "tiny": 1e-200,
+}
+KEPT = {
+    "zeros": 0.0,
+    "half a step": HALF,
+    "negative half": -HALF,
+    "a step": 2 * HALF,
+    "just above half": math.nextafter(HALF, 1.0),
+    "one": 1.0,
+    "minus one": -1.0,
+    "the clip": 2.0**13,
+    "minus the clip": -(2.0**13),
+    "thousandth": 1e-3,
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_site_hears_of_an_update_below_half_a_step(
+    name: str, tmp_path: Path, request_for: Request
+) -> None:
+    site = site_of(tmp_path, request_for.trusted, Returning(trained(LOST[name])))
+    with pytest.warns(PrecisionWarning, match="fractional_bits") as caught:
+        reply, _ = performed(site, "train", request_for())
+    assert [one.category for one in caught] == [PrecisionWarning]
+    assert str(LOST[name]) not in str(caught[0].message)
+    assert reply.get_return_code() == ReturnCode.OK
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_precision_warning_does_not_block_the_report(
+    name: str, tmp_path: Path, request_for: Request, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Warnings are errors in these tests, and may be errors at a site."""
+    site = site_of(tmp_path, request_for.trusted, Returning(trained(LOST[name])))
+    with warnings.catch_warnings(category=PrecisionWarning, action="error"):
+        reply, _ = performed(site, "train", request_for())
+    assert reply.get_return_code() == ReturnCode.OK
+    assert "the report ended with PrecisionWarning" in caplog.text
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_site_hears_nothing_of_other_updates(
+    name: str, tmp_path: Path, request_for: Request, caplog: pytest.LogCaptureFixture
+) -> None:
+    site = site_of(tmp_path, request_for.trusted, Returning(trained(KEPT[name])))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        reply, _ = performed(site, "train", request_for())
+    assert not [one for one in caught if issubclass(one.category, LOSSES)]
+    assert reply.get_return_code() == ReturnCode.OK
+    assert "Warning" not in caplog.text
+
+
+@pytest.mark.parametrize("add", [1e-9, -1e-9, HALF / 2])
+def test_site_of_four_exchanges_hears_of_an_update_below_half_a_step(add: float) -> None:
+    sites = [Site(f"site-{i}", Adding(add), SitePolicy()) for i in (1, 2, 3)]
+    start = {"w": np.zeros(3)}
+    controller = SecAggFedAvg(num_clients=3, num_rounds=1, model=start, clip=4.0)
+    network = Network(sites)
+    with pytest.warns(PrecisionWarning, match="fractional_bits") as caught:
+        network.run(controller)
+    assert [one.category for one in caught] == [PrecisionWarning] * 3
+    assert network.codes["take_part"] == [ReturnCode.OK] * 3
 
 
 def test_site_trains_for_its_own_configuration_only(

@@ -22,7 +22,7 @@ from flare_network import Adding, Network, Site
 from secagg import Bounds, FixedPoint
 from secagg.errors import LinkError, LocalProtocolError, ParameterError, RemoteProtocolError
 from secagg.flare import SecAggFedAvg, SitePolicy
-from secagg.flare.desk import Desk
+from secagg.flare.desk import SiteDesk
 from secagg.flare.link import FlareLink
 from secagg.flare.policy import policy_of
 from secagg.oneshot import OneShotPolicy
@@ -90,8 +90,8 @@ def test_link_raises_what_the_server_rejects() -> None:
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
-    made = Desk(["a", "b", "c"], name="x", deadlines=Deadlines.of(9.0), attempts=1)
+def desk() -> Iterator[SiteDesk]:
+    made = SiteDesk(["a", "b", "c"], name="x", deadlines=Deadlines.of(9.0), attempts=1)
     yield made
     made.close()
 
@@ -110,7 +110,7 @@ def desk() -> Iterator[Desk]:
     ],
     ids=repr,
 )
-def test_desk_rejects_malformed_requests(desk: Desk, fields: dict[str, Any]) -> None:
+def test_desk_rejects_malformed_requests(desk: SiteDesk, fields: dict[str, Any]) -> None:
     request = Shareable()
     if "token" not in fields and fields:
         request["token"] = desk.tokens["a"]
@@ -120,7 +120,7 @@ def test_desk_rejects_malformed_requests(desk: Desk, fields: dict[str, Any]) -> 
     assert desk.handle(desk.topic, "text", None).get_return_code() != ReturnCode.OK
 
 
-def test_desk_names_the_check_that_an_answer_fails(desk: Desk) -> None:
+def test_desk_names_the_check_that_an_answer_fails(desk: SiteDesk) -> None:
     request = Shareable()
     request.update({"token": desk.tokens["a"], "answer": b"garbage"})
     reply = desk.handle(desk.topic, request, None)
@@ -132,7 +132,7 @@ def test_desk_names_the_check_that_an_answer_fails(desk: Desk) -> None:
 
 @pytest.mark.parametrize("fields", [{"after": b""}, {"answer": b"garbage"}], ids=" ".join)
 def test_request_during_the_end_of_a_session_learns_of_it(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, fields: dict[str, bytes]
+    desk: SiteDesk, monkeypatch: pytest.MonkeyPatch, fields: dict[str, bytes]
 ) -> None:
     """FLARE calls the desk from other threads than the one that closes it."""
     for name in ("next_task", "accept"):
@@ -148,7 +148,7 @@ def test_request_during_the_end_of_a_session_learns_of_it(
 
 
 def test_failed_round_does_not_end_the_session(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    desk: SiteDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def accept(site: str, answer: bytes) -> None:
         raise LocalProtocolError("the server has ended")
@@ -162,13 +162,13 @@ def test_failed_round_does_not_end_the_session(
 def test_session_that_cannot_begin_leaves_no_thread() -> None:
     before = threading.active_count()
     with pytest.raises(ParameterError):
-        Desk(["a", "b", "c"], name="x", deadlines=Deadlines.of(9.0), attempts=0)
+        SiteDesk(["a", "b", "c"], name="x", deadlines=Deadlines.of(9.0), attempts=0)
     assert threading.active_count() == before
 
 
-def test_tokens_of_a_desk_are_its_own(desk: Desk) -> None:
+def test_tokens_of_a_desk_are_its_own(desk: SiteDesk) -> None:
     assert len({*desk.tokens.values()}) == 3
-    other = Desk(desk.tokens, name="x", deadlines=Deadlines.of(9.0), attempts=1)
+    other = SiteDesk(desk.tokens, name="x", deadlines=Deadlines.of(9.0), attempts=1)
     other.close()
     assert not {*desk.tokens.values()} & {*other.tokens.values()}
     assert other.topic != desk.topic

@@ -165,7 +165,7 @@ FOREIGN = {
     ),
     "not found": (response(404, b"<html>"), "status", ["404", "port"]),
     "method": (response(405), "status", ["405", "POST"]),
-    "login of a proxy": (response(407), "status", ["407", "HTTPS_PROXY", "NO_PROXY"]),
+    "login of a proxy": (response(407), "status", ["407", "https://", "HTTPS_PROXY"]),
     "conflict": (response(409, b"{}", "application/json"), "status", ["409"]),
     "no length": (response(411), "status", ["411", "Content-Length"]),
     "too large": (
@@ -332,13 +332,78 @@ PROXIES = {
 }
 
 
+@pytest.fixture
+def without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Delete the proxies of this machine from the environment."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+VARIABLES = {
+    "HTTPS_PROXY": ["HTTPS_PROXY"],
+    "https_proxy": ["https_proxy"],
+    "ALL_PROXY": ["ALL_PROXY"],
+    "all_proxy": ["all_proxy"],
+    "https_proxy of two": ["https_proxy", "HTTPS_PROXY"],
+    "all_proxy of two": ["all_proxy", "ALL_PROXY"],
+    "HTTPS_PROXY beside ALL_PROXY": ["HTTPS_PROXY", "ALL_PROXY"],
+    "HTTPS_PROXY beside all_proxy": ["HTTPS_PROXY", "all_proxy"],
+    "https_proxy beside ALL_PROXY": ["https_proxy", "ALL_PROXY"],
+    "ALL_PROXY beside HTTP_PROXY": ["ALL_PROXY", "HTTP_PROXY"],
+    "HTTPS_PROXY beside HTTP_PROXY": ["HTTPS_PROXY", "HTTP_PROXY"],
+}
+"""Variables that are set, the used one first."""
+
+
+@pytest.mark.usefixtures("without_proxies")
+@pytest.mark.parametrize("status", [407, 403, 502])
+@pytest.mark.parametrize("names", VARIABLES.values(), ids=list(VARIABLES))
+def test_the_used_variable_of_a_proxy_is_named(names, status, monkeypatch):
+    async def test() -> None:
+        async with answering(response(status)) as port:
+            for name in names:
+                there = port if name == names[0] else 9
+                monkeypatch.setenv(name, f"http://me:SECRET@127.0.0.1:{there}")
+            _, text = await sent("https://sums.example:8443")
+        assert f"127.0.0.1:{port} of {names[0]}" in text
+        assert not [name for name in names[1:] if re.search(rf"(?<!\w){name}(?!\w)", text)]
+        if status == 407:
+            assert f"user and password into {names[0]}:" in text
+            assert "NO_PROXY" in text
+        assert "SECRET" not in text
+
+    asyncio.run(test())
+
+
+@pytest.mark.usefixtures("without_proxies")
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"])
+def test_a_proxy_that_is_away_is_named_with_its_variable(name, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    monkeypatch.setenv(name, f"http://{address}")
+    check, text = asyncio.run(sent("https://sums.example:8443"))
+    assert check == "patience"
+    assert f"{address} of {name})" in text
+
+
+@pytest.mark.usefixtures("without_proxies")
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"])
+def test_login_of_a_proxy_on_the_way_of_plain_http_has_a_remedy(name, monkeypatch, caplog):
+    """The proxies of the environment are not asked, and their variables no remedy."""
+    monkeypatch.setenv(name, "http://127.0.0.1:9")
+    said = fails(caplog, response(407))
+    assert said.check == "status"
+    assert "take https:// with HTTPS_PROXY=http://user:password@host" in said.text
+    assert "NO_PROXY" not in said.text
+
+
+@pytest.mark.usefixtures("without_proxies")
 @pytest.mark.parametrize(("answer", "check", "words"), PROXIES.values(), ids=list(PROXIES))
 def test_proxies_of_the_environment_are_named(answer, check, words, monkeypatch, caplog):
     async def test() -> None:
         async with answering(answer) as port:
             monkeypatch.setenv("HTTPS_PROXY", f"http://me:SECRET@127.0.0.1:{port}")
-            monkeypatch.delenv("no_proxy", raising=False)
-            monkeypatch.delenv("NO_PROXY", raising=False)
             found, text = await sent("https://sums.example:8443")
         assert found == check
         assert not [one for one in [*words, f"127.0.0.1:{port}"] if one not in text]
@@ -347,6 +412,7 @@ def test_proxies_of_the_environment_are_named(answer, check, words, monkeypatch,
     asyncio.run(test())
 
 
+@pytest.mark.usefixtures("without_proxies")
 def test_a_proxy_that_is_away_is_named(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -371,11 +437,9 @@ UNUSABLE = [
 ]
 
 
+@pytest.mark.usefixtures("without_proxies")
 @pytest.mark.parametrize(("name", "value"), UNUSABLE)
 def test_unusable_proxies_of_the_environment_are_named(name, value, monkeypatch):
-    for other in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
-        monkeypatch.delenv(other, raising=False)
-        monkeypatch.delenv(other.lower(), raising=False)
     monkeypatch.setenv(name, value)
 
     async def test() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections import deque
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -173,13 +175,87 @@ def test_endorsements_without_trusted_helpers_raise(given: int) -> None:
                     entropy=lambda size: drawn.append(size) or bytes(size),  # type: ignore[func-returns-value]
                 )
         assert not drawn
-        for none in ([], (), b""):
+        for none in ([], (), iter(())):
             report(
                 VECTOR,
                 made.params,
                 1,
                 identity=make_identity(1),
                 endorsements=none,  # type: ignore[arg-type]
+            )
+
+
+def once(endorsements: list[bytes]) -> Iterator[bytes]:
+    yield from endorsements
+
+
+RIGHT: dict[str, Callable[[list[bytes]], object]] = {
+    "list": list,
+    "tuple": tuple,
+    "generator": once,
+    "iterator": iter,
+    "map": lambda given: map(bytes, given),
+    "bytearrays": lambda given: [bytearray(one) for one in given],
+    "memoryviews": lambda given: [memoryview(one) for one in given],
+    "values of a dict": lambda given: dict(enumerate(given)).values(),
+    "deque": deque,
+    "array of objects": lambda given: np.array(given, object),
+}
+WRONG: dict[str, Callable[[list[bytes]], object]] = {
+    "None": lambda _: None,
+    "a single endorsement": lambda given: given[0],
+    "bytes of all": b"".join,
+    "bytearray of all": lambda given: bytearray(b"".join(given)),
+    "text": lambda given: given[0].hex(),
+    "texts": lambda given: [one.hex() for one in given],
+    "dict": lambda given: dict(enumerate(given, 1)),
+    "dict by key": lambda given: {one: j for j, one in enumerate(given)},
+    "set": set,
+    "frozenset": frozenset,
+    "number": len,
+    "numbers": lambda given: [1, 2],
+    "Nones": lambda given: [None] * 2,
+    "True": lambda _: True,
+    "nested": lambda given: [given],
+    "short": lambda given: [one[:63] for one in given],
+    "long": lambda given: [one + b"x" for one in given],
+    "empty ones": lambda _: [b"", b""],
+    "class": lambda _: list,
+    "function": lambda given: lambda: given,
+    "no generator": lambda _: once,
+    "empty bytes": lambda _: b"",
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_endorsements_in_order_are_taken(name: str) -> None:
+    with parties(2, 2, n_clients=5) as made:
+        policy = OneShotPolicy(helpers=frozenset(j.public[1] for j in made.journals))
+        given = RIGHT[name]([helper.endorse() for helper in made.helpers])
+        report(
+            VECTOR,
+            made.params,
+            1,
+            identity=make_identity(1),
+            policy=policy,
+            endorsements=given,  # type: ignore[arg-type]
+        )
+
+
+@pytest.mark.parametrize("trusting", [True, False])
+@pytest.mark.parametrize("name", WRONG)
+def test_endorsements_of_another_kind_raise(name: str, trusting: bool) -> None:
+    with parties(2, 2, n_clients=5) as made:
+        trusted = frozenset(j.public[1] for j in made.journals)
+        given = WRONG[name]([helper.endorse() for helper in made.helpers])
+        with pytest.raises(ParameterError, match="endorsement"):
+            report(
+                VECTOR,
+                made.params,
+                1,
+                identity=make_identity(1),
+                policy=OneShotPolicy(helpers=trusted if trusting else None),
+                endorsements=given,  # type: ignore[arg-type]
             )
 
 

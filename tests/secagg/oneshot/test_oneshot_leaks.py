@@ -107,7 +107,7 @@ def telling(round: testing.OneShotRound) -> Iterable[bytes]:
     params = round.params
     for u, vector in round.vectors.items():
         lanes = params.ring.zeros(params.elements)
-        encoded = plain_encoding(params.sums, vector, round.plain.weight(u))
+        encoded = plain_encoding(params, vector, round.plain.weight(u))
         lanes[:] = [x % params.ring.modulus for x in encoded]
         for form in (vector.tobytes(), bytes(messages.pack(lanes, params.ring))):
             if len(form) >= 8 and len(set(form)) > 3:
@@ -125,9 +125,9 @@ def test_two_rounds_differ_in_their_masked_vectors_only(data: st.DataObject) -> 
     params = first.params
     second = dataclasses.replace(
         first,
-        vectors={u: data.draw(testing.vectors(params.sums)) for u in first.vectors},
+        vectors={u: data.draw(testing.vectors(params)) for u in first.vectors},
         weights=first.weights
-        and {u: data.draw(testing.weights(params.sums)) for u in first.weights},
+        and {u: data.draw(testing.weights(params)) for u in first.weights},
     )
     one, two = watch(first), watch(second)
     assert one.sizes == two.sizes
@@ -142,8 +142,7 @@ def test_two_rounds_differ_in_their_masked_vectors_only(data: st.DataObject) -> 
         )
         masked = [reports.values(u, data, params).tolist() for data in sent]
         inputs = [
-            plain_encoding(params.sums, r.vectors[u], r.plain.weight(u))
-            for r in (first, second)
+            plain_encoding(params, r.vectors[u], r.plain.weight(u)) for r in (first, second)
         ]
         modulus = params.ring.modulus
         assert [(a - b) % modulus for a, b in zip(*masked, strict=True)] == [

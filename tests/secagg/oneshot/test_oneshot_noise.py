@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
+from independent_oneshot_params import Parameters
 from oneshot_parties import Parties, parties, rejects
 from secagg import FixedPoint, Integers, ParameterError
 from secagg._fast import reference
@@ -22,28 +23,17 @@ from secagg.oneshot.noise import adder, noise_key
 from secagg.server.result import decode_sum
 
 CLIENTS = range(1, 6)
-LABEL = b"secagg/1 one-shot noise"
 
 
 def derived(made: Parties, clients: Sequence[int], index: int, batch: int = 0) -> np.ndarray:
-    """Return the noise on one mask sum, from the specification and the clients' seeds."""
-    params = made.params
-    holder = next(j for j in range(1, len(params.helpers) + 1) if index in params.held_by(j))
-    place = params.held_by(holder).index(index)
-    kept = made.helpers[holder - 1]._checked
-    names = b"".join(u.to_bytes(8, "little") + kept[u][:32] for u in sorted(clients))
-    counts = batch.to_bytes(8, "little") + len(clients).to_bytes(8, "little")
-    batch_label = b"secagg/1 one-shot batch" + params.digest
-    digest = hashlib.sha256(batch_label + counts + names).digest()
-    seeds = b"".join(kept[u][32 + 16 * place : 48 + 16 * place] for u in sorted(clients))
-    content = LABEL + index.to_bytes(2, "little") + seeds + digest
-    key = hashlib.sha256(content).digest()[:16]
-    assert params.noise is not None
-    words = np.frombuffer(reference.keystream(key, 1 << 19), "<u8").astype(np.uint64)
-    out = np.empty(params.elements, np.int64)
-    drawn, _ = reference.discrete_gaussian(words, out, int(256 * params.noise.sigma))
-    assert drawn == params.elements
-    return out
+    """Return the noise on one mask sum by the independent parties, from the clients' seeds."""
+    p = Parameters.decode(made.params.to_bytes())
+    holder = next(j for j, held in p.held.items() if index in held)
+    place = p.held[holder].index(index)
+    kept = {u: made.helpers[holder - 1]._checked[u] for u in sorted(clients)}
+    D = p.list_digest(batch, {u: row[:32] for u, row in kept.items()})
+    seeds = [row[32 + 16 * place : 48 + 16 * place] for row in kept.values()]
+    return np.array(p.noises(index, seeds, D))
 
 
 def opened(made: Parties, clients: Sequence[int] = CLIENTS) -> OneShotResult:
@@ -182,7 +172,9 @@ def test_check30_one_clients_seed_changes_all_noise() -> None:
 
 def test_key_has_index_seeds_in_order_and_list() -> None:
     seeds, digest = [bytes([u]) * 16 for u in range(3)], b"D" * 32
-    expected = hashlib.sha256(LABEL + b"\x07\x00" + b"".join(seeds) + digest).digest()[:16]
+    expected = hashlib.sha256(
+        b"secagg/1 one-shot noise\x07\x00" + b"".join(seeds) + digest
+    ).digest()[:16]
     assert noise_key(7, seeds, digest) == expected
     assert noise_key(7, iter(seeds), digest) == expected
 
@@ -324,7 +316,7 @@ def test_check42_sum_beyond_the_noise_is_rejected(three: Parties, encoding: obje
     with pytest.raises(ParameterError):
         decoded(0, -1).mean  # noqa: B018
     exact = three.make_params(encoding=encoding, max_weight=2)
-    rejects("weight", lambda: decode_sum(exact.ring.zeros(5) - 1, (1, 2, 3), (), exact.sums))
+    rejects("weight", lambda: decode_sum(exact.ring.zeros(5) - 1, (1, 2, 3), (), exact))
 
 
 def derived_all(made: Parties, index: int) -> np.ndarray:

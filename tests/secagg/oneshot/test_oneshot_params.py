@@ -355,3 +355,11 @@ def test_helper_endorses_no_key_but_its_own(three: Parties) -> None:
         with pytest.raises(ParameterError):
             three.restart(swapped)
     three.restart()
+
+
+def test_sums_of_the_parameters_warn_and_are_a_round_of_the_same_shape(three: Parties) -> None:
+    params = three.params
+    with pytest.warns(DeprecationWarning, match=r"1\.1"):
+        sums = params.sums
+    for name in ("n_clients", "length", "encoding", "ring", "elements", "max_weight", "active"):
+        assert getattr(sums, name) == getattr(params, name)

@@ -150,7 +150,7 @@ def test_exact_sums_have_no_epsilon(two: Parties) -> None:
     with pytest.raises(ParameterError):
         epsilon(two.params, 1e-6)
     with pytest.raises(ParameterError):
-        epsilon(two.params.sums, 1e-6)  # type: ignore[arg-type]
+        epsilon(two.params, 1e-6)  # type: ignore[arg-type]
 
 
 def test_without_dp_accounting(two: Parties, monkeypatch: pytest.MonkeyPatch) -> None:

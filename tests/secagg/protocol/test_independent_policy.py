@@ -14,12 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import independent_client
 import independent_oneshot
 import independent_policy as independent
 import protocol_doc
 from effort import examples
-from independent_views import as_bounds, as_mapping, as_one_shot_policy, as_policy
+from independent_views import as_bounds, as_one_shot_policy, as_parameters, as_policy
 from secagg import Bounds, ClientPolicy, FixedPoint, Identity, Integers, ParameterError
 from secagg.graph import assumptions, finder, tails
 from secagg.oneshot import OneShotParams, OneShotPolicy
@@ -110,7 +109,7 @@ def test_rounds_and_cohorts_have_the_verdict_of_the_document(
     n = params.n_clients
     registered = data.draw(st.integers(n, 3 * n)) if params.active else 0
     policy = data.draw(policies(params, max(n, registered)))
-    p, theirs = independent_client.Parameters(as_mapping(params)), as_policy(policy)
+    p, theirs = as_parameters(params), as_policy(policy)
     assert theirs.in_range()
     assert accepted(lambda: policy.check(params, registered)) == theirs.accepts(p, registered)
     for size in {*data.draw(st.lists(st.integers(params.min_survivors, n))), n}:
@@ -245,7 +244,7 @@ def test_55_percent_of_100_clients_are_55() -> None:
             security="active",
         )
         for policy in (ClientPolicy(corrupt=0.55), ClientPolicy(colluders=colluders)):
-            p = independent_client.Parameters(as_mapping(params))
+            p = as_parameters(params)
             verdict = as_policy(policy).accepts(p, registered)
             assert accepted(lambda: policy.check(params, registered)) == verdict  # noqa: B023
             assert verdict == (colluders == 55)
@@ -331,7 +330,10 @@ def test_one_shot_sums_have_the_verdict_of_the_document(data: st.DataObject) -> 
     )
     right = [one.sign(b"secagg/1 one-shot endorsed" + params.digest) for one in SECRETS]
     given_ = draw(st.sampled_from([[], right, right, right[::-1], right[:2], [b"x"]]))
-    p, theirs = independent_oneshot.Parameters(params.to_bytes()), as_one_shot_policy(policy)
+    p, theirs = (
+        independent_oneshot.Parameters.decode(params.to_bytes()),
+        as_one_shot_policy(policy),
+    )
     assert theirs.in_range()
     assert accepted(lambda: policy.check(params, given_)) == theirs.accepts(p, given_)
     at_helper = dataclasses.replace(policy, helpers=None)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import os
 import struct
 
@@ -10,6 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from harness import _P, LOW_ORDER, mask_key_of, opening_of, seal_keys_of, seal_of
+from independent_primitives import hkdf
 from secagg.protocol import keys
 
 SESSION = bytes(range(32))
@@ -18,16 +18,6 @@ L = 2**252 + 27742317777372353535851937790883648493
 
 # the points of order 1, 2, 4 and 8 on Curve25519 and its twist, canonical and not
 # (Bernstein, "Curve25519: new Diffie-Hellman speed records", §3; cr.yp.to/ecdh.html#validate)
-
-
-def hkdf(secret: bytes, salt: bytes, info: bytes, length: int) -> bytes:
-    """RFC 5869 with SHA-256."""
-    extracted = hmac.digest(salt, secret, "sha256")
-    block, out = b"", b""
-    while len(out) < length:
-        block = hmac.digest(extracted, block + info + bytes([len(out) // 32 + 1]), "sha256")
-        out += block
-    return out[:length]
 
 
 def times(n: int, u: int) -> int:

@@ -154,7 +154,7 @@ def test_check30_active_round_is_counted_once() -> None:
 def test_check30_client_on_a_graph_has_no_ledger() -> None:
     """It sees other neighbours in every round, which would always differ enough."""
     params = make_params(9, neighbours=4)
-    with pytest.raises(ParameterError, match="neighbours is 4"):
+    with pytest.raises(ParameterError, match=r"^neighbours\b.*\b4\b"):
         Client(0, params, policy=toy_policy(params), ledger=CohortLedger(min_difference=2))
 
 
@@ -189,7 +189,7 @@ def test_check30_server_asks_for_no_sum_too_close_to_an_earlier_one(
 def test_kind_without_a_ledger_and_other_types_raise() -> None:
     params = make_params(5)
     for make in (lambda **given: Client(0, params, **given), lambda **x: Server(params, **x)):
-        with pytest.raises(ParameterError, match="there is no ledger"):
+        with pytest.raises(ParameterError, match=r"^kind\b.*\bledger\b"):
             make(kind="gradients")
         with pytest.raises(ParameterError, match="CohortLedger"):
             make(ledger={})

@@ -42,7 +42,7 @@ def test_check05_threshold_is_a_majority_or_within_neighbours(
     if accepted:
         assert make_params(n, threshold, neighbours=neighbours).threshold == threshold
     else:
-        with pytest.raises(ParameterError, match=f"threshold is {threshold}"):
+        with pytest.raises(ParameterError, match=rf"^threshold\b.*(?<!\S){threshold}\b"):
             make_params(n, threshold, neighbours=neighbours)
 
 
@@ -68,9 +68,9 @@ def test_check06_sum_never_has_fewer_than_three_inputs() -> None:
 @pytest.mark.parametrize(
     ("policy", "named"),
     [
-        (ClientPolicy(min_threshold=6), "min_threshold 6"),
-        (ClientPolicy(min_clients=10), "min_clients 10"),
-        (ClientPolicy(max_length=3), "max_length 3"),
+        (ClientPolicy(min_threshold=6), r"\bmin_threshold\b.*\b6\b"),
+        (ClientPolicy(min_clients=10), r"\bmin_clients\b.*\b10\b"),
+        (ClientPolicy(max_length=3), r"\bmax_length\b.*\b3\b"),
     ],
 )
 def test_check04_parameters_below_the_policy_are_rejected(
@@ -100,7 +100,7 @@ def test_check14_headroom_counts_all_clients_not_the_neighbours() -> None:
 )
 def test_check14_smallest_modulus_is_exact(changes: dict[str, object], smallest: int) -> None:
     assert make_params(5, modulus=smallest, **changes).ring.modulus == smallest
-    with pytest.raises(ParameterError, match=f"R ≥ {smallest}"):
+    with pytest.raises(ParameterError, match=rf"\b{smallest}\b"):
         make_params(5, modulus=smallest - 1, **changes)
 
 
@@ -124,22 +124,22 @@ def test_check14_largest_possible_sum_comes_out_right() -> None:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"n": 1}, "n_clients is 1"),
+        ({"n": 1}, r"^n_clients\b.*\b1\b"),
         ({"n": 5.0}, r"n_clients .*5\.0"),
-        ({"threshold": 0}, "threshold is 0"),
-        ({"length": 0}, "length is 0"),
-        ({"neighbours": 3}, "neighbours is 3"),
-        ({"neighbours": 6}, "neighbours is 6"),
+        ({"threshold": 0}, r"^threshold\b.*\b0\b"),
+        ({"length": 0}, r"^length\b.*\b0\b"),
+        ({"neighbours": 3}, r"^neighbours\b.*\b3\b"),
+        ({"neighbours": 6}, r"^neighbours\b.*\b6\b"),
         ({"n": 2, "allow_two_clients": True, "neighbours": 2}, "None"),
-        ({"n": 5, "threshold": 10**400}, "1329 bits"),
+        ({"n": 5, "threshold": 10**400}, r"\b1329\b"),
         ({"encoding": FixedPoint}, "encoding"),
-        ({"encoding": FixedPoint(2.0**60, 0), "max_weight": 9}, "no modulus"),
-        ({"modulus_bits": 65}, "modulus_bits is 65"),
-        ({"modulus": 1}, "modulus 1 "),
+        ({"encoding": FixedPoint(2.0**60, 0), "max_weight": 9}, "modulus"),
+        ({"modulus_bits": 65}, r"^modulus_bits\b.*\b65\b"),
+        ({"modulus": 1}, r"^modulus\b.*\b1\b"),
         ({"modulus": (1 << 62) + 1}, f"modulus {(1 << 62) + 1}"),
         ({"modulus": 97, "modulus_bits": 8}, "modulus_bits"),
         ({"encoding": None}, "encoding"),
-        ({"max_weight": 0}, "max_weight is 0"),
+        ({"max_weight": 0}, r"^max_weight\b.*\b0\b"),
         ({"length": 1 << 30}, "length 1073741824"),
         ({"session": "name"}, "session"),
         ({"session": bytes(65)}, "session"),
@@ -148,9 +148,9 @@ def test_check14_largest_possible_sum_comes_out_right() -> None:
         ({"security": "active", "session": b""}, "session=b'"),
         (
             {"n": 100, "neighbours": 12, "threshold": 67, "security": "active"},
-            "neighbours is 12,.* 'active'",
+            r"^neighbours\b.*\b12\b.*'active'",
         ),
-        ({"encoding": Integers(max=1 << 62), "modulus_bits": 64}, "int64|headroom"),
+        ({"encoding": Integers(max=1 << 62), "modulus_bits": 64}, str(5 * 2**62 + 1)),
     ],
 )
 def test_bad_parameter_is_named_with_its_value(changes: dict[str, object], named: str) -> None:
@@ -203,7 +203,7 @@ def test_digests_of_different_parameters_differ() -> None:
 def test_check05_active_threshold_is_above_two_thirds(n: int, least: int) -> None:
     """The active threshold is above two thirds exactly."""
     assert make_params(n, least, security="active").threshold == least
-    with pytest.raises(ParameterError, match=f" {least} to {n}$"):
+    with pytest.raises(ParameterError, match=rf"\b{least}\b.*\b{n}\b"):
         make_params(n, least - 1, security="active")
 
 
@@ -216,7 +216,7 @@ def test_check14_sum_that_does_not_fit_int64_is_rejected() -> None:
 
 def test_check04_on_a_graph_the_policy_counts_the_neighbourhood() -> None:
     params = make_params(100, neighbours=4)
-    with pytest.raises(ParameterError, match="5"):
+    with pytest.raises(ParameterError, match=r"\bmin_clients\b.*\b6\b"):
         Client(0, params, policy=dataclasses.replace(TOY, min_clients=6))
     assert Client(0, params, policy=dataclasses.replace(TOY, min_clients=5))
 
@@ -237,11 +237,11 @@ def test_check04_graph_exposing_clients_is_rejected(n: int, k: int, t: int) -> N
     """Colluding neighbours, a graph in pieces, and everyone a neighbour at a low threshold."""
     params = make_params(n, t, neighbours=k)
     policy = ClientPolicy(corrupt=0.1, dropout=0.33)
-    with pytest.raises(ParameterError, match=f"^{k} neighbours and threshold {t} ") as caught:
+    with pytest.raises(ParameterError, match=rf"^{k}\b.*\b{t}\b") as caught:
         accept(params, policy)
     bits = graph.privacy_bits(n, k, t, 0.1, 0.33)
     assert bits < 40
-    assert f" {bits:.1f} bits" in str(caught.value)
+    assert f" {bits:.1f} " in str(caught.value)
     found = re.search(r"neighbours=(\d+)\D+threshold=(\d+)", str(caught.value))
     assert found is not None
     better = {"neighbours": int(found[1]), "threshold": int(found[2])}
@@ -268,7 +268,7 @@ def test_check04_policy_requires_sigma_bits() -> None:
 def test_check04_dropouts_alone_can_cut_a_graph() -> None:
     params = make_params(1000, 2, neighbours=4)
     assert accept(params, TOY)
-    with pytest.raises(ParameterError, match="4 neighbours"):
+    with pytest.raises(ParameterError, match=r"\b4\b.*\b2\b"):
         accept(params, ClientPolicy(corrupt=0, dropout=0.05))
 
 
@@ -295,11 +295,11 @@ def test_check05_colluders_never_reach_the_threshold(
 ) -> None:
     """On the complete graph colluders must not reach the threshold."""
     policy = ClientPolicy(corrupt=corrupt)
-    named = rf"threshold {t} .*\b{least}\b"
+    named = rf"threshold\b.*\b{t}\b.*\b{least}\b"
     with pytest.raises(ParameterError, match=named):
         policy.check(make_params(n, t, security=security))
     policy.check(make_params(n, least, security=security))
-    with pytest.raises(ParameterError, match=f"threshold {least - 1} "):
+    with pytest.raises(ParameterError, match=rf"threshold\b.*\b{least - 1}\b"):
         policy.check(make_params(n, least - 1, security=security))
 
 
@@ -329,9 +329,9 @@ def test_default_policy_accepts_thresholds_of_complete_graph(
 @pytest.mark.parametrize(
     ("policy", "named"),
     [
-        (ClientPolicy(min_cohort=10), "min_cohort 10"),
-        (ClientPolicy(colluders=5), "threshold 5 .* 5 collude"),
-        (ClientPolicy(colluders=10**6), "no threshold is safe"),
+        (ClientPolicy(min_cohort=10), r"\bmin_cohort\b.*\b10\b"),
+        (ClientPolicy(colluders=5), r"threshold\b.*\b5\b.*\b5\b"),
+        (ClientPolicy(colluders=10**6), "threshold"),
     ],
 )
 def test_check43_parameters_that_can_never_suffice_are_rejected(
@@ -427,7 +427,7 @@ def test_bool_is_not_accepted_as_a_number(name: str) -> None:
 def test_check04_policy_out_of_range_raises_with_its_name(name: str, bad: object) -> None:
     with pytest.raises(ParameterError, match=name):
         ClientPolicy(**{name: bad})
-    with pytest.raises(ParameterError, match="min_clients is 1"):
+    with pytest.raises(ParameterError, match=r"^min_clients\b.*\b1\b"):
         ClientPolicy(min_clients=1, allow_two_clients=True)
 
 

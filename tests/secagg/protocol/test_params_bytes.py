@@ -161,7 +161,7 @@ def test_check26_length_is_exact() -> None:
 def test_check26_other_version_is_named(version: int) -> None:
     data = bytes([version]) + make_params().to_bytes()[1:]
     reads(data, "version")
-    with pytest.raises(RemoteProtocolError, match=f"version {version}.* version 3"):
+    with pytest.raises(RemoteProtocolError, match=rf"\b{version}\b.*\b3\b"):
         RoundParams.from_bytes(data)
 
 
@@ -251,8 +251,8 @@ def test_every_parameter_that_differs_is_named() -> None:
     with pytest.raises(RemoteProtocolError) as caught:
         Server(own).receive(3, Client(3, other).advertise_keys())
     assert caught.value.check == "parameters"
-    assert "length is 4 here and 9 at the client" in str(caught.value)
-    assert "max_weight, session" in str(caught.value)
+    assert re.search(r"\blength\b.*\b4\b.*\b9\b", str(caught.value))
+    assert named_in(str(caught.value)) == {"length", "max_weight", "session"}
 
 
 def test_names_of_differing_parameters_are_those_of_the_document() -> None:
@@ -268,10 +268,8 @@ def test_exactly_the_parameters_that_differ_are_named(names: set[str]) -> None:
     own = make_params(5, 4, session=b"round 1")
     other = dataclasses.replace(own, **{name: CHANGES[name] for name in names})
     why = compare(own.to_bytes(), other.to_bytes(), "there").why
-    first = re.findall(r"(\w+) is ", why.removeprefix("it belongs to another session: "))[0]
-    rest = why.partition(" there, and ")[2].removesuffix(" differ, too")
     expected = {"modulus" if name == "modulus_bits" else name for name in names}
-    assert {first, *filter(None, rest.split(", "))} == expected
+    assert named_in(why) == expected
 
 
 WRONG_VALUES = {1: b"\2", 2: b"\4", 3: bytes(4), 7: bytes(4), 11: b"\3\0\0\0", 15: bytes(8)}
@@ -288,12 +286,16 @@ def test_of_a_wrong_value_and_a_wrong_length_either_is_named(at: int, cut: int) 
     assert caught.value.check in ("length", "parameters")
 
 
+def named_in(why: str) -> set[str]:
+    """The parameters that a text names."""
+    return {name for name in Fields._fields if re.search(rf"\b{name}\b", why)}
+
+
 def judged(error: RemoteProtocolError, name: str, own: RoundParams, other: RoundParams) -> None:
     assert error.check == ("session" if name == "session" else "parameters")
     shown = "modulus" if name == "modulus_bits" else name
-    assert f"{shown} is " in str(error)
+    assert named_in(str(error)) == {shown}
     for params in (own, other):
         value = params.ring if name == "modulus_bits" else getattr(params, name)
         text = type(value).__name__ if name == "encoding" else str(value)
         assert text in str(error)
-    assert ("another session" in str(error)) is (name == "session")

@@ -109,7 +109,7 @@ def test_default_modulus_fits_up_to_64_bits() -> None:
 
 def better(error: ParameterError, params: RoundParams) -> RoundParams:
     """The parameters with the neighbours and the threshold that an error proposes."""
-    graph = re.search(r"neighbours=(\w+) and threshold=(\d+)", str(error))
+    graph = re.search(r"neighbours=(\w+)\W+\w*\W*threshold=(\d+)", str(error))
     if graph is not None:
         k = None if graph[1] == "None" else int(graph[1])
         return replace(params, neighbours=k, threshold=int(graph[2]))

@@ -29,7 +29,7 @@ from secagg.protocol.messages import (
     UnmaskShares,
     pack_ids,
 )
-from secagg.shamir.field import M61
+from secagg.shamir.arithmetic import M61
 
 # ---- dropping out
 

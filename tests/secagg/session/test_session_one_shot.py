@@ -340,6 +340,23 @@ def test_a_member_reports_to_trusted_helpers_only(setting):
         asyncio.run(run(options, endorsements))
 
 
+@pytest.mark.parametrize(
+    "wrong", [None, b"x" * 64, "x", {}, set(), 3, [b"x"], [None], True, [3]]
+)
+def test_endorsements_of_another_kind_raise_before_the_sum(setting, wrong):
+    async def run() -> None:
+        async with session_of_members(setting) as party:
+            setting.start(party)
+            one_shot = party.session.one_shot
+            with pytest.raises(ParameterError, match="endorsement"):
+                await one_shot(setting.params, setting.links, MESSAGE, endorsements=wrong)
+            given = iter(setting.endorsements)
+            result = await one_shot(setting.params, setting.links, MESSAGE, endorsements=given)
+            assert_plain_sum(result, set(range(N)))
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("setting", ["active"], indirect=True)
 def test_check53_a_member_with_an_identity_trains_for_active_sums_only(setting):
     """A lying server could relay semi-honest ones, whose message nobody compares."""
@@ -352,8 +369,9 @@ def test_check53_a_member_with_an_identity_trains_for_active_sums_only(setting):
         return vector_of(0, LENGTH)
 
     identity = {"identity": make_identity(0)}
-    for options in (identity, identity | {"registry": setting.registry}):
-        with pytest.raises(ParameterError, match="identity"):
+    both = identity | {"registry": setting.registry}
+    for options, named in ((identity, "identity"), (both, "registry")):
+        with pytest.raises(ParameterError, match=named):
             take_tasks(lie, [(0, 0, b"no gradient")], train, **options)
     # whichever of the two is missing; over HTTP the identity always signs requests
     for given, missing in ((None, "registry="), (setting.registry, "identity=")):

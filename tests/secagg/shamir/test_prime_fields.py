@@ -17,7 +17,7 @@ from effort import examples
 from harness import ReplayedEntropy
 from secagg import Field, ParameterError, shamir
 from secagg.shamir import arithmetic, primality, sharing
-from secagg.shamir.field import M61
+from secagg.shamir.arithmetic import M61
 
 LARGE = (1 << 127) - 1
 

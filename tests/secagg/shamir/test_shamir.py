@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness import ReplayedEntropy, has_coefficients
 from secagg import ParameterError, shamir
-from secagg.shamir.field import M61
+from secagg.shamir.arithmetic import M61
 
 
 @given(st.binary(min_size=1, max_size=40), st.integers(1, 8), st.data())

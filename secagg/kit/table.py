@@ -14,7 +14,7 @@ from secagg.errors import MissingExtra
 if TYPE_CHECKING:
     from rich.console import Console
 
-NONE = "–"  # an unknown value, or one of a party that does not exist
+NONE = "–"  # an unknown value, or a value of a party that does not exist
 
 _Units: TypeAlias = Sequence[tuple[float, str, float]]
 _MINUTES = ((60, "s", 1), (3600, "min", 1 / 60), (math.inf, "h", 1 / 3600))
@@ -24,7 +24,7 @@ _BYTES: _Units = ((1e3, "B", 1), (1e6, "kB", 1e-3), (1e9, "MB", 1e-6), (math.inf
 
 @dataclass(frozen=True)
 class Value:
-    """Number in the unit of its column, with its standard deviation and a mark if scaled."""
+    """Number in the unit of a column, with standard deviation and a mark if scaled."""
 
     value: float
     spread: float | None = None
@@ -106,7 +106,7 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Table of measurements; `print_table`, `as_text` and `as_markdown` show it."""
+    """Table of measurements, shown by `print_table`, `as_text` and `as_markdown`."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]  # each as long as `columns`
@@ -121,9 +121,9 @@ class Table:
 
 
 def print_table(table: Table, console: Console | None = None) -> None:
-    """Print a table, a blank line, and its notes, by default on stdout.
+    """Print a table, a blank line, and the notes, by default on stdout.
 
-    MissingExtra is raised if rich is not installed.
+    Raise MissingExtra if rich is not installed.
     """
     try:
         from rich.console import Console
@@ -134,6 +134,7 @@ def print_table(table: Table, console: Console | None = None) -> None:
             raise
         remedy = "tables on a terminal need rich: pip install rich"
         raise MissingExtra(remedy, name="rich") from None
+    # as Text, because rich would read brackets in a plain str as markup
     shown = Rendered(
         title=Text(table.title, style="bold") if table.title else None,
         title_justify="left",
@@ -168,12 +169,13 @@ def as_text(table: Table, width: int = 200) -> str:
 
 
 def as_markdown(table: Table) -> str:
-    """Return the table in Markdown, with caption and notes below it, without the title."""
+    """Return the table in Markdown, without title, with caption and notes below the table."""
     rows = [[column.head.replace("\n", " ") for column in table.columns]]
     rows.append(["---"] * len(table.columns))
     for cells, line in zip(table.rows, table.lines(), strict=True):
         pairs = zip(cells, line, strict=True)
         rows.append([f"**{text}**" if isinstance(one, Strong) else text for one, text in pairs])
+    # a bare bar would end the cell
     escaped = ([text.replace("|", "\\|") for text in row] for row in rows)
     parts = ["\n".join(f"| {' | '.join(row)} |" for row in escaped), table.caption]
     parts.append("\n".join(f"- {note}" for note in table.notes))
@@ -183,7 +185,7 @@ def as_markdown(table: Table) -> str:
 def as_json(document: object) -> str:
     """Return plain values and dataclasses as JSON text; raise ValueError for infinity or NaN.
 
-    An object with a method ``document()`` is written as its result, a dataclass as its fields.
+    An object with a method ``document()`` is replaced by the result, a dataclass by the fields.
     """
     return json.dumps(document, indent=2, allow_nan=False, default=_plain)
 

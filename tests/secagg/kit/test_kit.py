@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from secagg.bench import timing
-from secagg.bench.table import (
+from secagg.errors import MissingExtra
+from secagg.kit import timing
+from secagg.kit.table import (
     Column,
     Strong,
     Table,
@@ -29,7 +30,6 @@ from secagg.bench.table import (
     times,
     volume,
 )
-from secagg.errors import MissingExtra
 
 TABLE = Table(
     title="a [title]",

@@ -24,7 +24,7 @@ from secagg import _fast
 
 INTERRUPTED = 130  # exit code that shells report for a command that Ctrl-C ended
 _LONG_ENOUGH = 0.04  # seconds
-_PATIENCE = 1.0  # seconds after a Ctrl-C before the next is heard
+_PATIENCE = 1.0  # seconds after a Ctrl-C before another Ctrl-C is heard
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -36,7 +36,7 @@ class Taken(NamedTuple):
 
 
 def in_turn(calls: Sequence[Callable[[], object]], repeats: int) -> list[Taken]:
-    """Time calls in alternation, under the same conditions, and return the medians of each.
+    """Time calls in alternation, under the same conditions, and return each call's medians.
 
     Each call runs once to warm up and then `repeats` times, ≥ 1.
     """
@@ -60,9 +60,9 @@ def mean_seconds(call: Callable[[], object]) -> float:
 
 
 def machine() -> dict[str, str]:
-    """Return the processor, its cores, the tier of kernels, and the versions of libraries.
+    """Return the processor, the cores, the tier of kernels, and the versions of libraries.
 
-    Without gmpy2, its version and that of GMP are "none".
+    Without gmpy2, the versions of gmpy2 and GMP are "none".
     """
     return {
         "cpu": _cpu(),
@@ -94,8 +94,8 @@ def _cpu() -> str:
 def interruptible() -> Iterator[None]:
     """Raise KeyboardInterrupt at Ctrl-C in the block, at most once in `_PATIENCE` seconds.
 
-    So repeated Ctrl-C does not disturb the clean-up, but helps if a library swallowed the
-    first. In threads other than the main one, or with a handler that is not Python's own,
+    So repeated Ctrl-C does not disturb the clean-up, but helps if a library swallowed the first
+    Ctrl-C. In threads other than the main thread, or with a handler that is not Python's own,
     Ctrl-C is handled as before.
     """
     last = -math.inf
@@ -107,6 +107,7 @@ def interruptible() -> Iterator[None]:
             raise KeyboardInterrupt
 
     before = signal.getsignal(signal.SIGINT)
+    # Python sets handlers in the main thread only
     in_main = threading.current_thread() is threading.main_thread()
     ours = in_main and before is signal.default_int_handler
     if ours:
@@ -119,13 +120,15 @@ def interruptible() -> Iterator[None]:
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
-    """Ignore Ctrl-C in the block, so that files are written whole."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def undisturbed(*others: signal.Signals) -> Iterator[None]:
+    """Ignore Ctrl-C, and `others`, in the block, so that files are written whole."""
+    signals = (signal.SIGINT, *others)
+    before = [signal.signal(one, signal.SIG_IGN) for one in signals]
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for one, handler in zip(signals, before, strict=True):
+            signal.signal(one, handler)
 
 
 def peak_memory() -> int:
@@ -133,11 +136,12 @@ def peak_memory() -> int:
     import resource  # Windows has none; the other commands work there
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # in bytes on macOS, in kilobytes elsewhere
     return peak if sys.platform == "darwin" else 1024 * peak
 
 
 class Peak:
-    """Peak memory of this process in watched blocks, beyond the memory when this was made.
+    """Peak memory of this process in watched blocks, beyond the memory at the beginning.
 
     On Linux the kernel's peak is reset before each block, and pages of program files are left
     out. On other systems only memory above the highest peak so far is counted.
@@ -167,7 +171,7 @@ def _reset_peak() -> None:
 
 
 def _own_peak() -> int:
-    """Return the peak in bytes; on Linux without the pages of files, which only grow."""
+    """Return the peak in bytes; on Linux without the pages of files, which can only grow."""
     if not _STATUS.exists():
         return peak_memory()
     lines = (line.partition(":") for line in _STATUS.read_text().splitlines())

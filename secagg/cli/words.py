@@ -1,0 +1,112 @@
+"""Words of Python in the remedies of errors, and the words of the command that runs.
+
+A remedy names options of the running command only. Options of another command follow that
+command's name, such as "secagg serve --clip". A remedy that no command has is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_OPTION = re.compile(r"(\bsecagg (?:helper |identity )?\w+ )?(--[\w-]+)")
+_ASK = "ask the server's operator"
+
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "tls=(certificate, key)": ("--certificate and --key",),
+    "tls=… (secagg join --authority)": ("--authority",),
+    "wait longer with Deadlines(gather=…)": ("take a longer --deadline",),
+    "wait longer with Deadlines(reports=…)": ("take a longer --deadline",),
+    "take a smaller min_clients, which the helpers' policies accept": (
+        "take a larger --dropout if secagg helper serve --min-clients of all helpers allows it",
+    ),
+    "registry=secagg.Registry({id: identity.public, …})": (
+        "--registry",
+        "secagg helper serve --registry",
+    ),
+    "register identity.public under its id": ("register it with secagg identity register",),
+    "leave the registry out": ("leave out --registry",),
+    "security='active' at the server": ("secagg serve --security active",),
+    "security='active'": ("--security active", "secagg serve --security active"),
+    ", or require_active=False in the policy": ("",),
+    " at the server, or state others in the client's policy: bounds=secagg.Bounds(encoding, "
+    "max_weight)": ("",),
+    "one_shot_policy is missing": ("--helpers is missing",),
+    "take_part(one_shot_policy=OneShotPolicy(helpers=…))": ("--helpers",),
+    "OneShotPolicy(helpers=…)": ("--helpers",),
+    "pass HelperJournal.public to OneShotParams(helpers=…)": (
+        "list what secagg helper keygen printed in secagg serve --helpers",
+    ),
+    "for two pass OneShotPolicy(min_clients=2, corrupt=0.0)": (
+        "for two take --min-clients 2 and --corrupt 0",
+        f"{_ASK} for three clients or more",
+    ),
+    "for two pass ClientPolicy(min_clients=2, allow_two_clients=True)": (
+        f"{_ASK} for three clients or more",
+    ),
+    "no threshold is safe from so many; lower corrupt": (
+        f"no threshold is safe from so many; {_ASK} for more clients",
+    ),
+    " for the sum (on Flower to OneShot), or lower it in the policy": (" for the sum",),
+    "raise the clip, which FixedPoint.suggest proposes": (
+        "raise --clip",
+        "have secagg serve --clip raised",
+    ),
+    "HelperJournal.create": ("secagg helper keygen",),
+    ", or accept that: RoundParams(n_clients=2, threshold=2, …, allow_two_clients=True)": ("",),
+    ", or pass a longer patience": (", or pass a longer --patience", ""),
+    "pass a longer patience": ("pass a longer --patience", "try again later"),
+}
+"""Words of Python, each with replacements: the first that suits the command is used."""
+
+_POLICY = re.compile(
+    r", or (lower|raise) (min_\w+|max_\w+|corrupt|colluders)( if the memory suffices)?"
+    r"(?:, dropout or sigma)?(?![\w=])"
+)
+_OF_HELPERS = ("min_clients", "corrupt", "max_length", "max_clients")
+
+
+def in_words_of(text: str, options: Mapping[str, str], *, client: bool) -> str:
+    """Return the text of an error with the options of a command.
+
+    Parameters
+    ----------
+    text : str
+    options : mapping of str to str
+        Options of the command, such as "--modulus-bits", by the names of their parameters.
+    client : bool
+        True for the command of a client, as the server chooses a client's parameters.
+    """
+    known = set(options.values())
+    for python, ways in _WORDS.items():
+        if python in text:
+            fit = (way for way in ways if _has_options(way, known))
+            text = text.replace(python, next(fit, python))
+
+    def policy(found: re.Match[str]) -> str:
+        verb, name, memory = found.groups(default="")
+        # the command of a client has no options for the policy, so the remedy is cut
+        if client:
+            return ""
+        if "helpers" in options and name in _OF_HELPERS:
+            option = f"secagg helper serve --{name.replace('_', '-')}"
+        elif name not in options:
+            return found[0]
+        else:
+            option = options[name]
+        return f", or {verb} {option}{memory}"
+
+    text = _POLICY.sub(policy, text)
+    if {"helpers", "corrupt"} <= options.keys():
+        text = text.replace("take min_clients of", "take a larger --corrupt for min_clients of")
+    text = re.sub(r"\bmin_clients of (\d+)", r"\1 clients", text)
+    if client and re.search(r"policy|this client's|if .* collude", text):
+        text = re.sub(r"neighbours=(\d+) and threshold=", r"\1 neighbours and t = ", text)
+        text = re.sub(r"pass min_clients=(\d+)", r"take \1 clients", text)
+        text = text.replace("; take ", f"; {_ASK} to take ")
+    return text
+
+
+def _has_options(words: str, known: set[str]) -> bool:
+    """Return True if a command has the options in a text, except options of other commands."""
+    return all(command or option in known for command, option in _OPTION.findall(words))

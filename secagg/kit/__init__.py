@@ -1,0 +1,1 @@
+"""Kit of the commands and benchmarks: tables, JSON, pictures, clocks and interrupts."""

@@ -1,0 +1,199 @@
+"""Shape of a sum: the fields that decide its vectors, and the room for them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal
+
+from secagg._check import check_flag, check_integer, check_session, is_integer
+from secagg._printable import in_short
+from secagg.encoding import Encoding, Ring, from_canonical
+from secagg.errors import ParameterError
+from secagg.protocol.params_bytes import MAX_ENCODING_BYTES, malformed
+
+_WORD = 32
+"""Bits of the default modulus where 32 bits suffice: words that need no packing."""
+Security = Literal["semi-honest", "active"]
+
+
+class Shape:
+    """Base of `RoundParams` and `OneShotParams`, dataclasses with these fields.
+
+    Attributes
+    ----------
+    n_clients, length : int
+        n and d.
+    encoding : FixedPoint or Integers
+    modulus_bits, modulus : int or None
+    max_weight : int or None
+    session : bytes
+    security : "semi-honest" or "active"
+    count_clipped : bool
+    """
+
+    n_clients: int
+    length: int
+    encoding: Encoding
+    modulus_bits: int | None
+    modulus: int | None
+    max_weight: int | None
+    session: bytes
+    security: Security
+    count_clipped: bool = False
+
+    def _take_integers(self) -> None:
+        """Convert integers of numpy to Python's, because products of numpy's would wrap."""
+        for name, value in vars(self).items():
+            if is_integer(value):
+                object.__setattr__(self, name, int(value))
+
+    def _check_shape(self) -> None:
+        """Raise `ParameterError` unless the fields are valid and R holds every sum."""
+        check_flag("count_clipped", self.count_clipped)
+        check_integer("length", self.length, 1, 1 << 31)
+        check_encoding(self.encoding)
+        if self.max_weight is not None:
+            check_integer("max_weight", self.max_weight, 1, 1 << 53)
+        check_session(self.session)
+        if self.active and not self.session:
+            raise ParameterError(
+                "session is empty, but the signatures of an active round name it; pass "
+                "session=b'…', a new one for every round"
+            )
+        if self.modulus is not None and self.modulus_bits is not None:
+            raise ParameterError("give modulus_bits or modulus, not both")
+        if self.modulus_bits is not None:
+            check_integer("modulus_bits", self.modulus_bits, 1, 64)
+        _check_headroom(self)
+
+    @property
+    def active(self) -> bool:
+        """True if `security` is "active", with signatures."""
+        return self.security == "active"
+
+    @property
+    def elements(self) -> int:
+        """Number of elements of a masked vector: `length`, and 1 each for weight and count."""
+        return self.length + (self.max_weight is not None) + bool(self.count_clipped)
+
+    @property
+    def noise_bound(self) -> int:
+        """Bound on the absolute value of noise in each element of the sum; 0 without noise."""
+        return 0
+
+    @cached_property
+    def ring(self) -> Ring:
+        """Ring Z_R, in which masked vectors are added."""
+        if self.modulus is not None:
+            return Ring(self.modulus)
+        bits = _default_bits(self) if self.modulus_bits is None else self.modulus_bits
+        return Ring(1 << bits)
+
+
+def smallest_bits(shape: Shape) -> int:
+    """Return b of the smallest modulus 2^b with room for every sum; see `_check_headroom`.
+
+    The modulus of `shape` has no influence. A result above 64 means that no modulus has room.
+    """
+    _, needed = _range(shape)
+    # R = 2^b must reach `needed`, and exceed the number of clipped elements
+    return max(needed - 1, _clipped(shape)).bit_length()
+
+
+def _default_bits(shape: Shape) -> int:
+    """Return b of the default modulus 2^b: 32, or as many as the sums need, but at most 64."""
+    return min(64, max(_WORD, smallest_bits(shape)))
+
+
+def _check_headroom(shape: Shape) -> None:
+    """Raise `ParameterError` unless R, a message and an int64 hold every sum of n vectors."""
+    weight = shape.max_weight or 1
+    largest, needed = _range(shape)
+    noise = shape.noise_bound
+    if shape.ring.modulus < needed:
+        raise ParameterError(
+            f"modulus {shape.ring} has no headroom: the sum of {shape.n_clients} vectors "
+            f"with elements up to {shape.encoding.max_encoded}"
+            f"{f' and weights up to {weight}' if shape.max_weight else ''}"
+            f"{f' and noise up to {noise}' if noise else ''} needs R ≥ "
+            f"{needed}; {_remedy((needed - 1).bit_length())}"
+        )
+    clipped = _clipped(shape)
+    if shape.ring.modulus <= clipped:
+        raise ParameterError(
+            f"modulus {shape.ring} has no headroom: {clipped} elements in all can be "
+            f"clipped; take modulus_bits={clipped.bit_length()} or more, or leave "
+            "count_clipped out"
+        )
+    # the header of a MessagePack byte string has at most 32 bits for the length
+    packed = shape.ring.packed_bytes(shape.elements)
+    if packed >= 1 << 32:
+        raise ParameterError(
+            f"length {shape.length} at {shape.ring.bits} bits makes a message of {packed} "
+            "bytes, above 2^32 - 1; split the vector over several rounds"
+        )
+    if largest >= 1 << 63:
+        raise ParameterError(f"sums up to {largest} do not fit an int64; encode smaller values")
+
+
+def _range(shape: Shape) -> tuple[int, int]:
+    """Return the largest element of a sum, and the number of values that an element can have.
+
+    There are n clients, weights up to W, encoded integers up to M and noise up to Y. The
+    results are L = n · max(M · W, W) + Y and, for a signed encoding, 2 L + 1, else L + Y + 1.
+    """
+    weight, noise = shape.max_weight or 1, shape.noise_bound
+    largest = shape.n_clients * max(shape.encoding.max_encoded * weight, weight) + noise
+    return largest, largest + (largest if shape.encoding.signed else noise) + 1
+
+
+def _clipped(shape: Shape) -> int:
+    """Return the largest number of clipped elements, 0 without a count."""
+    return shape.n_clients * shape.length if shape.count_clipped else 0
+
+
+def _remedy(bits: int) -> str:
+    if bits > 64:
+        return "no modulus is that large: lower the clip, the fractional bits or the weights"
+    return f"take modulus_bits={bits} or more, or a smaller range of values (a lower clip)"
+
+
+def check_encoding(encoding: object) -> None:
+    """Raise `ParameterError` unless `encoding` is an instance with short canonical bytes."""
+    if isinstance(encoding, type) or not isinstance(encoding, Encoding):
+        raise ParameterError(
+            f"encoding must be a FixedPoint or Integers, not {in_short(encoding)}"
+        )
+    name: object = encoding.canonical()  # of an application's class
+    if not isinstance(name, bytes) or len(name) > MAX_ENCODING_BYTES:
+        raise ParameterError(
+            f"{type(encoding).__name__}.canonical() must return at most {MAX_ENCODING_BYTES} "
+            "bytes; take a hash of longer ones"
+        )
+    largest: object = encoding.max_encoded
+    if not isinstance(largest, int):  # products of numpy's would wrap, and find headroom
+        raise ParameterError(
+            f"{type(encoding).__name__}.max_encoded must be an int of Python, not a "
+            f"{type(largest).__name__}; convert it with int()"
+        )
+
+
+def read_encoding(canonical: bytes, own: Encoding | None) -> Encoding:
+    """Return the encoding of these canonical bytes: `own`, the reader's, if it is not None.
+
+    Raise `ParameterError` if `own` is not an encoding. Raise RemoteProtocolError, "parameters",
+    if `own` has other bytes, or if `own` is missing and the bytes are unknown.
+    """
+    if own is not None:
+        check_encoding(own)
+        if own.canonical() != canonical:
+            why = "their encoding differs from the encoding= that was passed"
+            raise malformed("parameters", why)
+        return own
+    try:
+        known = from_canonical(canonical)
+    except ParameterError as error:
+        raise malformed("parameters", str(error)) from None
+    if known is None:
+        raise malformed("parameters", "their encoding is unknown; pass it as encoding=")
+    return known

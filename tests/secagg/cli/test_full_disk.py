@@ -1,0 +1,142 @@
+"""A full disk ends commands with one line and exit status 1, and leaves no part of a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from secagg import Identity
+from secagg.cli import app
+from secagg.cli.files import create_identity
+
+FULL = Path("/dev/full")
+KEY = Identity(bytes(range(32))).public.hex()
+TRAIN = "fedmf train --model fedmf --rounds 1 --aggregation plain --no-ranking"
+BENCH = "secagg bench --clients 3 --length 9 --compare ss --no-per-float"
+PRINTING = [
+    "secagg --help",
+    "secagg --version",
+    "secagg params --help",
+    "secagg params --clients 10",
+    "secagg params --clients 10 --json",
+    "secagg one-shot params --clients 9",
+    "secagg simulate --clients 5 --length 9",
+    "secagg simulate --clients 5 --length 9 --json",
+    "secagg one-shot simulate --clients 4 --length 9",
+    f"secagg identity register r.json 1 {KEY}",
+    "secagg identity keygen a.pem",
+    "secagg helper keygen journal",
+    BENCH,
+    "fedmf --help",
+    "fedmf --version",
+    "fedmf train --help",
+    "fedmf data list",
+    "fedmf data list --json",
+    "fedmf data describe simulated",
+    f"{TRAIN} --json",
+]
+WRITING = [
+    f"{BENCH} --out folder",
+    f"{BENCH} --out .",
+    "secagg identity keygen a.pem",
+    f"secagg identity register r.json 1 {KEY}",
+    f"secagg identity register old.json 1 {KEY}",
+    "secagg helper keygen journal",
+    "secagg helper keygen journal --suite x25519",
+    f"{TRAIN} --out folder",
+    f"{TRAIN} --out . --seed 1",
+    "fedmf export model --out x.npz",
+    "fedmf export model --out x.parquet --to parquet",
+    "fedmf export model --out x.npz --to implicit",
+]
+
+
+def run(command: str, folder: Path, *, limit: int | None = None, **streams: object) -> str:
+    """Run a command that must end with status 1, and return stderr without its progress.
+
+    No file may grow beyond `limit` bytes, as on a full disk.
+    """
+    package, *words = command.split()
+    code = f"from {package}.cli import main; main()"
+
+    def limited() -> None:
+        if limit is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    ran = subprocess.run(  # noqa: S603
+        [sys.executable, "-B", "-c", code, *words],
+        cwd=folder,
+        env=os.environ | {"COLUMNS": "200"},
+        preexec_fn=limited,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        check=False,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},  # type: ignore[call-overload]
+    )
+    assert ran.returncode == 1, ran
+    lines = (ran.stderr or "").splitlines()
+    shown = [line for line in lines if not line.startswith(("round ", "ranking model"))]
+    assert len(shown) == (0 if "stderr" in streams else 1), ran.stderr
+    return "".join(shown)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A model's file."""
+    folder = tmp_path_factory.mktemp("model")
+    words = f"{TRAIN} --out .".split()[1:]
+    code = "from fedmf.cli import main; main()"
+    subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code, *words], cwd=folder, check=True, capture_output=True
+    )
+    return (folder / "model.fedmf").read_bytes()
+
+
+@pytest.mark.skipif(not FULL.is_char_device(), reason="no device that is always full")
+@pytest.mark.parametrize("command", PRINTING)
+def test_full_stdout_is_one_line(command: str, tmp_path: Path) -> None:
+    with FULL.open("w") as full:
+        shown = run(command, tmp_path, stdout=full)
+    assert shown.startswith(f"{command.split()[0]}: the output cannot be written: No space")
+
+
+@pytest.mark.skipif(not FULL.is_char_device(), reason="no device that is always full")
+@pytest.mark.parametrize("command", PRINTING[:3])
+def test_full_stdout_and_stderr_end_with_the_same_status(command: str, tmp_path: Path) -> None:
+    with FULL.open("w") as full:
+        run(command, tmp_path, stdout=full, stderr=full)
+
+
+@pytest.mark.parametrize("command", WRITING)
+def test_full_folder_is_one_line_and_leaves_no_part(
+    command: str, tmp_path: Path, model: bytes
+) -> None:
+    old = json.dumps({"2": Identity.generate().public.hex()}).encode()
+    (tmp_path / "old.json").write_bytes(old)
+    (tmp_path / "model").write_bytes(model)
+    shown = run(command, tmp_path, limit=10)
+    named = command.split()[3] if "out" not in command else ""
+    assert "File too large" in shown
+    assert named in shown
+    files = {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert files == {"old.json": old, "model": model}
+
+
+@pytest.mark.skipif(not FULL.is_char_device(), reason="no device that never ends")
+@pytest.mark.parametrize("option", ["--identity", "--vector", "--registry", "--helpers"])
+def test_file_that_never_ends_is_an_error(option: str, tmp_path: Path) -> None:
+    create_identity(tmp_path / "a.pem")
+    np.save(tmp_path / "v.npy", np.ones(2))
+    good = {"--identity": tmp_path / "a.pem", "--vector": tmp_path / "v.npy", option: FULL}
+    words = [str(word) for pair in good.items() for word in pair]
+    ran = CliRunner().invoke(app, ["join", "http://127.0.0.1:1", "--client", "1", *words])
+    assert (ran.exit_code, ran.stderr.count("\n")) == (2, 1)
+    assert "/dev/full is a device" in ran.stderr

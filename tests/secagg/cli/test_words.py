@@ -1,0 +1,227 @@
+"""Remedies name options of the command that prints them, or the command that has them."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+from typer.main import get_command
+
+from http_party import PARAMS, REGISTRY
+from oneshot_parties import Parties
+from secagg import ClientPolicy, FixedPoint, RoundParams, SecAggError
+from secagg.cli import app, console, words
+from secagg.errors import ParameterError
+from secagg.http import faults
+from secagg.http.address import check_host, check_url
+from secagg.oneshot import Helper, OneShotParams, OneShotPolicy
+from secagg.oneshot.client import check_signer
+from secagg.protocol import Bounds
+from secagg.protocol.identities import check_identity, check_registry
+from secagg.session.batch import Batch
+from secagg.session.deadlines import Clock
+from secagg.session.presence import Presence
+from secagg.testing import make_identity
+
+CLI = Path(words.__file__).parent
+OPTION = re.compile(r"(?:\bsecagg ((?:helper |identity )?[a-z]+) )?(--[a-z-]+)")
+PYTHON = re.compile(r"\w=[\w'…]|\w\(|[a-z]_[a-z]|\bpatience\b(?<!-patience)")
+
+
+def commands() -> dict[str, Any]:
+    """Return each command by its words."""
+    found, left = {}, [("", get_command(app))]
+    while left:
+        name, one = left.pop()
+        below: Mapping[str, Any] = getattr(one, "commands", {})
+        left += [(f"{name} {word}".strip(), each) for word, each in below.items()]
+        if not below:
+            found[name] = one
+    return found
+
+
+COMMANDS = commands()
+
+
+def unknown(text: str, command: str) -> list[str]:
+    """Return the options in a text that neither `command` nor the named command has."""
+    return [
+        option
+        for other, option in OPTION.findall(text)
+        if not any(option in one.opts for one in COMMANDS[other or command].params)
+    ]
+
+
+def shown(text: str, command: str) -> str:
+    """Return a text as a command shows it."""
+    token = console._running.set(COMMANDS[command].params)
+    try:
+        return console.with_options(text)
+    finally:
+        console._running.reset(token)
+
+
+@pytest.fixture(scope="module")
+def parties(tmp_path_factory: pytest.TempPathFactory) -> Parties:
+    return Parties(tmp_path_factory.mktemp("helpers"), helpers=3)
+
+
+ACTIVE = replace(PARAMS, security="active", threshold=3)
+
+
+Call = Callable[[Parties], object]
+
+
+def fault(check: str) -> Call:
+    def call(_: Parties) -> None:
+        request = httpx.Request("GET", "http://127.0.0.1:1/v1/session")
+        document = {"check": check, "detail": "a reason"}
+        found = faults.of_response(httpx.Response(503, json=document, request=request))
+        raise ParameterError(f"{found.cause}; {found.remedy}")
+
+    return call
+
+
+def silent(_: Parties) -> None:
+    error = httpx.ConnectError("refused")
+    found = faults.of_error(error, "http://127.0.0.1:1", answered=False)
+    raise ParameterError(f"{found.cause}; {found.remedy}")
+
+
+def untrusted(_: Parties) -> None:
+    raise ParameterError(f"no encrypted connection; {faults._UNTRUSTED}")
+
+
+def too_few(parties: Parties) -> None:
+    batch = SimpleNamespace(params=parties.params, accumulator=())
+    raise Batch._too_few(batch, "2 clients reported")
+
+
+def gathered(_: Parties) -> None:
+    asyncio.run(Presence(Clock()).gather(frozenset({1, 2, 3}), 3, 3, 0.0))
+
+
+def at_helper(policy: OneShotPolicy, **fields: Any) -> Call:
+    return lambda parties: policy.check_at_helper(replace(parties.params, **fields), None)
+
+
+def by_client(policy: ClientPolicy, params: RoundParams) -> Call:
+    return lambda _: policy.check(params)
+
+
+def other_bounds(_: Parties) -> None:
+    Bounds.of(PARAMS).check(replace(PARAMS, encoding=FixedPoint(clip=4.0)))
+
+
+def semi_honest(parties: Parties) -> OneShotParams:
+    return replace(parties.params, security="semi-honest")
+
+
+def graph(_: Parties) -> None:
+    ClientPolicy().check(replace(PARAMS, n_clients=200, threshold=10, neighbours=20))
+
+
+DOORS: dict[str, tuple[str, Call]] = {
+    "registry, semi-honest": ("join", lambda _: check_registry(PARAMS, REGISTRY)),
+    "no registry, active": ("join", lambda _: check_registry(ACTIVE, None)),
+    "another key": (
+        "join",
+        lambda _: check_identity(1, ACTIVE, make_identity(2), REGISTRY),
+    ),
+    "identity, semi-honest": ("join", lambda p: check_registry(semi_honest(p), REGISTRY)),
+    "plain URL": ("join", lambda _: check_url("http://192.0.2.1", allow_plain_http=False)),
+    "low threshold": (
+        "join",
+        by_client(ClientPolicy(min_threshold=9), PARAMS),
+    ),
+    "few clients": ("join", by_client(ClientPolicy(min_clients=9), PARAMS)),
+    "long": ("join", by_client(ClientPolicy(max_length=2), PARAMS)),
+    "small cohort": ("join", by_client(ClientPolicy(min_cohort=9), PARAMS)),
+    "colluders": ("join", by_client(ClientPolicy(colluders=3), PARAMS)),
+    "not active": ("join", by_client(ClientPolicy(require_active=True), PARAMS)),
+    "graph": ("join", graph),
+    "bounds": ("join", other_bounds),
+    "one-shot threshold": (
+        "join",
+        lambda p: OneShotPolicy(min_threshold=3).check(p.params),
+    ),
+    "one-shot clients": ("join", lambda p: OneShotPolicy(min_clients=8).check(p.params)),
+    "one-shot colluders": ("join", lambda p: OneShotPolicy(colluders=6).check(p.params)),
+    "busy": ("join", fault("busy")),
+    "later reason": ("join", fault("new")),
+    "silent": ("join", silent),
+    "untrusted": ("join", untrusted),
+    "busy helper": ("serve", fault("busy")),
+    "helper's later reason": ("serve", fault("new")),
+    "silent helper": ("serve", silent),
+    "untrusted helper": ("serve", untrusted),
+    "plain host": (
+        "serve",
+        lambda _: check_host("192.0.2.1", encrypted=False, allow_plain_http=False),
+    ),
+    "too few reports": ("serve", too_few),
+    "nobody": ("serve", gathered),
+    "long at a helper": ("serve", at_helper(OneShotPolicy(max_length=2))),
+    "many at a helper": ("serve", at_helper(OneShotPolicy(max_clients=2))),
+    "colluders at a helper": ("serve", at_helper(OneShotPolicy(corrupt=0.7))),
+    "no registry at a helper": (
+        "serve",
+        lambda p: Helper(replace(p.params, security="active", session=b"s"), p.journals[0]),
+    ),
+    "long, helper": ("helper serve", at_helper(OneShotPolicy(max_length=2))),
+    "many, helper": ("helper endorse", at_helper(OneShotPolicy(max_clients=2))),
+    "colluders, helper": ("helper open", at_helper(OneShotPolicy(corrupt=0.7))),
+}
+
+
+@pytest.mark.parametrize(("command", "call"), DOORS.values(), ids=list(DOORS))
+def test_errors_of_the_library_end_with_what_the_command_has(command, call, parties):
+    with pytest.raises(SecAggError) as caught:
+        call(parties)
+    text = shown(str(caught.value), command)
+    remedy = text.rpartition(";")[2]
+    assert not unknown(text, command), text
+    assert not PYTHON.search(remedy.replace("secagg.http.Limits", "")), text
+    assert len(remedy) > 8, text
+
+
+def test_remedy_of_a_signature_names_the_door(parties):
+    with pytest.raises(ParameterError) as caught:
+        check_signer(semi_honest(parties), make_identity(1))
+    assert "the identity" in str(caught.value)
+    for command in ("serve", "join"):
+        assert not unknown(shown(str(caught.value), command), command)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_translation_has_options_of_its_command(command):
+    for python in words._WORDS:
+        assert not unknown(shown(f"a mistake; {python}", command), command)
+
+
+def modules() -> dict[str, list[str]]:
+    """Return the texts with options in each module of one command."""
+    names = {"join": "join", "serve": "serve", "bench": "bench", "vectors": "join"}
+    names |= {"simulate": "simulate", "params": "params", "aggregator": "serve"}
+    names |= {"sums": "serve"}
+    found = {}
+    for module, command in names.items():
+        tree = ast.parse((CLI / f"{module}.py").read_text(encoding="utf-8"))
+        texts = [one.value for one in ast.walk(tree) if isinstance(one, ast.Constant)]
+        found[command] = found.get(command, []) + [
+            one for one in texts if isinstance(one, str) and "--" in one and "\n" not in one
+        ]
+    return found
+
+
+@pytest.mark.parametrize(("command", "texts"), modules().items(), ids=list(modules()))
+def test_texts_of_a_command_name_its_options(command, texts):
+    assert not [one for text in texts for one in unknown(text, command)]

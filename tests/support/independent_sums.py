@@ -1,0 +1,208 @@
+"""Vectors as integers modulo R, masks and bytes: docs/protocol.md §4, §5.7 and §5.9."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import count
+from numbers import Integral, Real
+
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+
+from independent_primitives import (
+    ParameterError,
+    integer,
+    integers,
+    number,
+    require,
+    u64le,
+    valid,
+)
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """§4.1."""
+
+    clip: float
+    f: int
+
+    @property
+    def bound(self) -> int:
+        """The largest |q|."""
+        return math.ceil(self.clip * 2.0**self.f)
+
+    def encode(self) -> bytes:
+        """§3.3."""
+        return b"fixed point" + struct.pack("<d", self.clip) + u64le(self.f)
+
+    def validate(self) -> None:
+        """§3.1."""
+        integer(self.f, "fractional_bits", 0, 52)
+        valid(type(self.clip) in (int, float), "clip: no number")
+        valid(2.0**-self.f <= self.clip <= 2.0 ** (61 - self.f), "clip")
+
+    def clips(self, x: float) -> bool:
+        return abs(x) > self.clip
+
+    def quantise(self, x: float, random: int | None = None) -> int:
+        """To the nearest or, given 53 random bits, stochastically as Annex B has it."""
+        valid(isinstance(x, Real) and math.isfinite(x), "vector: element")
+        x = 0.0 if abs(x) < 2.0**-1022 else float(x)  # subnormal
+        y = min(max(x, -self.clip), self.clip) * 2.0**self.f
+        if random is None:  # Python's round() is exact and takes ties to even
+            return round(y)
+        return math.floor(y) + (random < (Fraction(y) - math.floor(y)) * 2**53)
+
+
+@dataclass(frozen=True)
+class Integers:
+    """§4.2."""
+
+    max: int
+
+    @property
+    def bound(self) -> int:
+        return self.max
+
+    def encode(self) -> bytes:
+        return b"integers" + u64le(self.max)
+
+    def validate(self) -> None:
+        integer(self.max, "max", 1, 2**62)
+
+    def clips(self, x: int) -> bool:
+        return False
+
+    def quantise(self, x: int, random: int | None = None) -> int:
+        valid(isinstance(x, Integral) and 0 <= x <= self.max, "vector: element")
+        return int(x)
+
+
+Encoding = FixedPoint | Integers
+
+
+def read_encoding(data: bytes) -> Encoding:
+    """§3.3."""
+    if data.startswith(b"fixed point") and len(data) == 27:
+        return FixedPoint(*struct.unpack("<dQ", data[11:]))
+    valid(data.startswith(b"integers") and len(data) == 16, "encoding")
+    return Integers(number(data[8:]))
+
+
+class Sums:
+    """A sum of n vectors of d elements, with the names of §3; ν is 0 without noise.
+
+    `W` is None in an unweighted sum. `b` are the bits of an element, `e` the elements of a
+    masked vector, `packed` its bytes.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        d: int,
+        encoding: Encoding,
+        R: int,
+        W: int | None,
+        counted: bool = False,
+        nu: int = 0,
+    ) -> None:
+        """Every value in its range (§3.1)."""
+        self.n, self.d = n, integer(d, "length", 1, 2**31)
+        self.R = integer(R, "modulus", 2, 2**64)
+        valid(R & (R - 1) == 0 or R <= 2**62, "modulus: above 2^62")
+        self.W = None if W is None else integer(W, "max_weight", 1, 2**53)
+        self.encoding, self.counted, self.nu = encoding, counted, nu
+        valid(isinstance(encoding, Encoding), "encoding")
+        encoding.validate()
+        self.signed = isinstance(encoding, FixedPoint)
+        self.bound = encoding.bound
+        S = n * self.bound * (W or 1)  # headroom
+        valid(S + nu < 2**63, "headroom: sums of 2^63 or more")
+        valid(S * (2 if self.signed else 1) + 2 * nu < R, "headroom: modulus too small")
+        valid(not counted or n * d < R, "headroom: too many to count")
+        self.b, self.e = (R - 1).bit_length(), d + (W is not None) + counted
+        self.packed = -(-self.e * self.b // 8)
+        valid(self.packed < 2**32, "length: a masked vector is too large")
+
+    def elements(
+        self, vector: Iterable, weight: int | None, key: bytes | None = None
+    ) -> list[int]:
+        """§4.3: e elements; `key` is the one of stochastic rounding."""
+        try:
+            values = list(vector)
+        except TypeError:
+            raise ParameterError("vector") from None
+        valid(len(values) == self.d, "vector: its length")
+        random = [word >> 11 for word in prg(key, self.d, 2**64)] if key else [None] * self.d
+        q = [self.encoding.quantise(x, r) for x, r in zip(values, random, strict=True)]
+        more = [sum(map(self.encoding.clips, values))] if self.counted else []
+        if self.W is None:
+            valid(weight is None, "weight: the sum is not weighted")
+            return [a % self.R for a in q] + more
+        weight = integer(weight, "weight", 0, self.W)
+        return [weight * a % self.R for a in q] + [weight, *more]
+
+    def decode(self, total: Sequence[int]) -> list[int]:
+        """§4.4, without weight and κ; FixedPoint before 2^-f."""
+        half = (self.R - 1) // 2
+        return [v - self.R if self.signed and v > half else v for v in total[: self.d]]
+
+    def mask(self, key: bytes) -> list[int]:
+        return prg(key, self.e, self.R)
+
+    def add(self, *vectors: Iterable[int], minus: Iterable[Iterable[int]] = ()) -> list[int]:
+        """The sum of the vectors less those of `minus`."""
+        negative = [[-x for x in vector] for vector in minus]
+        columns = zip([0] * self.e, *vectors, *negative, strict=True)
+        return [sum(column) % self.R for column in columns]
+
+    def pack(self, elements: Sequence[int]) -> bytes:
+        return pack(elements, self.b)
+
+    def unpack(self, data: bytes, phase: str = "") -> list[int]:
+        bits = number(data)
+        out = [bits >> (self.b * i) & (2**self.b - 1) for i in range(self.e)]
+        require(bits < 2 ** (self.b * self.e), "range", phase)
+        require(all(x < self.R for x in out), "range", phase)
+        return out
+
+
+def pack(elements: Sequence[int], b: int) -> bytes:
+    """§5.9."""
+    bits = sum(x << (b * i) for i, x in enumerate(elements))
+    return bits.to_bytes(-(-len(elements) * b // 8), "little")
+
+
+def stream(key: bytes, D: int) -> CipherContext:
+    """§5.7: stream(D), of which an encryptor gives as many bytes as it gets."""
+    counter = modes.CTR(D.to_bytes(8, "big") + bytes(8))
+    return Cipher(algorithms.AES128(key), counter).encryptor()
+
+
+def words(key: bytes, D: int, size: int, amount: int) -> list[int]:
+    """word_size(D, i) for the first i."""
+    return integers(stream(key, D).update(bytes(size * amount)), size)
+
+
+def prg(key: bytes, amount: int, R: int) -> list[int]:
+    """§5.7."""
+    if R & (R - 1):
+        return [x for x, _ in attempts(key, amount, R)]
+    return [word % R for word in words(key, 0, 4 if R <= 2**32 else 8, amount)]
+
+
+def attempts(key: bytes, amount: int, R: int) -> list[tuple[int, int]]:
+    """For an R that is no power of two: each element, and the D that gave it."""
+    found: dict[int, tuple[int, int]] = {}
+    for D in count():
+        for i, word in enumerate(words(key, D, 8, amount)):
+            M = word * R
+            if i not in found and M % 2**64 >= 2**64 % R:
+                found[i] = M >> 64, D
+        if len(found) == amount:
+            break
+    return [found[i] for i in range(amount)]

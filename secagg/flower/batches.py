@@ -1,4 +1,8 @@
-"""Batches of a strategy's messages: what the sums of both protocols have in common."""
+"""Batches of a strategy's messages: what the sums of both protocols have in common.
+
+A session names an attempt by a digest of one message's bytes. Nodes also agree on the run's
+configuration and on type and group of the message, so these sums have names of their own.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,7 @@ from secagg.flower.wire import (
     task_record,
     write_plan,
 )
+from secagg.session import Place
 from secagg.session.wire import AttemptName, write_name
 
 FEWEST = 3
@@ -85,12 +90,15 @@ class Prepared(NamedTuple):
     layout : Layout
     session : bytes
         ``params.session`` of the sum: run, number and digest of the message.
+    place : Place
+        Place of the sum in events and in the log of `secagg.session`.
     """
 
     own: Mapping[int, Message]
     plan: bytes
     layout: Layout
     session: bytes
+    place: Place
 
 
 def prepare(
@@ -123,7 +131,8 @@ def prepare(
     _check(batch, own, digest, packed, config)
     layout = Layout(plan, first.content, encoding.clip)
     name = AttemptName(run_name(grid.run.run_id), number, 0, os.urandom(8), digest)
-    return Prepared(own, packed, layout, write_name(PREFIX, name))
+    place = Place(f"flower {grid.run.run_id}", number, name.attempt)
+    return Prepared(own, packed, layout, write_name(PREFIX, name), place)
 
 
 def message_to(own: Message, task: Task, seconds: float) -> Message:

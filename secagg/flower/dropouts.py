@@ -1,4 +1,7 @@
-"""Nodes that drop out of a sum, in the log of the server and in the error of the sum."""
+"""Nodes that drop out of a sum, in the log of the server and in the error of the sum.
+
+The events of a session have neither a node's reason nor the class of its error.
+"""
 
 from __future__ import annotations
 

@@ -125,17 +125,14 @@ class RemoteHelper:
             entries = helpers_from_json(Path(path).read_bytes())
         except OSError as error:
             raise ParameterError(f"cannot read {path}: {error.strerror}") from None
-        return [
-            cls(
-                one.url,
-                (one.hpke, one.ed25519),
-                identity=identity,
-                tls=tls,
-                allow_plain_http=allow_plain_http,
-                patience=patience,
-            )
-            for one in entries
-        ]
+        made = partial(
+            cls,
+            identity=identity,
+            tls=tls,
+            allow_plain_http=allow_plain_http,
+            patience=patience,
+        )
+        return [made(one.url, (one.hpke, one.ed25519)) for one in entries]
 
 
 def all_reachable(helpers: object) -> tuple[Reachable, ...]:
@@ -173,11 +170,13 @@ async def endorsed(
     params_of: Callable[[Sequence[Reachable]], OneShotParams],
     threshold: int,
     seconds: float,
+    place: Place,
 ) -> Endorsed:
     """Return the parameters of a sum with those helpers that endorse them.
 
     A helper that cannot be reached is left out of the parameters: nodes ask for the
-    endorsements of all.
+    endorsements of all. Nobody attends the rounds of a run, so that helper must not end it.
+    With given parameters the sum fails; see `secagg.http.helper_links.reach_helpers`.
 
     Parameters
     ----------
@@ -187,6 +186,8 @@ async def endorsed(
     threshold : int
     seconds : float
         Deadline of the helpers, > 0.
+    place : Place
+        Place of the sum.
 
     Raises
     ------
@@ -198,7 +199,7 @@ async def endorsed(
     while True:
         params = params_of(helpers)
         async with AsyncExitStack() as stack:
-            asked = reached(params, helpers, stack)
+            asked = reached(params, helpers, place, stack)
             found = await asked.ask("endorse", seconds, _endorse)
         if not asked.failed:
             return Endorsed(params, [found[j] for j in sorted(found)], helpers)
@@ -207,7 +208,7 @@ async def endorsed(
 
 
 def reached(
-    params: OneShotParams, helpers: Sequence[Reachable], stack: AsyncExitStack
+    params: OneShotParams, helpers: Sequence[Reachable], place: Place, stack: AsyncExitStack
 ) -> Helpers:
     """Return the helpers of parameters, which `Batch.finish` asks; `stack` closes the links."""
 
@@ -217,7 +218,7 @@ def reached(
             logger.warning("secagg: %r is left out (%s: %s)", helper, event.phase, event.check)
 
     links = [_Line(j, helper, params, stack) for j, helper in enumerate(helpers, 1)]
-    return Helpers(links, len(links), Place("flower", 0, 0), Hooks([note]), Clock())
+    return Helpers(links, len(links), place, Hooks([note]), Clock())
 
 
 async def _endorse(line: HelperLink) -> bytes:

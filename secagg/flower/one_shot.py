@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from flwr.app import Message
-from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
-from msgspec.structs import replace
 
 from secagg import FixedPoint, Registry
 from secagg._check import check_integer, check_seconds
-from secagg.flower.batches import Sum
 from secagg.flower.helpers import Reachable, all_reachable
-from secagg.flower.one_shot_sums import OneShotSettings, one_shot_params, sum_reports
-from secagg.flower.wire import CLIPPED_NODES, Plan
+from secagg.flower.one_shot_sums import OneShotSums
 from secagg.flower.wrapper import SecureStrategy
 from secagg.protocol.identities import check_registry
 
@@ -99,7 +94,7 @@ class OneShot(SecureStrategy):
             check_integer("min_clients", min_clients, 2, 1 << 20)
         found = all_reachable(helpers)
         check_integer("threshold", threshold, 2, len(found))
-        self._settings = OneShotSettings(
+        self._summing = OneShotSums(
             helpers=found,
             encoding=FixedPoint(clip, fractional_bits),
             max_weight=int(max_weight),
@@ -110,14 +105,6 @@ class OneShot(SecureStrategy):
             poll=poll,
         )
         # keys and threshold are known now; a round finds out the rest
-        keys = [one.public for one in self._settings.helpers]
-        params = one_shot_params(max(min_clients or 0, 3), 1, self._settings, b"flower", keys)
+        keys = [one.public for one in found]
+        params = self._summing.params(max(min_clients or 0, 3), 1, b"flower", keys)
         check_registry(params, registry)
-
-    def _sum(
-        self, grid: Grid, batch: Sequence[Message], plan: Plan, *, number: int, timeout: float
-    ) -> Sum:
-        """Return the sum of what the nodes report for a batch; see `Summing`."""
-        # a sum of this kind has no number of clipped elements
-        counted = replace(plan, metrics=(*plan.metrics, (CLIPPED_NODES, 1.0)))
-        return sum_reports(grid, batch, counted, self._settings, number=number, timeout=timeout)

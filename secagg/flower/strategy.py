@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from flwr.app import Message
-from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
 from secagg import FixedPoint, Registry
 from secagg._check import check_integer, check_kind, check_seconds
 from secagg.errors import ParameterError
-from secagg.flower.batches import Sum
-from secagg.flower.sums import Settings, sum_replies
-from secagg.flower.wire import Plan
+from secagg.flower.sums import RoundSums
 from secagg.flower.wrapper import SecureStrategy
 from secagg.protocol.shape import Security
 
@@ -123,7 +119,7 @@ class SecAgg(SecureStrategy):
                 "neighbours needs a threshold; pass both from secagg.graph.recommend"
             )
         _check_security(security, registry, neighbours)
-        self._settings = Settings(
+        self._summing = RoundSums(
             encoding=FixedPoint(clip, fractional_bits),
             max_weight=int(max_weight),
             threshold=threshold,
@@ -133,12 +129,6 @@ class SecAgg(SecureStrategy):
             key_timeout=key_timeout,
             poll=poll,
         )
-
-    def _sum(
-        self, grid: Grid, batch: Sequence[Message], plan: Plan, *, number: int, timeout: float
-    ) -> Sum:
-        """Return the sum of what the nodes reply to a batch; see `Summing`."""
-        return sum_replies(grid, batch, plan, self._settings, number=number, timeout=timeout)
 
 
 def _check_security(

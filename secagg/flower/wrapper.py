@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
 from typing import Literal
 
@@ -17,11 +16,11 @@ from secagg._check import check_integer, check_kind, is_real
 from secagg._secrets import without_frames
 from secagg.errors import ParameterError
 from secagg.flower.allowed import check_strategy
-from secagg.flower.batches import Sum
+from secagg.flower.batches import Summing
 from secagg.flower.excluded import keeping
 from secagg.flower.fixed_nodes import FixedNodes, check_nodes
 from secagg.flower.grid import CLIPPED, Averages, SecureGrid
-from secagg.flower.wire import Plan, is_computed
+from secagg.flower.wire import is_computed
 
 logger = logging.getLogger("flwr.secagg")
 
@@ -29,9 +28,11 @@ logger = logging.getLogger("flwr.secagg")
 class SecureStrategy(Strategy):
     """Strategy whose rounds see the mean of the nodes' updates, and no single update.
 
-    A class for each protocol inherits from it and sums the replies to a batch of messages. The
-    arguments are those of `SecAgg` with the same names.
+    A class for each protocol inherits from it and sets `_summing`. The arguments are those of
+    `SecAgg` with the same names.
     """
+
+    _summing: Summing
 
     def __init__(
         self,
@@ -59,12 +60,6 @@ class SecureStrategy(Strategy):
             evaluate=_bounds("evaluate", evaluate, weight),
             on_failure=on_failure,
         )
-
-    @abstractmethod
-    def _sum(
-        self, grid: Grid, batch: Sequence[Message], plan: Plan, *, number: int, timeout: float
-    ) -> Sum:
-        """Return the sum of what the nodes reply to a batch; see `Summing`."""
 
     @without_frames
     def start(
@@ -129,7 +124,7 @@ class SecureStrategy(Strategy):
             check_nodes(grid, self._strategy)
         with keeping(self._strategy, self._averages.exclude):
             return self._strategy.start(
-                SecureGrid(grid, self._sum, self._averages),
+                SecureGrid(grid, self._summing, self._averages),
                 initial_arrays,
                 num_rounds,
                 timeout,

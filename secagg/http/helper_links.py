@@ -44,8 +44,9 @@ async def reach_helpers(
     Raises
     ------
     LinkError
-        A helper does not answer or endorses nothing. Clients ask for the endorsements of all
-        helpers: the server could have invented the keys of helpers without endorsement.
+        A helper does not answer or endorses nothing. Clients ask for the endorsements of
+        all: the server could have invented the others' keys. The caller's parameters are
+        given, so no helper can be left out of them, as `secagg.flower.helpers.endorsed` does.
     """
     links: list[HttpHelper] = []
     for one in helpers:

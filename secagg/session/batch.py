@@ -13,13 +13,12 @@ from secagg.oneshot.layout import ID_BYTES, START_BYTES
 from secagg.protocol import CohortLedger, Registry
 from secagg.protocol.messages import pack_ids
 from secagg.session.answers import fingerprint
-from secagg.session.desk import Desk
 from secagg.session.events import Place
-from secagg.session.exchange import Exchange
+from secagg.session.exchange import Exchange, Exchanges
 from secagg.session.helpers import HelperLink, Helpers
 from secagg.session.reports import Reports
 from secagg.session.store import Store
-from secagg.session.thread import Thread
+from secagg.session.thread import Calls
 from secagg.session.wire import REPORT, Task, task_id
 
 
@@ -50,8 +49,8 @@ class Batch:
     message: bytes
     endorsements: Sequence[bytes]
     registry: Registry | None
-    ledger: CohortLedger | None
-    store: Store | None
+    ledger: CohortLedger | None = None
+    store: Store | None = None
     left_out: set[int] = field(default_factory=set)
     _accumulator: Accumulator | None = None
     _reports: Reports | None = None
@@ -105,7 +104,7 @@ class Batch:
         return max(0, self.params.min_clients - len(self.accumulator))
 
     async def collect(
-        self, place: Place, cohort: Collection[int], desk: Desk, seconds: float
+        self, place: Place, cohort: Collection[int], desk: Exchanges, seconds: float
     ) -> None:
         """Collect the reports of a cohort."""
         name = task_id(self.params.digest, place.number, place.attempt, REPORT)
@@ -129,7 +128,7 @@ class Batch:
         finally:
             self.left_out |= exchange.rejected
 
-    async def finish(self, helpers: Helpers, thread: Thread, seconds: float) -> OneShotResult:
+    async def finish(self, helpers: Helpers, thread: Calls, seconds: float) -> OneShotResult:
         """Let the helpers check the boxes and open the sum.
 
         Parameters
@@ -194,7 +193,7 @@ class Batch:
             self._reports.extend(self._unstored)
             self._unstored.clear()
 
-    async def _check(self, link: HelperLink, helpers: Helpers, thread: Thread) -> set[int]:
+    async def _check(self, link: HelperLink, helpers: Helpers, thread: Calls) -> set[int]:
         """Send all boxes to a helper; return the ids that it rejects."""
         chunks = self.accumulator.boxes(link.number)
         rejected: set[int] = set()
@@ -209,7 +208,7 @@ class Batch:
         request: bytes,
         link: HelperLink,
         helpers: Helpers,
-        thread: Thread,
+        thread: Calls,
     ) -> bytes:
         """Return a helper's answer; one that was restarted gets all boxes again first."""
         helpers.bytes_down += len(request)

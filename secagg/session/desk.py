@@ -8,32 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
 
 from secagg.errors import RemoteProtocolError
 from secagg.session import wire
-from secagg.session.answers import Answers, fingerprint
+from secagg.session.answers import fingerprint
 from secagg.session.deadlines import Clock
-from secagg.session.events import (
-    Hooks,
-    MemberDeclined,
-    MessageAccepted,
-    MessageRejected,
-    PhaseClosed,
-    PhaseOpened,
-    Place,
-    TaskTaken,
-)
-from secagg.session.exchange import Exchange
+from secagg.session.events import Hooks, Place
+from secagg.session.exchange import Exchange, Exchanges
 from secagg.session.intake import Intake
 from secagg.session.presence import GATHER, Presence
 from secagg.session.thread import Thread, closed
 from secagg.session.wire import Answer, Declined
 
 
-class Desk:
+class Desk(Exchanges):
     """Desk of a session.
 
     Parameters
@@ -48,25 +39,19 @@ class Desk:
     closed : bool
     thread : Thread
     presence : Presence
-    answers : Answers
-        The answers that were accepted.
-    declined : dict of int to str
-        Phase in which each member declined the present round.
+    answers, declined
+        See `Exchanges`.
     """
 
     def __init__(
         self, name: str, members: Collection[int], thread: Thread, hooks: Hooks, clock: Clock
     ) -> None:
+        super().__init__(Place(name, 0, 0), thread, hooks, clock)
         self.members = frozenset(members)
         self.closed = False
-        self.answers = Answers()
-        self.declined: dict[int, str] = {}
         self.presence = Presence(clock)
-        self.thread, self._hooks, self._clock = thread, hooks, clock
-        self._place = Place(name, 0, 0)
         self._exchange: Exchange | None = None
         self._intake: Intake | None = None
-        self._opened = 0.0
         self._calls: dict[int, set[asyncio.Event]] = {}  # of next_task, under way
         self._declined: dict[int, bytes] = {}  # the last task
         self._ready = asyncio.Event()
@@ -101,72 +86,10 @@ class Desk:
         try:
             await self._accept(client, answer, exchange, intake)
         except RemoteProtocolError as error:
-            # slow is no offence, and a long answer can be one of an earlier round
-            offence = error.check not in ("late", "size")
-            if offence and exchange is not None and client in exchange.clients:
-                exchange.rejected.add(client)
-                exchange.given_up.add(client)
-                exchange.settle()
-            self._hooks(
-                MessageRejected(
-                    place=self._place,
-                    phase=error.phase,
-                    client=client,
-                    size=len(answer),
-                    check=error.check,
-                )
-            )
+            self._reject(exchange, client, len(answer), error)
             raise
 
     # what the driver calls
-
-    async def run(
-        self, exchange: Exchange, seconds: float, close: Callable[[], object]
-    ) -> None:
-        """Open an exchange, collect its answers and call `close` in the session's thread.
-
-        Raises
-        ------
-        Exception
-            The error of `close`, or the one with which the server ended.
-        """
-        self._place, self._exchange = exchange.place, exchange
-        self._intake = intake = Intake(exchange, self.thread)
-        self._ready.set()
-        self._opened = self._clock.now()
-        exchange.settle()
-        self._hooks(
-            PhaseOpened(
-                place=exchange.place,
-                phase=exchange.phase,
-                awaited=len(exchange.awaited),
-                deadline=seconds,
-            )
-        )
-        self._call(exchange.awaited)
-        try:
-            async with self._clock.deadline(seconds) as deadline:
-                await deadline.before(exchange.done)
-        finally:
-            self._exchange = None  # what comes from now on is late
-        try:
-            await intake.join()  # answers that were on their way count
-            self.presence.lose(exchange.awaited)
-            if exchange.failure is not None:
-                raise exchange.failure
-            await self.thread.run(close)
-        finally:
-            self._hooks(
-                PhaseClosed(
-                    place=exchange.place,
-                    phase=exchange.phase,
-                    seconds=self._clock.now() - self._opened,
-                    answered=len(exchange.answered),
-                    missing=tuple(sorted(exchange.clients - exchange.answered)),
-                    bytes_down=exchange.bytes_down,
-                    bytes_up=exchange.bytes_up,
-                )
-            )
 
     def hold(self) -> None:
         """Let answers wait until the driver has resumed the attempt that they may belong to."""
@@ -187,15 +110,26 @@ class Desk:
             self._exchange = None
         self._call(self._calls)
 
+    async def _collect(self, exchange: Exchange, seconds: float) -> None:
+        self._exchange = exchange
+        self._intake = intake = Intake(exchange, self.thread)
+        self._ready.set()
+        exchange.settle()
+        self._call(exchange.awaited)
+        try:
+            async with self._clock.deadline(seconds) as deadline:
+                await deadline.before(exchange.done)
+        finally:
+            self._exchange = None  # what comes from now on is late
+        await intake.join()  # answers that were on their way count
+        self.presence.lose(exchange.awaited)
+
     def _task_of(self, client: int, after: bytes) -> bytes | None:
         exchange = self._exchange
         if exchange is None or exchange.id == after or client not in exchange.awaited:
             return None
         data = wire.encode(exchange.task(client))
-        exchange.bytes_down += len(data)
-        self._hooks(
-            TaskTaken(place=exchange.place, phase=exchange.phase, client=client, size=len(data))
-        )
+        self._take_task(exchange, client, len(data))
         return data
 
     async def _accept(
@@ -215,36 +149,17 @@ class Desk:
             raise _violation(client, phase, "unknown client", why)
         if isinstance(frame, Declined):
             self._declined[client] = frame.task
-            self._decline(client, exchange)
+            if client in exchange.awaited:
+                self._decline(exchange, client)
+                self.presence.forget(client)
             return
         accepted = partial(self._accepted_now, client, frame, len(answer), exchange)
         await intake.put(client, frame.data, accepted)
 
     def _accepted_now(self, client: int, frame: Answer, size: int, exchange: Exchange) -> None:
         self.answers.add(client, fingerprint(frame.task, frame.data))
-        if client in exchange.answered:  # it came twice at the same time
-            return
-        exchange.answered.add(client)
-        exchange.bytes_up += size
-        exchange.settle()
-        self._hooks(
-            MessageAccepted(
-                place=exchange.place,
-                phase=exchange.phase,
-                client=client,
-                size=size,
-                seconds=self._clock.now() - self._opened,
-            )
-        )
-
-    def _decline(self, client: int, exchange: Exchange) -> None:
-        if client in exchange.answered or client in exchange.given_up:
-            return
-        exchange.given_up.add(client)
-        self.declined[client] = exchange.phase
-        exchange.settle()
-        self.presence.forget(client)
-        self._hooks(MemberDeclined(place=exchange.place, phase=exchange.phase, client=client))
+        if client not in exchange.answered:  # it came twice at the same time
+            self._accept_answer(exchange, client, size)
 
     def _check_member(self, client: int) -> None:
         if client not in self.members:

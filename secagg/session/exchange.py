@@ -1,12 +1,26 @@
-"""Exchange of a session: one task for each of some clients, and their answers."""
+"""Exchanges of a session: one task for each of some clients, and their answers."""
 
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from secagg.session.events import Place
+from secagg.errors import RemoteProtocolError
+from secagg.session.answers import Answers
+from secagg.session.deadlines import Clock
+from secagg.session.events import (
+    Hooks,
+    MemberDeclined,
+    MessageAccepted,
+    MessageRejected,
+    PhaseClosed,
+    PhaseOpened,
+    Place,
+    TaskTaken,
+)
+from secagg.session.thread import Calls
 from secagg.session.wire import Task
 
 
@@ -61,3 +75,123 @@ class Exchange:
         """Wake the driver if there is nothing left to wait for."""
         if self.failure is not None or not self.awaited:
             self.done.set()
+
+
+class Exchanges(ABC):
+    """Exchanges as `Attempt` and `Batch` drive them. A class for each transport inherits.
+
+    Members of a session call its `Desk`. Nodes of Flower call nobody: the server pushes tasks
+    and pulls replies (`secagg.flower.courier`).
+
+    Parameters
+    ----------
+    place : Place
+        Place of the events before the first exchange.
+    thread : Calls
+        Thread of the cryptography and the files.
+    hooks : Hooks
+    clock : Clock
+
+    Attributes
+    ----------
+    answers : Answers
+        The answers that were accepted.
+    declined : dict of int to str
+        Phase in which each member declined the present round.
+    """
+
+    def __init__(self, place: Place, thread: Calls, hooks: Hooks, clock: Clock) -> None:
+        self.answers = Answers()
+        self.declined: dict[int, str] = {}
+        self.thread, self._hooks, self._clock = thread, hooks, clock
+        self._place = place
+        self._opened = 0.0
+
+    async def run(
+        self, exchange: Exchange, seconds: float, close: Callable[[], object]
+    ) -> None:
+        """Open an exchange, collect its answers and call `close` in the session's thread.
+
+        Raises
+        ------
+        Exception
+            The error of `close`, or the one with which the server ended.
+        """
+        self._place, self._opened = exchange.place, self._clock.now()
+        self._hooks(
+            PhaseOpened(
+                place=exchange.place,
+                phase=exchange.phase,
+                awaited=len(exchange.awaited),
+                deadline=seconds,
+            )
+        )
+        await self._collect(exchange, seconds)
+        try:
+            if exchange.failure is not None:
+                raise exchange.failure
+            await self.thread.run(close)
+        finally:
+            self._hooks(
+                PhaseClosed(
+                    place=exchange.place,
+                    phase=exchange.phase,
+                    seconds=self._clock.now() - self._opened,
+                    answered=len(exchange.answered),
+                    missing=tuple(sorted(exchange.clients - exchange.answered)),
+                    bytes_down=exchange.bytes_down,
+                    bytes_up=exchange.bytes_up,
+                )
+            )
+
+    @abstractmethod
+    async def _collect(self, exchange: Exchange, seconds: float) -> None:
+        """Carry the tasks, and the answers that come before all are there or the deadline."""
+
+    def _take_task(self, exchange: Exchange, client: int, size: int) -> None:
+        """Note that a client has its task, of so many bytes."""
+        exchange.bytes_down += size
+        place, phase = exchange.place, exchange.phase
+        self._hooks(TaskTaken(place=place, phase=phase, client=client, size=size))
+
+    def _accept_answer(self, exchange: Exchange, client: int, size: int) -> None:
+        """Count an answer that passed all checks."""
+        exchange.answered.add(client)
+        exchange.bytes_up += size
+        exchange.settle()
+        self._hooks(
+            MessageAccepted(
+                place=exchange.place,
+                phase=exchange.phase,
+                client=client,
+                size=size,
+                seconds=self._clock.now() - self._opened,
+            )
+        )
+
+    def _reject(
+        self, exchange: Exchange | None, client: int, size: int, error: RemoteProtocolError
+    ) -> None:
+        """Leave out the client of an answer that failed a check."""
+        # slow is no offence, and a long answer can be one of an earlier round
+        offence = error.check not in ("late", "size")
+        if offence and exchange is not None and client in exchange.clients:
+            exchange.rejected.add(client)
+            exchange.given_up.add(client)
+            exchange.settle()
+        self._hooks(
+            MessageRejected(
+                place=self._place,
+                phase=error.phase,
+                client=client,
+                size=size,
+                check=error.check,
+            )
+        )
+
+    def _decline(self, exchange: Exchange, client: int) -> None:
+        """Await a client no longer that takes no part."""
+        exchange.given_up.add(client)
+        self.declined[client] = exchange.phase
+        exchange.settle()
+        self._hooks(MemberDeclined(place=exchange.place, phase=exchange.phase, client=client))

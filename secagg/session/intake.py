@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from secagg.errors import RemoteProtocolError
 from secagg.session.exchange import Exchange
-from secagg.session.thread import Thread
+from secagg.session.thread import Calls
 
 _TOGETHER = 64
 """Answers in one write, at most; they are in memory until then."""
@@ -31,7 +31,7 @@ class _Waiting(NamedTuple):
 class Intake:
     """Intake of the answers of one exchange."""
 
-    def __init__(self, exchange: Exchange, thread: Thread) -> None:
+    def __init__(self, exchange: Exchange, thread: Calls) -> None:
         self._exchange, self._thread = exchange, thread
         self._waiting: list[_Waiting] = []
         self._task: asyncio.Task[None] | None = None

@@ -6,8 +6,7 @@ from secagg.errors import RemoteProtocolError
 from secagg.oneshot import OneShotParams, OneShotPolicy
 from secagg.oneshot.client import check_signer
 from secagg.protocol import Identity
-from secagg.protocol.identities import SIGNATURE_BYTES
-from secagg.session.wire import Task, is_bound
+from secagg.session.wire import Task, endorsements_of, is_bound
 
 
 def check_request(
@@ -32,8 +31,7 @@ def check_request(
     RemoteProtocolError
         "message": the parameters are of another message.
     """
-    size = SIGNATURE_BYTES
-    signed = [task.data[at : at + size] for at in range(0, len(task.data), size)]
+    signed = endorsements_of(task.data)
     policy.check(params, signed)
     check_signer(params, identity)
     if not is_bound(params, task.message):

@@ -12,9 +12,8 @@ from secagg.protocol import NEXT, CohortLedger, Phase, Registry, RoundParams
 from secagg.server import RoundResult, Server
 from secagg.session.answers import fingerprint
 from secagg.session.deadlines import Deadlines
-from secagg.session.desk import Desk
 from secagg.session.events import Place
-from secagg.session.exchange import Exchange
+from secagg.session.exchange import Exchange, Exchanges
 from secagg.session.grouped import GroupedJournal
 from secagg.session.store import Begun, Store
 from secagg.session.wire import (
@@ -53,14 +52,15 @@ class Attempt:
     message : bytes
         Message of the application to the members.
     cohort : collection of int
-        Clients that were chosen.
+        Clients that were chosen. A transport that learns in the first exchange who its peers
+        are passes its own ids of them.
     registry, ledger
         Those of the `Server`.
     store : Store or None
         Folder for the journal and the ledger.
-    graph_seed : bytes
+    graph_seed : bytes, optional
         32 bytes, the same in all rounds until an attempt fails, so that members keep most of
-        their neighbours.
+        their neighbours. None: the neighbours are chosen at random.
     left_out : set of int
         Clients to leave out of a next attempt: a message of them failed a check, or shares
         that they dealt do not give their secret.
@@ -71,9 +71,9 @@ class Attempt:
     message: bytes
     cohort: Collection[int]
     registry: Registry | None
-    ledger: CohortLedger | None
-    store: Store | None
-    graph_seed: bytes = field(repr=False)
+    ledger: CohortLedger | None = None
+    store: Store | None = None
+    graph_seed: bytes | None = field(default=None, repr=False)
     left_out: set[int] = field(default_factory=set)
     _journal: Journal | None = None
     _log: GroupedJournal | None = None
@@ -81,7 +81,7 @@ class Attempt:
     _answered: set[int] = field(default_factory=set)
     _closed: int = 0
 
-    async def run(self, desk: Desk, deadlines: Deadlines) -> RoundResult:
+    async def run(self, desk: Exchanges, deadlines: Deadlines) -> RoundResult:
         """Run the phases that are left and return the result.
 
         Raises

@@ -1,4 +1,8 @@
-"""Session of a server: many rounds with the same members, over any transport."""
+"""Session of a server: many rounds with the same members, over any transport.
+
+Its transports carry the calls of known members. Nodes of Flower make none, and are known by
+their first reply only: `secagg.flower.courier` carries the same attempts and batches to them.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, cast
 
@@ -31,7 +31,29 @@ async def in_thread(call: Callable[[], T]) -> T:
     return cast("T", result)
 
 
-class Thread:
+class Calls:
+    """Calls of a driver, made at once in its own thread."""
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Return the result of a call, or raise its error."""
+        return call()
+
+
+def at_once(work: Coroutine[object, None, T]) -> T:
+    """Return the result of a coroutine that waits for nothing.
+
+    No event loop runs it, so the thread may have one under way, as in a notebook. A coroutine
+    that waits is an error of the caller, and is closed.
+    """
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return cast("T", done.value)
+    work.close()
+    raise LocalProtocolError("the coroutine waits for something; run it in an event loop")
+
+
+class Thread(Calls):
     """Thread that makes calls in the order in which they are passed.
 
     So the event loop stays free, and a `Server`, which takes one thread at a time, is safe.

@@ -46,11 +46,11 @@ HELPERS = [
 def flower(n: int, security: Security = "semi-honest") -> RoundParams:
     from flwr.serverapp.strategy import FedAvg
 
-    from secagg.flower import SecAgg, sums
+    from secagg.flower import SecAgg
 
     registry = served(n).registry if security == "active" else None
     wrapped = SecAgg(FedAvg(), clip=1.0, max_weight=1, security=security, registry=registry)
-    return sums._params(n, 4, wrapped._settings, b"flower")
+    return wrapped._summing.params(n, 4, b"flower")
 
 
 def flare(n: int, security: Security = "semi-honest") -> RoundParams:
@@ -105,9 +105,9 @@ def fedmf(n: int, security: Security = "semi-honest") -> RoundParams | None:
 
 
 def one_shot_flower(n: int) -> OneShotParams:
-    from secagg.flower.one_shot_sums import OneShotSettings, one_shot_params
+    from secagg.flower.one_shot_sums import OneShotSums
 
-    settings = OneShotSettings(
+    sums = OneShotSums(
         helpers=(),
         encoding=ENCODING,
         max_weight=1,
@@ -117,7 +117,7 @@ def one_shot_flower(n: int) -> OneShotParams:
         helper_timeout=1.0,
         poll=1.0,
     )
-    return one_shot_params(n, 4, settings, b"flower", [one[2:] for one in HELPERS])
+    return sums.params(n, 4, b"flower", [one[2:] for one in HELPERS])
 
 
 def one_shot_flare(n: int) -> OneShotParams:

@@ -34,7 +34,7 @@ from secagg import (
     TooFewSurvivors,
     client_id,
 )
-from secagg.flower import SecAgg, sums
+from secagg.flower import SecAgg
 from secagg.flower.identity import node_identity
 from secagg.flower.testing import LocalGrid
 from secagg.flower.wire import RECORD
@@ -360,7 +360,7 @@ def test_check49_a_node_with_an_identity_keeps_its_memory_under_a_new_id():
 
 @pytest.mark.parametrize(("clients", "threshold"), [(3, 3), (8, 6), (150, 101)])
 def test_threshold_is_by_default_more_than_two_thirds(clients: int, threshold: int) -> None:
-    params = sums._params(clients, 10, active()._settings, b"name")
+    params = active()._summing.params(clients, 10, b"name")
     assert (params.threshold, params.neighbours) == (threshold, None)
 
 

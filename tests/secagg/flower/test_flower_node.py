@@ -41,8 +41,9 @@ from flower_nodes import (
 )
 from frames import leaks
 from secagg import Integers, ParameterError, RemoteProtocolError, RoundParams, VaultError
-from secagg.flower import SecAggMod, sums
+from secagg.flower import SecAggMod
 from secagg.flower.state import NodeState
+from secagg.flower.sums import RoundSums
 from secagg.flower.testing import LocalGrid
 from secagg.flower.vectors import Layout
 from secagg.flower.wire import Plan
@@ -81,8 +82,8 @@ def test_check49_parameters_that_do_not_fit_are_rejected_before_training(
     phase: str,
 ) -> None:
     trained, refused = [], []
-    honest = sums._params
-    monkeypatch.setattr(sums, "_params", lambda *given: change(honest(*given)))
+    honest = RoundSums.params
+    monkeypatch.setattr(RoundSums, "params", lambda *given: change(honest(*given)))
 
     def note(message: Message, answer: Callable[[Message], Message]) -> Message:
         reply = answer(message)

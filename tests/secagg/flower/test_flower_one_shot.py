@@ -22,7 +22,7 @@ from flower_nodes import (
     train,
 )
 from secagg import ParameterError, RemoteProtocolError, TooFewSurvivors
-from secagg.flower import OneShot, OneShotMod, one_shot_sums
+from secagg.flower import OneShot, OneShotMod
 from secagg.flower.testing import LocalGrid
 from secagg.flower.wire import RECORD
 from secagg.oneshot import HelperJournal, OneShotPolicy
@@ -112,9 +112,8 @@ def test_a_round_with_too_few_nodes_is_skipped_on_demand(party):
 
 @pytest.mark.parametrize(("nodes", "least"), [(3, 3), (5, 4), (6, 5), (8, 6), (100, 70)])
 def test_minimum_is_by_default_70_percent(semi_honest, nodes, least):
-    settings = semi_honest.wrapped()._settings
-    helpers = [helper.public for helper in settings.helpers]
-    params = one_shot_sums.one_shot_params(nodes, 10, settings, b"name", helpers)
+    helpers = [helper.public for helper in semi_honest.helpers]
+    params = semi_honest.wrapped()._summing.params(nodes, 10, b"name", helpers)
     assert params.min_clients == least
 
 

@@ -36,7 +36,8 @@ from flower_nodes import (
 )
 from frames import leaks
 from secagg import Integers, ParameterError
-from secagg.flower import OneShotMod, one_shot_sums
+from secagg.flower import OneShotMod
+from secagg.flower.one_shot_sums import OneShotSums
 from secagg.flower.testing import LocalGrid
 from secagg.flower.wire import RECORD
 from secagg.oneshot import OneShotParams, OneShotPolicy
@@ -184,8 +185,8 @@ def test_check50_parameters_that_do_not_fit_are_rejected_before_training(
     party, monkeypatch, change
 ):
     trained: list[int] = []
-    honest, wrapped = one_shot_sums.one_shot_params, party.wrapped(on_failure="skip")
-    monkeypatch.setattr(one_shot_sums, "one_shot_params", lambda *given: change(honest(*given)))
+    honest, wrapped = OneShotSums.params, party.wrapped(on_failure="skip")
+    monkeypatch.setattr(OneShotSums, "params", lambda *given: change(honest(*given)))
     app = party.app(lambda *given: trained.append(1) or train(*given))
     grid = LocalGrid(app, party.configs())
     assert not run(grid, wrapped).arrays

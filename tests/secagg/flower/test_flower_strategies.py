@@ -26,7 +26,7 @@ from flwr.serverapp.strategy import (
 from flower_helpers import Party
 from flower_nodes import ERROR, configs, fedavg, make_app, model, run, secure_app, wrapped
 from secagg import ParameterError, TooFewSurvivors
-from secagg.flower import SecAggMod, SecureGrid, sums
+from secagg.flower import SecAggMod, SecureGrid
 from secagg.flower.allowed import check_strategy
 from secagg.flower.testing import LocalGrid
 from secagg.graph import recommend
@@ -272,7 +272,7 @@ def test_too_few_nodes_for_a_sum_are_an_error_or_skipped(settings, least):
 
 @pytest.mark.parametrize(("nodes", "threshold"), [(3, 3), (8, 6), (100, 70)])
 def test_threshold_is_by_default_70_percent(nodes: int, threshold: int) -> None:
-    params = sums._params(nodes, 10, wrapped()._settings, b"")
+    params = wrapped()._summing.params(nodes, 10, b"")
     assert (params.threshold, params.neighbours) == (threshold, None)
 
 
@@ -287,23 +287,23 @@ def test_threshold_is_by_default_70_percent(nodes: int, threshold: int) -> None:
     ids=["weights", "clipped", "small", "usual"],
 )
 def test_modulus_is_the_smallest_with_headroom(length: int, settings: dict[str, float]) -> None:
-    params = sums._params(4, length, wrapped(**settings)._settings, b"")
+    params = wrapped(**settings)._summing.params(4, length, b"")
     with pytest.raises(ParameterError):
         replace(params, modulus_bits=params.modulus_bits - 1)
 
 
 def test_error_of_settings_without_a_modulus_names_the_settings():
     with pytest.raises(ParameterError, match="clip"):
-        sums._params(4, 1, wrapped(clip=2.0**10, max_weight=1 << 53)._settings, b"")
+        wrapped(clip=2.0**10, max_weight=1 << 53)._summing.params(4, 1, b"")
 
 
 def test_more_than_a_hundred_nodes_are_a_graph():
-    params = sums._params(101, 10, wrapped()._settings, b"")
+    params = wrapped()._summing.params(101, 10, b"")
     assert (params.neighbours, params.threshold) == tuple(recommend(101, 0.2, 0.1))
 
 
 def test_neighbours_are_those_that_are_given():
-    params = sums._params(50, 10, wrapped(threshold=4, neighbours=8)._settings, b"")
+    params = wrapped(threshold=4, neighbours=8)._summing.params(50, 10, b"")
     assert (params.neighbours, params.threshold) == (8, 4)
 
 

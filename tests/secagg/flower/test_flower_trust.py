@@ -12,7 +12,8 @@ from flwr.app import Context, Message
 
 from flower_helpers import Faulty, Party
 from flower_nodes import NODES, assert_mean, make_app, run, train
-from secagg.flower import OneShotMod, one_shot_sums
+from secagg.flower import OneShotMod
+from secagg.flower.one_shot_sums import OneShotSums
 from secagg.flower.testing import LocalGrid
 from secagg.oneshot import HelperJournal, OneShotParams, OneShotPolicy
 
@@ -91,7 +92,7 @@ def test_check50_helpers_that_have_not_endorsed_get_no_report(party, journals, s
 
 def test_check50_hpke_keys_of_the_server_get_no_report(party, journals, monkeypatch):
     """It knows the Ed25519 keys that nodes trust, and puts its own key beside one."""
-    honest = one_shot_sums.one_shot_params
+    honest = OneShotSums.params
 
     def swapped(*given: Any) -> OneShotParams:
         params = honest(*given)
@@ -100,7 +101,7 @@ def test_check50_hpke_keys_of_the_server_get_no_report(party, journals, monkeypa
 
     helpers = [Relaying(party, journal) for journal in party.journals]
     assert outcome(party, trusting(party), helpers=helpers) == {""}
-    monkeypatch.setattr(one_shot_sums, "one_shot_params", swapped)
+    monkeypatch.setattr(OneShotSums, "params", swapped)
     assert outcome(party, trusting(party), helpers=helpers) == {REFUSED}
 
 

@@ -26,7 +26,7 @@ def test_plain_round(versus: Versus, name: str) -> None:
     trainer = Trainer(MODELS[name], PlainSum(), rounds=1)
 
     def compiled() -> F64:
-        return trainer.fit(ratings).factors_.item_factors
+        return trainer.fit(ratings).model_.item_factors
 
     def twins() -> F64:
         with patch.multiple(

@@ -230,7 +230,7 @@ def masked(mask: Any, model: Any, by: Any, features: Any = None, **how: Any) -> 
 
 def headed(features: Any) -> Any:
     """Put a head on factors, merge the two, and save and load the result."""
-    base = fedmf.Trainer(FACTORS(), rounds=2).fit(TRAIN).factors_
+    base = fedmf.Trainer(FACTORS(), rounds=2).fit(TRAIN).model_
     model = fedmf.LocalHead().fit(base, TRAIN, features)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.fedmf")
@@ -242,14 +242,16 @@ def headed(features: Any) -> Any:
 def implicit(kind: Any, by: Any = None, alpha: float = 1.0, **how: Any) -> Any:
     how |= {} if by is None else {"aggregation": by}
     model = kind(fcf.Implicit(k=3, alpha=alpha), seed=2, **how).fit(VIEWS.train)
-    ranks = fcf.ranking(model.factors_, VIEWS.test, VIEWS.train, 5)
+    ranks = fcf.ranking(model.model_, VIEWS.test, VIEWS.train, 5)
     return {**judged(model, VIEWS.test), "ranking": ranks}
 
 
 def contextual(model: Any, by: Any, **how: Any) -> Any:
     trainer = context.ContextTrainer(model, by, rounds=4, **{"seed": 5, **how})
-    found = judged(trainer.fit(TRAIN, ITEMS, USERS))
-    found["items only"] = judged(context.ContextTrainer(model, rounds=2).fit(TRAIN, ITEMS))
+    found = judged(trainer.fit(TRAIN, items=ITEMS, users=USERS))
+    found["items only"] = judged(
+        context.ContextTrainer(model, rounds=2).fit(TRAIN, items=ITEMS)
+    )
     return {**found, "length": len(trainer.digests_), "digests": trainer.digests_}
 
 

@@ -36,7 +36,7 @@ ALS = FedALS(reg=0.08)  # λ of .08 and .09 tried as the preset was
 def _corrected(split: Callable[[Run], Split], run: Run) -> dict[str, float]:
     """Train FedMF, fit a local head of every user, and return the errors with and without."""
     part = split(run)
-    below = in_the_clear(TUNED, run).fit(part.train).factors_
+    below = in_the_clear(TUNED, run).fit(part.train).model_
     whole = HEAD.fit(below, part.train)
     return judged(whole, part.test) | {"RMSE without head": judged(below, part.test)["RMSE"]}
 
@@ -56,7 +56,7 @@ def _timed(model: FederatedModel, rounds: int, run: Run) -> dict[str, float]:
     ticks = [lambda record: clock.append(process_time())]
     made = trainer(model, rounds, PlainSum(clip=CLIP), run, callbacks=ticks)
     made.fit(split.train, split.test)
-    corrected = judged(HEAD.fit(made.factors_, split.train), split.test)
+    corrected = judged(HEAD.fit(made.model_, split.train), split.test)
     return {
         **errors_after(made.history_),
         "RMSE + head": corrected["RMSE"],

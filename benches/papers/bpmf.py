@@ -49,7 +49,7 @@ def _fitted(split: Split, run: Run, **settings: float) -> FedBPMF:
 def _errors(model: FedBPMF, split: Split) -> dict[str, float]:
     """Return errors, the part of the test ratings in their intervals, and numbers sent."""
     test = split.test
-    mean, std = model.posterior_.predict(test.users, test.items, return_std=True)
+    mean, std = model.model_.predict(test.users, test.items, return_std=True)
     inside = np.abs(test.values - mean) <= INSIDE * std
     sent = model.sweeps * math.prod(message_shape(split.train.n_items, model.k))
     return errors(test, mean) | {COVERED: 100 * float(inside.mean()), SENT: sent / 1e6}

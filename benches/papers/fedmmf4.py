@@ -101,7 +101,7 @@ def _run(data: str, system: Preset | Mask | Recipe | str, run: Run) -> dict[str,
     split = parted(data, run)
     train, test = split.train, split.test
     if isinstance(system, Preset):
-        return judged(in_the_clear(system, run).fit(train).factors_, test)
+        return judged(in_the_clear(system, run).fit(train).model_, test)
     if isinstance(system, str):
         model, rounds = MODELS[system]
         trainer = ContextTrainer(model, PlainSum(), rounds=run.fewer(rounds), seed=run.seed)

@@ -66,7 +66,7 @@ def _fedmmf(mask: RidgeMask | FMMask | NNMask, split: Split, run: Run) -> float:
 
 
 def _head(head: LocalHead, split: Split, run: Run) -> float:
-    base = in_the_clear(TUNED, run).fit(split.train).factors_
+    base = in_the_clear(TUNED, run).fit(split.train).model_
     return judged(head.fit(base, split.train), split.test)["RMSE"]
 
 

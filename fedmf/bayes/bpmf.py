@@ -67,13 +67,13 @@ class FedBPMF(Scheduled):
 
     Attributes
     ----------
-    posterior_ : Posterior, the trained model
+    model_ : Posterior, the trained model
     history_ : History, a record of each round, with the errors of the average so far
     """
 
-    posterior_: Posterior
+    model_: Posterior
     model = "FedBPMF"
-    _learnt = "posterior_"
+    _former = "posterior_"
 
     def __init__(
         self,
@@ -196,7 +196,7 @@ class FedBPMF(Scheduled):
                 f"{whole.last.aborted}"
             )
         self.history_ = whole
-        self.posterior_ = Posterior(
+        self.model_ = Posterior(
             chain.samples or (chain.sample,),
             begun.mean,
             train.indptr,
@@ -258,8 +258,8 @@ def _warm(items: Floats, earlier: Factors, train: Ratings) -> Floats:
     """Return the start with the items of an earlier model, matched by id."""
     if not isinstance(earlier, Factors):
         raise ModelError(
-            f"start = {earlier!r} must be Factors or a Posterior, such as factors_ or "
-            "posterior_ of an earlier training"
+            f"start = {earlier!r} must be Factors or a Posterior, such as model_ of "
+            "an earlier training"
         )
     if earlier.ranks:
         raise ModelError(

@@ -230,7 +230,7 @@ def fit(
     model: Model
     known = known_features(parts.train) if masked is not None or head else None
     if masked is None:
-        model = trainer.fit(parts.train, parts.test, start=start).factors_
+        model = trainer.fit(parts.train, parts.test, start=start).model_
     else:
         federated = FedMMF(masked.mask, trainer, offset=masked.offset)
         model = federated.fit(parts.train, parts.test, known).model_

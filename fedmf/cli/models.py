@@ -251,15 +251,12 @@ def fit(
     learner: Any = trainer
     if isinstance(trainer, Trainer):
         return choices.fit(trainer, parts, order.masked, head=head, start=order.start)
-    if kind.ranks:
-        more = {"start": order.start} if "start" in kind.takes else {}
-        learner.fit(views(parts.train), **more)
-    elif isinstance(trainer, ContextTrainer):
-        learner.fit(parts.train, known_features(parts.train), profiles(parts.train))
-    else:
-        learner.fit(parts.train, parts.test, start=order.start)
-    learnt: Recommender = getattr(trainer, trainer._learnt)
-    return learnt
+    features: dict[str, Any] = {}
+    if isinstance(trainer, ContextTrainer):
+        features = {"items": known_features(parts.train), "users": profiles(parts.train)}
+    train = views(parts.train) if kind.ranks else parts.train
+    learner.fit(train, parts.test, start=order.start, **features)
+    return trainer.model_
 
 
 def measured(

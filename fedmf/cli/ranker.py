@@ -70,4 +70,4 @@ def train_ranker(
     except FedMFError as error:
         console.print(f"no {FILE}: {error}", soft_wrap=True)
         return Ranker(None, False, perf_counter() - start)
-    return Ranker(model.factors_, model.history_.interrupted, perf_counter() - start)
+    return Ranker(model.model_, model.history_.interrupted, perf_counter() - start)

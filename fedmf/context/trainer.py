@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated, Self
+from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +21,7 @@ from fedmf.data.internal import internal, to_public
 from fedmf.errors import Diverged, SettingError
 from fedmf.models.federated import Raters
 from fedmf.models.mf import NEUTRAL
-from fedmf.models.recommender import Recommender, Trained, pairs
+from fedmf.models.recommender import Recommender, Trained, not_continued, pairs
 from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training import Adam
 from fedmf.training.history import RoundRecord, rmse
@@ -58,13 +59,13 @@ class ContextTrainer(Scheduled):
     Attributes
     ----------
     parameters_ : float64 array, the trained θ, in the order that `model` documents
-    recommender_ : Recommender, the model at θ for the users and items of the training
+    model_ : Recommender, the model at θ for the users and items of the training
     history_ : History, a record of each round, without errors
     """
 
     parameters_: Floats
-    recommender_: Recommender
-    _learnt = "recommender_"
+    model_: Recommender
+    _former = "recommender_"
 
     def __init__(
         self,
@@ -83,14 +84,26 @@ class ContextTrainer(Scheduled):
         self.rounds, self.progress = rounds, progress
         self.__post_init__()
 
-    def fit(self, train: Ratings, items: Features, users: Features | None = None) -> Self:
+    def fit(
+        self,
+        train: Ratings,
+        test: Ratings | Features | None = None,
+        users: Features | None = None,
+        *,
+        items: Features | None = None,
+        start: None = None,
+    ) -> Self:
         """Train from the start. After Ctrl-C and after an error, see `Trainer.fit`.
 
         Parameters
         ----------
         train : ratings of all users
-        items : features with a row per item
+        test
+            Not used, since no test error is recorded. Until 1.1, features here are `items`,
+            with a warning.
         users : features with a row per user; None if users have no profile
+        items : features with a row per item, required
+        start : None, as `ContextTrainer` does not continue a training
 
         Raises
         ------
@@ -102,6 +115,17 @@ class ContextTrainer(Scheduled):
             If every round was aborted.
         """
         self._forget()
+        not_continued(self, start)
+        if isinstance(test, Features):
+            warn(
+                "ContextTrainer.fit(train, items) is now fit(train, items=…); the old order "
+                "goes with 1.1",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            items = test
+        if items is None:
+            raise SettingError("items is missing: pass items=, features with a row per item")
         check_ratings(train=train)
         if users is None:
             users = Features(np.zeros((train.n_users, 0)), ())
@@ -116,13 +140,13 @@ class ContextTrainer(Scheduled):
         self.schedule.size(train.n_users)  # raises before any work
         training = _ContextTraining(self.model, internal(train), items.matrix, users.matrix)
         n_features = items.matrix.shape[1] + users.matrix.shape[1]
-        start = self.model.initial(n_features, NEUTRAL, self.schedule.rng(Draw.START))
-        rounds = Loop(self.aggregation, self.schedule, self.rounds).iterate(training, start)
-        theta, history = keep(rounds, start, self._report)
+        begun = self.model.initial(n_features, NEUTRAL, self.schedule.rng(Draw.START))
+        rounds = Loop(self.aggregation, self.schedule, self.rounds).iterate(training, begun)
+        theta, history = keep(rounds, begun, self._report)
         check_learnt(history)
         found = _Fitted(train, self.model, theta, items.matrix, users.matrix)
         self._check_error(found, train)
-        self.parameters_, self.history_, self.recommender_ = theta, history, found
+        self.parameters_, self.history_, self.model_ = theta, history, found
         return self
 
     @property

@@ -20,6 +20,7 @@ from fedmf.ease.budget import deviation
 from fedmf.ease.noise import DiscreteNoise, Where
 from fedmf.ease.weights import ItemWeights
 from fedmf.errors import SettingError
+from fedmf.models.recommender import not_continued
 from fedmf.settings import BelowOne, Count, Positive, ProperFraction, Seed, UpToOne, part_of
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.loop import COSTS
@@ -82,7 +83,7 @@ class DPEase(Scheduled):
 
     Attributes
     ----------
-    weights_ : ItemWeights, the trained model
+    model_ : ItemWeights, the trained model
     gram_ : the released sum as a symmetric table, float64, shape (m, m)
     sigma_
         Standard deviation of the noise in a cell of `gram_`: 0 without noise, and above σ if
@@ -90,11 +91,11 @@ class DPEase(Scheduled):
     history_ : History, a record of each sum, without errors
     """
 
-    weights_: ItemWeights
+    model_: ItemWeights
     gram_: Floats
     sigma_: float
     model = "DPEase"
-    _learnt = "weights_"
+    _former = "weights_"
 
     def __init__(
         self,
@@ -140,13 +141,19 @@ class DPEase(Scheduled):
                 f"honest = {self.honest!r} must be 1 unless where = 'distributed'"
             )
 
-    def fit(self, ratings: Ratings) -> Self:
+    def fit(self, train: Ratings, test: Ratings | None = None, *, start: None = None) -> Self:
         """Learn B from the rated items; a KeyboardInterrupt leaves nothing fitted.
+
+        Parameters
+        ----------
+        train : ratings of all users
+        test : not used, since no error is recorded
+        start : None, as `DPEase` does not continue a training
 
         Raises
         ------
         SettingError
-            If `ratings` is of another type or of fewer than 3 users, or the aggregation does
+            If `train` is of another type or of fewer than 3 users, or the aggregation does
             not suit the noise.
         DataError
             If there is no rating.
@@ -156,26 +163,27 @@ class DPEase(Scheduled):
             If dp-accounting is not installed.
         """
         self._forget()
+        not_continued(self, start)
         self._check()  # again, as attributes can be set: no exact sum by mistake
-        check_parts(ratings)
-        self.schedule.size(ratings.n_users)
+        check_parts(train)
+        self.schedule.size(train.n_users)
         sigma = None if self.epsilon is None else deviation(self.epsilon, self.delta)
-        sums = _Sums(self._summing(sigma), self.schedule, ratings.n_users)
-        kept, norm = np.arange(ratings.n_items, dtype=np.int32), 1.0
-        if self.items < ratings.n_items:
-            totals = sums.of(_marks(ratings, _norm(sigma, ITEMS)))
+        sums = _Sums(self._summing(sigma), self.schedule, train.n_users)
+        kept, norm = np.arange(train.n_items, dtype=np.int32), 1.0
+        if self.items < train.n_items:
+            totals = sums.of(_marks(train, _norm(sigma, ITEMS)))
             largest = np.argsort(-totals, kind="stable")[: self.items]
             kept, norm = np.sort(largest).astype(np.int32), 1 - ITEMS
-        column = sums.of(_triangles(ratings, kept, _norm(sigma, norm)))
+        column = sums.of(_triangles(train, kept, _norm(sigma, norm)))
         self.gram_ = shallow.from_triangle(column, kept.size)
-        self.sigma_ = 0.0 if sigma is None else sigma * self._excess(sums, ratings.n_users)
-        self.weights_ = ItemWeights(
+        self.sigma_ = 0.0 if sigma is None else sigma * self._excess(sums, train.n_users)
+        self.model_ = ItemWeights(
             self._weights(kept.size),
             kept,
-            ratings.indptr,
-            ratings.items,
-            ratings.user_ids,
-            ratings.item_ids,
+            train.indptr,
+            train.items,
+            train.user_ids,
+            train.item_ids,
         )
         self.history_ = History(tuple(sums.records))
         return self

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from fedmf.aggregate.aggregation import Progress, silent
 from fedmf.data import Ratings
 from fedmf.fcf.confidence import Implicit, solve
-from fedmf.models.recommender import Estimator
+from fedmf.models import Factors
+from fedmf.models.recommender import Estimator, not_continued
 from fedmf.settings import Count, Has, Seed
 
 Floats = NDArray[np.float64]
@@ -30,6 +31,8 @@ class CF(Estimator):
     progress : function of the name of the phase, the finished epochs and all epochs
     """
 
+    model_: Factors
+
     def __init__(
         self,
         model: Annotated[Implicit, Has("confidence", "Implicit()")] | None = None,
@@ -42,19 +45,26 @@ class CF(Estimator):
         self.epochs, self.seed, self.progress = epochs, seed, progress
         self.__post_init__()
 
-    def fit(self, ratings: Ratings) -> Self:
+    def fit(self, train: Ratings, test: Ratings | None = None, *, start: None = None) -> Self:
         """Learn X and Y from ratings of at least 0, such as `fedmf.fcf.views` returns.
+
+        Parameters
+        ----------
+        train : ratings of all users
+        test : not used, since no error is recorded
+        start : None, as `CF` does not continue a training
 
         Raises
         ------
         DataError, SettingError
             If a rating, or the seed, is negative.
         KeyboardInterrupt
-            On Ctrl-C; ``factors_`` is then the result of the last finished epoch.
+            On Ctrl-C; ``model_`` is then the result of the last finished epoch.
         """
         self._forget()
-        for done, (x, y) in enumerate(self.iterate(ratings), start=1):
-            self.factors_ = self.model.factors(x, y, ratings)
+        not_continued(self, start)
+        for done, (x, y) in enumerate(self.iterate(train), start=1):
+            self.model_ = self.model.factors(x, y, train)
             self.progress("epochs", done, self.epochs)
         return self
 

@@ -105,12 +105,15 @@ class FCF(FederatedRecommender):
                 f"power = {self.model.power} is not for FCF: leave it at 0, or use FederatedCF"
             )
 
-    def fit(self, ratings: Ratings, *, start: Factors | None = None) -> Self:
+    def fit(
+        self, train: Ratings, test: Ratings | None = None, *, start: Factors | None = None
+    ) -> Self:
         """Learn X and Y from ratings of at least 0, such as `fedmf.fcf.views` returns.
 
         Parameters
         ----------
-        ratings : ratings of all users
+        train : ratings of all users
+        test : not used, since no error is recorded
         start
             Earlier factors that Y continues from, perhaps with new ratings; items are matched
             by id. With ``reset=True`` epochs may be divided among several calls.
@@ -131,9 +134,9 @@ class FCF(FederatedRecommender):
             ends the training early without an error and keeps the finished sums.
         """
         self._forget()
-        training = self.training(self._confidence(ratings))
-        training.start_from(start, ratings)
-        return self._learn(training, ratings, self.rounds, "sums")
+        training = self.training(self._confidence(train))
+        training.start_from(start, train)
+        return self._learn(training, train, self.rounds, "sums")
 
     def iterate(self, ratings: Ratings) -> Iterator[Step]:
         """Yield the state after each sum; errors as in `fit`."""

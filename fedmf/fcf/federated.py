@@ -74,13 +74,13 @@ class FederatedRecommender(Scheduled):
 
     Attributes
     ----------
-    factors_ : Factors, X and Y
+    model_ : Factors, X and Y
     history_ : History, a record of each sum, without errors
     """
 
     model: Implicit
     steps: int = 1  # sums from one update of the users' factors to the next
-    factors_: Factors
+    model_: Factors
 
     def __init__(
         self,
@@ -124,9 +124,9 @@ class FederatedRecommender(Scheduled):
         if history.interrupted and all(one.aborted is not None for one in history):
             raise KeyboardInterrupt
         self.history_ = history
-        self.factors_ = self.model.factors(*state, ratings)
+        self.model_ = self.model.factors(*state, ratings)
         if history.interrupted:  # perhaps within an epoch
-            self.factors_ = self.model.factors(*training.with_users(state.y), ratings)
+            self.model_ = self.model.factors(*training.with_users(state.y), ratings)
         return self
 
     def _rounds(self, training: ImplicitTraining[Steps], number: int) -> Iterator[Round[XY]]:

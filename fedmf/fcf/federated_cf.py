@@ -45,12 +45,14 @@ class FederatedCF(FederatedRecommender):
         takes 55 bits.
     """
 
-    def fit(self, ratings: Ratings, *, start: Factors | None = None) -> Self:
+    def fit(
+        self, train: Ratings, test: Ratings | None = None, *, start: Factors | None = None
+    ) -> Self:
         """Learn X and Y from ratings of at least 0; see `FCF.fit`."""
         self._forget()
-        training = self.training(self._confidence(ratings))
-        training.start_from(start, ratings)
-        return self._learn(training, ratings, self.rounds, "epochs")
+        training = self.training(self._confidence(train))
+        training.start_from(start, train)
+        return self._learn(training, train, self.rounds, "epochs")
 
     def training(self, confidence: Confidence) -> ImplicitTraining[_Moments]:
         """Return the steps of users and server; see `FederatedRecommender`."""

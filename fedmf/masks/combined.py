@@ -118,7 +118,7 @@ def check_same_data(model: Base, ratings: Ratings) -> None:
     """Validate that model and ratings have the same users and items; raises ModelError."""
     if not hasattr(model, "user_ids"):
         raise ModelError(
-            f"{type(model).__name__} is no fitted recommender: pass trainer.factors_ or "
+            f"{type(model).__name__} is no fitted recommender: pass trainer.model_ or "
             "fedmmf.model_"
         )
     if not same_ids(model, ratings):

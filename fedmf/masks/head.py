@@ -36,7 +36,7 @@ class LocalHead(Settings):
 
         Parameters
         ----------
-        base : fitted recommender, such as ``trainer.factors_`` or ``fedmmf.model_``
+        base : fitted recommender, such as ``trainer.model_`` or ``fedmmf.model_``
         train : ratings that `base` was fitted on
         features
             Features with a row for each item; by default genres and year. Without any feature,

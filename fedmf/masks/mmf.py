@@ -56,7 +56,6 @@ class FedMMF(Estimator):
     mask_: FittedMask
     model_: Combined
     history_: History
-    _learnt = "model_"
 
     def __init__(
         self, mask: Mask | None = None, trainer: Trainer | None = None, *, offset: bool = True
@@ -106,7 +105,7 @@ class FedMMF(Estimator):
         self.trainer.schedule.size(train.n_users)  # raises before any work
         self.trainer.fit_internal(model, self.rest(train, mask), rest_of_test, scale, start)
         self.mask_, self.history_ = mask, self.trainer.history_
-        self.model_ = self.combined(self.trainer.factors_, mask, train)
+        self.model_ = self.combined(self.trainer.model_, mask, train)
         return self
 
     @property

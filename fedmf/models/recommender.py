@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
+from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.data import Ratings
 from fedmf.data.ratings import Ids
-from fedmf.errors import ModelError
+from fedmf.errors import ModelError, SettingError
 from fedmf.settings import Settings, is_whole
 
 Floats = NDArray[np.float64]
@@ -182,8 +183,20 @@ class Trained(Recommender):
 class Estimator(Recommender, Settings):
     """Recommender that learns by `fit`; names of fitted attributes end in underscores."""
 
-    _learnt: ClassVar[str] = "factors_"
-    """Name of the fitted attribute that predicts."""
+    model_: Recommender
+    _former: ClassVar[str] = "factors_"
+    """Name of `model_` in earlier releases, which goes with 1.1."""
+
+    def __getattr__(self, name: str) -> Recommender:
+        """Return `model_` under its former name, with a warning."""
+        if name == type(self)._former and "model_" in vars(self):
+            warn(
+                f"{type(self).__name__}.{name} is now model_; the old name goes with 1.1",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            return self.model_
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def n_users(self) -> int:
@@ -227,10 +240,17 @@ class Estimator(Recommender, Settings):
             del vars(self)[name]
 
     def _fitted(self) -> Recommender:
-        if not hasattr(self, self._learnt):
+        if "model_" not in vars(self):
             raise ModelError("the model is not trained yet: call fit first")
-        learnt: Recommender = getattr(self, self._learnt)
-        return learnt
+        return self.model_
+
+
+def not_continued(estimator: Estimator, start: object) -> None:
+    """Raise SettingError for a start of an estimator that begins every training anew."""
+    if start is not None:
+        raise SettingError(
+            f"{type(estimator).__name__} does not continue a training: leave start out"
+        )
 
 
 def numbers(what: str, numbers: ArrayLike, bound: int) -> NDArray[np.int64]:

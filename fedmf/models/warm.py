@@ -44,7 +44,7 @@ def warm(
         return p, q
     if not isinstance(start, Factors):
         raise ModelError(
-            f"start = {start!r} must be Factors, such as factors_ of an earlier training"
+            f"start = {start!r} must be Factors, such as model_ of an earlier training"
         )
     if start.k != q.shape[1]:
         raise ModelError(

@@ -66,11 +66,11 @@ class Trainer(Scheduled):
 
     Attributes
     ----------
-    factors_ : Factors, the trained model
+    model_ : Factors, the trained model
     history_ : History, a record of each round
     """
 
-    factors_: Factors
+    model_: Factors
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class Trainer(Scheduled):
         check_finite(model, p, q)
         first = Factors.of(p, q, train, scale=scale)
         if interrupted:
-            self.factors_, self.history_ = first, History(interrupted=True)
+            self.model_, self.history_ = first, History(interrupted=True)
             return self
 
         def report(record: RoundRecord) -> None:
@@ -169,7 +169,7 @@ class Trainer(Scheduled):
         factors, history = keep(rounds, first, report)
         check_learnt(history)
         self._check_trained(model, train, history)
-        self.factors_, self.history_ = factors, history
+        self.model_, self.history_ = factors, history
         return self
 
     @staticmethod

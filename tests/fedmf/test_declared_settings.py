@@ -188,8 +188,8 @@ def test_set_params_drops_caches_and_keeps_fitted():
     assert inner.square == 9
     assert inner.set_params(k=4).square == 16
     outer = Outer()
-    outer.factors_ = "learnt"
-    assert outer.set_params(rate=2.0).factors_ == "learnt"
+    outer.model_ = "learnt"
+    assert outer.set_params(rate=2.0).model_ == "learnt"
 
 
 def test_settings_keep_signature_equality_and_repr():

@@ -40,7 +40,7 @@ def test_error_of_the_history_is_that_of_the_posterior(fitted):
     errors = SPLIT.test.values - fitted.predict(SPLIT.test.users, SPLIT.test.items)
     assert last.test_rmse == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-12)
     assert last.test_mae == pytest.approx(np.mean(np.abs(errors)), rel=1e-12)
-    assert len(fitted.posterior_.samples) == 4
+    assert len(fitted.model_.samples) == 4
     assert len(fitted.history_) == 6
 
 
@@ -139,7 +139,7 @@ def test_chain_beats_the_mean_of_all_ratings():
     model = FedBPMF(k=3, sweeps=25, burn_in=5).fit(split.train, split.test)
     spread = np.sqrt(np.mean((split.test.values - split.train.values.mean()) ** 2))
     assert model.history_.last.test_rmse < 0.95 * spread
-    mean, std = model.posterior_.predict(split.test.users, split.test.items, return_std=True)
+    mean, std = model.model_.predict(split.test.users, split.test.items, return_std=True)
     inside = np.abs(split.test.values - mean) < 1.645 * std
     assert 0.85 < inside.mean() < 0.95
 
@@ -149,7 +149,7 @@ def test_fewer_users_than_factors_train():
     split = random_split(simulate(10, 20, 130, seed=0), 0.2, seed=1)
     model = FedBPMF(sweeps=40, burn_in=6).fit(split.train, split.test)
     assert model.history_.last.test_rmse < 2.0
-    assert not model.posterior_.embedding.any()
+    assert not model.model_.embedding.any()
 
 
 def test_dropouts_and_cohorts_train(fitted):
@@ -185,9 +185,9 @@ def test_aborted_sums_without_a_draw_to_keep_raise(rounds):
 def test_aborted_round_of_a_kept_draw_loses_no_training(fitted):
     model = made(failing(6), samples=1).fit(SPLIT.train, SPLIT.test)
     assert model._kept() == [6]
-    assert len(model.posterior_.samples) == 1
-    kept = fitted.posterior_.samples[2]  # of round 5
-    assert (model.posterior_.samples[0].users == kept.users).all()
+    assert len(model.model_.samples) == 1
+    kept = fitted.model_.samples[2]  # of round 5
+    assert (model.model_.samples[0].users == kept.users).all()
 
 
 def test_mean_that_is_never_summed_raises():
@@ -211,7 +211,7 @@ def test_features_enter_the_link():
     groups = np.arange(RATINGS.n_items) % 2
     features = Features(groups[:, None].astype(float), ["group"])
     model = made().fit(SPLIT.train, features=features)
-    assert model.posterior_.samples[0].link.weights.shape == (1 + 3, 3)
+    assert model.model_.samples[0].link.weights.shape == (1 + 3, 3)
     with pytest.raises(DataError):
         made().fit(SPLIT.train, features=Features(np.ones((3, 1)), ["group"]))
 
@@ -219,9 +219,7 @@ def test_features_enter_the_link():
 @pytest.mark.parametrize("of", ["als", "posterior"])
 def test_start_is_matched_by_id(fitted, of):
     earlier = (
-        Trainer(FedALS(k=2), rounds=2).fit(SPLIT.train).factors_
-        if of == "als"
-        else fitted.posterior_
+        Trainer(FedALS(k=2), rounds=2).fit(SPLIT.train).model_ if of == "als" else fitted.model_
     )
     warm = made(sweeps=6).fit(SPLIT.train, start=earlier)
     cold = made(sweeps=6).fit(SPLIT.train)
@@ -245,20 +243,20 @@ def test_start_is_matched_by_id(fitted, of):
 )
 def test_start_with_fewer_draws_than_it_has_raises(fitted, sweeps, burn_in, samples, works):
     """The chain begins again, and few draws are worse than those of `start`."""
-    assert len(fitted.posterior_.samples) == 4
+    assert len(fitted.model_.samples) == 4
     model = made(sweeps=sweeps, burn_in=burn_in, samples=samples)
     if works:
-        model.fit(SPLIT.train, start=fitted.posterior_)
+        model.fit(SPLIT.train, start=fitted.model_)
         return
     with pytest.raises(SettingError) as caught:
-        model.fit(SPLIT.train, start=fitted.posterior_)
+        model.fit(SPLIT.train, start=fitted.model_)
     rounds = int(re.search(r"at least (\d+) rounds", str(caught.value))[1])
     again = made(sweeps=rounds, burn_in=rounds * burn_in // sweeps, samples=samples)
-    again.fit(SPLIT.train, start=fitted.posterior_)
+    again.fit(SPLIT.train, start=fitted.model_)
 
 
 def test_start_that_is_no_model_of_ratings_raises(fitted):
-    for wrong in (fitted, "model.fedmf", replace(fitted.posterior_.factors(), ranks=True)):
+    for wrong in (fitted, "model.fedmf", replace(fitted.model_.factors(), ranks=True)):
         with pytest.raises(ModelError):
             made(sweeps=3).fit(SPLIT.train, start=wrong)
 

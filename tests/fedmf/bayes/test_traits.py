@@ -47,7 +47,7 @@ def test_profile_is_the_shrunken_mean_of_rated_items():
 def test_implicit_feedback_stays_after_the_burn_in():
     """Round 4 is the last that computes it; with burn_in = 5 it is another."""
     some, more, other = (
-        trained(sweeps=sweeps, burn_in=burn_in).posterior_.embedding
+        trained(sweeps=sweeps, burn_in=burn_in).model_.embedding
         for sweeps, burn_in in ((5, 4), (9, 4), (9, 5))
     )
     np.testing.assert_array_equal(some, more)
@@ -56,7 +56,7 @@ def test_implicit_feedback_stays_after_the_burn_in():
 
 
 def test_no_implicit_feedback_without_a_burn_in():
-    model = trained(burn_in=1).posterior_
+    model = trained(burn_in=1).model_
     assert not model.embedding.any()
     assert not any(one.user_link.weights.any() for one in model.samples)
 
@@ -73,5 +73,5 @@ class Failing(PlainSum):
 def test_implicit_feedback_comes_late_if_the_burn_in_is_aborted():
     model = trained(Failing())
     assert [one.aborted is None for one in model.history_] == [False] * 5 + [True] * 3
-    assert model.posterior_.embedding.any()
-    assert model.posterior_.samples[0].link.weights.shape[0] >= 3
+    assert model.model_.embedding.any()
+    assert model.model_.samples[0].link.weights.shape[0] >= 3

@@ -30,7 +30,7 @@ def test_second_model_learns_from_the_training_part_alone(tmp_path):
     done = train("--out", tmp_path, "--json", "--seed", "3", "--split", "time")
     assert done.exit_code == 0, done.output
     parts = time_split(load("simulated"))
-    meant = FederatedCF(tuned(8), epochs=3, seed=3).fit(views(parts.train)).factors_
+    meant = FederatedCF(tuned(8), epochs=3, seed=3).fit(views(parts.train)).model_
     kept = Factors.load(tmp_path / "ranking.fedmf")
     np.testing.assert_allclose(kept.item_factors, meant.item_factors, atol=1e-7)
     assert kept.ranks

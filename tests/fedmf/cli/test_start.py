@@ -169,9 +169,9 @@ def test_only_ratings_count_that_the_start_has_not_seen():
         scale=(1, 5),
     )
     train = random_split(earlier, seed=5).train
-    start = Trainer(FedALS(k=2), rounds=2).fit(train).factors_
+    start = Trainer(FedALS(k=2), rounds=2).fit(train).model_
     parts = random_split(whole, seed=0)
-    now = Trainer(FedALS(k=2), rounds=1).fit(parts.train).factors_
+    now = Trainer(FedALS(k=2), rounds=1).fit(parts.train).model_
     seen = set(zip(train.user_ids[train.users], train.item_ids[train.items], strict=True))
     users, items = start.user_ids.tolist(), start.item_ids.tolist()
     pairs = [
@@ -196,7 +196,7 @@ def test_only_ratings_count_that_the_start_has_not_seen():
 
 def test_start_that_has_seen_everything_is_not_compared():
     whole = table(np.arange(20), np.arange(12), 2)
-    start = Trainer(FedALS(k=2), rounds=2).fit(whole).factors_
+    start = Trainer(FedALS(k=2), rounds=2).fit(whole).model_
     parts = random_split(whole, seed=0)
     assert compared(start, start, whole, parts) is None
 
@@ -205,9 +205,9 @@ def test_models_that_rank_are_compared_beyond_what_the_start_knows():
     """Items that the start has seen are hidden from both, and it scores no new item."""
     whole = views(table(np.arange(40), np.arange(30), 3))
     first = random_split(whole, seed=1).train.take(np.arange(400))
-    start = FederatedCF(Implicit(k=2), epochs=2, min_raters=1).fit(first).factors_
+    start = FederatedCF(Implicit(k=2), epochs=2, min_raters=1).fit(first).model_
     parts = random_split(whole, seed=0)
-    now = FederatedCF(Implicit(k=2), epochs=2, min_raters=1).fit(parts.train).factors_
+    now = FederatedCF(Implicit(k=2), epochs=2, min_raters=1).fit(parts.train).model_
     found = compared(start, now, whole, parts)
     assert found.measure == "precision"
     known = set(zip(first.users, first.items, strict=True))

@@ -33,6 +33,10 @@ def small(n_users=8, n_items=12, n_ratings=60):
     return ratings, features(n_items, 2, 1), features(n_users, 1, 2)
 
 
+def fitted(trainer, ratings, items, users):
+    return trainer.fit(ratings, items=items, users=users)
+
+
 def design(ratings, items, users):
     return np.hstack((users.matrix[ratings.users], items.matrix[ratings.items]))
 
@@ -78,7 +82,7 @@ def test_linear_model_converges_to_the_ridge_solution(reg):
     """(Xᵀ X / N + λ) w = Xᵀ (r − r̄) / N of centred columns, the intercept free."""
     ratings, items, users = small()
     trainer = ContextTrainer(FedLR(rate=0.02, reg=reg), rounds=600)
-    trainer.fit(ratings, items, users)
+    trainer.fit(ratings, items=items, users=users)
     x, n = design(ratings, items, users), ratings.n_ratings
     mean_x, mean_r = x.mean(axis=0), ratings.values.mean()
     centred = x - mean_x
@@ -95,7 +99,7 @@ def test_linear_model_converges_to_the_ridge_solution(reg):
 @pytest.mark.parametrize("model", MODELS[1:], ids=lambda m: type(m).__name__)
 def test_training_lowers_the_error(model):
     ratings, items, users = small()
-    trainer = ContextTrainer(model, rounds=60).fit(ratings, items, users)
+    trainer = ContextTrainer(model, rounds=60).fit(ratings, items=items, users=users)
     error = ((trainer.predict(ratings.users, ratings.items) - ratings.values) ** 2).mean()
     assert error < 0.95 * ratings.values.var()
 
@@ -105,7 +109,7 @@ def test_secure_sums_give_the_same_integers_and_model(model):
     ratings, items, users = small()
     trained = [
         ContextTrainer(model, how, rounds=3, seed=1, cohort=6, dropout=0.2).fit(
-            ratings, items, users
+            ratings, items=items, users=users
         )
         for how in (PlainSum(), SecAggSum())
     ]
@@ -126,7 +130,7 @@ def test_vector_has_one_size_and_hides_the_rating_count():
     """A vector has one size and the number of ratings is in the sum only."""
     ratings, items, users = small()
     spy = Spy()
-    ContextTrainer(FedLR(), spy, rounds=1).fit(ratings, items, users)
+    ContextTrainer(FedLR(), spy, rounds=1).fit(ratings, items=items, users=users)
     assert {vector.shape for vector in spy.seen.values()} == {(1 + 3 + 1,)}
     sent = {user: vector[-1] * UNIT for user, vector in spy.seen.items()}
     assert sent == dict(enumerate(np.diff(ratings.indptr).tolist()))
@@ -156,7 +160,7 @@ def without_ratings():
 
 def test_training_without_ratings_keeps_parameters():
     ratings = without_ratings()
-    trainer = ContextTrainer(FedLR(reg=0.5), rounds=2).fit(ratings, features(2, 1, 0))
+    trainer = ContextTrainer(FedLR(reg=0.5), rounds=2).fit(ratings, items=features(2, 1, 0))
     assert trainer.parameters_.tolist() == [3.5, 0.0]
 
 
@@ -170,8 +174,8 @@ class Aborts(PlainSum):
 def test_aborted_round_keeps_the_parameters():
     ratings, items, users = small()
     watched = Watched(None, RoundAborted("gone"))
-    trainer = ContextTrainer(FedLR(), watched, rounds=2).fit(ratings, items, users)
-    one = ContextTrainer(FedLR(), rounds=1).fit(ratings, items, users)
+    trainer = ContextTrainer(FedLR(), watched, rounds=2).fit(ratings, items=items, users=users)
+    one = ContextTrainer(FedLR(), rounds=1).fit(ratings, items=items, users=users)
     assert trainer.digests_ == (*one.digests_, "")
     assert trainer.parameters_.tolist() == one.parameters_.tolist()
 
@@ -179,7 +183,7 @@ def test_aborted_round_keeps_the_parameters():
 def test_training_whose_sums_are_all_aborted_raises():
     trainer = ContextTrainer(FedLR(), Aborts(), rounds=2)
     with pytest.raises(RoundAborted):
-        trainer.fit(*small())
+        fitted(trainer, *small())
     assert not hasattr(trainer, "history_")
 
 
@@ -191,13 +195,15 @@ def test_interrupt_keeps_the_finished_rounds():
         if done == 2:
             raise KeyboardInterrupt
 
-    trainer = ContextTrainer(FedLR(), rounds=9, progress=stop).fit(ratings, items, users)
-    two = ContextTrainer(FedLR(), rounds=2).fit(ratings, items, users)
+    trainer = ContextTrainer(FedLR(), rounds=9, progress=stop).fit(
+        ratings, items=items, users=users
+    )
+    two = ContextTrainer(FedLR(), rounds=2).fit(ratings, items=items, users=users)
     assert trainer.digests_ == two.digests_
     np.testing.assert_array_equal(trainer.parameters_, two.parameters_)
 
 
-@pytest.mark.parametrize("after", ["history_", "parameters_", "recommender_"])
+@pytest.mark.parametrize("after", ["history_", "parameters_", "model_"])
 def test_interrupt_at_the_end_of_fit_leaves_no_older_data(after):
     class Stopped(ContextTrainer):
         stops = False
@@ -207,11 +213,11 @@ def test_interrupt_at_the_end_of_fit_leaves_no_older_data(after):
             if self.stops and name == after:
                 raise KeyboardInterrupt
 
-    trainer = Stopped(FedLR(), rounds=1).fit(*small())
+    trainer = fitted(Stopped(FedLR(), rounds=1), *small())
     Stopped.stops = True
     with pytest.raises(KeyboardInterrupt):
-        trainer.fit(*small(n_users=9, n_items=14))
-    if after == "recommender_":
+        fitted(trainer, *small(n_users=9, n_items=14))
+    if after == "model_":
         assert (trainer.n_users, trainer.n_items) == (9, 14)
         assert not trainer.interrupted_
     else:
@@ -221,7 +227,7 @@ def test_interrupt_at_the_end_of_fit_leaves_no_older_data(after):
 
 def test_recommendations_are_unrated_and_in_order():
     ratings, items, users = small()
-    trainer = ContextTrainer(FedLR(), rounds=5).fit(ratings, items, users)
+    trainer = ContextTrainer(FedLR(), rounds=5).fit(ratings, items=items, users=users)
     found, scores = trainer.recommend(2, k=3)
     assert found.size == 3
     assert not set(found) & set(ratings.of_user(2)[0])
@@ -259,32 +265,34 @@ def test_fit_that_diverges_raises(model):
     ratings, items, users = small()
     wild = replace(model, rate=1e5)
     with pytest.raises(SettingError, match=r"clip.* rate"):
-        ContextTrainer(wild, rounds=3).fit(ratings, items, users)
+        ContextTrainer(wild, rounds=3).fit(ratings, items=items, users=users)
 
 
 def test_infinite_parameters_raise():
     ratings, items, users = small()
     wild = FedFM(rate=1e200)
     with pytest.raises(SettingError):
-        ContextTrainer(wild, FloatSum(), rounds=9).fit(ratings, items, users)
+        ContextTrainer(wild, FloatSum(), rounds=9).fit(ratings, items=items, users=users)
 
 
 def test_clipped_rating_counts_raise():
     ratings, items, users = small()
     with pytest.raises(SettingError, match="clip"):
-        ContextTrainer(FedLR(), PlainSum(clip=2.0**-8), rounds=1).fit(ratings, items, users)
+        ContextTrainer(FedLR(), PlainSum(clip=2.0**-8), rounds=1).fit(
+            ratings, items=items, users=users
+        )
 
 
 def test_fit_of_a_split_raises_with_remedy():
     ratings, items, users = small()
     with pytest.raises(SettingError, match=r"Split: .* split\.train"):
-        ContextTrainer(FedLR(), rounds=1).fit(random_split(ratings), items, users)
+        ContextTrainer(FedLR(), rounds=1).fit(random_split(ratings), items=items, users=users)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
 def test_predictions_have_the_shape_of_the_pairs(model):
     ratings, items, users = small()
-    trainer = ContextTrainer(model, rounds=1).fit(ratings, items, users)
+    trainer = ContextTrainer(model, rounds=1).fit(ratings, items=items, users=users)
     whole = trainer.predict([0, 0, 1, 1, 2, 2], [3, 4, 5, 6, 7, 8])
     table = trainer.predict([[0, 0, 1], [1, 2, 2]], [[3, 4, 5], [6, 7, 8]])
     np.testing.assert_allclose(table.reshape(-1), whole, rtol=1e-12)
@@ -298,9 +306,9 @@ def test_features_of_other_data_raise():
     ratings, items, users = small()
     trainer = ContextTrainer(FedLR(), rounds=1)
     with pytest.raises(SettingError, match=r"8 items .* 12"):
-        trainer.fit(ratings, users)
+        trainer.fit(ratings, items=users)
     with pytest.raises(SettingError, match=r"12 users .* 8"):
-        trainer.fit(ratings, items, items)
+        trainer.fit(ratings, items=items, users=items)
 
 
 def test_untrained_model_and_unknown_numbers_raise():
@@ -310,7 +318,7 @@ def test_untrained_model_and_unknown_numbers_raise():
         trainer.predict([0], [0])
     with pytest.raises(ModelError):
         trainer.recommend(0)
-    trainer.fit(ratings, items, users)
+    trainer.fit(ratings, items=items, users=users)
     with pytest.raises(ModelError, match="0 to 7"):
         trainer.predict([8], [0])
     with pytest.raises(ModelError, match="0 to 11"):
@@ -329,9 +337,22 @@ def test_failed_fit_leaves_no_attributes():
         raise RuntimeError("enough")
 
     ratings, items, users = small()
-    trainer = ContextTrainer(FedLR(), rounds=3).fit(ratings, items, users)
+    trainer = ContextTrainer(FedLR(), rounds=3).fit(ratings, items=items, users=users)
     trainer.progress = stop
     with pytest.raises(RuntimeError, match="enough"):
-        trainer.fit(ratings, items, users)
+        trainer.fit(ratings, items=items, users=users)
     with pytest.raises(ModelError):
         trainer.predict([0], [0])
+
+
+def test_features_in_the_place_of_test_ratings_warn():
+    ratings, items, users = small()
+    with pytest.warns(DeprecationWarning, match=r"1\.1"):
+        old = ContextTrainer(FedLR(), rounds=2).fit(ratings, items, users)
+    new = fitted(ContextTrainer(FedLR(), rounds=2), ratings, items, users)
+    np.testing.assert_array_equal(old.parameters_, new.parameters_)
+
+
+def test_missing_features_raise():
+    with pytest.raises(SettingError, match="items"):
+        ContextTrainer(FedLR(), rounds=2).fit(small()[0])

@@ -131,12 +131,14 @@ def test_array_in_place_of_features_is_rejected():
     """An array in place of features raises in every function that takes features."""
     ratings = simulate(6, 12, 40)
     matrix = item_features(ratings).matrix
-    base = Trainer(FedMF(k=2), rounds=1).fit(ratings).factors_
+    base = Trainer(FedMF(k=2), rounds=1).fit(ratings).model_
     for take in (
         lambda: FedMMF(trainer=Trainer(rounds=1)).fit(ratings, features=matrix),
         lambda: LocalHead().fit(base, ratings, matrix),
-        lambda: ContextTrainer(FedLR(), rounds=1).fit(ratings, matrix),
-        lambda: ContextTrainer(FedLR(), rounds=1).fit(ratings, item_features(ratings), matrix),
+        lambda: ContextTrainer(FedLR(), rounds=1).fit(ratings, items=matrix),
+        lambda: ContextTrainer(FedLR(), rounds=1).fit(
+            ratings, items=item_features(ratings), users=matrix
+        ),
         *(partial(mask.fit, matrix, ratings) for mask in (MeanMask(), RidgeMask(), NNMask())),
     ):
         with pytest.raises(SettingError, match="ndarray"):

@@ -44,13 +44,13 @@ def test_secure_sums_have_the_digests_of_plain_sums(aggregation, where):
         assert one.digest == other.digest
         assert one.survivors == other.survivors < 30
         assert one.clipped == 0
-    np.testing.assert_array_equal(plain.weights_.weights, secure.weights_.weights)
+    np.testing.assert_array_equal(plain.model_.weights, secure.model_.weights)
 
 
 def test_exact_sum_is_the_gram_matrix_of_the_most_rated():
     model = made(epsilon=None, reveals_profiles_to_peeling=True).fit(RATINGS)
     counts = np.bincount(RATINGS.items, minlength=40)
-    kept = model.weights_.kept
+    kept = model.model_.kept
     assert kept.size == 12
     assert counts[kept].min() >= np.delete(counts, kept).max()
     np.testing.assert_array_equal(model.gram_, gram_of(RATINGS)[np.ix_(kept, kept)])
@@ -60,7 +60,7 @@ def test_exact_sum_is_the_gram_matrix_of_the_most_rated():
 def test_all_items_take_one_sum_with_the_whole_norm():
     model = made(items=40, where="central", epsilon=1e6).fit(RATINGS)
     assert len(model.history_) == 1
-    assert model.weights_.kept.size == 40
+    assert model.model_.kept.size == 40
     n = np.bincount(RATINGS.users, minlength=30)
     each = 1 / np.sqrt(n * (n + 1) / 2)
     expected = np.bincount(RATINGS.items, each[RATINGS.users], minlength=40)
@@ -198,5 +198,5 @@ def test_reg_is_used_and_by_default_follows_the_noise():
     one = made(where="central").fit(RATINGS)
     same = made(where="central", reg=float(one.sigma_ * np.sqrt(12))).fit(RATINGS)
     other = made(where="central", reg=99.0).fit(RATINGS)
-    np.testing.assert_allclose(one.weights_.weights, same.weights_.weights)
-    assert np.abs(other.weights_.weights).max() < np.abs(one.weights_.weights).max()
+    np.testing.assert_allclose(one.model_.weights, same.model_.weights)
+    assert np.abs(other.model_.weights).max() < np.abs(one.model_.weights).max()

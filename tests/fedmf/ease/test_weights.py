@@ -17,7 +17,7 @@ RATINGS = views(simulate(30, 40, 500, seed=3))
 @pytest.fixture(scope="module")
 def model():
     entropy = np.random.default_rng(7).bytes
-    return DPEase(items=25, where="central", entropy=entropy).fit(RATINGS).weights_
+    return DPEase(items=25, where="central", entropy=entropy).fit(RATINGS).model_
 
 
 def table(model):

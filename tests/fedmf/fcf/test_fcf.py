@@ -79,8 +79,8 @@ def test_plain_descent_reaches_the_exact_item_factors_of_cf():
 def test_fcf_with_adam_predicts_as_cf():
     ratings = simulate_views(400, 40, seed=0)
     ours, theirs = FCF(Implicit(spread=1.0)).fit(ratings), CF(Implicit(spread=1.0)).fit(ratings)
-    ours_all = ours.factors_.user_factors @ ours.factors_.item_factors.T
-    theirs_all = theirs.factors_.user_factors @ theirs.factors_.item_factors.T
+    ours_all = ours.model_.user_factors @ ours.model_.item_factors.T
+    theirs_all = theirs.model_.user_factors @ theirs.model_.item_factors.T
     assert np.sqrt(np.mean((ours_all - theirs_all) ** 2)) < 0.02
 
 
@@ -131,7 +131,7 @@ def test_secure_sums_give_the_same_integers(dropout):
 def test_fixed_point_hardly_differs_from_floating_point():
     ratings = simulate_views(100, 40, seed=0)
     exact, found = (
-        FCF(aggregation=kind, epochs=5).fit(ratings).factors_.item_factors
+        FCF(aggregation=kind, epochs=5).fit(ratings).model_.item_factors
         for kind in (FloatSum(), None)
     )
     assert 0 < np.abs(found - exact).max() < 1e-4
@@ -166,7 +166,7 @@ def test_fcf_interrupted_in_progress_keeps_the_finished_sums(done, like):
     assert model.history_.interrupted
     assert [one.digest for one in model.history_] == [one.digest for one in whole.history_]
     for name in ("user_factors", "item_factors"):
-        found, meant = (getattr(one.factors_, name) for one in (model, whole))
+        found, meant = (getattr(one.model_, name) for one in (model, whole))
         np.testing.assert_array_equal(found, meant)
     assert model.recommend(0, 3)[0].shape == (3,)
 
@@ -174,7 +174,7 @@ def test_fcf_interrupted_in_progress_keeps_the_finished_sums(done, like):
 def test_users_solve_once_more_at_the_end():
     ratings = simulate_views(30, 32, seed=0)
     model = Implicit(k=3)
-    found = FCF(model, epochs=2, steps=3).fit(ratings).factors_
+    found = FCF(model, epochs=2, steps=3).fit(ratings).model_
     tables = model.confidence(ratings).tables()
     wanted = solve(found.item_factors, *tables, model.reg)
     np.testing.assert_array_equal(found.user_factors, wanted)

@@ -171,10 +171,8 @@ def test_moments_of_a_user_by_hand():
 
 def test_federated_cf_is_cf():
     ratings = simulate_views(60, 40, seed=1)
-    ours = (
-        FederatedCF(Implicit(alpha=3.0), epochs=6, min_raters=1, seed=2).fit(ratings).factors_
-    )
-    theirs = CF(Implicit(alpha=3.0), epochs=6, seed=2).fit(ratings).factors_
+    ours = FederatedCF(Implicit(alpha=3.0), epochs=6, min_raters=1, seed=2).fit(ratings).model_
+    theirs = CF(Implicit(alpha=3.0), epochs=6, seed=2).fit(ratings).model_
     scale = np.abs(theirs.item_factors).max()
     assert np.abs(ours.item_factors - theirs.item_factors).max() <= 1e-7 * scale
     assert np.abs(ours.user_factors - theirs.user_factors).max() <= 1e-7
@@ -203,8 +201,8 @@ def test_penalty_grows_with_the_confidence():
 @pytest.mark.parametrize("power", [0.5, 1.0])
 def test_federated_cf_with_a_power_is_cf(power):
     ratings, model = simulate_views(60, 40, seed=1), Implicit(reg=0.1, alpha=3.0, power=power)
-    ours = FederatedCF(model, epochs=4, min_raters=1, seed=2).fit(ratings).factors_
-    theirs = CF(model, epochs=4, seed=2).fit(ratings).factors_
+    ours = FederatedCF(model, epochs=4, min_raters=1, seed=2).fit(ratings).model_
+    theirs = CF(model, epochs=4, seed=2).fit(ratings).model_
     np.testing.assert_allclose(ours.item_factors, theirs.item_factors, rtol=0, atol=1e-7)
     np.testing.assert_allclose(ours.user_factors, theirs.user_factors, rtol=0, atol=1e-7)
 
@@ -214,7 +212,7 @@ def test_penalty_of_an_item_is_scaled_to_all_users():
     ratings = simulate_views(400, 32, seed=1)
     model = Implicit(k=2, reg=0.05, alpha=30.0, power=1.0)
     ours, lost = (
-        FederatedCF(model, epochs=6, min_raters=1, dropout=dropout).fit(ratings).factors_
+        FederatedCF(model, epochs=6, min_raters=1, dropout=dropout).fit(ratings).model_
         for dropout in (0.0, 0.5)
     )
     size = np.linalg.norm(ours.item_factors)
@@ -232,15 +230,15 @@ def test_federated_cf_gives_the_same_under_secure_sums():
         FederatedCF(Implicit(k=2), kind(clip=256.0, fractional_bits=32), epochs=2).fit(ratings)
         for kind in (PlainSum, SecAggSum)
     ]
-    plain, secure = (fit.factors_.item_factors for fit in fits)
+    plain, secure = (fit.model_.item_factors for fit in fits)
     assert plain.tobytes() == secure.tobytes()
 
 
 @pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="FEDMF_DATA names no data")
 def test_federated_cf_is_cf_on_ml_100k():
     ratings = user_split(views(load("ml-100k")), seed=0).train
-    ours = FederatedCF(epochs=5, min_raters=1).fit(ratings).factors_.item_factors
-    theirs = CF(epochs=5).fit(ratings).factors_.item_factors
+    ours = FederatedCF(epochs=5, min_raters=1).fit(ratings).model_.item_factors
+    theirs = CF(epochs=5).fit(ratings).model_.item_factors
     assert np.abs(ours - theirs).max() <= 1e-6 * np.abs(theirs).max()
 
 

@@ -40,9 +40,7 @@ def test_items_with_few_raters_count_as_unrated():
     ratings = rare()
     ours = FederatedCF(Implicit(k=3), epochs=4).fit(ratings)
     theirs = CF(Implicit(k=3), epochs=4).fit(common(ratings))
-    np.testing.assert_allclose(
-        ours.factors_.item_factors, theirs.factors_.item_factors, atol=1e-7
-    )
+    np.testing.assert_allclose(ours.model_.item_factors, theirs.model_.item_factors, atol=1e-7)
 
 
 @BOTH
@@ -113,7 +111,7 @@ def test_moments_are_scaled_to_all_users_too():
     ratings = simulate_views(40, 32, seed=1)
     ratings = replace(ratings, items=np.tile(ratings.of_user(0)[0], 40))
     whole, part = (
-        FederatedCF(Implicit(k=2, reg=20.0), epochs=2, dropout=dropout).fit(ratings).factors_
+        FederatedCF(Implicit(k=2, reg=20.0), epochs=2, dropout=dropout).fit(ratings).model_
         for dropout in (0.0, 0.4)
     )
     np.testing.assert_allclose(part.item_factors, whole.item_factors, atol=1e-7)
@@ -121,9 +119,9 @@ def test_moments_are_scaled_to_all_users_too():
 
 def test_fcf_with_dropouts_learns_nearly_as_much():
     ratings = simulate_views(400, 40, seed=0)
-    whole = CF(Implicit(spread=1.0)).fit(ratings).factors_
+    whole = CF(Implicit(spread=1.0)).fit(ratings).model_
     for system in (FCF, FederatedCF):
-        found = system(Implicit(spread=1.0), dropout=0.1).fit(ratings).factors_
+        found = system(Implicit(spread=1.0), dropout=0.1).fit(ratings).model_
         error = found.user_factors @ found.item_factors.T
         error -= whole.user_factors @ whole.item_factors.T
         assert 1e-4 < np.sqrt(np.mean(error**2)) < 0.05
@@ -150,14 +148,14 @@ def test_one_aborted_sum_per_epoch_does_not_end_training():
     fcf = FCF(Implicit(k=2), Watched(None, LOST), epochs=2, steps=1)
     fcf.fit(simulate_views(40, 32, seed=1))
     once = FCF(Implicit(k=2), Watched(), epochs=1, steps=1).fit(simulate_views(40, 32, seed=1))
-    np.testing.assert_array_equal(fcf.factors_.item_factors, once.factors_.item_factors)
+    np.testing.assert_array_equal(fcf.model_.item_factors, once.model_.item_factors)
 
 
 def test_aborted_moments_keep_the_factors_of_the_last_epoch():
     ratings = simulate_views(40, 32, seed=1)
     model = Implicit(k=2)
-    lost = FederatedCF(model, Watched(None, None, LOST), epochs=2).fit(ratings).factors_
-    once = FederatedCF(model, Watched(), epochs=1).fit(ratings).factors_
+    lost = FederatedCF(model, Watched(None, None, LOST), epochs=2).fit(ratings).model_
+    once = FederatedCF(model, Watched(), epochs=1).fit(ratings).model_
     np.testing.assert_array_equal(lost.item_factors, once.item_factors)
 
 
@@ -168,7 +166,7 @@ def test_fit_with_every_sum_aborted_raises(system, counted):
     model = system(Implicit(k=2), Watched(*outcomes), epochs=3)
     with pytest.raises(RoundAborted, match=r"2 of 40 .*threshold"):
         model.fit(simulate_views(40, 32, seed=1))
-    assert not hasattr(model, "factors_")
+    assert not hasattr(model, "model_")
     assert len(model.aggregation.calls) == (3 if not counted else 31 if system is FCF else 4)
 
 
@@ -187,7 +185,7 @@ def test_secure_training_with_many_dropouts_continues(system):
     ratings = simulate_views(30, 32, seed=1)
     encoding = {"clip": 64.0, "fractional_bits": 24}
     found = [
-        system(Implicit(k=2), kind, epochs=2, dropout=0.2).fit(ratings).factors_
+        system(Implicit(k=2), kind, epochs=2, dropout=0.2).fit(ratings).model_
         for kind in (PlainSum(**encoding), SecAggSum(threshold=16, **encoding))
     ]
     np.testing.assert_array_equal(found[0].item_factors, found[1].item_factors)

@@ -133,7 +133,7 @@ def digests(history):
 
 
 def factors_of(recommender):
-    return getattr(recommender, "model_", None) or recommender.factors_
+    return getattr(recommender, "model_", None) or recommender.model_
 
 
 def assert_same(run: Run, recommender) -> None:
@@ -200,7 +200,7 @@ def test_a_node_that_drops_out_of_the_mean_is_left_out_of_it(model):
     run = without_node_2(model, 1)
     assert survivors(run) == [16, 16, 16, 16]
     alone = trainer(model, losing("mean 1")).fit(RATINGS)
-    np.testing.assert_array_equal(run.items, alone.factors_.item_factors)
+    np.testing.assert_array_equal(run.items, alone.model_.item_factors)
 
 
 @pytest.mark.parametrize("model", [FACTORS, fedmf.FedALS(k=3)], ids=["FedMF", "FedALS"])
@@ -209,7 +209,7 @@ def test_a_node_that_was_not_counted_is_in_no_sum(model):
     assert survivors(run) == [12, 12, 12, 12]
     sums = [f"sum {number}" for number in range(1, 5)]
     alone = trainer(model, losing("count 1", *sums)).fit(RATINGS)
-    np.testing.assert_array_equal(run.items, alone.factors_.item_factors)
+    np.testing.assert_array_equal(run.items, alone.model_.item_factors)
 
 
 @pytest.mark.parametrize("model", [FACTORS, fedmf.FedALS(k=3)], ids=["FedMF", "FedALS"])
@@ -220,7 +220,7 @@ def test_a_sum_of_fewer_nodes_than_the_count_is_not_used_and_all_are_counted_aga
     assert lost.aborted
     assert last.count_digest == first.count_digest
     alone = fedmf.Trainer(model, Aborting(clip=64.0), rounds=3, seed=3).fit(RATINGS)
-    np.testing.assert_array_equal(run.items, alone.factors_.item_factors)
+    np.testing.assert_array_equal(run.items, alone.model_.item_factors)
 
 
 class Aborting(fedmf.PlainSum):
@@ -373,7 +373,7 @@ def test_clipped_elements_are_reported():
     run = Run(trainer(aggregation=fedmf.PlainSum(clip=3.5))).start()
     alone = trainer(aggregation=fedmf.PlainSum(clip=3.5)).fit(RATINGS)
     assert run.strategy.history_.last.clipped
-    np.testing.assert_array_equal(run.items, alone.factors_.item_factors)
+    np.testing.assert_array_equal(run.items, alone.model_.item_factors)
 
 
 def test_many_clipped_elements_are_rejected():

@@ -25,7 +25,7 @@ def split():
 
 @pytest.fixture(scope="module")
 def base(split):
-    return Trainer(FedMF(k=3), rounds=12).fit(split.train).factors_
+    return Trainer(FedMF(k=3), rounds=12).fit(split.train).model_
 
 
 @pytest.mark.parametrize("penalty", [1, 20])
@@ -108,12 +108,12 @@ def test_likely_mistakes_raise_settings_and_data_errors(split, base):
 
 
 def test_unfitted_model_raises_with_remedy(split):
-    with pytest.raises(ModelError, match=r"trainer\.factors_"):
+    with pytest.raises(ModelError, match=r"trainer\.model_"):
         LocalHead().fit(Trainer(FedMF(k=2), rounds=1).fit(split.train), split.train)
 
 
 def test_repr_of_models_is_short(split):
-    factors = Trainer(FedMF(k=2), rounds=1).fit(split.train).factors_
+    factors = Trainer(FedMF(k=2), rounds=1).fit(split.train).model_
     assert (
         repr(factors) == f"<Factors: {factors.n_users} users, {factors.n_items} items, k = 2>"
     )

@@ -74,10 +74,10 @@ def test_user_sends_moments():
 def test_rounds_are_those_of_centralised_least_squares(split):
     trainer = Trainer(ALS, FloatSum(), rounds=4, seed=2).fit(split.train, split.test)
     p, q = centralised(split.train, 4, seed=2)
-    np.testing.assert_allclose(trainer.factors_.user_factors, p, atol=1e-9)
-    np.testing.assert_allclose(trainer.factors_.item_factors, q, atol=1e-9)
+    np.testing.assert_allclose(trainer.model_.user_factors, p, atol=1e-9)
+    np.testing.assert_allclose(trainer.model_.item_factors, q, atol=1e-9)
     fixed = Trainer(ALS, PlainSum(fractional_bits=30), rounds=4, seed=2).fit(split.train)
-    np.testing.assert_allclose(fixed.factors_.item_factors, q, atol=1e-6)
+    np.testing.assert_allclose(fixed.model_.item_factors, q, atol=1e-6)
     assert sum(record.clipped for record in fixed.history_) == 0
 
 
@@ -89,8 +89,8 @@ def test_step_and_regularisation_exclude_dropouts(split):
     gone = [[user for user, when in one.items() if when != "unmasking"] for one in leaving]
     assert all(gone)
     p, q = centralised(split.train, 3, seed=2, gone=gone)
-    np.testing.assert_allclose(trainer.factors_.item_factors, q, atol=1e-8)
-    np.testing.assert_allclose(trainer.factors_.user_factors, p, atol=1e-8)
+    np.testing.assert_allclose(trainer.model_.item_factors, q, atol=1e-8)
+    np.testing.assert_allclose(trainer.model_.user_factors, p, atol=1e-8)
 
 
 @pytest.mark.parametrize("cohort", [None, 14])
@@ -104,7 +104,7 @@ def test_secure_sums_give_the_same_model(split, cohort):
     assert [one.count_digest for one in secure.history_] == [
         one.count_digest for one in plain.history_
     ]
-    np.testing.assert_array_equal(secure.factors_.item_factors, plain.factors_.item_factors)
+    np.testing.assert_array_equal(secure.model_.item_factors, plain.model_.item_factors)
 
 
 def test_items_with_few_raters_are_not_trained():

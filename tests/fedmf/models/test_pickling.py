@@ -1,4 +1,4 @@
-"""Every estimator and every trained model can be pickled and copied, before and after `fit`."""
+"""All estimators have one interface, and pickle and copy as their models do."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import copy
 import pickle
 from collections.abc import Callable
 from functools import cache
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from fedmf import (
     OneShotSum,
     PlainSum,
     SecAggSum,
+    SettingError,
     Trainer,
     load,
 )
@@ -61,7 +63,7 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
 def fitted(name: str) -> Any:
     model = ESTIMATORS[name]()
     if isinstance(model, ContextTrainer):
-        return model.fit(RATINGS, FEATURES)
+        return model.fit(RATINGS, items=FEATURES)
     views_only = isinstance(model, CF | FCF | FederatedCF | DPEase)
     return model.fit(views(RATINGS) if views_only else RATINGS)
 
@@ -73,7 +75,7 @@ def test_an_estimator_is_the_same_after_pickling(
 ) -> None:
     model = ESTIMATORS[name]()
     assert list(again(model).get_params()) == list(model.get_params())
-    for one in (fitted(name), getattr(fitted(name), fitted(name)._learnt)):
+    for one in (fitted(name), fitted(name).model_):
         items, scores = again(one).recommend(3, k=5)
         np.testing.assert_array_equal(items, one.recommend(3, k=5)[0])
         np.testing.assert_array_equal(scores, one.recommend(3, k=5)[1])
@@ -97,3 +99,30 @@ def test_what_is_no_number_of_a_user_raises(name: str, user: object) -> None:
             continue
         with pytest.raises(ModelError):
             call(user)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_fit_takes_the_same_first_arguments(name: str) -> None:
+    found = signature(type(ESTIMATORS[name]()).fit).parameters
+    assert [*found][1:3] == ["train", "test"]
+    assert (found["test"].default, found["start"].default) == (None, None)
+    assert found["start"].kind is Parameter.KEYWORD_ONLY
+
+
+FORMER = {FedBPMF: "posterior_", DPEase: "weights_", ContextTrainer: "recommender_"}
+
+
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name != "fedmmf"])
+def test_former_name_of_the_model_warns(name: str) -> None:
+    model, former = fitted(name), FORMER.get(type(ESTIMATORS[name]()), "factors_")
+    with pytest.warns(DeprecationWarning, match=r"1\.1"):
+        assert getattr(model, former) is model.model_
+    assert not hasattr(ESTIMATORS[name](), former)
+    assert not hasattr(model, "other_")
+
+
+@pytest.mark.parametrize("name", ["cf", "dpease", "fedlr"])
+def test_start_of_an_estimator_that_does_not_continue_raises(name: str) -> None:
+    start = fitted("cf").model_
+    with pytest.raises(SettingError, match="start"):
+        ESTIMATORS[name]().fit(views(RATINGS), start=start)

@@ -41,8 +41,8 @@ def fitted(estimator):
 def recommenders():
     yield from map(fitted, ESTIMATORS)
     trainer = ESTIMATORS[0]
-    yield trainer.factors_
-    yield LocalHead().fit(trainer.factors_, SILENT)
+    yield trainer.model_
+    yield LocalHead().fit(trainer.model_, SILENT)
     yield Factors.of(np.ones((24, 2)), np.ones((40, 2)), SILENT)  # nothing but ties
 
 

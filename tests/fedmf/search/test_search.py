@@ -107,7 +107,7 @@ def test_number_of_folds_out_of_range_raises(folds):
 def test_scores_are_those_of_trainings_by_hand(name, measure):
     model = Trainer(FedALS(k=2), rounds=2)
     found = cross_validate(model, RATINGS, folds=3, seed=2, measure=name)
-    assert not hasattr(model, "factors_")
+    assert not hasattr(model, "model_")
     wanted = [by_hand(MODEL, part, measure) for part in random_folds(RATINGS, 3, 2)]
     assert found == Scores(name, tuple(wanted))
     assert found.mean == pytest.approx(np.mean(wanted))
@@ -118,7 +118,7 @@ def test_ranking_measure_is_that_of_the_ranking():
     model = FederatedCF(Implicit(k=2), epochs=2)
     found = cross_validate(model, VIEWS, folds=2, measure="precision", first=5)
     parts = random_folds(VIEWS, 2)
-    wanted = [ranking(model.fit(one.train).factors_, one.test, one.train, 5) for one in parts]
+    wanted = [ranking(model.fit(one.train).model_, one.test, one.train, 5) for one in parts]
     assert found.values == tuple(one.precision for one in wanted)
 
 
@@ -181,7 +181,7 @@ def test_candidates_share_the_validation_part():
 def test_trainer_of_a_masked_model_is_not_shared():
     trainer = Trainer(FedMF(k=2), rounds=1)
     found = search(FedMMF(trainer=trainer), {"offset": [True, False]}, RATINGS, refit=True)
-    assert not hasattr(trainer, "factors_")
+    assert not hasattr(trainer, "model_")
     assert found.estimator.trainer is not trainer
 
 
@@ -189,7 +189,7 @@ def test_refit_is_the_training_on_all_ratings():
     found = search(MODEL, {"model__k": [1, 2]}, RATINGS, folds=2, refit=True)
     wanted = Trainer(FedALS(k=found.settings["model__k"]), rounds=2).fit(RATINGS)
     np.testing.assert_array_equal(
-        found.estimator.factors_.item_factors, wanted.factors_.item_factors
+        found.estimator.model_.item_factors, wanted.model_.item_factors
     )
     assert search(MODEL, {"model__k": [1]}, RATINGS).estimator is None
 

@@ -58,7 +58,7 @@ def masked(by, n):
 
 def contextual(by, n):
     return ContextTrainer(FedLR(), by, rounds=n, **SETTINGS).fit(
-        RATINGS, item_features(RATINGS)
+        RATINGS, items=item_features(RATINGS)
     )
 
 
@@ -166,7 +166,7 @@ def test_second_interrupt_in_the_last_solve_keeps_the_sums(system, monkeypatch):
     ).fit(VIEWS)
     assert model.history_.interrupted
     assert [one.digest for one in model.history_] == [one.digest for one in whole.history_]
-    np.testing.assert_array_equal(model.factors_.item_factors, whole.factors_.item_factors)
+    np.testing.assert_array_equal(model.model_.item_factors, whole.model_.item_factors)
     assert np.isfinite(model.predict([0, 1], [2, 3])).all()
 
 

@@ -76,13 +76,13 @@ def test_coverage_counts_no_hidden_item():
 
 def recommenders():
     trainer = Trainer(FedMF(k=3), rounds=2).fit(PARTS.train)
-    posterior = FedBPMF(k=2, sweeps=4, burn_in=1).fit(PARTS.train).posterior_
+    posterior = FedBPMF(k=2, sweeps=4, burn_in=1).fit(PARTS.train).model_
     masked = FedMMF(MeanMask(), Trainer(FedMF(k=3), rounds=2)).fit(PARTS.train)
-    head = LocalHead().fit(trainer.factors_, PARTS.train)
+    head = LocalHead().fit(trainer.model_, PARTS.train)
     return {
         "Trainer": trainer,
-        "Factors": trainer.factors_,
-        "other scale": replace(trainer.factors_, scale=(0.0, 100.0)),
+        "Factors": trainer.model_,
+        "other scale": replace(trainer.model_, scale=(0.0, 100.0)),
         "Posterior": posterior,
         "FedMMF": masked,
         "Combined": head,

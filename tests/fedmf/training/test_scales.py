@@ -56,7 +56,7 @@ def masked(mask, *, offset=True):
 
 
 def headed(train, test):
-    return LocalHead().fit(factorised(FedMF(k=3))(train, test).factors_, train)
+    return LocalHead().fit(factorised(FedMF(k=3))(train, test).model_, train)
 
 
 def on_a_mask(train, test):
@@ -66,7 +66,7 @@ def on_a_mask(train, test):
 
 def contextual(model):
     return lambda train, test: ContextTrainer(model, WIDE, rounds=20).fit(
-        train, item_features(train)
+        train, items=item_features(train)
     )
 
 
@@ -132,7 +132,7 @@ def test_training_error_beyond_the_scale_raises(split, scale):
         Trainer(replace(STEPS, rate=0.05), PlainSum(clip=2.0**40), rounds=4).fit(train)
     with pytest.raises(Diverged, match=r"rate = 99\.0 "):
         ContextTrainer(FedLR(rate=99.0), PlainSum(clip=2.0**20), rounds=4).fit(
-            train, item_features(train)
+            train, items=item_features(train)
         )
 
 

@@ -63,7 +63,7 @@ def test_objects_without_dataclass_convert_numbers_too():
 def test_functions_compute_with_pythons_numbers():
     """In 8 bits 127 + 1 wraps; in 32 z would be another."""
     split = random_split(simulate(24, 128, 900, seed=5), seed=1)
-    factors = Trainer(FedMF(k=2), rounds=1).fit(split.train).factors_
+    factors = Trainer(FedMF(k=2), rounds=1).fit(split.train).model_
     judged = [ranking(factors, split.test, split.train, k) for k in (127, np.int8(127))]
     assert judged[0] == judged[1]
     pythons = noise_multiplier(1.5, 2.0**-17, 100, sampling_rate=0.25)

@@ -91,4 +91,4 @@ def test_a_model_has_a_trained_item_or_none_is_returned(
     else:
         with pytest.raises(DataError):
             trainer.fit(ratings)
-        assert not hasattr(trainer, "factors_")
+        assert not hasattr(trainer, "model_")

@@ -40,8 +40,8 @@ def test_plain_and_secure_training_are_the_same(split, model, cohort):
         found, meant = ([getattr(one, name) for one in t.history_] for t in (secure, plain))
         assert found == meant
     assert len({record.digest for record in plain.history_}) == 3
-    np.testing.assert_array_equal(secure.factors_.item_factors, plain.factors_.item_factors)
-    np.testing.assert_array_equal(secure.factors_.user_factors, plain.factors_.user_factors)
+    np.testing.assert_array_equal(secure.model_.item_factors, plain.model_.item_factors)
+    np.testing.assert_array_equal(secure.model_.user_factors, plain.model_.user_factors)
 
 
 def test_paper_round_equals_centralised_gradient_descent(split):
@@ -57,8 +57,8 @@ def test_paper_round_equals_centralised_gradient_descent(split):
     p -= 0.005 * (0.05 * known.sum(1)[:, None] * (p - 1) - e @ q)
     e = known * (ratings - p @ q.T)
     q -= 0.005 * (0.05 * known.sum(0)[:, None] * (q - 1) - e.T @ p)
-    np.testing.assert_allclose(trainer.factors_.user_factors, p, atol=1e-10)
-    np.testing.assert_allclose(trainer.factors_.item_factors, q, atol=1e-10)
+    np.testing.assert_allclose(trainer.model_.user_factors, p, atol=1e-10)
+    np.testing.assert_allclose(trainer.model_.item_factors, q, atol=1e-10)
     record = trainer.history_.last
     assert record.train_rmse == pytest.approx(rmse(ratings[known > 0], (p @ q.T)[known > 0]))
     assert record.test_rmse is None
@@ -114,7 +114,7 @@ def test_memory_does_not_grow_with_the_rounds(split):
 
 @pytest.mark.parametrize("model", [replace(PAPER, biases=True), BIASED])
 def test_biases_are_learnt_and_constants_are_kept(split, model):
-    factors = Trainer(model, rounds=3).fit(split.train).factors_
+    factors = Trainer(model, rounds=3).fit(split.train).model_
     p, q = factors.user_factors, factors.item_factors
     assert (p[:, 0] == 1).all()
     assert (q[:, -1] == 1).all()
@@ -167,7 +167,7 @@ def test_check31_items_with_few_raters_are_never_moved(split):
         assert (total[rare] == 0).all()
         assert (total[~rare] > 0).all()
     _, start = model.initial(train, Schedule(seed=1).rng(Draw.START))
-    moved = trainer.factors_.item_factors != start
+    moved = trainer.model_.item_factors != start
     np.testing.assert_array_equal(moved.any(axis=1), ~rare)
     assert trainer.history_.last.trained_items == 40 - rare.sum()
 
@@ -215,7 +215,7 @@ def test_aborted_round_changes_nothing_and_continues(split):
     assert second.survivors == 0
     assert second.digest is None
     twice = Trainer(PAPER, Watched(), rounds=2).fit(split.train, split.test)
-    np.testing.assert_array_equal(trainer.factors_.item_factors, twice.factors_.item_factors)
+    np.testing.assert_array_equal(trainer.model_.item_factors, twice.model_.item_factors)
 
 
 def test_training_whose_sums_are_all_aborted_raises(split):
@@ -240,7 +240,7 @@ def test_dropped_out_users_keep_their_factors(split):
     start, _ = PAPER.initial(split.train, Schedule(seed=3).rng(Draw.START))
     leaving = watched.calls[0][2]
     gone = [user for user, phase in leaving.items() if phase != "unmasking"]
-    kept = (trainer.factors_.user_factors == start).all(axis=1)
+    kept = (trainer.model_.user_factors == start).all(axis=1)
     assert sorted(gone) == np.flatnonzero(kept).tolist()
     assert trainer.history_.last.survivors == 24 - len(gone)
 
@@ -248,7 +248,7 @@ def test_dropped_out_users_keep_their_factors(split):
 def test_users_outside_the_cohort_solve_for_their_factors(split):
     """Exact local solves find p_u from Q without a message."""
     trainer = Trainer(RIDGE, rounds=1, cohort=5).fit(split.train)
-    factors = trainer.factors_
+    factors = trainer.model_
     for user in range(24):
         items, values = split.train.of_user(user)
         everything = np.ones(factors.n_items, dtype=bool)
@@ -264,7 +264,7 @@ def test_interrupt_keeps_the_finished_rounds(split):
     trainer = Trainer(RIDGE, watched, rounds=9).fit(split.train, split.test)
     assert trainer.history_.interrupted
     assert len(trainer.history_) == 2
-    np.testing.assert_array_equal(trainer.factors_.item_factors, whole.factors_.item_factors)
+    np.testing.assert_array_equal(trainer.model_.item_factors, whole.model_.item_factors)
     early = Trainer(RIDGE, Watched(KeyboardInterrupt())).fit(split.train)
     assert early.history_.interrupted
     with pytest.raises(ModelError):
@@ -310,4 +310,4 @@ def test_counts_and_sums_have_distinct_dropouts(split):
     total = sum(np.rint(sent[user] * 2**16) for user in summed).reshape(40, 3) / 2**16
     _, start = RIDGE.initial(split.train, Schedule(seed=6).rng(Draw.START))
     meant = start - RIDGE.rate * total / bound[:, None]
-    np.testing.assert_allclose(trainer.factors_.item_factors, meant, atol=1e-12)
+    np.testing.assert_allclose(trainer.model_.item_factors, meant, atol=1e-12)

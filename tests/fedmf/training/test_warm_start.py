@@ -36,9 +36,9 @@ def test_ten_rounds_and_ten_more_equal_twenty(name):
     model = RATING_MODELS[name]
     whole = Trainer(model, rounds=20).fit(RATINGS, SPLIT.test)
     half = Trainer(model, rounds=10)
-    first = half.fit(RATINGS).factors_
+    first = half.fit(RATINGS).model_
     again = half.fit(RATINGS, SPLIT.test, start=first)
-    same(again.factors_, whole.factors_)
+    same(again.model_, whole.model_)
     assert again.history_.last.test_rmse == whole.history_.last.test_rmse
     assert len(again.history_) == 10
 
@@ -54,15 +54,15 @@ def test_masked_training_continues_to_the_same_factors():
 @pytest.mark.parametrize("kind", [FederatedCF, FCF])
 def test_epochs_and_more_epochs_equal_all_epochs(kind):
     """FCF restarts its optimiser in each epoch."""
-    whole = kind(Implicit(k=3), epochs=4).fit(VIEWS).factors_
+    whole = kind(Implicit(k=3), epochs=4).fit(VIEWS).model_
     half = kind(Implicit(k=3), epochs=2)
-    same(half.fit(VIEWS, start=half.fit(VIEWS).factors_).factors_, whole)
+    same(half.fit(VIEWS, start=half.fit(VIEWS).model_).model_, whole)
 
 
 def test_dropouts_are_drawn_again_for_the_rounds():
     """The result is near that of twenty rounds, and another seed draws other dropouts."""
     model, settings = FedMF(k=3), {"dropout": 0.2, "rounds": 10}
-    first = Trainer(model, **settings).fit(RATINGS).factors_
+    first = Trainer(model, **settings).fit(RATINGS).model_
     once = Trainer(model, **settings).fit(RATINGS, start=first)
     other = Trainer(model, seed=1, **settings).fit(RATINGS, start=first)
     assert [one.survivors for one in once.history_] != [one.survivors for one in other.history_]
@@ -81,7 +81,7 @@ def grown():
 
 
 def test_users_and_items_are_matched_by_their_ids():
-    earlier = Trainer(FedMF(k=3), rounds=3).fit(RATINGS).factors_
+    earlier = Trainer(FedMF(k=3), rounds=3).fit(RATINGS).model_
     new = grown()
     drawn = np.full((new.n_users, 3), 7.0), np.full((new.n_items, 3), 8.0)
     found = warm(*drawn, earlier, new)
@@ -100,7 +100,7 @@ def test_users_and_items_are_matched_by_their_ids():
 
 def test_new_ratings_need_fewer_rounds_after_a_start():
     few = RATINGS.take(np.random.default_rng(0).random(RATINGS.n_ratings) < 0.8)
-    earlier = Trainer(FedMF(k=3), rounds=30).fit(few).factors_
+    earlier = Trainer(FedMF(k=3), rounds=30).fit(few).model_
     warm = Trainer(FedMF(k=3), rounds=3).fit(RATINGS, start=earlier)
     cold = Trainer(FedMF(k=3), rounds=3).fit(RATINGS)
     assert warm.history_.last.train_rmse < 0.95 * cold.history_.last.train_rmse
@@ -108,9 +108,9 @@ def test_new_ratings_need_fewer_rounds_after_a_start():
 
 @pytest.mark.parametrize("wrong", ["columns", "kind", "ids", "type"])
 def test_start_that_does_not_fit_raises(wrong):
-    earlier = Trainer(FedMF(k=3), rounds=1).fit(RATINGS).factors_
+    earlier = Trainer(FedMF(k=3), rounds=1).fit(RATINGS).model_
     start = {
-        "columns": Trainer(FedMF(k=2), rounds=1).fit(RATINGS).factors_,
+        "columns": Trainer(FedMF(k=2), rounds=1).fit(RATINGS).model_,
         "kind": replace(earlier, ranks=True),
         "ids": replace(earlier, item_ids=earlier.item_ids.astype(str)),
         "type": earlier.item_factors,
@@ -118,7 +118,7 @@ def test_start_that_does_not_fit_raises(wrong):
     trainer = Trainer(FedMF(k=3), rounds=1)
     with pytest.raises(ModelError):
         trainer.fit(RATINGS, start=start)
-    assert not hasattr(trainer, "factors_")
+    assert not hasattr(trainer, "model_")
     if wrong == "ids":
         with pytest.raises(ModelError):
             FedBPMF(k=2, sweeps=2, burn_in=1).fit(RATINGS, start=start)
@@ -129,7 +129,7 @@ def test_start_that_does_not_fit_raises(wrong):
 
 def test_start_without_a_scale_is_for_ratings_from_1_to_5():
     """Factors of 0.4 are in the units of their ratings."""
-    old = replace(Trainer(FedMF(k=3), rounds=1).fit(RATINGS).factors_, scale=None)
+    old = replace(Trainer(FedMF(k=3), rounds=1).fit(RATINGS).model_, scale=None)
     Trainer(FedMF(k=3), rounds=1).fit(RATINGS, start=old)
     tenfold = RATINGS.with_values(RATINGS.values * 10, (10.0, 50.0))
     with pytest.raises(ModelError):

@@ -105,7 +105,8 @@ def _run(data: str, system: Preset | Mask | Recipe | str, run: Run) -> dict[str,
     if isinstance(system, str):
         model, rounds = MODELS[system]
         trainer = ContextTrainer(model, PlainSum(), rounds=run.fewer(rounds), seed=run.seed)
-        return judged(trainer.fit(train, *_features(train)), test)
+        items, users = _features(train)
+        return judged(trainer.fit(train, items=items, users=users), test)
     features = known_features(train)
     if isinstance(system, Recipe):
         below = in_the_clear(system.preset, run)

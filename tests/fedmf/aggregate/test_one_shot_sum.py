@@ -129,7 +129,7 @@ MODELS = {
     **{
         type(model).__name__: lambda how, model=model: ContextTrainer(
             model, how, **SCHEDULE
-        ).fit(RATINGS, known_features(RATINGS))
+        ).fit(RATINGS, items=known_features(RATINGS))
         for model in (FedLR(), FedFM(k=2), FedNN(hidden=3))
     },
 }

@@ -34,7 +34,7 @@ def named(made):
 
 def fitted(estimator):
     if isinstance(estimator, ContextTrainer):
-        return estimator.fit(SILENT, item_features(SILENT))
+        return estimator.fit(SILENT, items=item_features(SILENT))
     return estimator.fit(SILENT)
 
 

@@ -115,7 +115,9 @@ def judged(model: Any, test: Any = None) -> dict[str, Any]:
     guesses = model.predict(test.users, test.items)
     found = {name: moved(name)(test.values, guesses) for name in ("rmse", "mae")}
     arrays = {one: getattr(model, one) for one in ARRAYS if hasattr(model, one)}
-    found["held"] = getattr(model, "model_", getattr(model, "factors_", arrays or model))
+    learnt = getattr(model, "model_", model)
+    # the parameters of a model of features are its trainer's
+    found["held"] = arrays if isinstance(model, context.ContextTrainer) else learnt
     found["predicted"] = model.predict(*np.indices((test.n_users, test.n_items)).reshape(2, -1))
     if hasattr(model, "recommend"):
         found["recommended"] = [model.recommend(user, 5) for user in (0, SILENT, 9)]

@@ -188,7 +188,7 @@ class Estimator(Recommender, Settings):
     """Name of `model_` in earlier releases, which goes with 1.1."""
 
     def __getattr__(self, name: str) -> Recommender:
-        """Return `model_` under its former name, with a warning."""
+        """Return `model_` under the former name, with a warning."""
         if name == type(self)._former and "model_" in vars(self):
             warn(
                 f"{type(self).__name__}.{name} is now model_; the old name goes with 1.1",

@@ -84,7 +84,7 @@ class NodeState:
     def begin(self, number: int, phase: str = Phase.ADVERTISE_KEYS) -> None:
         """Store the number of the sum that begins, durably.
 
-        RemoteProtocolError ("session") is raised unless it is above all earlier ones, because a
+        RemoteProtocolError ("session") is raised unless it is above all numbers before: a
         second vector in one round could be summed in another cohort.
         """
         last = self._spent.spend(self._run, number)
@@ -97,7 +97,7 @@ class NodeState:
             raise violation(phase, "session", why)
 
     def suspend(self, client: Client) -> None:
-        """Suspend a client into the Context, or drop the state of one that has finished."""
+        """Suspend a client into the Context, or drop a finished client's state."""
         if client.phase is Phase.FINISHED:
             self._context.state.pop(RECORD, None)
         else:

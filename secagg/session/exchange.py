@@ -115,7 +115,7 @@ class Exchanges(ABC):
         Raises
         ------
         Exception
-            The error of `close`, or the one with which the server ended.
+            The error of `close`, or the error with which the server ended.
         """
         self._place, self._opened = exchange.place, self._clock.now()
         self._hooks(

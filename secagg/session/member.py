@@ -145,7 +145,7 @@ async def take_part(
 
 
 class _Member:
-    """Member of a session: its client in the present round, and its memory of earlier ones."""
+    """Member of a session: its client in the present round, and memory of earlier rounds."""
 
     def __init__(
         self,

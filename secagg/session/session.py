@@ -148,7 +148,7 @@ class Session:
             An argument is invalid. Or the folder has this round with other parameters or
             another message.
         TooFewSurvivors, RemoteProtocolError
-            All attempts have failed; the error of the last one.
+            All attempts have failed; the error of the last attempt.
         JournalError
             The folder failed.
         LocalProtocolError

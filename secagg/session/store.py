@@ -160,7 +160,7 @@ class Store:
         return bytes(data)
 
     def keep_attempt(self, number: int, begun: Begun, answers: bytes) -> None:
-        """Store an attempt before its tasks go out, and forget the outcome of earlier ones."""
+        """Store an attempt before its tasks go out, and forget earlier outcomes."""
         row = (begun.attempt, begun.params, pack_ids(begun.cohort), number)
         statement = (
             "UPDATE rounds SET attempt = ?, params = ?, cohort = ?, outcome = NULL "

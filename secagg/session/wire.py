@@ -151,7 +151,7 @@ def bind(session: bytes, message: bytes) -> bytes:
 
 
 def is_bound(params: OneShotParams, message: bytes) -> bool:
-    """Return whether parameters name the message, so that all their clients have this one."""
+    """Return whether parameters name the message, so that all clients have it."""
     return params.session.endswith(message_digest(message))
 
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from secagg.encoding.canonical import from_canonical
 from secagg.encoding.encoding import Encoding, Entropy, Vector
-from secagg.encoding.fixed_point import FixedPoint
+from secagg.encoding.fixed_point import FixedPoint, Suggestion
 from secagg.encoding.integers import Integers
 from secagg.encoding.ring import Lanes, Ring
 from secagg.encoding.schema import Schema, flatten
-from secagg.encoding.suggestion import Suggestion
 
 __all__ = [
     "Encoding",

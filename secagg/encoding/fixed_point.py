@@ -28,7 +28,6 @@ from secagg.encoding.encoding import Entropy, Vector
 from secagg.encoding.ring import Lanes, Ring
 from secagg.encoding.suggestion import (
     FEW_STEPS,
-    Suggestion,
     bits_for,
     clip_for,
     exponent_of,
@@ -132,7 +131,7 @@ class FixedPoint:
         max_weight: int | None = None,
         modulus_bits: int = 32,
         quantile: float = 0.999,
-    ) -> Suggestion[FixedPoint]:
+    ) -> Suggestion:
         """Propose a clip and fractional bits for values like a sample's values.
 
         The clip is the smallest power of two that at least `quantile` of the sample's absolute
@@ -351,3 +350,26 @@ def _rounding_bits(
         bits.fill(0)
         _fast.mask_words(bits, seed, b"\x00", first)
         yield slice(first, first + bits.size), bits
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suggestion:
+    """Encoding that `FixedPoint.suggest` proposes, and the errors of the encoding.
+
+    Attributes
+    ----------
+    encoding : FixedPoint
+        Encoding for RoundParams.
+    modulus_bits : int
+        b of the modulus R = 2^b that the sum fits.
+    sum_error, mean_error : float
+        Bounds of the error that rounding makes in an element of the sum, and of the mean.
+    clipped : float
+        Fraction of the sample beyond the clip, 0 to 1. Clipping adds to the errors.
+    """
+
+    encoding: FixedPoint
+    modulus_bits: int
+    sum_error: float
+    mean_error: float
+    clipped: float

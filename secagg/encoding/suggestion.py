@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secagg._check import check_integer, is_real
 from secagg._printable import at_least, in_short
-from secagg.encoding.encoding import Encoding, Vector
+from secagg.encoding.encoding import Vector
 from secagg.errors import ParameterError
-
-E = TypeVar("E", bound=Encoding)
 
 FEW_STEPS = 100
 """Steps up to a clip below 1, with fewer of which a sum can be a percent off."""
@@ -22,29 +18,6 @@ _ENOUGH = FEW_STEPS.bit_length()
 """Bits of so many steps, as a power of two."""
 MOST_BITS, _MOST_EXPONENT = 52, 61
 """Largest number of fractional bits, those of a float64, and log2 of the largest clip."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Suggestion(Generic[E]):
-    """Encoding that `FixedPoint.suggest` proposes, and the errors of the encoding.
-
-    Attributes
-    ----------
-    encoding : FixedPoint
-        Encoding for RoundParams.
-    modulus_bits : int
-        b of the modulus R = 2^b that the sum fits.
-    sum_error, mean_error : float
-        Bounds of the error that rounding makes in an element of the sum, and of the mean.
-    clipped : float
-        Fraction of the sample beyond the clip, 0 to 1. Clipping adds to the errors.
-    """
-
-    encoding: E
-    modulus_bits: int
-    sum_error: float
-    mean_error: float
-    clipped: float
 
 
 def clip_for(sample: Vector, quantile: float) -> tuple[float, float]:

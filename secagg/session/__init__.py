@@ -1,10 +1,10 @@
 """Sessions: many rounds of the same members, over any transport that carries bytes.
 
-A `Session` on the server chooses a cohort, sends it the parameters and a message, closes each
-phase when all have answered or at its deadline, and retries a round that failed. A member calls
-`take_part` once, with a function that returns its vector. A transport calls
-`Session.next_task` and `Session.accept`, and gives each member a `Link`; `LocalLink` is the
-one within a process. docs/sessions.md specifies the frames.
+A `Session` on the server chooses a cohort and sends the parameters and a message to the cohort.
+The session closes each phase when all clients have answered or at the deadline, and retries a
+failed round. A member calls `take_part` once, with a function that returns the member's vector.
+A transport calls `Session.next_task` and `Session.accept`, and gives each member a `Link`;
+`LocalLink` is the link within a process. docs/sessions.md specifies the frames.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers that a session has accepted, to recognise one that comes again."""
+"""Accepted answers of a session, to recognise repeated answers."""
 
 from __future__ import annotations
 
@@ -12,37 +12,38 @@ _RECORD = 8 + _HASH_BYTES
 
 
 class Answers:
-    """Last accepted answer of each client, by its `fingerprint`.
+    """`fingerprint` of the last accepted answer of each client.
 
     Attributes
     ----------
     limit : int
-        Largest answer that a member can give in the present round, in bytes.
+        Largest size of an answer in the rounds so far, in bytes.
     """
 
     def __init__(self) -> None:
+        # until a round begins, a transport reads no more than a frame's head from a member
         self.limit = FRAME
         self._last: dict[int, bytes] = {}
 
     def add(self, client: int, answer: bytes) -> None:
-        """Note an answer, by its fingerprint, in place of the client's earlier one."""
+        """Note the fingerprint of an answer, in place of the client's earlier fingerprint."""
         self._last[client] = answer
 
     def update(self, answers: Mapping[int, bytes]) -> None:
-        """Note the answers of many clients."""
+        """Note the fingerprints of the answers of many clients."""
         self._last.update(answers)
 
     def has(self, client: int, answer: bytes) -> bool:
-        """Return whether this answer, by its fingerprint, is the client's last one."""
+        """Return whether this fingerprint is the client's last fingerprint."""
         return self._last.get(client) == answer
 
     def to_bytes(self) -> bytes:
-        """Return the limit as u64, then id as u64 and fingerprint of each client."""
+        """Return the limit as u64, then the id as u64 and the fingerprint of each client."""
         records = (u.to_bytes(8, "little") + answer for u, answer in self._last.items())
         return self.limit.to_bytes(8, "little") + b"".join(records)
 
     def read(self, data: bytes) -> None:
-        """Take what `to_bytes` wrote; no bytes change nothing."""
+        """Restore the content of `to_bytes`; empty bytes change nothing."""
         if not data:
             return
         self.limit = int.from_bytes(data[:8], "little")
@@ -53,5 +54,6 @@ class Answers:
 
 
 def fingerprint(task: bytes, data: bytes) -> bytes:
-    """Return a hash of an answer: of the id of its task and its content."""
+    """Return the SHA-256 of an answer: of the task's id and the content."""
+    # with the id: equal contents in two tasks are two answers
     return hashlib.sha256(task + data).digest()

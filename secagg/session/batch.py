@@ -24,7 +24,7 @@ from secagg.session.wire import REPORT, Task, task_id
 
 @dataclass(eq=False, kw_only=True)
 class Batch:
-    """Batch of a one-shot sum. Its attempts add reports until the list of clients is fixed.
+    """Batch of a one-shot sum. Attempts add reports until the list of clients is fixed.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Batch:
     store : Store or None
         Folder for the reports.
     left_out : set of int
-        Clients whose report failed a check.
+        Clients with a report that failed a check.
     """
 
     number: int
@@ -58,7 +58,7 @@ class Batch:
     _fixed: bool = False
 
     def open(self) -> None:
-        """Read what an earlier process stored; called once, in the session's thread."""
+        """Read the reports of an earlier process; called once, in the session's thread."""
         added = Accumulator(self.params, registry=self.registry, batch=self.number)
         if self.store is not None:
             self._reports = self.store.reports(self.number)
@@ -77,7 +77,7 @@ class Batch:
 
     @property
     def accumulator(self) -> Accumulator:
-        """The reports of this batch."""
+        """Accumulator of the reports of this batch."""
         assert self._accumulator is not None, "opened first"  # noqa: S101
         return self._accumulator
 
@@ -93,12 +93,12 @@ class Batch:
 
     @property
     def reported(self) -> frozenset[int]:
-        """Clients whose reports are here."""
+        """Clients with a report in the accumulator."""
         return frozenset(self.accumulator.ids)
 
     @property
     def needed(self) -> int:
-        """Number of reports that are missing for a sum; 0 if the list is fixed."""
+        """Number of reports that a sum still lacks; 0 if the list is fixed."""
         if self._fixed:
             return 0
         return max(0, self.params.min_clients - len(self.accumulator))
@@ -120,6 +120,7 @@ class Batch:
             store=self._store,
             answered=set(self.accumulator.ids) & set(cohort),
         )
+        # a client without an acknowledgement repeats the report, also after a restart
         stored = () if self._reports is None else self._reports.stored()
         known = await desk.thread.run(lambda: {_id(r): fingerprint(name, r) for r in stored})
         desk.answers.update(known)
@@ -134,7 +135,7 @@ class Batch:
         Parameters
         ----------
         helpers : Helpers
-        thread : Thread
+        thread : Calls
             Thread of the accumulator.
         seconds : float
             Deadline of each step of the helpers.
@@ -142,9 +143,10 @@ class Batch:
         Raises
         ------
         TooFewSurvivors
-            Too few reports came, or passed the helpers' checks.
+            Too few reports came, or passed the helpers' checks. Or an earlier cohort in the
+            ledger is too close.
         RemoteProtocolError
-            "helpers": too few helpers are left. Or as `Accumulator.result`.
+            "helpers": too few helpers are left. Or see `Accumulator.result`.
         """
         params, run = self.params, thread.run
         if self.needed:  # before the helpers work for nothing
@@ -152,6 +154,7 @@ class Batch:
         rejected = await helpers.ask(
             "check", seconds, lambda link: self._check(link, helpers, thread)
         )
+        # a fixed list stays: helpers that reserved the list would reject another list
         if not self._fixed:
             dropped = self._dropped(helpers, rejected)
             await run(lambda: self.accumulator.drop(dropped))
@@ -194,7 +197,7 @@ class Batch:
             self._unstored.clear()
 
     async def _check(self, link: HelperLink, helpers: Helpers, thread: Calls) -> set[int]:
-        """Send all boxes to a helper; return the ids that it rejects."""
+        """Send all boxes to a helper; return the ids that the helper rejects."""
         chunks = self.accumulator.boxes(link.number)
         rejected: set[int] = set()
         while (chunk := await thread.run(lambda: next(chunks, None))) is not None:
@@ -210,7 +213,7 @@ class Batch:
         helpers: Helpers,
         thread: Calls,
     ) -> bytes:
-        """Return a helper's answer; one that was restarted gets all boxes again first."""
+        """Return a helper's answer; a restarted helper gets all boxes again first."""
         helpers.bytes_down += len(request)
         try:
             answer = await call(request)
@@ -223,10 +226,11 @@ class Batch:
         return answer
 
     def _dropped(self, helpers: Helpers, rejected: Mapping[int, set[int]]) -> set[int]:
-        """Return the clients to drop; leave out helpers that leave too few of them."""
+        """Return the clients to drop; leave out helpers that would leave too few clients."""
         ids, dropped = set(self.accumulator.ids), set[int]()
         most = len(ids) - self.params.min_clients
         kept = []
+        # fewest rejections first: the many rejections of a liar leave out the liar, not others
         for j in sorted(rejected, key=lambda j: (len(rejected[j]), j)):
             together = dropped | (rejected[j] & ids)
             if len(together) <= most:
@@ -239,8 +243,9 @@ class Batch:
         return dropped
 
     def _fix(self) -> bytes:
-        """Return the request for the helpers; list and ledger are stored before it goes out."""
+        """Return the request for the helpers, after storing list and ledger."""
         request = self.accumulator.request()
+        # on the disk first: after a crash the helpers must get the same list again
         if not self._fixed and self._reports is not None:
             self._reports.fix(self.accumulator.ids)
         self._fixed = True
@@ -248,7 +253,7 @@ class Batch:
         return request
 
     def _record(self, clients: Sequence[int]) -> None:
-        """Record the list in the ledger, or raise if an earlier cohort is too close."""
+        """Record the list; raise TooFewSurvivors if an earlier cohort is too close."""
         ledger = self.ledger
         if ledger is None:
             return
@@ -258,19 +263,20 @@ class Batch:
 
     def _valid(
         self,
-        replies: Mapping[int, object],  # of an application's links
+        replies: Mapping[int, object],  # an application's link may return any type
         judge: Callable[[list[bytes]], object],
         wrong: dict[int, str],
     ) -> dict[int, bytes]:
-        """Return the valid replies of helpers; the others get their check into `wrong`.
+        """Return the valid replies; add the failed check of each other reply to `wrong`.
 
-        `judge` raises RemoteProtocolError for an invalid reply. It raises ParameterError for
-        too few, which is what one valid reply mostly is.
+        `judge` raises RemoteProtocolError for an invalid reply, and ParameterError for too few
+        replies. A single valid reply is mostly too few.
         """
         valid: dict[int, bytes] = {}
         for j, reply in replies.items():
             if not isinstance(reply, bytes):
                 wrong[j] = "encoding"
+            # else a liar could answer in the name of another helper, who would be blamed
             elif reply[START_BYTES : START_BYTES + 2] != j.to_bytes(2, "little"):
                 wrong[j] = "helper"
             else:
@@ -287,7 +293,7 @@ class Batch:
     ) -> OneShotResult:
         """Return the sum from the valid answers."""
         valid = self._valid(answers, self.accumulator.result, wrong)
-        # of q answers a liar's is not the only one to a mask; see docs/sessions.md, 4
+        # among q answers a liar is never the only holder of a mask; see docs/sessions.md, 4
         needed = self.params.quorum or self.params.threshold
         while len(valid) >= needed:
             try:

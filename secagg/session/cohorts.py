@@ -56,7 +56,7 @@ class Choice:
     ) -> tuple[int, ...]:
         """Wait for members of the pool that are not in `away`; return a cohort, ascending.
 
-        TooFewSurvivors is raised if fewer than `least` are there in time.
+        Raise TooFewSurvivors if fewer than `least` members are present at the deadline.
         """
         here = await presence.gather(self._pool - away, self._size, least, seconds, note)
         chosen = SystemRandom().sample(sorted(here), min(len(here), self._size))

@@ -21,11 +21,12 @@ class Deadlines:
     Parameters
     ----------
     gather : float
-        Until members are there: a round begins then with those that are, if they are enough.
+        For the members to come. At the deadline a round begins with the present members, if
+        they are enough.
     keys, shares : float
         For fresh keys, and for the shares sealed under them.
     input : float
-        For the vectors; the training of a member is in this time.
+        For the vectors, training included.
     unmask : float
         For the signatures of an active round, for the shares that open the sum, and for each
         step of the helpers of a one-shot sum.
@@ -51,7 +52,7 @@ class Deadlines:
 
     @classmethod
     def of(cls, seconds: Deadlines | float) -> Deadlines:
-        """Return deadlines, all the same if one number is given."""
+        """Return deadlines; a number is the deadline of every phase."""
         if isinstance(seconds, Deadlines):
             return seconds
         return cls(**dict.fromkeys((field.name for field in fields(cls)), seconds))
@@ -67,7 +68,7 @@ class Deadlines:
 
 @dataclass(frozen=True)
 class Clock:
-    """Clock of a session; a test passes one that it moves itself."""
+    """Clock of a session; a test passes a clock under the test's own control."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
@@ -75,6 +76,7 @@ class Clock:
     @asynccontextmanager
     async def deadline(self, seconds: float) -> AsyncIterator[Deadline]:
         """Yield a deadline that begins now."""
+        # a single timer for all waits: being woken early must not extend the deadline
         timer = asyncio.ensure_future(self.sleep(seconds))
         try:
             yield Deadline(timer)
@@ -83,7 +85,7 @@ class Clock:
 
 
 class Deadline:
-    """Deadline under way."""
+    """Deadline that has begun."""
 
     def __init__(self, timer: asyncio.Future[object]) -> None:
         self._timer = timer

@@ -1,7 +1,7 @@
-"""Desk of a session: members fetch their tasks at it and hand in their answers.
+"""Desk of a session, where members fetch tasks and hand in answers.
 
-One exchange at a time is open. It ends when all awaited members have answered, or at its
-deadline; later answers are rejected with the check "late" and change nothing.
+A single exchange at a time is open. An exchange ends when all awaited members have answered, or
+at the deadline. Later answers are rejected with the check "late" and change nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from secagg.session.wire import Answer, Declined
 
 class Desk(Exchanges):
     """Desk of a session.
+
+    Transports call `next_task` and `accept`; the session calls the other methods.
 
     Parameters
     ----------
@@ -52,15 +54,13 @@ class Desk(Exchanges):
         self.presence = Presence(clock)
         self._exchange: Exchange | None = None
         self._intake: Intake | None = None
-        self._calls: dict[int, set[asyncio.Event]] = {}  # of next_task, under way
-        self._declined: dict[int, bytes] = {}  # the last task
+        self._calls: dict[int, set[asyncio.Event]] = {}  # pending calls of next_task
+        self._declined: dict[int, bytes] = {}  # task that each client declined last
         self._ready = asyncio.Event()
         self._ready.set()
 
-    # what transports call
-
     async def next_task(self, client: int, after: bytes, wait: float) -> bytes | None:
-        """Return the client's task unless it is `after`; see `Session.next_task`."""
+        """Return the client's task unless the task's id is `after`; see `Session.next_task`."""
         self._check_member(client)
         news = asyncio.Event()
         self._calls.setdefault(client, set()).add(news)
@@ -81,7 +81,9 @@ class Desk(Exchanges):
         """Validate and accept a client's answer; see `Session.accept`."""
         self._check_member(client)
         self.presence.see(client)
+        # after a restart, an answer to the resumed attempt must not be rejected as late
         await self._ready.wait()
+        # both now: the driver may open the next exchange during the checks
         exchange, intake = self._exchange, self._intake
         try:
             await self._accept(client, answer, exchange, intake)
@@ -89,18 +91,16 @@ class Desk(Exchanges):
             self._reject(exchange, client, len(answer), error)
             raise
 
-    # what the driver calls
-
     def hold(self) -> None:
-        """Let answers wait until the driver has resumed the attempt that they may belong to."""
+        """Let answers wait until the driver has resumed the attempt under way."""
         self._ready.clear()
 
     def release(self) -> None:
-        """Let no answer wait any more."""
+        """Let waiting and later answers pass."""
         self._ready.set()
 
     def close(self) -> None:
-        """End all calls of `next_task`, the later ones at once, and the round under way."""
+        """End the round under way, and all calls of `next_task`; later calls end at once."""
         self.closed = True
         self._ready.set()
         self.presence.close()
@@ -120,8 +120,10 @@ class Desk(Exchanges):
             async with self._clock.deadline(seconds) as deadline:
                 await deadline.before(exchange.done)
         finally:
-            self._exchange = None  # what comes from now on is late
-        await intake.join()  # answers that were on their way count
+            self._exchange = None  # later answers are late
+        # answers that came before the deadline count, also while their write takes longer
+        await intake.join()
+        # the next gathering does not wait for clients that were too slow
         self.presence.lose(exchange.awaited)
 
     def _task_of(self, client: int, after: bytes) -> bytes | None:
@@ -137,6 +139,7 @@ class Desk(Exchanges):
     ) -> None:
         phase = GATHER if exchange is None else exchange.phase
         frame = wire.read_answer(answer, self.answers.limit, client, phase)
+        # before the check "late": a repeated answer is acknowledged also in a later phase
         given = fingerprint(frame.task, frame.data) if isinstance(frame, Answer) else b""
         if given and self.answers.has(client, given):
             return
@@ -149,6 +152,7 @@ class Desk(Exchanges):
             raise _violation(client, phase, "unknown client", why)
         if isinstance(frame, Declined):
             self._declined[client] = frame.task
+            # an accepted answer stands: a client cannot take part and decline
             if client in exchange.awaited:
                 self._decline(exchange, client)
                 self.presence.forget(client)
@@ -158,7 +162,7 @@ class Desk(Exchanges):
 
     def _accepted_now(self, client: int, frame: Answer, size: int, exchange: Exchange) -> None:
         self.answers.add(client, fingerprint(frame.task, frame.data))
-        if client not in exchange.answered:  # it came twice at the same time
+        if client not in exchange.answered:  # the same answer came twice at the same time
             self._accept_answer(exchange, client, size)
 
     def _check_member(self, client: int) -> None:

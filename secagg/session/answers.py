@@ -43,7 +43,7 @@ class Answers:
         return self.limit.to_bytes(8, "little") + b"".join(records)
 
     def read(self, data: bytes) -> None:
-        """Add the content of `to_bytes`; empty bytes change nothing."""
+        """Restore the content of `to_bytes`; empty bytes change nothing."""
         if not data:
             return
         self.limit = int.from_bytes(data[:8], "little")

@@ -13,7 +13,7 @@ class Completed(int):
     ----------
     rounds : tuple of int
         Numbers of the rounds with an acknowledged last answer. A round does not count if the
-        member began a later attempt at the round and did not complete this attempt.
+        member began a later attempt at the round and did not complete the later attempt.
     reports : tuple of int
         Numbers of the one-shot sums with an acknowledged report. The helpers open the sum
         later, and no member learns the outcome.

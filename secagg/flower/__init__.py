@@ -1,11 +1,11 @@
 """Secure aggregation for Flower: a mod for the nodes and a wrapper for the strategy.
 
-The mod masks the update of its node. The wrapper of an averaging strategy sums the masked
-updates of a round. The strategy sees one reply with the mean in place of the nodes' replies.
+The mod masks the node's update. The wrapper of an averaging strategy sums the masked updates of
+a round. The strategy sees one reply with the mean in place of the nodes' replies.
 
-- `SecAggMod` and `SecAgg` take four exchanges. Each message of a node is answered by a new
-  process, so the client is suspended in the node's Context between two messages, under a
-  one-time key in the node's folder.
+- `SecAggMod` and `SecAgg` take four exchanges. A new process answers each message to a node.
+  So between two messages the client is suspended in the node's Context, under a one-time key in
+  the node's folder.
 - `OneShotMod` and `OneShot` take one exchange. Helpers, which the nodes trust, open the sum.
 
 docs/flower.md specifies the messages and the checks of a node.

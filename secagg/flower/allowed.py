@@ -44,7 +44,7 @@ _REMEDIES = {
         "with it as the weight, and take FedAvg"
     ),
 }
-"""Remedies for Flower's other strategies, by their names, which older versions lack in part."""
+"""Remedies for Flower's other strategies, by name; older versions of Flower lack some."""
 
 
 def check_strategy(strategy: Strategy, *, averaging: bool, evaluates: bool = False) -> None:
@@ -54,8 +54,8 @@ def check_strategy(strategy: Strategy, *, averaging: bool, evaluates: bool = Fal
     ----------
     strategy : Strategy
     averaging : bool
-        True: an application's own class or function is accepted, if no class above it is
-        rejected.
+        True: an application's own class or function is accepted, if no base class of the
+        strategy is rejected.
     evaluates : bool
         True: metrics of evaluation are summed, too.
     """
@@ -72,6 +72,7 @@ def check_strategy(strategy: Strategy, *, averaging: bool, evaluates: bool = Fal
 
 
 def _check_class(kind: type[Strategy], *, averaging: bool) -> None:
+    # Krum and others inherit from FedAvg; the order of the mro meets the rejected class first
     for above in kind.__mro__:
         if above in _AVERAGING and (averaging or above is kind):
             return
@@ -87,8 +88,9 @@ def _check_class(kind: type[Strategy], *, averaging: bool) -> None:
 
 
 def _check_function(strategy: Strategy, name: str) -> None:
-    """Raise `ParameterError` if a function of the application is to aggregate the metrics."""
+    """Raise `ParameterError` if a function of the application aggregates the metrics."""
     function = getattr(strategy, name, None)
+    # Flower's own functions average by weight, so a single reply passes through unchanged
     if function is None or str(getattr(function, "__module__", "")).startswith("flwr."):
         return
     raise ParameterError(

@@ -1,7 +1,7 @@
-"""Batches of a strategy's messages: what the sums of both protocols have in common.
+"""Batches of a strategy's messages: the common part of the sums of both protocols.
 
 A session names an attempt by a digest of one message's bytes. Nodes also agree on the run's
-configuration and on type and group of the message, so these sums have names of their own.
+configuration and on type and group of the message, so sums over nodes have other names.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from secagg.session import Place
 from secagg.session.wire import AttemptName, write_name
 
 FEWEST = 3
-"""Smallest number of clients of a sum, unless the settings of the run say otherwise."""
+"""Smallest number of clients of a sum, unless the settings of the run have another number."""
 _TTL_SLACK = 30.0
-"""Seconds that a message outlives its exchange, so that its reply can still be pulled."""
+"""Seconds that a message outlives the exchange, so that the reply can still be pulled."""
 
 
 class Sum(NamedTuple):
-    """Outcome of a sum: its result, where its elements are, and the errors of nodes."""
+    """Outcome of a sum: the result, the places of the elements, and the errors of nodes."""
 
     result: RoundResult
     layout: Layout
@@ -46,7 +46,7 @@ class Sum(NamedTuple):
 
 
 class Summing(Protocol):
-    """Function that sums what the nodes reply to a batch, without any single reply."""
+    """Function that sums the nodes' replies to a batch, without seeing any single reply."""
 
     def __call__(
         self, grid: Grid, batch: Sequence[Message], plan: Plan, *, number: int, timeout: float
@@ -60,18 +60,18 @@ class Summing(Protocol):
             Messages of the strategy, one for each node, all with the same content.
         plan : Plan
         number : int
-            Number of the sum, above those of all earlier ones of the run.
+            Number of the sum, above the numbers of all earlier sums of the run.
         timeout : float
             Seconds for the exchange in which the nodes train.
 
         Raises
         ------
         ParameterError
-            The messages differ or have a record of the protocol's name, a node has two of them,
-            or the parameters do not fit the model or the number of nodes.
+            The messages differ, or have a record of the protocol's name. A node has two
+            messages, or the parameters do not fit the model or the number of nodes.
         TooFewSurvivors, RemoteProtocolError
-            The sum failed, or the batch is too small for one. Nothing has been unmasked, but
-            after an impossible sum.
+            The sum failed, or the batch is too small for a sum. Nothing has been unmasked,
+            except after an impossible sum.
         LinkError
             The SuperLink took no message.
         """
@@ -79,7 +79,7 @@ class Summing(Protocol):
 
 
 class Prepared(NamedTuple):
-    """Batch whose messages are all the same.
+    """Batch of equal messages to different nodes.
 
     Attributes
     ----------
@@ -111,9 +111,9 @@ def prepare(
     least: int,
     phase: str,
 ) -> Prepared:
-    """Return a batch of `least` nodes or more with the name of its sum.
+    """Return a batch of `least` nodes or more with the name of the sum.
 
-    Errors are those of `Summing`; `phase` is the first one of the protocol.
+    See `Summing` for the errors; `phase` is the first phase of the protocol.
     """
     if len(batch) < least:
         kind = batch[0].metadata.message_type.partition(".")[0]
@@ -130,14 +130,16 @@ def prepare(
     digest = content_digest(first, packed, config)
     _check(batch, own, digest, packed, config)
     layout = Layout(plan, first.content, encoding.clip)
+    # random bytes: run ids of a LocalGrid repeat, and no two sums may have the same session
     name = AttemptName(run_name(grid.run.run_id), number, 0, os.urandom(8), digest)
     place = Place(f"flower {grid.run.run_id}", number, name.attempt)
     return Prepared(own, packed, layout, write_name(PREFIX, name), place)
 
 
 def message_to(own: Message, task: Task, seconds: float) -> Message:
-    """Return the message of a task to a node, with the strategy's records where it trains."""
+    """Return the message of a task to a node, with the strategy's records for a training."""
     content = RecordDict({RECORD: task_record(task)})
+    # the records have the whole model, most of a round's bytes, which no other phase reads
     if task.phase in TRAINING:
         content = RecordDict({**own.content, **content})
     metadata = own.metadata

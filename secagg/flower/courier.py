@@ -1,11 +1,11 @@
-"""Exchanges with nodes: the server pushes their tasks and pulls the replies.
+"""Exchanges with nodes: the server pushes the tasks and pulls the replies.
 
-A `Session` has members that call it, each as a known client. Nodes differ, so this class takes
-the place of the session's `Desk`, and the same `Attempt` and `Batch` drive it:
+Members of a `Session` call the server, each as a known client. Nodes differ, so this class
+takes the place of the session's `Desk`, and the same `Attempt` and `Batch` drive this class:
 
-- A Grid calls nobody, and its calls block. No member is present, waits or is gathered.
-- In active sums only a node's first reply says which client the node is.
-- A node takes each number of a sum once and keeps no vector, and a run ends with its ServerApp.
+- A Grid calls nobody, and calls of a Grid block. No member is present, waits or is gathered.
+- In active sums a node's first reply shows which client the node is, and nothing else does.
+- A node takes each number of a sum once and keeps no vector. A run ends with the ServerApp.
   So there is one attempt at a sum, and no folder: a strategy's next round is the next attempt.
 """
 
@@ -36,16 +36,16 @@ async def _block(seconds: float) -> None:
 
 
 _CLOCK = Clock(sleep=_block)
-"""Clock whose sleep blocks, as the calls of a Grid do: `at_once` runs these exchanges."""
+"""Clock with a blocking sleep, like the calls of a Grid: `at_once` runs these exchanges."""
 
 
 class Courier(Exchanges):
-    """Exchanges of one sum over nodes. None of its coroutines waits for an event loop.
+    """Exchanges of one sum over nodes. No coroutine of this class waits for an event loop.
 
-    An exchange ends when all nodes have replied, or at its deadline, and has at least one pull.
-    On `FixedNodes` it ends before if no reply can come. A reply belongs to the node whose
-    message it answers. If it has another sender it is dropped, but for errors, which the
-    SuperLink sends for a node.
+    An exchange ends when all nodes have replied, or at the deadline, and has at least one pull.
+    On `FixedNodes` the exchange ends earlier if no reply can come. A reply belongs to the node
+    of the answered message. A reply with another sender is dropped. Errors are the exception,
+    as the SuperLink sends errors for a node.
 
     Parameters
     ----------
@@ -54,10 +54,11 @@ class Courier(Exchanges):
         Messages of the strategy.
     params : RoundParams or OneShotParams
     registry : Registry or None
-        Public keys of the nodes' identities, in active sums. The id of a client is that of the
-        key, and no two nodes can have the same. Without a registry it is that of the node.
+        Public keys of the nodes' identities, in active sums. The id of a client is then the id
+        of the key, and no two nodes can have the same key. Without a registry the id of a
+        client is the id of the node.
     lost : Dropouts
-        Gets the nodes without a reply that counts.
+        Record of the nodes without a valid reply; the exchanges add to it.
     poll : float
         Seconds between two pulls, > 0.
 
@@ -88,11 +89,13 @@ class Courier(Exchanges):
 
         LinkError is raised if the SuperLink took none of the messages ("push").
         """
+        # the first exchange of an active sum has nodes' ids in place of the registry's ids
         known = self._registry is None or bool(self._nodes)
         clients = {self._nodes.get(u, u): u for u in sorted(exchange.clients)}
         waiting = self._push(exchange, clients, seconds)
         end = self._clock.now() + seconds
         while waiting:
+            # before the deadline is looked at: replies of LocalGrid are there, even at 0 s
             for reply in self._grid.pull_messages(list(waiting)):
                 node = waiting.pop(reply.metadata.reply_to_message_id, None)
                 if node is not None:
@@ -109,7 +112,7 @@ class Courier(Exchanges):
     def _push(
         self, exchange: Exchange, clients: Mapping[int, int], seconds: float
     ) -> dict[str, int]:
-        """Push the tasks of clients, by their nodes; return the nodes by ids of messages."""
+        """Push the tasks of clients, by node; return the nodes by ids of messages."""
         own, phase = self._prepared.own, exchange.phase
         plan = self._prepared.plan if phase in TRAINING else b""
         messages = []
@@ -132,7 +135,8 @@ class Courier(Exchanges):
     def _take(
         self, exchange: Exchange, client: int, known: bool, node: int, reply: Message
     ) -> None:
-        """Take a reply to the message of a node; a node whose reply is invalid drops out."""
+        """Take a reply to the message of a node; a node with an invalid reply drops out."""
+        # before the sender's check: the SuperLink itself sends the error of a lost node
         if reply.has_error():
             self._lost.add_error(node, reply.error)
             self.errors.append(reply)
@@ -149,11 +153,12 @@ class Courier(Exchanges):
             self._lost.add_invalid(node, error)
             self._reject(exchange, client, len(data), error)
         else:
+            # after the signature was checked: a forged reply must not take a client's place
             self._nodes[found] = node
             self._accept_answer(exchange, client, len(data))
 
     def _identify(self, node: int, phase: str, data: bytes) -> int:
-        """Return the client that a node's first message names, and has to be signed by."""
+        """Return the client that a node's first message names, and that has to sign it."""
         params, registry = self._params, self._registry
         if isinstance(params, OneShotParams):
             client = reports.read(data, params).client_id

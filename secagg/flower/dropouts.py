@@ -20,12 +20,12 @@ from secagg.session.outcomes import reason
 logger = logging.getLogger("flwr.secagg")
 
 _LONGEST = 64
-"""Characters of a class's name in the error of a sum; it is the word of a node."""
+"""Most characters of a class's name in the error of a sum; a node chooses that name."""
 _FOREIGN = "without the protocol"
 
 
 class Dropouts:
-    """Nodes that have dropped out of a sum; each is logged, and counted by its error."""
+    """Nodes that have dropped out of a sum; each node is logged, and counted by the error."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -44,7 +44,8 @@ class Dropouts:
         )
 
     def add(self, node: int, why: str, how: str) -> None:
-        """Count a node; `why` is for the log, and `how` is its kind of errors, in words."""
+        """Count a node; `why` is for the log, and `how` is the kind of the error, in words."""
+        # `why` can be the text of a node, which could forge lines of the log
         logger.warning("secagg: node %d drops out: %s", node, printable(why))
         self._counts[how] += 1
 
@@ -56,6 +57,7 @@ class Dropouts:
             self.add(node, text, f"with Flower's error {error.code}")
         elif name == text:
             self.add(node, f"{text}; {NO_PROTOCOL}", _FOREIGN)
+        # the error of the sum repeats a name at most: a node could write anything else there
         elif error.code == RAISED and name.isidentifier() and len(name) <= _LONGEST:
             self.add(node, text, f"with {name}")
         else:
@@ -69,7 +71,7 @@ class Dropouts:
 
 @contextmanager
 def dropouts(fewest: str) -> Iterator[Dropouts]:
-    """Yield the record of a sum's dropouts, which a `TooFewSurvivors` of the block then has.
+    """Yield the record of a sum's dropouts; a `TooFewSurvivors` of the block gets the record.
 
     `fewest` is the strategy's argument for the number of nodes that must stay.
     """

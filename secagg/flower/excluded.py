@@ -1,4 +1,4 @@
-"""Excluded arrays, which a strategy must not compute with: floats lose integers and dtypes."""
+"""Excluded arrays. A strategy must not compute with them: floats lose integers and dtypes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from flwr.serverapp.strategy import Strategy
 def keeping(strategy: Strategy, exclude: Collection[str]) -> Iterator[None]:
     """Context manager in which a strategy's new models have the excluded arrays of the replies.
 
-    A reply has them as the global model had them, bit for bit. Averages of Flower multiply them
-    by a weight, which makes a float64 of an int64, and a NaN of an infinite element. Where an
-    application aggregates by a method of its own, as `fedmf` does, arrays of the same dtype are
-    its result, and stay.
+    A reply has the excluded arrays as the global model had them, bit for bit. Flower's averages
+    multiply arrays by a weight. The product turns an int64 into a float64, and an infinite
+    element into a NaN. An application can aggregate by a method of its own, as `fedmf` does.
+    Arrays of the same dtype are then the method's result, and stay.
     """
     theirs = type(strategy).aggregate_train.__module__.startswith("flwr.")
     aggregate = strategy.aggregate_train
@@ -24,7 +24,7 @@ def keeping(strategy: Strategy, exclude: Collection[str]) -> Iterator[None]:
     def kept(
         server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        received = list(replies)
+        received = list(replies)  # read twice, and Flower can pass an iterator
         sent = [
             (name, array)
             for message in received

@@ -1,4 +1,4 @@
-"""Grid whose nodes are all there from the beginning, and which knows of lost replies."""
+"""Grid that has all nodes from the beginning, and knows which replies are lost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FixedNodes(Grid):
 
 
 def check_nodes(grid: FixedNodes, strategy: Strategy) -> None:
-    """Raise `ParameterError` if a strategy would wait for ever for more nodes."""
+    """Raise `ParameterError` if a strategy would wait forever for more nodes."""
     nodes = len(list(grid.get_node_ids()))
     found = {
         name: getattr(strategy, name, 0)

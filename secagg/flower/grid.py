@@ -1,4 +1,4 @@
-"""Grid that turns a batch of messages to nodes into a secure sum with one reply."""
+"""Grid that replaces a batch of messages to nodes by a secure sum with one reply."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NUMBERS = itertools.count(1)  # of all sums of this process, so of all that a r
 
 @dataclass(frozen=True, kw_only=True)
 class Averages:
-    """Contents of the vectors that a strategy averages; `SecAgg` documents them."""
+    """Contents of the vectors that a strategy averages; see `SecAgg`."""
 
     weight: str
     exclude: tuple[str, ...]
@@ -40,10 +40,10 @@ class Averages:
 
 
 class SecureGrid(Grid):
-    """Grid around a ServerApp's own, whose train messages are answered by one reply, the mean.
+    """Grid around a ServerApp's Grid that answers train messages by one reply, the mean.
 
-    `SecAgg.start` and `OneShot.start` make one. Messages that are not to be summed, such as
-    queries, pass as they are, and so do all other methods.
+    `SecAgg.start` and `OneShot.start` make this grid. Messages outside of sums, such as
+    queries, pass unchanged. All other methods are the methods of the ServerApp's Grid.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ class SecureGrid(Grid):
         Raises
         ------
         ParameterError
-            The messages differ, or a sum of this model and number of nodes is impossible. Or
-            the model is not finite.
+            The messages differ, the model is not finite, or a sum of this model and number of
+            nodes is impossible.
         TooFewSurvivors, RemoteProtocolError
             The sum failed, unless failures are to be skipped. Nothing has been unmasked, or
             the weights of all nodes are 0 ("weight").
@@ -97,7 +97,7 @@ class SecureGrid(Grid):
         return self._summed(batch, plan, 3600.0 if timeout is None else timeout)
 
     def _summed(self, batch: Sequence[Message], plan: Plan, timeout: float) -> list[Message]:
-        number = next(_NUMBERS)
+        number = next(_NUMBERS)  # spent by a failed sum, too: nodes may have stored it
         try:
             done = self._summing(self._grid, batch, plan, number=number, timeout=timeout)
             if not done.result.weight:
@@ -122,7 +122,7 @@ class SecureGrid(Grid):
         return self._grid.run
 
     def set_run(self, run: Run) -> None:
-        """Set the run of the ServerApp's grid."""
+        """Set the run of the ServerApp's Grid."""
         self._grid.set_run(run)
 
     def create_message(
@@ -141,7 +141,7 @@ class SecureGrid(Grid):
         return self._grid.get_node_ids()
 
     def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        """Push messages as they are; nodes with a mod of this package refuse to train."""
+        """Push messages unchanged; nodes with a mod of this package refuse to train."""
         return self._grid.push_messages(messages)
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
@@ -149,7 +149,7 @@ class SecureGrid(Grid):
         return self._grid.pull_messages(message_ids)
 
     def __getattr__(self, name: str) -> object:
-        """Return an attribute of the ServerApp's grid that Flower's Grid does not declare."""
+        """Return an attribute of the ServerApp's Grid that Flower's Grid does not declare."""
         return getattr(self._grid, name)
 
 
@@ -165,7 +165,7 @@ def _model(content: RecordDict) -> str:
 
 
 def _reply(message: Message, plan: Plan, done: Sum) -> Message:
-    """Return the mean of a sum as the reply to one of its messages."""
+    """Return the mean of a sum as the reply to a message of the sum."""
     result = done.result
     arrays, metrics = done.layout.restored(result.mean)
     logger.info(
@@ -199,9 +199,9 @@ def _reply(message: Message, plan: Plan, done: Sum) -> Message:
 
 
 def _whole(means: Mapping[str, float]) -> dict[str, float]:
-    """Return the means of metrics without those that were no number at some nodes.
+    """Return the means of metrics, without metrics that were no number at some nodes.
 
-    Parts of the weight are at most 1, which the error of the encoding can exceed.
+    A part of the weight above 1 is an error of the encoding, and becomes 1.
     """
     found = {
         name: min(mean, 1.0) if is_computed(name) else mean for name, mean in means.items()
@@ -211,6 +211,7 @@ def _whole(means: Mapping[str, float]) -> dict[str, float]:
             continue
         metric, part = name.removeprefix(MISSING), found.pop(name)
         if part > 0:
+            # some elements of this metric saturated at the clip, so the mean is meaningless
             del found[metric]
             logger.warning(
                 "secagg: the metric %r is left out: it is missing or no finite number at nodes "

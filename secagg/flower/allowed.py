@@ -44,7 +44,7 @@ _REMEDIES = {
         "with it as the weight, and take FedAvg"
     ),
 }
-"""Remedies for Flower's other strategies, by name; older Flower lacks some of these."""
+"""Remedies for Flower's other strategies, by name; older versions of Flower lack some."""
 
 
 def check_strategy(strategy: Strategy, *, averaging: bool, evaluates: bool = False) -> None:

@@ -130,14 +130,14 @@ def prepare(
     digest = content_digest(first, packed, config)
     _check(batch, own, digest, packed, config)
     layout = Layout(plan, first.content, encoding.clip)
-    # a restarted ServerApp counts from 1 again, and only the random bytes tell the sums apart
+    # random bytes: run ids of a LocalGrid repeat, and no two sums may have the same session
     name = AttemptName(run_name(grid.run.run_id), number, 0, os.urandom(8), digest)
     place = Place(f"flower {grid.run.run_id}", number, name.attempt)
     return Prepared(own, packed, layout, write_name(PREFIX, name), place)
 
 
 def message_to(own: Message, task: Task, seconds: float) -> Message:
-    """Return the message of a task to a node, with the records of a node that trains."""
+    """Return the message of a task to a node, with the strategy's records for a training."""
     content = RecordDict({RECORD: task_record(task)})
     # the records have the whole model, most of a round's bytes, which no other phase reads
     if task.phase in TRAINING:

@@ -89,7 +89,7 @@ class Courier(Exchanges):
 
         LinkError is raised if the SuperLink took none of the messages ("push").
         """
-        # the first exchange of an active sum counts nodes by Flower's ids, later ones by keys
+        # the first exchange of an active sum has nodes' ids in place of the registry's ids
         known = self._registry is None or bool(self._nodes)
         clients = {self._nodes.get(u, u): u for u in sorted(exchange.clients)}
         waiting = self._push(exchange, clients, seconds)
@@ -158,7 +158,7 @@ class Courier(Exchanges):
             self._accept_answer(exchange, client, len(data))
 
     def _identify(self, node: int, phase: str, data: bytes) -> int:
-        """Return the client that a node names in the first message, and that has to sign it."""
+        """Return the client that a node's first message names, and that has to sign it."""
         params, registry = self._params, self._registry
         if isinstance(params, OneShotParams):
             client = reports.read(data, params).client_id

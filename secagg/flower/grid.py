@@ -97,7 +97,7 @@ class SecureGrid(Grid):
         return self._summed(batch, plan, 3600.0 if timeout is None else timeout)
 
     def _summed(self, batch: Sequence[Message], plan: Plan, timeout: float) -> list[Message]:
-        number = next(_NUMBERS)  # a failed sum spends a number, too: nodes have stored it
+        number = next(_NUMBERS)  # spent by a failed sum, too: nodes may have stored it
         try:
             done = self._summing(self._grid, batch, plan, number=number, timeout=timeout)
             if not done.result.weight:

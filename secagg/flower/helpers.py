@@ -1,4 +1,4 @@
-"""Helpers of one-shot sums as the server of a run reaches them."""
+"""Helpers of one-shot sums, and the links from the server of a run to the helpers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EndorsingLink(HelperLink, Protocol):
 
 
 class Reachable(Protocol):
-    """Helper that `OneShot` takes: its public keys, and a connection to it."""
+    """Helper for `OneShot`: public keys, and a connection to the helper."""
 
     @property
     def public(self) -> tuple[bytes, bytes]:
@@ -58,7 +58,7 @@ class RemoteHelper:
     public : (bytes, bytes)
         HPKE key and Ed25519 key of the helper.
     identity : Identity
-        Key of the server, whose public key the helper knows as its aggregator's.
+        Key of the server. The helper knows the public key as the key of the aggregator.
     tls, allow_plain_http, patience
         See `secagg.http.reach_helper`.
 
@@ -114,7 +114,7 @@ class RemoteHelper:
         allow_plain_http: bool = False,
         patience: float = 10.0,
     ) -> list[Self]:
-        """Return the helpers of a file, as ``secagg serve --helpers`` takes it.
+        """Return the helpers in a file of the form that ``secagg serve --helpers`` reads.
 
         Raises
         ------
@@ -136,7 +136,7 @@ class RemoteHelper:
 
 
 def all_reachable(helpers: object) -> tuple[Reachable, ...]:
-    """Return helpers, two or more; raise `ParameterError` if something is none."""
+    """Return helpers, two or more; raise `ParameterError` if an element is no helper."""
     remedy = 'pass RemoteHelper.read("helpers.json", identity=…)'
     if not isinstance(helpers, Iterable):
         raise ParameterError(
@@ -158,7 +158,7 @@ def _kind(one: object) -> str:
 
 
 class Endorsed(NamedTuple):
-    """Parameters of a sum, the endorsements of all their helpers, and these helpers."""
+    """Parameters of a sum, with all helpers of the parameters and their endorsements."""
 
     params: OneShotParams
     endorsements: list[bytes]
@@ -172,11 +172,12 @@ async def endorsed(
     seconds: float,
     place: Place,
 ) -> Endorsed:
-    """Return the parameters of a sum with those helpers that endorse them.
+    """Return the parameters of a sum with the helpers that endorse these parameters.
 
     A helper that cannot be reached is left out of the parameters: nodes ask for the
-    endorsements of all. Nobody attends the rounds of a run, so that helper must not end it.
-    With given parameters the sum fails; see `secagg.http.helper_links.reach_helpers`.
+    endorsements of all helpers. Nobody attends the rounds of a run, so an absent helper must
+    not end the run. With given parameters the sum fails instead; see
+    `secagg.http.helper_links.reach_helpers`.
 
     Parameters
     ----------
@@ -204,13 +205,14 @@ async def endorsed(
         if not asked.failed:
             return Endorsed(params, [found[j] for j in sorted(found)], helpers)
         asked.require(threshold, "endorse")
+        # parameters name their helpers: a shorter list needs new endorsements from all
         helpers = [one for j, one in enumerate(helpers, 1) if j in found]
 
 
 def reached(
     params: OneShotParams, helpers: Sequence[Reachable], place: Place, stack: AsyncExitStack
 ) -> Helpers:
-    """Return the helpers of parameters, which `Batch.finish` asks; `stack` closes the links."""
+    """Return the helpers of parameters for `Batch.finish`; `stack` closes the links."""
 
     def note(event: Event) -> None:
         if isinstance(event, HelperFailed):
@@ -227,7 +229,7 @@ async def _endorse(line: HelperLink) -> bytes:
 
 
 class _Line:
-    """Link to a helper that is made when it is called first, under the deadline of the call."""
+    """Link to a helper; the first call makes the link, under the deadline of that call."""
 
     def __init__(
         self, number: int, helper: Reachable, params: OneShotParams, stack: AsyncExitStack

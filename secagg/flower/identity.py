@@ -16,7 +16,7 @@ IDENTITY_KEY, REGISTRY_KEY = "secagg-identity", "secagg-registry"
 
 
 class NodeIdentity(NamedTuple):
-    """Identity of a node, the registry of all clients, and the node's id in it."""
+    """Identity of a node, the registry of all clients, and the node's id in the registry."""
 
     client_id: int
     identity: Identity
@@ -25,13 +25,13 @@ class NodeIdentity(NamedTuple):
 
 @without_frames
 def node_identity(config: UserConfig) -> NodeIdentity | None:
-    """Return the identity in a node's configuration, or None if it has none.
+    """Return the identity in a node's configuration, or None if there is no identity.
 
     Parameters
     ----------
     config : mapping
         Configuration of the node: ``secagg-identity``, the path of a key file of ``secagg
-        identity keygen``, and ``secagg-registry``, that of a file of ``secagg identity
+        identity keygen``, and ``secagg-registry``, the path of a file of ``secagg identity
         register``. Both or none.
 
     Raises
@@ -56,6 +56,7 @@ def node_identity(config: UserConfig) -> NodeIdentity | None:
             raise ParameterError(f"cannot read {key} {path}: {error.strerror}") from None
     identity = Identity.from_pem(content[IDENTITY_KEY])
     registry = Registry.from_json(content[REGISTRY_KEY])
+    # the key decides, in the node's own registry: the server has no say in the id
     for client_id, public in registry.items():
         if public == identity.public:
             return NodeIdentity(client_id, identity, registry)
@@ -66,7 +67,7 @@ def node_identity(config: UserConfig) -> NodeIdentity | None:
 
 
 def no_identity() -> ParameterError:
-    """Return the error of a node without an identity in a sum that needs it."""
+    """Return the error of a node without an identity, in a sum that needs an identity."""
     return ParameterError(
         f"security is 'active', and the node's configuration has no {IDENTITY_KEY}; set it to "
         f"a key file of secagg identity keygen, and {REGISTRY_KEY} to the registry of all nodes"

@@ -31,20 +31,21 @@ _ONE_SHOT = (
 class SecAggMod(Guard):
     """Mod that masks all updates of a node: ``ClientApp(mods=[SecAggMod(policy)])``.
 
-    It must be the first mod, because mods before it see what it does not. It answers the
-    messages of `SecAgg`, and calls the application's function for the vector only. All other
-    messages are refused, but for those whose replies are declared public. If the function fails
-    or has no valid update, zeros of weight 0 are sent; the reason is in the node's log.
+    `SecAggMod` must be the first mod, because mods before it see messages and replies that it
+    does not see. The mod answers the messages of `SecAgg`, and calls the application's function
+    for the vector only. All other messages are refused, except messages with replies that are
+    declared public. If the function fails or has no valid update, zeros of weight 0 are sent;
+    the reason is in the node's log.
 
     Parameters
     ----------
     policy : ClientPolicy, optional
-        Demands on every sum; by default those of ``ClientPolicy()``. The node's configuration
-        can make them stricter; see docs/flower.md.
+        Demands on every sum, by default ``ClientPolicy()``. The node's configuration can make
+        the demands stricter; see docs/flower.md.
     public : iterable of str
         Names of the metrics that replies to evaluate and query messages may have in the clear,
         the number of examples included, as single numbers in a record ``"metrics"``. Empty: all
-        such messages are refused, unless `SecAgg` sums their metrics.
+        such messages are refused, unless `SecAgg` sums the metrics.
 
     Raises
     ------
@@ -64,7 +65,7 @@ class SecAggMod(Guard):
     def _answer(
         self, task: Task, message: Message, context: Context, call_next: ClientAppCallable
     ) -> RecordDict:
-        """Return the client's answer to a task; its next state is stored before."""
+        """Return the client's answer to a task, after storing the client's next state."""
         if task.phase == REPORT:
             raise violation(task.phase, "phase", _ONE_SHOT)
         params = params_of(task, RoundParams.from_bytes)
@@ -88,6 +89,7 @@ class SecAggMod(Guard):
                 outcome = trainer.outcome()
                 lost = trainer.lost
             state.restore(client)
+            # again: the first check read the phase that stands unprotected beside the state
             if client.phase != task.phase:
                 raise violation(task.phase, "phase", f"{client.phase} is due")
             answer = _answered(client, task, outcome, lost=lost)
@@ -97,7 +99,7 @@ class SecAggMod(Guard):
 
 
 def _answered(client: Client, task: Task, outcome: Outcome | None, *, lost: bool) -> bytes:
-    """Return a client's answer to a task, which has an input if there is an outcome."""
+    """Return a client's answer to a task; the answer has an input if there is an outcome."""
     if outcome is None:
         return client.answer(task.data)
 
@@ -112,7 +114,7 @@ def _answered(client: Client, task: Task, outcome: Outcome | None, *, lost: bool
 def new_client(
     node: int, params: RoundParams, policy: ClientPolicy, own: NodeIdentity | None
 ) -> Client:
-    """Return a client of a sum, with the node's identity if it has one."""
+    """Return a client of a sum, with the node's identity if there is an identity."""
     if own is None and not params.active:
         return Client(node, params, policy=policy)
     if own is None:

@@ -49,7 +49,7 @@ _REFUSALS = {
     ),
     "query": "this node answers no query messages; a mod with public=[...] does",
 }
-"""Reasons for the refusal of a message without the protocol, but for train messages."""
+"""Reasons for the refusal of messages without the protocol, except train messages."""
 _UNDECLARED = (
     "this node sends declared metrics only; its own log names the metric, to be declared in "
     "public=[...] of the mod or left out of the reply"
@@ -72,10 +72,11 @@ class Guard(ABC):
     def __call__(
         self, message: Message, context: Context, call_next: ClientAppCallable
     ) -> Message:
-        """Return the reply to a message; it raises no error of the application.
+        """Return the reply to a message; no error of the application is raised.
 
-        The reason for an error is in the log of the node only, because it could be private. The
-        server gets the class of the error, or the nearest one of Python or secagg.
+        The reason for an error is in the log of the node only, because the reason could be
+        private. The server gets the class of the error, or the nearest base class of Python or
+        secagg.
         """
         try:
             reply = self._reply(message, context, call_next)
@@ -109,6 +110,7 @@ class Guard(ABC):
         if set(content) != {_METRICS} or not isinstance(record, MetricRecord):
             logger.warning("secagg: refused a reply; send one MetricRecord %r", _METRICS)
             return Error(REFUSED, ERROR + _UNDECLARED)
+        # a list under a declared name could have the whole update
         single = {key for key, value in record.items() if not isinstance(value, list)}
         if undeclared := set(record) - (single & self._public):
             logger.warning(
@@ -122,7 +124,7 @@ class Guard(ABC):
 
 
 def log_error(what: str, error: Exception) -> None:
-    """Log an error in the node: one of this package in one line, others with the traceback."""
+    """Log an error in the node: one line for this package's errors, others with traceback."""
     if isinstance(error, SecAggError):
         logger.error("secagg: %s: %s: %s", what, type(error).__name__, error)
     else:
@@ -130,9 +132,10 @@ def log_error(what: str, error: Exception) -> None:
 
 
 def params_of(task: Task, read: Callable[[bytes], P]) -> P:
-    """Return the parameters of a task, read without warnings of their precision.
+    """Return the parameters of a task, read without warnings of the parameters' precision.
 
-    The server chose them and was warned. A node would repeat that in each exchange.
+    The server chose the parameters and was warned. A node would repeat the warning in each
+    exchange.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrecisionWarning)
@@ -140,12 +143,12 @@ def params_of(task: Task, read: Callable[[bytes], P]) -> P:
 
 
 def name_of(task: Task, session: bytes, context: Context) -> AttemptName:
-    """Return the name of the sum whose ``params.session`` a task has.
+    """Return the name of a task's sum, from ``params.session``.
 
     Raises
     ------
     RemoteProtocolError
-        "session": it is not of a sum of this run.
+        "session": the session is not of a sum of this run.
     """
     name = read_name(session)
     if name is None or name.run != run_name(context.run_id) or name.attempt != 0:
@@ -154,7 +157,7 @@ def name_of(task: Task, session: bytes, context: Context) -> AttemptName:
 
 
 def check_kind_of_sum(phase: str, params: RoundParams | OneShotParams) -> None:
-    """Raise `RemoteProtocolError` ("parameters") unless a sum is a weighted one of floats."""
+    """Raise `RemoteProtocolError` ("parameters") unless a sum is a weighted sum of floats."""
     if not isinstance(params.encoding, FixedPoint) or params.max_weight is None:
         raise violation(phase, "parameters", "they are not of a weighted sum of floats")
 
@@ -190,7 +193,7 @@ def agreed(task: Task, digest: bytes, message: Message, context: Context) -> Pla
 
 
 def content_of(reply: object) -> RecordDict:
-    """Return an application's records; the text of an error of it goes no further."""
+    """Return an application's records; the text of an application's error goes no further."""
     if not isinstance(reply, Message):
         raise ParameterError(
             f"the application returned {type(reply).__name__} in place of a Message; end its "
@@ -209,9 +212,9 @@ def _named(kind: str) -> str:
 
 
 def _public_class(error: Exception) -> str:
-    """Return the name of an error's class, or of its first base class of Python or secagg.
+    """Return the name of an error's class, or of the first base class of Python or secagg.
 
-    The name of any other class is the application's, which can make it of data.
+    The application chooses the name of any other class, and can make that name of data.
     """
     return next(
         kind.__name__

@@ -16,40 +16,41 @@ from secagg.protocol.identities import check_registry
 
 
 class OneShot(SecureStrategy):
-    """Strategy whose rounds see the mean of the nodes' updates, after one exchange with them.
+    """Strategy that sees the mean of the nodes' updates, after one exchange in each round.
 
     ``OneShot(strategy, helpers=helpers, clip=1.0, max_weight=9_999).start(grid, arrays)`` takes
     the place of ``strategy.start(grid, arrays)``. The apps of the nodes have a `OneShotMod`,
-    which trusts the helpers by its own configuration. A node sends one message in a round and
-    keeps no state. The server with t − 1 of the helpers learns no more than the sum. See
-    `secagg.oneshot` for what is protected, and `SecAgg` for the error of the mean.
+    and each node's own configuration names the trusted helpers. A node sends one message in a
+    round and keeps no state. The server with t − 1 of the helpers learns no more than the sum.
+    See `secagg.oneshot` for the protection, and `SecAgg` for the error of the mean.
 
     Parameters
     ----------
     strategy : Strategy
         FedAvg, FedProx, FedAvgM, FedAdam, FedYogi or FedAdagrad.
     helpers : iterable of RemoteHelper
-        All helpers. Those that are down when a round begins are not in it.
+        All helpers. A helper that is down when a round begins is not in the round.
     clip : float
         Largest absolute value of an element of an update, the difference of a node's arrays to
         the global model. Larger elements are clipped. ``secagg-clipped-nodes`` in the metrics
-        of a round is the part of the weight whose nodes clipped any, or lowered their weight.
+        of a round is a part of the weight: of nodes that clipped an element, or lowered the
+        weight.
     max_weight, fractional_bits, metrics, evaluate, exclude, averaging
         See `SecAgg`.
     threshold : int
         t, 2 to the number of helpers: any t helpers open the sum.
     min_clients : int, optional
-        Smallest number of nodes whose sum is opened. By default 70 % of those in the round, and
-        at least 3.
+        Smallest number of nodes in a sum that is opened. By default 70 % of the nodes in the
+        round, and at least 3.
     registry : Registry, optional
-        Public keys of the nodes' identities, which all helpers have, too. With it the sums are
-        "active": the server may lie about who takes part.
+        Public keys of the nodes' identities, which all helpers have, too. With a registry the
+        sums are "active": the server may lie about who takes part.
     helper_timeout : float
-        Seconds for each step of the helpers. One that does not answer in time is left out.
+        Seconds for each step of the helpers. A helper that answers too late is left out.
     poll : float
         Seconds between two looks for replies.
     on_failure : "raise" or "skip"
-        With too few nodes or helpers, end the run, or go on with the model as it is. If all
+        With too few nodes or helpers, end the run, or go on with an unchanged model. If all
         rounds fail so, the result has no arrays.
 
     Raises

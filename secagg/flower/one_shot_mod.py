@@ -30,15 +30,16 @@ _FOUR_EXCHANGES = (
 class OneShotMod(Guard):
     """Mod that makes a report of each update of a node, for `OneShot` and its helpers.
 
-    It must be the first mod of ``ClientApp(mods=[OneShotMod(policy)])``, and refuses all that a
-    `SecAggMod` refuses. The node sends nothing unless it trusts all helpers of a sum: those of
-    the policy, of ``secagg-helpers`` in its own configuration, or in both if both name some.
+    `OneShotMod` must be the first mod of ``ClientApp(mods=[OneShotMod(policy)])``, and refuses
+    the same messages as `SecAggMod`. The node sends nothing unless the node trusts all helpers
+    of a sum. Trusted are the helpers of the policy, or of ``secagg-helpers`` in the node's own
+    configuration. If both name helpers, only the helpers in both are trusted.
 
     Parameters
     ----------
     policy : OneShotPolicy, optional
-        Demands on every sum; by default those of ``OneShotPolicy()``. The node's configuration
-        can make them stricter; see docs/flower.md.
+        Demands on every sum, by default ``OneShotPolicy()``. The node's configuration can make
+        the demands stricter; see docs/flower.md.
     public : iterable of str
         Names of the metrics that replies to evaluate and query messages may have in the clear;
         see `SecAggMod`.
@@ -61,7 +62,7 @@ class OneShotMod(Guard):
     def _answer(
         self, task: Task, message: Message, context: Context, call_next: ClientAppCallable
     ) -> RecordDict:
-        """Return the node's report; the number of its sum is stored before it trains."""
+        """Return the node's report; the number of the sum is stored before the training."""
         if task.phase != REPORT:
             raise violation(task.phase, "phase", _FOUR_EXCHANGES)
         params = params_of(task, OneShotParams.from_bytes)
@@ -81,6 +82,8 @@ class OneShotMod(Guard):
         trainer = Trainer(task, plan, params, message, context, call_next)
         state = NodeState(context, None if own is None else own.client_id)
         state.fix(params, policy.bounds, plan)
+        # after all checks, so that a rejected task spends no number; before the training, so
+        # that a process that is killed there never reports twice
         state.begin(name.number, REPORT)
         outcome = trainer.outcome()
 

@@ -1,4 +1,4 @@
-"""One-shot sums over nodes: one exchange with them, then the helpers open the sum."""
+"""One-shot sums over nodes: one exchange with the nodes, then the helpers open the sum."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from secagg.session.wire import REPORT
 
 @dataclass(frozen=True, kw_only=True)
 class OneShotSums:
-    """One-shot sums of a run; `OneShot` documents the parameters."""
+    """One-shot sums of a run; see `OneShot` for the parameters."""
 
     helpers: tuple[Reachable, ...]
     encoding: FixedPoint
@@ -40,7 +40,7 @@ class OneShotSums:
     def __call__(
         self, grid: Grid, batch: Sequence[Message], plan: Plan, *, number: int, timeout: float
     ) -> Sum:
-        """Return the sum of what the nodes report for a batch; see `Summing`."""
+        """Return the sum of the nodes' reports for a batch; see `Summing`."""
         # a sum of this kind has no number of clipped elements
         plan = msgspec.structs.replace(plan, metrics=(*plan.metrics, (CLIPPED_NODES, 1.0)))
         fewest = self.min_clients or FEWEST
@@ -89,7 +89,7 @@ class OneShotSums:
 async def _opened(
     reports: Batch, agreed: Endorsed, seconds: float, place: Place
 ) -> OneShotResult:
-    """Return the sum of the reports, which the helpers check and open."""
+    """Return the sum of the reports, after the helpers checked and opened it."""
     async with AsyncExitStack() as stack:
         helpers = reached(agreed.params, agreed.helpers, place, stack)
         return await reports.finish(helpers, Calls(), seconds)

@@ -1,6 +1,6 @@
-"""Demands of a node on a sum: the strictest of its application and of its configuration.
+"""Demands of a node on a sum: the strictest of the application and of the node's configuration.
 
-The run configuration is the submitter's and has no part in it.
+The submitter of a run chooses the run configuration, so that has no part in the demands.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def strictest(policy: ClientPolicy, config: UserConfig) -> ClientPolicy:
     Raises
     ------
     ParameterError
-        A key that begins with ``secagg-`` is unknown, or its value is of a wrong type or range.
+        A key that begins with ``secagg-`` is unknown, or has a value of a wrong type or range.
     """
     _check_keys(config)
     stricter: dict[str, int | bool] = {}
@@ -76,7 +76,7 @@ def strictest_one_shot(policy: OneShotPolicy, config: UserConfig) -> OneShotPoli
     Raises
     ------
     ParameterError
-        As `strictest`. Or neither names the helpers that the node trusts.
+        See `strictest`. Or neither application nor node names the trusted helpers.
     """
     _check_keys(config)
     helpers = policy.helpers
@@ -89,6 +89,7 @@ def strictest_one_shot(policy: OneShotPolicy, config: UserConfig) -> OneShotPoli
             f"this node trusts no helpers; set {_HELPERS} to a file of them, or pass "
             "OneShotMod(OneShotPolicy(helpers={the Ed25519 key of each}))"
         )
+    # the list of a one-shot sum is its cohort, so both keys are demands on min_clients
     keys = [key for key in ("secagg-min-clients", "secagg-min-cohort") if key in config]
     threshold = _number(config, _HELPER_THRESHOLD) if _HELPER_THRESHOLD in config else 1
     return replace(

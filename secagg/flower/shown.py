@@ -1,8 +1,8 @@
 """Message and Context as the application of a node sees them.
 
-What decides a vector is agreed on by all clients of a sum. The rest of a message is the
-server's word to one node, and an application that read it would let the server single that node
-out. So both are made anew from what is agreed on and what is the node's own.
+All clients of a sum agree on all data that decide a vector. The server can send each node
+another value for the rest of a message. An application that read the rest would let the server
+single a node out. So a new Message and a new Context have only agreed data and the node's own.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from secagg.flower.wire import RECORD
 def call_agreed(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
     """Return the reply of an application to a message on which all clients of a sum agree.
 
-    The application can keep what it likes in the state of its Context. The client that is
-    suspended there is not shown: an application that clears the state would drop out.
+    The application can keep any data in the state of the Context. The suspended client in that
+    state is hidden: otherwise, an application that clears the state would drop out.
     """
     suspended = context.state.pop(RECORD, None)
     shown = _context(context, context.state)
     try:
         return call_next(_message(message, context), shown)
     finally:
+        # also after an error: an application can have put another RecordDict there
         context.state = shown.state
         if suspended is not None:
             context.state[RECORD] = suspended
@@ -36,8 +37,8 @@ def call_agreed(message: Message, context: Context, call_next: ClientAppCallable
 def call_public(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
     """Return the reply of an application to a message outside of sums.
 
-    Nobody agreed on that message, so the state of the Context does not change: a later vector
-    could depend on it.
+    No clients agreed on that message, so the state of the Context does not change: a later
+    vector could depend on such a change.
     """
     shown = _context(context, copy.deepcopy(context.state))
     return call_next(_message(message, context), shown)
@@ -46,6 +47,7 @@ def call_public(message: Message, context: Context, call_next: ClientAppCallable
 def _message(message: Message, context: Context) -> Message:
     """Return a message of the same type, group and records, without the protocol's record."""
     received = message.metadata
+    # constants for all else: ids and times of a message are the server's choice for one node
     metadata = Metadata(
         run_id=context.run_id,
         message_id="",
@@ -66,7 +68,7 @@ def _message(message: Message, context: Context) -> Message:
 
 
 def _context(context: Context, state: RecordDict) -> Context:
-    """Return a Context with what is the run's and the node's; the configuration is sorted."""
+    """Return a Context with the data of run and node; the run's configuration is sorted."""
     return Context(
         context.run_id,
         context.node_id,

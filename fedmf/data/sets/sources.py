@@ -1,9 +1,9 @@
 """Sources of the data sets: archives, terms of use, and checksums of files.
 
-GroupLens publishes the MD5 of an archive, which detects damage; authenticity rests on https.
+GroupLens publishes the MD5 of an archive. The MD5 detects damage; authenticity rests on https.
 The SHA-256 of a file is from the copy that gave this library's published figures. A file listed
-with "" has no checksum, as editions differ in line ends or time stamps. Its content is
-validated instead, by the published numbers of users, items and ratings.
+with "" has no checksum, as editions differ in line ends or time stamps. The content of such a
+file is validated instead, by the published numbers of users, items and ratings.
 """
 
 from __future__ import annotations

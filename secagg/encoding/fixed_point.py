@@ -11,7 +11,6 @@ import math
 import os
 import struct
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,6 +24,7 @@ from secagg._secrets import without_frames
 from secagg._threads import in_slices
 from secagg.encoding.checks import check_lanes, check_weight, one_dimensional
 from secagg.encoding.encoding import Entropy, Vector
+from secagg.encoding.fixed_point_pieces import FixedPointPieces, Floats
 from secagg.encoding.ring import Lanes, Ring
 from secagg.encoding.suggestion import (
     FEW_STEPS,
@@ -35,10 +35,6 @@ from secagg.encoding.suggestion import (
 )
 from secagg.errors import ParameterError, PrecisionWarning
 
-Floats = NDArray[np.float32] | NDArray[np.float64]
-
-_SLICE = 1 << 15
-"""Elements that are rounded stochastically together."""
 _ALONE, _LEAST = 1 << 19, 1 << 16
 """Elements that one thread encodes or decodes in a millisecond, and the least for a slice."""
 
@@ -251,7 +247,9 @@ class FixedPoint:
         else:
             values = np.ascontiguousarray(floats, np.float64)
         seed = None if self.rounding == "nearest" else entropy(16)
-        return FixedPointPieces(self, values, ring, weight, seed)
+        refuses = self.beyond_clip == "refuse"
+        how = self.clip, self.scale, weight, ring.modulus
+        return FixedPointPieces(values, how, seed, refuses=refuses)
 
     def decode(self, total: Lanes, ring: Ring) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return a sum of encoded vectors as floats, and as exact integers in units of 2^−f.
@@ -292,64 +290,6 @@ class FixedPoint:
     def decode_integers(self, integers: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return integers of `encode_integers`, or sums of them, as floats."""
         return integers / self.scale
-
-
-class FixedPointPieces:
-    """Vector of floats that is being encoded; see `secagg.encoding.pieces.Pieces`.
-
-    `seed` gives the random bits of stochastic rounding; None stands for rounding to nearest.
-    """
-
-    def __init__(
-        self, encoding: FixedPoint, values: Floats, ring: Ring, weight: int, seed: bytes | None
-    ) -> None:
-        self._encoding, self._values, self._seed = encoding, values, seed
-        self._how = encoding.clip, encoding.scale, weight, ring.modulus
-        # number of clipped elements, and the place of a bad element, −1 if there is none
-        self._found: list[tuple[int, int]] = []
-        self.size: int = values.size
-
-    def write(self, out: Lanes, rows: slice) -> None:
-        """Overwrite `out` with the elements of `rows`, encoded."""
-        for some, bits in _rounding_bits(rows, self._seed):
-            part = out[some.start - rows.start : some.stop - rows.start]
-            clipped, bad = _fast.encode(self._values[some], part, *self._how, bits)
-            self._found.append((clipped, some.start + bad if bad >= 0 else -1))
-
-    def clipped(self) -> int:
-        """Return the number of clipped elements once all are written, or raise."""
-        # the first place, or the error would depend on the order of the threads
-        bad = min((place for _, place in self._found if place >= 0), default=-1)
-        if bad >= 0:
-            raise ParameterError(
-                f"element {bad} of the vector is NaN or infinite; replace it, or the sum "
-                "would be lost"
-            )
-        clipped = sum(count for count, _ in self._found)
-        if self._encoding.beyond_clip == "refuse" and clipped:
-            raise ParameterError(
-                f"{clipped} elements of {self.size} are beyond the clip "
-                f"{self._encoding.clip}; scale the vector, raise the clip, or pass "
-                "beyond_clip='clip' to have them clipped and counted"
-            )
-        return clipped
-
-
-def _rounding_bits(
-    rows: slice, seed: bytes | None
-) -> Iterator[tuple[slice, NDArray[np.uint64] | None]]:
-    """Yield blocks of elements, and random words for each; all, and None, without a seed."""
-    if seed is None:
-        yield rows, None
-        return
-    # the words of a block stay in the cache, and all blocks share memory, because the first
-    # touch of new pages takes longer than the words
-    memory = np.empty(min(_SLICE, rows.stop - rows.start), dtype=np.uint64)
-    for first in range(rows.start, rows.stop, _SLICE):
-        bits = memory[: rows.stop - first]
-        bits.fill(0)
-        _fast.mask_words(bits, seed, b"\x00", first)
-        yield slice(first, first + bits.size), bits
 
 
 @dataclass(frozen=True, kw_only=True)

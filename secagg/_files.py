@@ -27,6 +27,33 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def create_file(path: Path, data: bytes, *, private: bool = False) -> None:
+    """Write a new file; all of it is on the disk when the call returns.
+
+    FileExistsError is raised for a file or a link with this name. After another OSError, which
+    has the name, there is no file.
+    """
+    # O_EXCL: nobody else can put a file or a link there before
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags, 0o600 if private else 0o666)
+    try:
+        try:
+            rest = memoryview(data)
+            while rest:  # a full disk or a limit of sizes makes a write short
+                count = os.write(descriptor, rest)
+                if count == 0:
+                    raise OSError(errno.EIO, "the file takes no bytes")
+                rest = rest[count:]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except BaseException as error:
+        path.unlink(missing_ok=True)  # half a key would be taken for a whole key
+        if isinstance(error, OSError) and error.errno:  # a write does not know the name
+            error.filename = str(path)
+        raise
+
+
 def replace_file(path: Path, content: bytes | str, *, private: bool = False) -> None:
     """Replace a file; the new content is on the disk at the return.
 
@@ -46,11 +73,11 @@ def replace_file(path: Path, content: bytes | str, *, private: bool = False) -> 
     # a new name, so never through a link; not longer than names may be
     part = path.with_name(f"{path.name[:200]}.{secrets.token_hex(8)}.part")
     try:
-        _write(part, data, 0o600 if private else 0o666)
+        create_file(part, data, private=private)
         os.replace(part, path)
     except BaseException as error:
         part.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno:  # a write does not know the name
+        if isinstance(error, OSError) and error.errno:
             error.filename = str(path)
         raise
     # else a power cut could bring back the old file under this name
@@ -63,22 +90,6 @@ def sync_folder(path: Path) -> None:
         return
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _write(path: Path, data: bytes, mode: int) -> None:
-    """Write a new file, which is on the disk when the call returns."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags, mode)
-    try:
-        rest = memoryview(data)
-        while rest:  # a full disk or a limit of sizes makes a write short
-            count = os.write(descriptor, rest)
-            if count == 0:
-                raise OSError(errno.EIO, "the file takes no bytes")
-            rest = rest[count:]
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

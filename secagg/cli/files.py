@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.lib.format import MAGIC_PREFIX
 
-from secagg._files import replace_file
+from secagg._files import create_file, replace_file
 from secagg._secrets import without_frames
 from secagg.cli.console import call_clients
 from secagg.encoding import Vector
@@ -43,24 +42,12 @@ def create_identity(path: Path) -> Identity:
     """Draw an identity and write its key to a new file, in PEM."""
     made = Identity.generate()
     try:
-        # O_EXCL: no other process can put a file or a link there before
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        # on the disk: the public key may be registered before a crash
+        create_file(path, made.to_pem(), private=True)
     except FileExistsError:
         raise ParameterError(
             f"{path} exists, and a key that is overwritten is lost; choose another file"
         ) from None
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(made.to_pem())
-            file.flush()
-            # a crash must not lose the private key of a public key that is registered by then
-            os.fsync(file.fileno())
-    except OSError as error:
-        # half a key would be taken for a whole key
-        path.unlink(missing_ok=True)
-        # an error of a descriptor names no file
-        error.filename = str(path)
-        raise
     return made
 
 

@@ -32,6 +32,7 @@ class CF(Estimator):
     """
 
     model_: Factors
+    _former = "factors_"
 
     def __init__(
         self,

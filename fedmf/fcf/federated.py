@@ -81,6 +81,7 @@ class FederatedRecommender(Scheduled):
     model: Implicit
     steps: int = 1  # sums from one update of the users' factors to the next
     model_: Factors
+    _former = "factors_"
 
     def __init__(
         self,

@@ -184,8 +184,8 @@ class Estimator(Recommender, Settings):
     """Recommender that learns by `fit`; names of fitted attributes end in underscores."""
 
     model_: Recommender
-    _former: ClassVar[str] = "factors_"
-    """Name of `model_` in earlier releases, which goes with 1.1."""
+    _former: ClassVar[str] = ""
+    """Former name of `model_`, which goes with 1.1; empty if there was none."""
 
     def __getattr__(self, name: str) -> Recommender:
         """Return `model_` under the former name, with a warning."""

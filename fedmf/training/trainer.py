@@ -71,6 +71,7 @@ class Trainer(Scheduled):
     """
 
     model_: Factors
+    _former = "factors_"
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from secagg._warned import warnings_in_one_line
 
@@ -10,7 +11,7 @@ try:
     # code without kernels warns at the import, before the application can shape warnings
     with warnings_in_one_line("secagg"):
         from secagg.cli import bench, helper, identity, join, one_shot, params, serve, simulate
-        from secagg.cli.console import App, Version
+        from secagg.cli.console import App, Group, Version
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
     # any other missing module is a fault of the installation, and needs a traceback
@@ -25,7 +26,18 @@ except KeyboardInterrupt:
 
 __all__ = ["app", "main"]
 
-app = App(name="secagg", no_args_is_help=True)
+
+class _Root(Group):
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Take ``params --one-shot`` of earlier releases for ``one-shot params``, until 1.1."""
+        if args[:1] in (["params"], ["simulate"]) and "--one-shot" in args:
+            now = f"secagg one-shot {args[0]}"
+            print(f"secagg: {args[0]} --one-shot goes with secagg 1.1: {now}", file=sys.stderr)
+            args = ["one-shot", *(word for word in args if word != "--one-shot")]
+        return super().parse_args(ctx, args)
+
+
+app = App(name="secagg", cls=_Root, no_args_is_help=True)
 
 
 @app.callback()

@@ -88,13 +88,9 @@ class App(typer.Typer):
     """Typer application with the settings that all applications of this project share."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(
-            cls=_Group,
-            add_completion=False,
-            rich_markup_mode="rich",
-            pretty_exceptions_enable=False,
-            **settings,
-        )
+        usual: dict[str, Any] = {"cls": Group, "rich_markup_mode": "rich"}
+        usual |= {"add_completion": False, "pretty_exceptions_enable": False}
+        super().__init__(**usual | settings)
 
     def command(
         self, name: str | None = None, **settings: Any
@@ -120,29 +116,19 @@ class _Command(TyperCommand):
         return _as_flag(super().get_help_option(ctx))
 
 
-class _Group(TyperGroup):
+class Group(TyperGroup):
+    """Group of commands, which prints in any encoding and warns in one line."""
+
     def main(self, *arguments: Any, **settings: Any) -> Any:
+        """Run a command; see `typer.core.TyperGroup`."""
         print_in_any_encoding()
         program = str(self.name)
         with full_output_in_one_line(program), warnings_in_one_line(program, with_options):
             return super().main(*arguments, **settings)
 
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        return super().parse_args(ctx, _renamed(args))
-
     def get_help_option(self, ctx: Any) -> Any:
+        """Return the option ``--help``, which takes no value."""
         return _as_flag(super().get_help_option(ctx))
-
-
-def _renamed(words: list[str]) -> list[str]:
-    """Return the words, with ``secagg one-shot`` in place of the option ``--one-shot``."""
-    if words[:1] not in (["params"], ["simulate"]) or "--one-shot" not in words:
-        return words
-    typer.echo(
-        f"secagg: {words[0]} --one-shot goes with secagg 1.1: secagg one-shot {words[0]}",
-        err=True,
-    )
-    return ["one-shot", *(word for word in words if word != "--one-shot")]
 
 
 def _as_flag(option: Any) -> Any:

@@ -28,7 +28,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def create_file(path: Path, data: bytes, *, private: bool = False) -> None:
-    """Write a new file; all of it is on the disk when the call returns.
+    """Write a new file; all bytes are on the disk when the call returns.
 
     FileExistsError is raised for a file or a link with this name. After another OSError, which
     has the name, there is no file.

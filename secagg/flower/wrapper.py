@@ -83,7 +83,8 @@ class SecureStrategy(Strategy):
             parameters do not fit the model or the number of nodes. Or the strategy evaluates,
             and `evaluate` is not given: nodes would refuse that in each round.
         TooFewSurvivors, RemoteProtocolError
-            A sum failed, unless failures are to be skipped. Nothing has been unmasked.
+            A sum failed, unless failures are to be skipped. Nothing has been unmasked, except
+            where the weights add up to 0 or to an impossible sum.
         LinkError
             The SuperLink took no message, because they are too large, for example.
         """

@@ -123,8 +123,8 @@ class Registry(Mapping[int, bytes]):
     ------
     ParameterError
         An id is not an int in [0, 2^64) or a name, two clients have the same id or key, or a
-        key is not 32 bytes. Or a key is not canonical or of low order, so that anybody could
-        sign under it.
+        key is not 32 bytes. Or a key is of low order, so that anybody could sign under that
+        key, or is not written in the canonical way.
     """
 
     def __init__(self, keys: ByClient[bytes]) -> None:

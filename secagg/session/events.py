@@ -204,7 +204,7 @@ class RoundFinished(Event):
     Attributes
     ----------
     seconds : float
-        Duration of the attempt, from its cohort on.
+        Duration of the attempt, with the time to gather the cohort; 0 for a stored result.
     survivors : int
         Number of clients in the sum.
     disputes : int

@@ -46,7 +46,7 @@ class Exchange:
     given_up : set of int
         Clients that declined, or whose answer failed a check; they are not awaited.
     rejected : set of int
-        Clients whose answer failed a check.
+        Clients whose answer failed a check, other than "late" and "size".
     failure : Exception or None
         Error of the server itself, which ends the round.
     """

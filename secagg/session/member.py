@@ -105,8 +105,8 @@ async def take_part(
     identity, registry, ledger
         See `Client`; for all rounds. The ledger is in memory: nothing stores it here.
     one_shot_policy : OneShotPolicy, optional
-        Demands on every one-shot sum, with the `helpers` that this client trusts. None: it
-        reports to none.
+        Demands on every one-shot sum, with the `helpers` that this client trusts. None: a
+        request for a report raises ParameterError and ends the session here.
     encoding : Encoding, optional
         This client's encoding, with its own `rounding` and `beyond_clip`; see
         `RoundParams.from_bytes`.
@@ -115,7 +115,8 @@ async def take_part(
     ------
     ParameterError, RemoteProtocolError
         The parameters of a round are unsafe, fail the policy or have other bounds than those of
-        the first round; nothing was sent. The message has the remedy.
+        the first round; the server only hears that this client declined. The message has the
+        remedy.
     Exception
         An error of the link. Or, after the end of the session, the first error of `train` or of
         a vector. The server gets no text of it.

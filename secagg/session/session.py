@@ -311,7 +311,8 @@ class Session:
         RemoteProtocolError
             "late": its task is closed, or was never given. "unknown client": it is no member of
             the session or the cohort. "size", "version" or "encoding": it is malformed. Or a
-            check of `Server.receive`. Nothing has changed.
+            check of `Server.receive`. The answer was not taken. Unless the check is "late" or
+            "size", the client is left out of the attempt.
         JournalError, LocalProtocolError
             The server has ended.
         """

@@ -98,7 +98,7 @@ class Store:
             raise
 
     def begin(self, number: int, wanted: bytes) -> tuple[bytes | None, Begun | None]:
-        """Return the outcome of a round, if it has one, and the attempt under way, if any.
+        """Return the outcome of a round, if there is one, and the last attempt, if any.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class Store:
         self._write(("UPDATE head SET ledger = ?", (ledger.to_bytes(),)))
 
     def journal(self, number: int, attempt: int, params: RoundParams) -> Journal:
-        """Open the journal of an attempt, or create it; delete those of earlier attempts."""
+        """Open the journal of an attempt, or create it; delete the files of all others."""
         path = self.path / f"round-{number}-{attempt}.journal"
         self.delete_files(path.name)
         return (Journal.open if path.exists() else Journal.create)(path, params)

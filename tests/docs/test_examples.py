@@ -80,45 +80,6 @@ def test_over_sockets_with_a_client_killed_before(before: str, message: str) -> 
     assert printed.splitlines()[-1] == "(0, 1, 2, 4, 5, 6, 7)"
 
 
-ONE_AFTER_THE_OTHER = """
-import sys
-from multiprocessing import Pipe
-sys.path.insert(0, "examples")
-import over_sockets
-
-class Server:
-    waiting = frozenset({0, 1})
-
-    def receive(self, client_id, data):
-        print(client_id)
-        if client_id == 1:
-            ends[0].send_bytes(b"")
-
-over_sockets.PATIENCE = 5.0
-peers, ends = zip(Pipe(), Pipe())
-ends[1].send_bytes(b"")
-over_sockets.collect(Server(), dict(enumerate(peers)))
-"""
-
-
-@pure_repeats
-def test_over_sockets_waits_for_all_clients_at_once() -> None:
-    """Client 0 sends its message when client 1's has arrived."""
-    assert run("-c", ONE_AFTER_THE_OTHER) == "1\n0\n"
-
-
-@pure_repeats
-def test_over_sockets_goes_on_without_silent_clients() -> None:
-    silent = ONE_AFTER_THE_OTHER.replace("client_id == 1", "False").replace("5.0", "0.1")
-    assert run("-c", silent) == "1\ngoing on without clients [0]: their time is up\n"
-
-
-def test_own_model_takes_25_lines() -> None:
-    """Blank lines and comments do not count."""
-    lines = (ROOT / "examples" / "own_model.py").read_text().splitlines()
-    assert sum(bool(line.partition("#")[0].strip()) for line in lines) <= 25
-
-
 @pytest.mark.large
 @pure_repeats
 def test_own_model_is_as_good_as_the_pooled_one_though_a_client_dies_and_one_is_late() -> None:
@@ -155,20 +116,6 @@ def test_resumable_server_killed_once_is_resumed() -> None:
         "the server died; client 1 got no answer and sends again",
         "survivors (0, 1, 2, 3, 4), first element of their sum 10.000",
     ]
-
-
-@pure_repeats
-@pytest.mark.parametrize(
-    "message", [*(pytest.param(m, marks=pytest.mark.large) for m in (1, 5, 6, 11, 20)), 10]
-)
-def test_resumable_server_killed_in_any_phase_is_resumed(message: int, tmp_path: Path) -> None:
-    call = f"main(pathlib.Path({str(tmp_path / 'journal')!r}), dies_after={message})"
-    start = (
-        "import sys, pathlib; sys.path.insert(0, 'examples'); from resumable_server import main"
-    )
-    died, summed = run("-c", f"{start}; {call}").splitlines()
-    assert f"client {(message - 1) % 5} got no answer" in died
-    assert summed.endswith("first element of their sum 10.000")
 
 
 @pure_repeats

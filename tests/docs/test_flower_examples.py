@@ -55,14 +55,6 @@ def undone(folder: Path, diff: str) -> None:
         path.write_text(text)
 
 
-def test_the_diff_has_two_changed_lines_and_two_imports(diff: str) -> None:
-    lines = [line for line in diff.splitlines() if re.match(r"[-+](?![-+])", line)]
-    imports = [line for line in lines if line.startswith("+from secagg.flower import ")]
-    changed = [line for line in lines if line not in imports]
-    assert len(imports) == 2
-    assert [line[0] for line in changed] == ["-", "+"] * 2
-
-
 def test_the_diff_makes_the_quickstart_secure(
     diff: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

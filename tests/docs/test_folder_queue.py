@@ -81,7 +81,3 @@ def test_a_member_killed_before_its_input_is_missing_in_the_sum(
     for member in members:
         _, errors = member.communicate(timeout=SECONDS)
         assert (member.returncode, errors) == (0, "")
-
-
-def test_example_has_at_most_80_lines() -> None:
-    assert len((ROOT / EXAMPLE).read_text().splitlines()) <= 80

@@ -99,18 +99,6 @@ def test_comparison_is_that_of_the_finder(
         )
 
 
-def test_comparison_has_the_other_implementations_figures() -> None:
-    """As they were given for 10^3 to 10^6."""
-    given = """
-        semi-honest .05/.05: 30,17 34,20 36,21 38,22; .05/.33: 72,24 86,29 96,32 102,34;
-        .33/.05: 78,60 92,70 102,77 110,83; .33/.33: 286,150 422,221 480,251 518,270;
-        semi-malicious .05/.05: 52,37 62,44 68,48 74,52;
-        .33/.05: 132,109 178,146 196,160 212,173"""
-    pairs = [(int(k), int(t)) for k, t in re.findall(r"(\d+),(\d+)", given)]
-    assert [pair(row[11]) for row in COMPARED] == pairs
-    assert len(pairs) == 24
-
-
 @pytest.mark.parametrize("row", DEFAULTS, ids=lambda row: " ".join(row[:3]))
 def test_defaults_are_those_of_the_finder(row: list[str]) -> None:
     security, n, corrupt, dropout = case(row)
@@ -295,8 +283,3 @@ def test_bounds_are_those_of_the_page() -> None:
         assert {float(value) for value in values} == {float(table[name])}
     assert make_params(10).min_survivors == 6
     assert make_params(4).min_survivors == int(table["survivors"])
-
-
-def test_policy_bits_are_those_of_the_finder() -> None:
-    found = recommend(1000, 0.05, 0.05)
-    assert privacy_bits(1000, *found, 0.05, 0.05) == found.privacy_bits

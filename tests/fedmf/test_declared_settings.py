@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -142,14 +142,6 @@ def test_params_that_are_set_again_change_nothing(made):
     assert vars(made) == before
 
 
-def test_parts_settings_are_named_with_two_underscores():
-    outer = Outer(Inner(k=7))
-    assert outer.get_params(deep=False) == {
-        "inner": Inner(k=7), "rate": 1.0, "limit": None, "flag": False, "parts": ()
-    }  # fmt: skip
-    assert outer.get_params()["inner__k"] == 7
-
-
 def test_set_params_replaces_a_shared_part():
     shared = Inner()
     outer = Outer(shared).set_params(inner__k=9, rate=2.0)
@@ -190,15 +182,6 @@ def test_set_params_drops_caches_and_keeps_fitted():
     outer = Outer()
     outer.model_ = "learnt"
     assert outer.set_params(rate=2.0).model_ == "learnt"
-
-
-def test_settings_keep_signature_equality_and_repr():
-    """Dataclass with settings keeps signature equality and repr."""
-    assert repr(Inner()) == "Inner(k=2, reg=0.5, kind='a')"
-    assert Inner() == Inner()
-    assert replace(Inner(), k=3) == Inner(k=3)
-    with pytest.raises(TypeError):
-        Inner(1)
 
 
 class Passing(Trainer):
@@ -285,10 +268,6 @@ def test_names_of_settings_are_the_constructors_parameters():
 def test_numpys_scalars_of_undeclared_settings_become_pythons():
     assert type(Fixed(k=np.int8(3)).k) is int
     assert type(Unresolved(exact=np.float32(0.5)).exact) is float
-
-
-def test_repr_of_a_trainer_omits_callbacks():
-    assert repr(Keeping(rounds=3)) == repr(Trainer(rounds=3)).replace("Trainer", "Keeping")
 
 
 INSIDE = {  # whether a number belongs to the range

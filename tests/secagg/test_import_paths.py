@@ -193,10 +193,3 @@ def test_encryption_without_gmpy2_names_the_extra(call: str) -> None:
         "    assert error.name == 'gmpy2' and 'pip install \"secagg[he]\"' in str(error)\n"
         "else: raise AssertionError\n"
     )
-
-
-def test_stand_in_for_gmpy2_has_no_dunder_names():
-    run(
-        BLOCKED + "from secagg.paillier.gmp import gmpy2\n"
-        "assert not hasattr(gmpy2, '__wrapped__') and gmpy2.__class__\n"
-    )

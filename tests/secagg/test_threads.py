@@ -26,7 +26,6 @@ from secagg import (
     _fast,
     _pool,
     _threads,
-    paillier,
     simulate_round,
 )
 from secagg._fast import reference
@@ -227,13 +226,6 @@ def test_short_work_stays_in_its_thread(
     assert begun == [3, 2]
 
 
-def test_a_few_megabytes_of_masks_need_no_thread(begun: list[int]) -> None:
-    """The limit of every tier is at least six of them."""
-    secagg.set_threads(2)
-    masked(50, Ring(2**32), 25_000)
-    assert begun == []
-
-
 def test_threads_wait_for_the_next_call() -> None:
     secagg.set_threads(2)
     compute_at_once(2)
@@ -400,7 +392,3 @@ def test_check46_frames_of_a_failed_thread_have_no_secret(
     with pytest.raises(MemoryError) as caught:
         call()
     assert leaks(caught.value, secrets, __name__) == []
-
-
-def test_set_threads_is_one_function() -> None:
-    assert secagg.set_threads is paillier.set_threads is _threads.set_threads

@@ -21,7 +21,7 @@ from secagg.protocol import ClientPolicy, Phase, Registry, RoundParams
 from secagg.protocol.identities import SIGNATURE_BYTES, signed_keys, signed_survivors
 from secagg.protocol.keys import roster_digest
 from secagg.protocol.ledger import Page
-from secagg.protocol.messages import ConsistencyRequest, Roster, UnmaskRequest, unpack_ids
+from secagg.protocol.messages import Roster, UnmaskRequest, unpack_ids
 from secagg.protocol.params_bytes import compare
 
 
@@ -119,18 +119,18 @@ def check_senders(
 
 
 def check_survivors(
-    request: ConsistencyRequest,
+    packed: bytes,
     u2: Collection[int],
     params: RoundParams,
     policy: ClientPolicy,
     me: int,
 ) -> None:
-    """Validate the survivors U3 that client `me` is asked to sign.
+    """Validate the survivors U3, as packed ids, that client `me` is asked to sign.
 
     `u2` are the ids of the clients with a share at this client, `me` included.
     """
     phase = Phase.CONSISTENCY_CHECK
-    survivors = _ids(phase, request.survivors)
+    survivors = _ids(phase, packed)
     if not set(u2).issuperset(survivors):
         reject(phase, "unknown id", "a client is named that never shared its keys")
     if me not in survivors:

@@ -22,9 +22,14 @@ from secagg._check import check_integer, is_real
 from secagg._printable import at_least, in_short
 from secagg._secrets import without_frames
 from secagg._threads import in_slices
-from secagg.encoding.checks import check_lanes, check_weight, one_dimensional
 from secagg.encoding.encoding import Entropy, Vector
-from secagg.encoding.fixed_point_pieces import FixedPointPieces, Floats
+from secagg.encoding.pieces import (
+    FixedPointPieces,
+    Floats,
+    check_lanes,
+    check_weight,
+    one_dimensional,
+)
 from secagg.encoding.ring import Lanes, Ring
 from secagg.encoding.suggestion import (
     FEW_STEPS,
@@ -229,17 +234,17 @@ class FixedPoint:
             The vector is not a 1-d array of floats, an element is NaN or infinite, or the
             weight is out of range. Or an element is beyond the clip and `beyond_clip` "refuse".
         """
+        check_weight(weight, self.max_encoded, ring)
         pieces = self.pieces(vector, ring, weight, entropy)
-        out = np.empty(pieces.size, dtype=ring.dtype)
+        out = np.empty(pieces.values.size, dtype=ring.dtype)
         in_slices(lambda rows: pieces.write(out[rows], rows), out.size, _LEAST, _ALONE)
         return out, pieces.clipped()
 
     def pieces(
         self, vector: Vector, ring: Ring, weight: int, entropy: Entropy
     ) -> FixedPointPieces:
-        """Begin to encode a vector; see `encode` and `secagg.encoding.pieces.Pieces`."""
+        """Begin to encode a vector with a valid weight; see `encode`."""
         floats = one_dimensional(vector, "f", "float64 or float32")
-        check_weight(weight, self.max_encoded, ring)
         # the kernel widens: numpy takes longer for subnormals
         values: Floats
         if floats.dtype.itemsize == 4:
@@ -247,9 +252,8 @@ class FixedPoint:
         else:
             values = np.ascontiguousarray(floats, np.float64)
         seed = None if self.rounding == "nearest" else entropy(16)
-        refuses = self.beyond_clip == "refuse"
         how = self.clip, self.scale, weight, ring.modulus
-        return FixedPointPieces(values, how, seed, refuses=refuses)
+        return FixedPointPieces(values, how, seed, self.beyond_clip == "refuse")
 
     def decode(self, total: Lanes, ring: Ring) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return a sum of encoded vectors as floats, and as exact integers in units of 2^−f.

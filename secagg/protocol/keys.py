@@ -233,7 +233,8 @@ def revealed_mask_keys(
 def self_mask_key(seed: bytes, session: bytes, client_id: int) -> bytes:
     """Return the key of the mask PRG(b_u), 16 bytes, from the seed b_u (Bonawitz 2017)."""
     info = b"secagg/2 self mask" + struct.pack("<Q", client_id)
-    return _derive(seed, session, info, MASK_KEY_BYTES)
+    hkdf = HKDF(algorithm=SHA256(), length=MASK_KEY_BYTES, salt=session, info=info)
+    return hkdf.derive(seed)
 
 
 def subtracts(u: int, others: U64) -> NDArray[np.bool_]:
@@ -258,10 +259,6 @@ def commitment(seed: bytes, session: bytes, client_id: int) -> bytes:
     """
     label = b"secagg/2 self mask commitment"
     return hashlib.sha256(label + session + struct.pack("<Q", client_id) + seed).digest()
-
-
-def _derive(secret: bytes, session: bytes, info: bytes, length: int) -> bytes:
-    return HKDF(algorithm=SHA256(), length=length, salt=session, info=info).derive(secret)
 
 
 def derive_each(secrets: U8, salt: bytes, infos: U8, length: int) -> U8:

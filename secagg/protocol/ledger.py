@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg._check import as_bytes, check_integer, check_kind
+from secagg._forks import Exclusive
 from secagg.errors import ParameterError, TooFewSurvivors
 from secagg.protocol.messages import pack_ids, unpack_ids
-from secagg.protocol.phases import Exclusive
 
 _MAGIC = b"secagg ledger 1\0"
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, odd: spreads close ids

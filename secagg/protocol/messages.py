@@ -156,15 +156,10 @@ def start(message: MaskedInput, size: int) -> bytes:
 
     The values of `message` itself are empty.
     """
-    # an empty byte string ends the message; its header gives way to the header for `size` bytes
-    before = encode(message)[: -len(_bin_header(0))]
-    return before + _bin_header(size)
-
-
-def _bin_header(size: int) -> bytes:
-    """Return the bytes before a byte string in MessagePack ("bin 8", "bin 16" or "bin 32")."""
+    # MessagePack's "bin 8", "bin 16" or "bin 32"
     width, code = (1, 0xC4) if size < 1 << 8 else (2, 0xC5) if size < 1 << 16 else (4, 0xC6)
-    return bytes([code]) + size.to_bytes(width, "big")
+    # an empty byte string, of two bytes, ends the message and gives way to the new header
+    return encode(message)[:-2] + bytes([code]) + size.to_bytes(width, "big")
 
 
 def decode(

@@ -95,25 +95,3 @@ def out_of_order(call: str, phase: Phase, *, resumable: bool = False) -> LocalPr
     else:
         remedy = f"{phase} comes next"
     return LocalProtocolError(f"{call} is out of order in phase {phase}: {remedy}")
-
-
-class Exclusive:
-    """Context manager for one thread at a time; a second thread gets a LocalProtocolError.
-
-    Clients and servers have no other lock, and the kernels release the GIL. Two threads could
-    mask two inputs with the same masks, or lose one of two additions to a total.
-    """
-
-    def __init__(self) -> None:
-        self._token = [True]
-
-    def __enter__(self) -> None:
-        try:
-            self._token.pop()  # atomic: only one of two threads gets the token
-        except IndexError:
-            raise LocalProtocolError(
-                "another call of this machine is under way; call it from one thread at a time"
-            ) from None
-
-    def __exit__(self, *_: object) -> None:
-        self._token.append(True)

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 import secagg
 from effort import examples
 from secagg import FixedPoint, Integers, ParameterError, RoundParams, _fast
-from secagg._filled import filled
 from secagg.client import masked_input
 from secagg.client.masked_input import Input
 from secagg.encoding import Encoding, Vector
-from secagg.protocol.masks import MaskSum
+from secagg.protocol.masks import MaskSum, filled
 from secagg.protocol.messages import MaskedInput, encode, start
 
 ENCODINGS: list[Encoding] = [

@@ -17,9 +17,9 @@ import pytest
 import secagg.encoding
 from secagg import FixedPoint, Integers, ParameterError, PrecisionWarning, RoundParams, flatten
 from secagg.encoding import Ring, Suggestion
-from secagg.encoding.checks import check_encoded
-from secagg.encoding.clipping import warn_of_losses
+from secagg.encoding.clipping import is_lost, warn_of_losses
 from secagg.encoding.encoding import take
+from secagg.encoding.pieces import check_encoded
 
 RING, ODD = Ring(1 << 64), Ring(1009)
 FLOATS = FixedPoint(8.0)
@@ -41,7 +41,8 @@ class Case:
 
 def encoded(vector: object, encoding: FixedPoint | Integers = FLOATS) -> object:
     lanes, clipped = encoding.encode(vector, RING)  # type: ignore[arg-type]
-    warn_of_losses(vector, clipped, encoding)  # type: ignore[arg-type]
+    lost = is_lost(vector, encoding)  # type: ignore[arg-type]
+    warn_of_losses(encoding, clipped, 3, lost)
     return encoding.decode(lanes, RING)
 
 

@@ -64,7 +64,7 @@ def test_client_that_gives_both_shares_is_detected(monkeypatch: pytest.MonkeyPat
     ) -> tuple[tuple[int, ...] | None, ...]:
         return tuple(unpack_ids(part) for part in request)
 
-    monkeypatch.setattr("secagg.client.client.check_unmask_request", credulous)
+    monkeypatch.setattr("secagg.client.checks.check_unmask_request", credulous)
     server = LyingServer("semi-honest")
     server.play("unmasking")
     server.send(

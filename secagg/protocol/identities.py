@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
     Ed25519PublicKey,
 )
 
+from secagg._check import check_kind
 from secagg._records import Records
 from secagg._secrets import Confined, without_frames
 from secagg.encoding import Entropy
@@ -211,10 +212,9 @@ def _is_strong(key: bytes) -> bool:
 
 def check_registry(params: Shape, registry: Registry | None) -> None:
     """Raise `ParameterError` unless a registry is given exactly in the active variant."""
-    if registry is not None and not isinstance(registry, Registry):
-        raise ParameterError(
-            f"registry must be a secagg.Registry, not {type(registry).__name__}; pass "
-            "secagg.Registry({id: identity.public, …})"
+    if registry is not None:
+        check_kind(
+            "registry", registry, Registry, "a secagg.Registry({id: identity.public, …})"
         )
     if params.active and registry is None:
         raise ParameterError(
@@ -235,10 +235,8 @@ def check_identity(
     Both must be given in the active variant only, with the client's public key in the registry.
     """
     check_registry(params, registry)
-    if identity is not None and not isinstance(identity, Identity):
-        raise ParameterError(
-            f"identity must be a secagg.Identity, not {type(identity).__name__}"
-        )
+    if identity is not None:
+        check_kind("identity", identity, Identity, "a secagg.Identity")
     if not params.active and identity is not None:
         raise ParameterError(
             f"an identity was given, but security {params.security!r} has no signatures; leave "

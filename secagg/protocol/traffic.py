@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import msgpack
+
 from secagg._check import check_integer
 from secagg.errors import ParameterError
 from secagg.protocol.identities import SIGNATURE_BYTES
@@ -132,6 +134,5 @@ def _bytes(size: int) -> int:
 
 
 def _integer(value: int) -> int:
-    """Return the bytes of a MessagePack unsigned integer: fixint, uint 8, 16, 32 or 64."""
-    bits = value.bit_length()
-    return 1 if bits <= 7 else next(1 + b // 8 for b in (8, 16, 32, 64) if bits <= b)
+    """Return the bytes of a MessagePack unsigned integer."""
+    return len(msgpack.encode(value))

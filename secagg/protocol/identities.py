@@ -14,10 +14,16 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 import numpy as np
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import (
     Ed25519PrivateKey,
     Ed25519PublicKey,
+)
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
 )
 
 from secagg._check import check_kind
@@ -26,7 +32,7 @@ from secagg._secrets import Confined, without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.protocol.client_ids import ByClient, ClientKey, Names, client_id
-from secagg.protocol.key_files import private_from_pem, private_to_pem, registry_from_json
+from secagg.protocol.key_files import registry_from_json
 from secagg.protocol.params import RoundParams
 from secagg.protocol.shape import Shape
 
@@ -100,11 +106,20 @@ class Identity(Confined):
         ParameterError
             The bytes are not such a key.
         """
-        return cls(private_from_pem(data).private_bytes_raw())
+        try:
+            key = load_pem_private_key(data, None)
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            key = None
+        if not isinstance(key, Ed25519PrivateKey):
+            raise ParameterError(
+                "this is no Ed25519 private key in PEM, without a password; make one with "
+                "secagg identity keygen or Identity.to_pem"
+            )
+        return cls(key.private_bytes_raw())
 
     def to_pem(self) -> bytes:
         """Return the private key in PEM of PKCS #8 (RFC 8410), not encrypted."""
-        return private_to_pem(self._private)
+        return self._private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
     def sign(self, content: bytes) -> bytes:
         """Return the signature of `content`, 64 bytes."""

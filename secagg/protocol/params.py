@@ -86,8 +86,6 @@ class RoundParams(Shape):
         check_flag("allow_two_clients", self.allow_two_clients)
         self._check_security()
         self._check_cohort()
-        if self.active:
-            self._check_active()
         self._check_shape()
 
     @classmethod
@@ -190,8 +188,11 @@ class RoundParams(Shape):
 
     def _check_threshold(self) -> None:
         if self.neighbours is None:
-            low, high = self.n_clients // 2 + 1, self.n_clients
-            rule = f"{high} clients on the complete graph: take more than half, {low} to {high}"
+            most, part = (2, "two thirds") if self.active else (1, "half")
+            low, high = most * self.n_clients // (most + 1) + 1, self.n_clients
+            when = " if the server may lie" if self.active else ""
+            rule = f"{high} clients on the complete graph{when}: take more than {part}"
+            rule = f"{rule}, {low} to {high}"
         else:
             low, high = 2, self.neighbours
             rule = f"{high} neighbours: take {low} to {high}; `secagg params` finds a safe one"
@@ -216,14 +217,6 @@ class RoundParams(Shape):
             raise ParameterError(
                 f"neighbours is {self.neighbours}, but a lying server would draw the graph: "
                 "security 'active' needs the complete one, neighbours=None"
-            )
-
-    def _check_active(self) -> None:
-        if 3 * self.threshold <= 2 * self.n_clients:
-            raise ParameterError(
-                f"threshold is {self.threshold}, too small for {self.n_clients} clients if "
-                "the server may lie; take more than two thirds, "
-                f"{2 * self.n_clients // 3 + 1} to {self.n_clients}"
             )
 
     @property

@@ -86,12 +86,12 @@ def out_of_order(call: str, phase: Phase, *, resumable: bool = False) -> LocalPr
 
     `resumable` is True for a server that has ended but has a journal to continue the round.
     """
+    ended = {
+        Phase.FINISHED: "this client or server has ended; make a new one",
+        Phase.FAILED: "this client or server has ended; make a new one",
+        Phase.SUSPENDED: "this client has ended; restore its state into a new one",
+    }
+    remedy = ended.get(phase, f"{phase} comes next")
     if resumable:
         remedy = "this server has ended; open its journal again and use Server.resume"
-    elif phase in (Phase.FINISHED, Phase.FAILED):
-        remedy = "this client or server has ended; make a new one"
-    elif phase is Phase.SUSPENDED:
-        remedy = "this client has ended; restore its state into a new one"
-    else:
-        remedy = f"{phase} comes next"
     return LocalProtocolError(f"{call} is out of order in phase {phase}: {remedy}")

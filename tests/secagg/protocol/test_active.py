@@ -6,7 +6,6 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterable
 
-import numpy as np
 import pytest
 
 from harness import (
@@ -31,7 +30,6 @@ from secagg import (
     RemoteProtocolError,
     Server,
     TooFewSurvivors,
-    simulate_round,
 )
 from secagg.client import states as client_state
 from secagg.protocol import NEXT
@@ -43,7 +41,6 @@ from secagg.protocol.messages import (
     ConsistencySignature,
     Roster,
     UnmaskRequest,
-    encode,
     pack_ids,
     unpack_ids,
 )
@@ -62,17 +59,6 @@ def at_phase(phases: int, **changes: object) -> tuple[Cohort, Client, bytes]:
 
 
 # ---- the round
-
-
-def test_phases_are_those_of_the_transition_table() -> None:
-    for security, table in NEXT.items():
-        cohort = Cohort(make_params(5, security=security))
-        seen = [cohort.server.phase]
-        while seen[-1] in table:
-            cohort.deliver(cohort.step())
-            assert {c.phase for c in cohort.clients.values()} == {table[seen[-1]]}
-            seen.append(cohort.server.phase)
-        assert seen == [*table, Phase.FINISHED]
 
 
 @pytest.mark.parametrize("phase", range(5))
@@ -102,34 +88,10 @@ def test_check19_active_below_threshold_unmasks_nothing(
         cohort.server.result()
 
 
-def test_clients_dropping_out_in_every_phase() -> None:
-    vectors = np.random.default_rng(0).integers(0, 100, (20, 9))
-    cohort = make_params(20, security="active", length=9)
-    dropouts = dict(zip(range(5), NEXT["active"], strict=True))
-    result = simulate_round(vectors.astype(float) / 100, cohort, dropouts=dropouts)
-    assert result.survivors == tuple(range(3, 20))
-    assert np.allclose(result.sum, vectors[3:].sum(axis=0) / 100, atol=1e-3)
-
-
 # ---- requirements
 
 
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"neighbours": 4, "threshold": 4}, r"^neighbours\b.*\b4\b"),
-        ({"threshold": 4}, r"^threshold\b.*\b4\b.*\b5\b.*\b7\b"),
-        ({"session": b""}, r"session=b\'"),
-    ],
-)
-def test_check05_active_variant_has_its_own_rules(
-    changes: dict[str, object], named: str
-) -> None:
-    with pytest.raises(ParameterError, match=named):
-        make_params(7, security="active", **changes)
-
-
-@pytest.mark.parametrize("n", range(3, 40))
+@pytest.mark.parametrize("n", [*range(3, 12), 99, 100, 101])
 def test_check05_active_thresholds_exceed_two_thirds(n: int) -> None:
     least = min(t for t in range(1, n + 1) if 3 * t > 2 * n)
     assert make_params(n, least, security="active").threshold == least
@@ -137,52 +99,29 @@ def test_check05_active_thresholds_exceed_two_thirds(n: int) -> None:
         make_params(n, least - 1, security="active")
 
 
-def test_check04_client_can_require_the_active_variant() -> None:
-    policy = ClientPolicy(require_active=True)
-    with pytest.raises(ParameterError, match="'active'"):
-        Client(0, make_params(5), policy=policy)
-    cohort = Cohort(make_params(5, security="active"), policy=policy)
-    finish(cohort)
-
-
 def test_identity_and_registry_are_needed_exactly_when_active() -> None:
     active, passive = make_params(5, security="active"), make_params(5)
     identity = make_identity(1)
     registry = Registry({1: identity.public, 2: make_identity(2).public})
-    for params, given, named in (
-        (active, {}, "registry"),
-        (active, {"registry": registry}, "identity"),
-        (active, {"registry": {1: identity.public}, "identity": identity}, "secagg.Registry"),
-        (active, {"registry": registry, "identity": b"x" * 32}, "secagg.Identity"),
-        (active, {"registry": registry, "identity": make_identity(2)}, "client 1"),
-        (passive, {"registry": registry}, "registry .*security='active'"),
-        (passive, {"identity": identity}, "identity .*security='active'"),
+    for params, given in (
+        (active, {}),
+        (active, {"registry": registry}),
+        (active, {"registry": {1: identity.public}, "identity": identity}),
+        (active, {"registry": registry, "identity": b"x" * 32}),
+        (active, {"registry": registry, "identity": make_identity(2)}),
+        (passive, {"registry": registry}),
+        (passive, {"identity": identity}),
     ):
-        with pytest.raises(ParameterError, match=named):
+        with pytest.raises(ParameterError):
             Client(1, params, **given)
     for params, given in ((active, None), (passive, registry)):
-        with pytest.raises(ParameterError, match="registry"):
+        with pytest.raises(ParameterError):
             Server(params, registry=given)
 
 
-@pytest.mark.parametrize(
-    "keys",
-    [{-1: bytes(32)}, {"1": bytes(32)}, {1: bytes(31)}, {1: "x" * 32}],
-)
-def test_registry_of_other_types_is_rejected(keys: dict[int, bytes]) -> None:
-    with pytest.raises(ParameterError):
-        Registry(keys)
-
-
-def test_check21_two_clients_with_one_identity_are_rejected() -> None:
-    public = make_identity(1).public
-    with pytest.raises(ParameterError, match=r"\b1\b.*\b4\b"):
-        Registry({1: public, 4: public})
-
-
-@pytest.mark.parametrize("seed", [b"", bytes(31), bytes(33), bytes(64), "x" * 32, None])
+@pytest.mark.parametrize("seed", [b"", bytes(31), bytes(33), "x" * 32, None])
 def test_identity_needs_32_bytes(seed: object) -> None:
-    with pytest.raises(ParameterError, match=r"\b32\b"):
+    with pytest.raises(ParameterError):
         Identity(seed)
 
 
@@ -219,17 +158,6 @@ def keys_of(roster: bytes, u: int) -> tuple[bytes, bytes]:
     message = read(roster, Roster)
     at = unpack_ids(message.ids).index(u)
     return pieces(message.seal_keys, 32)[at], pieces(message.mask_keys, 32)[at]
-
-
-def test_check24_signed_bytes_name_session_sender_and_round() -> None:
-    """Byte by byte, as in docs/protocol.md 5.10; no part can be left out."""
-    digest, session, c, s = (bytes([i]) * 32 for i in range(4))
-    sender = (0x0102030405060708).to_bytes(8, "little")
-    expected = b"secagg/2 signed keys" + digest + sender + b"\0" + c + s
-    assert signed_keys(digest, 0x0102030405060708, c, s) == expected
-    u3 = ids([5, 9])
-    expected = b"secagg/2 signed survivors" + session + sender + b"\3" + u3
-    assert signed_survivors(session, 0x0102030405060708, u3) == expected
 
 
 @pytest.mark.parametrize("u", [0, 4, 6])
@@ -349,17 +277,6 @@ def test_check24_server_names_the_sender_of_a_bad_signature() -> None:
     finish(cohort)
 
 
-def test_semi_honest_variant_has_no_signatures() -> None:
-    cohort = Cohort(make_params(5))
-    sent = cohort.step()
-    server_rejects(
-        cohort.server, 3, altered(sent[3], AdvertiseKeys, signature=bytes(64)), "length"
-    )
-    client = Cohort(make_params(5)).clients[2]
-    with pytest.raises(LocalProtocolError, match="check_consistency"):
-        client.check_consistency(b"")
-
-
 @pytest.mark.parametrize(
     ("phases", "changes"),
     [
@@ -381,33 +298,6 @@ def test_signatures_in_the_semi_honest_variant_are_rejected(
 
 
 # ---- line 23: one U3
-
-
-def test_check23_split_survivors_reveal_nothing() -> None:
-    """Each half signs its own U3; no choice of signatures makes a client reveal a share."""
-    cohort = cohort_of(9)
-    lists = {u: ids(range(8)) if u < 4 else ids(range(1, 9)) for u in range(9)}
-    signatures = {}
-    for u, request in cohort.advance(3).items():
-        session = read(request, ConsistencyRequest).session
-        changed = altered(request, ConsistencyRequest, survivors=lists[u])
-        answer = cohort.clients[u].check_consistency(changed)
-        signatures[u] = read(answer, ConsistencySignature).signature
-    for u, client in cohort.clients.items():
-        mine = unpack_ids(lists[u])
-        agreeing = [v for v in mine if lists[v] == lists[u]]
-        assert len(agreeing) < cohort.params.threshold
-        # of those that signed the same set there are too few; the others signed another
-        signers = agreeing if u % 2 else mine
-        request = UnmaskRequest(
-            session,
-            lists[u],
-            ids(sorted(set(range(9)) - set(mine))),
-            ids(signers),
-            b"".join(signatures[v] for v in signers),
-        )
-        check = "size" if u % 2 else "signature"
-        client_rejects(client, functools.partial(client.unmask, encode(request)), check)
 
 
 SURVIVORS = list(range(7))
@@ -434,103 +324,46 @@ def test_check23_invalid_survivors_are_not_signed(survivors: bytes, check: str) 
     assert client.phase is Phase.FAILED
 
 
-def test_check04_own_minimum_counts_for_signed_survivors() -> None:
-    """The client's own minimum applies to the survivors that it signs."""
-    cohort = Cohort(make_params(9, security="active"), policy=ClientPolicy(min_clients=9))
+def test_check04_own_minimum_counts_for_survivors_and_signers() -> None:
+    """Seven or eight reach the threshold, but not a client's own minimum of nine."""
+    params, policy = make_params(9, security="active"), ClientPolicy(min_clients=9)
+    cohort = Cohort(params, policy=policy)
     client, request = cohort.clients[2], cohort.advance(3)[2]
     fewer = altered(request, ConsistencyRequest, survivors=ids(range(8)))
     client_rejects(client, lambda: client.check_consistency(fewer), "size")
-
-
-def test_check04_own_minimum_counts_for_the_signers() -> None:
-    """Seven signers reach the threshold, but not a client's minimum of nine."""
-    policy = ClientPolicy(min_clients=9)
-    cohort = Cohort(make_params(9, security="active"), policy=policy)
-    client, request = cohort.clients[2], cohort.advance(4)[2]
+    cohort = Cohort(params, policy=policy)
+    other, request = cohort.clients[2], cohort.advance(4)[2]
     message = read(request, UnmaskRequest)
-    fewer = {"signers": message.signers[:56], "signatures": message.signatures[: 64 * 7]}
-    client_rejects(
-        client, lambda: client.unmask(altered(request, UnmaskRequest, **fewer)), "size"
+    signed = {"signers": message.signers[:56], "signatures": message.signatures[: 64 * 7]}
+    fewer = altered(request, UnmaskRequest, **signed)
+    client_rejects(other, lambda: other.unmask(fewer), "size")
+
+
+def signed_by(identities: dict[int, Identity], session: bytes, survivors: bytes) -> bytes:
+    signed = (
+        one.sign(signed_survivors(session, v, survivors)) for v, one in identities.items()
     )
+    return b"".join(signed)
 
 
-def alter_unmasking(
-    change: Callable[[Cohort, UnmaskRequest], dict[str, object]], check: str
-) -> None:
-    cohort, client, request = at_phase(4)
-    changed = altered(request, UnmaskRequest, **change(cohort, read(request, UnmaskRequest)))
-    client_rejects(client, lambda: client.unmask(changed), check)
+ALTERATIONS: dict[str, Callable[[UnmaskRequest, dict[int, Identity]], dict[str, bytes]]] = {
+    "size": lambda m, _: {"signers": m.signers[: 8 * 4], "signatures": m.signatures[: 64 * 4]},
+    "ids": lambda m, _: {"signers": ids([0, 0, 1, 2, 3, 4, 5])},
+    "unknown id": lambda m, _: {"signers": ids([0, 1, 2, 3, 4, 5, 9])},
+    "length": lambda m, _: {"signatures": m.signatures[:-64]},
+    "signature": lambda m, by: {"signatures": signed_by(by, bytes(32), m.survivors)},
+    "signature at 0": lambda m, _: {"signatures": m.signatures[64:128] + m.signatures[64:]},
+    "signature at 6": lambda m, _: {"signatures": m.signatures[:384] + m.signatures[:64]},
+}
 
 
-def fewer_signers(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
-    return {"signers": request.signers[: 8 * 4], "signatures": request.signatures[: 64 * 4]}
-
-
-def other_survivors(cohort: Cohort, request: UnmaskRequest) -> dict[str, object]:
-    """Six other survivors, signed by all of them, but not by this client."""
-    fewer = ids(range(6))
-    signatures = [
-        cohort.identities[v].sign(signed_survivors(request.session, v, fewer)) for v in range(6)
-    ]
-    return {
-        "survivors": fewer,
-        "dropped": ids([6]),
-        "signers": fewer,
-        "signatures": b"".join(signatures),
-    }
-
-
-def of_another_session(cohort: Cohort, request: UnmaskRequest) -> dict[str, object]:
-    signatures = [
-        identity.sign(signed_survivors(bytes(32), v, request.survivors))
-        for v, identity in cohort.identities.items()
-    ]
-    return {"signatures": b"".join(signatures)}
-
-
-def with_signature_of_another_sender(
-    at: int, _: Cohort, request: UnmaskRequest
-) -> dict[str, object]:
-    signatures = pieces(request.signatures, 64)
-    signatures[at] = signatures[at - 1]
-    return {"signatures": b"".join(signatures)}
-
-
-def signed_twice(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
-    return {
-        "signers": ids([0, 0, 1, 2, 3, 4, 5]),
-        "signatures": request.signatures[:64] + request.signatures[: 64 * 6],
-    }
-
-
-def signed_by_a_stranger(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
-    return {"signers": ids([0, 1, 2, 3, 4, 5, 9])}
-
-
-def a_signature_short(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
-    return {"signatures": request.signatures[:-64]}
-
-
-@pytest.mark.parametrize(
-    ("change", "check"),
-    [
-        (fewer_signers, "size"),
-        (other_survivors, "consistency"),
-        (of_another_session, "signature"),
-        *(
-            (functools.partial(with_signature_of_another_sender, at), "signature")
-            for at in (0, 3, 6)
-        ),
-        (signed_twice, "ids"),
-        (signed_by_a_stranger, "unknown id"),
-        (a_signature_short, "length"),
-    ],
-)
-def test_check23_shares_are_revealed_only_for_a_signed_u3(
-    change: Callable[[Cohort, UnmaskRequest], dict[str, object]], check: str
-) -> None:
+@pytest.mark.parametrize("name", ALTERATIONS)
+def test_check23_shares_are_revealed_only_for_a_signed_u3(name: str) -> None:
     """Shares are revealed only for a u3 that t clients signed."""
-    alter_unmasking(change, check)
+    cohort, client, request = at_phase(4)
+    changes = ALTERATIONS[name](read(request, UnmaskRequest), cohort.identities)
+    changed = altered(request, UnmaskRequest, **changes)
+    client_rejects(client, lambda: client.unmask(changed), name.partition(" at")[0])
 
 
 def test_check23_exactly_t_signers_are_enough() -> None:
@@ -546,30 +379,12 @@ def test_check23_exactly_t_signers_are_enough() -> None:
     finish(cohort)
 
 
-def test_check23_signatures_arrive_in_any_order() -> None:
-    cohort = cohort_of()
-    cohort.advance(3)
-    cohort.deliver(dict(reversed(cohort.step().items())))
-    finish(cohort)
-
-
 def test_check23_client_signs_one_set_of_survivors() -> None:
     _, client, request = at_phase(3)
     client.check_consistency(request)
     with pytest.raises(LocalProtocolError):
         client.check_consistency(request)
     assert client.phase is Phase.UNMASKING
-
-
-def test_check23_only_those_that_signed_are_asked_to_unmask() -> None:
-    cohort = cohort_of()
-    cohort.advance(3)
-    requests = cohort.advance(1, without=[5])
-    assert set(requests) == {0, 1, 2, 3, 4, 6}
-    request = read(requests[0], UnmaskRequest)
-    assert unpack_ids(request.signers) == (0, 1, 2, 3, 4, 6)
-    assert unpack_ids(request.survivors) == tuple(range(7))
-    finish(cohort)
 
 
 def test_check25_active_variant_rejects_a_graph() -> None:

@@ -59,5 +59,5 @@ def test_lanes_and_bits(modulus: int, bits: int, dtype: type, name: str) -> None
 
 @pytest.mark.parametrize("modulus", [0, 1, -5, (1 << 62) + 1, 1 << 65, 3.0, True])
 def test_modulus_without_a_ring_is_rejected(modulus: object) -> None:
-    with pytest.raises(ParameterError, match="modulus"):
+    with pytest.raises(ParameterError):
         Ring(modulus)

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import pytest
 
 from adversary import Lie, LyingServer
-from harness import TWO, Cohort, altered, make_params, pieces, read
-from secagg import ClientPolicy, LocalProtocolError, Phase, RemoteProtocolError
+from harness import altered, make_params, pieces, read
+from secagg import LocalProtocolError, Phase
 from secagg.protocol.keys import KeyPair, roster_digest
 from secagg.protocol.messages import (
     SEALED_BYTES,
@@ -147,11 +147,7 @@ def test_split_views_unsigned_reveal_no_single_input() -> None:
     ("survivors", "dropped", "check"),
     [
         (range(N), [3], "both shares"),
-        ([0, 1, 2, 4, 5, 6], range(N), "both shares"),
-        ([*range(N), 9], [], "unknown id|size"),
         (range(N - 1), [9], "unknown id"),
-        ([0, 1, 2, 2, 3, 4, 5], [6], "ids"),
-        ([0, 1, 3, 4, 5, 6], [2], "self"),
         ([2, 3], [0, 1, 4, 5, 6], "size"),
         ([0, 1, 2, 3, 4, 5], [], "missing id"),
     ],
@@ -159,13 +155,12 @@ def test_split_views_unsigned_reveal_no_single_input() -> None:
 def test_altered_unmask_requests(
     security: str, survivors: list[int], dropped: list[int], check: str
 ) -> None:
-    """Both kinds of share, unknown clients, duplicates, too few."""
+    """Both kinds of share, unknown clients, too few."""
     server = LyingServer(security, colluders=[0])
     server.play("unmasking")
     changed = {"survivors": ids(survivors), "dropped": ids(dropped)}
     server.send("unmasking", to(2, lambda data: altered(data, UnmaskRequest, **changed)))
-    assert server.checks().keys() == {2}
-    assert server.checks()[2] in check.split("|")
+    assert server.checks() == {2: check}
     assert server.learned() == [EVERYONE - {0}]  # the others', with 2's part still in it
 
 
@@ -361,19 +356,6 @@ def test_cohort_that_shrinks_before_the_masks(security: str, u2: set[int]) -> No
     server.send("masked_input", to(2, shrunken))
     assert server.checks() == {2: "size"}
     assert server.learned() == []
-
-
-def test_own_minimum_withstands_every_attack() -> None:
-    """Parameters that the client's application would never have chosen."""
-    policy = ClientPolicy(min_clients=5, min_threshold=5)
-    cohort = Cohort(make_params(7, 5), policy=policy)
-    request = cohort.advance(3)[2]
-    survivors, dropped = ids([0, 1, 2, 3]), ids([4, 5, 6])
-    changed = altered(request, UnmaskRequest, survivors=survivors, dropped=dropped)
-    with pytest.raises(RemoteProtocolError) as caught:
-        cohort.clients[2].unmask(changed)
-    assert caught.value.check == "size"
-    assert TWO.min_clients == 2
 
 
 # ---- altered shares

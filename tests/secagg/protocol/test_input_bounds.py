@@ -72,14 +72,6 @@ def test_bounds_out_of_range_raise(wrong):
         Bounds(**{"encoding": FixedPoint(1.0), **wrong})
 
 
-def test_encoding_and_largest_weight_need_no_names():
-    assert Bounds(FixedPoint(2.0, 8), 7) == Bounds.of(PARAMS)
-    assert Bounds(FixedPoint(2.0, 8)) == Bounds(encoding=FixedPoint(2.0, 8), max_weight=None)
-    for wrong in ((7, FixedPoint(2.0)), (FixedPoint(2.0), {"loss": 1.0}), (FixedPoint,)):
-        with pytest.raises(ParameterError):
-            Bounds(*wrong)
-
-
 @pytest.mark.parametrize("policy", [ClientPolicy, OneShotPolicy])
 def test_policies_take_bounds_only(policy):
     with pytest.raises(ParameterError):

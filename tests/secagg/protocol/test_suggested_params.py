@@ -93,17 +93,6 @@ def test_modulus_is_the_smallest_that_fits(n: int, more: dict, encoding: object)
     assert default.ring.bits == max(32, params.modulus_bits)
 
 
-def test_default_modulus_fits_up_to_64_bits() -> None:
-    """Bytes are those of 32 bits wherever these suffice."""
-    small = make_params(100, encoding=ENCODING)
-    assert small.to_bytes() == replace(small, modulus_bits=32).to_bytes()
-    assert make_params(10_000, encoding=ENCODING).ring.bits == 34
-    wide = {"length": 1 << 20, "encoding": Integers(1), "count_clipped": True}
-    assert make_params(1 << 13, **wide).ring.bits == 34
-    with pytest.raises(ParameterError):
-        make_params(1000, encoding=Integers((1 << 63) // 2), max_weight=1 << 53)
-
-
 # ---- what exposes a vector to the policy's colluders is rejected, with a remedy that is not
 
 

@@ -8,11 +8,12 @@ import os
 import pickle
 import threading
 from collections.abc import Callable
-from typing import NoReturn
+from functools import partial
 
 import numpy as np
 import pytest
 
+from forked import in_fork
 from harness import (
     LOW_ORDER,
     Cohort,
@@ -34,7 +35,6 @@ from secagg import (
     Phase,
     RemoteProtocolError,
 )
-from secagg.encoding import Vector
 from secagg.protocol import messages
 from secagg.protocol.keys import roster_digest
 from secagg.protocol.messages import (
@@ -77,18 +77,6 @@ def test_check01_every_session_has_fresh_keys() -> None:
     assert [len(seed) for seed in drawn] == [32] * 4
 
 
-def test_check01_b_is_drawn_in_the_session() -> None:
-    """Not a constant: from the third draw, after the two key pairs' seeds."""
-    cohort = Cohort(make_params(3))
-    cohort.advance(1)
-    before = [len(entropy.drawn) for entropy in cohort.entropy.values()]
-    cohort.step()
-    seeds = {client._state.seed for client in cohort.clients.values()}
-    assert before == [2] * 3
-    assert len(seeds) == 3
-    assert not seeds & {drawn for entropy in cohort.entropy.values() for drawn in entropy.drawn}
-
-
 def test_check01_client_is_never_copied_and_masks_once() -> None:
     """A client cannot be copied, stored or made to mask twice."""
     _, client, shares = at_phase(2)
@@ -105,39 +93,40 @@ def test_check01_client_is_never_copied_and_masks_once() -> None:
 
 def test_check02_never_both_shares_of_one_peer() -> None:
     """For every split of U2, a client reveals one share of each peer."""
-    for survivors in range(1 << 6):
-        _, client, request = at_phase(3)
-        named = [u for u in range(6) if survivors >> u & 1]
-        rest = [u for u in range(6) if not survivors >> u & 1]
+    for survivors in range(1 << 5):
+        _, client, request = at_phase(3, n=5)
+        named = [u for u in range(5) if survivors >> u & 1]
+        rest = [u for u in range(5) if not survivors >> u & 1]
         state = client._state
-        kinds = {u: (state.self_shares[u], state.mask_shares.get(u)) for u in range(6)}
-        try:
-            answer = client.unmask(
-                altered(request, UnmaskRequest, survivors=ids(named), dropped=ids(rest))
+        kinds = {u: (state.self_shares[u], state.mask_shares.get(u)) for u in range(5)}
+        split = altered(request, UnmaskRequest, survivors=ids(named), dropped=ids(rest))
+        if 2 not in named or len(named) < 3:
+            client_rejects(
+                client, partial(client.unmask, split), "size" if 2 in named else "self"
             )
-        except RemoteProtocolError:
-            assert 2 not in named or len(named) < 4
             continue
+        answer = client.unmask(split)
         revealed = pieces(read(answer, messages.UnmaskShares).shares, messages.SHARE_BYTES)
         for u, share in zip(named + rest, revealed, strict=True):
             assert share == kinds[u][u in rest]
             assert kinds[u][u not in rest] not in revealed
+        for again in (request, split):
+            with pytest.raises(LocalProtocolError):
+                client.unmask(again)
 
 
 @pytest.mark.parametrize(
     ("survivors", "dropped", "check"),
     [
         ([0, 1, 2, 3, 4, 5], [1], "both shares"),
+        ([1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5], "both shares"),
         ([0, 1, 2, 3, 4, 5, 9], [], "unknown id"),
         ([0, 1, 2, 3, 4], [5, 9], "unknown id"),
         ([0, 1, 3, 4, 5], [2], "self"),
-        ([0, 1, 3, 4, 5], [], "self"),
         ([0, 1, 2, 3, 4], [], "missing id"),
         ([0, 1, 2], [3, 4, 5], "size"),
         ([0, 1, 2, 2, 3, 4, 5], [], "ids"),
-        ([5, 4, 3, 2, 1, 0], [], "ids"),
         ([0, 1, 2, 3, 4], [5, 5], "ids"),
-        ([], [0, 1, 2, 3, 4, 5], "self"),
     ],
 )
 def test_check03_malformed_unmask_request_reveals_nothing(
@@ -251,42 +240,40 @@ def test_check43_minimum_cohort_on_the_complete_graph(least: int, accepted: bool
 # ---- rosters
 
 
-@pytest.mark.parametrize("low", LOW_ORDER)
-@pytest.mark.parametrize("which", [0, 1])
-def test_check07_key_of_low_order_is_rejected(low: bytes, which: int) -> None:
-    _, client, roster = at_phase(1)
-
-    def plant(entries: dict[int, list[bytes]]) -> None:
-        entries[0][which] = low
-
-    forged = rewritten(roster, plant)
-    client_rejects(client, lambda: client.share_keys(forged), "public key")
-
-
-def corrupt(entries: dict[int, list[bytes]], u: int, which: int, value: bytes) -> None:
-    entries[u][which] = value
+NEW = os.urandom(32)
 
 
 @pytest.mark.parametrize(
-    ("change", "check"),
+    ("u", "which", "key", "check"),
     [
-        (lambda e: corrupt(e, 0, 0, e[1][0]), "duplicate key"),
-        (lambda e: corrupt(e, 0, 1, e[1][1]), "duplicate key"),
-        (lambda e: corrupt(e, 0, 0, e[0][1]), "duplicate key"),
-        (lambda e: corrupt(e, 0, 0, e[2][0]), "duplicate key"),
-        (lambda e: corrupt(e, 0, 1, e[2][0]), "duplicate key"),
-        (lambda e: corrupt(e, 2, 0, os.urandom(32)), "own keys"),
-        (lambda e: corrupt(e, 2, 1, os.urandom(32)), "own keys"),
-        (lambda e: e.pop(2), "own keys"),
-        (lambda e: e.update({9: [os.urandom(32), os.urandom(32)]}), "cohort"),
+        (0, 0, (1, 0), "duplicate key"),
+        (0, 1, (1, 1), "duplicate key"),
+        (0, 0, (0, 1), "duplicate key"),
+        (0, 1, (2, 0), "duplicate key"),
+        (2, 0, NEW, "own keys"),
+        (2, 1, NEW, "own keys"),
+        *((0, which, low, "public key") for which in (0, 1) for low in LOW_ORDER),
     ],
 )
-def test_check07_duplicate_own_and_foreign_keys_are_rejected(
-    change: Callable[[dict[int, list[bytes]]], None], check: str
+def test_check07_duplicate_own_and_unusable_keys_are_rejected(
+    u: int, which: int, key: bytes | tuple[int, int], check: str
 ) -> None:
     _, client, roster = at_phase(1)
-    forged = rewritten(roster, change)
+
+    def plant(entries: dict[int, list[bytes]]) -> None:
+        entries[u][which] = key if isinstance(key, bytes) else entries[key[0]][key[1]]
+
+    forged = rewritten(roster, plant)
     client_rejects(client, lambda: client.share_keys(forged), check)
+
+
+def test_check07_roster_without_the_client_or_with_more_is_rejected() -> None:
+    for change, check in (
+        (lambda e: e.pop(2), "own keys"),
+        (lambda e: e.update({9: [NEW, bytes(32)]}), "cohort"),
+    ):
+        _, client, roster = at_phase(1)
+        client_rejects(client, partial(client.share_keys, rewritten(roster, change)), check)
 
 
 @pytest.mark.parametrize(
@@ -359,18 +346,6 @@ def test_check20_shares_from_elsewhere_are_rejected(
     client_rejects(client, lambda: client.masked_input(forged, np.zeros(4)), check)
 
 
-@pytest.mark.parametrize("phases", [1, 2, 3])
-def test_check20_message_of_another_round_ends_the_client(phases: int) -> None:
-    cohort, client, _ = at_phase(phases)
-    wrong = cohort.sent[phases - 1][2]
-    call = [
-        lambda: client.share_keys(wrong),
-        lambda: client.masked_input(wrong, np.zeros(4)),
-        lambda: client.unmask(wrong),
-    ][phases - 1]
-    client_rejects(client, call, "encoding")
-
-
 # ---- masks and weights
 
 
@@ -439,17 +414,6 @@ def test_answer_in_each_phase_is_the_message_of_that_phase(security: str) -> Non
             either.deliver(either.step(without=[2]) | {2: expected})
     with pytest.raises(LocalProtocolError):
         cohort.clients[2].answer(b"", cohort.vectors[2], 3)
-
-
-def test_answer_without_vector_never_calls_the_encoding() -> None:
-    class Trusting(Integers):
-        def encode(self, vector: Vector, *_: object) -> NoReturn:
-            raise TypeError(f"object of type {type(vector).__name__} has no len()")
-
-    _, client, shares = at_phase(2, encoding=Trusting(9))
-    with pytest.raises(ParameterError):
-        client.answer(shares)
-    assert client.phase is Phase.MASKED_INPUT
 
 
 # ---- secrets
@@ -595,22 +559,9 @@ def test_check01_two_threads_get_one_output_per_mask() -> None:
 @pytest.mark.parametrize("same_id", [False, True], ids=["child", "child in a container"])
 def test_check01_forked_client_raises(same_id: bool) -> None:
     _, client, shares = at_phase(2)
-    reader, writer = os.pipe()
-    parent, child = os.getpid(), os.fork()
-    if child == 0:
-        if same_id:
-            os.getpid = lambda: parent
-        try:
-            client.masked_input(shares, np.zeros(4))
-        except LocalProtocolError:
-            os.write(writer, b"raised")
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
-    os.close(writer)
-    with os.fdopen(reader) as pipe:
-        assert pipe.read() == "raised"
-    assert client.masked_input(shares, np.zeros(4))
+    call = partial(client.masked_input, shares, np.zeros(4))
+    assert in_fork(os.fork, call, same_id) == "LocalProtocolError"
+    assert call()
 
 
 @pytest.mark.parametrize("phases", [1, 2, 3])

@@ -8,14 +8,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from harness import Cohort, make_params, read, seal_keys_of
 from secagg import Client, LocalProtocolError, ParameterError, RoundParams, SealingKey, testing
 from secagg.client import sealing_key
 from secagg.protocol import keys
-from secagg.protocol.messages import AdvertiseKeys, Roster, ShareKeys
-from slots import Slot
+from secagg.protocol.messages import AdvertiseKeys
 
 LOW_ORDER = bytes(32)
 
@@ -53,23 +51,9 @@ def finish(cohort: testing.Cohort) -> None:
 def agreements(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The public keys with which X25519 was computed, in order."""
     made: list[bytes] = []
-
-    class Counting:
-        def __init__(self, private: X25519PrivateKey) -> None:
-            self._private = private
-
-        def public_key(self) -> object:
-            return self._private.public_key()
-
-        def exchange(self, public: object) -> bytes:
-            made.append(public.public_bytes_raw())  # type: ignore[attr-defined]
-            return self._private.exchange(public)  # type: ignore[arg-type]
-
-        @classmethod
-        def from_private_bytes(cls, seed: bytes) -> Counting:
-            return cls(X25519PrivateKey.from_private_bytes(seed))
-
-    monkeypatch.setattr(keys, "X25519PrivateKey", Counting)
+    agree = keys.KeyPair.agree
+    counting = lambda pair, public: made.append(public) or agree(pair, public)  # noqa: E731
+    monkeypatch.setattr(keys.KeyPair, "agree", counting)
     return made
 
 
@@ -179,14 +163,6 @@ def test_client_with_the_sealing_key_of_another_is_rejected() -> None:
     assert Client("ada", make_params(), sealing_key=SealingKey("ada")).phase
 
 
-def test_client_without_one_drops_its_pair_after_sharing() -> None:
-    cohort = Cohort(make_params(4))
-    cohort.advance(1)
-    seed = cohort.clients[1]._state.sealing.pair.seed
-    cohort.advance(1)
-    assert all(seed != value for value in vars(cohort.clients[1]._state).values())
-
-
 def test_check29_client_that_shared_keeps_no_pair_of_the_session() -> None:
     sealing_keys = {u: SealingKey(u) for u in range(4)}
     cohort = next(rounds_of(make_params(4), 1, sealing_keys))
@@ -209,18 +185,3 @@ def test_sealing_key_is_not_pickled_shown_or_copied_apart() -> None:
         pickle.dumps(key)
     assert copy.deepcopy(key) is key
     assert repr(key) == "SealingKey(3)"
-
-
-def test_client_suspended_before_sharing_keeps_the_pair_of_its_state() -> None:
-    cohort = next(rounds_of(make_params(4), 1))
-    cohort.advance(1)
-    slot, client = Slot(), cohort.clients[1]
-    public = client._state.sealing.pair.public
-    state = client.suspend(slot)
-    again = Client(1, cohort.params, policy=client.policy, sealing_key=SealingKey(1))
-    again.restore(state, slot)
-    cohort.clients[1] = again
-    sent = read(cohort.step()[1], ShareKeys)
-    assert again.phase == "masked_input"
-    assert sent.sender == 1
-    assert public in read(cohort.inbox[1], Roster).seal_keys

@@ -232,24 +232,6 @@ def test_fractions_are_the_decimals_as_written(fraction: float, n: int) -> None:
         assert assumptions.count(narrow, n) == independent.rounded_up(narrow, n)
 
 
-def test_55_percent_of_100_clients_are_55() -> None:
-    assert math.ceil(0.55 * 100) == 56  # the reason for the rule
-    for registered, colluders in ((0, 55), (200, 110)):
-        params = RoundParams(
-            n_clients=100,
-            threshold=100,
-            length=1,
-            encoding=Integers(1),
-            session=b"s",
-            security="active",
-        )
-        for policy in (ClientPolicy(corrupt=0.55), ClientPolicy(colluders=colluders)):
-            p = as_parameters(params)
-            verdict = as_policy(policy).accepts(p, registered)
-            assert accepted(lambda: policy.check(params, registered)) == verdict  # noqa: B023
-            assert verdict == (colluders == 55)
-
-
 FIELDS = st.sampled_from(
     [
         *(("min_threshold", value) for value in (0, 1, 2**20, 2**20 + 1, -1)),

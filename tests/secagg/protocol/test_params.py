@@ -230,18 +230,6 @@ def test_check05_colluders_never_reach_the_threshold(
             policy.check(make_params(n, low, security=security))
 
 
-@pytest.mark.parametrize("security", ["semi-honest", "active"])
-def test_default_policy_accepts_thresholds_of_complete_graph(
-    security: str,
-) -> None:
-    """The smallest legal one, which `make_params` takes, for every n and some large ones."""
-    for n in [*range(2, 1000), 4097, 1 << 20]:
-        two = n == 2
-        policy = ClientPolicy(min_clients=2 if two else 3, allow_two_clients=two)
-        wide = {"encoding": Integers(max=1), "allow_two_clients": two}
-        policy.check(make_params(n, security=security, **wide))
-
-
 # ---- the cohort a client accepts
 
 

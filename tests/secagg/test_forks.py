@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from forked import in_fork
 from harness import make_params
 from interruptions import interrupted
-from forked import in_fork
 from secagg import Client, Vault, _forks, simulate_round
 from secagg.errors import JournalError, LocalProtocolError
 from secagg.journal.lock import FileLock

@@ -12,8 +12,9 @@ import pytest
 
 from adversary import Lie, LyingServer
 from harness import altered, make_params, pieces, read
+from rosters import entries_of, roster_of
 from secagg import LocalProtocolError, Phase
-from secagg.protocol.keys import KeyPair, roster_digest
+from secagg.protocol.keys import KeyPair
 from secagg.protocol.messages import (
     SEALED_BYTES,
     ConsistencyRequest,
@@ -232,41 +233,19 @@ def test_lowered_threshold(security: str) -> None:
     assert server.learned() == []
 
 
-def entries_of(data: bytes) -> dict[int, list[bytes]]:
-    roster = read(data, Roster)
-    sizes = {"seal_keys": 32, "mask_keys": 32, "signatures": 64}
-    fields = [pieces(getattr(roster, name), size) for name, size in sizes.items()]
-    users = unpack_ids(roster.ids)
-    return {u: [f[i] if f else b"" for f in fields] for i, u in enumerate(users)}
-
-
-def roster_of(data: bytes, entries: dict[int, list[bytes]], order: list[int]) -> bytes:
-    """A roster of other entries, consistent in itself."""
-    columns = [b"".join(entries[u][i] for u in order) for i in range(3)]
-    digest = roster_digest([(u, *entries[u][:2]) for u in order])
-    return altered(
-        data,
-        Roster,
-        size=len(order),
-        digest=digest,
-        ids=ids(order),
-        **dict(zip(("seal_keys", "mask_keys", "signatures"), columns, strict=True)),
-    )
-
-
 def own_keys(data: bytes) -> bytes:
     """Clients 3 and 4 with keys that the server made."""
     entries = entries_of(data)
     for u in (3, 4):
         entries[u][:2] = [KeyPair(bytes([u + i]) * 32).public for i in (0, 100)]
-    return roster_of(data, entries, sorted(entries))
+    return roster_of(data, entries)
 
 
 def exchanged_keys(data: bytes) -> bytes:
     """Clients 3 and 4 with each other's keys."""
     entries = entries_of(data)
     entries[3], entries[4] = entries[4], entries[3]
-    return roster_of(data, entries, sorted(entries))
+    return roster_of(data, entries)
 
 
 def invented_clients(data: bytes) -> bytes:
@@ -274,7 +253,7 @@ def invented_clients(data: bytes) -> bytes:
     entries = entries_of(data)
     for u in set(entries) - {2}:
         entries[u][:2] = [KeyPair(bytes([u + i]) * 32).public for i in (1, 101)]
-    return roster_of(data, entries, sorted(entries))
+    return roster_of(data, entries)
 
 
 @pytest.mark.parametrize("lie", [own_keys, exchanged_keys, invented_clients])
@@ -328,7 +307,7 @@ def test_one_key_under_two_ids(security: str) -> None:
     def twice(data: bytes) -> bytes:
         entries = entries_of(data)
         entries[4] = entries[3]
-        return roster_of(data, entries, sorted(entries))
+        return roster_of(data, entries)
 
     server = LyingServer(security)
     server.play("share_keys")

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import independent_client as independent
 from effort import examples
 from fuzz.targets import Script, altered_by
-from harness import Cohort, make_params, with_count
+from harness import make_params, with_count
 from independent_views import as_parameters, as_policy
 from secagg import (
     ClientPolicy,
@@ -122,26 +122,6 @@ def test_two_implementations_reject_by_the_same_checks(
 ) -> None:
     """Two implementations reject the same messages by the same checks."""
     run(round, Script(script))
-
-
-@pytest.mark.parametrize("security", ["semi-honest", "active"])
-def test_whole_rounds_with_clients_lost_in_every_phase(security: str) -> None:
-    params = make_params(15, security=security, length=50)
-    ids = [u if u % 3 else (1 << 63) + u for u in range(15)]
-    lost = dict(zip(ids[3:7], list(NEXT[security])[1:], strict=False))
-    cohort = Cohort(params, ids)
-    round = testing.Round(
-        params=params,
-        vectors=cohort.vectors,
-        weights=None,
-        dropouts=lost,
-        policy=testing.toy_policy(params),
-    )
-    result = run(round, Script(b""))
-    assert result is not None
-    early = {u for u, phase in lost.items() if phase in ("share_keys", "masked_input")}
-    assert set(result.survivors) == set(ids) - early
-    assert result.integers.tolist() == cohort.expected(result.survivors)
 
 
 @pytest.mark.parametrize("present", range(8, 21))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness import Cohort, finish, make_params
+from harness import Cohort, make_params
 from secagg import LocalProtocolError, Phase, RemoteProtocolError
 from secagg.protocol import NEXT
 
@@ -96,8 +96,3 @@ def test_call_in_any_phase_but_its_own_changes_nothing(security: str) -> None:
         assert client.phase is phase
         cohort.advance(1)
     assert cohort.server.phase is Phase.FINISHED
-
-
-def test_reaching_the_end_of_either_table_gives_the_sum() -> None:
-    for security in NEXT:
-        finish(Cohort(make_params(5, security=security)))

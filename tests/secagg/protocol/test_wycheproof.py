@@ -6,7 +6,6 @@ tests/vectors/wycheproof/README.md has their source, and what the library reject
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -71,12 +70,3 @@ def test_aes_gcm_seals_and_opens_all_66_cases_of_its_sizes(
             assert message is None, case["tcId"]
         opened += message is not None
     assert (len(cases("aes_gcm")), opened) == (66, 39)
-
-
-def test_files_name_their_number_of_cases_upstream() -> None:
-    """README.md states the commit and how many cases of each file apply."""
-    readme = (SOURCE / "README.md").read_text(encoding="utf-8")
-    for path in sorted(Path(SOURCE).glob("*.json")):
-        name = path.name.removesuffix("_test.json")
-        total = json.loads(path.read_text(encoding="ascii"))["numberOfTests"]
-        assert f"| `{path.name}` | {len(cases(name))} of {total} |" in readme

@@ -129,9 +129,7 @@ def test_check02_never_both_shares_of_one_peer() -> None:
         ([0, 1, 2, 3, 4], [5, 5], "ids"),
     ],
 )
-def test_check03_malformed_unmask_request_reveals_nothing(
-    survivors: list[int], dropped: list[int], check: str
-) -> None:
+def test_check03_malformed_unmask_request_reveals_nothing(survivors, dropped, check):
     _, client, request = at_phase(3)
     forged = altered(request, UnmaskRequest, survivors=ids(survivors), dropped=ids(dropped))
     client_rejects(client, lambda: client.unmask(forged), check)
@@ -198,9 +196,7 @@ def of_thousand(present: int, policy: ClientPolicy, **changes: object) -> tuple[
 @pytest.mark.parametrize(
     ("present", "accepted"), [(19, False), (120, False), (907, False), (908, True)]
 )
-def test_check43_neighbours_and_threshold_are_judged_at_the_roster(
-    present: int, accepted: bool
-) -> None:
+def test_check43_neighbours_and_threshold_are_judged_at_the_roster(present, accepted):
     """(34, 18) was chosen for 1,000 clients, of which 50 collude, and they all come."""
     shares_or_rejects(*of_thousand(present, ONE_IN_TWENTY), accepted)
 
@@ -245,9 +241,7 @@ NEW = os.urandom(32)
         *((0, which, low, "public key") for which in (0, 1) for low in LOW_ORDER),
     ],
 )
-def test_check07_duplicate_own_and_unusable_keys_are_rejected(
-    u: int, which: int, key: bytes | tuple[int, int], check: str
-) -> None:
+def test_check07_duplicate_own_and_unusable_keys_are_rejected(u, which, key, check):
     _, client, roster = at_phase(1)
 
     def plant(entries: dict[int, list[bytes]]) -> None:
@@ -280,9 +274,7 @@ def test_check07_roster_without_the_client_or_with_more_is_rejected() -> None:
         ({"parameters": bytes(32)}, "parameters"),
     ],
 )
-def test_check21_roster_with_duplicates_is_rejected(
-    changes: dict[str, object], check: str
-) -> None:
+def test_check21_roster_with_duplicates_is_rejected(changes, check):
     """A roster with duplicate ids or lengths that differ is rejected."""
     _, client, roster = at_phase(1)
     forged = altered(roster, Roster, **changes)
@@ -327,9 +319,7 @@ def test_check09_altered_share_is_rejected() -> None:
         ({"senders": ids([0, 1, 3, 3, 4])}, "ids"),
     ],
 )
-def test_check20_shares_from_elsewhere_are_rejected(
-    changes: dict[str, object], check: str
-) -> None:
+def test_check20_shares_from_elsewhere_are_rejected(changes, check):
     """Shares of the wrong session, length or sender are rejected."""
     _, client, shares = at_phase(2)
     forged = altered(shares, Shares, **changes)
@@ -368,9 +358,7 @@ ZEROS = np.zeros(4)
         (None, 3),
     ],
 )
-def test_check16_input_that_is_rejected_sends_and_shows_nothing(
-    vector: object, weight: object
-) -> None:
+def test_check16_input_that_is_rejected_sends_and_shows_nothing(vector, weight):
     """The weight is private; the next call gives the output of a client without mistakes."""
     _, client, good = at_phase(2, max_weight=9)
     with pytest.raises(ParameterError) as caught:

@@ -75,9 +75,7 @@ def test_check23_signatures_may_come_in_any_order() -> None:
 
 
 @pytest.mark.parametrize("security", ["active", "semi-honest"])
-def test_shared_answer_is_made_and_stored_once(
-    security: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shared_answer_is_made_and_stored_once(security, monkeypatch):
     """On the complete graph, from round 3 on; n of them would be n² signatures."""
     made: list[object] = []
     question, encode = stages.Question, summed.encode

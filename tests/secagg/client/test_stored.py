@@ -113,10 +113,6 @@ def test_check26_any_bytes_are_no_state(data: bytes, kind: str) -> None:
     registry = registry_of(range(params.n_clients)) if params.active else None
     identity = make_identity(ME) if params.active else None
     client = Client(
-        ME,
-        params,
-        policy=testing.toy_policy(params),
-        identity=identity,
-        registry=registry,
+        ME, params, policy=testing.toy_policy(params), identity=identity, registry=registry
     )
     refused(client, data, Slot(bytes(32)), "version|length|parameters|client|latest")

@@ -129,20 +129,15 @@ def test_check48_state_of_another_client_or_round_is_rejected(kind: str, phases:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_clients_between_two_messages_are_suspended(kind: str) -> None:
-    cohort, slot = Cohort(KINDS[kind]), Slot()
-    client = cohort.clients[ME]
-    with pytest.raises(LocalProtocolError):
-        client.suspend(slot)
-    cohort.advance(len(cohort.phases()) - 1)
-    failed = moved(client, slot)
+    slot, new, failed = Slot(), Cohort(KINDS[kind]), Cohort(KINDS[kind])
+    finished = Cohort(KINDS[kind])
+    failed.advance(1)
     with pytest.raises(RemoteProtocolError):
-        failed.answer(b"")
-    cohort, slot = Cohort(KINDS[kind]), Slot()
-    cohort.advance(len(cohort.phases()))
-    assert cohort.clients[ME].phase is Phase.FINISHED
-    for ended in (failed, cohort.clients[ME]):
+        failed.clients[ME].answer(b"")
+    finished.advance(len(finished.phases()))
+    for cohort in (new, failed, finished):
         with pytest.raises(LocalProtocolError):
-            ended.suspend(slot)
+            cohort.clients[ME].suspend(slot)
     assert slot.key is None
 
 

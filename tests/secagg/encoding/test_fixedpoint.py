@@ -56,9 +56,7 @@ def test_check15_stochastic_rounding_uses_injected_entropy() -> None:
     st.integers(0, 12),
     st.sampled_from(["nearest", "stochastic"]),
 )
-def test_decoding_gives_back_the_vector_to_its_resolution(
-    vector: np.ndarray, modulus: int, bits: int, rounding: str
-) -> None:
+def test_decoding_gives_back_the_vector_to_its_resolution(vector, modulus, bits, rounding):
     encoding = FixedPoint(clip=50.0, fractional_bits=bits, rounding=rounding)
     ring = Ring(modulus)
     lanes, clipped = encoding.encode(vector, ring)
@@ -175,9 +173,7 @@ def test_byte_order_strides_and_read_only_do_not_matter(change) -> None:
 @pytest.mark.parametrize(
     ("encoding", "vector"), [(FixedPoint(8.0), np.zeros(2)), (Integers(9), np.array([1, 2]))]
 )
-def test_weight_that_would_wrap_is_rejected(
-    encoding: FixedPoint | Integers, vector: np.ndarray, weight: object
-) -> None:
+def test_weight_that_would_wrap_is_rejected(encoding, vector, weight):
     with pytest.raises(ParameterError):
         encoding.encode(vector, RING, weight)
     with pytest.raises(ParameterError):

@@ -75,9 +75,7 @@ SUGGESTIONS: list[tuple[np.ndarray, int, int, int | None]] = [
 
 
 @pytest.mark.parametrize("case", SUGGESTIONS)
-def test_remedy_of_a_suggestion_works_when_it_is_followed(
-    case: tuple[np.ndarray, int, int, int | None],
-) -> None:
+def test_remedy_of_a_suggestion_works_when_it_is_followed(case):
     """Warnings are errors in these tests, so that the remedy of a warning ends it."""
     given = dict(zip(("sample", "summands", "bits", "weight"), case, strict=True))
     text = message(partial(suggested, **given))  # type: ignore[arg-type]

@@ -44,9 +44,7 @@ def test_clip_of_many_steps_or_of_whole_numbers_does_not_warn(clip: float, bits:
 
 @given(st.floats(2.0**-1022, 2.0**20), st.integers(0, 40), st.floats(-1, 1))
 @examples(300)
-def test_rounding_without_a_word_keeps_a_percent_of_the_clip(
-    clip: float, bits: int, part: float
-) -> None:
+def test_rounding_without_a_word_keeps_a_percent_of_the_clip(clip, bits, part):
     try:
         with warnings.catch_warnings(category=PrecisionWarning, action="error"):
             encoding = FixedPoint(clip, bits)

@@ -73,9 +73,7 @@ def same(one: np.ndarray, other: np.ndarray) -> bool:
     st.dictionaries(st.text(max_size=5), LEAVES, min_size=1, max_size=4)
     | st.lists(LEAVES, min_size=1, max_size=12)
 )
-def test_arrays_are_restored_exactly_and_in_order(
-    model: dict[str, np.ndarray] | list[np.ndarray],
-) -> None:
+def test_arrays_are_restored_exactly_and_in_order(model):
     vector, schema = flatten(model)
     assert (vector.dtype, vector.shape) == (np.float64, (schema.length,))
     restored = schema.unflatten(vector)

@@ -29,9 +29,7 @@ def params(n: int, suggestion: object, bits: int, **changes: object) -> RoundPar
     st.none() | st.integers(1, 1000),
     st.integers(32, 64),
 )
-def test_suggestion_is_the_finest_with_headroom(
-    scale: float, n: int, max_weight: int | None, bits: int
-) -> None:
+def test_suggestion_is_the_finest_with_headroom(scale, n, max_weight, bits):
     """RoundParams accepts it, and one more fractional bit has no headroom or no use."""
     try:
         found = FixedPoint.suggest(SAMPLE * scale, n, max_weight=max_weight, modulus_bits=bits)
@@ -71,9 +69,7 @@ def test_suggestion_states_errors_that_a_round_keeps() -> None:
         ([[3, -4], [1, 0]], 0.999, 4.0, 0.0),
     ],
 )
-def test_clip_is_the_power_of_two_that_a_quantile_reaches(
-    sample: list[float], quantile: float, clip: float, clipped: float
-) -> None:
+def test_clip_is_the_power_of_two_that_a_quantile_reaches(sample, quantile, clip, clipped):
     found = FixedPoint.suggest(np.array(sample), 100, quantile=quantile)
     assert (found.encoding.clip, found.clipped) == (clip, clipped)
 

@@ -44,6 +44,7 @@ from secagg.protocol.messages import (
 )
 
 ids = pack_ids
+SEED = bytes(range(32))
 
 
 def cohort_of(n: int = 7, **changes: object) -> Cohort:
@@ -71,9 +72,7 @@ def test_check18_active_round_survives_loss_in_any_phase(phase: int) -> None:
 
 
 @pytest.mark.parametrize("phase", range(5))
-def test_check19_active_below_threshold_unmasks_nothing(
-    phase: int,
-) -> None:
+def test_check19_active_below_threshold_unmasks_nothing(phase):
     """Below the threshold nothing is unmasked in the active variant."""
     cohort = cohort_of(7, threshold=6)
     cohort.advance(phase)
@@ -117,18 +116,13 @@ def test_identity_and_registry_are_needed_exactly_when_active() -> None:
             Server(params, registry=given)
 
 
-@pytest.mark.parametrize("seed", [b"", bytes(31), bytes(33), "x" * 32, None])
-def test_identity_needs_32_bytes(seed: object) -> None:
-    with pytest.raises(ParameterError):
-        Identity(seed)
-
-
 def test_check29_identity_shows_only_its_public_half() -> None:
-    seed = bytes(range(32))
-    identity = Identity(seed)
-    assert seed.hex() not in repr(identity)
+    identity = Identity(SEED)
+    assert SEED.hex() not in repr(identity)
     assert identity.public.hex() in repr(identity)
-    assert Identity.generate().public != Identity.generate().public
+    for wrong in (b"", SEED[1:], SEED + b"1", "x" * 32, None):
+        with pytest.raises(ParameterError):
+            Identity(wrong)
 
 
 STATES = [kind for kind in vars(client_state).values() if dataclasses.is_dataclass(kind)]
@@ -154,9 +148,7 @@ def forged(roster: bytes, u: int, parts: dict[int, bytes]) -> bytes:
 
 
 @pytest.mark.parametrize("u", [0, 4, 6])
-def test_check24_key_signature_binds_params_round_and_sender(
-    u: int,
-) -> None:
+def test_check24_key_signature_binds_params_round_and_sender(u):
     """A signature over keys binds parameters, round, sender and content."""
     digest = make_params(7, security="active").digest
     other = make_params(7, security="active", session=b"round 2").digest
@@ -202,18 +194,6 @@ def test_check24_request_for_another_session_is_rejected() -> None:
     _, client, request = at_phase(3)
     other = altered(request, ConsistencyRequest, session=bytes(32))
     client_rejects(client, lambda: client.check_consistency(other), "session")
-
-
-def test_check24_server_rejects_signature_of_other_session() -> None:
-    """A signature for another session or sender is rejected by the server."""
-    cohort = cohort_of()
-    cohort.advance(3)
-    sent = cohort.step()
-    for changes, check in (({"session": bytes(32)}, "session"), ({"sender": 4}, "sender")):
-        other = altered(sent[3], ConsistencySignature, **changes)
-        server_rejects(cohort.server, 3, other, check)
-    cohort.deliver(sent)
-    finish(cohort)
 
 
 def test_check24_unregistered_client_is_rejected_on_both_sides() -> None:
@@ -264,9 +244,7 @@ def test_check24_server_names_the_sender_of_a_bad_signature() -> None:
         (3, {"signatures": bytes(64)}),
     ],
 )
-def test_signatures_in_the_semi_honest_variant_are_rejected(
-    phases: int, changes: dict[str, bytes]
-) -> None:
+def test_signatures_in_the_semi_honest_variant_are_rejected(phases, changes):
     """In a cohort with room for more, so that the messages are not also too long."""
     cohort = Cohort(make_params(30), ids=range(20))
     client, data = cohort.clients[2], cohort.advance(phases)[2]

@@ -43,9 +43,7 @@ def to(victim: int, lie: Callable[[bytes], bytes]) -> Lie:
 
 
 @BOTH
-def test_honest_round_reveals_the_honest_sum_only(
-    security: str,
-) -> None:
+def test_honest_round_reveals_the_honest_sum_only(security):
     """An honest round reveals the sum of the honest survivors and nothing else."""
     server = LyingServer(security, colluders=[0])
     server.play("masked_input")
@@ -153,9 +151,7 @@ def test_split_views_unsigned_reveal_no_single_input() -> None:
         ([0, 1, 2, 3, 4, 5], [], "missing id"),
     ],
 )
-def test_altered_unmask_requests(
-    security: str, survivors: list[int], dropped: list[int], check: str
-) -> None:
+def test_altered_unmask_requests(security, survivors, dropped, check):
     """Both kinds of share, unknown clients, too few."""
     server = LyingServer(security, colluders=[0])
     server.play("unmasking")
@@ -293,9 +289,7 @@ def test_swapped_keys_semi_honest(lie: Callable[[bytes], bytes]) -> None:
         ([0, 1, 3, 4, 5, 6], "own keys"),
     ],
 )
-def test_duplicate_ids_and_shrunken_cohorts(
-    security: str, order: list[int], check: str
-) -> None:
+def test_duplicate_ids_and_shrunken_cohorts(security, order, check):
     server = LyingServer(security, threshold=5)
     server.play("share_keys")
     server.send("share_keys", to(2, lambda data: roster_of(data, entries_of(data), order)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -62,9 +61,7 @@ def test_argument_of_the_wrong_type_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("make", [Journal.create, Journal.open])
-def test_journal_requires_a_path_and_parameters(
-    make: Callable[..., Journal], ram_path: Path
-) -> None:
+def test_journal_requires_a_path_and_parameters(make, ram_path):
     for given in ((ram_path / "round", None), (None, P)):
         with pytest.raises(ParameterError):
             make(*given)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pytest
 
@@ -22,9 +20,7 @@ PHASES = (Phase.ADVERTISE_KEYS, Phase.SHARE_KEYS, Phase.MASKED_INPUT, Phase.UNMA
 @pytest.mark.parametrize(
     ("neighbours", "security"), [(None, "semi-honest"), (None, "active"), (6, "semi-honest")]
 )
-def test_traffic_of_a_simulated_round_is_the_formula(
-    neighbours: int | None, ring: Mapping[str, int], weighted: bool, security: str
-) -> None:
+def test_traffic_of_a_simulated_round_is_the_formula(neighbours, ring, weighted, security):
     """Ids of every width without dropouts: per client and in total."""
     ids = [0, 127, 128, 255, 256, 65_535, 65_536, (1 << 32) - 1, 1 << 32, (1 << 64) - 1]
     params = make_params(
@@ -57,9 +53,7 @@ def test_traffic_of_a_simulated_round_is_the_formula(
         (30, None, "active"),
     ],
 )
-def test_dropouts_shorten_messages_as_in_the_formula(
-    n: int, neighbours: int | None, security: str
-) -> None:
+def test_dropouts_shorten_messages_as_in_the_formula(n, neighbours, security):
     """Some drop out before each phase; every message against what its client sees."""
     params = make_params(n, 2 if neighbours else None, neighbours=neighbours, security=security)
     cohort = Cohort(params, policy=TOY)

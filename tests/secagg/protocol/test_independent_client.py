@@ -102,9 +102,7 @@ ROUNDS = testing.rounds().flatmap(with_and_without_count)
 
 @given(ROUNDS)
 @examples(EXAMPLES)
-def test_two_implementations_send_the_same_bytes(
-    round: testing.Round,
-) -> None:
+def test_two_implementations_send_the_same_bytes(round):
     """Two implementations send the same bytes and make the same sum."""
     result = run(round, Script(b""))
     if result is not None:
@@ -117,9 +115,7 @@ def test_two_implementations_send_the_same_bytes(
 
 @given(ROUNDS, st.binary(min_size=1, max_size=60))
 @examples(2 * EXAMPLES)
-def test_two_implementations_reject_by_the_same_checks(
-    round: testing.Round, script: bytes
-) -> None:
+def test_two_implementations_reject_by_the_same_checks(round, script):
     """Two implementations reject the same messages by the same checks."""
     run(round, Script(script))
 

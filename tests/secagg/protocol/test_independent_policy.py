@@ -103,9 +103,7 @@ def policies(draw: st.DrawFn, params: RoundParams, population: int) -> ClientPol
 
 @given(st.data(), round_params())
 @examples(400)
-def test_rounds_and_cohorts_have_the_verdict_of_the_document(
-    data: st.DataObject, params: RoundParams
-) -> None:
+def test_rounds_and_cohorts_have_the_verdict_of_the_document(data, params):
     n = params.n_clients
     registered = data.draw(st.integers(n, 3 * n)) if params.active else 0
     policy = data.draw(policies(params, max(n, registered)))
@@ -127,8 +125,8 @@ def test_rounds_and_cohorts_have_the_verdict_of_the_document(
 )
 @examples(400)
 def test_close_cases_on_a_graph_have_the_verdict_of_the_document(
-    n: int, half: int, place: float, corrupt: float, dropout: float, beside: int
-) -> None:
+    n, half, place, corrupt, dropout, beside
+):
     """`sigma` is the last whole number of bits that the graph keeps, or the next."""
     k, c = min(2 * half, (n - 2) // 2 * 2), int(corrupt * n)
     mean = c * k / (n - 1)
@@ -152,9 +150,7 @@ def test_close_cases_on_a_graph_have_the_verdict_of_the_document(
         (300, 74, 45, 127, 4),
     ],
 )
-def test_graph_is_accepted_that_only_the_whole_sum_accepts(
-    n: int, k: int, t: int, c: int, sigma: int
-) -> None:
+def test_graph_is_accepted_that_only_the_whole_sum_accepts(n, k, t, c, sigma):
     """A bound of the tail in the place of the sum would reject these."""
     for t_, sigma_, expected in (
         (t, sigma, True),
@@ -174,8 +170,8 @@ def test_graph_is_accepted_that_only_the_whole_sum_accepts(
 )
 @examples(30)
 def test_close_cases_above_2048_neighbours_are_within_the_document(
-    n: int, half: int, corrupt: float, sigma: int, beside: int
-) -> None:
+    n, half, corrupt, sigma, beside
+):
     k, c = min(2 * half, (n - 2) // 2 * 2), int(corrupt * n)
     mean = c * k / (n - 1)  # near the edge: sigma bits above the mean, as a normal tail
     bits = (sigma + math.log2(n)) * math.log(2)
@@ -192,9 +188,7 @@ def test_close_cases_above_2048_neighbours_are_within_the_document(
 
 @given(st.integers(4, 60), st.integers(1, 20), st.integers(0, 60))
 @examples(200)
-def test_worst_number_of_missing_clients_is_that_of_the_document(
-    m: int, half: int, missing: int
-) -> None:
+def test_worst_number_of_missing_clients_is_that_of_the_document(m, half, missing):
     K, missing = min(2 * half, m - 2), min(missing, m - 2)
     each = [independent.pairs_of_gaps(m, K, g) for g in range(K, missing + 1)]
     worst = max(each, default=0)

@@ -81,9 +81,7 @@ def test_check08_labels_ids_keys_and_session_each_change_the_key() -> None:
 @pytest.mark.parametrize(
     ("session", "sender", "receiver"), [(bytes(32), 3, 9), (SESSION, 4, 9), (SESSION, 3, 8)]
 )
-def test_check09_sealed_share_opens_only_for_its_receiver(
-    session: bytes, sender: int, receiver: int
-) -> None:
+def test_check09_sealed_share_opens_only_for_its_receiver(session, sender, receiver):
     """Session, sender and receiver are in the associated data, not only in the key."""
     key = os.urandom(32)
     sealed = seal_of(key, SESSION, 3, 9, b"shares")

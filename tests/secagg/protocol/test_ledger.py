@@ -38,28 +38,6 @@ def ledger_of(*cohorts: object, least: int = 3, kind: str = "") -> CohortLedger:
 # ---- the rule
 
 
-@pytest.mark.parametrize(
-    ("later", "difference"),
-    [
-        (range(10), 0),  # equal
-        (range(9), 1),  # minus client 9
-        (range(11), 1),
-        ([*range(9), 10], 2),  # one leaves, another comes
-        (range(8), 2),
-        ([*range(8), 10], 0),  # three differ, on both sides together
-        (range(7), 0),
-        (range(20, 30), 0),
-    ],
-)
-def test_check30_cohort_that_differs_by_too_few_is_not_recorded(
-    later: list[int], difference: int
-) -> None:
-    ledger = ledger_of(range(10))
-    assert ledger.record(later) == difference
-    assert ledger.record(later) == difference
-    assert ledger.record(range(10)) == 0
-
-
 def test_check30_kinds_of_input_are_apart() -> None:
     ledger = ledger_of(range(10), kind="gradients")
     assert ledger.record(range(9), "counts") == 0
@@ -145,9 +123,7 @@ def test_check30_client_on_a_graph_has_no_ledger() -> None:
 
 
 @pytest.mark.parametrize("changes", [{}, {"neighbours": 4}, {"security": "active"}])
-def test_check30_server_asks_for_no_sum_too_close_to_an_earlier_one(
-    changes: dict[str, object],
-) -> None:
+def test_check30_server_asks_for_no_sum_too_close_to_an_earlier_one(changes):
     params = make_params(9, **changes)
     ledger = CohortLedger(min_difference=3)
     for gone, accepted in [([], True), ([8], False), ([], True), ([6, 7], False)]:

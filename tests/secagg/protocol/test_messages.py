@@ -15,14 +15,7 @@ from fuzz.targets import KINDS
 from harness import Cohort, altered, make_params
 from secagg import RemoteProtocolError
 from secagg.protocol import messages
-from secagg.protocol.messages import (
-    AdvertiseKeys,
-    Roster,
-    ShareKeys,
-    decode,
-    encode,
-    max_bytes,
-)
+from secagg.protocol.messages import AdvertiseKeys, Roster, ShareKeys, decode, encode, max_bytes
 
 PARAMS = make_params(6, security="active")
 
@@ -60,9 +53,7 @@ def test_check26_any_bytes_give_a_value_or_the_one_error(kind: type, data: bytes
 
 @given(st.sampled_from(KINDS), st.data())
 @examples(500)
-def test_check26_mutated_messages_give_a_value_or_the_one_error(
-    kind: type, data: st.DataObject
-) -> None:
+def test_check26_mutated_messages_give_a_value_or_the_one_error(kind, data):
     message = bytearray(REAL[kind])
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, min(len(message), 60)))

@@ -23,9 +23,7 @@ from secagg import (
 @pytest.mark.parametrize(
     ("n", "neighbours", "least", "most"), [(10, None, 6, 10), (9, None, 5, 9), (100, 20, 2, 20)]
 )
-def test_check05_threshold_is_a_majority_or_within_neighbours(
-    n: int, neighbours: int | None, least: int, most: int
-) -> None:
+def test_check05_threshold_is_a_majority_or_within_neighbours(n, neighbours, least, most):
     """The threshold is a majority, or on a graph at most the neighbours."""
     for threshold in (least, most):
         assert make_params(n, threshold, neighbours=neighbours).threshold == threshold
@@ -219,9 +217,7 @@ def test_check04_policy_requires_sigma_bits() -> None:
         (101, 70, "active", 0.4, 72),  # 41 of 101: 2 · 71 is not above 142
     ],
 )
-def test_check05_colluders_never_reach_the_threshold(
-    n: int, t: int, security: str, corrupt: float, least: int
-) -> None:
+def test_check05_colluders_never_reach_the_threshold(n, t, security, corrupt, least):
     """On the complete graph colluders must not reach the threshold."""
     policy = ClientPolicy(corrupt=corrupt)
     policy.check(make_params(n, least, security=security))
@@ -245,9 +241,7 @@ def test_check43_colluders_replace_the_fraction() -> None:
 
 @pytest.mark.parametrize("n", [3, 10, 208, 4097])
 @pytest.mark.parametrize(("corrupt", "dropout"), [(0.05, 0.05), (0.1, 0.1), (0.33, 0.33)])
-def test_check43_full_roster_of_accepted_parameters_is_accepted(
-    n: int, corrupt: float, dropout: float
-) -> None:
+def test_check43_full_roster_of_accepted_parameters_is_accepted(n, corrupt, dropout):
     """Also at 40.0 bits; smaller rosters, down to the smallest cohort and no further."""
     policy = ClientPolicy(corrupt=corrupt, dropout=dropout)
     try:

@@ -128,9 +128,7 @@ def test_wrong_arguments_are_the_callers_mistake() -> None:
 
 
 @given(ANY, st.data())
-def test_check26_altered_bytes_are_rejected_or_other_parameters(
-    params: RoundParams, data: st.DataObject
-) -> None:
+def test_check26_altered_bytes_are_rejected_or_other_parameters(params, data):
     """Altered bytes are rejected, or they are exactly the bytes of other parameters."""
     altered = bytearray(params.to_bytes())
     for _ in range(data.draw(st.integers(1, 3))):
@@ -207,9 +205,7 @@ def differing(name: str) -> tuple[RoundParams, RoundParams]:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_parameter_that_differs_is_rejected_by_both_sides(
-    name: str,
-) -> None:
+def test_parameter_that_differs_is_rejected_by_both_sides(name):
     theirs, own = differing(name)
     check = "session" if name == "session" else "parameters"
     clients = [Client(0, own), *(Client(u, theirs) for u in range(1, 6))]

@@ -19,9 +19,7 @@ def at(security: str, phase: Phase) -> Cohort:
 
 
 @pytest.mark.parametrize(("security", "phase"), ENTRIES)
-def test_client_phases_follow_the_transition_table(
-    security: str, phase: Phase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_client_phases_follow_the_transition_table(security, phase, monkeypatch):
     for other in Phase:
         cohort = at(security, phase)
         with monkeypatch.context() as rerouted:
@@ -31,9 +29,7 @@ def test_client_phases_follow_the_transition_table(
 
 
 @pytest.mark.parametrize(("security", "phase"), ENTRIES)
-def test_server_phases_follow_the_transition_table(
-    security: str, phase: Phase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_server_phases_follow_the_transition_table(security, phase, monkeypatch):
     """The server fails if the phase is closed with less than the next one needs."""
     due = NEXT[security][phase]
     for other in set(Phase) - {due}:
@@ -50,9 +46,7 @@ def test_server_phases_follow_the_transition_table(
 
 
 @pytest.mark.parametrize(("security", "phase"), ENTRIES)
-def test_round_without_an_entry_of_the_table_stops_there(
-    security: str, phase: Phase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_round_without_an_entry_of_the_table_stops_there(security, phase, monkeypatch):
     table = {p: q for p, q in NEXT[security].items() if p is not phase}
     cohort, other = at(security, phase), at(security, phase)
     sent = cohort.step()
@@ -64,9 +58,7 @@ def test_round_without_an_entry_of_the_table_stops_there(
     assert cohort.server.phase is Phase.FAILED
 
 
-def test_active_client_that_signed_nothing_reveals_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_active_client_that_signed_nothing_reveals_nothing(monkeypatch):
     """Clients require the consistency check even if the table leaves it out."""
     cohort = at("active", Phase.MASKED_INPUT)
     monkeypatch.setitem(NEXT["active"], Phase.MASKED_INPUT, Phase.UNMASKING)

@@ -35,9 +35,7 @@ def test_default_policy_accepts_the_suggestion_for_every_n(security: str) -> Non
 @pytest.mark.parametrize("security", ["semi-honest", "active"])
 @pytest.mark.parametrize("corrupt", [0.0, 0.3, 0.5, 0.7, 0.9])
 @pytest.mark.parametrize("dropout", [0.0, 0.05, 0.3, 0.45])
-def test_a_policy_accepts_the_suggestion_for_its_assumptions(
-    corrupt: float, dropout: float, security: str
-) -> None:
+def test_a_policy_accepts_the_suggestion_for_its_assumptions(corrupt, dropout, security):
     policy = ClientPolicy(corrupt=corrupt, dropout=dropout)
     made = 0
     for n in [*range(3, 60), 100, 150]:
@@ -120,9 +118,7 @@ def better(error: ParameterError, params: RoundParams) -> RoundParams:
         (11, 10, 6, {"corrupt": 0.6, "dropout": 0.0}),
     ],
 )
-def test_check04_remedy_of_an_unsafe_graph_is_accepted(
-    n: int, k: int | None, t: int, demands: dict
-) -> None:
+def test_check04_remedy_of_an_unsafe_graph_is_accepted(n, k, t, demands):
     policy, params = ClientPolicy(**demands), make_params(n, t, neighbours=k)
     with pytest.raises(ParameterError) as caught:
         policy.check(params)

@@ -188,9 +188,7 @@ def test_check27_mask_streams(case) -> None:
 
 
 @pytest.mark.parametrize(
-    "case",
-    [c for c in load("masks")["streams"] if "from_10000" in c],
-    ids=lambda c: c["name"],
+    "case", [c for c in load("masks")["streams"] if "from_10000" in c], ids=lambda c: c["name"]
 )
 def test_check27_mask_streams_from_the_middle(case) -> None:
     ring = Ring(int(case["modulus"]))

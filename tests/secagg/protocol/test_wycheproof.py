@@ -9,7 +9,6 @@ import json
 from typing import Any
 
 import numpy as np
-import pytest
 
 from harness import opening_of, seal_of
 from secagg import Registry
@@ -51,9 +50,7 @@ def test_ed25519_verification_of_all_151_cases() -> None:
     assert (len(cases("ed25519")), accepted) == (151, 88)
 
 
-def test_aes_gcm_seals_and_opens_all_66_cases_of_its_sizes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_aes_gcm_seals_and_opens_all_66_cases_of_its_sizes(monkeypatch):
     """The vector's nonce and associated data stand in for the library's fixed ones."""
     opened = 0
     for _, case in cases("aes_gcm"):

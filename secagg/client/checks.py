@@ -92,11 +92,7 @@ def _check_signatures(
 
 
 def check_senders(
-    senders: bytes,
-    holders: Iterable[int],
-    params: RoundParams,
-    policy: ClientPolicy,
-    me: int,
+    senders: bytes, holders: Iterable[int], params: RoundParams, policy: ClientPolicy, me: int
 ) -> tuple[int, ...]:
     """Validate the senders of the shares and return them, ascending ids without `me`.
 
@@ -114,11 +110,7 @@ def check_senders(
 
 
 def check_survivors(
-    packed: bytes,
-    u2: Collection[int],
-    params: RoundParams,
-    policy: ClientPolicy,
-    me: int,
+    packed: bytes, u2: Collection[int], params: RoundParams, policy: ClientPolicy, me: int
 ) -> None:
     """Validate the survivors U3, as packed ids, that client `me` is asked to sign.
 

@@ -157,12 +157,7 @@ class Client(OneLife):
 
     @without_frames
     def masked_input(
-        self,
-        shares: bytes,
-        vector: Vector,
-        weight: int | None = None,
-        *,
-        lowered: bool = False,
+        self, shares: bytes, vector: Vector, weight: int | None = None, *, lowered: bool = False
     ) -> bytes:
         """Round 2: encode the vector, add all its masks and return the masked input y_u."""
         return self._masked(shares, vector, weight, lowered, warn=True)

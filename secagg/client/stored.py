@@ -28,12 +28,7 @@ _NONCE = bytes(12)  # each key encrypts one state
 _HEAD = struct.Struct("<BQH")
 _COUNT = struct.Struct("<I")
 _ENTRUSTED = struct.Struct("<QII")
-_DUE = (
-    Phase.SHARE_KEYS,
-    Phase.MASKED_INPUT,
-    Phase.CONSISTENCY_CHECK,
-    Phase.UNMASKING,
-)
+_DUE = (Phase.SHARE_KEYS, Phase.MASKED_INPUT, Phase.CONSISTENCY_CHECK, Phase.UNMASKING)
 """Phases of a suspended client; the first byte of a state is the index of its phase."""
 
 

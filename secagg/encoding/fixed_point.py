@@ -40,6 +40,7 @@ from secagg.encoding.suggestion import (
 )
 from secagg.errors import ParameterError, PrecisionWarning
 
+_CHOICES = {"rounding": ("stochastic", "nearest"), "beyond_clip": ("clip", "refuse")}
 _ALONE, _LEAST = 1 << 19, 1 << 16
 """Elements that one thread encodes or decodes in a millisecond, and the least for a slice."""
 
@@ -83,14 +84,11 @@ class FixedPoint:
         object.__setattr__(self, "clip", float(self.clip))
         check_integer("fractional_bits", self.fractional_bits, 0, 52)
         object.__setattr__(self, "fractional_bits", int(self.fractional_bits))
-        if self.rounding not in ("stochastic", "nearest"):
-            raise ParameterError(
-                f"rounding must be 'stochastic' or 'nearest', not {in_short(self.rounding)}"
-            )
-        if self.beyond_clip not in ("clip", "refuse"):
-            raise ParameterError(
-                f"beyond_clip must be 'clip' or 'refuse', not {in_short(self.beyond_clip)}"
-            )
+        for name, (one, other) in _CHOICES.items():
+            value: object = getattr(self, name)
+            if value not in (one, other):
+                shown = in_short(value)
+                raise ParameterError(f"{name} must be {one!r} or {other!r}, not {shown}")
         if self.clip * self.scale > 2.0**61:
             raise ParameterError(
                 f"clip {self.clip} with {self.fractional_bits} fractional bits exceeds 2^61; "

@@ -74,12 +74,7 @@ class Bounds:
         weight: str | None = None,
     ) -> Self:
         """Return the bounds of the parameters of a sum, and of the metrics in the vectors."""
-        return cls(
-            encoding=params.encoding,
-            max_weight=params.max_weight,
-            metrics=metrics or {},
-            weight=weight,
-        )
+        return cls(params.encoding, params.max_weight, metrics=metrics or {}, weight=weight)
 
     def objection(self, wanted: Bounds) -> str | None:
         """Return the difference to the bounds of a sum, or None if the bounds agree.

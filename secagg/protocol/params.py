@@ -238,21 +238,10 @@ class RoundParams(Shape):
 
     @cached_property
     def _packed(self) -> bytes:
-        return pack(
-            Fields(
-                self.security,
-                self.allow_two_clients,
-                self.count_clipped,
-                self.n_clients,
-                self.threshold,
-                self.neighbours,
-                self.length,
-                self.max_weight,
-                self.ring.modulus,
-                self.encoding.canonical(),
-                self.session,
-            )
-        )
+        # all fields but two have the names and values of the parameters
+        values = {name: getattr(self, name) for name in Fields._fields}
+        values |= {"modulus": self.ring.modulus, "encoding": self.encoding.canonical()}
+        return pack(Fields(**values))
 
     @classmethod
     def from_bytes(cls, data: bytes, encoding: Encoding | None = None) -> RoundParams:

@@ -100,8 +100,7 @@ def client_traffic(
             down=_message(session, ids[1], _bytes(SEALED_BYTES * (g2 - 1))),
         ),
         Phase.CONSISTENCY_CHECK: Traffic(
-            up=_message(sender, session, _bytes(signed)),
-            down=_message(session, ids[2]),
+            up=_message(sender, session, _bytes(signed)), down=_message(session, ids[2])
         ),
         Phase.UNMASKING: Traffic(
             up=_message(sender, session, _bytes(SHARE_BYTES * g2)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
 
 import pytest
@@ -16,6 +15,7 @@ from harness import (
     make_identity,
     make_params,
     read,
+    rejects,
     server_rejects,
 )
 from rosters import entries_of, roster_of
@@ -167,7 +167,7 @@ def test_check24_key_signature_binds_params_round_and_sender(u):
         cohort, client, roster = at_phase(1)
         c, s, _ = entries_of(roster)[u]
         changed = forged(roster, u, {2: cohort.identities[u].sign(wrong(c, s)[content])})
-        client_rejects(client, functools.partial(client.share_keys, changed), "signature")
+        rejects(client, changed, "signature")
 
 
 @pytest.mark.parametrize("parts", [[0, 1, 2], [0], [1]])
@@ -177,8 +177,7 @@ def test_check24_keys_of_an_earlier_round_are_rejected(parts: list[int], at: int
     earlier = Cohort(make_params(7, security="active", session=b"round 0"), seed=1)
     old = entries_of(earlier.advance(1)[2])[at]
     _, client, roster = at_phase(1)
-    replayed = forged(roster, at, {i: old[i] for i in parts})
-    client_rejects(client, lambda: client.share_keys(replayed), "signature")
+    rejects(client, forged(roster, at, {i: old[i] for i in parts}), "signature")
 
 
 def test_check24_digest_of_a_partial_cohort_is_checked() -> None:
@@ -186,14 +185,13 @@ def test_check24_digest_of_a_partial_cohort_is_checked() -> None:
     cohort = cohort_of()
     roster = cohort.advance(1, without=[5])[2]
     client, other = cohort.clients[2], altered(roster, Roster, digest=bytes(32))
-    client_rejects(client, lambda: client.share_keys(other), "digest")
+    rejects(client, other, "digest")
 
 
 def test_check24_request_for_another_session_is_rejected() -> None:
     """A request to sign for another session is rejected."""
     _, client, request = at_phase(3)
-    other = altered(request, ConsistencyRequest, session=bytes(32))
-    client_rejects(client, lambda: client.check_consistency(other), "session")
+    rejects(client, altered(request, ConsistencyRequest, session=bytes(32)), "session")
 
 
 def test_check24_unregistered_client_is_rejected_on_both_sides() -> None:
@@ -206,14 +204,13 @@ def test_check24_unregistered_client_is_rejected_on_both_sides() -> None:
     _, client, roster = at_phase(1)
     known = {u: key for u, key in cohort.registry.items() if u != 4}
     client._registry = Registry(known)
-    client_rejects(client, lambda: client.share_keys(roster), "unknown client")
+    rejects(client, roster, "unknown client")
 
 
 @pytest.mark.parametrize("size", [0, 63 * 7, 64 * 6, 64 * 8])
 def test_roster_without_a_signature_for_each_is_rejected(size: int) -> None:
     _, client, roster = at_phase(1)
-    changed = altered(roster, Roster, signatures=bytes(size))
-    client_rejects(client, lambda: client.share_keys(changed), "length|size")
+    rejects(client, altered(roster, Roster, signatures=bytes(size)), "length|size")
 
 
 def test_check24_server_names_the_sender_of_a_bad_signature() -> None:
@@ -284,8 +281,7 @@ def test_check04_own_minimum_counts_for_survivors_and_signers() -> None:
     params, policy = make_params(9, security="active"), ClientPolicy(min_clients=9)
     cohort = Cohort(params, policy=policy)
     client, request = cohort.clients[2], cohort.advance(3)[2]
-    fewer = altered(request, ConsistencyRequest, survivors=ids(range(8)))
-    client_rejects(client, lambda: client.check_consistency(fewer), "size")
+    rejects(client, altered(request, ConsistencyRequest, survivors=ids(range(8))), "size")
     cohort = Cohort(params, policy=policy)
     other, request = cohort.clients[2], cohort.advance(4)[2]
     message = read(request, UnmaskRequest)
@@ -317,8 +313,7 @@ def test_check23_shares_are_revealed_only_for_a_signed_u3(name: str) -> None:
     """Shares are revealed only for a u3 that t clients signed."""
     cohort, client, request = at_phase(4)
     changes = ALTERATIONS[name](read(request, UnmaskRequest), cohort.identities)
-    changed = altered(request, UnmaskRequest, **changes)
-    client_rejects(client, lambda: client.unmask(changed), name.partition(" at")[0])
+    rejects(client, altered(request, UnmaskRequest, **changes), name.partition(" at")[0])
 
 
 def test_check23_exactly_t_signers_are_enough() -> None:

@@ -7,6 +7,7 @@ leak where there is one, and only the sum in an honest round.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -37,6 +38,16 @@ BOTH = pytest.mark.parametrize("security", ["semi-honest", "active"])
 def to(victim: int, lie: Callable[[bytes], bytes]) -> Lie:
     """Send one client a lie and the others the truth."""
     return lambda u, data: lie(data) if u == victim else data
+
+
+def lied_to(
+    security: str, phase: str, lie: Callable[[bytes], bytes], **how: object
+) -> LyingServer:
+    """A server that has sent client 2 a lie in a phase, and all others the truth."""
+    server = LyingServer(security, **how)
+    server.play(phase)
+    server.send(phase, to(2, lie))
+    return server
 
 
 # ---- the harness
@@ -153,10 +164,9 @@ def test_split_views_unsigned_reveal_no_single_input() -> None:
 )
 def test_altered_unmask_requests(security, survivors, dropped, check):
     """Both kinds of share, unknown clients, too few."""
-    server = LyingServer(security, colluders=[0])
-    server.play("unmasking")
     changed = {"survivors": ids(survivors), "dropped": ids(dropped)}
-    server.send("unmasking", to(2, lambda data: altered(data, UnmaskRequest, **changed)))
+    lie = partial(altered, kind=UnmaskRequest, **changed)
+    server = lied_to(security, "unmasking", lie, colluders=[0])
     assert server.checks() == {2: check}
     assert server.learned() == [EVERYONE - {0}]  # the others', with 2's part still in it
 
@@ -254,10 +264,7 @@ def invented_clients(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("lie", [own_keys, exchanged_keys, invented_clients])
 def test_swapped_keys_active(lie: Callable[[bytes], bytes]) -> None:
-    server = LyingServer("active")
-    server.play("share_keys")
-    server.send("share_keys", to(2, lie))
-    assert server.checks() == {2: "signature"}
+    assert lied_to("active", "share_keys", lie).checks() == {2: "signature"}
 
 
 @pytest.mark.parametrize("lie", [own_keys, exchanged_keys, invented_clients])
@@ -290,10 +297,8 @@ def test_swapped_keys_semi_honest(lie: Callable[[bytes], bytes]) -> None:
     ],
 )
 def test_duplicate_ids_and_shrunken_cohorts(security, order, check):
-    server = LyingServer(security, threshold=5)
-    server.play("share_keys")
-    server.send("share_keys", to(2, lambda data: roster_of(data, entries_of(data), order)))
-    assert server.checks() == {2: check}
+    lie = lambda data: roster_of(data, entries_of(data), order)  # noqa: E731
+    assert lied_to(security, "share_keys", lie, threshold=5).checks() == {2: check}
 
 
 @BOTH
@@ -303,18 +308,13 @@ def test_one_key_under_two_ids(security: str) -> None:
         entries[4] = entries[3]
         return roster_of(data, entries)
 
-    server = LyingServer(security)
-    server.play("share_keys")
-    server.send("share_keys", to(2, twice))
-    assert server.checks() == {2: "duplicate key"}
+    assert lied_to(security, "share_keys", twice).checks() == {2: "duplicate key"}
 
 
 @BOTH
 @pytest.mark.parametrize("u2", [{2}, {1, 2}, {1, 2, 3, 4}])
 def test_cohort_that_shrinks_before_the_masks(security: str, u2: set[int]) -> None:
     """The client shall believe that few clients shared keys."""
-    server = LyingServer(security, threshold=5)
-    server.play("masked_input")
 
     def shrunken(data: bytes) -> bytes:
         message = read(data, Shares)
@@ -326,7 +326,7 @@ def test_cohort_that_shrinks_before_the_masks(security: str, u2: set[int]) -> No
             data, Shares, senders=ids(kept), sealed=b"".join(sealed[v] for v in kept)
         )
 
-    server.send("masked_input", to(2, shrunken))
+    server = lied_to(security, "masked_input", shrunken, threshold=5)
     assert server.checks() == {2: "size"}
     assert server.learned() == []
 
@@ -349,14 +349,10 @@ def test_replayed_shares(security: str) -> None:
     for seed in (0, 1):
         old = LyingServer(security, seed=seed, session=b"an earlier round")
         earlier = old.play("masked_input")[2]
-        server = LyingServer(security)
-        server.play("masked_input")
-        server.send("masked_input", to(2, lambda _, data=earlier: data))
+        server = lied_to(security, "masked_input", lambda _, data=earlier: data)
         assert server.checks() == {2: "session"}
-        server = LyingServer(security)
-        server.play("masked_input")
         piece = read(earlier, Shares).sealed[:SEALED_BYTES]
-        server.send("masked_input", to(2, with_piece(0, piece)))
+        server = lied_to(security, "masked_input", with_piece(0, piece))
         assert server.checks() == {2: "sealed share"}
 
 
@@ -366,20 +362,12 @@ def test_reflected_and_exchanged_shares(security: str) -> None:
     server = LyingServer(security)
     inbox = server.play("masked_input")
     own = read(server.cohort.sent[1][2], ShareKeys).sealed[:SEALED_BYTES]
-    server.send("masked_input", to(2, with_piece(0, own)))
-    assert server.checks() == {2: "sealed share"}
-
-    server = LyingServer(security)
-    inbox = server.play("masked_input")
     other = pieces(read(inbox[2], Shares).sealed, SEALED_BYTES)[1]
-    server.send("masked_input", to(2, with_piece(0, other)))
-    assert server.checks() == {2: "sealed share"}
-
-    server = LyingServer(security)
-    inbox = server.play("masked_input")
+    for piece in (own, other):
+        server = lied_to(security, "masked_input", with_piece(0, piece))
+        assert server.checks() == {2: "sealed share"}
     named = altered(inbox[2], Shares, senders=ids([0, 1, 2, 3, 4, 5]))
-    server.send("masked_input", to(2, lambda _: named))
-    assert server.checks() == {2: "reflection"}
+    assert lied_to(security, "masked_input", lambda _: named).checks() == {2: "reflection"}
 
 
 @BOTH

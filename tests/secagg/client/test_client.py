@@ -361,6 +361,9 @@ def test_check16_input_that_is_rejected_sends_and_shows_nothing(vector, weight):
         client.answer(good, vector, weight)
     assert str(1 << 40) not in str(caught.value)
     assert client.phase is Phase.MASKED_INPUT
+    _, plain, shares = at_phase(2)
+    with pytest.raises(ParameterError):
+        plain.answer(shares, ZEROS, 1)
     _, first, _ = at_phase(2, max_weight=9)
     assert client.answer(good, ZEROS, 9) == first.answer(good, ZEROS, 9)
 

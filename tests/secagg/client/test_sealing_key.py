@@ -66,12 +66,6 @@ def test_later_round_agrees_with_masking_keys_alone(security, agreements) -> Non
     assert seen == [8, 4, 4]
 
 
-@pytest.mark.parametrize("changes", [{}, {"security": "active"}, {"neighbours": 4}])
-def test_rounds_of_a_session_give_their_sums(changes: dict[str, object]) -> None:
-    for cohort in rounds_of(make_params(9, **changes), 3):
-        finish(cohort)
-
-
 def test_check01_public_sealing_key_stays_and_masking_key_is_fresh() -> None:
     cohorts = rounds_of(make_params(4), 3)
     sent = [read(cohort.step()[1], AdvertiseKeys) for cohort in cohorts]
@@ -133,13 +127,6 @@ def test_secrets_of_a_bounded_number_of_peers_are_kept(monkeypatch, agreements) 
     assert agreements.count(fresh) == 1
 
 
-def test_pair_is_drawn_once() -> None:
-    key = SealingKey(5)
-    key.draw(lambda: bytes([1]) * 32)
-    key.draw(lambda: pytest.fail("drawn twice"))
-    assert key.pair.seed == bytes([1]) * 32
-
-
 def test_client_with_the_sealing_key_of_another_is_rejected() -> None:
     with pytest.raises(ParameterError):
         Client(1, make_params(), sealing_key=SealingKey(2))
@@ -160,14 +147,13 @@ def test_check29_client_that_shared_keeps_no_pair_of_the_session() -> None:
     assert sealing_keys[1].pair.public
 
 
-def test_sealing_key_without_a_pair_names_the_remedy() -> None:
-    with pytest.raises(LocalProtocolError):
-        SealingKey(1).agree(2, bytes([9]) * 32)
-
-
-def test_sealing_key_is_not_pickled_shown_or_copied_apart() -> None:
+def test_sealing_key_is_drawn_once_and_not_pickled_shown_or_copied_apart() -> None:
     key = SealingKey(3)
+    with pytest.raises(LocalProtocolError):
+        key.agree(2, bytes([9]) * 32)
     key.draw(lambda: bytes(range(32)))
+    key.draw(lambda: pytest.fail("drawn twice"))
+    assert key.pair.seed == bytes(range(32))
     with pytest.raises(LocalProtocolError):
         pickle.dumps(key)
     assert copy.deepcopy(key) is key

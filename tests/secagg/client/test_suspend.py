@@ -14,7 +14,7 @@ from hypothesis import given
 from effort import examples
 from forked import in_fork
 from frames import leaks
-from harness import TWO, Cohort, make_identity
+from harness import Cohort, make_identity
 from secagg import (
     Client,
     Identity,
@@ -271,16 +271,6 @@ def test_check48_two_threads_get_one_client(call: str) -> None:
     else:
         client.restore(state, Watched(slot.key))
     assert set(outcomes) == {LocalProtocolError}
-
-
-def test_restored_client_judges_by_its_new_policy() -> None:
-    cohort, slot = Cohort(KINDS["complete"], ids=range(4)), Slot()
-    cohort.advance(1)
-    client = Client(ME, cohort.params, policy=replace(TWO, min_clients=5))
-    client.restore(cohort.clients[ME].suspend(slot), slot)
-    with pytest.raises(RemoteProtocolError) as caught:
-        client.answer(cohort.inbox[ME])
-    assert caught.value.check == "size"
 
 
 def secrets_of(client: Client) -> Iterator[bytes]:

@@ -137,6 +137,7 @@ def test_remedy_of_a_lost_vector_works(bits: int) -> None:
     def warn(size: float) -> None:
         warn_of_losses(encoding, 0, 1, is_lost(np.array([size]), encoding))
 
+    assert not is_lost(np.array([0, 1]), Integers(9))
     known = {r"largest elements need (\S+) at least": lambda found: warn(float(found))}
     assert followed(message(lambda: warn(1e-9)), known)
 

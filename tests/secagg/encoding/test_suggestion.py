@@ -7,20 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness import make_params
 from secagg import FixedPoint, ParameterError, RoundParams, simulate_round
 
 SAMPLE = np.random.default_rng(0).normal(size=10_000)
 
 
-def params(n: int, suggestion: object, bits: int, **changes: object) -> RoundParams:
-    return RoundParams(
-        n_clients=n,
-        threshold=n // 2 + 1,
-        length=4,
-        encoding=suggestion,
-        modulus_bits=bits,
-        **changes,
-    )
+def params(n: int, encoding: FixedPoint, bits: int, **changes: object) -> RoundParams:
+    return make_params(n, encoding=encoding, modulus_bits=bits, **changes)
 
 
 @given(

@@ -90,21 +90,6 @@ def test_check21_two_clients_of_one_id_are_rejected(colliding: None, pair) -> No
         simulate_round(dict.fromkeys([7, 8, *pair], np.zeros(4)), make_params(5))
 
 
-@pytest.mark.parametrize("where", ["weights", "dropouts"])
-def test_check21_simulation_rejects_another_name_of_a_known_id(colliding, where):
-    """The client "bobby" has the id of "alice"."""
-    vectors = {name: np.zeros(4) for name in ("alice", "b", "cc", "ddd", "eeee")}
-    weights = dict.fromkeys(vectors, 1)
-    given: dict[str, object] = {"weights": weights}
-    if where == "weights":
-        del weights["alice"]
-        weights["bobby"] = 1
-    else:
-        given["dropouts"] = {"bobby": "share_keys"}
-    with pytest.raises(ParameterError):
-        simulate_round(vectors, make_params(5, max_weight=3), **given)
-
-
 def test_check21_server_rejects_another_name_of_a_known_id(colliding: None) -> None:
     """The name that an accepted message had is the only one of its id."""
     params = make_params(3)

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import dataclasses
 import math
-import re
 
 import numpy as np
 import pytest
 
-from harness import TOY, make_params
+from harness import make_params
 from secagg import (
     Client,
     ClientPolicy,
@@ -157,13 +155,6 @@ def test_check14_sum_that_does_not_fit_int64_is_rejected(n: int) -> None:
     assert make_params(n, encoding=Integers(max=((1 << 63) - 1) // n), modulus_bits=64)
 
 
-def test_check04_on_a_graph_the_policy_counts_the_neighbourhood() -> None:
-    params = make_params(100, neighbours=4)
-    with pytest.raises(ParameterError):
-        Client(0, params, policy=dataclasses.replace(TOY, min_clients=6))
-    assert Client(0, params, policy=dataclasses.replace(TOY, min_clients=5))
-
-
 # ---- the graph a client accepts
 
 
@@ -175,22 +166,6 @@ def accept(params: RoundParams, policy: ClientPolicy | None = None) -> Client:
     return Client(0, params, policy=policy, entropy=no_entropy)
 
 
-@pytest.mark.parametrize(("n", "k", "t"), [(1000, 34, 17), (1000, 28, 28), (31, 30, 2)])
-def test_check04_graph_exposing_clients_is_rejected(n: int, k: int, t: int) -> None:
-    """Colluding neighbours, a graph in pieces, and everyone a neighbour at a low threshold."""
-    params = make_params(n, t, neighbours=k)
-    policy = ClientPolicy(corrupt=0.1, dropout=0.33)
-    with pytest.raises(ParameterError) as caught:
-        accept(params, policy)
-    bits = graph.privacy_bits(n, k, t, 0.1, 0.33)
-    assert bits < 40
-    assert f" {bits:.1f} " in str(caught.value)
-    found = re.search(r"neighbours=(\d+)\D+threshold=(\d+)", str(caught.value))
-    assert found is not None
-    better = {"neighbours": int(found[1]), "threshold": int(found[2])}
-    assert accept(make_params(n, **better), policy)
-
-
 def test_check04_default_policy_expects_a_fifth_and_a_tenth() -> None:
     """The default policy expects a fifth to collude, and a tenth to drop out."""
     k, t = graph.recommend(1000, 0.2, 0.1)
@@ -198,32 +173,6 @@ def test_check04_default_policy_expects_a_fifth_and_a_tenth() -> None:
     with pytest.raises(ParameterError):
         accept(make_params(1000, t - 1, neighbours=k))
     assert accept(make_params(1000, t - 1, neighbours=k), ClientPolicy(corrupt=0.18))
-
-
-def test_check04_policy_requires_sigma_bits() -> None:
-    bits = graph.privacy_bits(200, 50, 31, 0.2, 0.1)
-    params = make_params(200, 31, neighbours=50)
-    assert accept(params, ClientPolicy(sigma=int(bits)))
-    with pytest.raises(ParameterError):
-        accept(params, ClientPolicy(sigma=int(bits) + 1))
-
-
-@pytest.mark.parametrize(
-    ("n", "t", "security", "corrupt", "least"),
-    [
-        (100, 51, "semi-honest", 0.6, 62),
-        (4, 3, "semi-honest", 0.5, 4),
-        (100, 67, "active", 0.4, 71),
-        (101, 70, "active", 0.4, 72),  # 41 of 101: 2 · 71 is not above 142
-    ],
-)
-def test_check05_colluders_never_reach_the_threshold(n, t, security, corrupt, least):
-    """On the complete graph colluders must not reach the threshold."""
-    policy = ClientPolicy(corrupt=corrupt)
-    policy.check(make_params(n, least, security=security))
-    for low in (t, least - 1):
-        with pytest.raises(ParameterError):
-            policy.check(make_params(n, low, security=security))
 
 
 # ---- the cohort a client accepts
@@ -239,57 +188,37 @@ def test_check43_colluders_replace_the_fraction() -> None:
         accept(params, ClientPolicy(colluders=51, **stated))
 
 
-@pytest.mark.parametrize("n", [3, 10, 208, 4097])
-@pytest.mark.parametrize(("corrupt", "dropout"), [(0.05, 0.05), (0.1, 0.1), (0.33, 0.33)])
-def test_check43_full_roster_of_accepted_parameters_is_accepted(n, corrupt, dropout):
-    """Also at 40.0 bits; smaller rosters, down to the smallest cohort and no further."""
+@pytest.mark.parametrize("n", [208, 4097])
+@pytest.mark.parametrize(("corrupt", "dropout"), [(0.05, 0.05), (0.33, 0.33)])
+def test_check43_rosters_are_accepted_down_to_the_smallest_cohort(n, corrupt, dropout) -> None:
     policy = ClientPolicy(corrupt=corrupt, dropout=dropout)
-    try:
-        k, t = graph.recommend(n, corrupt, dropout)
-    except ParameterError:
-        assert n == 3
-        return
+    k, t = graph.recommend(n, corrupt, dropout)
     params = make_params(n, t, neighbours=k, encoding=Integers(max=1))
     policy.check(params)
-    assert policy.objection(params, n) is None
-    if k is not None:
-        colluders = math.ceil(round(corrupt * n, 9))
-        least = graph.smallest_cohort(n, k, t, colluders, dropout)
-        assert policy.objection(params, least) is None
-        assert policy.smallest_cohort(params) == least
-        assert least == max(3, t) or policy.objection(params, least - 1) is not None
+    least = policy.smallest_cohort(params)
+    assert least == graph.smallest_cohort(n, k, t, math.ceil(corrupt * n), dropout)
+    assert [policy.objection(params, size) for size in (n, least)] == [None] * 2
+    assert policy.objection(params, least - 1) is not None
 
 
 # ---- numpy's numbers
 
 
-@pytest.mark.parametrize("kind", [np.int16, np.int64, np.uint8])
-def test_params_accept_numpy_moduli(kind: type[np.integer]) -> None:
-    assert make_params(5, 3, modulus_bits=kind(64)).ring.modulus == 1 << 64
-    assert make_params(5, 3, modulus=np.int64(1 << 40)).ring.modulus == 1 << 40
-
-
 @pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint8])
-def test_policy_accepts_numpy_integers(kind: type[np.integer]) -> None:
-    policy = ClientPolicy(sigma=kind(40), min_threshold=kind(2), min_clients=kind(3))
-    assert accept(make_params(1000, 45, neighbours=74), policy)
-    assert policy == ClientPolicy()
-    numbers = ClientPolicy(min_cohort=kind(9), colluders=kind(2))
-    assert (type(numbers.min_cohort), type(numbers.colluders)) == (int, int)
-    assert {type(x) for x in (policy.sigma, policy.min_threshold, policy.min_clients)} == {int}
-    assert type(ClientPolicy(max_length=np.int64(9)).max_length) is int
+def test_numbers_of_numpy_become_pythons(kind) -> None:
+    names = ("sigma", "min_threshold", "min_clients", "min_cohort", "colluders", "max_length")
+    policy = ClientPolicy(**dict.fromkeys(names, kind(40)))
+    assert [(type(x), x) for x in (getattr(policy, name) for name in names)] == [(int, 40)] * 6
+    assert make_params(5, 3, modulus_bits=kind(64)).ring.modulus == 1 << 64
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
-def test_policy_accepts_numpy_fractions_exactly(kind: type[np.floating]) -> None:
+def test_fractions_of_numpy_are_the_decimals_as_written(kind) -> None:
     """np.float32(0.07) · 100 is 7, and not the 7.0000003 that would make 8."""
     policy = ClientPolicy(corrupt=kind(0.07), dropout=kind(0.05))
     assert (policy.corrupt, policy.dropout) == (0.07, 0.05)
     assert {type(policy.corrupt), type(policy.dropout)} == {float}
-    k, t = graph.recommend(100, kind(0.07), kind(0.05))
-    assert (k, t) == graph.recommend(100, 0.07, 0.05)
-    with pytest.raises(ParameterError):
-        ClientPolicy(corrupt=kind(1))
+    assert graph.recommend(100, kind(0.07), kind(0.05)) == graph.recommend(100, 0.07, 0.05)
 
 
 # ---- types and bounds

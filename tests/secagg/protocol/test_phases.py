@@ -45,19 +45,6 @@ def test_server_phases_follow_the_transition_table(security, phase, monkeypatch)
                 assert cohort.server.phase is other
 
 
-@pytest.mark.parametrize(("security", "phase"), ENTRIES)
-def test_round_without_an_entry_of_the_table_stops_there(security, phase, monkeypatch):
-    table = {p: q for p, q in NEXT[security].items() if p is not phase}
-    cohort, other = at(security, phase), at(security, phase)
-    sent = cohort.step()
-    monkeypatch.setitem(NEXT, security, table)
-    with pytest.raises(KeyError):
-        other.step()
-    with pytest.raises(KeyError):
-        cohort.deliver(sent)
-    assert cohort.server.phase is Phase.FAILED
-
-
 def test_active_client_that_signed_nothing_reveals_nothing(monkeypatch):
     """Clients require the consistency check even if the table leaves it out."""
     cohort = at("active", Phase.MASKED_INPUT)

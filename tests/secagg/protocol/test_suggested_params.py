@@ -125,19 +125,6 @@ def test_check04_remedy_of_an_unsafe_graph_is_accepted(n, k, t, demands):
     policy.check(better(caught.value, params))
 
 
-def test_check05_two_vectors_of_a_sum_are_honest() -> None:
-    """3 of 5 is legal; with two colluders among four, three survivors leave a single one."""
-    ClientPolicy().check(make_params(5, 3))
-    two = ClientPolicy(colluders=2)
-    two.check(make_params(4, 4))
-    with pytest.raises(ParameterError):
-        two.check(make_params(4, 3))
-    ClientPolicy(colluders=2, min_clients=4).check(make_params(4, 3))
-    ClientPolicy(colluders=2, allow_two_clients=True).check(make_params(4, 3))
-    with pytest.raises(ParameterError):
-        two.check(make_params(3, 3))
-
-
 def test_remedy_is_the_complete_graph_if_no_sparse_one_is_safe() -> None:
     params = make_params(4, 2, neighbours=2)
     with pytest.raises(ParameterError) as caught:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
-from harness import Cohort, make_identity, make_params, registry_of
+from harness import Cohort, make_identity, registry_of
 from secagg import Client, RoundParams, VaultError, testing
 from secagg.client import stored
 from slots import Slot
@@ -93,17 +93,6 @@ def test_content_with_foreign_or_unsorted_signers_is_not_read() -> None:
         with pytest.raises(VaultError) as caught:
             stored.unpack(data.removesuffix(ids) + signed, ME, params)
         assert caught.value.check == "content"
-
-
-def test_sizes_of_states() -> None:
-    """The bytes that docs/protocol.md states, for a complete graph of 8."""
-    sizes = []
-    for params in (make_params(8), make_params(8, security="active")):
-        for phases in range(1, 5 if params.active else 4):
-            cohort = Cohort(params)
-            cohort.advance(phases)
-            sizes.append(len(cohort.clients[ME].suspend(Slot())) - len(params.to_bytes()))
-    assert sizes == [92, 536, 740, 92, 536, 740, 804]
 
 
 @examples(50)

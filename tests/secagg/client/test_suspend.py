@@ -65,7 +65,7 @@ def run(cohort: testing.Cohort, round: testing.Round) -> object:
     return cohort.sent, expected, result.survivors, result.weight
 
 
-@examples(100)
+@examples(40)
 @given(testing.rounds())
 def test_check48_suspended_clients_send_the_same_messages(round: testing.Round) -> None:
     """Any round: complete, graph, active, weights, dropouts in any phase."""

@@ -55,14 +55,6 @@ def test_rounding_without_a_word_keeps_a_percent_of_the_clip(clip, bits, part):
     assert abs(found - floats)[0] <= max(0.01 * clip, 2.0**-bits if clip >= 1 else 0.0)
 
 
-@pytest.mark.parametrize("size", [2.0**-53, 1e-17, 1e-300])
-def test_suggestion_never_has_a_clip_below_the_step(size: float) -> None:
-    with pytest.raises(ParameterError):
-        FixedPoint.suggest(np.array([size]), 3)
-    with pytest.warns(PrecisionWarning):
-        assert FixedPoint.suggest(np.array([2.0**-52]), 3).encoding.max_encoded == 1
-
-
 @pytest.mark.parametrize("elements", [[-1], [-100, 100], [0, 0, -2], [127, -127]])
 def test_remedy_for_negative_integers_helps(elements: list[int]) -> None:
     """An encoding of floats without fractional bits sums them exactly."""

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
+from effort import examples
 from secagg import ParameterError, flatten
 
 SHAPES = array_shapes(min_dims=0, min_side=0, max_dims=3, max_side=3)
@@ -69,6 +70,7 @@ def same(one: np.ndarray, other: np.ndarray) -> bool:
     )
 
 
+@examples(50)
 @given(
     st.dictionaries(st.text(max_size=5), LEAVES, min_size=1, max_size=4)
     | st.lists(LEAVES, min_size=1, max_size=12)

@@ -30,7 +30,7 @@ from secagg import (
 from secagg.protocol import NEXT
 
 # the other client is plain Python in either run: without kernels only the package's own changes
-EXAMPLES = 60 if _fast.COMPILED else 20
+EXAMPLES = 40 if _fast.COMPILED else 20
 
 
 def rival_of(

@@ -102,7 +102,7 @@ def policies(draw: st.DrawFn, params: RoundParams, population: int) -> ClientPol
 
 
 @given(st.data(), round_params())
-@examples(400)
+@examples(200)
 def test_rounds_and_cohorts_have_the_verdict_of_the_document(data, params):
     n = params.n_clients
     registered = data.draw(st.integers(n, 3 * n)) if params.active else 0
@@ -268,7 +268,7 @@ def test_rules_of_the_document_are_the_fields_of_the_policy() -> None:
 
 
 @given(st.data())
-@examples(400)
+@examples(200)
 def test_one_shot_sums_have_the_verdict_of_the_document(data: st.DataObject) -> None:
     draw = data.draw
     n = draw(st.integers(2, 300))

@@ -166,26 +166,7 @@ def accept(params: RoundParams, policy: ClientPolicy | None = None) -> Client:
     return Client(0, params, policy=policy, entropy=no_entropy)
 
 
-def test_check04_default_policy_expects_a_fifth_and_a_tenth() -> None:
-    """The default policy expects a fifth to collude, and a tenth to drop out."""
-    k, t = graph.recommend(1000, 0.2, 0.1)
-    assert accept(make_params(1000, t, neighbours=k))
-    with pytest.raises(ParameterError):
-        accept(make_params(1000, t - 1, neighbours=k))
-    assert accept(make_params(1000, t - 1, neighbours=k), ClientPolicy(corrupt=0.18))
-
-
 # ---- the cohort a client accepts
-
-
-def test_check43_colluders_replace_the_fraction() -> None:
-    """The same number by either name; 51 of 1,000 cost (34, 18) too much for 42 bits."""
-    params = make_params(1000, 18, neighbours=34)
-    stated = {"dropout": 0.05, "sigma": 42}
-    for assumed in ({"corrupt": 0.05}, {"corrupt": 0.9, "colluders": 50}):
-        assert accept(params, ClientPolicy(**assumed, **stated))
-    with pytest.raises(ParameterError):
-        accept(params, ClientPolicy(colluders=51, **stated))
 
 
 @pytest.mark.parametrize("n", [208, 4097])

@@ -136,7 +136,7 @@ class FixedPoint:
         The clip is the smallest power of two that at least `quantile` of the sample's absolute
         values do not exceed. The fractional bits are as many as fit the sum into the modulus.
         The result shows in public parameters, so the sample must be public data. A client may
-        also take a private sample for its own judgement.
+        also take a private sample to judge alone.
 
         Parameters
         ----------

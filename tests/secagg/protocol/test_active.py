@@ -118,6 +118,7 @@ def test_check29_identity_shows_only_its_public_half() -> None:
     identity = Identity(SEED)
     assert SEED.hex() not in repr(identity)
     assert identity.public.hex() in repr(identity)
+    assert Identity.generate().public != Identity.generate().public
     for wrong in (b"", SEED[1:], SEED + b"1", "x" * 32, None):
         with pytest.raises(ParameterError):
             Identity(wrong)

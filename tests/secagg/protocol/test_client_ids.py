@@ -88,6 +88,10 @@ def test_check21_two_clients_of_one_id_are_rejected(colliding: None, pair) -> No
         Registry({client: make_identity(i).public for i, client in enumerate(pair)})
     with pytest.raises(ParameterError):
         simulate_round(dict.fromkeys([7, 8, *pair], np.zeros(4)), make_params(5))
+    vectors = dict.fromkeys(["alice", "b", "cc"], np.zeros(4))
+    with pytest.raises(ParameterError):  # the client "bobby" has the id of "alice"
+        weights = {"bobby": 1, "b": 1, "cc": 1}
+        simulate_round(vectors, make_params(3, max_weight=3), weights=weights)
 
 
 def test_check21_server_rejects_another_name_of_a_known_id(colliding: None) -> None:

@@ -89,8 +89,8 @@ def test_check21_two_clients_of_one_id_are_rejected(colliding: None, pair) -> No
     with pytest.raises(ParameterError):
         simulate_round(dict.fromkeys([7, 8, *pair], np.zeros(4)), make_params(5))
     vectors = dict.fromkeys(["alice", "b", "cc"], np.zeros(4))
-    with pytest.raises(ParameterError):  # the client "bobby" has the id of "alice"
-        weights = {"bobby": 1, "b": 1, "cc": 1}
+    weights = {"bobby": 1, "b": 1, "cc": 1}  # the client "bobby" has the id of "alice"
+    with pytest.raises(ParameterError):
         simulate_round(vectors, make_params(3, max_weight=3), weights=weights)
 
 

@@ -110,7 +110,7 @@ class World:
         elif isinstance(message, Shares):
             check_senders(message.senders, self.holders, params, POLICY, ME)
         elif isinstance(message, ConsistencyRequest):
-            check_survivors(message, self.holders, params, POLICY, ME)
+            check_survivors(message.survivors, self.holders, params, POLICY, ME)
         elif isinstance(message, UnmaskRequest):
             pair = (message.survivors, message.dropped)
             check_unmask_request(pair, self.holders, params, POLICY, ME)

@@ -157,7 +157,7 @@ def parameters(data: bytes) -> None:
     assert read.to_bytes() == data
     for world in _KNOWN:
         own = world.params.to_bytes()
-        assert (compare(own, data, "there").why == "") == (own == data)
+        assert (compare(own, data, "there")[1] == "") == (own == data)
 
 
 class Script:

@@ -59,17 +59,6 @@ def at_phase(phases: int, **changes: object) -> tuple[Cohort, Client, bytes]:
 
 
 @pytest.mark.parametrize("phase", range(5))
-def test_check18_active_round_survives_loss_in_any_phase(phase: int) -> None:
-    """Clients drop out in any one round of the active variant."""
-    cohort = cohort_of(12)
-    cohort.advance(phase)
-    cohort.advance(1, without=[1, 6])
-    finish(cohort)
-    gone = {1, 6} if phase < 3 else set()
-    assert set(cohort.server.result().survivors) == set(range(12)) - gone
-
-
-@pytest.mark.parametrize("phase", range(5))
 def test_check19_active_below_threshold_unmasks_nothing(phase):
     """Below the threshold nothing is unmasked in the active variant."""
     cohort = cohort_of(7, threshold=6)

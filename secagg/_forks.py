@@ -1,4 +1,4 @@
-"""Identification of a process and its forks, which must not use secrets that they share.
+"""Identification of a process, its forks and its threads, which must not share secrets.
 
 A page of memory has the generation of the process. Linux empties the page in a fork, also in a
 fork by C code, and the fork begins the next generation. Elsewhere a hook of Python's forks
@@ -13,6 +13,8 @@ import os
 import struct
 import sys
 from contextlib import suppress
+
+from secagg.errors import LocalProtocolError
 
 _GENERATION = struct.Struct("<Q")
 _MADV_WIPEONFORK = 18
@@ -49,6 +51,39 @@ def process() -> tuple[int, int]:
         _GENERATION.pack_into(_page, 0, generation)
         _latest = generation
     return os.getpid(), generation
+
+
+class Exclusive:
+    """Context manager for one thread at a time, and for one process; others get an error.
+
+    Clients and servers have no other lock, and the kernels release the GIL. Two threads could
+    mask two inputs with the same masks, or lose one of two additions to a total. A fork could
+    mask another input, too. The error is a LocalProtocolError.
+    """
+
+    def __init__(self) -> None:
+        self._token = [True]
+        self._process: tuple[int, int] | None = None
+
+    def bind(self) -> None:
+        """Raise the error in all forks of this process from now on."""
+        self._process = process()
+
+    def __enter__(self) -> None:
+        if self._process not in (None, process()):
+            raise LocalProtocolError(
+                "this client was copied into another process by a fork after it made its keys; "
+                "make the client in the process that uses it"
+            )
+        try:
+            self._token.pop()  # atomic: only one of two threads gets the token
+        except IndexError:
+            raise LocalProtocolError(
+                "another call of this machine is under way; call it from one thread at a time"
+            ) from None
+
+    def __exit__(self, *_: object) -> None:
+        self._token.append(True)
 
 
 def _empty() -> None:

@@ -47,7 +47,7 @@ def in_short(value: object) -> str:
 
 
 def at_least(value: float) -> str:
-    """Return a positive number with three digits, rounded up, so that it can be an argument."""
+    """Return a positive number with three digits, rounded up, to be an argument."""
     rounded = Context(prec=3, rounding=ROUND_CEILING).create_decimal(value)
     return f"{float(rounded):.3g}"
 

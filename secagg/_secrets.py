@@ -81,7 +81,7 @@ def _without_frames_in_coroutine(
 def _confine(error: BaseException, handled: BaseException | None) -> None:
     """Drop frames from an error and from the errors behind it.
 
-    `handled` is the error that the caller was handling, which stays as it is, with its causes.
+    `handled` is the error that the caller was handling, which stays unchanged, with all causes.
     """
     seen: set[int] = {id(handled)}
     todo: list[BaseException | None] = [error]

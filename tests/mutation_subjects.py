@@ -40,7 +40,7 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "secagg/paillier/vectors.py": "encrypted paillier_trust encrypted_items threshold",
         "secagg/encoding/fixed_point.py": "fixedpoint fast_fixedpoint params encrypted",
         "secagg/encoding/integers.py": "fixedpoint params encrypted",
-        "secagg/encoding/checks.py": "fixedpoint suggestion encrypted",
+        "secagg/encoding/pieces.py": "fixedpoint suggestion encrypted",
         "secagg/encoding/ring.py": "ring params fixedpoint vectors_rounds messages",
     },
     "training": {

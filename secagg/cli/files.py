@@ -14,7 +14,7 @@ from secagg._files import create_file, replace_file
 from secagg._secrets import without_frames
 from secagg.cli.console import call_clients
 from secagg.encoding import Vector
-from secagg.encoding.checks import one_dimensional
+from secagg.encoding.pieces import one_dimensional
 from secagg.errors import ParameterError
 from secagg.oneshot.helper_files import HelperEntry, helpers_from_json
 from secagg.protocol import Identity, Registry

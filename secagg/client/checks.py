@@ -21,7 +21,7 @@ from secagg.protocol import ClientPolicy, Phase, Registry, RoundParams
 from secagg.protocol.identities import SIGNATURE_BYTES, signed_keys, signed_survivors
 from secagg.protocol.keys import roster_digest
 from secagg.protocol.ledger import Page
-from secagg.protocol.messages import ConsistencyRequest, Roster, UnmaskRequest, unpack_ids
+from secagg.protocol.messages import Roster, UnmaskRequest, unpack_ids
 from secagg.protocol.params_bytes import compare
 
 
@@ -72,36 +72,27 @@ def check_roster(
         entries = [(u, *pair) for u, pair in publics.items()]
         if roster_digest(entries) != roster.digest:
             reject(phase, "digest", "the roster's digest differs from that of the session")
-    _check_signatures(publics, roster.signatures, params, registry)
+    signed = {u: signed_keys(params.digest, u, *publics[u]) for u in ids if params.active}
+    _check_signatures(phase, roster.signatures, signed, registry)
     return publics
 
 
 def _check_signatures(
-    publics: Mapping[int, tuple[bytes, bytes]],
-    signatures: bytes,
-    params: RoundParams,
-    registry: Registry | None,
+    phase: Phase, signatures: bytes, signed: Mapping[int, bytes], registry: Registry | None
 ) -> None:
-    phase = Phase.SHARE_KEYS
-    if len(signatures) != (SIGNATURE_BYTES * len(publics) if params.active else 0):
-        reject(phase, "length", f"{len(signatures)} bytes of signatures for {len(publics)} ids")
-    if registry is None:
-        return
-    for i, (u, pair) in enumerate(publics.items()):
-        if u not in registry:
+    """Validate the signatures, in this order, over the `signed` bytes of each client."""
+    if len(signatures) != SIGNATURE_BYTES * len(signed):
+        reject(phase, "length", f"{len(signatures)} bytes of signatures for {len(signed)} ids")
+    for i, (u, content) in enumerate(signed.items()):
+        if registry is None or u not in registry:
             reject(phase, "unknown client", f"client {u} is not in this client's registry")
         signature = signatures[SIGNATURE_BYTES * i : SIGNATURE_BYTES * (i + 1)]
-        content = signed_keys(params.digest, u, *pair)
         if not registry.verifies(u, content, signature):
-            reject(phase, "signature", f"client {u} did not sign these keys for this round")
+            reject(phase, "signature", f"client {u} did not sign for this round")
 
 
 def check_senders(
-    senders: bytes,
-    holders: Iterable[int],
-    params: RoundParams,
-    policy: ClientPolicy,
-    me: int,
+    senders: bytes, holders: Iterable[int], params: RoundParams, policy: ClientPolicy, me: int
 ) -> tuple[int, ...]:
     """Validate the senders of the shares and return them, ascending ids without `me`.
 
@@ -119,18 +110,14 @@ def check_senders(
 
 
 def check_survivors(
-    request: ConsistencyRequest,
-    u2: Collection[int],
-    params: RoundParams,
-    policy: ClientPolicy,
-    me: int,
+    packed: bytes, u2: Collection[int], params: RoundParams, policy: ClientPolicy, me: int
 ) -> None:
-    """Validate the survivors U3 that client `me` is asked to sign.
+    """Validate the survivors U3, as packed ids, that client `me` is asked to sign.
 
     `u2` are the ids of the clients with a share at this client, `me` included.
     """
     phase = Phase.CONSISTENCY_CHECK
-    survivors = _ids(phase, request.survivors)
+    survivors = _ids(phase, packed)
     if not set(u2).issuperset(survivors):
         reject(phase, "unknown id", "a client is named that never shared its keys")
     if me not in survivors:
@@ -194,13 +181,9 @@ def check_agreement(
     survivors = unpack_ids(request.survivors)
     if survivors is None or not set(survivors).issuperset(signers):
         reject(phase, "unknown id", "a signer is not among the survivors")
-    if len(request.signatures) != SIGNATURE_BYTES * len(signers):
-        reject(phase, "length", f"expected one signature for each of {len(signers)} signers")
     check_size(phase, len(signers), params, policy)
-    for i, v in enumerate(signers):
-        signature = request.signatures[SIGNATURE_BYTES * i : SIGNATURE_BYTES * (i + 1)]
-        if not registry.verifies(v, signed_survivors(session, v, request.survivors), signature):
-            reject(phase, "signature", f"client {v} did not sign these survivors")
+    signed = {v: signed_survivors(session, v, request.survivors) for v in signers}
+    _check_signatures(phase, request.signatures, signed, registry)
 
 
 def check_ledger(page: Page | None, survivors: bytes, phase: Phase) -> None:

@@ -6,60 +6,30 @@ message of the server ends the client, which then drops its secrets.
 
 from __future__ import annotations
 
-import os
-import struct
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
-from secagg._check import as_bytes, check_kind
-from secagg._filled import filled
-from secagg._forks import process
-from secagg._hedging import Hedged
+from secagg._check import as_bytes
 from secagg._secrets import without_frames
-from secagg.client.checks import (
-    check_agreement,
-    check_ledger,
-    check_roster,
-    check_senders,
-    check_survivors,
-    check_unmask_request,
-    reject,
-)
+from secagg.client import checks
 from secagg.client.lifecycle import OneLife
-from secagg.client.masked_input import Input, masks_of
-from secagg.client.sealing import open_from, seal_for
+from secagg.client.masked_input import Input, masks_of, open_from
+from secagg.client.sealing import seal_for
 from secagg.client.sealing_key import SealingKey
-from secagg.client.states import Advertised, Ended, Entrusted, New, Shared
-from secagg.encoding import Entropy, Vector
-from secagg.encoding.clipping import warn_of_losses
-from secagg.errors import ParameterError
-from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams, keys
-from secagg.protocol.client_ids import ClientKey, identify
-from secagg.protocol.identities import (
-    check_identity,
-    hedging_secret,
-    signed_keys,
-    signed_survivors,
-)
-from secagg.protocol.ledger import CohortLedger, open_page
-from secagg.protocol.messages import (
-    AdvertiseKeys,
-    ConsistencyRequest,
-    ConsistencySignature,
-    MaskedInput,
-    Roster,
-    ShareKeys,
-    Shares,
-    UnmaskRequest,
-    UnmaskShares,
-    decode,
-    encode,
-    pack_ids,
-    start,
-)
+from secagg.client.states import Advertised, ClientState, Ended, Entrusted, New, Shared
+from secagg.encoding import Vector
+from secagg.encoding.clipping import is_lost, warn_of_losses
+from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.protocol import NEXT, Phase, identities, keys, messages
+from secagg.protocol.masks import filled
 from secagg.protocol.phases import out_of_order
 
-_USER = 8
+_USER = 7
 """Frames from a warning of `Client._mask` to the caller of `Client.answer`."""
+M = TypeVar("M", messages.Shares, messages.ConsistencyRequest, messages.UnmaskRequest)
+S = TypeVar("S", bound=ClientState)
 
 
 class Client(OneLife):
@@ -110,49 +80,6 @@ class Client(OneLife):
         identity or registry is missing, not allowed or does not match. Or there is a ledger on
         a graph, a kind without a ledger, or the sealing key of another client.
     """
-
-    @without_frames
-    def __init__(
-        self,
-        client_id: ClientKey,
-        params: RoundParams,
-        *,
-        policy: ClientPolicy | None = None,
-        identity: Identity | None = None,
-        registry: Registry | None = None,
-        ledger: CohortLedger | None = None,
-        kind: str = "",
-        sealing_key: SealingKey | None = None,
-        entropy: Entropy = os.urandom,
-    ) -> None:
-        own_id, _ = identify(client_id)
-        check_kind("params", params, RoundParams, "a secagg.RoundParams")
-        if policy is not None:
-            check_kind("policy", policy, ClientPolicy, "a secagg.ClientPolicy")
-        super().__init__(own_id, params)
-        self.policy = policy or ClientPolicy()
-        check_identity(self.client_id, params, identity, registry)
-        self.policy.check(params, 0 if registry is None else len(registry))
-        self._page = open_page(ledger, kind)
-        if sealing_key is not None:
-            check_kind("sealing_key", sealing_key, SealingKey, "a secagg.SealingKey")
-            if sealing_key.client_id != own_id:
-                raise ParameterError(
-                    f"sealing_key is of client {sealing_key.client_id}, and this is client "
-                    f"{own_id}; give each client its own"
-                )
-        if ledger is not None and params.neighbours is not None:
-            raise ParameterError(
-                f"neighbours is {params.neighbours}: a client on a graph sees only its "
-                "neighbours and cannot compare cohorts; give the ledger to the server"
-            )
-        self._identity = identity
-        self._registry = registry
-        self._sealing_key = sealing_key
-        self._entropy = entropy
-
-    def __repr__(self) -> str:
-        return f"Client({self.client_id}, phase={self.phase})"
 
     @without_frames
     def answer(
@@ -206,7 +133,7 @@ class Client(OneLife):
                     raise ParameterError(
                         "no vector was given in phase masked_input; call answer(data, vector)"
                     )
-                return self._masked(data, vector, weight, lowered)
+                return self._masked(data, vector, weight, lowered, warn=True)
             case Phase.CONSISTENCY_CHECK:
                 return self.check_consistency(data)
             case Phase.UNMASKING:
@@ -221,29 +148,25 @@ class Client(OneLife):
         The methods of all rounds raise the errors of `answer`. They also raise
         `LocalProtocolError` if the client is in the phase of another round.
         """
-        return self._guarded(self._advertise)
+        return self._run("advertise_keys", Phase.ADVERTISE_KEYS, New, self._advertise)
 
     @without_frames
     def share_keys(self, roster: bytes) -> bytes:
         """Round 1: return shares of b_u and of the seed of s_u, sealed for each holder."""
-        return self._guarded(lambda: self._share(as_bytes(roster)))
+        return self._run("share_keys", Phase.SHARE_KEYS, Advertised, self._share, roster)
 
     @without_frames
     def masked_input(
-        self,
-        shares: bytes,
-        vector: Vector,
-        weight: int | None = None,
-        *,
-        lowered: bool = False,
+        self, shares: bytes, vector: Vector, weight: int | None = None, *, lowered: bool = False
     ) -> bytes:
         """Round 2: encode the vector, add all its masks and return the masked input y_u."""
-        return self._masked(shares, vector, weight, lowered)
+        return self._masked(shares, vector, weight, lowered, warn=True)
 
     @without_frames
     def check_consistency(self, survivors: bytes) -> bytes:
         """Round 3, active variant only: return a signature over U3, the survivors to sum."""
-        return self._guarded(lambda: self._sign(as_bytes(survivors)))
+        due = Phase.CONSISTENCY_CHECK
+        return self._run("check_consistency", due, Entrusted, self._sign, survivors)
 
     @without_frames
     def unmask(self, request: bytes) -> bytes:
@@ -251,116 +174,123 @@ class Client(OneLife):
 
         An invalid request ends the client and reveals nothing.
         """
-        return self._guarded(lambda: self._reveal(as_bytes(request)))
+        return self._run("unmask", Phase.UNMASKING, Entrusted, self._reveal, request)
 
-    def _masked(self, data: bytes, vector: Vector, weight: int | None, lowered: bool) -> bytes:
-        return self._guarded(
-            lambda: self._mask(as_bytes(data), vector, weight, lowered, warn=True)
-        )
+    def _masked(
+        self, data: bytes, vector: Vector, weight: int | None, lowered: bool, *, warn: bool
+    ) -> bytes:
+        step = partial(self._mask, vector=vector, weight=weight, lowered=lowered, warn=warn)
+        return self._run("masked_input", Phase.MASKED_INPUT, Shared, step, data)
 
-    def _advertise(self) -> bytes:
-        self._due(Phase.ADVERTISE_KEYS, New, "advertise_keys")
-        self._process = process()  # first: a fork meanwhile has the secrets, too
+    def _run(
+        self,
+        call: str,
+        phase: Phase,
+        kind: type[S],
+        step: Callable[[S, bytes], bytes],
+        data: bytes = b"",
+    ) -> bytes:
+        """Return the message of a step, if the step is due; `kind` is the class of its state.
+
+        The client ends if the step raises RemoteProtocolError.
+        """
+        data = as_bytes(data)
+        with self._exclusive:
+            state = self._state
+            if state.phase is not phase or not isinstance(state, kind):
+                raise out_of_order(call, state.phase)
+            try:
+                return step(state, data)
+            except RemoteProtocolError:
+                self._state = Ended(Phase.FAILED)
+                raise
+
+    def _advertise(self, state: New, _data: bytes) -> bytes:
+        self._exclusive.bind()  # first: a fork meanwhile has the secrets, too
         digest = self.params.digest
-        secret = hedging_secret(self._identity)
+        secret = identities.hedging_secret(self._identity)
         sealing = self._sealing_key or SealingKey(self.client_id)
         sealing.draw(lambda: self._hedged(b"sealing seed", secret, digest)(keys.SEED_BYTES))
         mask_pair = keys.KeyPair.generate(self._hedged(b"masking seed", secret, digest))
         # the state alone keeps the sealing key from now on, and drops it after round 1
-        self._state, self._sealing_key = Advertised(self._next(), sealing, mask_pair), None
+        due = NEXT[self.params.security][state.phase]
+        self._state, self._sealing_key = Advertised(due, sealing, mask_pair), None
         public = (sealing.pair.public, mask_pair.public)
-        signature = self._signature(signed_keys(digest, self.client_id, *public))
+        signature = self._signature(identities.signed_keys(digest, self.client_id, *public))
         own = self.params.to_bytes()
-        return encode(AdvertiseKeys(self.client_id, own, *public, signature))
+        return messages.encode(messages.AdvertiseKeys(self.client_id, own, *public, signature))
 
-    def _share(self, data: bytes) -> bytes:
-        state = self._due(Phase.SHARE_KEYS, Advertised, "share_keys")
-        roster = decode(data, Roster, self.params, sender=None, phase=self.phase)
-        me = self.client_id
+    def _share(self, state: Advertised, data: bytes) -> bytes:
+        me, params, kind = self.client_id, self.params, messages.Roster
+        roster = messages.decode(data, kind, params, sender=None, phase=state.phase)
         own_keys = (me, state.sealing.pair.public, state.mask_pair.public)
-        holders = check_roster(roster, self.params, self.policy, own_keys, self._registry)
-        session = keys.session_id(self.params.digest, roster.digest)
-        # b must stay secret when the server rebuilds the masking seed, which cannot hedge b
-        seed = self._hedged(b"b", state.sealing.pair.seed, session)(keys.SEED_BYTES)
-        threshold = self.params.threshold
-        coefficients = self._hedged(
-            b"shares",
-            seed + state.mask_pair.seed,
-            session,
-            struct.pack("<Q", threshold) + pack_ids(tuple(holders)),
+        holders = checks.check_roster(roster, params, self.policy, own_keys, self._registry)
+        session = keys.session_id(params.digest, roster.digest)
+        due = NEXT[params.security][state.phase]
+        self._state, message = seal_for(
+            holders, state, me, session, params.threshold, self._hedged, due
         )
-        made = seal_for(holders, state, seed, me, session, threshold, coefficients)
-        self._state = Shared(
-            self._next(), session, seed, made.own_share, made.mask_keys, made.opening
-        )
-        commitment = keys.commitment(seed, session, me)
-        return encode(ShareKeys(me, session, commitment, made.sealed))
+        return messages.encode(message)
 
     def _mask(
-        self, data: bytes, vector: Vector, weight: int | None, lowered: bool, *, warn: bool
+        self,
+        state: Shared,
+        data: bytes,
+        vector: Vector,
+        weight: int | None,
+        lowered: bool,
+        *,
+        warn: bool,
     ) -> bytes:
-        state = self._due(Phase.MASKED_INPUT, Shared, "masked_input")
-        given = Input(vector, weight, self.params, self._entropy, lowered=lowered)
-        message = decode(data, Shares, self.params, sender=None, phase=self.phase)
-        self._check_session(message, state.session)
-        senders = check_senders(
-            message.senders, state.opening, self.params, self.policy, self.client_id
-        )
-        opened = open_from(senders, message.sealed, state, self.client_id)
-        masks = masks_of(state, self.client_id, senders)
-        size = self.params.ring.packed_bytes(self.params.elements)
-        head = start(MaskedInput(self.client_id, state.session, b""), size)
-        masked, clipped = filled([head], size, lambda packed: given.write(packed, masks))
+        me, params = self.client_id, self.params
+        given = Input(vector, weight, params, self._entropy, lowered=lowered)
+        message = self._read(data, messages.Shares, state)
+        senders = checks.check_senders(message.senders, state.opening, params, self.policy, me)
+        opened = open_from(senders, message.sealed, state, me)
+        masks = masks_of(state, me, senders)
+        size = params.ring.packed_bytes(params.elements)
+        head = messages.start(messages.MaskedInput(me, state.session, b""), size)
+        masked, clipped = filled([head], size, partial(given.write, masks=masks))
         if warn:  # before the state changes: an application may make errors of warnings
-            warn_of_losses(vector, clipped, self.params.encoding, stacklevel=_USER)
-        self._state = Entrusted(self._next(), state.session, *opened)
+            lost = is_lost(vector, params.encoding)
+            warn_of_losses(params.encoding, clipped, vector.size, lost, stacklevel=_USER)
+        due = NEXT[params.security][state.phase]
+        self._state = Entrusted(due, state.session, *opened)
         self.clipped = clipped
         return masked
 
-    def _sign(self, data: bytes) -> bytes:
-        state = self._due(Phase.CONSISTENCY_CHECK, Entrusted, "check_consistency")
-        me, session, params = self.client_id, state.session, self.params
-        message = decode(data, ConsistencyRequest, params, sender=None, phase=self.phase)
-        self._check_session(message, session)
-        check_survivors(message, state.self_shares, params, self.policy, me)
+    def _sign(self, state: Entrusted, data: bytes) -> bytes:
+        me, session = self.client_id, state.session
+        survivors = self._read(data, messages.ConsistencyRequest, state).survivors
+        checks.check_survivors(survivors, state.self_shares, self.params, self.policy, me)
         # last: a request that fails another check must not leave a cohort in the ledger
-        check_ledger(self._page, message.survivors, self.phase)
-        signature = self._signature(signed_survivors(session, me, message.survivors))
-        self._state = replace(state, phase=self._next(), signed=message.survivors)
-        return encode(ConsistencySignature(me, session, signature))
+        checks.check_ledger(self._page, survivors, state.phase)
+        signature = self._signature(identities.signed_survivors(session, me, survivors))
+        due = NEXT[self.params.security][state.phase]
+        self._state = replace(state, phase=due, signed=survivors)
+        return messages.encode(messages.ConsistencySignature(me, session, signature))
 
-    def _reveal(self, data: bytes) -> bytes:
-        state = self._due(Phase.UNMASKING, Entrusted, "unmask")
+    def _reveal(self, state: Entrusted, data: bytes) -> bytes:
         me, session, params, policy = self.client_id, state.session, self.params, self.policy
-        message = decode(data, UnmaskRequest, params, sender=None, phase=self.phase)
-        self._check_session(message, session)
+        message = self._read(data, messages.UnmaskRequest, state)
         request = (message.survivors, message.dropped)
-        survivors, dropped = check_unmask_request(
+        survivors, dropped = checks.check_unmask_request(
             request, state.self_shares, params, policy, me
         )
-        check_agreement(message, state.signed, session, params, policy, self._registry)
-        check_ledger(self._page, message.survivors, self.phase)
+        checks.check_agreement(message, state.signed, session, params, policy, self._registry)
+        checks.check_ledger(self._page, message.survivors, state.phase)
         revealed = [state.self_shares[v] for v in survivors]
         revealed += [state.mask_shares[v] for v in dropped]
         # the secrets go before the answer leaves, so that no second request is answered
-        self._state = Ended(self._next())
-        return encode(UnmaskShares(me, session, b"".join(revealed)))
+        self._state = Ended(NEXT[params.security][state.phase])
+        return messages.encode(messages.UnmaskShares(me, session, b"".join(revealed)))
 
-    def _hedged(
-        self, purpose: bytes, secret: bytes, context: bytes, more: bytes = b""
-    ) -> Entropy:
-        """Return the source of random bytes for a purpose (docs/protocol.md, §5.13)."""
-        about = context + struct.pack("<Q", self.client_id) + more
-        return Hedged(self._entropy, secret, b"secagg/2 hedged " + purpose + about)
-
-    def _signature(self, content: bytes) -> bytes:
-        return b"" if self._identity is None else self._identity.sign(content)
-
-    def _check_session(
-        self, message: Shares | ConsistencyRequest | UnmaskRequest, session: bytes
-    ) -> None:
-        if message.session != session:
-            reject(self.phase, "session", "the message belongs to another session")
+    def _read(self, data: bytes, kind: type[M], state: Shared | Entrusted) -> M:
+        """Return a message of this client's session."""
+        message = messages.decode(data, kind, self.params, sender=None, phase=state.phase)
+        if message.session != state.session:
+            checks.reject(state.phase, "session", "the message belongs to another session")
+        return message
 
 
 @without_frames
@@ -378,6 +308,4 @@ def answer_quietly(
     """
     if client.phase is not Phase.MASKED_INPUT or vector is None:
         return client.answer(data, vector, weight, lowered=lowered)
-    return client._guarded(
-        lambda: client._mask(as_bytes(data), vector, weight, lowered, warn=False)
-    )
+    return client._masked(data, vector, weight, lowered, warn=False)

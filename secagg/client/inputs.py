@@ -8,7 +8,7 @@ elements are clipped. An input that cannot be summed is replaced by zeros of wei
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -79,18 +79,21 @@ def send_input(
         error = error or ParameterError("the training gave no vector; return an array")
     else:
         try:
-            weight, lowered = _lowered(outcome.weight, params.max_weight)
-            return send(outcome.vector, weight, lowered), Sent(lowered, None)
+            weight, most = outcome.weight, params.max_weight
+            lowered = weight is not None and most is not None and weight > most
+            made = send(outcome.vector, most if lowered else weight, lowered)
+            return made, Sent(lowered, None)
         # an application's own encoding may raise anything, and no error may show in the answer
         except Exception as failed:
             # zeros would fail, too: the server's message is wrong, or the client has ended
             if isinstance(failed, SecAggError) and not isinstance(failed, ParameterError):
                 raise
             error = failed
-    for zeros in _zeros(params):
+    nothing = None if params.max_weight is None else 0
+    # an application's encoding may take one dtype only
+    for zeros in (np.zeros(params.length, np.float64), np.zeros(params.length, np.int64)):
         try:
-            weight = None if params.max_weight is None else 0
-            return send(zeros, weight, False), Sent(False, error)
+            return send(zeros, nothing, False), Sent(False, error)
         except (ParameterError, TypeError) as rejected:
             last = rejected
     raise last
@@ -107,16 +110,3 @@ def count_spoiled(array: NDArray[np.generic], *, summed: bool) -> int:
     if array.dtype.kind != "f":
         return 0
     return int(np.count_nonzero(~np.isfinite(array) if summed else np.isnan(array)))
-
-
-def _lowered(weight: int | None, largest: int | None) -> tuple[int | None, bool]:
-    """Return a weight of at most `largest`, and True if lowered; validate nothing."""
-    if weight is None or largest is None or not weight > largest:
-        return weight, False
-    return largest, True
-
-
-def _zeros(params: Shape) -> Iterator[Vector]:
-    """Yield zeros in the dtypes of encodings; an application's encoding may take one dtype."""
-    yield np.zeros(params.length, np.float64)
-    yield np.zeros(params.length, np.int64)

@@ -7,34 +7,75 @@ another process, a client is suspended, and the client's state is restored once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NoReturn, TypeVar
+import os
+import struct
+from typing import NoReturn
 
 from secagg._check import as_bytes, check_kind
-from secagg._forks import process
+from secagg._forks import Exclusive
+from secagg._hedging import Hedged
 from secagg._secrets import without_frames
 from secagg.client import stored
 from secagg.client.sealing_key import SealingKey
 from secagg.client.states import Advertised, ClientState, Ended, Entrusted, New, Shared
 from secagg.client.stored import KeySlot
-from secagg.errors import LocalProtocolError, RemoteProtocolError, VaultError
-from secagg.protocol import NEXT, Phase, RoundParams
-from secagg.protocol.phases import Exclusive, out_of_order
-
-S = TypeVar("S", bound=ClientState)
+from secagg.encoding import Entropy
+from secagg.errors import LocalProtocolError, ParameterError, VaultError
+from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams
+from secagg.protocol.client_ids import ClientKey, identify
+from secagg.protocol.identities import check_identity
+from secagg.protocol.ledger import CohortLedger, open_page
+from secagg.protocol.phases import out_of_order
 
 
 class OneLife:
-    """Base of `Client`: keep the present state and check that each call is due."""
+    """Base of `Client`: the arguments, and the state that only one process has."""
 
-    def __init__(self, client_id: int, params: RoundParams) -> None:
-        self.client_id = client_id
-        self.params = params
+    @without_frames
+    def __init__(
+        self,
+        client_id: ClientKey,
+        params: RoundParams,
+        *,
+        policy: ClientPolicy | None = None,
+        identity: Identity | None = None,
+        registry: Registry | None = None,
+        ledger: CohortLedger | None = None,
+        kind: str = "",
+        sealing_key: SealingKey | None = None,
+        entropy: Entropy = os.urandom,
+    ) -> None:
+        own_id, _ = identify(client_id)
+        check_kind("params", params, RoundParams, "a secagg.RoundParams")
+        if policy is not None:
+            check_kind("policy", policy, ClientPolicy, "a secagg.ClientPolicy")
+        self.client_id, self.params = own_id, params
+        self.policy = policy or ClientPolicy()
+        check_identity(self.client_id, params, identity, registry)
+        self.policy.check(params, 0 if registry is None else len(registry))
+        self._page = open_page(ledger, kind)
+        if sealing_key is not None:
+            check_kind("sealing_key", sealing_key, SealingKey, "a secagg.SealingKey")
+            if sealing_key.client_id != own_id:
+                raise ParameterError(
+                    f"sealing_key is of client {sealing_key.client_id}, and this is client "
+                    f"{own_id}; give each client its own"
+                )
+        if ledger is not None and params.neighbours is not None:
+            raise ParameterError(
+                f"neighbours is {params.neighbours}: a client on a graph sees only its "
+                "neighbours and cannot compare cohorts; give the ledger to the server"
+            )
+        self._identity = identity
+        self._registry = registry
+        self._sealing_key = sealing_key
+        self._entropy = entropy
         self.clipped = 0
         self._state: ClientState = New(Phase.ADVERTISE_KEYS)
-        self._sealing_key: SealingKey | None = None
         self._exclusive = Exclusive()
-        self._process: tuple[int, int] | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.client_id}, phase={self.phase})"
 
     @property
     def phase(self) -> Phase:
@@ -70,7 +111,6 @@ class OneLife:
             state = self._state
             if not isinstance(state, Advertised | Shared | Entrusted):
                 raise out_of_order("suspend", self.phase)
-            self._check_process()
             content = stored.pack(state, self.client_id, self.clipped)
             # the key may fail to be written, so the client ends only after that
             data = stored.seal(vault.renew(), self.client_id, self.params, content)
@@ -106,9 +146,10 @@ class OneLife:
         _check_vault(vault)
         data = as_bytes(state, "state")
         with self._exclusive:
-            self._due(Phase.ADVERTISE_KEYS, New, "restore")
+            if not isinstance(self._state, New):
+                raise out_of_order("restore", self.phase)
             me, params = self.client_id, self.params
-            self._process = process()  # first: a fork meanwhile has the secrets, too
+            self._exclusive.bind()  # first: a fork meanwhile has the secrets, too
             try:
                 sealed = stored.sealed_part(data, me, params)
                 key = vault.read()
@@ -126,33 +167,15 @@ class OneLife:
             "with a secagg.Vault to continue in another process"
         )
 
-    def _guarded(self, step: Callable[[], bytes]) -> bytes:
-        """Return the result of `step`; end the client if `step` raises RemoteProtocolError."""
-        with self._exclusive:
-            try:
-                return step()
-            except RemoteProtocolError:
-                self._state = Ended(Phase.FAILED)
-                raise
+    def _hedged(
+        self, purpose: bytes, secret: bytes, context: bytes, more: bytes = b""
+    ) -> Entropy:
+        """Return the source of random bytes for a purpose (docs/protocol.md, §5.13)."""
+        about = context + struct.pack("<Q", self.client_id) + more
+        return Hedged(self._entropy, secret, b"secagg/2 hedged " + purpose + about)
 
-    def _due(self, phase: Phase, kind: type[S], call: str) -> S:
-        """Return the state; raise unless the state has the phase and `kind` of `call`."""
-        state = self._state
-        if state.phase is not phase or not isinstance(state, kind):
-            raise out_of_order(call, self.phase)
-        self._check_process()
-        return state
-
-    def _check_process(self) -> None:
-        if self._process not in (None, process()):
-            raise LocalProtocolError(
-                "this client was copied into another process by a fork after it made its keys; "
-                "make the client in the process that uses it"
-            )
-
-    def _next(self) -> Phase:
-        """Return the phase after the present one, from the table ``NEXT``."""
-        return NEXT[self.params.security][self.phase]
+    def _signature(self, content: bytes) -> bytes:
+        return b"" if self._identity is None else self._identity.sign(content)
 
 
 def _check_vault(vault: KeySlot) -> None:

@@ -1,8 +1,8 @@
-"""Round 2 at the client: encode the vector and weight modulo R, add all masks, and pack.
+"""Round 2 at the client: open the shares, encode the input modulo R, add all masks, and pack.
 
-These steps follow each other for a block of elements at a time, in a small array. A copy of the
-whole vector would need new memory, and the first touch of new memory takes longer than the
-steps.
+The last three steps follow each other for a block of elements at a time, in a small array. A
+copy of the whole vector would need new memory, and the first touch of new memory takes longer
+than the steps.
 """
 
 from __future__ import annotations
@@ -14,37 +14,21 @@ import numpy as np
 from secagg import _fast
 from secagg._check import is_integer
 from secagg._threads import in_slices
+from secagg.client.checks import reject
 from secagg.client.states import Shared
-from secagg.encoding import Entropy, Lanes, Vector
-from secagg.encoding.pieces import begin
+from secagg.encoding import Entropy, FixedPoint, Lanes, Vector
+from secagg.encoding.pieces import FixedPointPieces, Whole, check_encoded
 from secagg.errors import ParameterError
-from secagg.protocol import keys
+from secagg.protocol import Phase, keys
 from secagg.protocol.masks import MaskSum
+from secagg.protocol.messages import SEALED_BYTES, SHARE_BYTES
 from secagg.protocol.shape import Shape
+from secagg.shamir.arithmetic import M61
 
 _BLOCK = 1 << 16
 """Elements that are encoded, masked and packed together; a multiple of 8."""
 _ALONE = 1 << 19
 """Elements that one thread encodes in a millisecond."""
-
-
-def check_weight(weight: int | None, params: Shape) -> None:
-    """Raise `ParameterError` for a weight that is missing, not allowed or out of range."""
-    if weight is None and params.max_weight is not None:
-        raise ParameterError(
-            f"the weight is missing; pass an int from 0 to {params.max_weight}"
-        )
-    if weight is not None:
-        if params.max_weight is None:
-            raise ParameterError(
-                "a weight was given, but this round's sum is unweighted; leave the weight out"
-            )
-        if not is_integer(weight) or not 0 <= weight <= params.max_weight:
-            # the weight is private, so its value is not repeated
-            raise ParameterError(
-                f"weight must be an int from 0 to {params.max_weight}; this one, of type "
-                f"{type(weight).__name__}, is not"
-            )
 
 
 class Input:
@@ -69,15 +53,35 @@ class Input:
         *,
         lowered: bool = False,
     ) -> None:
-        check_weight(weight, params)
-        factor = 1 if weight is None else int(weight)
-        pieces = begin(params.encoding, vector, params.ring, factor, entropy)
-        if pieces.size != params.length:
+        most, encoding, ring = params.max_weight, params.encoding, params.ring
+        if weight is None:
+            if most is not None:
+                raise ParameterError(f"the weight is missing; pass an int from 0 to {most}")
+        elif most is None:
             raise ParameterError(
-                f"the vector has {pieces.size} elements; the vectors of this round have "
+                "a weight was given, but this round's sum is unweighted; leave the weight out"
+            )
+        elif not is_integer(weight) or not 0 <= weight <= most:
+            # the weight is private, so its value is not repeated
+            raise ParameterError(
+                f"weight must be an int from 0 to {most}; this one, of type "
+                f"{type(weight).__name__}, is not"
+            )
+        factor = 1 if weight is None else int(weight)
+        self._pieces: FixedPointPieces | Whole
+        if type(encoding) is FixedPoint:  # a subclass may have another `encode`
+            self._pieces = encoding.pieces(vector, ring, factor, entropy)
+        else:
+            values, clipped = encoding.encode(vector, ring, factor, entropy)
+            check_encoded(values, ring)
+            self._pieces = Whole(values, clipped)
+        size = self._pieces.values.size
+        if size != params.length:
+            raise ParameterError(
+                f"the vector has {size} elements; the vectors of this round have "
                 f"{params.length}"
             )
-        self._pieces, self._params = pieces, params
+        self._params = params
         self._more = [] if weight is None else [int(weight)]
         self._lowered = lowered
 
@@ -111,17 +115,17 @@ class Input:
                 pieces.write(values, slice(start, stop))
                 finish(values, start)
 
-        whole = pieces.size // 8 * 8  # eight elements are whole bytes
+        whole = params.length // 8 * 8  # eight elements are whole bytes
         least, alone = masks.slices(dtype.itemsize)
         in_slices(part, whole, least, min(alone, _ALONE))
         # the last elements, the weight and the count share bytes, so one thread writes them
         last = ring.zeros(params.elements - whole)
-        if pieces.size > whole:
-            pieces.write(last[: pieces.size - whole], slice(whole, pieces.size))
+        if params.length > whole:
+            pieces.write(last[: params.length - whole], slice(whole, params.length))
         clipped = pieces.clipped()
         counted = min(clipped + self._lowered, params.length)  # the server's bound for a client
         more = [*self._more, counted] if params.count_clipped else self._more
-        last[pieces.size - whole :] = more
+        last[params.length - whole :] = more
         if last.size:
             finish(last, whole)
         return clipped
@@ -134,3 +138,39 @@ def masks_of(own: Shared, me: int, others: Sequence[int]) -> MaskSum:
     derived = keys.rows_of((own.mask_keys[v] for v in others), keys.MASK_KEY_BYTES)
     total.extend(derived, keys.subtracts(me, np.array(others, np.uint64)))
     return total
+
+
+def open_from(
+    senders: Sequence[int], sealed: bytes, own: Shared, me: int
+) -> tuple[dict[int, bytes], dict[int, bytes]]:
+    """Open the shares that the other clients of U2 sealed for this client, `me`.
+
+    `sealed` has one sealed pair of shares for each sender, in the order of `senders`.
+
+    Returns
+    -------
+    self_shares, mask_shares : dict of id to bytes
+        Shares of b, this client's own share included, and shares of s, by the owner's id.
+    """
+    phase = Phase.MASKED_INPUT
+    if len(sealed) != SEALED_BYTES * len(senders):
+        reject(phase, "length", f"expected one sealed share for each of {len(senders)} senders")
+    opened, whole = keys.open_sealed(
+        keys.rows_of(own.opening[v] for v in senders),
+        own.session,
+        np.array(senders, np.uint64),
+        me,
+        keys.rows_of([sealed], SEALED_BYTES),
+    )
+    if whole < len(senders):
+        why = f"client {senders[whole]}'s sealed share fails authentication"
+        reject(phase, "sealed share", why)
+    # a peer can seal any bytes, so an authentic share may still be outside the field
+    beyond = np.flatnonzero((opened.view("<u8") >= M61).any(axis=1))
+    if beyond.size:
+        reject(phase, "share", f"client {senders[beyond[0]]}'s share is not a field element")
+    self_shares, mask_shares = (
+        dict(zip(senders, map(bytes, half), strict=True))
+        for half in (opened[:, :SHARE_BYTES], opened[:, SHARE_BYTES:])
+    )
+    return {me: own.own_share} | self_shares, mask_shares

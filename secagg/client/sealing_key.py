@@ -1,4 +1,4 @@
-"""Sealing key of a client, and the secrets that it agreed on, over the rounds of a session."""
+"""Sealing key of a client, and the secrets agreed on, over the rounds of a session."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PEERS = 4096  # about 1 MB
 
 
 class SealingKey(Confined):
-    """X25519 key pair c_u by which one client seals its shares in all rounds of a session.
+    """X25519 key pair c_u by which one client seals shares in all rounds of a session.
 
     Give the sealing key to the `Client` of each round. The first client draws the pair. Each
     client agrees only with peers that are new or have another key. So a later round takes one

@@ -1,4 +1,4 @@
-"""States of a client: the secrets that the client keeps after each message it has sent.
+"""States of a client: the secrets that the client keeps after each sent message.
 
 The client replaces its state after every message, and takes the new phase from ``NEXT``. So
 every secret is dropped as soon as no later message needs that secret.

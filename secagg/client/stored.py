@@ -8,6 +8,8 @@ Neither place has the vector, the weight or the identity.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from io import BytesIO
 from typing import Protocol, runtime_checkable
 
 from cryptography.exceptions import InvalidTag
@@ -26,12 +28,7 @@ _NONCE = bytes(12)  # each key encrypts one state
 _HEAD = struct.Struct("<BQH")
 _COUNT = struct.Struct("<I")
 _ENTRUSTED = struct.Struct("<QII")
-_DUE = (
-    Phase.SHARE_KEYS,
-    Phase.MASKED_INPUT,
-    Phase.CONSISTENCY_CHECK,
-    Phase.UNMASKING,
-)
+_DUE = (Phase.SHARE_KEYS, Phase.MASKED_INPUT, Phase.CONSISTENCY_CHECK, Phase.UNMASKING)
 """Phases of a suspended client; the first byte of a state is the index of its phase."""
 
 
@@ -126,8 +123,10 @@ def pack(state: Advertised | Shared | Entrusted, me: int, clipped: int) -> bytes
         case Entrusted():
             signed = state.signed or b""
             counts = _ENTRUSTED.pack(clipped, len(state.self_shares), len(signed) // 8)
-            shares = _columns(state.self_shares, state.mask_shares)
-            return due + state.session + counts + shares + signed
+            owners = sorted(state.self_shares)
+            columns = [state.self_shares[v] for v in owners]
+            columns += [state.mask_shares[v] for v in owners if v in state.mask_shares]
+            return due + state.session + counts + pack_ids(owners) + b"".join(columns) + signed
 
 
 def unpack(data: bytes, me: int, params: RoundParams) -> tuple[ClientState, int]:
@@ -135,75 +134,60 @@ def unpack(data: bytes, me: int, params: RoundParams) -> tuple[ClientState, int]
 
     Raise VaultError ("content") for any other bytes.
     """
-    reader = _Reader(data[1:])
     due = _DUE[data[0]] if data and data[0] < len(_DUE) else None
     if due is None or due not in NEXT[params.security]:
         raise spoilt()
-    state: ClientState
-    clipped = 0
+    content = BytesIO(data[1:])
+
+    def read(size: int) -> bytes:
+        part = content.read(size)
+        if len(part) < size:
+            raise spoilt()
+        return part
+
+    unpacked = _unpacked(due, read, me, params)
+    if content.read():
+        raise spoilt()
+    return unpacked
+
+
+def _unpacked(
+    due: Phase, read: Callable[[int], bytes], me: int, params: RoundParams
+) -> tuple[Advertised | Shared | Entrusted, int]:
+    """Return the state whose bytes `read` returns in order, and the number of clipped."""
     if due is Phase.SHARE_KEYS:
-        seal_seed, mask_seed = (reader.take(keys.SEED_BYTES) for _ in range(2))
+        seal_seed, mask_pair = read(keys.SEED_BYTES), keys.KeyPair(read(keys.SEED_BYTES))
         sealing = SealingKey(me)
         sealing.draw(lambda: seal_seed)
-        state = Advertised(due, sealing, keys.KeyPair(mask_seed))
-    elif due is Phase.MASKED_INPUT:
-        session, seed = (reader.take(32) for _ in range(2))
-        own_share = reader.take(SHARE_BYTES)
-        (count,) = _COUNT.unpack(reader.take(_COUNT.size))
-        peers = [v for v in reader.ids(count, params.holders) if v != me]
-        mask_keys = {v: reader.take(keys.MASK_KEY_BYTES) for v in peers}
-        opening = {v: reader.take(keys.KEY_BYTES) for v in peers}
-        state = Shared(due, session, seed, own_share, mask_keys, opening)
-    else:
-        session = reader.take(32)
-        clipped, holders, signers = _ENTRUSTED.unpack(reader.take(_ENTRUSTED.size))
-        holding = reader.ids(holders, params.holders)
-        columns = (
-            {v: reader.take(SHARE_BYTES) for v in holding},
-            {v: reader.take(SHARE_BYTES) for v in holding if v != me},
-        )
-        signed = reader.take(8 * signers)
-        ids = unpack_ids(signed)
-        if ids is None or not set(ids) <= set(columns[0]):
-            raise spoilt()
-        # only the active variant signs U3, in round 3
-        if bool(ids) != (params.active and due is Phase.UNMASKING):
-            raise spoilt()
-        state = Entrusted(due, session, *columns, signed or None)
-    if reader.left:
+        return Advertised(due, sealing, mask_pair), 0
+    session = read(32)
+    if due is Phase.MASKED_INPUT:
+        seed, own_share = read(keys.SEED_BYTES), read(SHARE_BYTES)
+        (count,) = _COUNT.unpack(read(_COUNT.size))
+        peers = [v for v in _ids(read, count, params.holders) if v != me]
+        mask_keys = {v: read(keys.MASK_KEY_BYTES) for v in peers}
+        opening = {v: read(keys.KEY_BYTES) for v in peers}
+        return Shared(due, session, seed, own_share, mask_keys, opening), 0
+    clipped, holders, signers = _ENTRUSTED.unpack(read(_ENTRUSTED.size))
+    holding = _ids(read, holders, params.holders)
+    self_shares = {v: read(SHARE_BYTES) for v in holding}
+    mask_shares = {v: read(SHARE_BYTES) for v in holding if v != me}
+    signed = read(8 * signers)
+    ids = unpack_ids(signed)
+    if ids is None or not set(ids) <= set(holding):
         raise spoilt()
-    return state, clipped
+    # only the active variant signs U3, in round 3
+    if bool(ids) != (params.active and due is Phase.UNMASKING):
+        raise spoilt()
+    return Entrusted(due, session, self_shares, mask_shares, signed or None), clipped
 
 
-def _columns(of_all: dict[int, bytes], of_others: dict[int, bytes]) -> bytes:
-    """Return ids, then all items of `of_all`, then all of `of_others`, by ascending ids."""
-    ids = sorted(of_all)
-    others = [of_others[v] for v in ids if v in of_others]
-    return pack_ids(ids) + b"".join([of_all[v] for v in ids] + others)
-
-
-class _Reader:
-    """Reader of a state's content from the front; VaultError ("content") at the end."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
-
-    @property
-    def left(self) -> int:
-        return len(self._data) - self._at
-
-    def take(self, size: int) -> bytes:
-        if size > self.left:
-            raise spoilt()
-        self._at += size
-        return self._data[self._at - size : self._at]
-
-    def ids(self, count: int, most: int) -> tuple[int, ...]:
-        """Read `count` ascending ids, at most `most`."""
-        ids = unpack_ids(self.take(8 * count)) if count <= most else None
-        if ids is None:
-            raise spoilt()
-        return ids
+def _ids(read: Callable[[int], bytes], count: int, most: int) -> tuple[int, ...]:
+    """Read `count` ascending ids, at most `most`."""
+    ids = unpack_ids(read(8 * count)) if count <= most else None
+    if ids is None:
+        raise spoilt()
+    return ids
 
 
 def lost(check: str, why: str) -> VaultError:

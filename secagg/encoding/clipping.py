@@ -17,10 +17,30 @@ _FIRST = 256
 """Elements that are scanned first: most vectors have an element above half a step here."""
 
 
-def warn_of_clipping(
-    clipped: int, elements: int, encoding: Encoding, *, stacklevel: int = 4
+def is_lost(vector: Vector, encoding: Encoding) -> bool:
+    """Return whether a valid vector has elements other than 0, all below half a step."""
+    if type(encoding) is not FixedPoint:
+        return False
+    half = 0.5 / encoding.scale
+    for part in (vector[:_FIRST], vector[_FIRST:]):
+        if part.size and (part.max() >= half or part.min() <= -half):
+            return False
+    return bool(vector.any())
+
+
+def warn_of_losses(
+    encoding: Encoding, clipped: int, elements: int, lost: int, *, stacklevel: int = 4
 ) -> None:
-    """Warn the caller if some of all elements were clipped; by default of `without_frames`."""
+    """Warn the caller of an encoding's losses in valid vectors; by default of `without_frames`.
+
+    Parameters
+    ----------
+    encoding : Encoding
+    clipped, elements : int
+        Number of clipped elements, and of all elements.
+    lost : int
+        Number of vectors for which `is_lost` is true.
+    """
     if clipped:
         warnings.warn(
             f"{clipped:,} of {elements:,} elements ({100 * clipped / elements:.3g} %) were "
@@ -29,25 +49,6 @@ def warn_of_clipping(
             ClippingWarning,
             stacklevel=stacklevel,
         )
-
-
-def is_lost(vector: Vector, encoding: Encoding) -> bool:
-    """Return whether a valid vector has elements other than 0, all below half a step."""
-    if type(encoding) is not FixedPoint:
-        return False
-    half = 0.5 / encoding.scale
-    first, rest = vector[:_FIRST], vector[_FIRST:]
-    if _exceeds(first, half) or _exceeds(rest, half):
-        return False
-    return bool(first.any() or rest.any())
-
-
-def _exceeds(part: Vector, half: float) -> bool:
-    return part.size > 0 and bool(part.max() >= half or part.min() <= -half)
-
-
-def warn_of_rounding(lost: int, encoding: Encoding, *, stacklevel: int = 4) -> None:
-    """Warn the caller that `is_lost` is true for some vectors; `lost` is their number."""
     if lost and isinstance(encoding, FixedPoint):
         warnings.warn(
             f"all elements of {lost:,} vector{'s' * (lost != 1)} are below half the step of "
@@ -57,15 +58,6 @@ def warn_of_rounding(lost: int, encoding: Encoding, *, stacklevel: int = 4) -> N
             PrecisionWarning,
             stacklevel=stacklevel,
         )
-
-
-def warn_of_losses(
-    vector: Vector | None, clipped: int, encoding: Encoding, *, stacklevel: int = 4
-) -> None:
-    """Warn the caller of an encoding's losses in a valid vector; None is no vector."""
-    if vector is not None:
-        warn_of_clipping(clipped, vector.size, encoding, stacklevel=stacklevel + 1)
-        warn_of_rounding(is_lost(vector, encoding), encoding, stacklevel=stacklevel + 1)
 
 
 @contextmanager

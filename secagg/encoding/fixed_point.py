@@ -22,9 +22,14 @@ from secagg._check import check_integer, is_real
 from secagg._printable import at_least, in_short
 from secagg._secrets import without_frames
 from secagg._threads import in_slices
-from secagg.encoding.checks import check_lanes, check_weight, one_dimensional
 from secagg.encoding.encoding import Entropy, Vector
-from secagg.encoding.fixed_point_pieces import FixedPointPieces, Floats
+from secagg.encoding.pieces import (
+    FixedPointPieces,
+    Floats,
+    check_lanes,
+    check_weight,
+    one_dimensional,
+)
 from secagg.encoding.ring import Lanes, Ring
 from secagg.encoding.suggestion import (
     FEW_STEPS,
@@ -35,6 +40,7 @@ from secagg.encoding.suggestion import (
 )
 from secagg.errors import ParameterError, PrecisionWarning
 
+_CHOICES = {"rounding": ("stochastic", "nearest"), "beyond_clip": ("clip", "refuse")}
 _ALONE, _LEAST = 1 << 19, 1 << 16
 """Elements that one thread encodes or decodes in a millisecond, and the least for a slice."""
 
@@ -78,14 +84,11 @@ class FixedPoint:
         object.__setattr__(self, "clip", float(self.clip))
         check_integer("fractional_bits", self.fractional_bits, 0, 52)
         object.__setattr__(self, "fractional_bits", int(self.fractional_bits))
-        if self.rounding not in ("stochastic", "nearest"):
-            raise ParameterError(
-                f"rounding must be 'stochastic' or 'nearest', not {in_short(self.rounding)}"
-            )
-        if self.beyond_clip not in ("clip", "refuse"):
-            raise ParameterError(
-                f"beyond_clip must be 'clip' or 'refuse', not {in_short(self.beyond_clip)}"
-            )
+        for name, (one, other) in _CHOICES.items():
+            value: object = getattr(self, name)
+            if value not in (one, other):
+                shown = in_short(value)
+                raise ParameterError(f"{name} must be {one!r} or {other!r}, not {shown}")
         if self.clip * self.scale > 2.0**61:
             raise ParameterError(
                 f"clip {self.clip} with {self.fractional_bits} fractional bits exceeds 2^61; "
@@ -133,7 +136,7 @@ class FixedPoint:
         The clip is the smallest power of two that at least `quantile` of the sample's absolute
         values do not exceed. The fractional bits are as many as fit the sum into the modulus.
         The result shows in public parameters, so the sample must be public data. A client may
-        also take a private sample for its own judgement.
+        also take a private sample to judge alone.
 
         Parameters
         ----------
@@ -229,17 +232,17 @@ class FixedPoint:
             The vector is not a 1-d array of floats, an element is NaN or infinite, or the
             weight is out of range. Or an element is beyond the clip and `beyond_clip` "refuse".
         """
+        check_weight(weight, self.max_encoded, ring)
         pieces = self.pieces(vector, ring, weight, entropy)
-        out = np.empty(pieces.size, dtype=ring.dtype)
+        out = np.empty(pieces.values.size, dtype=ring.dtype)
         in_slices(lambda rows: pieces.write(out[rows], rows), out.size, _LEAST, _ALONE)
         return out, pieces.clipped()
 
     def pieces(
         self, vector: Vector, ring: Ring, weight: int, entropy: Entropy
     ) -> FixedPointPieces:
-        """Begin to encode a vector; see `encode` and `secagg.encoding.pieces.Pieces`."""
+        """Begin to encode a vector with a valid weight; see `encode`."""
         floats = one_dimensional(vector, "f", "float64 or float32")
-        check_weight(weight, self.max_encoded, ring)
         # the kernel widens: numpy takes longer for subnormals
         values: Floats
         if floats.dtype.itemsize == 4:
@@ -247,9 +250,8 @@ class FixedPoint:
         else:
             values = np.ascontiguousarray(floats, np.float64)
         seed = None if self.rounding == "nearest" else entropy(16)
-        refuses = self.beyond_clip == "refuse"
         how = self.clip, self.scale, weight, ring.modulus
-        return FixedPointPieces(values, how, seed, refuses=refuses)
+        return FixedPointPieces(values, how, seed, self.beyond_clip == "refuse")
 
     def decode(self, total: Lanes, ring: Ring) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return a sum of encoded vectors as floats, and as exact integers in units of 2^−f.

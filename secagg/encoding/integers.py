@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from secagg._check import check_integer
 from secagg._secrets import without_frames
 from secagg._threads import in_slices
-from secagg.encoding.checks import check_lanes, check_weight, one_dimensional
 from secagg.encoding.encoding import Entropy, Vector
+from secagg.encoding.pieces import check_lanes, check_weight, one_dimensional
 from secagg.encoding.ring import Lanes, Ring
 from secagg.errors import ParameterError
 

@@ -8,6 +8,7 @@ power of two, sums need no reduction, because a lane wraps around at a multiple 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,17 +53,17 @@ class Ring:
     def __str__(self) -> str:
         return f"2^{self.bits}" if self.is_power_of_two else str(self.modulus)
 
-    @property
+    @cached_property
     def is_power_of_two(self) -> bool:
         """True if R = 2^b for some b."""
         return self.modulus & (self.modulus - 1) == 0
 
-    @property
+    @cached_property
     def bits(self) -> int:
         """Bits of an element on the wire: ⌈log2 R⌉."""
         return (self.modulus - 1).bit_length()
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype[np.uint32] | np.dtype[np.uint64]:
         """The dtype of a lane, which stores one element: uint32 or uint64."""
         narrow = self.is_power_of_two and self.bits <= 32

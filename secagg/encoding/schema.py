@@ -153,9 +153,7 @@ def flatten(
     arrays: Mapping[str, object],
 ) -> tuple[NDArray[np.float64], Schema[dict[str, Array]]]: ...
 @overload
-def flatten(
-    arrays: Sequence[object],
-) -> tuple[NDArray[np.float64], Schema[list[Array]]]: ...
+def flatten(arrays: Sequence[object]) -> tuple[NDArray[np.float64], Schema[list[Array]]]: ...
 @without_frames
 def flatten(
     arrays: Mapping[str, object] | Sequence[object],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from secagg._check import check_integer, is_real
 from secagg._printable import at_least, in_short
@@ -44,9 +43,16 @@ def clip_for(sample: Vector, quantile: float) -> tuple[float, float]:
     # a value of the sample: an interpolated quantile could lie below some of the values within
     reached = float(np.quantile(sizes, quantile, method="inverted_cdf"))
     if not 2.0**-MOST_BITS <= reached <= 2.0**_MOST_EXPONENT:
+        remedy = "pass typical elements, which are not all 0"
+        if reached > 1:
+            remedy = _scaled("down", exponent_of(reached) - _MOST_EXPONENT)
+        elif reached > 0:
+            remedy = _scaled("up", _missing(reached))
+        elif sizes.any():
+            remedy = "take a larger quantile, such as 1.0"
         raise ParameterError(
             f"the {quantile} quantile of the sample's absolute values is {reached}, and the "
-            f"clip lies between 2^-52 and 2^61; {_remedy_for_size(sizes, reached)}"
+            f"clip lies between 2^-52 and 2^61; {remedy}"
         )
     clip = 2.0 ** exponent_of(reached)
     return clip, float(np.count_nonzero(sizes > clip) / sizes.size)
@@ -70,10 +76,14 @@ def bits_for(clip: float, summands: int, max_weight: int | None, modulus_bits: i
     room = _room(modulus_bits, int(summands) * int(max_weight or 1))
     bits = min(room.bit_length() - 1, _MOST_EXPONENT) - exponent_of(clip)
     if room == 0 or bits < 0:
+        exponent = exponent_of(clip)
+        remedy = _remedy(summands, max_weight, _ENOUGH if exponent < 0 else exponent)
+        if room and exponent >= 0:
+            remedy += f", or {_scaled('down', exponent - room.bit_length() + 1)}"
+        weighted = f" and weights up to {max_weight}" if max_weight else ""
         raise ParameterError(
             f"{modulus_bits} bits have no room for the sum of {summands} vectors with elements "
-            f"up to {clip:g}{f' and weights up to {max_weight}' if max_weight else ''}; "
-            + _remedy_for_room(clip, summands, max_weight, room)
+            f"up to {clip:g}{weighted}; {remedy}"
         )
     return min(bits, MOST_BITS)
 
@@ -85,17 +95,6 @@ def remedy_for_steps(clip: float, summands: int, max_weight: int | None) -> str:
     return f"{_scaled('up', missing)}, and {remedy}" if missing > 0 else remedy
 
 
-def _remedy_for_size(sizes: NDArray[np.float64], reached: float) -> str:
-    """Return what makes a clip of a sample possible, of which a quantile is `reached`."""
-    if reached > 0:
-        if reached < 1:
-            return _scaled("up", _missing(reached))
-        return _scaled("down", exponent_of(reached) - _MOST_EXPONENT)
-    if sizes.any():
-        return "take a larger quantile, such as 1.0"
-    return "pass typical elements, which are not all 0"
-
-
 def _missing(clip: float) -> int:
     """Return log2 of the factor with which a clip has 100 steps of the finest encoding."""
     return _ENOUGH - MOST_BITS - exponent_of(clip)
@@ -104,15 +103,6 @@ def _missing(clip: float) -> int:
 def _scaled(how: str, exponent: int) -> str:
     factor = 2.0 ** min(exponent, 1000)  # a float; numbers that need more are next to 0
     return f"scale the sample, and all vectors, {how} by {at_least(factor)} or more"
-
-
-def _remedy_for_room(clip: float, summands: int, max_weight: int | None, room: int) -> str:
-    """Return the arguments of `FixedPoint.suggest` with which the sum fits the modulus."""
-    exponent = exponent_of(clip)
-    remedy = _remedy(summands, max_weight, _ENOUGH if exponent < 0 else exponent)
-    if room and exponent >= 0:
-        return f"{remedy}, or {_scaled('down', exponent - room.bit_length() + 1)}"
-    return remedy
 
 
 def _remedy(summands: int, max_weight: int | None, exponent: int) -> str:

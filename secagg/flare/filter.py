@@ -20,7 +20,7 @@ from nvflare.private.privacy_manager import Scope
 from secagg._secrets import without_frames
 from secagg.client.inputs import send_input
 from secagg.encoding import Vector
-from secagg.encoding.clipping import LOSSES, warn_of_losses
+from secagg.encoding.clipping import LOSSES, is_lost, warn_of_losses
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flare import names
 from secagg.flare.configuration import check_configuration, digest_configuration
@@ -164,8 +164,9 @@ def _reported(result: Shareable, fl_ctx: Any) -> Shareable:
         logger.warning("this site lowered its weight to max_weight")
     # in this site's log only, since the number of clipped elements is private
     try:
-        vector = outcome.vector if sent.error is None else None
-        warn_of_losses(vector, clipped, params.encoding)
+        if sent.error is None and (vector := outcome.vector) is not None:
+            lost = is_lost(vector, params.encoding)
+            warn_of_losses(params.encoding, clipped, vector.size, lost)
     except LOSSES as warning:  # an error by the application's filter
         log_class("the report", warning)
     reply = make_reply(ReturnCode.OK)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 
 from secagg._check import check_kind
-from secagg._filled import filled
 from secagg._hedging import Hedged
 from secagg._secrets import without_frames
 from secagg.client.masked_input import Input
 from secagg.encoding import Entropy, Vector
-from secagg.encoding.clipping import warn_of_losses
+from secagg.encoding.clipping import is_lost, warn_of_losses
 from secagg.errors import ParameterError
 from secagg.oneshot import messages, seeds, suites
 from secagg.oneshot.messages import Kind
@@ -22,7 +22,7 @@ from secagg.oneshot.policy import OneShotPolicy
 from secagg.protocol import Identity
 from secagg.protocol.client_ids import ClientKey, identify
 from secagg.protocol.identities import hedging_secret
-from secagg.protocol.masks import MaskSum
+from secagg.protocol.masks import MaskSum, filled
 
 
 @without_frames
@@ -80,7 +80,8 @@ def report(
         endorsements=endorsements,
         entropy=entropy,
     )
-    warn_of_losses(vector, clipped, params.encoding)
+    lost = is_lost(vector, params.encoding)
+    warn_of_losses(params.encoding, clipped, vector.size, lost)
     return made
 
 
@@ -131,7 +132,7 @@ def write_report(
     # not over the masked vector: a hash of it would let t helpers test guesses of the input
     signature = b"" if identity is None else identity.sign(head.content)
     parts = (messages.start(Kind.REPORT, params), content, *boxes, signature)
-    return filled(parts, params.layout.packed, lambda packed: given.write(packed, masks))
+    return filled(parts, params.layout.packed, partial(given.write, masks=masks))
 
 
 def check_signer(params: OneShotParams, identity: Identity | None) -> None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from secagg._check import as_bytes, check_kind
-from secagg._filled import filled
 from secagg._records import Records, Rows
 from secagg._secrets import Confined, without_frames
 from secagg.errors import ParameterError
@@ -22,6 +21,7 @@ from secagg.oneshot.policy import OneShotPolicy, endorsement
 from secagg.oneshot.seeds import SEED_BYTES
 from secagg.protocol import Registry
 from secagg.protocol.identities import check_registry
+from secagg.protocol.masks import filled
 
 MAX_LENGTH = 1 << 24
 """``max_length`` of a helper without a policy from the operator."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from secagg._check import as_bytes, check_integer, check_kind
 from secagg._printable import in_short
 from secagg.encoding import Entropy, Vector
-from secagg.encoding.clipping import warn_of_losses
+from secagg.encoding.clipping import is_lost, warn_of_losses
 from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import CiphertextGroup, Ciphertexts, remote
 from secagg.paillier.operators import Operators, checked_factor
@@ -199,7 +199,8 @@ def encrypt_vector(
     check_kind("packing", packing, Packing, "a Packing")
     integers, clipped = packing.encode(vector, weight, entropy)
     made = group.encrypt(packing.pack(integers, group.bits), entropy)
-    warn_of_losses(vector, clipped, packing.encoding, stacklevel=5)
+    lost = is_lost(vector, packing.encoding)
+    warn_of_losses(packing.encoding, clipped, vector.size, lost, stacklevel=5)
     # the bound of all vectors, which may be known
     ciphertexts = replace(made, largest=packing.largest(group.bits), private=False)
     return EncryptedVector(packing, ciphertexts, clipped=clipped)

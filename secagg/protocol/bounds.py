@@ -17,7 +17,7 @@ from secagg._check import check_integer, is_real
 from secagg._printable import in_short
 from secagg.encoding import Encoding
 from secagg.errors import ParameterError
-from secagg.protocol.shape import Shape
+from secagg.protocol.shape import Shape, check_encoding
 
 MAX_METRICS = 1024
 """Largest number of metrics in the bounds of a client: a server could name metrics for ever."""
@@ -52,9 +52,7 @@ class Bounds:
     weight: str | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.encoding, type) or not isinstance(self.encoding, Encoding):
-            shown = in_short(self.encoding)
-            raise ParameterError(f"encoding must be a FixedPoint or Integers, not {shown}")
+        check_encoding(self.encoding)
         if self.max_weight is not None:
             check_integer("max_weight", self.max_weight, 1, 1 << 53)
             object.__setattr__(self, "max_weight", int(self.max_weight))
@@ -76,12 +74,7 @@ class Bounds:
         weight: str | None = None,
     ) -> Self:
         """Return the bounds of the parameters of a sum, and of the metrics in the vectors."""
-        return cls(
-            encoding=params.encoding,
-            max_weight=params.max_weight,
-            metrics=metrics or {},
-            weight=weight,
-        )
+        return cls(params.encoding, params.max_weight, metrics=metrics or {}, weight=weight)
 
     def objection(self, wanted: Bounds) -> str | None:
         """Return the difference to the bounds of a sum, or None if the bounds agree.

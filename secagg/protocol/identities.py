@@ -14,18 +14,25 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 import numpy as np
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import (
     Ed25519PrivateKey,
     Ed25519PublicKey,
 )
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
+from secagg._check import check_kind
 from secagg._records import Records
 from secagg._secrets import Confined, without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.protocol.client_ids import ByClient, ClientKey, Names, client_id
-from secagg.protocol.key_files import private_from_pem, private_to_pem, registry_from_json
+from secagg.protocol.key_files import registry_from_json
 from secagg.protocol.params import RoundParams
 from secagg.protocol.shape import Shape
 
@@ -99,11 +106,20 @@ class Identity(Confined):
         ParameterError
             The bytes are not such a key.
         """
-        return cls(private_from_pem(data).private_bytes_raw())
+        try:
+            key = load_pem_private_key(data, None)
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            key = None
+        if not isinstance(key, Ed25519PrivateKey):
+            raise ParameterError(
+                "this is no Ed25519 private key in PEM, without a password; make one with "
+                "secagg identity keygen or Identity.to_pem"
+            )
+        return cls(key.private_bytes_raw())
 
     def to_pem(self) -> bytes:
         """Return the private key in PEM of PKCS #8 (RFC 8410), not encrypted."""
-        return private_to_pem(self._private)
+        return self._private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
     def sign(self, content: bytes) -> bytes:
         """Return the signature of `content`, 64 bytes."""
@@ -211,10 +227,9 @@ def _is_strong(key: bytes) -> bool:
 
 def check_registry(params: Shape, registry: Registry | None) -> None:
     """Raise `ParameterError` unless a registry is given exactly in the active variant."""
-    if registry is not None and not isinstance(registry, Registry):
-        raise ParameterError(
-            f"registry must be a secagg.Registry, not {type(registry).__name__}; pass "
-            "secagg.Registry({id: identity.public, …})"
+    if registry is not None:
+        check_kind(
+            "registry", registry, Registry, "a secagg.Registry({id: identity.public, …})"
         )
     if params.active and registry is None:
         raise ParameterError(
@@ -235,10 +250,8 @@ def check_identity(
     Both must be given in the active variant only, with the client's public key in the registry.
     """
     check_registry(params, registry)
-    if identity is not None and not isinstance(identity, Identity):
-        raise ParameterError(
-            f"identity must be a secagg.Identity, not {type(identity).__name__}"
-        )
+    if identity is not None:
+        check_kind("identity", identity, Identity, "a secagg.Identity")
     if not params.active and identity is not None:
         raise ParameterError(
             f"an identity was given, but security {params.security!r} has no signatures; leave "

@@ -1,6 +1,6 @@
-"""Bytes of key files: an identity in PEM, and a registry in JSON.
+"""Text of a key file: a registry in JSON.
 
-The commands ``secagg identity``, ``serve`` and ``join`` use these files.
+The commands ``secagg identity``, ``serve`` and ``join`` use such files.
 """
 
 from __future__ import annotations
@@ -8,40 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-)
-
-from secagg._secrets import without_frames
 from secagg.errors import ParameterError
 from secagg.protocol.client_ids import ClientKey
 
 _KEY_BYTES = 32
-
-
-def private_to_pem(key: Ed25519PrivateKey) -> bytes:
-    """Return a private key in PEM of PKCS #8 (RFC 8410), not encrypted."""
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-
-
-@without_frames
-def private_from_pem(data: bytes) -> Ed25519PrivateKey:
-    """Return a private key; raise `ParameterError` for anything but Ed25519 in PEM."""
-    try:
-        key = load_pem_private_key(data, None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        key = None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise ParameterError(
-            "this is no Ed25519 private key in PEM, without a password; make one with secagg "
-            "identity keygen or Identity.to_pem"
-        )
-    return key
 
 
 def registry_to_json(keys: Mapping[ClientKey, bytes]) -> str:

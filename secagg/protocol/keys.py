@@ -31,14 +31,13 @@ SEED_BYTES = 32
 TAG_BYTES = 16
 _NONCE = bytes(12)  # each key seals one message
 MASK_KEY_BYTES = _MASK_KEY_BYTES = 16  # 0.4 documents the second name
-_SHARE_KEYS_ROUND = 1
+_SHARE_KEYS_ROUND = b"\1"
 _SEAL = b"secagg/3 seal"
 _SHARES = b"secagg/2 shares"
 _PAIRWISE = b"secagg/2 pairwise mask"
 _POINTS_ALONE = 300  # X25519 of fewer takes less than a millisecond
 _DERIVED_ALONE = 2000  # and so does HKDF
 _P = 2**255 - 19
-_ID_BYTES = 8
 _LOW_ORDER = frozenset(
     int.from_bytes(bytes.fromhex(u), "little")
     for u in (
@@ -165,7 +164,7 @@ def seal(keys: U8, session: bytes, sender: int, receivers: U64, shares: U8) -> U
     uint8 array, shape (m, L + 16)
     """
     sealed = np.empty((len(keys), shares.shape[1] + TAG_BYTES), np.uint8)
-    bound = _associated_data(session, sender, receivers, len(keys))
+    bound = _associated_data(session, sender, receivers)
     _fast.gcm_seal(keys, _NONCE, bound, shares, sealed)
     return sealed
 
@@ -180,7 +179,7 @@ def open_sealed(
     peers; see `seal` for the shapes.
     """
     shares = np.empty((len(keys), sealed.shape[1] - TAG_BYTES), np.uint8)
-    bound = _associated_data(session, senders, receiver, len(keys))
+    bound = _associated_data(session, senders, receiver)
     return shares, _fast.gcm_open(keys, _NONCE, bound, sealed, shares)
 
 
@@ -225,7 +224,7 @@ def revealed_mask_keys(
         alone=_POINTS_ALONE,
     )
     # not `assert`, which python -O removes: of an unusable key anybody knows the mask
-    if _noncanonical(publics).any() or not shared.any(axis=1).all():
+    if not all(map(is_usable, map(bytes, publics))):
         raise AssertionError("a public key is unusable, which was checked when it came")
     return pairwise_mask_keys(shared, session, mine, ids, publics)
 
@@ -233,7 +232,8 @@ def revealed_mask_keys(
 def self_mask_key(seed: bytes, session: bytes, client_id: int) -> bytes:
     """Return the key of the mask PRG(b_u), 16 bytes, from the seed b_u (Bonawitz 2017)."""
     info = b"secagg/2 self mask" + struct.pack("<Q", client_id)
-    return _derive(seed, session, info, MASK_KEY_BYTES)
+    hkdf = HKDF(algorithm=SHA256(), length=MASK_KEY_BYTES, salt=session, info=info)
+    return hkdf.derive(seed)
 
 
 def subtracts(u: int, others: U64) -> NDArray[np.bool_]:
@@ -260,10 +260,6 @@ def commitment(seed: bytes, session: bytes, client_id: int) -> bytes:
     return hashlib.sha256(label + session + struct.pack("<Q", client_id) + seed).digest()
 
 
-def _derive(secret: bytes, session: bytes, info: bytes, length: int) -> bytes:
-    return HKDF(algorithm=SHA256(), length=length, salt=session, info=info).derive(secret)
-
-
 def derive_each(secrets: U8, salt: bytes, infos: U8, length: int) -> U8:
     """Return HKDF-SHA256 (RFC 5869) of each secret and info, `length` bytes a row."""
     derived = np.empty((len(secrets), length), np.uint8)
@@ -276,41 +272,27 @@ def derive_each(secrets: U8, salt: bytes, infos: U8, length: int) -> U8:
     return derived
 
 
-def _noncanonical(publics: U8) -> NDArray[np.bool_]:
-    """Return for each row if the number, little-endian, is 2^255 − 19 or more."""
-    # 2^255 − 19 is ED FF … FF 7F; the top bit makes any number larger
-    low, high = publics[:, 0], publics[:, 31]
-    ones = (publics[:, 1:31] == 0xFF).all(axis=1)
-    found: NDArray[np.bool_] = (high > 0x7F) | ((high == 0x7F) & ones & (low >= 0xED))
-    return found
-
-
 def _pairs(label: bytes, mine: tuple[int, bytes], ids: U64, publics: U8) -> U8:
     """Return HKDF's info for each pair: label, ascending ids, public keys in that order."""
-    me, key = mine
-    own = np.frombuffer(key, np.uint8)
+    me, own = np.uint64(mine[0]), np.frombuffer(mine[1], np.uint8)
     above = (ids < me)[:, np.newaxis]  # the peer has the lower id and comes first
-    first, last = len(label), len(label) + 2 * _ID_BYTES
     # both clients of a pair must derive the same key, so the order is by id
-    rows = np.empty((len(ids), last + 2 * len(key)), np.uint8)
-    rows[:, :first] = np.frombuffer(label, np.uint8)
-    rows[:, first : first + _ID_BYTES] = _columns(np.minimum(ids, np.uint64(me)))
-    rows[:, first + _ID_BYTES : last] = _columns(np.maximum(ids, np.uint64(me)))
-    rows[:, last : last + len(key)] = np.where(above, publics, own)
-    rows[:, last + len(key) :] = np.where(above, own, publics)
-    return rows
+    both = _columns(np.minimum(ids, me)), _columns(np.maximum(ids, me))
+    return _joined(label, *both, np.where(above, publics, own), np.where(above, own, publics))
 
 
-def _associated_data(session: bytes, sender: int | U64, receiver: int | U64, count: int) -> U8:
+def _associated_data(session: bytes, sender: int | U64, receiver: int | U64) -> U8:
     """Return the associated data of each message: label, session, both ids, round."""
-    label = _SHARES + session
-    middle, last = len(label) + _ID_BYTES, len(label) + 2 * _ID_BYTES
-    rows = np.empty((count, last + 1), np.uint8)
-    rows[:, : len(label)] = np.frombuffer(label, np.uint8)
-    rows[:, len(label) : middle] = _columns(sender)
-    rows[:, middle:last] = _columns(receiver)
-    rows[:, last] = _SHARE_KEYS_ROUND
-    return rows
+    return _joined(_SHARES + session, _columns(sender), _columns(receiver), _SHARE_KEYS_ROUND)
+
+
+def _joined(*parts: bytes | U8) -> U8:
+    """Return the rows of arrays side by side; bytes and a single row stand in all rows."""
+    arrays = [rows_of([p], len(p)) if isinstance(p, bytes) else p for p in parts]
+    count = max((len(array) for array in arrays if len(array) != 1), default=1)
+    return np.concatenate(
+        [np.broadcast_to(array, (count, array.shape[1])) for array in arrays], axis=1
+    )
 
 
 def _columns(ids: int | U64) -> U8:

@@ -11,15 +11,15 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Collection
+from io import BytesIO
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from secagg._check import as_bytes, check_integer, check_kind
+from secagg._forks import Exclusive
 from secagg.errors import ParameterError, TooFewSurvivors
 from secagg.protocol.messages import pack_ids, unpack_ids
-from secagg.protocol.phases import Exclusive
 
 _MAGIC = b"secagg ledger 1\0"
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, odd: spreads close ids
@@ -152,25 +152,29 @@ class CohortLedger:
         """
         data = as_bytes(data, "a ledger")
         try:
-            ledger = cls._decoded(_Reader(data))
+            ledger = cls._decoded(BytesIO(data))
         except (struct.error, UnicodeDecodeError):
             ledger = None
-        if ledger is None or ledger.to_bytes() != data:  # also bytes in another order
+        # short reads show here, as do bytes in another order
+        if ledger is None or ledger.to_bytes() != data:
             raise ParameterError(
                 f"these {len(data)} bytes are not a ledger; store all of to_bytes()"
             )
         return ledger
 
     @classmethod
-    def _decoded(cls, reader: _Reader) -> CohortLedger | None:
-        if reader.take(len(_MAGIC)) != _MAGIC:
+    def _decoded(cls, data: BytesIO) -> CohortLedger | None:
+        if data.read(len(_MAGIC)) != _MAGIC:
             return None
-        ledger = cls(min_difference=reader.number("<I"))
-        for _ in range(reader.number("<I")):
-            kind = reader.take(reader.number("<B")).decode()
+        difference, kinds = struct.unpack("<II", data.read(8))
+        ledger = cls(min_difference=difference)
+        for _ in range(kinds):
+            kind = data.read(*struct.unpack("<B", data.read(1))).decode()
             page = ledger._pages.setdefault(kind, {})
-            for _ in range(reader.number("<I")):
-                packed = reader.take(8 * reader.number("<I"))
+            (cohorts,) = struct.unpack("<I", data.read(4))
+            for _ in range(cohorts):
+                (size,) = struct.unpack("<I", data.read(4))
+                packed = data.read(8 * size)
                 if unpack_ids(packed) is None:
                     return None
                 page[packed] = ledger._sketch(packed)
@@ -199,7 +203,8 @@ class CohortLedger:
             for other, parities in list(page.items()):  # a handler may include a ledger
                 # sketches can hide a difference, but never show one that is not there
                 if (sketch ^ parities).bit_count() < self.min_difference:
-                    difference = np.setxor1d(_ids(packed), _ids(other), True).size
+                    one, two = (np.frombuffer(ids, "<u8") for ids in (packed, other))
+                    difference = np.setxor1d(one, two, True).size
                     if difference < self.min_difference:
                         return difference
             self._pages.setdefault(kind, {})[packed] = sketch
@@ -244,23 +249,6 @@ def open_page(ledger: CohortLedger | None, kind: str) -> Page | None:
     return ledger.page(kind)
 
 
-class _Reader:
-    """Reader of bytes from the front; raises struct.error at the end of the bytes."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
-
-    def take(self, size: int) -> bytes:
-        if size > len(self._data) - self._at:
-            raise struct.error("too short")
-        self._at += size
-        return self._data[self._at - size : self._at]
-
-    def number(self, layout: str) -> int:
-        value: int = struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
-        return value
-
-
 def _encoded(kind: str) -> bytes:
     try:
         label = kind.encode()
@@ -271,7 +259,3 @@ def _encoded(kind: str) -> bytes:
     if len(label) > 255:
         raise ParameterError(f"kind has {len(label)} bytes in UTF-8; take at most 255")
     return label
-
-
-def _ids(packed: bytes) -> NDArray[np.uint64]:
-    return np.frombuffer(packed, dtype="<u8")

@@ -1,9 +1,14 @@
-"""Masks of vectors: AES-128-CTR expands a key to a stream uniform over [0, R)^d for every R."""
+"""Masks of vectors, and messages into which masked vectors are written in place.
+
+AES-128-CTR expands a key to a stream that is uniform over [0, R)^d for every R.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from io import BytesIO
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +17,7 @@ from secagg import _fast
 from secagg._threads import in_slices
 from secagg.encoding import Lanes, Ring
 
+T = TypeVar("T")
 U8 = NDArray[np.uint8]
 
 
@@ -60,3 +66,21 @@ class MaskSum:
         alone = _fast.MASK_BYTES // (max(1, len(self._signs)) * itemsize)
         # each slice expands all keys again, which takes as long as about 1 KB of their masks
         return max(alone // 8, _fast.SLICE_BYTES // itemsize), alone
+
+
+def filled(
+    parts: Iterable[bytes], size: int, fill: Callable[[memoryview], T]
+) -> tuple[bytes, T]:
+    """Return `parts` and `size` ≥ 1 more bytes as one string, and the result of `fill`.
+
+    `fill` overwrites the memory of these bytes, which is zero before, and must not keep the
+    memory. A ``join`` would copy the bytes, which takes longer than writing them.
+    """
+    made = BytesIO()
+    made.writelines(parts)
+    start = made.tell()
+    # one byte at the end makes all memory before it, as zeros
+    made.seek(start + size - 1)
+    made.write(b"\0")
+    result = fill(made.getbuffer()[start:])
+    return made.getvalue(), result  # a copy only if a thread still has the view

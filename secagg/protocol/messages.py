@@ -33,7 +33,11 @@ Parameters = Annotated[bytes, Meta(max_length=MAX_PARAMS_BYTES)]
 """Bytes of ``RoundParams.to_bytes`` for the peer's parameters, of any content."""
 
 
-class AdvertiseKeys(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=True):
+class Message(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Base of all messages."""
+
+
+class AdvertiseKeys(Message, frozen=True, tag=1):
     """Round 0, client to server: public keys c_u (sealing) and s_u (masking, fresh).
 
     `parameters` are the client's. The signature is 64 bytes in the active variant, and empty in
@@ -47,7 +51,7 @@ class AdvertiseKeys(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_
     signature: Signature
 
 
-class Roster(Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=True):
+class Roster(Message, frozen=True, tag=2):
     """Round 1, server to client: ids and public keys of the receiver and its neighbours.
 
     Ids ascend. `size` is |U1|, and `digest` is `keys.roster_digest` of all clients of U1.
@@ -62,7 +66,7 @@ class Roster(Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=
     signatures: bytes
 
 
-class ShareKeys(Struct, frozen=True, array_like=True, tag=3, forbid_unknown_fields=True):
+class ShareKeys(Message, frozen=True, tag=3):
     """Round 1, client to server: sealed shares for each neighbour, by ascending ids."""
 
     sender: int
@@ -71,7 +75,7 @@ class ShareKeys(Struct, frozen=True, array_like=True, tag=3, forbid_unknown_fiel
     sealed: bytes
 
 
-class Shares(Struct, frozen=True, array_like=True, tag=4, forbid_unknown_fields=True):
+class Shares(Message, frozen=True, tag=4):
     """Round 2, server to client: sealed shares from neighbours in U2, by ascending ids."""
 
     session: Bytes32
@@ -79,7 +83,7 @@ class Shares(Struct, frozen=True, array_like=True, tag=4, forbid_unknown_fields=
     sealed: bytes
 
 
-class MaskedInput(Struct, frozen=True, array_like=True, tag=5, forbid_unknown_fields=True):
+class MaskedInput(Message, frozen=True, tag=5):
     """Round 2, client to server: the masked input y_u, packed at ⌈log2 R⌉ bits an element."""
 
     sender: int
@@ -87,18 +91,14 @@ class MaskedInput(Struct, frozen=True, array_like=True, tag=5, forbid_unknown_fi
     values: bytes
 
 
-class ConsistencyRequest(
-    Struct, frozen=True, array_like=True, tag=8, forbid_unknown_fields=True
-):
+class ConsistencyRequest(Message, frozen=True, tag=8):
     """Round 3, server to client, active variant: the packed ids of the survivors U3."""
 
     session: Bytes32
     survivors: bytes
 
 
-class ConsistencySignature(
-    Struct, frozen=True, array_like=True, tag=9, forbid_unknown_fields=True
-):
+class ConsistencySignature(Message, frozen=True, tag=9):
     """Round 3, client to server, active variant: the client's signature over U3."""
 
     sender: int
@@ -106,7 +106,7 @@ class ConsistencySignature(
     signature: Signature
 
 
-class UnmaskRequest(Struct, frozen=True, array_like=True, tag=6, forbid_unknown_fields=True):
+class UnmaskRequest(Message, frozen=True, tag=6):
     """Round 4, server to client: the owners of the shares that the receiver should reveal.
 
     Both lists are of the receiver and its neighbours: `survivors` in U3, `dropped` in U2 but
@@ -120,7 +120,7 @@ class UnmaskRequest(Struct, frozen=True, array_like=True, tag=6, forbid_unknown_
     signatures: bytes
 
 
-class UnmaskShares(Struct, frozen=True, array_like=True, tag=7, forbid_unknown_fields=True):
+class UnmaskShares(Message, frozen=True, tag=7):
     """Round 4, client to server: shares of survivors' b, then of dropped-out clients' s."""
 
     sender: int
@@ -128,18 +128,7 @@ class UnmaskShares(Struct, frozen=True, array_like=True, tag=7, forbid_unknown_f
     shares: bytes
 
 
-Message = (
-    AdvertiseKeys
-    | Roster
-    | ShareKeys
-    | Shares
-    | MaskedInput
-    | ConsistencyRequest
-    | ConsistencySignature
-    | UnmaskRequest
-    | UnmaskShares
-)
-M = TypeVar("M", bound=Struct)
+M = TypeVar("M", bound=Message)
 
 _ENCODER = msgspec.msgpack.Encoder()
 _FRAME = 256
@@ -156,15 +145,10 @@ def start(message: MaskedInput, size: int) -> bytes:
 
     The values of `message` itself are empty.
     """
-    # an empty byte string ends the message; its header gives way to the header for `size` bytes
-    before = encode(message)[: -len(_bin_header(0))]
-    return before + _bin_header(size)
-
-
-def _bin_header(size: int) -> bytes:
-    """Return the bytes before a byte string in MessagePack ("bin 8", "bin 16" or "bin 32")."""
+    # MessagePack's "bin 8", "bin 16" or "bin 32"
     width, code = (1, 0xC4) if size < 1 << 8 else (2, 0xC5) if size < 1 << 16 else (4, 0xC6)
-    return bytes([code]) + size.to_bytes(width, "big")
+    # an empty byte string, of two bytes, ends the message and gives way to the new header
+    return encode(message)[:-2] + bytes([code]) + size.to_bytes(width, "big")
 
 
 def decode(

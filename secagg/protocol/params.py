@@ -86,8 +86,6 @@ class RoundParams(Shape):
         check_flag("allow_two_clients", self.allow_two_clients)
         self._check_security()
         self._check_cohort()
-        if self.active:
-            self._check_active()
         self._check_shape()
 
     @classmethod
@@ -190,8 +188,11 @@ class RoundParams(Shape):
 
     def _check_threshold(self) -> None:
         if self.neighbours is None:
-            low, high = self.n_clients // 2 + 1, self.n_clients
-            rule = f"{high} clients on the complete graph: take more than half, {low} to {high}"
+            most, part = (2, "two thirds") if self.active else (1, "half")
+            low, high = most * self.n_clients // (most + 1) + 1, self.n_clients
+            when = " if the server may lie" if self.active else ""
+            rule = f"{high} clients on the complete graph{when}: take more than {part}"
+            rule = f"{rule}, {low} to {high}"
         else:
             low, high = 2, self.neighbours
             rule = f"{high} neighbours: take {low} to {high}; `secagg params` finds a safe one"
@@ -218,14 +219,6 @@ class RoundParams(Shape):
                 "security 'active' needs the complete one, neighbours=None"
             )
 
-    def _check_active(self) -> None:
-        if 3 * self.threshold <= 2 * self.n_clients:
-            raise ParameterError(
-                f"threshold is {self.threshold}, too small for {self.n_clients} clients if "
-                "the server may lie; take more than two thirds, "
-                f"{2 * self.n_clients // 3 + 1} to {self.n_clients}"
-            )
-
     @property
     def holders(self) -> int:
         """Number of holders of a secret's shares, the owner included, if all n clients come."""
@@ -245,21 +238,10 @@ class RoundParams(Shape):
 
     @cached_property
     def _packed(self) -> bytes:
-        return pack(
-            Fields(
-                self.security,
-                self.allow_two_clients,
-                self.count_clipped,
-                self.n_clients,
-                self.threshold,
-                self.neighbours,
-                self.length,
-                self.max_weight,
-                self.ring.modulus,
-                self.encoding.canonical(),
-                self.session,
-            )
-        )
+        # all fields but two have the names and values of the parameters
+        values = {name: getattr(self, name) for name in Fields._fields}
+        values |= {"modulus": self.ring.modulus, "encoding": self.encoding.canonical()}
+        return pack(Fields(**values))
 
     @classmethod
     def from_bytes(cls, data: bytes, encoding: Encoding | None = None) -> RoundParams:

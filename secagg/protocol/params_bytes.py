@@ -42,13 +42,6 @@ class Fields(NamedTuple):
     session: bytes
 
 
-class Difference(NamedTuple):
-    """Difference in words, "" for none; `session_only` is True if all else is equal."""
-
-    session_only: bool
-    why: str
-
-
 def pack(fields: Fields) -> bytes:
     """Return valid parameters as bytes."""
     head = _HEAD.pack(
@@ -104,14 +97,17 @@ def unpack(data: bytes) -> Fields:
     )
 
 
-def compare(own: bytes, other: bytes, where: str) -> Difference:
-    """Return the difference of valid parameters to others; `where` names the others' place."""
+def compare(own: bytes, other: bytes, where: str) -> tuple[bool, str]:
+    """Return the difference of valid parameters to others; `where` names the others' place.
+
+    The result is True if only the session differs, and the difference in words, "" for none.
+    """
     if own == other:
-        return Difference(False, "")
+        return False, ""
     try:
         theirs = unpack(other)
     except RemoteProtocolError as error:
-        return Difference(False, f"those {where} are malformed ({error.check})")
+        return False, f"those {where} are malformed ({error.check})"
     mine = unpack(own)
     # the layout is canonical, so different bytes differ in at least one field
     first, *rest = [
@@ -119,9 +115,9 @@ def compare(own: bytes, other: bytes, where: str) -> Difference:
     ]
     both = f"{first} is {_shown(first, mine)} here and {_shown(first, theirs)} {where}"
     if first == "session":
-        return Difference(True, f"it belongs to another session: {both}")
+        return True, f"it belongs to another session: {both}"
     more = f", and {', '.join(rest)} differ, too" if rest else ""
-    return Difference(False, both + more)
+    return False, both + more
 
 
 def other_version(first: int) -> str:

@@ -86,34 +86,12 @@ def out_of_order(call: str, phase: Phase, *, resumable: bool = False) -> LocalPr
 
     `resumable` is True for a server that has ended but has a journal to continue the round.
     """
+    ended = {
+        Phase.FINISHED: "this client or server has ended; make a new one",
+        Phase.FAILED: "this client or server has ended; make a new one",
+        Phase.SUSPENDED: "this client has ended; restore its state into a new one",
+    }
+    remedy = ended.get(phase, f"{phase} comes next")
     if resumable:
         remedy = "this server has ended; open its journal again and use Server.resume"
-    elif phase in (Phase.FINISHED, Phase.FAILED):
-        remedy = "this client or server has ended; make a new one"
-    elif phase is Phase.SUSPENDED:
-        remedy = "this client has ended; restore its state into a new one"
-    else:
-        remedy = f"{phase} comes next"
     return LocalProtocolError(f"{call} is out of order in phase {phase}: {remedy}")
-
-
-class Exclusive:
-    """Context manager for one thread at a time; a second thread gets a LocalProtocolError.
-
-    Clients and servers have no other lock, and the kernels release the GIL. Two threads could
-    mask two inputs with the same masks, or lose one of two additions to a total.
-    """
-
-    def __init__(self) -> None:
-        self._token = [True]
-
-    def __enter__(self) -> None:
-        try:
-            self._token.pop()  # atomic: only one of two threads gets the token
-        except IndexError:
-            raise LocalProtocolError(
-                "another call of this machine is under way; call it from one thread at a time"
-            ) from None
-
-    def __exit__(self, *_: object) -> None:
-        self._token.append(True)

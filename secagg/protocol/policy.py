@@ -18,6 +18,15 @@ from secagg.graph.assumptions import (
 from secagg.protocol.bounds import Bounds
 from secagg.protocol.params import RoundParams
 
+_RANGES = {
+    "min_threshold": (1, 1 << 20),
+    "max_length": (1, 1 << 31),
+    "min_clients": (2, 1 << 20),
+    "sigma": (1, 128),
+    "min_cohort": (2, 1 << 20),
+    "colluders": (0, 1 << 20),
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class ClientPolicy:
@@ -80,23 +89,16 @@ class ClientPolicy:
 
     def __post_init__(self) -> None:
         # numpy's numbers are accepted, and become Python's: sums of numpy's would wrap
-        check_integer("min_threshold", self.min_threshold, 1, 1 << 20)
-        check_integer("max_length", self.max_length, 1, 1 << 31)
-        check_integer("min_clients", self.min_clients, 2, 1 << 20)
-        check_integer("sigma", self.sigma, 1, 128)
+        for name, (low, high) in _RANGES.items():
+            value = getattr(self, name)
+            if value is not None or name not in ("min_cohort", "colluders"):
+                check_integer(name, value, low, high)
+                object.__setattr__(self, name, int(value))
         check_fractions(self.corrupt, self.dropout)
         for name in ("allow_two_clients", "require_active"):
             check_flag(name, getattr(self, name))
         if self.bounds is not None:
             check_kind("bounds", self.bounds, Bounds, "a secagg.Bounds")
-        if self.min_cohort is not None:
-            check_integer("min_cohort", self.min_cohort, 2, 1 << 20)
-        if self.colluders is not None:
-            check_integer("colluders", self.colluders, 0, 1 << 20)
-        numbers = ("min_clients", "min_cohort", "min_threshold", "max_length", "colluders")
-        for name in (*numbers, "sigma"):
-            value = getattr(self, name)
-            object.__setattr__(self, name, None if value is None else int(value))
         for name in ("corrupt", "dropout"):
             object.__setattr__(self, name, to_float(getattr(self, name)))
         if self.min_clients == 2 and not self.allow_two_clients:

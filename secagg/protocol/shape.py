@@ -86,8 +86,9 @@ class Shape:
         """Ring Z_R, in which masked vectors are added."""
         if self.modulus is not None:
             return Ring(self.modulus)
-        bits = _default_bits(self) if self.modulus_bits is None else self.modulus_bits
-        return Ring(1 << bits)
+        if self.modulus_bits is not None:
+            return Ring(1 << self.modulus_bits)
+        return Ring(1 << min(64, max(_WORD, smallest_bits(self))))
 
 
 def smallest_bits(shape: Shape) -> int:
@@ -98,11 +99,6 @@ def smallest_bits(shape: Shape) -> int:
     _, needed = _range(shape)
     # R = 2^b must reach `needed`, and exceed the number of clipped elements
     return max(needed - 1, _clipped(shape)).bit_length()
-
-
-def _default_bits(shape: Shape) -> int:
-    """Return b of the default modulus 2^b: 32, or as many as the sums need, but at most 64."""
-    return min(64, max(_WORD, smallest_bits(shape)))
 
 
 def _check_headroom(shape: Shape) -> None:

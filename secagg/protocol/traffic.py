@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import msgpack
+
 from secagg._check import check_integer
 from secagg.errors import ParameterError
 from secagg.protocol.identities import SIGNATURE_BYTES
@@ -79,23 +81,18 @@ def client_traffic(
     sender = _integer(client_id)
     session = digest = _bytes(_DIGEST_BYTES)
     parameters = _bytes(len(params.to_bytes()))
-    key = _bytes(KEY_BYTES)
+    key, keys = _bytes(KEY_BYTES), _bytes(KEY_BYTES * g1)
+    signers = _bytes(_ID_BYTES * g4 if params.active else 0)
     ids = [_bytes(_ID_BYTES * count) for count in (g1, g2 - 1, g3, g2 - g3)]
     masked = _bytes(params.ring.packed_bytes(params.elements))
     traffic = {
         Phase.ADVERTISE_KEYS: Traffic(
-            up=_message(sender, parameters, key, key, _bytes(signed)),
-            down=0,
+            up=_message(sender, parameters, key, key, _bytes(signed)), down=0
         ),
         Phase.SHARE_KEYS: Traffic(
             up=_message(sender, session, digest, _bytes(SEALED_BYTES * (g1 - 1))),
             down=_message(
-                parameters,
-                _integer(size),
-                digest,
-                ids[0],
-                *[_bytes(KEY_BYTES * g1)] * 2,
-                _bytes(signed * g1),
+                parameters, _integer(size), digest, ids[0], keys, keys, _bytes(signed * g1)
             ),
         ),
         Phase.MASKED_INPUT: Traffic(
@@ -103,18 +100,11 @@ def client_traffic(
             down=_message(session, ids[1], _bytes(SEALED_BYTES * (g2 - 1))),
         ),
         Phase.CONSISTENCY_CHECK: Traffic(
-            up=_message(sender, session, _bytes(signed)),
-            down=_message(session, ids[2]),
+            up=_message(sender, session, _bytes(signed)), down=_message(session, ids[2])
         ),
         Phase.UNMASKING: Traffic(
             up=_message(sender, session, _bytes(SHARE_BYTES * g2)),
-            down=_message(
-                session,
-                ids[2],
-                ids[3],
-                _bytes(_ID_BYTES * g4 if params.active else 0),
-                _bytes(signed * g4),
-            ),
+            down=_message(session, ids[2], ids[3], signers, _bytes(signed * g4)),
         ),
     }
     # the semi-honest variant has no consistency check
@@ -132,6 +122,5 @@ def _bytes(size: int) -> int:
 
 
 def _integer(value: int) -> int:
-    """Return the bytes of a MessagePack unsigned integer: fixint, uint 8, 16, 32 or 64."""
-    bits = value.bit_length()
-    return 1 if bits <= 7 else next(1 + b // 8 for b in (8, 16, 32, 64) if bits <= b)
+    """Return the bytes of a MessagePack unsigned integer."""
+    return len(msgpack.encode(value))

@@ -13,6 +13,7 @@ from contextlib import suppress
 from cryptography.hazmat.primitives.poly1305 import Poly1305
 
 from secagg._check import as_bytes, check_kind
+from secagg._forks import Exclusive
 from secagg.encoding import Entropy
 from secagg.errors import (
     JournalError,
@@ -26,7 +27,7 @@ from secagg.protocol import NEXT, Phase, Registry, RoundParams
 from secagg.protocol.client_ids import ClientKey, identify
 from secagg.protocol.identities import check_registry
 from secagg.protocol.ledger import CohortLedger, open_page
-from secagg.protocol.phases import Exclusive, out_of_order
+from secagg.protocol.phases import out_of_order
 from secagg.server.log import Entry, Log, check_log, first_entry, seed_of
 from secagg.server.masked_sum import Summed
 from secagg.server.over import Over

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
 import numpy as np
-from msgspec import Struct
 
 from secagg import _fast
 from secagg.errors import RemoteProtocolError, TooFewSurvivors
@@ -25,6 +24,7 @@ from secagg.protocol.messages import (
     AdvertiseKeys,
     ConsistencySignature,
     MaskedInput,
+    Message,
     ShareKeys,
     Shares,
     UnmaskShares,
@@ -37,7 +37,7 @@ from secagg.server.cohort import Cohort
 from secagg.server.masked_sum import Question, Summed
 from secagg.server.per_peer import PerPeer
 
-M = TypeVar("M", bound=Struct)
+M = TypeVar("M", bound=Message)
 FromClient = ShareKeys | MaskedInput | ConsistencySignature | UnmaskShares
 
 

@@ -13,7 +13,7 @@ from secagg.client import Client, SealingKey
 from secagg.client.client import answer_quietly
 from secagg.client.inputs import Outcome, Sent, send_input
 from secagg.encoding import Encoding, Vector
-from secagg.encoding.clipping import LOSSES, warn_of_losses
+from secagg.encoding.clipping import LOSSES, is_lost, warn_of_losses
 from secagg.errors import (
     ParameterError,
     RemoteProtocolError,
@@ -331,8 +331,9 @@ class _Member:
         """Tell this member's own side what became of its input; raise nothing now."""
         error = sent.error
         try:
-            vector = outcome.vector if error is None else None
-            warn_of_losses(vector, clipped, params.encoding, stacklevel=1)
+            if error is None and (vector := outcome.vector) is not None:
+                lost = is_lost(vector, params.encoding)
+                warn_of_losses(params.encoding, clipped, vector.size, lost, stacklevel=1)
         except LOSSES as warning:  # an error by the application's filter
             error = error or warning
         if sent.lowered:

@@ -13,7 +13,7 @@ from typing import cast
 from secagg._check import check_integer, check_kind
 from secagg._secrets import without_frames
 from secagg.encoding import Entropy, Vector
-from secagg.encoding.clipping import is_lost, warn_of_clipping, warn_of_rounding
+from secagg.encoding.clipping import is_lost, warn_of_losses
 from secagg.errors import ParameterError
 from secagg.oneshot import (
     Accumulator,
@@ -197,8 +197,7 @@ def simulate_one_shot(
     with timed(seconds, "server"):
         result = accumulator.result(answers)
     # a single warning for all clients
-    warn_of_clipping(clipped, len(reporting) * params.length, params.encoding)
-    warn_of_rounding(lost, params.encoding)
+    warn_of_losses(params.encoding, clipped, len(reporting) * params.length, lost)
     fields = {name: getattr(result, name) for name in OneShotResult.__dataclass_fields__}
     return SimulatedOneShot(
         **(fields | {"clipped": clipped}),

@@ -13,7 +13,7 @@ from secagg._secrets import without_frames
 from secagg.client import Client
 from secagg.client.client import answer_quietly
 from secagg.encoding import Entropy, Vector
-from secagg.encoding.clipping import is_lost, warn_of_clipping, warn_of_rounding
+from secagg.encoding.clipping import is_lost, warn_of_losses
 from secagg.errors import ParameterError
 from secagg.protocol import NEXT, ClientPolicy, Identity, Phase, Registry, RoundParams
 from secagg.protocol.client_ids import ByClient, ClientKey, Names
@@ -161,8 +161,9 @@ def simulate_round(
     fields = {name: getattr(result, name) for name in RoundResult.__dataclass_fields__}
     # the sum has only the survivors' elements, so only these count
     fields["clipped"] = clipped = sum(clients[u].clipped for u in result.survivors)
-    warn_of_clipping(clipped, len(result.survivors) * params.length, params.encoding)
-    warn_of_rounding(len(lost.intersection(result.survivors)), params.encoding)
+    elements = len(result.survivors) * params.length
+    unseen = len(lost.intersection(result.survivors))
+    warn_of_losses(params.encoding, clipped, elements, unseen)
     return SimulatedRound(
         **fields,
         client_seconds=seconds["client"],

@@ -110,7 +110,7 @@ class World:
         elif isinstance(message, Shares):
             check_senders(message.senders, self.holders, params, POLICY, ME)
         elif isinstance(message, ConsistencyRequest):
-            check_survivors(message, self.holders, params, POLICY, ME)
+            check_survivors(message.survivors, self.holders, params, POLICY, ME)
         elif isinstance(message, UnmaskRequest):
             pair = (message.survivors, message.dropped)
             check_unmask_request(pair, self.holders, params, POLICY, ME)
@@ -157,7 +157,7 @@ def parameters(data: bytes) -> None:
     assert read.to_bytes() == data
     for world in _KNOWN:
         own = world.params.to_bytes()
-        assert (compare(own, data, "there").why == "") == (own == data)
+        assert (compare(own, data, "there")[1] == "") == (own == data)
 
 
 class Script:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from forked import in_fork
 from harness import make_params
 from interruptions import interrupted
 from secagg import Client, Vault, _forks, simulate_round
@@ -25,25 +26,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's f
 
 LIBC = ctypes.PyDLL(None)
 """Its fork knows nothing of Python's hooks; the GIL is held, so that the child has it."""
-
-
-def in_fork(fork: Callable[[], int], call: Callable[[], object], same_id: bool = True) -> str:
-    """Return what a call returns in a fork, or the class of its error; with its parent's id."""
-    reader, writer = os.pipe()
-    parent, child = os.getpid(), fork()
-    if child == 0:
-        if same_id:
-            os.getpid = lambda: parent
-        try:
-            answer = repr(call())
-        except BaseException as error:
-            answer = type(error).__name__
-        os.write(writer, answer.encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    os.close(writer)
-    with os.fdopen(reader) as pipe:
-        return pipe.read()
 
 
 FORKS = pytest.mark.parametrize("fork", [os.fork, LIBC.fork], ids=["Python", "C"])

@@ -30,7 +30,7 @@ from secagg import (
 )
 from secagg._fast import reference
 from secagg._secrets import without_frames
-from secagg.encoding import Ring, fixed_point, fixed_point_pieces, integers
+from secagg.encoding import Ring, fixed_point, integers, pieces
 from secagg.protocol.masks import MaskSum
 
 MODULI = st.one_of(
@@ -144,7 +144,7 @@ def test_check12_masks_are_the_same_in_any_tier_and_threads(soon: None) -> None:
     check()
 
 
-@pytest.mark.parametrize("size", [0, 5, 1000, 2 * fixed_point_pieces._SLICE + 77])
+@pytest.mark.parametrize("size", [0, 5, 1000, 2 * pieces._SLICE + 77])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("rounding", ["nearest", "stochastic"])
 def test_encoding_is_the_same_for_any_threads(

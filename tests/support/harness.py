@@ -167,6 +167,11 @@ def pieces(data: bytes, size: int) -> list[bytes]:
     return [data[i : i + size] for i in range(0, len(data), size)]
 
 
+def rejects(client: Client, data: bytes, check: str) -> None:
+    """Assert that the client's answer to a message fails by that check."""
+    client_rejects(client, lambda: client.answer(data, np.zeros(4)), check)
+
+
 def client_rejects(client: Client, call: Callable[[], bytes], check: str) -> None:
     """Assert that the call fails by that check and ends the client without secrets."""
     with pytest.raises(RemoteProtocolError) as caught:

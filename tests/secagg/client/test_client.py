@@ -8,11 +8,12 @@ import os
 import pickle
 import threading
 from collections.abc import Callable
-from typing import NoReturn
+from functools import partial
 
 import numpy as np
 import pytest
 
+from forked import in_fork
 from harness import (
     LOW_ORDER,
     Cohort,
@@ -22,8 +23,10 @@ from harness import (
     make_params,
     pieces,
     read,
+    rejects,
     seal_of,
 )
+from rosters import entries_of, roster_of
 from secagg import (
     Client,
     ClientPolicy,
@@ -33,17 +36,13 @@ from secagg import (
     ParameterError,
     Phase,
     RemoteProtocolError,
-    simulate_round,
 )
-from secagg.encoding import Vector
 from secagg.protocol import messages
-from secagg.protocol.keys import roster_digest
 from secagg.protocol.messages import (
     SEALED_BYTES,
     AdvertiseKeys,
     MaskedInput,
     Roster,
-    ShareKeys,
     Shares,
     UnmaskRequest,
     pack_ids,
@@ -79,32 +78,6 @@ def test_check01_every_session_has_fresh_keys() -> None:
     assert [len(seed) for seed in drawn] == [32] * 4
 
 
-def test_check01_b_is_drawn_in_the_session() -> None:
-    """Not a constant: from the third draw, after the two key pairs' seeds."""
-    cohort = Cohort(make_params(3))
-    cohort.advance(1)
-    before = [len(entropy.drawn) for entropy in cohort.entropy.values()]
-    cohort.step()
-    seeds = {client._state.seed for client in cohort.clients.values()}
-    assert before == [2] * 3
-    assert len(seeds) == 3
-    assert not seeds & {drawn for entropy in cohort.entropy.values() for drawn in entropy.drawn}
-
-
-def test_check01_commitments_differ_in_every_session() -> None:
-    commitments = {
-        read(sent, ShareKeys).commitment
-        for seed in range(2)
-        for sent in _shared(Cohort(make_params(3), seed=seed)).values()
-    }
-    assert len(commitments) == 6
-
-
-def _shared(cohort: Cohort) -> dict[int, bytes]:
-    cohort.advance(1)
-    return cohort.step()
-
-
 def test_check01_client_is_never_copied_and_masks_once() -> None:
     """A client cannot be copied, stored or made to mask twice."""
     _, client, shares = at_phase(2)
@@ -112,98 +85,56 @@ def test_check01_client_is_never_copied_and_masks_once() -> None:
         with pytest.raises(LocalProtocolError):
             clone(client)
     client.masked_input(shares, np.zeros(4))
-    with pytest.raises(LocalProtocolError, match="masked_input"):
+    with pytest.raises(LocalProtocolError):
         client.masked_input(shares, np.ones(4))
-
-
-def test_check01_rejected_vector_sends_nothing() -> None:
-    """The caller's mistake leaves the round unchanged; the next call gives the first output."""
-    cohort, client, shares = at_phase(2, max_weight=9)
-    good = np.zeros(4)
-    for vector, weight, named in [
-        (np.array([0, np.nan, 0, 0]), 1, "element 1"),
-        (np.zeros(5), 1, r"\b5\b.*\b4\b"),
-        (np.zeros(4, dtype=np.int32), 1, "dtype"),
-        ([0.0] * 4, 1, "list"),
-        (good, None, "weight"),
-        (good, 10, "weight"),
-        (good, -1, "weight"),
-        (good, 1.5, "weight"),
-    ]:
-        with pytest.raises(ParameterError, match=named):
-            client.masked_input(shares, vector, weight)
-        assert client.phase is Phase.MASKED_INPUT
-    cohort.deliver(cohort.step())
-    cohort.deliver(cohort.step())
-    assert cohort.server.result().integers.tolist() == cohort.expected(cohort.ids)
 
 
 # ---- unmasking: never both shares
 
 
-def test_check02_shares_are_given_once() -> None:
-    _, client, request = at_phase(3)
-    client.unmask(request)
-    turned = altered(request, UnmaskRequest, survivors=ids([0, 2, 3, 4, 5]), dropped=ids([1]))
-    for again in (request, turned):
-        with pytest.raises(LocalProtocolError, match="unmask"):
-            client.unmask(again)
-
-
 def test_check02_never_both_shares_of_one_peer() -> None:
     """For every split of U2, a client reveals one share of each peer."""
-    for survivors in range(1 << 6):
-        _, client, request = at_phase(3)
-        named = [u for u in range(6) if survivors >> u & 1]
-        rest = [u for u in range(6) if not survivors >> u & 1]
+    for survivors in range(1 << 5):
+        _, client, request = at_phase(3, n=5)
+        named = [u for u in range(5) if survivors >> u & 1]
+        rest = [u for u in range(5) if not survivors >> u & 1]
         state = client._state
-        kinds = {u: (state.self_shares[u], state.mask_shares.get(u)) for u in range(6)}
-        try:
-            answer = client.unmask(
-                altered(request, UnmaskRequest, survivors=ids(named), dropped=ids(rest))
-            )
-        except RemoteProtocolError:
-            assert 2 not in named or len(named) < 4
+        kinds = {u: (state.self_shares[u], state.mask_shares.get(u)) for u in range(5)}
+        split = altered(request, UnmaskRequest, survivors=ids(named), dropped=ids(rest))
+        if 2 not in named or len(named) < 3:
+            rejects(client, split, "size" if 2 in named else "self")
             continue
+        answer = client.unmask(split)
         revealed = pieces(read(answer, messages.UnmaskShares).shares, messages.SHARE_BYTES)
         for u, share in zip(named + rest, revealed, strict=True):
             assert share == kinds[u][u in rest]
             assert kinds[u][u not in rest] not in revealed
-
-
-@pytest.mark.parametrize("twice", [[1], [2], [0, 1, 3, 4, 5], [0, 1, 2, 3, 4, 5]])
-def test_check02_peer_named_both_ways_aborts_the_answer(twice: list[int]) -> None:
-    """Also if the lists have as many ids as there are clients."""
-    for survivors in ([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5]):
-        _, client, request = at_phase(3)
-        changed = {"survivors": ids(survivors), "dropped": ids(twice)}
-        changed = altered(request, UnmaskRequest, **changed)
-        check = "both shares" if set(survivors) & set(twice) else "missing id"
-        client_rejects(client, lambda c=client, m=changed: c.unmask(m), check)
+        for again in (request, split):
+            with pytest.raises(LocalProtocolError):
+                client.unmask(again)
 
 
 @pytest.mark.parametrize(
     ("survivors", "dropped", "check"),
     [
         ([0, 1, 2, 3, 4, 5], [1], "both shares"),
+        ([1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5], "both shares"),
         ([0, 1, 2, 3, 4, 5, 9], [], "unknown id"),
         ([0, 1, 2, 3, 4], [5, 9], "unknown id"),
         ([0, 1, 3, 4, 5], [2], "self"),
-        ([0, 1, 3, 4, 5], [], "self"),
         ([0, 1, 2, 3, 4], [], "missing id"),
         ([0, 1, 2], [3, 4, 5], "size"),
         ([0, 1, 2, 2, 3, 4, 5], [], "ids"),
-        ([5, 4, 3, 2, 1, 0], [], "ids"),
         ([0, 1, 2, 3, 4], [5, 5], "ids"),
-        ([], [0, 1, 2, 3, 4, 5], "self"),
     ],
 )
-def test_check03_malformed_unmask_request_reveals_nothing(
-    survivors: list[int], dropped: list[int], check: str
-) -> None:
+def test_check03_malformed_unmask_request_reveals_nothing(survivors, dropped, check):
     _, client, request = at_phase(3)
-    forged = altered(request, UnmaskRequest, survivors=ids(survivors), dropped=ids(dropped))
-    client_rejects(client, lambda: client.unmask(forged), check)
+    rejects(
+        client,
+        altered(request, UnmaskRequest, survivors=ids(survivors), dropped=ids(dropped)),
+        check,
+    )
 
 
 def test_check03_only_clients_that_shared_keys_can_be_named() -> None:
@@ -213,66 +144,17 @@ def test_check03_only_clients_that_shared_keys_can_be_named() -> None:
     cohort.advance(1, without=[5])
     request = cohort.advance(1)[2]
     client = cohort.clients[2]
-    forged = altered(request, UnmaskRequest, dropped=ids([5]))
-    client_rejects(client, lambda: client.unmask(forged), "unknown id")
+    rejects(client, altered(request, UnmaskRequest, dropped=ids([5])), "unknown id")
 
 
 # ---- sizes against the client's own policy
 
 
-def rewritten(data: bytes, change: Callable[[dict[int, list[bytes]]], None]) -> bytes:
-    """The roster after a change to its {id: [sealing key, masking key]}, consistent again."""
-    roster = read(data, Roster)
-    c, s = pieces(roster.seal_keys, 32), pieces(roster.mask_keys, 32)
-    entries = {u: [c[i], s[i]] for i, u in enumerate(unpack_ids(roster.ids))}
+def rewritten(data: bytes, change: Callable[[dict[int, list[bytes]]], object]) -> bytes:
+    """The roster after a change to its entries, consistent again."""
+    entries = entries_of(data)
     change(entries)
-    return altered(
-        data,
-        Roster,
-        size=len(entries),
-        ids=ids(list(entries)),
-        seal_keys=b"".join(pair[0] for pair in entries.values()),
-        mask_keys=b"".join(pair[1] for pair in entries.values()),
-        digest=roster_digest([(u, *pair) for u, pair in entries.items()]),
-    )
-
-
-BAD_INPUTS = {
-    "NaN": (np.array([0, np.nan, 0, 0]), 1),
-    "length": (np.zeros(5), 1),
-    "dtype": (np.zeros(4, dtype=np.int32), 1),
-    "no weight": (np.zeros(4), None),
-    "weight": (np.zeros(4), 10),
-}
-
-
-@pytest.mark.parametrize("bad", BAD_INPUTS)
-@pytest.mark.parametrize("shares", ["empty", "short", "sealed"])
-def test_bad_input_and_bad_shares_raise_either_and_send_nothing(bad: str, shares: str) -> None:
-    """docs/protocol.md, §8.3: only the message of the server ends the client."""
-    _, client, good = at_phase(2, max_weight=9)
-    arrived = {
-        "empty": b"",
-        "short": good[:-1],
-        "sealed": altered(good, Shares, sealed=bytes(len(read(good, Shares).sealed))),
-    }[shares]
-    with pytest.raises((ParameterError, RemoteProtocolError)) as caught:
-        client.masked_input(arrived, *BAD_INPUTS[bad])
-    ended = caught.type is RemoteProtocolError
-    assert client.phase is (Phase.FAILED if ended else Phase.MASKED_INPUT)
-    if not ended:
-        client.masked_input(good, np.zeros(4), 1)
-
-
-def keep_three(entries: dict[int, list[bytes]]) -> None:
-    for u in (3, 4, 5):
-        del entries[u]
-
-
-def test_check04_shrunken_roster_is_rejected() -> None:
-    _, client, roster = at_phase(1)
-    short = rewritten(roster, keep_three)
-    client_rejects(client, lambda: client.share_keys(short), "size")
+    return roster_of(data, entries)
 
 
 @pytest.mark.parametrize("phases", [1, 2, 3])
@@ -292,20 +174,12 @@ def test_check04_own_minimum_applies_in_every_round(phases: int) -> None:
     client_rejects(demanding, call, "size")
 
 
-def test_check04_too_few_senders_are_rejected() -> None:
-    _, client, shares = at_phase(2)
-    message = read(shares, Shares)
-    short = altered(
-        shares, Shares, senders=message.senders[:16], sealed=message.sealed[: 2 * SEALED_BYTES]
-    )
-    client_rejects(client, lambda: client.masked_input(short, np.zeros(4)), "size")
-
-
 def test_check06_fewer_than_three_inputs_are_never_unmasked() -> None:
     """n = 3, t = 2: two survivors would learn each other's input."""
     _, client, request = at_phase(3, n=3)
-    forged = altered(request, UnmaskRequest, survivors=ids([1, 2]), dropped=ids([0]))
-    client_rejects(client, lambda: client.unmask(forged), "size")
+    rejects(
+        client, altered(request, UnmaskRequest, survivors=ids([1, 2]), dropped=ids([0])), "size"
+    )
 
 
 # ---- the cohort that turned up
@@ -321,93 +195,70 @@ def of_thousand(present: int, policy: ClientPolicy, **changes: object) -> tuple[
     return cohort.clients[2], cohort.advance(1)[2]
 
 
-@pytest.mark.parametrize("present", [19, 120, 907])
-def test_check43_neighbours_and_threshold_are_judged_at_the_roster(present: int) -> None:
+@pytest.mark.parametrize(
+    ("present", "accepted"), [(19, False), (120, False), (907, False), (908, True)]
+)
+def test_check43_neighbours_and_threshold_are_judged_at_the_roster(present, accepted):
     """(34, 18) was chosen for 1,000 clients, of which 50 collude, and they all come."""
-    client, roster = of_thousand(present, ONE_IN_TWENTY)
-    client_rejects(client, lambda: client.share_keys(roster), "size")
+    shares_or_rejects(*of_thousand(present, ONE_IN_TWENTY), accepted)
 
 
-@pytest.mark.parametrize("present", [908, 950, 1000])
-def test_check43_cohort_that_is_private_enough_is_accepted(present: int) -> None:
-    client, roster = of_thousand(present, ONE_IN_TWENTY)
-    client.share_keys(roster)
-    assert client.phase is Phase.MASKED_INPUT
+def shares_or_rejects(client: Client, roster: bytes, accepted: bool) -> None:
+    if accepted:
+        assert client.share_keys(roster)
+    else:
+        rejects(client, roster, "size")
 
 
 @pytest.mark.parametrize(("present", "accepted"), [(599, False), (600, True)])
 def test_check43_colluders_are_a_number(present: int, accepted: bool) -> None:
     """(40, 23) keeps 40 bits from 50 colluders even among 400; min_cohort asks for 600."""
     policy = ClientPolicy(colluders=50, min_cohort=600, dropout=0.05)
-    client, roster = of_thousand(present, policy, neighbours=40, threshold=23)
-    if accepted:
-        client.share_keys(roster)
-    else:
-        client_rejects(client, lambda: client.share_keys(roster), "size")
+    shares_or_rejects(*of_thousand(present, policy, neighbours=40, threshold=23), accepted)
 
 
-@pytest.mark.parametrize(("least", "accepted"), [(4, True), (5, True), (6, False)])
+@pytest.mark.parametrize(("least", "accepted"), [(5, True), (6, False)])
 def test_check43_minimum_cohort_on_the_complete_graph(least: int, accepted: bool) -> None:
     client = Client(2, make_params(6, 4), policy=ClientPolicy(min_cohort=least))
     cohort = Cohort(client.params, range(5))
     cohort.clients[2] = client
-    roster = cohort.advance(1)[2]
-    if accepted:
-        client.share_keys(roster)
-    else:
-        client_rejects(client, lambda: client.share_keys(roster), "size")
+    shares_or_rejects(client, cohort.advance(1)[2], accepted)
 
 
 # ---- rosters
 
 
-@pytest.mark.parametrize("low", LOW_ORDER)
-@pytest.mark.parametrize("which", [0, 1])
-def test_check07_key_of_low_order_is_rejected(low: bytes, which: int) -> None:
-    _, client, roster = at_phase(1)
-
-    def plant(entries: dict[int, list[bytes]]) -> None:
-        entries[0][which] = low
-
-    forged = rewritten(roster, plant)
-    client_rejects(client, lambda: client.share_keys(forged), "public key")
-
-
-def shares_for(receiver: int, sent: dict[int, bytes], session: bytes) -> bytes:
-    """Shares that an honest server would forward to `receiver` of six."""
-    senders, sealed = [], b""
-    for u, data in sent.items():
-        if u != receiver:
-            others = [v for v in range(6) if v != u]
-            senders.append(u)
-            sealed += pieces(read(data, ShareKeys).sealed, SEALED_BYTES)[others.index(receiver)]
-    return messages.encode(Shares(session, ids(senders), sealed))
-
-
-def corrupt(entries: dict[int, list[bytes]], u: int, which: int, value: bytes) -> None:
-    entries[u][which] = value
+NEW = os.urandom(32)
 
 
 @pytest.mark.parametrize(
-    ("change", "check"),
+    ("u", "which", "key", "check"),
     [
-        (lambda e: corrupt(e, 0, 0, e[1][0]), "duplicate key"),
-        (lambda e: corrupt(e, 0, 1, e[1][1]), "duplicate key"),
-        (lambda e: corrupt(e, 0, 0, e[0][1]), "duplicate key"),
-        (lambda e: corrupt(e, 0, 0, e[2][0]), "duplicate key"),
-        (lambda e: corrupt(e, 0, 1, e[2][0]), "duplicate key"),
-        (lambda e: corrupt(e, 2, 0, os.urandom(32)), "own keys"),
-        (lambda e: corrupt(e, 2, 1, os.urandom(32)), "own keys"),
-        (lambda e: e.pop(2), "own keys"),
-        (lambda e: e.update({9: [os.urandom(32), os.urandom(32)]}), "cohort"),
+        (0, 0, (1, 0), "duplicate key"),
+        (0, 1, (1, 1), "duplicate key"),
+        (0, 0, (0, 1), "duplicate key"),
+        (0, 1, (2, 0), "duplicate key"),
+        (2, 0, NEW, "own keys"),
+        (2, 1, NEW, "own keys"),
+        *((0, which, low, "public key") for which in (0, 1) for low in LOW_ORDER),
     ],
 )
-def test_check07_duplicate_own_and_foreign_keys_are_rejected(
-    change: Callable[[dict[int, list[bytes]]], None], check: str
-) -> None:
+def test_check07_duplicate_own_and_unusable_keys_are_rejected(u, which, key, check):
     _, client, roster = at_phase(1)
-    forged = rewritten(roster, change)
-    client_rejects(client, lambda: client.share_keys(forged), check)
+
+    def plant(entries: dict[int, list[bytes]]) -> None:
+        entries[u][which] = key if isinstance(key, bytes) else entries[key[0]][key[1]]
+
+    rejects(client, rewritten(roster, plant), check)
+
+
+def test_check07_roster_without_the_client_or_with_more_is_rejected() -> None:
+    for change, check in (
+        (lambda e: e.pop(2), "own keys"),
+        (lambda e: e.update({9: [NEW, bytes(32), b""]}), "cohort"),
+    ):
+        _, client, roster = at_phase(1)
+        rejects(client, rewritten(roster, change), check)
 
 
 @pytest.mark.parametrize(
@@ -424,21 +275,19 @@ def test_check07_duplicate_own_and_foreign_keys_are_rejected(
         ({"parameters": bytes(32)}, "parameters"),
     ],
 )
-def test_check21_roster_with_duplicates_is_rejected(
-    changes: dict[str, object], check: str
-) -> None:
+def test_check21_roster_with_duplicates_is_rejected(changes, check):
     """A roster with duplicate ids or lengths that differ is rejected."""
     _, client, roster = at_phase(1)
-    forged = altered(roster, Roster, **changes)
-    client_rejects(client, lambda: client.share_keys(forged), check)
+    rejects(client, altered(roster, Roster, **changes), check)
 
 
 def test_on_a_graph_the_roster_is_the_whole_neighbourhood() -> None:
     _, client, roster = at_phase(1, n=9, neighbours=4)
     known = unpack_ids(read(roster, Roster).ids)
     drop = next(u for u in known if u != 2)
-    forged = altered(rewritten(roster, lambda e: e.pop(drop)), Roster, size=9)
-    client_rejects(client, lambda: client.share_keys(forged), "neighbours")
+    rejects(
+        client, altered(rewritten(roster, lambda e: e.pop(drop)), Roster, size=9), "neighbours"
+    )
 
 
 # ---- sealed shares
@@ -450,50 +299,12 @@ def with_sealed(data: bytes, change: Callable[[list[bytes]], object]) -> bytes:
     return altered(data, Shares, sealed=b"".join(sealed))
 
 
-def test_check09_swapped_sealed_shares_are_rejected() -> None:
-    def swap(sealed: list[bytes]) -> None:
-        sealed[0], sealed[1] = sealed[1], sealed[0]
-
-    _, client, shares = at_phase(2)
-    client_rejects(
-        client,
-        lambda: client.masked_input(with_sealed(shares, swap), np.zeros(4)),
-        "sealed share",
-    )
-
-
-def test_check09_own_ciphertext_is_not_accepted_back() -> None:
-    """Client 2's shares for client 0, returned as client 0's shares for client 2."""
-    cohort, client, shares = at_phase(2)
-    own = pieces(read(cohort.sent[1][2], ShareKeys).sealed, SEALED_BYTES)
-    reflected = with_sealed(shares, lambda sealed: sealed.__setitem__(0, own[0]))
-    client_rejects(client, lambda: client.masked_input(reflected, np.zeros(4)), "sealed share")
-
-
-def test_check09_client_is_not_its_own_sender() -> None:
-    _, client, shares = at_phase(2)
-    own = altered(shares, Shares, senders=ids([1, 2, 3, 4, 5]))
-    client_rejects(client, lambda: client.masked_input(own, np.zeros(4)), "reflection")
-
-
-def test_check09_share_from_another_session_is_rejected() -> None:
-    """The same entropy, so the same keys everywhere; only the session's name differs."""
-    _, client, shares = at_phase(2)
-    _, _, elsewhere = at_phase(2, session=b"another")
-    replayed = altered(shares, Shares, sealed=read(elsewhere, Shares).sealed)
-    client_rejects(client, lambda: client.masked_input(replayed, np.zeros(4)), "sealed share")
-
-
 def test_check09_altered_share_is_rejected() -> None:
     def flip(sealed: list[bytes]) -> None:
         sealed[3] = sealed[3][:-1] + bytes([sealed[3][-1] ^ 1])
 
     _, client, shares = at_phase(2)
-    client_rejects(
-        client,
-        lambda: client.masked_input(with_sealed(shares, flip), np.zeros(4)),
-        "sealed share",
-    )
+    rejects(client, with_sealed(shares, flip), "sealed share")
 
 
 @pytest.mark.parametrize(
@@ -505,31 +316,10 @@ def test_check09_altered_share_is_rejected() -> None:
         ({"senders": ids([0, 1, 3, 3, 4])}, "ids"),
     ],
 )
-def test_check20_shares_from_elsewhere_are_rejected(
-    changes: dict[str, object], check: str
-) -> None:
+def test_check20_shares_from_elsewhere_are_rejected(changes, check):
     """Shares of the wrong session, length or sender are rejected."""
     _, client, shares = at_phase(2)
-    forged = altered(shares, Shares, **changes)
-    client_rejects(client, lambda: client.masked_input(forged, np.zeros(4)), check)
-
-
-def test_check20_unmask_request_of_another_session_is_rejected() -> None:
-    _, client, request = at_phase(3)
-    forged = altered(request, UnmaskRequest, session=bytes(32))
-    client_rejects(client, lambda: client.unmask(forged), "session")
-
-
-@pytest.mark.parametrize("phases", [1, 2, 3])
-def test_check20_message_of_another_round_ends_the_client(phases: int) -> None:
-    cohort, client, _ = at_phase(phases)
-    wrong = cohort.sent[phases - 1][2]
-    call = [
-        lambda: client.share_keys(wrong),
-        lambda: client.masked_input(wrong, np.zeros(4)),
-        lambda: client.unmask(wrong),
-    ][phases - 1]
-    client_rejects(client, call, "encoding")
+    rejects(client, altered(shares, Shares, **changes), check)
 
 
 # ---- masks and weights
@@ -550,28 +340,32 @@ def test_check16_weight_is_only_sent_under_a_mask() -> None:
     assert values[0][-6:] != (1).to_bytes(6, "little")
 
 
-def test_check16_weights_add_up_and_zero_has_no_mean() -> None:
-    params = make_params(4, max_weight=10)
-    vectors = [np.full(4, float(u)) for u in range(4)]
-    result = simulate_round(vectors, params, weights=[1, 2, 0, 7])
-    assert (result.weight, result.sum.tolist()) == (10, [23.0] * 4)
-    assert result.mean.tolist() == [2.3] * 4
-    nothing = simulate_round(vectors, params, weights=[0] * 4)
-    assert (nothing.weight, nothing.sum.tolist()) == (0, [0.0] * 4)
-    with pytest.raises(ParameterError):
-        nothing.mean  # noqa: B018
-    with pytest.raises(ParameterError):
-        simulate_round(vectors, make_params(4), weights=[1] * 4)
+ZEROS = np.zeros(4)
 
 
-@pytest.mark.parametrize("weight", [10, -1, 1 << 40, 2.0, True, "3", None])
-def test_check16_weight_beyond_its_bound_is_not_in_the_error(weight: object) -> None:
-    """Beyond it the sum would wrap; and the weight is private, so no message shows it."""
-    _, client, shares = at_phase(2, max_weight=9)
-    with pytest.raises(ParameterError, match="weight") as caught:
-        client.masked_input(shares, np.zeros(4), weight)
+@pytest.mark.parametrize(
+    ("vector", "weight"),
+    [
+        *((ZEROS, weight) for weight in (10, -1, 1 << 40, 2.0, True, "3", None)),
+        (np.array([0, np.nan, 0, 0]), 1),
+        (np.zeros(5), 1),
+        (np.zeros(4, dtype=np.int32), 1),
+        ([0.0] * 4, 1),
+        (None, 3),
+    ],
+)
+def test_check16_input_that_is_rejected_sends_and_shows_nothing(vector, weight):
+    """The weight is private; the next call gives the output of a client without mistakes."""
+    _, client, good = at_phase(2, max_weight=9)
+    with pytest.raises(ParameterError) as caught:
+        client.answer(good, vector, weight)
     assert str(1 << 40) not in str(caught.value)
-    client.masked_input(shares, np.zeros(4), 9)
+    assert client.phase is Phase.MASKED_INPUT
+    _, plain, shares = at_phase(2)
+    with pytest.raises(ParameterError):
+        plain.answer(shares, ZEROS, 1)
+    _, first, _ = at_phase(2, max_weight=9)
+    assert client.answer(good, ZEROS, 9) == first.answer(good, ZEROS, 9)
 
 
 # ---- one call for a transport
@@ -597,33 +391,6 @@ def test_answer_in_each_phase_is_the_message_of_that_phase(security: str) -> Non
             either.deliver(either.step(without=[2]) | {2: expected})
     with pytest.raises(LocalProtocolError):
         cohort.clients[2].answer(b"", cohort.vectors[2], 3)
-
-
-@pytest.mark.parametrize("given", [(), (None, 3), (np.zeros(4),), (np.zeros(4), 10)])
-def test_answer_without_vector_or_weight_can_be_repeated(given: tuple[object, ...]) -> None:
-    _, client, shares = at_phase(2, max_weight=9)
-    with pytest.raises(ParameterError):
-        client.answer(shares, *given)
-    assert client.phase is Phase.MASKED_INPUT
-    assert client.answer(shares, np.zeros(4), 3)
-
-
-def test_answer_without_vector_never_calls_the_encoding() -> None:
-    class Trusting(Integers):
-        def encode(self, vector: Vector, *_: object) -> NoReturn:
-            raise TypeError(f"object of type {type(vector).__name__} has no len()")
-
-    _, client, shares = at_phase(2, encoding=Trusting(9))
-    with pytest.raises(ParameterError):
-        client.answer(shares)
-    assert client.phase is Phase.MASKED_INPUT
-
-
-def test_answer_after_a_violation_is_out_of_order() -> None:
-    _, client, _ = at_phase(3)
-    client_rejects(client, lambda: client.answer(b"\x03"), "encoding")
-    with pytest.raises(LocalProtocolError):
-        client.answer(b"")
 
 
 # ---- secrets
@@ -694,7 +461,7 @@ def test_check29_nothing_secret_in_reprs_or_errors() -> None:
 
 def test_check29_failed_client_keeps_no_secret() -> None:
     _, client, _ = at_phase(3)
-    client_rejects(client, lambda: client.unmask(b"\x03"), "encoding")
+    rejects(client, b"\x03", "encoding")
     assert _reachable(client._state) == []
 
 
@@ -735,15 +502,7 @@ def test_check10_sealed_share_outside_the_field_is_rejected(limb: int, value: in
     limbs = np.zeros(2 * messages.SHARE_LIMBS, dtype="<u8")
     limbs[limb] = value
     forged = seal_of(state.opening[0], state.session, 0, 2, limbs.tobytes())
-    changed = with_sealed(shares, lambda sealed: sealed.__setitem__(0, forged))
-    client_rejects(client, lambda: client.masked_input(changed, np.zeros(4)), "share")
-
-
-@pytest.mark.parametrize("bad", [-1, 1 << 64, b"0", 1.0, True, None])
-def test_check21_client_needs_an_id_of_64_bits(bad: object) -> None:
-    with pytest.raises(ParameterError, match="client_id"):
-        Client(bad, make_params(5))
-    assert Client((1 << 64) - 1, make_params(5)).client_id == (1 << 64) - 1
+    rejects(client, with_sealed(shares, lambda sealed: sealed.__setitem__(0, forged)), "share")
 
 
 # ---- threads and forks
@@ -759,7 +518,7 @@ def test_check01_two_threads_get_one_output_per_mask() -> None:
         try:
             outcomes.append(client.masked_input(shares, np.ones(4)))
         except LocalProtocolError as error:
-            outcomes.append(str(error))
+            outcomes.append(type(error))
 
     def entropy(size: int) -> bytes:
         if not threads:  # were the second let in, it would draw too, and start a third
@@ -770,37 +529,15 @@ def test_check01_two_threads_get_one_output_per_mask() -> None:
 
     client._entropy = entropy
     assert client.masked_input(shares, np.zeros(4))
-    assert outcomes == [
-        "another call of this machine is under way; call it from one thread at a time"
-    ]
+    assert outcomes == [LocalProtocolError]
 
 
 @pytest.mark.parametrize("same_id", [False, True], ids=["child", "child in a container"])
 def test_check01_forked_client_raises(same_id: bool) -> None:
     _, client, shares = at_phase(2)
-    reader, writer = os.pipe()
-    parent, child = os.getpid(), os.fork()
-    if child == 0:
-        if same_id:
-            os.getpid = lambda: parent
-        try:
-            client.masked_input(shares, np.zeros(4))
-        except LocalProtocolError as error:
-            os.write(writer, str(error).encode())
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
-    os.close(writer)
-    with os.fdopen(reader) as pipe:
-        assert "copied into another process" in pipe.read()
-    assert client.masked_input(shares, np.zeros(4))
-
-
-def test_check29_rejected_weight_is_not_in_the_error() -> None:
-    _, client, shares = at_phase(2, max_weight=9)
-    with pytest.raises(ParameterError) as caught:
-        client.masked_input(shares, np.zeros(4), 123456)
-    assert "123456" not in str(caught.value)
+    call = partial(client.masked_input, shares, np.zeros(4))
+    assert in_fork(os.fork, call, same_id) == "LocalProtocolError"
+    assert call()
 
 
 @pytest.mark.parametrize("phases", [1, 2, 3])
@@ -810,8 +547,8 @@ def test_message_that_is_not_bytes_raises_parameter_error(phases: int) -> None:
     arguments = [np.zeros(4)] if phases == 2 else []
     call = [client.share_keys, client.masked_input, client.unmask][phases - 1]
     for wrong in (None, "text", 5):
-        with pytest.raises(ParameterError, match="bytes"):
+        with pytest.raises(ParameterError):
             call(wrong, *arguments)
-        with pytest.raises(ParameterError, match="bytes"):
+        with pytest.raises(ParameterError):
             cohort.server.receive(2, wrong)
     assert call(memoryview(bytearray(data)), *arguments)

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 import secagg
 from effort import examples
 from secagg import FixedPoint, Integers, ParameterError, RoundParams, _fast
-from secagg._filled import filled
 from secagg.client import masked_input
 from secagg.client.masked_input import Input
 from secagg.encoding import Encoding, Vector
-from secagg.protocol.masks import MaskSum
+from secagg.protocol.masks import MaskSum, filled
 from secagg.protocol.messages import MaskedInput, encode, start
 
 ENCODINGS: list[Encoding] = [
@@ -141,16 +140,6 @@ def test_elements_of_an_own_encoding_must_be_those_of_the_ring(made):
     params = params_of(9, Own(2.0, 3), 9973, None)
     with pytest.raises(ParameterError):
         Input(np.zeros(9), None, params, lambda n: SEED[:n])
-
-
-@pytest.mark.parametrize("kind", [np.float64, np.float32])
-def test_largest_finite_element_is_clipped_and_not_rejected(kind):
-    encoding, most = FixedPoint(2.0, 3, rounding="nearest"), np.finfo(kind).max
-    params = params_of(9, encoding, 1 << 20, None)
-    vector = np.full(9, most, kind) * np.array([1, -1, 1, -1, 1, -1, 1, -1, 1], kind)
-    packed = bytearray(23)
-    given = Input(vector, None, params, lambda n: SEED[:n])
-    assert given.write(memoryview(packed), masks(0)) == 9
 
 
 def test_vectors_of_several_whole_blocks_are_those_of_one():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
-from harness import Cohort, make_identity, make_params, registry_of
+from harness import Cohort, make_identity, registry_of
 from secagg import Client, RoundParams, VaultError, testing
 from secagg.client import stored
 from slots import Slot
@@ -95,17 +95,6 @@ def test_content_with_foreign_or_unsorted_signers_is_not_read() -> None:
         assert caught.value.check == "content"
 
 
-def test_sizes_of_states() -> None:
-    """The bytes that docs/protocol.md states, for a complete graph of 8."""
-    sizes = []
-    for params in (make_params(8), make_params(8, security="active")):
-        for phases in range(1, 5 if params.active else 4):
-            cohort = Cohort(params)
-            cohort.advance(phases)
-            sizes.append(len(cohort.clients[ME].suspend(Slot())) - len(params.to_bytes()))
-    assert sizes == [92, 536, 740, 92, 536, 740, 804]
-
-
 @examples(50)
 @given(st.binary(max_size=300), st.sampled_from(sorted(KINDS)))
 def test_check26_any_bytes_are_no_state(data: bytes, kind: str) -> None:
@@ -113,10 +102,6 @@ def test_check26_any_bytes_are_no_state(data: bytes, kind: str) -> None:
     registry = registry_of(range(params.n_clients)) if params.active else None
     identity = make_identity(ME) if params.active else None
     client = Client(
-        ME,
-        params,
-        policy=testing.toy_policy(params),
-        identity=identity,
-        registry=registry,
+        ME, params, policy=testing.toy_policy(params), identity=identity, registry=registry
     )
     refused(client, data, Slot(bytes(32)), "version|length|parameters|client|latest")

@@ -12,9 +12,7 @@ MODULI = st.integers(1, 64).map(lambda b: 1 << b) | st.integers(2, 1 << 62)
 
 
 @given(MODULI, st.data())
-def test_sums_are_exact_modulo_r_and_lift_to_the_centre(
-    modulus: int, data: st.DataObject
-) -> None:
+def test_sums_are_exact_modulo_r_and_lift_to_the_centre(modulus, data):
     ring = Ring(modulus)
     element = st.integers(0, modulus - 1)
     rows = data.draw(st.lists(st.lists(element, min_size=3, max_size=3), max_size=5))
@@ -59,5 +57,5 @@ def test_lanes_and_bits(modulus: int, bits: int, dtype: type, name: str) -> None
 
 @pytest.mark.parametrize("modulus", [0, 1, -5, (1 << 62) + 1, 1 << 65, 3.0, True])
 def test_modulus_without_a_ring_is_rejected(modulus: object) -> None:
-    with pytest.raises(ParameterError, match="modulus"):
+    with pytest.raises(ParameterError):
         Ring(modulus)

@@ -11,19 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.neural_network import MLPClassifier
 
-import secagg
-from secagg import FixedPoint, ParameterError, RoundParams, flatten
+from effort import examples
+from secagg import ParameterError, flatten
 
-FLOATS = ("<f8", ">f8", "<f4", ">f4", "<f2")
+SHAPES = array_shapes(min_dims=0, min_side=0, max_dims=3, max_side=3)
 EXACT = [
-    *(arrays(d, array_shapes(min_dims=0, min_side=0, max_dims=4)) for d in FLOATS),
-    arrays("?", array_shapes(min_dims=0, min_side=0)),
-    *(arrays(d, array_shapes(min_dims=0)) for d in ("u1", "<i2", ">i4", "<u4")),
-    arrays("<i8", array_shapes(), elements=st.integers(-(1 << 53), 1 << 53)),
-    arrays("<u8", array_shapes(), elements=st.integers(0, 1 << 53)),
+    *(arrays(d, SHAPES) for d in ("<f8", ">f8", "<f4", ">f4", "<f2", "?")),
+    *(arrays(d, SHAPES) for d in ("u1", "<i2", ">i4", "<u4")),
+    arrays("<i8", SHAPES, elements=st.integers(-(1 << 53), 1 << 53)),
+    arrays("<u8", SHAPES, elements=st.integers(0, 1 << 53)),
 ]
 LEAVES = st.one_of(EXACT)
 
@@ -73,23 +70,23 @@ def same(one: np.ndarray, other: np.ndarray) -> bool:
     )
 
 
-@given(st.dictionaries(st.text(max_size=5), LEAVES, min_size=1, max_size=5))
-def test_mapping_is_restored_exactly(given_arrays: dict[str, np.ndarray]) -> None:
-    vector, schema = flatten(given_arrays)
-    assert vector.dtype == np.float64
-    assert vector.shape == (schema.length,)
+@examples(50)
+@given(
+    st.dictionaries(st.text(max_size=5), LEAVES, min_size=1, max_size=4)
+    | st.lists(LEAVES, min_size=1, max_size=12)
+)
+def test_arrays_are_restored_exactly_and_in_order(model):
+    vector, schema = flatten(model)
+    assert (vector.dtype, vector.shape) == (np.float64, (schema.length,))
     restored = schema.unflatten(vector)
-    assert restored.keys() == given_arrays.keys()
-    assert all(same(restored[name], array) for name, array in given_arrays.items())
-
-
-@given(st.lists(LEAVES, min_size=1, max_size=12))
-def test_sequence_is_restored_exactly_and_in_order(given_arrays: list[np.ndarray]) -> None:
-    vector, schema = flatten(given_arrays)
-    restored = schema.unflatten(vector)
-    assert isinstance(restored, list)
-    assert all(same(a, b) for a, b in zip(restored, given_arrays, strict=True))
-    assert same(vector[: given_arrays[0].size], given_arrays[0].astype(float).ravel())
+    assert type(restored) is type(model)
+    pairs = [
+        (i, a) for i, a in (model.items() if isinstance(model, dict) else enumerate(model))
+    ]
+    assert len(restored) == len(pairs)
+    assert all(same(restored[i], array) for i, array in pairs)
+    if isinstance(model, list):
+        assert same(vector[: model[0].size], model[0].astype(float).ravel())
 
 
 def test_vector_and_arrays_are_copies() -> None:
@@ -156,20 +153,6 @@ def test_digest_is_the_documented_hash() -> None:
     assert flatten(A)[1].digest == hashlib.sha256(data).digest()
 
 
-def test_other_model_is_rejected_through_the_session() -> None:
-    """A party with another model has another session, so its messages are rejected."""
-    sessions = [b"round 7 " + flatten(x)[1].digest for x in (A, {**A, "b": np.zeros(3)})]
-    keys, server = (
-        RoundParams(
-            n_clients=3, threshold=2, length=9, encoding=FixedPoint(1.0), session=session
-        )
-        for session in sessions
-    )
-    message = secagg.Client(0, keys).advertise_keys()
-    with pytest.raises(secagg.RemoteProtocolError):
-        secagg.Server(server).receive(0, message)
-
-
 # ---- PyTorch and scikit-learn
 
 
@@ -195,71 +178,45 @@ def test_state_dict_goes_to_a_vector_and_back_to_tensors() -> None:
     assert all(isinstance(array, np.ndarray) for array in plain.values())
 
 
-def test_linear_models_of_scikit_learn_are_averaged() -> None:
-    rng = np.random.default_rng(0)
-    inputs = rng.normal(size=(60, 4))
-    models = [
-        Ridge(1e-6).fit(inputs[i::3], inputs[i::3].sum(axis=1)) for i in range(3)
-    ]  # its intercept_ is a numpy float, not an array
-    flat = [flatten({"coef_": m.coef_, "intercept_": m.intercept_}) for m in models]
-    params = RoundParams(n_clients=3, threshold=2, length=5, encoding=FixedPoint(4.0, 24))
-    mean = secagg.simulate_round([vector for vector, _ in flat], params).mean
-    for name, value in flat[0][1].unflatten(mean).items():
-        setattr(models[0], name, value)
-    assert np.allclose(models[0].predict(inputs), inputs.sum(axis=1), atol=1e-3)
-
-
-def test_classifiers_of_scikit_learn_take_their_parameters_back() -> None:
-    rng = np.random.default_rng(0)
-    inputs = rng.normal(size=(40, 3))
-    labels = inputs[:, 0] > 0
-    linear = LogisticRegression().fit(inputs, labels)
-    vector, schema = flatten({"coef_": linear.coef_, "intercept_": linear.intercept_})
-    assert schema.shapes == ((1, 3), (1,))
-    network = MLPClassifier((4,), max_iter=1, solver="lbfgs")
-    with pytest.warns(Warning, match="converge"):
-        network.fit(inputs, labels)
-    vector, layers = flatten([*network.coefs_, *network.intercepts_])
-    restored = layers.unflatten(vector)
-    before = network.predict_proba(inputs)
-    network.coefs_, network.intercepts_ = restored[:2], restored[2:]
-    assert np.array_equal(before, network.predict_proba(inputs))
-
-
 # ---- what is rejected
 
 
 @pytest.mark.parametrize(
-    ("arrays", "named"),
+    "model",
     [
-        ({}, "no array"),
-        ([], "no array"),
-        (np.zeros(3), "ndarray"),
-        ("text", "str"),
-        (None, "NoneType"),
-        ({3: np.zeros(3)}, "int"),
-        ({"a": np.zeros(2, complex)}, "'a' is complex128"),
-        ({"a": np.array([None])}, "'a' is object"),
-        ({"a": np.array(["x"])}, "'a' is <U1"),
-        ({"a": np.zeros(2, np.longdouble)}, "'a' is float128"),
-        ({"a": np.zeros(2, "M8[s]")}, "'a' is datetime64"),
-        ({"a": [1.0, 2.0]}, "'a' is a list"),
-        ({"a": {"b": np.zeros(2)}}, "'a' is a dict"),
-        ({"a": None}, "'a' is a NoneType"),
-        ({"a": np.ma.zeros(3)}, "'a' is a masked array"),
-        ({"a": np.array([(1 << 53) + 1])}, r"'a' .*2\^53"),
-        ({"a": np.array([1 << 63], np.uint64)}, r"'a' .*2\^53"),
-        ({"a": Bfloat16Tensor([1.0])}, r"'a' .*\.float\(\)"),
+        {},
+        [],
+        np.zeros(3),
+        "text",
+        None,
+        {3: np.zeros(3)},
+        *(
+            {"a": array}
+            for array in (
+                np.zeros(2, complex),
+                np.array([None]),
+                np.zeros(2, np.longdouble),
+                [1.0, 2.0],
+                {"b": np.zeros(2)},
+                None,
+                np.ma.zeros(3),
+                np.array([(1 << 53) + 1]),
+                np.array([-(1 << 53) - 1]),
+                np.array([1 << 63], np.uint64),
+                Bfloat16Tensor([1.0]),
+            )
+        ),
     ],
+    ids=repr,
 )
-def test_array_that_is_no_float64_is_rejected(arrays: object, named: str) -> None:
-    with pytest.raises(ParameterError, match=named):
-        flatten(arrays)
+def test_array_that_is_no_float64_is_rejected(model: object) -> None:
+    with pytest.raises(ParameterError):
+        flatten(model)
 
 
 @pytest.mark.parametrize("vector", [np.zeros(8), np.zeros((9, 1)), [0.0] * 8, 3.0])
 def test_vector_of_another_shape_is_rejected(vector: object) -> None:
-    with pytest.raises(ParameterError, match="9 elements"):
+    with pytest.raises(ParameterError):
         flatten(A)[1].unflatten(vector)
 
 
@@ -276,7 +233,7 @@ def test_vector_of_another_shape_is_rejected(vector: object) -> None:
 )
 def test_element_beyond_its_dtype_is_rejected(array: np.ndarray, value: float) -> None:
     _, schema = flatten({"a": array})
-    with pytest.raises(ParameterError, match=f"element 1 of array 'a' .*{array.dtype}"):
+    with pytest.raises(ParameterError):
         schema.unflatten(np.array([0.0, value]))
 
 
@@ -292,5 +249,5 @@ def test_integers_and_booleans_are_rounded_to_the_nearest() -> None:
 )
 def test_like_of_another_model_is_rejected(like: object) -> None:
     vector, schema = flatten(A)
-    with pytest.raises(ParameterError, match="pass the arrays that were flattened"):
+    with pytest.raises(ParameterError):
         schema.unflatten(vector, like=like)

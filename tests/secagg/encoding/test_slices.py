@@ -7,7 +7,7 @@ import pytest
 
 from secagg import FixedPoint, ParameterError, _fast
 from secagg.encoding import Ring
-from secagg.encoding.fixed_point_pieces import _SLICE
+from secagg.encoding.pieces import _SLICE
 
 RING = Ring(1 << 32)
 SIZES = (1, _SLICE - 1, _SLICE, _SLICE + 1, 2 * _SLICE + 77)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-import numpy as np
 import pytest
 
 from harness import (
@@ -16,10 +13,11 @@ from harness import (
     finish,
     make_identity,
     make_params,
-    pieces,
     read,
+    rejects,
     server_rejects,
 )
+from rosters import entries_of, roster_of
 from secagg import (
     Client,
     ClientPolicy,
@@ -31,24 +29,20 @@ from secagg import (
     RemoteProtocolError,
     Server,
     TooFewSurvivors,
-    simulate_round,
 )
-from secagg.client import states as client_state
 from secagg.protocol import NEXT
 from secagg.protocol.identities import signed_keys, signed_survivors
-from secagg.protocol.keys import roster_digest
 from secagg.protocol.messages import (
     AdvertiseKeys,
     ConsistencyRequest,
     ConsistencySignature,
     Roster,
     UnmaskRequest,
-    encode,
     pack_ids,
-    unpack_ids,
 )
 
 ids = pack_ids
+SEED = bytes(range(32))
 
 
 def cohort_of(n: int = 7, **changes: object) -> Cohort:
@@ -64,32 +58,8 @@ def at_phase(phases: int, **changes: object) -> tuple[Cohort, Client, bytes]:
 # ---- the round
 
 
-def test_phases_are_those_of_the_transition_table() -> None:
-    for security, table in NEXT.items():
-        cohort = Cohort(make_params(5, security=security))
-        seen = [cohort.server.phase]
-        while seen[-1] in table:
-            cohort.deliver(cohort.step())
-            assert {c.phase for c in cohort.clients.values()} == {table[seen[-1]]}
-            seen.append(cohort.server.phase)
-        assert seen == [*table, Phase.FINISHED]
-
-
 @pytest.mark.parametrize("phase", range(5))
-def test_check18_active_round_survives_loss_in_any_phase(phase: int) -> None:
-    """Clients drop out in any one round of the active variant."""
-    cohort = cohort_of(12)
-    cohort.advance(phase)
-    cohort.advance(1, without=[1, 6])
-    finish(cohort)
-    gone = {1, 6} if phase < 3 else set()
-    assert set(cohort.server.result().survivors) == set(range(12)) - gone
-
-
-@pytest.mark.parametrize("phase", range(5))
-def test_check19_active_below_threshold_unmasks_nothing(
-    phase: int,
-) -> None:
+def test_check19_active_below_threshold_unmasks_nothing(phase):
     """Below the threshold nothing is unmasked in the active variant."""
     cohort = cohort_of(7, threshold=6)
     cohort.advance(phase)
@@ -102,34 +72,10 @@ def test_check19_active_below_threshold_unmasks_nothing(
         cohort.server.result()
 
 
-def test_clients_dropping_out_in_every_phase() -> None:
-    vectors = np.random.default_rng(0).integers(0, 100, (20, 9))
-    cohort = make_params(20, security="active", length=9)
-    dropouts = dict(zip(range(5), NEXT["active"], strict=True))
-    result = simulate_round(vectors.astype(float) / 100, cohort, dropouts=dropouts)
-    assert result.survivors == tuple(range(3, 20))
-    assert np.allclose(result.sum, vectors[3:].sum(axis=0) / 100, atol=1e-3)
-
-
 # ---- requirements
 
 
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"neighbours": 4, "threshold": 4}, r"^neighbours\b.*\b4\b"),
-        ({"threshold": 4}, r"^threshold\b.*\b4\b.*\b5\b.*\b7\b"),
-        ({"session": b""}, r"session=b\'"),
-    ],
-)
-def test_check05_active_variant_has_its_own_rules(
-    changes: dict[str, object], named: str
-) -> None:
-    with pytest.raises(ParameterError, match=named):
-        make_params(7, security="active", **changes)
-
-
-@pytest.mark.parametrize("n", range(3, 40))
+@pytest.mark.parametrize("n", [*range(3, 12), 99, 100, 101])
 def test_check05_active_thresholds_exceed_two_thirds(n: int) -> None:
     least = min(t for t in range(1, n + 1) if 3 * t > 2 * n)
     assert make_params(n, least, security="active").threshold == least
@@ -137,105 +83,49 @@ def test_check05_active_thresholds_exceed_two_thirds(n: int) -> None:
         make_params(n, least - 1, security="active")
 
 
-def test_check04_client_can_require_the_active_variant() -> None:
-    policy = ClientPolicy(require_active=True)
-    with pytest.raises(ParameterError, match="'active'"):
-        Client(0, make_params(5), policy=policy)
-    cohort = Cohort(make_params(5, security="active"), policy=policy)
-    finish(cohort)
-
-
 def test_identity_and_registry_are_needed_exactly_when_active() -> None:
     active, passive = make_params(5, security="active"), make_params(5)
     identity = make_identity(1)
     registry = Registry({1: identity.public, 2: make_identity(2).public})
-    for params, given, named in (
-        (active, {}, "registry"),
-        (active, {"registry": registry}, "identity"),
-        (active, {"registry": {1: identity.public}, "identity": identity}, "secagg.Registry"),
-        (active, {"registry": registry, "identity": b"x" * 32}, "secagg.Identity"),
-        (active, {"registry": registry, "identity": make_identity(2)}, "client 1"),
-        (passive, {"registry": registry}, "registry .*security='active'"),
-        (passive, {"identity": identity}, "identity .*security='active'"),
+    for params, given in (
+        (active, {}),
+        (active, {"registry": registry}),
+        (active, {"registry": {1: identity.public}, "identity": identity}),
+        (active, {"registry": registry, "identity": b"x" * 32}),
+        (active, {"registry": registry, "identity": make_identity(2)}),
+        (passive, {"registry": registry}),
+        (passive, {"identity": identity}),
     ):
-        with pytest.raises(ParameterError, match=named):
+        with pytest.raises(ParameterError):
             Client(1, params, **given)
     for params, given in ((active, None), (passive, registry)):
-        with pytest.raises(ParameterError, match="registry"):
+        with pytest.raises(ParameterError):
             Server(params, registry=given)
 
 
-@pytest.mark.parametrize(
-    "keys",
-    [{-1: bytes(32)}, {"1": bytes(32)}, {1: bytes(31)}, {1: "x" * 32}],
-)
-def test_registry_of_other_types_is_rejected(keys: dict[int, bytes]) -> None:
-    with pytest.raises(ParameterError):
-        Registry(keys)
-
-
-def test_check21_two_clients_with_one_identity_are_rejected() -> None:
-    public = make_identity(1).public
-    with pytest.raises(ParameterError, match=r"\b1\b.*\b4\b"):
-        Registry({1: public, 4: public})
-
-
-@pytest.mark.parametrize("seed", [b"", bytes(31), bytes(33), bytes(64), "x" * 32, None])
-def test_identity_needs_32_bytes(seed: object) -> None:
-    with pytest.raises(ParameterError, match=r"\b32\b"):
-        Identity(seed)
-
-
 def test_check29_identity_shows_only_its_public_half() -> None:
-    seed = bytes(range(32))
-    identity = Identity(seed)
-    assert seed.hex() not in repr(identity)
+    identity = Identity(SEED)
+    assert SEED.hex() not in repr(identity)
     assert identity.public.hex() in repr(identity)
     assert Identity.generate().public != Identity.generate().public
-
-
-STATES = [kind for kind in vars(client_state).values() if dataclasses.is_dataclass(kind)]
-
-
-@pytest.mark.parametrize("kind", STATES)
-def test_check29_state_reprs_show_no_secrets(kind: type) -> None:
-    """Also the shares of other clients."""
-    names = [field.name for field in dataclasses.fields(kind)]
-    state = kind(**{name: "public" if name == "phase" else "a secret" for name in names})
-    assert "a secret" not in repr(state)
+    for wrong in (b"", SEED[1:], SEED + b"1", "x" * 32, None):
+        with pytest.raises(ParameterError):
+            Identity(wrong)
 
 
 # ---- line 24: signatures bind session, round, sender and content
 
 
-def forged(roster: bytes, u: int, signature: bytes) -> bytes:
-    message = read(roster, Roster)
-    signatures = pieces(message.signatures, 64)
-    signatures[unpack_ids(message.ids).index(u)] = signature
-    return altered(roster, Roster, signatures=b"".join(signatures))
-
-
-def keys_of(roster: bytes, u: int) -> tuple[bytes, bytes]:
-    message = read(roster, Roster)
-    at = unpack_ids(message.ids).index(u)
-    return pieces(message.seal_keys, 32)[at], pieces(message.mask_keys, 32)[at]
-
-
-def test_check24_signed_bytes_name_session_sender_and_round() -> None:
-    """Byte by byte, as in docs/protocol.md 5.10; no part can be left out."""
-    digest, session, c, s = (bytes([i]) * 32 for i in range(4))
-    sender = (0x0102030405060708).to_bytes(8, "little")
-    expected = b"secagg/2 signed keys" + digest + sender + b"\0" + c + s
-    assert signed_keys(digest, 0x0102030405060708, c, s) == expected
-    u3 = ids([5, 9])
-    expected = b"secagg/2 signed survivors" + session + sender + b"\3" + u3
-    assert signed_survivors(session, 0x0102030405060708, u3) == expected
+def forged(roster: bytes, u: int, parts: dict[int, bytes]) -> bytes:
+    """The roster with other parts of an entry: sealing key, masking key, signature."""
+    entries = entries_of(roster)
+    for i, part in parts.items():
+        entries[u][i] = part
+    return roster_of(roster, entries)
 
 
 @pytest.mark.parametrize("u", [0, 4, 6])
-def test_check24_key_signature_binds_params_round_and_sender(
-    u: int,
-) -> None:
+def test_check24_key_signature_binds_params_round_and_sender(u):
     """A signature over keys binds parameters, round, sender and content."""
     digest = make_params(7, security="active").digest
     other = make_params(7, security="active", session=b"round 2").digest
@@ -252,36 +142,19 @@ def test_check24_key_signature_binds_params_round_and_sender(
 
     for content in range(5):
         cohort, client, roster = at_phase(1)
-        signed = cohort.identities[u].sign(wrong(*keys_of(roster, u))[content])
-        changed = forged(roster, u, signed)
-        client_rejects(client, functools.partial(client.share_keys, changed), "signature")
+        c, s, _ = entries_of(roster)[u]
+        changed = forged(roster, u, {2: cohort.identities[u].sign(wrong(c, s)[content])})
+        rejects(client, changed, "signature")
 
 
-SIZES = {"seal_keys": 32, "mask_keys": 32, "signatures": 64}
-
-
-def with_entry(roster: bytes, old: Roster, at: int, names: Iterable[str]) -> bytes:
-    """The roster with these parts of an old entry, and the matching digest."""
-    message = read(roster, Roster)
-    fields = {name: pieces(getattr(message, name), size) for name, size in SIZES.items()}
-    for name in names:
-        fields[name][at] = pieces(getattr(old, name), SIZES[name])[at]
-    entries = zip(
-        unpack_ids(message.ids), fields["seal_keys"], fields["mask_keys"], strict=True
-    )
-    joined = {name: b"".join(values) for name, values in fields.items()}
-    return altered(roster, Roster, digest=roster_digest(list(entries)), **joined)
-
-
-@pytest.mark.parametrize("names", [[*SIZES], ["seal_keys"], ["mask_keys"]])
-@pytest.mark.parametrize("at", [0, 4, 6])
-def test_check24_keys_of_an_earlier_round_are_rejected(names: list[str], at: int) -> None:
+@pytest.mark.parametrize("parts", [[0, 1, 2], [0], [1]])
+@pytest.mark.parametrize("at", [0, 6])
+def test_check24_keys_of_an_earlier_round_are_rejected(parts: list[int], at: int) -> None:
     """The server hands round 1 keys that a client signed in another round, or one of them."""
     earlier = Cohort(make_params(7, security="active", session=b"round 0"), seed=1)
-    old = read(earlier.advance(1)[2], Roster)
+    old = entries_of(earlier.advance(1)[2])[at]
     _, client, roster = at_phase(1)
-    replayed = with_entry(roster, old, at, names)
-    client_rejects(client, lambda: client.share_keys(replayed), "signature")
+    rejects(client, forged(roster, at, {i: old[i] for i in parts}), "signature")
 
 
 def test_check24_digest_of_a_partial_cohort_is_checked() -> None:
@@ -289,26 +162,13 @@ def test_check24_digest_of_a_partial_cohort_is_checked() -> None:
     cohort = cohort_of()
     roster = cohort.advance(1, without=[5])[2]
     client, other = cohort.clients[2], altered(roster, Roster, digest=bytes(32))
-    client_rejects(client, lambda: client.share_keys(other), "digest")
+    rejects(client, other, "digest")
 
 
 def test_check24_request_for_another_session_is_rejected() -> None:
     """A request to sign for another session is rejected."""
     _, client, request = at_phase(3)
-    other = altered(request, ConsistencyRequest, session=bytes(32))
-    client_rejects(client, lambda: client.check_consistency(other), "session")
-
-
-def test_check24_server_rejects_signature_of_other_session() -> None:
-    """A signature for another session or sender is rejected by the server."""
-    cohort = cohort_of()
-    cohort.advance(3)
-    sent = cohort.step()
-    for changes, check in (({"session": bytes(32)}, "session"), ({"sender": 4}, "sender")):
-        other = altered(sent[3], ConsistencySignature, **changes)
-        server_rejects(cohort.server, 3, other, check)
-    cohort.deliver(sent)
-    finish(cohort)
+    rejects(client, altered(request, ConsistencyRequest, session=bytes(32)), "session")
 
 
 def test_check24_unregistered_client_is_rejected_on_both_sides() -> None:
@@ -321,14 +181,13 @@ def test_check24_unregistered_client_is_rejected_on_both_sides() -> None:
     _, client, roster = at_phase(1)
     known = {u: key for u, key in cohort.registry.items() if u != 4}
     client._registry = Registry(known)
-    client_rejects(client, lambda: client.share_keys(roster), "unknown client")
+    rejects(client, roster, "unknown client")
 
 
 @pytest.mark.parametrize("size", [0, 63 * 7, 64 * 6, 64 * 8])
 def test_roster_without_a_signature_for_each_is_rejected(size: int) -> None:
     _, client, roster = at_phase(1)
-    changed = altered(roster, Roster, signatures=bytes(size))
-    client_rejects(client, lambda: client.share_keys(changed), "length|size")
+    rejects(client, altered(roster, Roster, signatures=bytes(size)), "length|size")
 
 
 def test_check24_server_names_the_sender_of_a_bad_signature() -> None:
@@ -349,17 +208,6 @@ def test_check24_server_names_the_sender_of_a_bad_signature() -> None:
     finish(cohort)
 
 
-def test_semi_honest_variant_has_no_signatures() -> None:
-    cohort = Cohort(make_params(5))
-    sent = cohort.step()
-    server_rejects(
-        cohort.server, 3, altered(sent[3], AdvertiseKeys, signature=bytes(64)), "length"
-    )
-    client = Cohort(make_params(5)).clients[2]
-    with pytest.raises(LocalProtocolError, match="check_consistency"):
-        client.check_consistency(b"")
-
-
 @pytest.mark.parametrize(
     ("phases", "changes"),
     [
@@ -370,9 +218,7 @@ def test_semi_honest_variant_has_no_signatures() -> None:
         (3, {"signatures": bytes(64)}),
     ],
 )
-def test_signatures_in_the_semi_honest_variant_are_rejected(
-    phases: int, changes: dict[str, bytes]
-) -> None:
+def test_signatures_in_the_semi_honest_variant_are_rejected(phases, changes):
     """In a cohort with room for more, so that the messages are not also too long."""
     cohort = Cohort(make_params(30), ids=range(20))
     client, data = cohort.clients[2], cohort.advance(phases)[2]
@@ -381,33 +227,6 @@ def test_signatures_in_the_semi_honest_variant_are_rejected(
 
 
 # ---- line 23: one U3
-
-
-def test_check23_split_survivors_reveal_nothing() -> None:
-    """Each half signs its own U3; no choice of signatures makes a client reveal a share."""
-    cohort = cohort_of(9)
-    lists = {u: ids(range(8)) if u < 4 else ids(range(1, 9)) for u in range(9)}
-    signatures = {}
-    for u, request in cohort.advance(3).items():
-        session = read(request, ConsistencyRequest).session
-        changed = altered(request, ConsistencyRequest, survivors=lists[u])
-        answer = cohort.clients[u].check_consistency(changed)
-        signatures[u] = read(answer, ConsistencySignature).signature
-    for u, client in cohort.clients.items():
-        mine = unpack_ids(lists[u])
-        agreeing = [v for v in mine if lists[v] == lists[u]]
-        assert len(agreeing) < cohort.params.threshold
-        # of those that signed the same set there are too few; the others signed another
-        signers = agreeing if u % 2 else mine
-        request = UnmaskRequest(
-            session,
-            lists[u],
-            ids(sorted(set(range(9)) - set(mine))),
-            ids(signers),
-            b"".join(signatures[v] for v in signers),
-        )
-        check = "size" if u % 2 else "signature"
-        client_rejects(client, functools.partial(client.unmask, encode(request)), check)
 
 
 SURVIVORS = list(range(7))
@@ -434,123 +253,51 @@ def test_check23_invalid_survivors_are_not_signed(survivors: bytes, check: str) 
     assert client.phase is Phase.FAILED
 
 
-def test_check04_own_minimum_counts_for_signed_survivors() -> None:
-    """The client's own minimum applies to the survivors that it signs."""
-    cohort = Cohort(make_params(9, security="active"), policy=ClientPolicy(min_clients=9))
+def test_check04_own_minimum_counts_for_survivors_and_signers() -> None:
+    """Seven or eight reach the threshold, but not a client's own minimum of nine."""
+    params, policy = make_params(9, security="active"), ClientPolicy(min_clients=9)
+    cohort = Cohort(params, policy=policy)
     client, request = cohort.clients[2], cohort.advance(3)[2]
-    fewer = altered(request, ConsistencyRequest, survivors=ids(range(8)))
-    client_rejects(client, lambda: client.check_consistency(fewer), "size")
-
-
-def test_check04_own_minimum_counts_for_the_signers() -> None:
-    """Seven signers reach the threshold, but not a client's minimum of nine."""
-    policy = ClientPolicy(min_clients=9)
-    cohort = Cohort(make_params(9, security="active"), policy=policy)
-    client, request = cohort.clients[2], cohort.advance(4)[2]
+    rejects(client, altered(request, ConsistencyRequest, survivors=ids(range(8))), "size")
+    cohort = Cohort(params, policy=policy)
+    other, request = cohort.clients[2], cohort.advance(4)[2]
     message = read(request, UnmaskRequest)
-    fewer = {"signers": message.signers[:56], "signatures": message.signatures[: 64 * 7]}
-    client_rejects(
-        client, lambda: client.unmask(altered(request, UnmaskRequest, **fewer)), "size"
+    signed = {"signers": message.signers[:56], "signatures": message.signatures[: 64 * 7]}
+    fewer = altered(request, UnmaskRequest, **signed)
+    client_rejects(other, lambda: other.unmask(fewer), "size")
+
+
+def signed_by(identities: dict[int, Identity], session: bytes, survivors: bytes) -> bytes:
+    signed = (
+        one.sign(signed_survivors(session, v, survivors)) for v, one in identities.items()
     )
+    return b"".join(signed)
 
 
-def alter_unmasking(
-    change: Callable[[Cohort, UnmaskRequest], dict[str, object]], check: str
-) -> None:
-    cohort, client, request = at_phase(4)
-    changed = altered(request, UnmaskRequest, **change(cohort, read(request, UnmaskRequest)))
-    client_rejects(client, lambda: client.unmask(changed), check)
+ALTERATIONS: dict[str, Callable[[UnmaskRequest, dict[int, Identity]], dict[str, bytes]]] = {
+    "size": lambda m, _: {"signers": m.signers[: 8 * 4], "signatures": m.signatures[: 64 * 4]},
+    "ids": lambda m, _: {"signers": ids([0, 0, 1, 2, 3, 4, 5])},
+    "unknown id": lambda m, _: {"signers": ids([0, 1, 2, 3, 4, 5, 9])},
+    "length": lambda m, _: {"signatures": m.signatures[:-64]},
+    "signature": lambda m, by: {"signatures": signed_by(by, bytes(32), m.survivors)},
+    "signature at 0": lambda m, _: {"signatures": m.signatures[64:128] + m.signatures[64:]},
+    "signature at 6": lambda m, _: {"signatures": m.signatures[:384] + m.signatures[:64]},
+}
 
 
-def fewer_signers(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
-    return {"signers": request.signers[: 8 * 4], "signatures": request.signatures[: 64 * 4]}
-
-
-def other_survivors(cohort: Cohort, request: UnmaskRequest) -> dict[str, object]:
-    """Six other survivors, signed by all of them, but not by this client."""
-    fewer = ids(range(6))
-    signatures = [
-        cohort.identities[v].sign(signed_survivors(request.session, v, fewer)) for v in range(6)
-    ]
-    return {
-        "survivors": fewer,
-        "dropped": ids([6]),
-        "signers": fewer,
-        "signatures": b"".join(signatures),
-    }
-
-
-def of_another_session(cohort: Cohort, request: UnmaskRequest) -> dict[str, object]:
-    signatures = [
-        identity.sign(signed_survivors(bytes(32), v, request.survivors))
-        for v, identity in cohort.identities.items()
-    ]
-    return {"signatures": b"".join(signatures)}
-
-
-def with_signature_of_another_sender(
-    at: int, _: Cohort, request: UnmaskRequest
-) -> dict[str, object]:
-    signatures = pieces(request.signatures, 64)
-    signatures[at] = signatures[at - 1]
-    return {"signatures": b"".join(signatures)}
-
-
-def signed_twice(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
-    return {
-        "signers": ids([0, 0, 1, 2, 3, 4, 5]),
-        "signatures": request.signatures[:64] + request.signatures[: 64 * 6],
-    }
-
-
-def signed_by_a_stranger(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
-    return {"signers": ids([0, 1, 2, 3, 4, 5, 9])}
-
-
-def a_signature_short(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
-    return {"signatures": request.signatures[:-64]}
-
-
-@pytest.mark.parametrize(
-    ("change", "check"),
-    [
-        (fewer_signers, "size"),
-        (other_survivors, "consistency"),
-        (of_another_session, "signature"),
-        *(
-            (functools.partial(with_signature_of_another_sender, at), "signature")
-            for at in (0, 3, 6)
-        ),
-        (signed_twice, "ids"),
-        (signed_by_a_stranger, "unknown id"),
-        (a_signature_short, "length"),
-    ],
-)
-def test_check23_shares_are_revealed_only_for_a_signed_u3(
-    change: Callable[[Cohort, UnmaskRequest], dict[str, object]], check: str
-) -> None:
+@pytest.mark.parametrize("name", ALTERATIONS)
+def test_check23_shares_are_revealed_only_for_a_signed_u3(name: str) -> None:
     """Shares are revealed only for a u3 that t clients signed."""
-    alter_unmasking(change, check)
+    cohort, client, request = at_phase(4)
+    changes = ALTERATIONS[name](read(request, UnmaskRequest), cohort.identities)
+    rejects(client, altered(request, UnmaskRequest, **changes), name.partition(" at")[0])
 
 
 def test_check23_exactly_t_signers_are_enough() -> None:
-    """For the client, of the seven that signed; and for a round in which two did not."""
     _, client, request = at_phase(4)
     message = read(request, UnmaskRequest)
     five = {"signers": message.signers[: 8 * 5], "signatures": message.signatures[: 64 * 5]}
     assert client.unmask(altered(request, UnmaskRequest, **five))
-    cohort = cohort_of()
-    assert cohort.params.threshold == 5
-    cohort.advance(3)
-    cohort.advance(1, without=[0, 4])
-    finish(cohort)
-
-
-def test_check23_signatures_arrive_in_any_order() -> None:
-    cohort = cohort_of()
-    cohort.advance(3)
-    cohort.deliver(dict(reversed(cohort.step().items())))
-    finish(cohort)
 
 
 def test_check23_client_signs_one_set_of_survivors() -> None:
@@ -559,17 +306,6 @@ def test_check23_client_signs_one_set_of_survivors() -> None:
     with pytest.raises(LocalProtocolError):
         client.check_consistency(request)
     assert client.phase is Phase.UNMASKING
-
-
-def test_check23_only_those_that_signed_are_asked_to_unmask() -> None:
-    cohort = cohort_of()
-    cohort.advance(3)
-    requests = cohort.advance(1, without=[5])
-    assert set(requests) == {0, 1, 2, 3, 4, 6}
-    request = read(requests[0], UnmaskRequest)
-    assert unpack_ids(request.signers) == (0, 1, 2, 3, 4, 6)
-    assert unpack_ids(request.survivors) == tuple(range(7))
-    finish(cohort)
 
 
 def test_check25_active_variant_rejects_a_graph() -> None:

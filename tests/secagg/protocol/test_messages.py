@@ -15,20 +15,7 @@ from fuzz.targets import KINDS
 from harness import Cohort, altered, make_params
 from secagg import RemoteProtocolError
 from secagg.protocol import messages
-from secagg.protocol.messages import (
-    AdvertiseKeys,
-    ConsistencyRequest,
-    ConsistencySignature,
-    MaskedInput,
-    Roster,
-    ShareKeys,
-    Shares,
-    UnmaskRequest,
-    UnmaskShares,
-    decode,
-    encode,
-    max_bytes,
-)
+from secagg.protocol.messages import AdvertiseKeys, Roster, ShareKeys, decode, encode, max_bytes
 
 PARAMS = make_params(6, security="active")
 
@@ -66,9 +53,7 @@ def test_check26_any_bytes_give_a_value_or_the_one_error(kind: type, data: bytes
 
 @given(st.sampled_from(KINDS), st.data())
 @examples(500)
-def test_check26_mutated_messages_give_a_value_or_the_one_error(
-    kind: type, data: st.DataObject
-) -> None:
+def test_check26_mutated_messages_give_a_value_or_the_one_error(kind, data):
     message = bytearray(REAL[kind])
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, min(len(message), 60)))
@@ -146,49 +131,14 @@ def test_check17_sizes_do_not_depend_on_inputs(weights: int | None) -> None:
     assert len(sizes) == 1
 
 
-def test_check17_messages_carry_no_field_but_the_protocols() -> None:
-    """No counts, norms or metrics: a message has these fields only."""
-    fields = {kind.__name__: kind.__struct_fields__ for kind in KINDS}
-    assert fields == {
-        "AdvertiseKeys": ("sender", "parameters", "seal_key", "mask_key", "signature"),
-        "Roster": (
-            "parameters",
-            "size",
-            "digest",
-            "ids",
-            "seal_keys",
-            "mask_keys",
-            "signatures",
-        ),
-        "ShareKeys": ("sender", "session", "commitment", "sealed"),
-        "Shares": ("session", "senders", "sealed"),
-        "MaskedInput": ("sender", "session", "values"),
-        "ConsistencyRequest": ("session", "survivors"),
-        "ConsistencySignature": ("sender", "session", "signature"),
-        "UnmaskRequest": ("session", "survivors", "dropped", "signers", "signatures"),
-        "UnmaskShares": ("sender", "session", "shares"),
-    }
+FIXED = {"seal_key", "mask_key", "digest", "session", "commitment"}
 
 
-@pytest.mark.parametrize("size", [0, 31, 33])
-@pytest.mark.parametrize(
-    ("kind", "field"),
-    [
-        (AdvertiseKeys, "seal_key"),
-        (AdvertiseKeys, "mask_key"),
-        (Roster, "digest"),
-        (ShareKeys, "session"),
-        (ShareKeys, "commitment"),
-        (Shares, "session"),
-        (MaskedInput, "session"),
-        (ConsistencyRequest, "session"),
-        (ConsistencySignature, "session"),
-        (UnmaskRequest, "session"),
-        (UnmaskShares, "session"),
-    ],
-)
-def test_check26_fields_of_32_bytes_have_32_bytes(kind: type, field: str, size: int) -> None:
-    assert attempt(altered(REAL[kind], kind, **{field: bytes(size)}), kind) is None
+@pytest.mark.parametrize("kind", KINDS)
+def test_check26_fields_of_32_bytes_have_32_bytes(kind: type) -> None:
+    for field in FIXED.intersection(kind.__struct_fields__):
+        for size in (0, 31, 33):
+            assert attempt(altered(REAL[kind], kind, **{field: bytes(size)}), kind) is None
 
 
 @pytest.mark.parametrize("kind", [AdvertiseKeys, Roster])
@@ -196,12 +146,6 @@ def test_check26_parameters_have_at_most_360_bytes(kind: type) -> None:
     for size in (0, 1, 360):
         assert attempt(altered(REAL[kind], kind, parameters=bytes(size)), kind) is not None
     assert attempt(altered(REAL[kind], kind, parameters=bytes(361)), kind) is None
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_message_of_version_1_is_named_with_its_release_and_ours(kind: type) -> None:
-    with pytest.raises(RemoteProtocolError, match=r"\b1\b.*\b0\.4\b.*\b3\b"):
-        decode(b"\x01" + REAL[kind][1:], kind, PARAMS, sender=3, phase="share_keys")
 
 
 def test_check29_decoder_errors_are_not_shown() -> None:

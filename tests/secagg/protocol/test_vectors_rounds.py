@@ -50,21 +50,5 @@ def test_check27_server_answers_with_the_bytes_of_the_round(name, backwards) -> 
     assert result.sum.tolist() == [int(x) / scale for x in expected["integers"]]
 
 
-def test_check27_rounds_cover_variants_phases_and_moduli() -> None:
-    """Rounds cover both variants, every phase and every kind of modulus."""
-    replays = [Replay(name) for name in NAMES]
-    for active in (False, True):
-        of = [r for r in replays if r.params.active is active]
-        drops = {client["drops_at"] for r in of for client in r.of.values()}
-        assert drops >= set(of[0].phases)
-    rings = [r.params.ring for r in replays]
-    assert any(ring.is_power_of_two and ring.bits <= 32 for ring in rings)
-    assert any(ring.is_power_of_two and ring.bits > 32 for ring in rings)
-    assert any(not ring.is_power_of_two for ring in rings)
-    assert any(r.params.neighbours for r in replays)
-    assert any(r.params.max_weight for r in replays)
-    assert any(r.vector["result"]["clipped"] for r in replays)
-
-
 def _before(replay: Replay, phase: str) -> str:
     return replay.phases[replay.phases.index(phase) - 1]

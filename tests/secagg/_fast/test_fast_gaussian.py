@@ -33,33 +33,14 @@ KNOWN = {
     256: (196, [-1, -1, -1, 0, 0, -2, 0, 1]),
     1000: (133, [-2, -4, -6, -1, -4, -2, -1, 7]),
     256007: (79, [-690, -97, -1601, -65, -904, -407, -1170, -538]),
-    1099511627777: (
-        79,
-        [
-            -2967153674,
-            -420707302,
-            -6878828007,
-            -283208752,
-            -3884206590,
-            -1752048390,
-            -5028403807,
-            -2312509514,
-        ],
-    ),
     281474976710656: (
         79,
         [
-            -759591340767,
-            -107701069523,
-            -1760979969984,
-            -72501440675,
-            -994356887112,
-            -448524388005,
-            -1287271374617,
-            -592002435726,
+            -759591340767, -107701069523, -1760979969984, -72501440675, -994356887112,
+            -448524388005, -1287271374617, -592002435726,
         ],
     ),
-}
+}  # fmt: skip
 
 
 class Plain:
@@ -211,7 +192,7 @@ def test_largest_proposal_has_no_overflow(sigma):
     if sigma == 1:
         words = [0]  # u = 0 takes no decision
     words += [half - 1, 2**64 - 1] * 32_000  # K = 2 true, K = 3 false
-    words += [half, half, half]  # exp(−1) fails; not negative; and y is not accepted
+    words += [half] * 3  # exp(−1) fails; not negative; and y is not accepted
     more = np.random.default_rng(1).integers(0, 2**64, 300, dtype=np.uint64)
     both = np.concatenate([np.array(words, np.uint64), more])
     samples, used = draw(_fast, both, sigma, 2)
@@ -221,24 +202,21 @@ def test_largest_proposal_has_no_overflow(sigma):
 
 
 @every
-@pytest.mark.parametrize(
-    ("words", "out", "sigma"),
-    [
-        (np.zeros(3, np.uint32), np.zeros(3, np.int64), 256),
-        (np.zeros(3, np.uint64), np.zeros(3, np.uint64), 256),
-        (np.zeros(6, np.uint64)[::2], np.zeros(3, np.int64), 256),
-        (np.zeros(3, np.uint64), np.zeros(6, np.int64)[::2], 256),
-        (np.zeros((1 << 16) + 1, np.uint64), np.zeros(3, np.int64), 256),
-        (np.zeros(3, np.uint64), np.zeros(3, np.int64), 0),
-        (np.zeros(3, np.uint64), np.zeros(3, np.int64), (1 << 48) + 1),
-    ],
-)
-def test_rejects_wrong_arguments(kernels, words, out, sigma):
-    with pytest.raises(ValueError):  # noqa: PT011
-        kernels.discrete_gaussian(words, out, sigma)
+def test_rejects_wrong_arguments(kernels):
+    words, out = np.zeros(3, np.uint64), np.zeros(3, np.int64)
+    for arguments in (
+        (words.astype(np.uint32), out, 256),
+        (words, words.copy(), 256),
+        (np.zeros(6, np.uint64)[::2], out, 256),
+        (words, np.zeros(6, np.int64)[::2], 256),
+        (np.zeros((1 << 16) + 1, np.uint64), out, 256),
+        *((words, out, sigma) for sigma in (0, (1 << 48) + 1)),
+    ):
+        with pytest.raises(ValueError):  # noqa: PT011
+            kernels.discrete_gaussian(*arguments)
 
 
-@pytest.mark.parametrize("sigma", [60, 128, 256, 700, 2560])
+@pytest.mark.parametrize("sigma", [60, 256, 2560])
 def test_frequencies_fit_the_distribution(sigma):
     frequencies(sigma, 40_000)
 

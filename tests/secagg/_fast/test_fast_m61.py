@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -71,13 +73,13 @@ def test_inv(field, values):
 
 
 @every
-@pytest.mark.parametrize("zero", [0, P])
-@pytest.mark.parametrize("place", [0, 3, 8])
-def test_zero_has_no_inverse(field, zero, place):
-    values = vector(list(range(1, 10)))
-    values[place] = zero
-    with pytest.raises(ZeroDivisionError):
-        field.m61_inv(values)
+def test_zero_has_no_inverse(field):
+    for place in (0, 3, 8):
+        for zero in (0, P):
+            values = np.arange(1, 10, dtype=np.uint64)
+            values[place] = zero
+            with pytest.raises(ZeroDivisionError):
+                field.m61_inv(values)
 
 
 @every
@@ -110,13 +112,12 @@ def test_poly_eval(field, seed, t, n, m):
 @quick
 @given(xs=st.lists(elements.filter(bool), unique=True, max_size=25))
 def test_lagrange_at_zero(field, xs):
-    expected = []
-    for i, x in enumerate(xs):
-        above, below = 1, 1
-        for j, other in enumerate(xs):
-            if i != j:
-                above, below = above * other % P, below * (other - x) % P
-        expected.append(above * pow(below, -1, P) % P)
+    expected = [
+        math.prod(y for y in xs if y != x)
+        * pow(math.prod(y - x for y in xs if y != x), -1, P)
+        % P
+        for x in xs
+    ]
     assert field.m61_lagrange_at_zero(vector(xs)).tolist() == expected
 
 
@@ -170,14 +171,6 @@ def test_errors_of_more_than_half_the_surplus_are_not_found(field):
     assert field.m61_errors(xs, dual_of(xs), word, 11) is None
 
 
-@every
-@pytest.mark.parametrize(("n", "t"), [(3, 0), (3, 4), (0, 0)])
-def test_errors_need_as_many_values_as_coefficients(field, n, t):
-    xs = np.arange(1, n + 1, dtype=np.uint64)
-    with pytest.raises(ValueError, match="values do not determine"):
-        field.m61_errors(xs, xs, xs, t)
-
-
 @pytest.mark.skipif(not _fast.COMPILED, reason="compares the compiled field with its twin")
 @examples(15)
 @given(seed=seeds, n=st.integers(1, 60), k=st.integers(1, 200), m=st.integers(1, 12))
@@ -204,31 +197,31 @@ SQUARE = np.ones((4, 4), np.uint64)
 
 @every
 @pytest.mark.parametrize("kernel", ["m61_add", "m61_sub", "m61_mul", "m61_dot"])
-@pytest.mark.parametrize(
-    "b", [ROW[:3], SQUARE, ROW.astype(np.int64), ROW.astype(float), np.ones(8, np.uint64)[::2]]
-)
-def test_binary_kernels_reject_wrong_shapes(field, kernel, b):
-    with pytest.raises(ValueError, match=r"."):
-        getattr(field, kernel)(ROW, b)
-    with pytest.raises(ValueError, match=r"."):
-        getattr(field, kernel)(b, ROW)
+def test_binary_kernels_reject_wrong_shapes(field, kernel):
+    others = ROW[:3], SQUARE, ROW.astype(np.int64), ROW.astype(float)
+    for b in (*others, np.ones(8, np.uint64)[::2]):
+        for pair in ((ROW, b), (b, ROW)):
+            with pytest.raises(ValueError, match=r"."):
+                getattr(field, kernel)(*pair)
 
 
 @every
 def test_other_kernels_reject_wrong_shapes(field):
-    for kernel, arguments in [
-        ("m61_inv", (SQUARE,)),
-        ("m61_inv", (ROW.astype(np.uint32),)),
-        ("m61_lagrange_at_zero", (SQUARE,)),
-        ("m61_matmul", (SQUARE, SQUARE[:3])),
-        ("m61_matmul", (SQUARE, ROW)),
-        ("m61_matmul", (np.asfortranarray(matrix(0, 4, 4)), SQUARE)),
-        ("m61_poly_eval", (ROW, ROW)),
-        ("m61_poly_eval", (SQUARE, SQUARE)),
-        ("m61_poly_eval", (SQUARE.astype(np.int64), ROW)),
-    ]:
+    for kernel, *arguments in (
+        (field.m61_inv, SQUARE),
+        (field.m61_inv, ROW.astype(np.uint32)),
+        (field.m61_lagrange_at_zero, SQUARE),
+        (field.m61_matmul, SQUARE, SQUARE[:3]),
+        (field.m61_matmul, SQUARE, ROW),
+        (field.m61_matmul, np.asfortranarray(matrix(0, 4, 4)), SQUARE),
+        (field.m61_poly_eval, ROW, ROW),
+        (field.m61_poly_eval, SQUARE, SQUARE),
+        (field.m61_poly_eval, SQUARE.astype(np.int64), ROW),
+        *((field.m61_errors, *[ROW[:n]] * 3, t) for n, t in ((3, 0), (3, 4), (0, 0))),
+        (field.m61_errors, ROW[:3], ROW, ROW, 1),
+    ):
         with pytest.raises(ValueError, match=r"."):
-            getattr(field, kernel)(*arguments)
+            kernel(*arguments)
 
 
 @pytest.mark.skipif(not _fast.COMPILED, reason="compares the compiled field with its twin")

@@ -140,7 +140,7 @@ def edge(at: np.random.Generator) -> Callable[[int], int]:
 
 
 @every
-@examples(60)
+@examples(25)
 @given(sigma=sigmas, seed=st.integers(0, 2**32))
 def test_check12_decisions_are_those_of_the_paper_in_fractions(kernels, sigma, seed):
     taken: list[int] = []

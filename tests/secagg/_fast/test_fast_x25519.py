@@ -72,14 +72,19 @@ def iterate(x25519, times: int) -> str:
 
 
 @every
-@pytest.mark.parametrize("times", [1, pytest.param(1_000, marks=pytest.mark.large)])
-def test_iterated_vectors_of_rfc_7748(x25519, times):
-    assert iterate(x25519, times) == ITERATED[times]
+def test_iterated_vector_of_rfc_7748(x25519):
+    assert iterate(x25519, 1) == ITERATED[1]
 
 
-@pytest.mark.slow
-def test_million_iterations_of_rfc_7748():
-    assert iterate(_fast.x25519, 1_000_000) == ITERATED[1_000_000]
+@pytest.mark.parametrize(
+    "times",
+    [
+        pytest.param(1_000, marks=pytest.mark.large),
+        pytest.param(1_000_000, marks=pytest.mark.slow),
+    ],
+)
+def test_many_iterations_of_rfc_7748(times):
+    assert iterate(_fast.x25519, times) == ITERATED[times]
 
 
 @every
@@ -136,7 +141,7 @@ def test_results_are_those_of_the_twin(x25519, pairs):
 
 @every
 def test_wycheproof_vectors_in_one_batch(x25519):
-    """Wycheproof has the vectors of RFC 7748, sections 5.2 and 6.1."""
+    """Wycheproof has the vectors of RFC 7748, section 5.2, and the secret of section 6.1."""
     path = FOLDER / "wycheproof" / "x25519_test.json"
     groups = json.loads(path.read_text(encoding="ascii"))["testGroups"]
     cases = [case for group in groups for case in group["tests"]]
@@ -148,15 +153,14 @@ def test_wycheproof_vectors_in_one_batch(x25519):
 
 
 @pytest.mark.large
-def test_hundred_thousand_pairs_equal_cryptography():
-    """A thousand scalars meet a hundred points each, in lanes beside other scalars."""
-    draw = random.Random(100_000)
-    scalars = [draw.randbytes(32) for _ in range(1_000)]
-    points = [draw.randbytes(32) for _ in range(100_000)]
+def test_ten_thousand_pairs_equal_cryptography():
+    """A hundred scalars meet a hundred points each, in lanes beside other scalars."""
+    draw = random.Random(10_000)
+    scalars = [draw.randbytes(32) for _ in range(100)]
+    points = [draw.randbytes(32) for _ in range(10_000)]
     found = run(_fast.x25519, scalars * 100, points)
     for i, scalar in enumerate(scalars):
-        expected = run(openssl_x25519.x25519, [scalar], points[i::1_000])
-        assert found[i::1_000] == expected
+        assert found[i::100] == run(openssl_x25519.x25519, [scalar], points[i::100])
 
 
 @every

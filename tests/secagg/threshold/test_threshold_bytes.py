@@ -188,7 +188,7 @@ def test_check26_any_bytes_give_a_value_or_a_protocol_error(
             assert loaded.to_bytes() in (data, resealed(data))
 
 
-@examples(100)
+@examples(40)
 @given(st.integers(0, 8 * len(PARTIAL_BYTES) - 1))
 def test_no_bit_of_a_partial_decryption_can_change(bit: int) -> None:
     """No bit of a partial decryption can be changed on the way."""

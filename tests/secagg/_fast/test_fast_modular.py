@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -195,19 +194,3 @@ def test_results_may_replace_their_operands(modular):
     rows = batch(a, case.limbs)
     modular.modular_power(rows, limbs_of(77, 1), rows, *case.constants)
     assert numbers(rows) == [pow(x, 77, case.n) for x in a]
-
-
-@every
-def test_threads_share_nothing(modular):
-    case = Case(modular, 2**521 - 1, 9)
-    base = case.draw(40)
-    rows, out = batch(base, case.limbs), case.empty(40)
-    exponent = limbs_of(2**70 + 5, 2)
-
-    def run(first: int) -> None:
-        part = slice(first, first + 5)
-        modular.modular_power(rows[part], exponent, out[part], *case.constants)
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(run, range(0, 40, 5)))
-    assert numbers(out) == [pow(x, 2**70 + 5, case.n) for x in base]

@@ -175,6 +175,8 @@ def test_sum_adds_vectors_up():
     assert (total.added, total.subtracted) == (5, 0)
     expected = sum(KEY.decrypt_vector(v).integers for v in vectors)
     np.testing.assert_array_equal(KEY.decrypt_vector(total).integers, expected)
+    with pytest.raises(ParameterError):
+        _ = KEY.decrypt_vector(vectors[0] - vectors[1]).mean
 
 
 @pytest.mark.parametrize(

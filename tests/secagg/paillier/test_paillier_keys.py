@@ -139,13 +139,14 @@ def test_check37_unfit_primes_are_rejected_and_not_shown():
 def test_check38_default_is_3072_bits_and_less_is_insecure():
     """The default is 3072 bits and less has an insecure name."""
     assert inspect.signature(generate_keypair).parameters["bits"].default == 3072
-    too_long = (1 << 8256) - 1
+    unfit = [f * int(gmpy2.next_prime((1 << 511) // f)) for f in (1, 3, 65521)]
+    unfit += [KEY.primes[0] ** 2, (1 << 8256) - 1]
     for call in (
         *(lambda b=b: generate_keypair(b) for b in (1024, 2040, 2049, 8256, 3072.0, True)),
         *(lambda b=b: generate_insecure_keypair(b) for b in (128, 2048, 500)),
         *(lambda n=n: generate_insecure_keypair(512, noise=n) for n in ("none", [])),
         lambda: PublicKey(N),
-        lambda: PublicKey(too_long),
+        *(lambda n=n: PublicKey(n, allow_insecure=True) for n in (*unfit, -N)),
         lambda: PublicKey(N, PUBLIC.h, allow_insecure=True),
         lambda: PrivateKey(*KEY.primes),
         lambda: PrivateKey.from_bytes(KEY.to_bytes()),

@@ -220,7 +220,7 @@ def test_check27_paillier_sums_differences_and_multiples(case: Vector) -> None:
             check_sum(each, private, computed["elements"], computed["weight"])
 
 
-def test_check27_paillier_sums_beyond_capacity_are_rejected() -> None:
+def test_check34_paillier_sums_beyond_capacity_are_rejected() -> None:
     for case in VECTORS["vectors"]:
         packing, key = packing_of(case["packing"]), public_key(case["key"])
         vector = key.load_vector(b(case["clients"][0]["bytes"]), packing)
@@ -237,7 +237,7 @@ def test_check27_paillier_sums_beyond_capacity_are_rejected() -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["arriving"]["cases"], ids=lambda c: c["name"])
-def test_check27_paillier_vectors_rejected_on_arrival(case: Vector) -> None:
+def test_check35_paillier_vectors_rejected_on_arrival(case: Vector) -> None:
     key, packing = (VECTORS["arriving"][name] for name in ("key", "packing"))
     assert case["error"] == "RemoteProtocolError"
     with pytest.raises(RemoteProtocolError) as caught:
@@ -248,7 +248,7 @@ def test_check27_paillier_vectors_rejected_on_arrival(case: Vector) -> None:
 @pytest.mark.parametrize(
     "case", VECTORS["reading"]["cases"], ids=lambda c: f"{c['packing']}: {c['name']}"
 )
-def test_check27_paillier_sums_rejected_when_decrypted(case: Vector) -> None:
+def test_check42_paillier_sums_rejected_when_decrypted(case: Vector) -> None:
     name, packing = VECTORS["reading"]["key"], packing_of(case["packing"])
     key = private_key(name)
     vector = key.public_key.load_vector(b(case["bytes"]), packing, summands=None)

@@ -22,49 +22,14 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from secagg._fast import openssl_x25519, reference
 from secagg._fast.reference_m61 import P61, U64
 from secagg.errors import ParameterError
 
-__all__ = [
-    "COMPILED",
-    "MASK_BYTES",
-    "SLICE_BYTES",
-    "TIER",
-    "TIERS",
-    "choose_tier",
-    "decode",
-    "discrete_gaussian",
-    "encode",
-    "gcm_open",
-    "gcm_seal",
-    "hkdf",
-    "m61_add",
-    "m61_dot",
-    "m61_errors",
-    "m61_inv",
-    "m61_lagrange_at_zero",
-    "m61_matmul",
-    "m61_mul",
-    "m61_poly_eval",
-    "m61_sub",
-    "mask_mod",
-    "mask_words",
-    "modular_multiply",
-    "modular_power",
-    "modular_power_fixed",
-    "modular_radix",
-    "modular_table",
-    "modular_width",
-    "pack_bits",
-    "pack_into",
-    "prime_lagrange_at_zero",
-    "prime_matmul",
-    "prime_poly_eval",
-    "unpack_bits",
-    "x25519",
-]
+__all__ = ["COMPILED", "MASK_BYTES", "SLICE_BYTES", "TIER", "TIERS", "choose_tier"]
+__all__ += reference.__all__
 
 
 def choose_tier(wanted: str | None, available: tuple[str, ...]) -> str:
@@ -125,53 +90,37 @@ _numbers = _PARTS[TIER][1] if TIER in _PARTS else "portable"
 _masks = _kernels.Masks(_PARTS[TIER][0]) if TIER in _PARTS else reference
 mask_words, mask_mod = _masks.mask_words, _masks.mask_mod
 
+# kernels have the signatures of their twins, by which callers are type-checked
+if TYPE_CHECKING or not COMPILED:
+    from secagg._fast import reference as _best
+else:
+    from secagg._fast import _kernels as _best
+decode, unpack_bits = _best.decode, _best.unpack_bits
+encode, hkdf = _best.encode, _best.hkdf
+pack_bits, pack_into = _best.pack_bits, _best.pack_into
 # a forced tier must not run wider instructions than the tier's name states
 if TIER == "portable":
-    encode = _kernels.encode_portable
+    encode, hkdf = _kernels.encode_portable, _kernels.hkdf_portable
 elif TIER in ("vaes", "aesni"):
     encode = _kernels.encode_avx2
-else:
-    encode = _kernels.encode if COMPILED else reference.encode
-if TIER == "portable":
-    hkdf = _kernels.hkdf_portable
-else:
-    hkdf = _kernels.hkdf if COMPILED else reference.hkdf
+if COMPILED and _numbers != "ifma":
+    pack_bits, pack_into = _kernels.pack_bits_portable, _kernels.pack_into_portable
+gcm_seal, gcm_open = reference.gcm_seal, reference.gcm_open
 # without AES instructions no kernel: AES by tables in C would leak keys through the cache
 if TIER in _PARTS and _kernels.gcm_tiers():
     gcm_seal, gcm_open = _kernels.gcm_seal, _kernels.gcm_open
-else:
-    gcm_seal, gcm_open = reference.gcm_seal, reference.gcm_open
-decode = _kernels.decode if COMPILED else reference.decode
-if _numbers == "ifma":
-    pack_bits, pack_into = _kernels.pack_bits, _kernels.pack_into
-elif COMPILED:
-    pack_bits, pack_into = _kernels.pack_bits_portable, _kernels.pack_into_portable
-else:
-    pack_bits, pack_into = reference.pack_bits, reference.pack_into
-unpack_bits = _kernels.unpack_bits if COMPILED else reference.unpack_bits
-m61_add = _kernels.m61_add if COMPILED else reference.m61_add
-m61_sub = _kernels.m61_sub if COMPILED else reference.m61_sub
-m61_mul = _kernels.m61_mul if COMPILED else reference.m61_mul
-m61_inv = _kernels.m61_inv if COMPILED else reference.m61_inv
-m61_dot = _kernels.m61_dot if COMPILED else reference.m61_dot
-m61_matmul = _kernels.m61_matmul if COMPILED else reference.m61_matmul
-m61_lagrange_at_zero = (
-    _kernels.m61_lagrange_at_zero if COMPILED else reference.m61_lagrange_at_zero
-)
-m61_errors = _kernels.m61_errors if COMPILED else reference.m61_errors
+discrete_gaussian = _best.discrete_gaussian
+m61_add, m61_sub, m61_mul = _best.m61_add, _best.m61_sub, _best.m61_mul
+m61_inv, m61_dot, m61_matmul = _best.m61_inv, _best.m61_dot, _best.m61_matmul
+m61_errors, m61_lagrange_at_zero = _best.m61_errors, _best.m61_lagrange_at_zero
+prime_matmul, prime_lagrange_at_zero = _best.prime_matmul, _best.prime_lagrange_at_zero
+
 _primes = _kernels.Primes(_numbers) if COMPILED else reference
 prime_poly_eval = _primes.prime_poly_eval
-m61_poly_eval: Callable[[U64, U64], U64] = (
-    _kernels.m61_poly_eval if COMPILED else reference.m61_poly_eval
-)
+m61_poly_eval: Callable[[U64, U64], U64] = _best.m61_poly_eval
 # eight elements at a time beat the kernel that knows this prime alone
 if _numbers == "ifma":
     m61_poly_eval = partial(prime_poly_eval, p=P61)
-prime_matmul = _kernels.prime_matmul if COMPILED else reference.prime_matmul
-prime_lagrange_at_zero = (
-    _kernels.prime_lagrange_at_zero if COMPILED else reference.prime_lagrange_at_zero
-)
-discrete_gaussian = _kernels.discrete_gaussian if COMPILED else reference.discrete_gaussian
 
 _modular = _kernels.Modular(_numbers) if COMPILED else reference
 modular_radix, modular_width = _modular.modular_radix, _modular.modular_width

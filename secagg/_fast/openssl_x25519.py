@@ -13,11 +13,8 @@ def x25519(scalars: U8, points: U8, out: U8) -> None:
     check_rows(scalars, points, out)
     keys = [X25519PrivateKey.from_private_bytes(row.tobytes()) for row in scalars]
     for i, point in enumerate(points):
-        key, peer = (
-            keys[i if len(keys) > 1 else 0],
-            X25519PublicKey.from_public_bytes(point.tobytes()),
-        )
+        peer = X25519PublicKey.from_public_bytes(point.tobytes())
         try:
-            out[i] = np.frombuffer(key.exchange(peer), np.uint8)
+            out[i] = np.frombuffer(keys[i % len(keys)].exchange(peer), np.uint8)
         except ValueError:  # OpenSSL gives no result for a result of zero
             out[i] = 0

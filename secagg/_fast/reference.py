@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg._fast.reference_checks import check_lanes
 from secagg._fast.reference_decoder import m61_errors
 from secagg._fast.reference_gaussian import discrete_gaussian
 from secagg._fast.reference_gcm import gcm_open, gcm_seal
@@ -32,7 +33,8 @@ from secagg._fast.reference_m61 import (
     m61_poly_eval,
     m61_sub,
 )
-from secagg._fast.reference_masks import keystream, mask_mod, mask_words
+from secagg._fast.reference_masks import keystream as keystream
+from secagg._fast.reference_masks import mask_mod, mask_words
 from secagg._fast.reference_modular import (
     modular_multiply,
     modular_power,
@@ -55,7 +57,6 @@ __all__ = [
     "gcm_open",
     "gcm_seal",
     "hkdf",
-    "keystream",
     "m61_add",
     "m61_dot",
     "m61_errors",
@@ -86,8 +87,6 @@ U32 = NDArray[np.uint32]
 U64 = NDArray[np.uint64]
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
-
-_LANE_TYPES = (np.dtype(np.uint32), np.dtype(np.uint64))
 
 
 def encode(
@@ -128,7 +127,7 @@ def encode(
         Index of the first element that is not finite, or -1. If an element is not finite, the
         content of ``out`` is unspecified.
     """
-    _check_lane(out)
+    check_lanes(out)
     _check_vector(x, np.float32 if x.dtype == np.float32 else np.float64, out.size)
     _check_modulus(modulus, out.itemsize)
     _check_encoding(clip, scale, weight, modulus)
@@ -169,7 +168,7 @@ def decode(values: U32 | U64, out: F64, modulus: int, inverse_scale: float) -> N
     inverse_scale : float
         1 / scale.
     """
-    _check_lane(values)
+    check_lanes(values)
     _check_vector(out, np.float64, values.size)
     _check_modulus(modulus, values.itemsize)
     wide = values.astype(np.uint64)
@@ -193,7 +192,7 @@ def pack_bits(values: U32 | U64, bits: int) -> bytes:
     -------
     bytes of length ceil(d b / 8), zero after the last value
     """
-    _check_lane(values)
+    check_lanes(values)
     _check_bits(bits, values.itemsize)
     octets = values.astype(f"<u{values.itemsize}").view(np.uint8)
     octets = octets.reshape(values.size, values.itemsize)
@@ -210,7 +209,7 @@ def pack_into(values: U32 | U64, bits: int, packed: NDArray[np.uint8]) -> None:
 
 def unpack_bits(data: bytes | bytearray | memoryview, bits: int, out: U32 | U64) -> None:
     """Undo ``pack_bits`` into `out`; raise ValueError if a bit after the last value is set."""
-    _check_lane(out)
+    check_lanes(out)
     _check_bits(bits, out.itemsize)
     octets = np.frombuffer(data, np.uint8)
     if octets.size != (out.size * bits + 7) // 8:
@@ -222,11 +221,6 @@ def unpack_bits(data: bytes | bytearray | memoryview, bits: int, out: U32 | U64)
     table = np.zeros((out.size, 8 * out.itemsize), np.uint8)
     table[:, :bits] = string[: out.size * bits].reshape(out.size, bits)
     out[:] = np.packbits(table, axis=1, bitorder="little").view(f"<u{out.itemsize}")[:, 0]
-
-
-def _check_lane(array: U32 | U64) -> None:
-    if array.dtype not in _LANE_TYPES or array.ndim != 1 or not array.flags.c_contiguous:
-        raise ValueError("expected a contiguous vector of uint32 or uint64")
 
 
 def _check_vector(

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from secagg._fast.reference_m61 import P61
 
-__all__ = ["m61_errors"]
-
 
 def m61_errors(
     xs: NDArray[np.uint64], dual: NDArray[np.uint64], word: NDArray[np.uint64], t: int

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["discrete_gaussian"]
+from secagg._fast.reference_checks import check_arrays
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -51,10 +51,8 @@ def discrete_gaussian(words: U64, out: I64, sigma: int) -> tuple[int, int]:
     ValueError
         A dtype, the number of words or sigma is out of range.
     """
-    if words.dtype != np.uint64 or words.ndim != 1 or not words.flags.c_contiguous:
-        raise ValueError("expected a contiguous vector of uint64 as words")
-    if out.dtype != np.int64 or out.ndim != 1 or not out.flags.c_contiguous:
-        raise ValueError("expected a contiguous vector of int64 as out")
+    check_arrays(np.uint64, 1, words)
+    check_arrays(np.int64, 1, out)
     if words.size > MAX_WORDS:
         raise ValueError(f"{words.size} words are more than {MAX_WORDS}")
     if not 1 <= sigma <= MAX_SIGMA:

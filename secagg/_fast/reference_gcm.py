@@ -12,7 +12,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
-__all__ = ["gcm_open", "gcm_seal"]
+from secagg._fast.reference_checks import check_arrays
 
 U8 = NDArray[np.uint8]
 
@@ -67,10 +67,8 @@ def gcm_open(keys: U8, nonce: bytes, aads: U8, sealed: U8, out: U8) -> int:
 
 
 def _check(keys: U8, nonce: bytes, aads: U8, texts: U8, sealed: U8) -> None:
-    arrays = (keys, aads, texts, sealed)
-    if any(x.dtype != np.uint8 or x.ndim != 2 or not x.flags.c_contiguous for x in arrays):
-        raise ValueError("expected C-contiguous matrices of uint8")
-    rows = tuple(len(x) for x in arrays)
+    check_arrays(np.uint8, 2, keys, aads, texts, sealed)
+    rows = (len(keys), len(aads), len(texts), len(sealed))
     if len(set(rows)) != 1:
         raise ValueError(f"keys, associated data, texts and sealed texts have {rows} rows")
     widths = (keys.shape[1], len(nonce), sealed.shape[1] - texts.shape[1])

@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["hkdf"]
+from secagg._fast.reference_checks import check_arrays
 
 U8 = NDArray[np.uint8]
 
@@ -36,11 +36,9 @@ def hkdf(secrets: U8, salt: bytes, infos: U8, out: U8) -> None:
     ValueError
         A shape, dtype or length differs from the above, or an array is not C-contiguous.
     """
-    arrays = (secrets, infos, out)
-    if any(x.dtype != np.uint8 or x.ndim != 2 or not x.flags.c_contiguous for x in arrays):
-        raise ValueError("expected C-contiguous matrices of uint8")
-    if len({len(x) for x in arrays}) != 1:
-        rows = tuple(len(x) for x in arrays)
+    check_arrays(np.uint8, 2, secrets, infos, out)
+    rows = (len(secrets), len(infos), len(out))
+    if len(set(rows)) != 1:
         raise ValueError(f"secrets, infos and results have {rows} rows")
     if len(salt) > _BLOCK:
         raise ValueError(f"a salt of {len(salt)} bytes; at most {_BLOCK}")

@@ -10,17 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "P61",
-    "m61_add",
-    "m61_dot",
-    "m61_inv",
-    "m61_lagrange_at_zero",
-    "m61_matmul",
-    "m61_mul",
-    "m61_poly_eval",
-    "m61_sub",
-]
+from secagg._fast.reference_checks import check_arrays
 
 U64 = NDArray[np.uint64]
 
@@ -49,7 +39,7 @@ def m61_mul(a: U64, b: U64) -> U64:
 
 def m61_inv(a: U64) -> U64:
     """Multiplicative inverses of a vector; ZeroDivisionError if an element is 0 mod p."""
-    _vector(a)
+    check_arrays(np.uint64, 1, a)
     values = a.tolist()
     if any(value % P61 == 0 for value in values):
         raise ZeroDivisionError("0 has no inverse in GF(2^61 - 1)")
@@ -64,8 +54,7 @@ def m61_dot(a: U64, b: U64) -> int:
 
 def m61_matmul(a: U64, b: U64) -> U64:
     """Matrix product mod p of a, uint64[n, k], and b, uint64[k, m]."""
-    _matrix(a)
-    _matrix(b)
+    check_arrays(np.uint64, 2, a, b)
     if a.shape[1] != b.shape[0]:
         raise ValueError(f"cannot multiply shapes {a.shape} and {b.shape}")
     product = np.zeros((a.shape[0], b.shape[1]), np.uint64)
@@ -88,8 +77,8 @@ def m61_poly_eval(coeffs: U64, xs: U64) -> U64:
     uint64[n, m]
         Element [i, c] is polynomial c at xs[i]; all zero when t = 0.
     """
-    _matrix(coeffs)
-    _vector(xs)
+    check_arrays(np.uint64, 2, coeffs)
+    check_arrays(np.uint64, 1, xs)
     values = np.zeros((xs.size, coeffs.shape[1]), np.uint64)
     for row in coeffs[::-1]:
         values = _canonical(_multiply(values, xs[:, None]) + row)
@@ -101,7 +90,7 @@ def m61_lagrange_at_zero(xs: U64) -> U64:
 
     ZeroDivisionError if a point is 0 mod p or occurs twice.
     """
-    _vector(xs)
+    check_arrays(np.uint64, 1, xs)
     if not np.all(xs % P61):
         raise ZeroDivisionError("a point of interpolation is 0")
     # λ_i = (Π_j x_j) / (x_i Π_{j≠i} (x_j - x_i)): one product, then one batch of inverses.
@@ -132,18 +121,7 @@ def _multiply(a: U64, b: U64) -> U64:
     return _canonical(total + (low & P61) + (low >> 61))
 
 
-def _vector(*arrays: U64) -> None:
-    for array in arrays:
-        if array.ndim != 1 or array.dtype != np.uint64 or not array.flags.c_contiguous:
-            raise ValueError("expected a contiguous vector of uint64")
-
-
-def _matrix(array: U64) -> None:
-    if array.ndim != 2 or array.dtype != np.uint64 or not array.flags.c_contiguous:
-        raise ValueError("expected a C-contiguous matrix of uint64")
-
-
 def _same_length(a: U64, b: U64) -> None:
-    _vector(a, b)
+    check_arrays(np.uint64, 1, a, b)
     if a.size != b.size:
         raise ValueError(f"lengths differ: {a.size} and {b.size}")

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import CTR
 from numpy.typing import NDArray
 
-__all__ = ["keystream", "mask_mod", "mask_words"]
+from secagg._fast.reference_checks import check_lanes
 
 U32 = NDArray[np.uint32]
 U64 = NDArray[np.uint64]
@@ -132,8 +132,7 @@ def _split(keys: bytes) -> Iterator[bytes]:
 
 
 def _check_masks(acc: U32 | U64, keys: bytes, negate: bytes, start: int) -> None:
-    if acc.dtype not in (np.uint32, np.uint64) or acc.ndim != 1 or not acc.flags.c_contiguous:
-        raise ValueError("expected a contiguous vector of uint32 or uint64")
+    check_lanes(acc)
     if len(keys) != KEY_BYTES * len(negate):
         raise ValueError(f"{len(keys)} bytes of keys for {len(negate)} signs")
     if max(negate, default=0) > 1:

@@ -18,15 +18,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "modular_multiply",
-    "modular_power",
-    "modular_power_fixed",
-    "modular_radix",
-    "modular_table",
-    "modular_width",
-]
-
 U64 = NDArray[np.uint64]
 
 _MOST_LIMBS = 256  # up to here the kernels' room for carries suffices

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["prime_lagrange_at_zero", "prime_matmul", "prime_poly_eval"]
+from secagg._fast.reference_checks import check_arrays
 
 U64 = NDArray[np.uint64]
 
@@ -18,8 +18,7 @@ U64 = NDArray[np.uint64]
 def prime_matmul(a: U64, b: U64, p: int) -> U64:
     """Matrix product mod p of a, uint64[n, k], and b, uint64[k, m]."""
     _check_prime(p)
-    _check_dimensions(a, 2)
-    _check_dimensions(b, 2)
+    check_arrays(np.uint64, 2, a, b)
     if a.shape[1] != b.shape[0]:
         raise ValueError(f"cannot multiply shapes {a.shape} and {b.shape}")
     product = np.zeros((a.shape[0], b.shape[1]), object)
@@ -44,8 +43,8 @@ def prime_poly_eval(coeffs: U64, xs: U64, p: int) -> U64:
         Element [i, c] is polynomial c at xs[i]; all zero when t = 0.
     """
     _check_prime(p)
-    _check_dimensions(coeffs, 2)
-    _check_dimensions(xs, 1)
+    check_arrays(np.uint64, 2, coeffs)
+    check_arrays(np.uint64, 1, xs)
     points = xs.astype(object)[:, None]
     values = np.zeros((xs.size, coeffs.shape[1]), object)
     for row in coeffs[::-1].astype(object):
@@ -59,7 +58,7 @@ def prime_lagrange_at_zero(xs: U64, p: int) -> U64:
     ZeroDivisionError if a point is 0 or occurs twice.
     """
     _check_prime(p)
-    _check_dimensions(xs, 1)
+    check_arrays(np.uint64, 1, xs)
     points = xs.tolist()
     if 0 in points or len(set(points)) != len(points):
         raise ZeroDivisionError("a point of interpolation is 0 or occurs twice")
@@ -68,10 +67,10 @@ def prime_lagrange_at_zero(xs: U64, p: int) -> U64:
     for x in points:
         every = every * x % p
     weights = []
-    for i, x in enumerate(points):
+    for x in points:
         below = x
-        for j, other in enumerate(points):
-            if j != i:
+        for other in points:
+            if other != x:
                 below = below * (other - x) % p
         weights.append(every * pow(below, -1, p) % p)
     return np.array(weights, np.uint64)
@@ -80,9 +79,3 @@ def prime_lagrange_at_zero(xs: U64, p: int) -> U64:
 def _check_prime(p: int) -> None:
     if not 3 <= p < 2**63 or p % 2 == 0:
         raise ValueError(f"modulus {p} is not an odd prime below 2^63")
-
-
-def _check_dimensions(array: U64, dimensions: int) -> None:
-    fits = array.dtype == np.uint64 and array.flags.c_contiguous
-    if array.ndim != dimensions or not fits:
-        raise ValueError(f"expected a contiguous array of uint64, of {dimensions} dimensions")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["check_rows", "x25519"]
+from secagg._fast.reference_checks import check_arrays
 
 U8 = NDArray[np.uint8]
 
@@ -49,9 +49,7 @@ def x25519(scalars: U8, points: U8, out: U8) -> None:
 
 def check_rows(scalars: U8, points: U8, out: U8) -> None:
     """Raise ValueError if the arguments of `x25519` do not fit."""
-    arrays = (scalars, points, out)
-    if any(x.dtype != np.uint8 or x.ndim != 2 or not x.flags.c_contiguous for x in arrays):
-        raise ValueError("expected C-contiguous matrices of uint8")
+    check_arrays(np.uint8, 2, scalars, points, out)
     rows = (len(points), _BYTES)
     if (points.shape, out.shape) != (rows, rows) or scalars.shape not in (rows, (1, _BYTES)):
         shapes = f"{scalars.shape}, {points.shape} and {out.shape}"

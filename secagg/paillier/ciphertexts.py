@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self, cast
+from typing import Self
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from secagg._secrets import without_frames
 from secagg._threads import in_slices
 from secagg.encoding import Entropy
 from secagg.errors import LocalProtocolError, ParameterError, RemoteProtocolError
-from secagg.paillier.gmp import as_int, gmpy2
+from secagg.paillier.gmp import as_int, checked_ints, gmpy2
 from secagg.paillier.modular import Batch, Modulus
 from secagg.paillier.noise import Noise
 from secagg.paillier.operators import Operators, checked_factor
@@ -32,6 +32,11 @@ PHASE = "paillier"
 def remote(check: str, message: str) -> RemoteProtocolError:
     """Return the error for invalid bytes or ciphertexts of another party."""
     return RemoteProtocolError(message, sender=None, phase=PHASE, check=check)
+
+
+def signed(residue: int, n: int) -> int:
+    """Return the message m, |m| < n / 2, that a residue modulo n stands for."""
+    return int(residue - n if 2 * residue > n else residue)
 
 
 class CiphertextGroup:
@@ -65,7 +70,7 @@ class CiphertextGroup:
         ParameterError
             `messages` is no iterable in an order, a message is not an int, or |m| is too large.
         """
-        numbers = _listed("message", messages, "; pass floats to encrypt_vector")
+        numbers = checked_ints("message", messages, "; pass floats to encrypt_vector")
         for position, number in enumerate(numbers):
             if abs(2 * number) >= self.n:
                 raise ParameterError(
@@ -97,13 +102,11 @@ class CiphertextGroup:
 
     def check_own(self, ciphertexts: Ciphertexts) -> None:
         """Raise `ParameterError` for ciphertexts under another key."""
-        kind = "Ciphertexts, a vector's .ciphertexts"
+        kind = "Ciphertexts: a vector's .ciphertexts, or public_key.encrypt([5]) for a 5"
         check_kind("ciphertexts", ciphertexts, Ciphertexts, kind)
+        theirs, mine = (group.key_id.hex()[:8] for group in (ciphertexts.group, self))
         if ciphertexts.group.key_id != self.key_id:
-            raise ParameterError(
-                f"the ciphertexts are under the key {ciphertexts.group.key_id.hex()[:8]}, not "
-                f"{self.key_id.hex()[:8]}"
-            )
+            raise ParameterError(f"the ciphertexts are under the key {theirs}, not {mine}")
 
     def _blinded(
         self, batch: Callable[[slice], Batch], count: int, entropy: Entropy
@@ -140,7 +143,7 @@ class CiphertextGroup:
             Check "ciphertext": a ciphertext lies outside (0, n²) or has a factor in common
             with n.
         """
-        numbers = _listed("ciphertext", values)
+        numbers = checked_ints("ciphertext", values)
         for position, number in enumerate(numbers):
             if not 0 < number < self.modulus.value:
                 raise remote("ciphertext", f"ciphertext {position} is outside (0, n²)")
@@ -160,17 +163,15 @@ class CiphertextGroup:
         """
         data = as_bytes(data)
         check_integer("count", count, 0, 1 << 63)
-        if len(data) != count * self.modulus.width:
-            raise remote(
-                "length",
-                f"{len(data)} bytes; {count} ciphertexts take {count * self.modulus.width}",
-            )
+        size = count * self.modulus.width
+        if len(data) != size:
+            raise remote("length", f"{len(data)} bytes; {count} ciphertexts take {size}")
         return self._checked(self.modulus.unwrap(data), largest)
 
     def _checked(self, batch: Batch, largest: int | None) -> Ciphertexts:
         """Return the rows as ciphertexts if all are in Z*_{n²}; others could reveal the key."""
         if largest is not None:
-            stated = as_int(largest)
+            stated = as_int(largest)  # of gmpy2, too
             check_integer("largest", largest if stated is None else stated, 0, self.n // 2)
             largest = stated
         highest = np.uint64(self.modulus.value >> 64 * (self.modulus.limbs - 1))
@@ -183,27 +184,6 @@ class CiphertextGroup:
             bad = next(row for row, value in values if gmpy2.gcd(value, self.n) != 1)
             raise remote("ciphertext", f"ciphertext {bad} has a factor in common with n")
         return Ciphertexts(self, batch, fresh=True, largest=largest)
-
-
-def _listed(name: str, values: Iterable[int], remedy: str = "") -> list[int]:
-    """Return values as ints; raise `ParameterError` for a number, text, set or mapping."""
-    unordered = isinstance(values, str | bytes | bytearray | Mapping | Set)
-    try:
-        found = None if unordered else list(values)
-    except TypeError:  # of numpy, too, for an array of no dimension
-        found = None
-    if found is None:
-        raise ParameterError(
-            f"{name}s must be a list of ints, not {type(values).__name__}; pass one number as "
-            f"[number]{remedy}"
-        )
-    numbers = [as_int(value) for value in found]
-    if None in numbers:
-        wrong = numbers.index(None)
-        raise ParameterError(
-            f"{name} {wrong} must be an int, not {type(found[wrong]).__name__}{remedy}"
-        )
-    return cast("list[int]", numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +241,7 @@ class Ciphertexts(Operators):
         ParameterError
             Key or length differ, or a sum could exceed n / 2.
         """
-        self._check_alike(other, "added")
+        self._check_alike(other)
         largest = self._checked(self._bound + other._bound)
         batch = self.group.modulus.multiply(self.batch, other.batch)
         return self._derived(batch, largest, private=self.private or other.private)
@@ -274,7 +254,7 @@ class Ciphertexts(Operators):
 
     def __sub__(self, other: Ciphertexts) -> Self:
         """Subtract the messages pairwise; see `__add__` for the errors."""
-        self._check_alike(other, "subtracted")
+        self._check_alike(other)
         return self + -other
 
     def __mul__(self, factor: int) -> Self:
@@ -285,12 +265,6 @@ class Ciphertexts(Operators):
         ParameterError
             The factor is not an int, or a product could exceed n / 2.
         """
-        given: object = factor
-        if isinstance(given, Ciphertexts):
-            raise ParameterError(
-                "encrypted values cannot be multiplied with each other, only by a public int; "
-                "multiply before you encrypt, or decrypt a sum and compute with it"
-            )
         number = checked_factor(factor)
         if 2 * abs(number) >= self.group.n:
             raise ParameterError(
@@ -336,19 +310,8 @@ class Ciphertexts(Operators):
     def _derived(self, batch: Batch, largest: int | None, *, private: bool) -> Self:
         return replace(self, batch=batch, fresh=False, largest=largest, private=private)
 
-    def _check_alike(self, other: Ciphertexts, done: str) -> None:
-        if not isinstance(other, Ciphertexts):
-            raise ParameterError(
-                f"only Ciphertexts can be {done}, not {type(other).__name__}; encrypt the "
-                "numbers first: public_key.encrypt([5]) for a 5"
-            )
-        if other.group.key_id != self.group.key_id:
-            raise ParameterError(
-                f"the ciphertexts are under the keys {self.group.key_id.hex()[:8]} and "
-                f"{other.group.key_id.hex()[:8]}; only those under one key can be added"
-            )
+    def _check_alike(self, other: Ciphertexts) -> None:
+        self.group.check_own(other)
         if len(other) != len(self):
-            raise ParameterError(
-                f"{len(self)} and {len(other)} ciphertexts cannot be added; their numbers "
-                "must be equal"
-            )
+            both = f"{len(self)} and {len(other)} ciphertexts"
+            raise ParameterError(f"{both} cannot be added; their numbers must be equal")

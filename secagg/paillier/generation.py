@@ -72,15 +72,10 @@ def _generate(bits: int, noise: Blinding, entropy: Entropy) -> PrivateKey:
     while True:
         p, q = (random_prime(bits // 2, entropy) for _ in range(2))
         # with a gcd of 2 the squares modulo n are cyclic, so that powers of one h reach all
-        if p.p == q.p or gmpy2.gcd(p.p - 1, q.p - 1) != 2:
-            continue
-        return PrivateKey(
-            p.p,
-            q.p,
-            None if exponent_bits is None else _base(p, q, entropy),
-            None if exponent_bits is None else min(exponent_bits, bits // 2),
-            allow_insecure=bits < MIN_BITS,
-        )
+        if p.p != q.p and gmpy2.gcd(p.p - 1, q.p - 1) == 2:
+            break
+    h = None if exponent_bits is None else _base(p, q, entropy)
+    return PrivateKey(p.p, q.p, h, exponent_bits, allow_insecure=bits < MIN_BITS)
 
 
 def _base(p: StructuredPrime, q: StructuredPrime, entropy: Entropy) -> int:

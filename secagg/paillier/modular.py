@@ -123,37 +123,33 @@ class FixedBase:
         self._base = modulus.pack([base])[0]
         self._powers = 0
         # one tuple, replaced in one assignment: threads read it without a lock
-        self._windowed = (
-            0,
-            np.zeros((0, 1, 0), dtype=np.uint64),
-        )
-
-    @property
-    def exponent_limbs(self) -> int:
-        """Number of limbs of an exponent, a row of `power`'s argument."""
-        return -(-self.exponent_bits // 64)
+        self._windowed = (0, np.zeros((0, 1, 0), dtype=np.uint64))
 
     def expect(self, powers: int) -> None:
         """Enlarge the table, before threads share it, if `powers` more powers justify this."""
         self._powers += powers
-        best = self._best_window()
+        best, modulus = self._best_window(), self.modulus
         if best > self._windowed[0]:
-            self._windowed = (best, self._make_table(best))
+            width = _fast.modular_width(modulus.limbs)
+            table = np.zeros((self._windows(best), 1 << best, width), dtype=np.uint64)
+            _fast.modular_table(self._base, table, best, *modulus._constants)
+            self._windowed = (best, table)
 
-    def power(self, exponents: Batch) -> Batch:
-        """Return base^e mod N for each row e of `exponents`, shape (count, exponent_limbs)."""
+    def power(self, exponents: Iterable[int]) -> Batch:
+        """Return base^e mod N for each e of `exponents`, 0 ≤ e < 2^exponent_bits."""
+        digits = to_batch(exponents, -(-self.exponent_bits // 64))
         if not self._windowed[0]:
-            self.expect(len(exponents))
+            self.expect(len(digits))
         # read once: another thread may replace window and table together meanwhile
         modulus, (window, table) = self.modulus, self._windowed
-        out = np.empty((len(exponents), modulus.limbs), dtype=np.uint64)
+        out = np.empty((len(digits), modulus.limbs), dtype=np.uint64)
 
         def part(rows: slice) -> None:
             _fast.modular_power_fixed(
-                table, exponents[rows], out[rows], window, *modulus._constants
+                table, digits[rows], out[rows], window, *modulus._constants
             )
 
-        in_slices(part, len(exponents))
+        in_slices(part, len(digits))
         return out
 
     def _best_window(self) -> int:
@@ -168,10 +164,3 @@ class FixedBase:
 
     def _windows(self, window: int) -> int:
         return -(-self.exponent_bits // window)
-
-    def _make_table(self, window: int) -> Batch:
-        modulus = self.modulus
-        width = _fast.modular_width(modulus.limbs)
-        table = np.zeros((self._windows(window), 1 << window, width), dtype=np.uint64)
-        _fast.modular_table(self._base, table, window, *modulus._constants)
-        return table

@@ -5,7 +5,6 @@ Noise is never drawn in advance, so a forked process cannot reuse the noise of i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
 from itertools import count as naturals
 from typing import Protocol
@@ -13,8 +12,8 @@ from typing import Protocol
 from secagg.encoding import Entropy
 from secagg.encoding.encoding import take
 from secagg.paillier.gmp import gmpy2
-from secagg.paillier.modular import Batch, FixedBase, Modulus, to_batch
-from secagg.paillier.primes import random_bits, recover, uniform_below
+from secagg.paillier.modular import Batch, FixedBase, Modulus
+from secagg.paillier.primes import random_bits, recover, uniform_below, uniform_unit
 
 Seed = tuple[int, ...]
 """Random exponents or roots that determine one residue; as secret as the residue."""
@@ -39,7 +38,7 @@ class TextbookNoise:
 
     def draw(self, count: int, entropy: Entropy) -> list[Seed]:
         """Return `count` random r."""
-        return [(r,) for r in _uniform_units(self._n, count, entropy)]
+        return [(uniform_unit(self._n, entropy),) for _ in range(count)]
 
     def residues(self, seeds: list[Seed]) -> Batch:
         """Return r^n mod n² for each r."""
@@ -84,9 +83,7 @@ class FixedBaseNoise:
 
     def residues(self, seeds: list[Seed]) -> Batch:
         """Return (h^n)^e · (y^n)^b mod n² for each pair."""
-        powers = self._powers.power(
-            to_batch((e for e, _ in seeds), self._powers.exponent_limbs)
-        )
+        powers = self._powers.power(e for e, _ in seeds)
         return self._square.multiply(powers, self._symbols[[b for _, b in seeds]])
 
 
@@ -100,20 +97,22 @@ class OwnerNoise:
 
     def __init__(self, p: int, q: int, square: Modulus) -> None:
         self._square = square
-        self._of_p, self._of_q = _PrimeNoise(p), _PrimeNoise(q)
-        inverse = gmpy2.invert(self._of_q.square.value, self._of_p.square.value)
-        self._inverse = self._of_p.square.pack([inverse])
+        self._p_square, self._q_square = Modulus(p * p), Modulus(q * q)
+        self._of_p = _noise_modulo(p, self._p_square)
+        self._of_q = _noise_modulo(q, self._q_square)
+        inverse = gmpy2.invert(self._q_square.value, self._p_square.value)
+        self._inverse = self._p_square.pack([inverse])
 
     def draw(self, count: int, entropy: Entropy) -> list[Seed]:
         """Return pairs of seeds, for an element modulo p² and an element modulo q²."""
         of_p, of_q = self._of_p.draw(count, entropy), self._of_q.draw(count, entropy)
-        return list(zip(of_p, of_q, strict=True))
+        return [x + y for x, y in zip(of_p, of_q, strict=True)]
 
     def residues(self, seeds: list[Seed]) -> Batch:
         """Return the n-th residues modulo n², by the Chinese remainder theorem."""
-        p_square, q_square = self._of_p.square, self._of_q.square
-        a = self._of_p.residues(e for e, _ in seeds)
-        b = self._of_q.residues(e for _, e in seeds)
+        p_square, q_square = self._p_square, self._q_square
+        a = self._of_p.residues([(x,) for x, _ in seeds])
+        b = self._of_q.residues([(x,) for _, x in seeds])
         # b + q² ((a − b) / q² mod p²); b is no longer than p², and may be above it
         a_parts = p_square.unpack(p_square.multiply(a, self._inverse))
         b_parts = p_square.unpack(p_square.multiply(b, self._inverse))
@@ -123,35 +122,25 @@ class OwnerNoise:
 
 
 class _PrimeNoise:
-    """Noise modulo p²: uniform elements whose order divides p − 1."""
+    """Noise g^(p e) mod p², e uniform below p − 1, for a generator g; `square` is p²."""
 
-    def __init__(self, p: int) -> None:
+    def __init__(self, p: int, square: Modulus, generator: int) -> None:
         self._p = int(p)
-        self.square = Modulus(p * p)
-        # a prime of another implementation may have no known generator
-        known = recover(p)
-        self._powers: FixedBase | None = None
-        if known is not None:
-            root = gmpy2.powmod(known.generator, p, self.square.value)
-            self._powers = FixedBase(self.square, root, self._p.bit_length())
+        root = gmpy2.powmod(generator, p, square.value)
+        self._powers = FixedBase(square, root, self._p.bit_length())
 
-    def draw(self, count: int, entropy: Entropy) -> list[int]:
-        if self._powers is None:
-            return _uniform_units(self._p, count, entropy)
+    def draw(self, count: int, entropy: Entropy) -> list[Seed]:
         self._powers.expect(count)
-        return [uniform_below(self._p - 1, entropy) for _ in range(count)]
+        return [(uniform_below(self._p - 1, entropy),) for _ in range(count)]
 
-    def residues(self, seeds: Iterable[int]) -> Batch:
-        if self._powers is None:
-            return self.square.power(self.square.pack(seeds), self._p)
-        return self._powers.power(to_batch(seeds, self._powers.exponent_limbs))
+    def residues(self, seeds: list[Seed]) -> Batch:
+        return self._powers.power(e for (e,) in seeds)
 
 
-def _uniform_units(n: int, count: int, entropy: Entropy) -> list[int]:
-    """Return `count` uniform elements of Z*_n."""
-    units: list[int] = []
-    while len(units) < count:
-        candidate = uniform_below(n, entropy)
-        if gmpy2.gcd(candidate, n) == 1:
-            units.append(candidate)
-    return units
+def _noise_modulo(p: int, square: Modulus) -> Noise:
+    """Return noise modulo p²: uniform elements whose order divides p − 1."""
+    # a prime of another implementation may have no known generator
+    known = recover(p)
+    if known is None:
+        return TextbookNoise(p, square)
+    return _PrimeNoise(p, square, known.generator)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, NoReturn, Self
 
 from secagg.errors import ParameterError
-from secagg.paillier.gmp import as_int
+from secagg.paillier.gmp import as_int, checked_int
 
 
 class Operators:
@@ -42,10 +42,10 @@ class Operators:
 
 def checked_factor(factor: object) -> int:
     """Return a factor as an int; raise `ParameterError` for other kinds of values."""
-    number = as_int(factor)
-    if number is None:
+    if isinstance(factor, Operators):
         raise ParameterError(
-            f"the factor must be an int, not {type(factor).__name__}; convert a whole number "
-            "with int, or scale it to an integer"
+            "encrypted values cannot be multiplied with each other, only by a public int; "
+            "multiply before you encrypt, or decrypt a sum and compute with it"
         )
-    return number
+    remedy = "; convert a whole number with int, or scale it to an integer"
+    return checked_int("the factor", factor, remedy)

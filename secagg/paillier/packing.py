@@ -65,14 +65,13 @@ class Packing:
         if isinstance(self.encoding, type) or not isinstance(self.encoding, Encoding):
             shown = in_short(self.encoding)
             raise ParameterError(f"encoding must be a FixedPoint or Integers, not {shown}")
-        check_integer("length", self.length, 1, 1 << 31)
-        check_integer("summands", self.summands, 1, 1 << 40)
-        if self.max_weight is not None:
-            check_integer("max_weight", self.max_weight, 1, 1 << 53)
-        for name in ("length", "summands", "max_weight"):
-            value = getattr(self, name)
-            if isinstance(value, np.integer):  # products of numpy's would wrap
-                object.__setattr__(self, name, int(value))
+        most = {"length": 1 << 31, "summands": 1 << 40, "max_weight": 1 << 53}
+        if self.max_weight is None:
+            del most["max_weight"]
+        for name, high in most.items():
+            check_integer(name, getattr(self, name), 1, high)
+            # products of numpy's integers would wrap
+            object.__setattr__(self, name, int(getattr(self, name)))
         check_session(self.session)
         # 2 · max_sum fits an int64: an element shifted by the offset cannot overflow
         if self.max_sum > SIGNED_MAX:
@@ -127,14 +126,8 @@ class Packing:
     def digest(self) -> bytes:
         """SHA-256 of this packing's parameters, which identifies them in every header."""
         encoding = self.encoding.canonical()
-        numbers = struct.pack(
-            "<5Q",
-            len(encoding),
-            self.length,
-            self.summands,
-            self.max_weight or 0,
-            self.slot_bits,
-        )
+        sums = self.length, self.summands, self.max_weight or 0, self.slot_bits
+        numbers = struct.pack("<5Q", len(encoding), *sums)
         data = b"secagg packing v1" + numbers + encoding + self.session
         return hashlib.sha256(data).digest()
 
@@ -168,8 +161,8 @@ class Packing:
             raise ParameterError(
                 f"the vector has {len(lanes)} elements; the packing is for {self.length}"
             )
-        after = [1] if weight is None else [own, 1]
-        return np.append(lanes.view(np.int64), np.array(after, dtype=np.int64)), clipped
+        after = np.array([1] if weight is None else [own, 1], dtype=np.int64)
+        return np.append(lanes.view(np.int64), after), clipped
 
     @without_frames
     def pack(self, integers: NDArray[np.int64], key_bits: int) -> list[int]:

@@ -83,11 +83,6 @@ class StructuredPrime:
         return all(gmpy2.powmod(x, (self.p - 1) // f, self.p) != 1 for f in factors)
 
 
-def has_small_factor(n: int) -> bool:
-    """Return whether an odd prime below 2^16 divides n."""
-    return bool(gmpy2.gcd(n, _product_of_small()) != 1)
-
-
 def recover(p: int) -> StructuredPrime | None:
     """Return a prime p with the factors of p − 1, or None if they cannot be found.
 
@@ -150,6 +145,13 @@ def uniform_below(bound: int, entropy: Entropy) -> int:
             return number
 
 
+def uniform_unit(n: int, entropy: Entropy) -> int:
+    """Return a uniform element of Z*_n."""
+    while gmpy2.gcd(unit := uniform_below(n, entropy), n) != 1:
+        pass
+    return unit
+
+
 def random_bits(bits: int, entropy: Entropy) -> int:
     """Return a uniform integer in [0, 2^bits)."""
     return int.from_bytes(take(entropy, -(-bits // 8)), "little") & ((1 << bits) - 1)
@@ -195,12 +197,6 @@ def _split(n: int) -> tuple[tuple[int, ...], int]:
         if power:
             small.append(q)
     return tuple(small), int(rest)
-
-
-@lru_cache
-def _product_of_small() -> int:
-    product: int = gmpy2.primorial(_SMALL - 1) // 2
-    return product
 
 
 @lru_cache

@@ -11,12 +11,12 @@ from secagg._check import as_bytes
 from secagg._secrets import Confined, without_frames
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
-from secagg.paillier.ciphertexts import CiphertextGroup, Ciphertexts
+from secagg.paillier.ciphertexts import CiphertextGroup, Ciphertexts, signed
 from secagg.paillier.gmp import checked_int, gmpy2
 from secagg.paillier.modular import Modulus
 from secagg.paillier.noise import OwnerNoise
 from secagg.paillier.packing import Packing
-from secagg.paillier.public_key import PublicKey, check_bits, decode_key, encode_key, fixed
+from secagg.paillier.public_key import PublicKey, decode_key, encode_key
 from secagg.paillier.vectors import (
     DecryptedSum,
     EncryptedVector,
@@ -41,8 +41,7 @@ class PrivateKey(Confined):
     Raises
     ------
     ParameterError
-        A value is invalid, or p q has a factor in common with (p − 1)(q − 1). The message
-        does not contain p or q.
+        A value is invalid. The message does not contain p or q.
 
     Notes
     -----
@@ -122,8 +121,7 @@ class PrivateKey(Confined):
         p, q = self._p.value, self._q.value
         messages = []
         for a, b in zip(self._p.decrypt(values), self._q.decrypt(values), strict=True):
-            message = a + p * ((b - a) * self._p_inverse % q)
-            messages.append(int(message - group.n if 2 * message > group.n else message))
+            messages.append(signed(a + p * ((b - a) * self._p_inverse % q), group.n))
         return messages
 
     @without_frames
@@ -144,8 +142,7 @@ class PrivateKey(Confined):
     def to_bytes(self) -> bytes:
         """Return the secret key as bytes; store them in a file that only the owner can read."""
         key = self.public_key
-        p, q = (fixed(prime, key.bits // 2) for prime in self.primes)
-        data = encode_key(MAGIC, key.bits, key.exponent_bits, p, q, fixed(key.h or 0, key.bits))
+        data = encode_key(MAGIC, key.bits, key.exponent_bits, key.h, *self.primes)
         return data + hashlib.sha256(data).digest()
 
     @classmethod
@@ -165,17 +162,8 @@ class PrivateKey(Confined):
             raise ParameterError(
                 "the private key is damaged: its checksum differs; restore it from a copy"
             )
-        primes, h, exponent_bits = decode_key(data[:-32], MAGIC)
-        half = len(primes) // 2
-        key = cls(
-            int.from_bytes(primes[:half], "little"),
-            int.from_bytes(primes[half:], "little"),
-            int.from_bytes(h, "little") or None,
-            exponent_bits or None,
-            allow_insecure=allow_insecure,
-        )
-        check_bits(key.public_key.bits, data)
-        return key
+        (p, q), h, exponent_bits = decode_key(data[:-32], MAGIC, 2)
+        return cls(p, q, h, exponent_bits, allow_insecure=allow_insecure)
 
 
 class _Prime:
@@ -203,13 +191,12 @@ def _check_primes(p: int, q: int, *, structured: bool) -> None:
     """Raise for primes that would make the scheme or the fixed-base noise insecure."""
     if p == q or p < 2 or not (gmpy2.is_prime(p) and gmpy2.is_prime(q)):
         raise ParameterError("p and q must be two different primes")
-    if p.bit_length() != q.bit_length() or (p * q).bit_length() != 2 * p.bit_length():
+    # the product has twice that size: `PublicKey` takes no length that is odd
+    if p.bit_length() != q.bit_length():
         raise ParameterError(
             f"p and q have {p.bit_length()} and {q.bit_length()} bits, their product "
             f"{(p * q).bit_length()}; they must be of one size, the product of twice that"
         )
-    # otherwise (m, r) → E(m, r) is no bijection, and some ciphertexts have two messages
-    if gmpy2.gcd(p * q, (p - 1) * (q - 1)) != 1:
-        raise ParameterError("p q must have no factor in common with (p − 1)(q − 1)")
+    # primes of one size do not divide p − 1 or q − 1, so that (m, r) → E(m, r) is a bijection
     if structured and (p % 4 != 3 or q % 4 != 3 or gmpy2.gcd(p - 1, q - 1) != 2):
         raise ParameterError("with h, p and q must be 3 modulo 4 and gcd(p − 1, q − 1) = 2")

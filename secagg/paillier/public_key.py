@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import struct
 from typing import Self
@@ -16,7 +17,6 @@ from secagg.paillier.gmp import checked_int, gmpy2
 from secagg.paillier.modular import Modulus
 from secagg.paillier.noise import FixedBaseNoise, Noise, TextbookNoise
 from secagg.paillier.packing import Packing
-from secagg.paillier.primes import has_small_factor
 from secagg.paillier.vectors import EncryptedVector, encrypt_vector, load_vector
 
 MIN_BITS, MAX_BITS = 2048, 8192
@@ -66,21 +66,25 @@ class PublicKey(CiphertextGroup):
         h = None if h is None else checked_int("h", h)
         _check_modulus(n, 64 if allow_insecure else MIN_BITS)
         bits = n.bit_length()
-        noise: Noise
+        if (h is None) != (exponent_bits is None):
+            raise ParameterError("give h and exponent_bits together, or neither")
         square = Modulus(n * n)
-        if h is None or exponent_bits is None:
-            if h is not None or exponent_bits is not None:
-                raise ParameterError("give h and exponent_bits together, or neither")
-            noise = TextbookNoise(n, square)
-        else:
-            exponent_bits = _checked_exponent(exponent_bits, bits, allow_short_exponent)
+        noise: Noise = TextbookNoise(n, square)
+        if h is not None and exponent_bits is not None:
+            check_integer("exponent_bits", exponent_bits, short_exponent(bits), bits)
+            exponent_bits = int(exponent_bits)
+            if 2 * exponent_bits < bits and not allow_short_exponent:
+                raise ParameterError(
+                    f"exponents of {exponent_bits} bits, less than half of n's, take a further "
+                    "assumption: pass allow_short_exponent=True to accept it"
+                )
             # powers of 1 and −1 would blind nothing
             if not 1 < h < n - 1 or gmpy2.jacobi(h, n) != 1:
                 raise ParameterError("h is not of the form −x² modulo n")
             noise = FixedBaseNoise(n, square, h, exponent_bits)
         self.h, self.exponent_bits = h, exponent_bits
-        key_id = hashlib.sha256(_encoded(n, h, exponent_bits)).digest()
-        super().__init__(n, key_id, square, noise)
+        self._bytes = encode_key(MAGIC, bits, exponent_bits, h, n)
+        super().__init__(n, hashlib.sha256(self._bytes).digest(), square, noise)
 
     def __repr__(self) -> str:
         short = self.exponent_bits is not None and 2 * self.exponent_bits < self.bits
@@ -150,7 +154,7 @@ class PublicKey(CiphertextGroup):
 
     def to_bytes(self) -> bytes:
         """Return the key as bytes to publish."""
-        return _encoded(self.n, self.h, self.exponent_bits)
+        return self._bytes
 
     @classmethod
     def from_bytes(
@@ -165,18 +169,16 @@ class PublicKey(CiphertextGroup):
         """
         data = as_bytes(data, "a key")
         try:
-            n, h, exponent_bits = decode_key(data, MAGIC)
-            key = cls(
-                int.from_bytes(n, "little"),
-                int.from_bytes(h, "little") or None,
-                exponent_bits or None,
+            (n,), h, exponent_bits = decode_key(data, MAGIC, 1)
+            return cls(
+                n,
+                h,
+                exponent_bits,
                 allow_insecure=allow_insecure,
                 allow_short_exponent=allow_short_exponent,
             )
-            check_bits(key.bits, data)
         except ParameterError as error:
             raise remote("public_key", str(error)) from None
-        return key
 
 
 def short_exponent(bits: int) -> int:
@@ -192,56 +194,46 @@ def _check_modulus(n: int, low: int) -> None:
             f"between {low} and {MAX_BITS}"
             + (" (allow_insecure=True accepts less, for tests)" if low == MIN_BITS else "")
         )
-    if has_small_factor(n) or gmpy2.is_square(n) or gmpy2.is_prime(n):
+    small = gmpy2.gcd(n, gmpy2.primorial((1 << 16) - 1)) != 1
+    if small or gmpy2.is_square(n) or gmpy2.is_prime(n):
         raise ParameterError(
             "n is prime, a square or divisible by a prime below 2^16; it must be the product "
             "of two large primes"
         )
 
 
-def _checked_exponent(exponent_bits: int, bits: int, allow_short: bool) -> int:
-    check_integer("exponent_bits", exponent_bits, short_exponent(bits), bits)
-    if 2 * exponent_bits < bits and not allow_short:
-        raise ParameterError(
-            f"exponents of {exponent_bits} bits, less than half of n's, take a further "
-            "assumption: pass allow_short_exponent=True to accept it"
-        )
-    return int(exponent_bits)
+def encode_key(
+    magic: bytes, bits: int, exponent_bits: int | None, h: int | None, *factors: int
+) -> bytes:
+    """Return a key with n of `bits` bits as bytes: a header, then little-endian numbers.
+
+    The numbers are n, or the primes p and q, and h.
+    """
+    size = bits // 8
+    numbers = [int(x).to_bytes(size // len(factors), "little") for x in factors]
+    numbers.append(int(h or 0).to_bytes(size, "little"))
+    return HEADER.pack(magic, VERSION, bits, exponent_bits or 0) + b"".join(numbers)
 
 
-def _encoded(n: int, h: int | None, exponent_bits: int | None) -> bytes:
-    bits = int(n).bit_length()
-    return encode_key(MAGIC, bits, exponent_bits, fixed(n, bits), fixed(h or 0, bits))
+def decode_key(
+    data: bytes, magic: bytes, factors: int
+) -> tuple[list[int], int | None, int | None]:
+    """Return n (or p and q), h and the length of exponents of an encoded key.
 
-
-def encode_key(magic: bytes, bits: int, exponent_bits: int | None, *parts: bytes) -> bytes:
-    """Return a key with n of `bits` bits as bytes: a header, then the `parts`."""
-    return HEADER.pack(magic, VERSION, bits, exponent_bits or 0) + b"".join(parts)
-
-
-def fixed(value: int, bits: int) -> bytes:
-    """Return a number as `bits` / 8 little-endian bytes."""
-    return int(value).to_bytes(bits // 8, "little")
-
-
-def decode_key(data: bytes, magic: bytes) -> tuple[bytes, bytes, int]:
-    """Return n (or p and q) and h of an encoded key as bytes, and the length of exponents.
-
-    The length is 0 for a key without h. `ParameterError` is raised for invalid bytes.
+    A key without h has None for both. `ParameterError` is raised for invalid bytes.
     """
     if len(data) < HEADER.size:
         raise ParameterError(f"{len(data)} bytes are not a key")
     found, version, bits, exponent_bits = HEADER.unpack_from(data)
     if found != magic or version != VERSION:
         raise ParameterError(f"not a key of this kind and version {VERSION}")
-    body, width = data[HEADER.size :], bits // 8
-    if bits % 64 or len(body) != 2 * width:
+    body, size = data[HEADER.size :], bits // 8
+    if not bits or bits % 64 or len(body) != 2 * size:
         raise ParameterError(f"{len(data)} bytes are not a key of {bits} bits")
-    return body[:width], body[width:], exponent_bits
-
-
-def check_bits(bits: int, data: bytes) -> None:
-    """Raise if n is shorter than the header states, so that a key has one encoding and id."""
-    stated = HEADER.unpack_from(data)[2]
-    if bits != stated:
-        raise ParameterError(f"n has {bits} bits; the key's header says {stated}")
+    width = size // factors
+    parts = [body[at : at + width] for at in range(0, size, width)]
+    *numbers, h = (int.from_bytes(part, "little") for part in (*parts, body[size:]))
+    found_bits = math.prod(numbers).bit_length()
+    if found_bits != bits:  # so that a key has one encoding and one id
+        raise ParameterError(f"n has {found_bits} bits; the key's header says {bits}")
+    return numbers, h or None, exponent_bits or None

@@ -97,12 +97,6 @@ class EncryptedVector(Operators):
             The factor is 0 or not an int, or the result has more than ``packing.summands``
             vectors.
         """
-        given: object = factor
-        if isinstance(given, EncryptedVector):
-            raise ParameterError(
-                "encrypted vectors cannot be multiplied with each other, only by a public int; "
-                "multiply before you encrypt, or decrypt a sum and compute with it"
-            )
         number = checked_factor(factor)
         if number == 0:
             raise ParameterError("the factor is 0, of which no vector is left; leave it out")
@@ -119,15 +113,8 @@ class EncryptedVector(Operators):
         A sum or other result is blinded again first. Then only the numbers `added` and
         `subtracted` in the header, and the messages, show how the result was computed.
         """
-        header = HEADER.pack(
-            MAGIC,
-            VERSION,
-            self.group.key_id,
-            self.packing.digest,
-            self.added,
-            self.subtracted,
-        )
-        return header + self.ciphertexts.to_bytes(entropy)
+        about = self.group.key_id, self.packing.digest, self.added, self.subtracted
+        return HEADER.pack(MAGIC, VERSION, *about) + self.ciphertexts.to_bytes(entropy)
 
     def _bounded(self) -> Ciphertexts:
         """Return the ciphertexts with the bound of plaintexts that the packing gives."""
@@ -226,9 +213,8 @@ def load_vector(
     if magic != MAGIC or version != VERSION:
         raise remote("version", f"not an encrypted vector of version {VERSION}")
     if key_id != group.key_id:
-        raise remote(
-            "key", f"encrypted under the key {key_id.hex()[:8]}, not {group.key_id.hex()[:8]}"
-        )
+        theirs, mine = key_id.hex()[:8], group.key_id.hex()[:8]
+        raise remote("key", f"encrypted under the key {theirs}, not {mine}")
     if digest != packing.digest:
         raise remote(
             "packing",
@@ -236,20 +222,14 @@ def load_vector(
             "must be those of the sender",
         )
     if not 1 <= added + subtracted <= packing.summands:
-        raise remote(
-            "summands",
-            f"the sum of {added + subtracted} vectors; the packing has room for 1 to "
-            f"{packing.summands}",
-        )
+        room = f"the packing has room for 1 to {packing.summands}"
+        raise remote("summands", f"the sum of {added + subtracted} vectors; {room}")
     if summands is not None and (added, subtracted) != (summands, 0):
-        raise remote(
-            "summands",
-            f"the sum of {added} vectors less {subtracted} others; it must be of {summands}: "
-            f"pass summands={added} to load_vector, or None for any number"
-            if not subtracted
-            else f"the sum of {added} vectors less {subtracted} others; it must be of "
-            f"{summands}, none subtracted: decrypt it where it was computed",
-        )
+        remedy = f": pass summands={added} to load_vector, or None for any number"
+        if subtracted:
+            remedy = ", none subtracted: decrypt it where it was computed"
+        found = f"the sum of {added} vectors less {subtracted} others"
+        raise remote("summands", f"{found}; it must be of {summands}{remedy}")
     ciphertexts = group.load(data[HEADER.size :], packing.plaintexts(group.bits))
     return EncryptedVector(packing, ciphertexts, added, subtracted)
 
@@ -272,11 +252,9 @@ def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedS
     beyond = np.abs(slots).max() > above + below
     if not packing.encoding.signed:
         beyond = beyond or integers.max() > above or integers.min() < -below
+    vectors = f"{vector.added + vector.subtracted} vectors"
     if beyond:
-        raise remote(
-            "sum",
-            f"a slot exceeds the largest sum of {vector.added + vector.subtracted} vectors",
-        )
+        raise remote("sum", f"a slot exceeds the largest sum of {vectors}")
     summands = vector.added - vector.subtracted
     if count != summands:
         raise remote(
@@ -290,9 +268,6 @@ def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedS
         # subtracted vectors alone can make the weight of a sum negative
         lightest = -vector.subtracted * packing.max_weight
         if not lightest <= weight <= vector.added * packing.max_weight:
-            raise remote(
-                "weight",
-                f"the weight is impossible for {vector.added + vector.subtracted} vectors",
-            )
+            raise remote("weight", f"the weight is impossible for {vectors}")
     total, exact = packing.encoding.decode(integers.view(np.uint64), LANES)
     return DecryptedSum(sum=total, integers=exact, summands=summands, weight=weight)

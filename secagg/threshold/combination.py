@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from secagg.paillier import Ciphertexts
+from secagg.paillier.ciphertexts import signed
 from secagg.paillier.gmp import gmpy2
 from secagg.threshold.partials import violation
 
@@ -35,14 +36,10 @@ def combine_parts(parts: Sequence[tuple[int, Ciphertexts]], delta: int) -> list[
         # a power of 1 + n has no rest; with shares of two keys the noise does not cancel
         quotient, rest = divmod(x * gmpy2.invert(y, square) % square - 1, n)
         if rest:
-            raise violation(
-                None,
-                "dealing",
-                "every proof is valid, but the parts do not combine: the dealer's shares are "
-                "inconsistent; have a new key dealt",
-            )
-        message = quotient * scale % n
-        messages.append(int(message - n if 2 * message > n else message))
+            message = "every proof is valid, but the parts do not combine: the dealer's shares "
+            message += "are inconsistent; have a new key dealt"
+            raise violation(None, "dealing", message)
+        messages.append(signed(quotient * scale % n, n))
     return messages
 
 

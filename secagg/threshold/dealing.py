@@ -11,7 +11,12 @@ from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.paillier import PublicKey
 from secagg.paillier.gmp import gmpy2
-from secagg.paillier.primes import StructuredPrime, random_safe_prime, uniform_below
+from secagg.paillier.primes import (
+    StructuredPrime,
+    random_safe_prime,
+    uniform_below,
+    uniform_unit,
+)
 from secagg.paillier.public_key import MAX_BITS, MIN_BITS
 from secagg.threshold.key import MAX_TRUSTEES, ThresholdKey
 from secagg.threshold.share import KeyShare
@@ -67,7 +72,7 @@ def _deal(
     check_integer("threshold", threshold, 1, trustees)
     if bits % 64:
         raise ParameterError(f"bits is {bits}; it must be a multiple of 64")
-    p, q = (random_safe_prime(bits // 2, entropy) for _ in range(2))
+    p = q = random_safe_prime(bits // 2, entropy)
     while p == q:
         q = random_safe_prime(bits // 2, entropy)
     return _share(p, q, trustees, threshold, entropy)
@@ -80,7 +85,7 @@ def _share(
     n, m = gmpy2.mpz(p.p * q.p), p.p_prime * q.p_prime
     square = n * n
     # p' and q' are large primes, so almost every random square generates all squares
-    h = int(-(_unit(n, entropy) ** 2) % n)
+    h = int(-(uniform_unit(n, entropy) ** 2) % n)
     public_key = PublicKey(
         int(n), h, n.bit_length() // 2, allow_insecure=n.bit_length() < MIN_BITS
     )
@@ -91,15 +96,8 @@ def _share(
         sum(a * i**power for power, a in enumerate(polynomial)) % (n * m)
         for i in range(1, trustees + 1)
     ]
-    v = gmpy2.powmod(_unit(square, entropy), 2, square)
+    v = gmpy2.powmod(uniform_unit(square, entropy), 2, square)
     delta = math.factorial(trustees)
     images = tuple(int(gmpy2.powmod(v, delta * s, square)) for s in secrets)
     key = ThresholdKey(public_key, threshold, int(v), images)
     return key, tuple(KeyShare(key, i, s) for i, s in enumerate(secrets, start=1))
-
-
-def _unit(modulus: int, entropy: Entropy) -> int:
-    """Return a uniform element of Z*_modulus."""
-    while gmpy2.gcd(unit := uniform_below(modulus, entropy), modulus) != 1:
-        pass
-    return unit

@@ -181,45 +181,35 @@ class ThresholdKey:
             check_kind("each of partials", partial, PartialDecryption, "a PartialDecryption")
             if partial.key_id != self.key_id:
                 raise violation(partial.index, "key", "made with a share of another key")
-        seen = Counter(partial.index for partial in partials)
-        for index, times in seen.items():
+        for index, times in Counter(partial.index for partial in partials).items():
             if times > 1:
                 raise violation(index, "duplicate", f"given {times} times; give it once")
         # before the proofs: a proof for other ciphertexts fails, and blames an honest trustee
         digest = ciphertexts.digest()
         for partial in partials:
             if partial.digest != digest or len(partial.values) != len(ciphertexts):
-                raise violation(
-                    partial.index,
-                    "ciphertexts",
-                    "made of other ciphertexts; send the same to_bytes() to every trustee "
-                    "and combine its parts",
-                )
-        if len(partials) < self.threshold:
-            raise TooFewSurvivors(
-                f"{len(partials)} partial decryptions are too few; {self.threshold} are needed",
-                phase=PHASE,
-                survivors=len(partials),
-                needed=self.threshold,
-            )
+                remedy = "send the same to_bytes() to every trustee and combine its parts"
+                message = f"made of other ciphertexts; {remedy}"
+                raise violation(partial.index, "ciphertexts", message)
+        count, needed = len(partials), self.threshold
+        if count < needed:
+            message = f"{count} partial decryptions are too few; {needed} are needed"
+            raise TooFewSurvivors(message, phase=PHASE, survivors=count, needed=needed)
 
     def _check_proofs(
         self, ciphertexts: Ciphertexts, partials: Sequence[PartialDecryption]
     ) -> None:
         # all proofs before the error, which can then name every bad trustee at once
-        bad = []
-        for partial in partials:
-            statement = self.statement(partial.index, ciphertexts, partial.values)
-            if not statement.holds(partial.proof):
-                bad.append(partial.index)
+        bad = [
+            p.index
+            for p in partials
+            if not self.statement(p.index, ciphertexts, p.values).holds(p.proof)
+        ]
         if bad:
-            named = ", ".join(f"trustee {index}" for index in bad)
-            raise violation(
-                bad[0],
-                "proof",
-                f"no valid proof from {named}; without these, {len(partials) - len(bad)} valid "
-                f"parts are left and {self.threshold} are needed",
-            )
+            named, left = ", ".join(map("trustee {}".format, bad)), len(partials) - len(bad)
+            needed = f"{left} valid parts are left and {self.threshold} are needed"
+            message = f"no valid proof from {named}; without these, {needed}"
+            raise violation(bad[0], "proof", message)
 
     def to_bytes(self) -> bytes:
         """Return the key as bytes to publish; the last 32 bytes are the key's id."""
@@ -236,24 +226,20 @@ class ThresholdKey:
             "public_key": see `PublicKey.from_bytes`.
         """
         data = as_bytes(data, "a key")
-        if len(data) < HEADER.size + ID_BYTES:
-            raise violation(None, "threshold_key", f"{len(data)} bytes are not a key")
-        magic, version, threshold, trustees, size = HEADER.unpack_from(data)
-        if magic != MAGIC or version != VERSION:
-            raise violation(
-                None, "threshold_key", f"not a key of this kind and version {VERSION}"
-            )
-        if hashlib.sha256(data[:-ID_BYTES]).digest() != data[-ID_BYTES:]:
-            raise violation(
-                None, "threshold_key", "damaged: its digest differs from the id at its end"
-            )
-        body = data[HEADER.size : -ID_BYTES]
-        public_key = PublicKey.from_bytes(body[:size], allow_insecure=allow_insecure)
-        modulus = public_key.modulus
-        if len(body) != size + (1 + trustees) * modulus.width:
-            raise violation(None, "threshold_key", f"{len(data)} bytes do not fit its header")
-        base, *images = (int(x) for x in modulus.unpack(modulus.unwrap(body[size:])))
         try:
+            if len(data) < HEADER.size + ID_BYTES:
+                raise ParameterError(f"{len(data)} bytes are not a key")
+            magic, version, threshold, trustees, size = HEADER.unpack_from(data)
+            if magic != MAGIC or version != VERSION:
+                raise ParameterError(f"not a key of this kind and version {VERSION}")
+            if hashlib.sha256(data[:-ID_BYTES]).digest() != data[-ID_BYTES:]:
+                raise ParameterError("damaged: its digest differs from the id at its end")
+            body = data[HEADER.size : -ID_BYTES]
+            public_key = PublicKey.from_bytes(body[:size], allow_insecure=allow_insecure)
+            modulus = public_key.modulus
+            if len(body) != size + (1 + trustees) * modulus.width:
+                raise ParameterError(f"{len(data)} bytes do not fit its header")
+            base, *images = (int(x) for x in modulus.unpack(modulus.unwrap(body[size:])))
             return cls(public_key, threshold, base, tuple(images))
         except ParameterError as error:
             raise violation(None, "threshold_key", str(error)) from None

@@ -88,11 +88,9 @@ class Statement:
 
     def _combined(self, batch: Batch, power: int, seed: bytes) -> int:
         """Return ∏ (x_j^power)^a_j."""
-        values = self.modulus.unpack(batch)
-        product = _product_of_powers(
-            values, _coefficients(seed, len(values)), self.modulus.value
-        )
-        return int(gmpy2.powmod(product, power, self.modulus.value))
+        values, square = self.modulus.unpack(batch), self.modulus.value
+        product = _product_of_powers(values, _coefficients(seed, len(values)), square)
+        return int(gmpy2.powmod(product, power, square))
 
 
 def proof_bytes(x_bits: int) -> int:

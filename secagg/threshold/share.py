@@ -66,8 +66,8 @@ class KeyShare(Confined):
         self.index = int(index)
         square = key.public_key.modulus.value
         # the range first: the power of a number without bound would never end
-        in_range = 0 <= secret < square
-        if not in_range or gmpy2.powmod(key.base, key.delta * secret, square) != self._image:
+        in_range, image = 0 <= secret < square, key.images[self.index - 1]
+        if not in_range or gmpy2.powmod(key.base, key.delta * secret, square) != image:
             raise ParameterError(
                 f"the share is not that of trustee {index} of the key {key.key_id.hex()[:8]}: "
                 "damaged, or of another dealing; restore it from a copy"
@@ -76,10 +76,6 @@ class KeyShare(Confined):
 
     def __repr__(self) -> str:
         return f"KeyShare(trustee {self.index} of {self.key!r})"
-
-    @property
-    def _image(self) -> int:
-        return self.key.images[self.index - 1]
 
     @without_frames
     def decrypt_partially(

@@ -24,28 +24,9 @@ from secagg import (
 )
 from secagg._fast import reference
 from secagg.protocol import NEXT, keys, messages
-from secagg.testing import InsecureReplayedEntropy as ReplayedEntropy
-from secagg.testing import make_identity
+from secagg.testing import make_identity as make_identity
 
-__all__ = [
-    "LOW_ORDER",
-    "TOY",
-    "TWO",
-    "Cohort",
-    "ReplayedEntropy",
-    "altered",
-    "client_rejects",
-    "finish",
-    "make_identity",
-    "make_params",
-    "make_vector",
-    "pieces",
-    "read",
-    "registry_of",
-    "server_rejects",
-    "with_count",
-]
-
+ReplayedEntropy = testing.InsecureReplayedEntropy
 TWO = ClientPolicy(min_clients=2, min_threshold=1, allow_two_clients=True)
 TOY = ClientPolicy(corrupt=0, dropout=0)
 """Policy without colluders and dropouts, for graphs too small to be private by chance."""

@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
-import traceback
 from multiprocessing.connection import Client as connect
-from multiprocessing.connection import Connection, Listener
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import nursery
 from harness import ReplayedEntropy, registry_of
 from secagg import Journal, RoundParams, SecAggError, Server
 
@@ -53,12 +52,7 @@ class Process:
             self.wait_until_it_is_dead()
 
     def wait_until_it_is_dead(self) -> None:
-        with self._connection:
-            try:
-                while True:
-                    self._connection.recv()
-            except (EOFError, ConnectionResetError):
-                return
+        nursery.until_dead(self._connection)
 
     def _answer(self) -> Any:
         self.wait_until_it_has_answered()
@@ -67,13 +61,7 @@ class Process:
 
 def start_nursery(address: str) -> subprocess.Popen[bytes]:
     """Return when it listens."""
-    command = [sys.executable, __file__, address]
-    nursery = subprocess.Popen(  # noqa: S603
-        command, stdout=subprocess.PIPE, start_new_session=True
-    )
-    assert nursery.stdout is not None
-    assert nursery.stdout.readline() == b"ready\n"
-    return nursery
+    return nursery.start(__file__, address)
 
 
 def serve(connection: Connection) -> None:
@@ -118,22 +106,5 @@ def die_at(journal: Journal, statement: str) -> None:
         connection.set_trace_callback(watch)
 
 
-def main(address: str) -> None:
-    with Listener(address, "AF_UNIX") as listener:
-        print("ready", flush=True)
-        while True:
-            with listener.accept() as connection:
-                pid = os.fork()
-                if pid == 0:
-                    try:
-                        serve(connection)
-                    except EOFError:
-                        os._exit(0)
-                    except BaseException:
-                        traceback.print_exc()
-                        os._exit(1)
-                os.waitpid(pid, 0)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1])
+    nursery.main(serve, wait=True)

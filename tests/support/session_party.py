@@ -20,7 +20,10 @@ from secagg.session import (
     TaskTaken,
     take_part,
 )
-from secagg.session.wire import Answer, Declined, encode, read_answer, read_task
+from secagg.session.wire import Answer as Answer
+from secagg.session.wire import Declined as Declined
+from secagg.session.wire import encode as encode
+from secagg.session.wire import read_answer, read_task
 from secagg.testing import make_identity, toy_policy
 
 
@@ -190,6 +193,3 @@ async def session_of(members: int, **options: Any) -> AsyncIterator[Party]:
         for one in party.running.values():
             one.cancel()
         await asyncio.gather(*party.running.values(), return_exceptions=True)
-
-
-__all__ = ["Answer", "Declined", "Party", "encode", "member_options", "session_of", "vector_of"]

@@ -55,8 +55,12 @@ class NoSyncOfTheDeletion(NoUnlink):
 
 
 class NoSyncOfTheFile(Without):
+    synced = 0
+    """Number of files that are synced before the sync that is left out."""
+
     def renew(self) -> bytes:
-        real, files = module.os.fsync, [lambda _: None]
+        real = module.os.fsync
+        files = [lambda _: None, *[real] * self.synced]
         module.os.fsync = lambda descriptor: (files.pop() if files else real)(descriptor)
         try:
             return super().renew()
@@ -64,14 +68,8 @@ class NoSyncOfTheFile(Without):
             del module.os.fsync
 
 
-class NoSyncOfTheName(Without):
-    def renew(self) -> bytes:
-        real, files = module.os.fsync, [lambda _: None, module.os.fsync]
-        module.os.fsync = lambda descriptor: (files.pop() if files else real)(descriptor)
-        try:
-            return super().renew()
-        finally:
-            del module.os.fsync
+class NoSyncOfTheName(NoSyncOfTheFile):
+    synced = 1
 
 
 class InPlace(Without):
@@ -114,16 +112,7 @@ class DeletedLate(Without):
 MUTANTS = {
     kind.__name__: kind
     for kind in (
-        NoRename,
-        NoComparison,
-        NoUnlink,
-        NoSyncOfTheDeletion,
-        NoSyncOfTheFile,
-        NoSyncOfTheName,
-        InPlace,
-        StoredLate,
-        SameKey,
-        NoDeletion,
-        DeletedLate,
+        NoRename, NoComparison, NoUnlink, NoSyncOfTheDeletion, NoSyncOfTheFile, NoSyncOfTheName,
+        InPlace, StoredLate, SameKey, NoDeletion, DeletedLate,
     )
-}
+}  # fmt: skip

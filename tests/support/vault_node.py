@@ -10,15 +10,14 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
-import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Client as connect
-from multiprocessing.connection import Connection, Listener
+from multiprocessing.connection import Connection
 from typing import NamedTuple
 
 import numpy as np
 
+import nursery
 from harness import make_identity, registry_of
 from secagg import Client, Phase, RoundParams, SecAggError, Vault, testing
 from secagg import _files as files
@@ -121,23 +120,12 @@ class Visit:
         """Kill −9 where it waits."""
         os.kill(self._pid, signal.SIGKILL)
         self.alive = False
-        with self._connection:
-            try:
-                while True:
-                    self._connection.recv()
-            except (EOFError, ConnectionResetError):
-                return
+        nursery.until_dead(self._connection)
 
 
 def start_nursery(address: str) -> subprocess.Popen[bytes]:
     """Return when it listens."""
-    command = [sys.executable, __file__, address]
-    nursery = subprocess.Popen(  # noqa: S603
-        command, stdout=subprocess.PIPE, start_new_session=True
-    )
-    assert nursery.stdout is not None
-    assert nursery.stdout.readline() == b"ready\n"
-    return nursery
+    return nursery.start(__file__, address)
 
 
 def serve(connection: Connection) -> None:
@@ -176,22 +164,6 @@ def serve(connection: Connection) -> None:
         connection.send(("end", None))
 
 
-def main(address: str) -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel forgets the dead
-    with Listener(address, "AF_UNIX", backlog=8) as listener:
-        print("ready", flush=True)
-        while True:
-            with listener.accept() as connection:
-                if os.fork() == 0:
-                    try:
-                        serve(connection)
-                    except (EOFError, ConnectionError):
-                        os._exit(0)
-                    except BaseException:
-                        traceback.print_exc()
-                        os._exit(1)
-                    os._exit(0)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1])
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel forgets the dead
+    nursery.main(serve, wait=False)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from derivations import LOW_ORDER, NOT_CANONICAL
 from draws import draw
 from faults import flip
 from oneshot import Batch, Client, helpers, secrets
@@ -11,13 +12,7 @@ from independent_oneshot_params import BOXES, Parameters
 from independent_primitives import sha256, u8, u16le, u32le, u64le
 from independent_sums import FixedPoint, Integers
 
-WEAK_CURVE = (  # P §5.1: of low order, or not canonical
-    "00" * 32,
-    "01" + "00" * 31,
-    "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
-    "ed" + "ff" * 30 + "7f",
-    "ff" * 32,
-)
+WEAK_CURVE = *LOW_ORDER[:3], NOT_CANONICAL[0], NOT_CANONICAL[-1]  # P §5.1
 WEAK_IDENTITY = (  # P §3.4
     "00" * 32,
     "01" + "00" * 31,
@@ -76,8 +71,8 @@ def not_parameters(p: Parameters) -> Iterator[tuple[str, str, bytes]]:
     (box, identity), second = p.helpers
     (spare,) = helpers(secrets("another", 1))
     for key in WEAK_CURVE:
-        pairs = bytes.fromhex(key) + identity + b"".join(second)
-        yield with_("helpers", f"HPKE key {key[:6]}", pairs)
+        pairs = key + identity + b"".join(second)
+        yield with_("helpers", f"HPKE key {key.hex()[:6]}", pairs)
     for key in WEAK_IDENTITY:
         pairs = box + bytes.fromhex(key) + b"".join(second)
         yield with_("helpers", f"identity {key[:6]}", pairs)

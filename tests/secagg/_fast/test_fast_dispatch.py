@@ -67,23 +67,6 @@ def expected() -> str:
     return acc.tobytes().hex()[:64]
 
 
-@pytest.mark.skipif(
-    os.environ.get("SECAGG_PURE") == "1"
-    or os.environ.get("SECAGG_TIER") == "pure"
-    or os.environ.get("SECAGG_NO_EXTENSION") == "1",
-    reason="pure Python was asked for",
-)
-def test_compiled_code_runs_by_default():
-    assert _fast.COMPILED
-    assert _fast.TIER != "pure"
-
-
-def test_choice_is_one_of_those_available():
-    assert _fast.TIER in _fast.TIERS
-    assert _fast.TIERS[-1] == "pure"
-    assert (_fast.TIER != "pure") == _fast.COMPILED
-
-
 @pytest.mark.parametrize(
     "tier", [*(pytest.param(t, marks=pytest.mark.large) for t in _fast.TIERS[:-1]), "pure"]
 )
@@ -97,19 +80,10 @@ def test_every_tier_can_be_forced_and_gives_the_same_results(tier):
     out = np.empty_like(SEVENS)
     reference.x25519(SEVENS, SEVENS, out)
     assert shared == out.tobytes().hex()
-    assert (
-        module
-        == f"secagg._fast.{'_kernels' if tier in ('vaes512', 'ifma') else 'openssl_x25519'}"
-    )
-    assert (
-        gcm == f"secagg._fast.{'_kernels' if tier in SEALING and HAS_GCM else 'reference_gcm'}"
-    )
-
-
-def test_pure_mode_rejects_other_tiers():
-    assert probe(SECAGG_PURE="1").stdout.split()[:3] == ["pure", "False", "pure"]
-    done = probe(SECAGG_PURE="1", SECAGG_TIER="portable")
-    assert "ParameterError: SECAGG_TIER=portable " in done.stderr
+    ran = "_kernels" if tier in ("vaes512", "ifma") else "openssl_x25519"
+    assert module == f"secagg._fast.{ran}"
+    ran = "_kernels" if tier in SEALING and HAS_GCM else "reference_gcm"
+    assert gcm == f"secagg._fast.{ran}"
 
 
 AVX512 = {"aes", "sse4_1", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl"}
@@ -134,30 +108,46 @@ def test_tiers_are_those_of_the_processor_as_linux_lists_it():
     assert [tier for tier in _fast.TIERS if tier in NEEDS] == found
 
 
-def test_unknown_tier_raises_with_its_name():
-    done = probe(SECAGG_TIER="abacus")
-    assert done.returncode != 0
-    assert "ParameterError: SECAGG_TIER=abacus " in done.stderr
-    with pytest.raises(ParameterError) as caught:
-        _fast.choose_tier("abacus", ("aesni", "portable"))
-    assert "aesni, portable" in str(caught.value)
+def test_every_kernel_of_the_twins_is_dispatched():
+    assert {name for name in _fast.__all__ if not hasattr(_fast, name)} == set()
+    assert set(reference.__all__) < set(_fast.__all__)
 
 
-def test_best_tier_is_the_default():
+@pytest.mark.skipif(
+    os.environ.get("SECAGG_PURE") == "1"
+    or os.environ.get("SECAGG_TIER") == "pure"
+    or os.environ.get("SECAGG_NO_EXTENSION") == "1",
+    reason="pure Python was asked for",
+)
+def test_compiled_code_runs_by_default():
+    assert _fast.COMPILED
+    assert _fast.TIER != "pure"
+
+
+def test_tiers_are_in_order_and_the_first_is_the_default():
+    assert [tier for tier in LADDER if tier in _fast.TIERS] == list(_fast.TIERS)
     assert _fast.choose_tier(None, ("ifma", "aesni", "portable", "pure")) == "ifma"
     assert _fast.choose_tier("", ("portable", "pure")) == "portable"
 
 
+def test_tiers_that_cannot_run_are_named_in_the_error():
+    with pytest.raises(ParameterError) as caught:
+        _fast.choose_tier("abacus", ("aesni", "portable"))
+    for name in ("abacus", "aesni", "portable"):
+        assert name in str(caught.value)
+    done = probe(SECAGG_PURE="1", SECAGG_TIER="portable")
+    assert "ParameterError: SECAGG_TIER=portable " in done.stderr
+    for name in ("Masks", "Primes", "Modular") if _fast.COMPILED else ():
+        with pytest.raises(ValueError, match="abacus"):
+            getattr(_fast._kernels, name)("abacus")
+        with pytest.raises(TypeError):
+            getattr(_fast._kernels, name)()
+
+
 def test_without_the_extension_the_twins_run():
-    done = probe(WITHOUT_EXTENSION)
-    assert done.stdout.split()[:5] == ["pure", "False", "pure", expected(), "0"]
-    assert done.stderr.count("RuntimeWarning") == 1
-    assert "SECAGG_PURE=1" in done.stderr
-
-
-def test_without_the_extension_a_free_threaded_python_is_named():
     done = probe("import sys; sys.abiflags = 't'\n" + WITHOUT_EXTENSION)
     assert done.stdout.split()[:5] == ["pure", "False", "pure", expected(), "0"]
+    assert done.stderr.count("RuntimeWarning") == 1
     assert "free-threaded" in done.stderr
     assert "free-threaded" not in probe(WITHOUT_EXTENSION).stderr
 
@@ -168,24 +158,5 @@ def test_without_the_extension_a_free_threaded_python_is_named():
 )
 def test_pure_python_chosen_deliberately_does_not_warn(chosen):
     done = probe(WITHOUT_EXTENSION, **chosen)
-    assert done.stdout.split()[0] == "pure"
+    assert done.stdout.split()[:3] == ["pure", "False", "pure"]
     assert done.stderr == ""
-
-
-def test_both_sides_offer_the_same_functions():
-    functions = {name for name in _fast.__all__ if name.islower()}
-    assert functions | {"keystream"} == set(reference.__all__) | {"choose_tier"}
-
-
-def test_tiers_are_in_order():
-    assert [tier for tier in LADDER if tier in _fast.TIERS] == list(_fast.TIERS)
-
-
-@pytest.mark.skipif(not _fast.COMPILED, reason="needs the compiled code")
-def test_masks_of_an_unknown_tier_raise():
-    from secagg._fast import _kernels
-
-    with pytest.raises(ValueError, match="abacus"):
-        _kernels.Masks("abacus")
-    with pytest.raises(TypeError):
-        _kernels.Masks()

@@ -33,33 +33,14 @@ KNOWN = {
     256: (196, [-1, -1, -1, 0, 0, -2, 0, 1]),
     1000: (133, [-2, -4, -6, -1, -4, -2, -1, 7]),
     256007: (79, [-690, -97, -1601, -65, -904, -407, -1170, -538]),
-    1099511627777: (
-        79,
-        [
-            -2967153674,
-            -420707302,
-            -6878828007,
-            -283208752,
-            -3884206590,
-            -1752048390,
-            -5028403807,
-            -2312509514,
-        ],
-    ),
     281474976710656: (
         79,
         [
-            -759591340767,
-            -107701069523,
-            -1760979969984,
-            -72501440675,
-            -994356887112,
-            -448524388005,
-            -1287271374617,
-            -592002435726,
+            -759591340767, -107701069523, -1760979969984, -72501440675, -994356887112,
+            -448524388005, -1287271374617, -592002435726,
         ],
     ),
-}
+}  # fmt: skip
 
 
 class Plain:
@@ -159,7 +140,7 @@ def edge(at: np.random.Generator) -> Callable[[int], int]:
 
 
 @every
-@examples(60)
+@examples(25)
 @given(sigma=sigmas, seed=st.integers(0, 2**32))
 def test_check12_decisions_are_those_of_the_paper_in_fractions(kernels, sigma, seed):
     taken: list[int] = []
@@ -180,7 +161,10 @@ def test_check12_decisions_are_those_of_the_paper_in_fractions(kernels, sigma, s
     assert draw(kernels, words, sigma, 2) == (samples[:2], ends[2])
 
 
-@pytest.mark.skipif(not _fast.COMPILED, reason="compares the compiled kernel with its twin")
+compiled = pytest.mark.skipif(not _fast.COMPILED, reason="compares kernel and twin")
+
+
+@compiled
 @examples(60)
 @given(
     sigma=sigmas,
@@ -194,7 +178,7 @@ def test_compiled_kernel_against_its_twin(sigma, words, seed, size):
     assert draw(_fast, both, sigma, 30) == draw(reference, both, sigma, 30)
 
 
-@pytest.mark.skipif(not _fast.COMPILED, reason="compares the compiled kernel with its twin")
+@compiled
 @pytest.mark.parametrize("word", [0, 2**64 - 1])
 @pytest.mark.parametrize("sigma", [1, 255, 256, 2**48])
 def test_constant_words_end_where_the_twin_does(word, sigma):
@@ -202,7 +186,7 @@ def test_constant_words_end_where_the_twin_does(word, sigma):
     assert draw(_fast, words, sigma, 5) == draw(reference, words, sigma, 5)
 
 
-@pytest.mark.skipif(not _fast.COMPILED, reason="the twin has no fixed width")
+@compiled
 @pytest.mark.parametrize("sigma", [1, 1000, 2**48 - 1, 2**48])
 def test_largest_proposal_has_no_overflow(sigma):
     """The most successes of exp(−1) that the words allow, then a sum of squares of 126 bits."""
@@ -211,7 +195,7 @@ def test_largest_proposal_has_no_overflow(sigma):
     if sigma == 1:
         words = [0]  # u = 0 takes no decision
     words += [half - 1, 2**64 - 1] * 32_000  # K = 2 true, K = 3 false
-    words += [half, half, half]  # exp(−1) fails; not negative; and y is not accepted
+    words += [half] * 3  # exp(−1) fails; not negative; and y is not accepted
     more = np.random.default_rng(1).integers(0, 2**64, 300, dtype=np.uint64)
     both = np.concatenate([np.array(words, np.uint64), more])
     samples, used = draw(_fast, both, sigma, 2)
@@ -221,24 +205,21 @@ def test_largest_proposal_has_no_overflow(sigma):
 
 
 @every
-@pytest.mark.parametrize(
-    ("words", "out", "sigma"),
-    [
-        (np.zeros(3, np.uint32), np.zeros(3, np.int64), 256),
-        (np.zeros(3, np.uint64), np.zeros(3, np.uint64), 256),
-        (np.zeros(6, np.uint64)[::2], np.zeros(3, np.int64), 256),
-        (np.zeros(3, np.uint64), np.zeros(6, np.int64)[::2], 256),
-        (np.zeros((1 << 16) + 1, np.uint64), np.zeros(3, np.int64), 256),
-        (np.zeros(3, np.uint64), np.zeros(3, np.int64), 0),
-        (np.zeros(3, np.uint64), np.zeros(3, np.int64), (1 << 48) + 1),
-    ],
-)
-def test_rejects_wrong_arguments(kernels, words, out, sigma):
-    with pytest.raises(ValueError):  # noqa: PT011
-        kernels.discrete_gaussian(words, out, sigma)
+def test_rejects_wrong_arguments(kernels):
+    words, out = np.zeros(3, np.uint64), np.zeros(3, np.int64)
+    for arguments in (
+        (words.astype(np.uint32), out, 256),
+        (words, words.copy(), 256),
+        (np.zeros(6, np.uint64)[::2], out, 256),
+        (words, np.zeros(6, np.int64)[::2], 256),
+        (np.zeros((1 << 16) + 1, np.uint64), out, 256),
+        *((words, out, sigma) for sigma in (0, (1 << 48) + 1)),
+    ):
+        with pytest.raises(ValueError):  # noqa: PT011
+            kernels.discrete_gaussian(*arguments)
 
 
-@pytest.mark.parametrize("sigma", [60, 128, 256, 700, 2560])
+@pytest.mark.parametrize("sigma", [60, 256, 2560])
 def test_frequencies_fit_the_distribution(sigma):
     frequencies(sigma, 40_000)
 
@@ -246,40 +227,25 @@ def test_frequencies_fit_the_distribution(sigma):
 @pytest.mark.slow
 @pytest.mark.skipif(not _fast.COMPILED, reason="hours without the compiled kernel")
 @pytest.mark.parametrize("sigma", [128, 256, 867, 25_600, 2**40])
-def test_moments_and_chi_square_of_a_hundred_million(sigma):
+def test_chi_square_of_a_hundred_million(sigma):
     print(f"256 σ = {sigma}:", frequencies(sigma, 10**8))
 
 
-def frequencies(sigma: int, count: int) -> dict[str, float]:
-    """Assert that moments and χ² of many samples are plausible; return the normal deviates."""
+def frequencies(sigma: int, count: int) -> float:
+    """Assert that χ² of many samples is plausible; return the normal deviate."""
     real = sigma / 256
-    wide = real > 1000
-    total, powers = 0, np.zeros(4)
-    y, p = weights(min(real, 1000))
+    y, p = weights(min(real, 1000))  # of a wide distribution, in steps of σ / 1000
     cells = np.zeros(y.size)
     for block in blocks(Noise(Fraction(sigma, 256)), sigma.to_bytes(16, "little"), count):
-        x = block / real
-        powers += [x.sum(), (x**2).sum(), (x**3).sum(), (x**4).sum()]
-        total += block.size
-        shown = np.floor(x * 1000 + 0.5).astype(np.int64) if wide else block
+        shown = block if real <= 1000 else np.floor(block / real * 1000 + 0.5).astype(np.int64)
         cells += np.bincount(np.clip(shown - y[0], 0, y.size - 1), minlength=y.size)
-    assert total == count
-    scaled = y / min(real, 1000)
-    found: dict[str, float] = {}
-    for k in range(1, 5):
-        mean, square = (p * scaled**k).sum(), (p * scaled ** (2 * k)).sum()
-        found[f"moment {k}"] = (powers[k - 1] / count - mean) / math.sqrt(
-            (square - mean**2) / count
-        )
-    expected = p * count
-    keep = expected >= 20
+    assert cells.sum() == count
+    keep = p * count >= 20
     observed = np.append(cells[keep], cells[~keep].sum())
-    hoped = np.append(expected[keep], expected[~keep].sum())
-    observed, hoped = observed[hoped > 0], hoped[hoped > 0]
+    hoped = np.append(p[keep], p[~keep].sum()) * count
     if hoped[-1] < 5:  # too rare for a cell
         observed, hoped = observed[:-1], hoped[:-1]
     degrees = observed.size - 1
-    chi = float(((observed - hoped) ** 2 / hoped).sum())
-    found["chi"] = (chi - degrees) / math.sqrt(2 * degrees)
-    assert all(abs(value) < 5 for value in found.values()), found
+    found = (float(((observed - hoped) ** 2 / hoped).sum()) - degrees) / math.sqrt(2 * degrees)
+    assert abs(found) < 5
     return found

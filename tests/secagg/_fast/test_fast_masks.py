@@ -171,45 +171,33 @@ def test_rejected_words_are_redrawn_from_the_next_domains(masks):
     assert [whole[index] for index, _, _ in REJECTED] == [value for _, _, value in REJECTED]
 
 
-def read_only() -> np.ndarray:
-    acc = np.zeros(4, np.uint64)
-    acc.flags.writeable = False
-    return acc
+ACC = np.zeros(4, np.uint64)
+FROZEN = ACC.copy()
+FROZEN.flags.writeable = False
 
 
 @every
 @pytest.mark.parametrize(
-    ("acc", "keys", "negate", "start"),
+    "change",
     [
-        (np.zeros(4, np.uint64), KEY[:15], b"\0", 0),
-        (np.zeros(4, np.uint64), KEY, b"\0\0", 0),
-        (np.zeros(4, np.uint64), KEY, b"\2", 0),
-        (np.zeros(4, np.uint64), KEY, b"\0", -1),
-        (np.zeros(4, np.uint64), KEY, b"\0", 2**60 - 3),
-        (np.zeros(4, np.int64), KEY, b"\0", 0),
-        (np.zeros(4, np.float32), KEY, b"\0", 0),
-        (np.zeros(4, np.uint8), KEY, b"\0", 0),
-        (np.zeros((2, 2), np.uint64), KEY, b"\0", 0),
-        (np.zeros(8, np.uint64)[::2], KEY, b"\0", 0),
-        (read_only(), KEY, b"\0", 0),
+        {"keys": KEY[:15]},
+        *({"negate": signs} for signs in (b"\0\0", b"\2")),
+        *({"start": start} for start in (-1, 2**60 - 3)),
+        *({"acc": ACC.astype(kind)} for kind in (np.int64, np.float32, np.uint8)),
+        *({"acc": acc} for acc in (ACC.reshape(2, 2), np.zeros(8, np.uint64)[::2], FROZEN)),
     ],
 )
-def test_rejects_wrong_shapes(masks, acc, keys, negate, start):
+def test_rejects_wrong_shapes(masks, change):
+    given = {"acc": ACC.copy(), "keys": KEY, "negate": b"\0", "start": 0} | change
     with pytest.raises(ValueError, match=r"."):
-        masks.mask_words(acc, keys, negate, start)
+        masks.mask_words(**given)
     with pytest.raises(ValueError, match=r"."):
-        masks.mask_mod(acc, keys, negate, 97, start)
-    assert not acc.any()
+        masks.mask_mod(**given, modulus=97)
+    assert not given["acc"].any()
 
 
 @every
-@pytest.mark.parametrize("modulus", [-1, 0, 1, 2**62 + 1, 2**64])
-def test_rejects_wrong_moduli(masks, modulus):
-    with pytest.raises(ValueError, match="modulus"):
-        masks.mask_mod(np.zeros(4, np.uint64), KEY, b"\0", modulus)
-
-
-@every
-def test_mod_needs_64_bit_lanes(masks):
-    with pytest.raises(ValueError, match="uint64"):
-        masks.mask_mod(np.zeros(4, np.uint32), KEY, b"\0", 97)
+def test_rejects_wrong_moduli_and_lanes(masks):
+    for acc, modulus in (*((ACC, m) for m in (-1, 0, 1, 2**62 + 1)), (ACC[:2].view("u4"), 97)):
+        with pytest.raises(ValueError, match=r"modulus|uint64"):
+            masks.mask_mod(acc.copy(), KEY, b"\0", modulus)

@@ -55,24 +55,6 @@ def run(x25519, scalars: list[bytes], points: list[bytes]) -> list[bytes]:
     return [row.tobytes() for row in out]
 
 
-@every
-def test_vectors_of_rfc_7748_section_5_2(x25519):
-    scalars = [
-        "a546e36bf0527c9d3b16154b82465edd62144c0ac1fc5a18506a2244ba449ac4",
-        "4b66e9d4d1b4673c5ad22691957d6af5c11b6421e0ea01d42ca4169e7918ba0d",
-    ]
-    points = [
-        "e6db6867583030db3594c1a424b15f7c726624ec26b3353b10a903a6d0ab1c4c",
-        "e5210f12786811d3f4b7959d0538ae2c31dbe7106fc03c3efc4cd549c715a493",
-    ]
-    expected = [
-        "c3da55379de9c6908e94ea4df28d084f32eccf03491c71f754b4075577a28552",
-        "95cbde9476e8907d7aade45cb4b873f88b595a68799fa152e6f8f7647aac7957",
-    ]
-    found = run(x25519, list(map(bytes.fromhex, scalars)), list(map(bytes.fromhex, points)))
-    assert [row.hex() for row in found] == expected
-
-
 ITERATED = {
     1: "422c8e7a6227d7bca1350b3e2bb7279f7897b87bb6854b783c60e80311ae3079",
     1_000: "684cf59ba83309552800ef566f2f4d3c1c3887c49360e3875f2eb94d99532c51",
@@ -90,29 +72,19 @@ def iterate(x25519, times: int) -> str:
 
 
 @every
-@pytest.mark.parametrize("times", [1, pytest.param(1_000, marks=pytest.mark.large)])
-def test_iterated_vectors_of_rfc_7748(x25519, times):
-    assert iterate(x25519, times) == ITERATED[times]
+def test_iterated_vector_of_rfc_7748(x25519):
+    assert iterate(x25519, 1) == ITERATED[1]
 
 
-@pytest.mark.slow
-def test_million_iterations_of_rfc_7748():
-    assert iterate(_fast.x25519, 1_000_000) == ITERATED[1_000_000]
-
-
-@every
-def test_diffie_hellman_of_rfc_7748_section_6_1(x25519):
-    secrets = [
-        bytes.fromhex("77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a"),
-        bytes.fromhex("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb"),
-    ]
-    publics = run(x25519, secrets, [NINE, NINE])
-    assert [public.hex() for public in publics] == [
-        "8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a",
-        "de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f",
-    ]
-    shared = "4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742"
-    assert [row.hex() for row in run(x25519, secrets, publics[::-1])] == [shared] * 2
+@pytest.mark.parametrize(
+    "times",
+    [
+        pytest.param(1_000, marks=pytest.mark.large),
+        pytest.param(1_000_000, marks=pytest.mark.slow),
+    ],
+)
+def test_many_iterations_of_rfc_7748(times):
+    assert iterate(_fast.x25519, times) == ITERATED[times]
 
 
 @every
@@ -127,41 +99,16 @@ def test_points_of_low_order_give_zero(x25519):
 
 
 @every
-def test_points_from_p_on_are_reduced(x25519):
-    scalar = [bytes(range(32))]
-    reduced = run(x25519, scalar, [u.to_bytes(32, "little") for u in range(19)])
-    for top in (0, 2**255):
-        above = [(_P + u + top).to_bytes(32, "little") for u in range(19)]
-        assert run(x25519, scalar, above) == reduced
-
-
-@every
-def test_scalars_are_clamped(x25519):
-    scalar = (0x123456789 << 150) & (2**254 - 8) | 2**254
-    others = [scalar | 7, scalar - 2**254, scalar | 2**255, scalar | 2**255 | 5]
-    written = [s.to_bytes(32, "little") for s in (scalar, *others)]
-    first, *found = run(x25519, written, [NINE] * 5)
-    assert found == [first] * 4
-
-
-@every
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 17])
-def test_batches_of_any_size(x25519, count):
+def test_batches_of_any_size_and_with_one_scalar(x25519, count):
     draw = random.Random(count)
     scalars, points = ([draw.randbytes(32) for _ in range(count)] for _ in range(2))
     expected = [
         run(reference.x25519, [s], [p])[0] for s, p in zip(scalars, points, strict=True)
     ]
     assert run(x25519, scalars, points) == expected
-
-
-@every
-@pytest.mark.parametrize("count", [0, 1, 8, 11])
-def test_one_scalar_serves_all_points(x25519, count):
-    draw = random.Random(count)
-    scalar, *points = (draw.randbytes(32) for _ in range(count + 1))
-    expected = run(reference.x25519, [scalar] * count, points)
-    assert run(x25519, [scalar], points) == expected
+    expected = run(reference.x25519, [NINE] * count, points)
+    assert run(x25519, [NINE], points) == expected
 
 
 @every
@@ -176,6 +123,7 @@ def test_results_are_those_of_the_twin(x25519, pairs):
 
 @every
 def test_wycheproof_vectors_in_one_batch(x25519):
+    """Wycheproof has the vectors of RFC 7748, section 5.2, and the secret of section 6.1."""
     path = FOLDER / "wycheproof" / "x25519_test.json"
     groups = json.loads(path.read_text(encoding="ascii"))["testGroups"]
     cases = [case for group in groups for case in group["tests"]]
@@ -187,15 +135,14 @@ def test_wycheproof_vectors_in_one_batch(x25519):
 
 
 @pytest.mark.large
-def test_hundred_thousand_pairs_equal_cryptography():
-    """A thousand scalars meet a hundred points each, in lanes beside other scalars."""
-    draw = random.Random(100_000)
-    scalars = [draw.randbytes(32) for _ in range(1_000)]
-    points = [draw.randbytes(32) for _ in range(100_000)]
+def test_ten_thousand_pairs_equal_cryptography():
+    """A hundred scalars meet a hundred points each, in lanes beside other scalars."""
+    draw = random.Random(10_000)
+    scalars = [draw.randbytes(32) for _ in range(100)]
+    points = [draw.randbytes(32) for _ in range(10_000)]
     found = run(_fast.x25519, scalars * 100, points)
     for i, scalar in enumerate(scalars):
-        expected = run(openssl_x25519.x25519, [scalar], points[i::1_000])
-        assert found[i::1_000] == expected
+        assert found[i::100] == run(openssl_x25519.x25519, [scalar], points[i::100])
 
 
 @every
@@ -218,10 +165,3 @@ def test_arrays_that_do_not_fit_raise(x25519, name):
     for wrong in bad if name == "scalars" else [*bad, array[:1].copy()]:
         with pytest.raises(ValueError):  # noqa: PT011
             x25519(**{**good, name: wrong})
-
-
-@every
-def test_inputs_may_be_read_only(x25519):
-    arrays = rows([NINE, NINE])
-    assert not arrays.flags.writeable
-    x25519(arrays, arrays, np.empty((2, 32), np.uint8))

@@ -21,33 +21,26 @@ N = int(PUBLIC.n)
 
 
 def test_all_noise_is_an_nth_residue():
-    p, q = KEY.primes
-    order = (p - 1) * (q - 1)
     square = PUBLIC.modulus
-    sources = [
-        TextbookNoise(N, square),
-        FixedBaseNoise(N, square, PUBLIC.h, 256),
-        OwnerNoise(p, q, square),
-        OwnerNoise(*foreign().primes, foreign().public_key.modulus),
-    ]
-    for source in sources[:3]:
-        for x in square.unpack(source.residues(source.draw(9, os.urandom))):
-            assert pow(int(x), order, N * N) == 1
-    p, q = foreign().primes
-    for x in foreign().public_key.modulus.unpack(
-        sources[3].residues(sources[3].draw(9, os.urandom))
+    for key, source in (
+        (KEY, TextbookNoise(N, square)),
+        (KEY, FixedBaseNoise(N, square, PUBLIC.h, 256)),
+        (KEY, OwnerNoise(*KEY.primes, square)),
+        (foreign(), OwnerNoise(*foreign().primes, foreign().public_key.modulus)),
     ):
-        assert pow(int(x), (p - 1) * (q - 1), (p * q) ** 2) == 1
+        p, q = key.primes
+        for x in key.public_key.modulus.unpack(source.residues(source.draw(9, os.urandom))):
+            assert pow(int(x), (p - 1) * (q - 1), (p * q) ** 2) == 1
 
 
 def test_owners_noise_covers_all_nth_residues():
     """Squares and others, modulo p and modulo q: all four kinds turn up equally often."""
     p, q = KEY.primes
     noise = OwnerNoise(p, q, PUBLIC.modulus)
-    drawn = PUBLIC.modulus.unpack(noise.residues(noise.draw(600, os.urandom)))
+    drawn = PUBLIC.modulus.unpack(noise.residues(noise.draw(400, os.urandom)))
     symbols = Counter((gmpy2.legendre(x, p), gmpy2.legendre(x, q)) for x in drawn)
     assert len(symbols) == 4  # the fixed base alone reaches two of them
-    assert min(symbols.values()) > 90  # 150 ± 11
+    assert min(symbols.values()) > 50  # 100 ± 9
 
 
 @pytest.mark.parametrize(
@@ -92,14 +85,13 @@ def test_check36_roots_are_units_and_all_of_them():
 
 
 @pytest.mark.parametrize("noise", ["half-length", "textbook"])
-@pytest.mark.parametrize("group", ["public", "own"])
-def test_entropy_source_that_returns_too_little_raises(noise, group):
+def test_entropy_source_that_returns_too_little_raises(noise):
     """Noise from no entropy is 1, so the message would be readable."""
     key = keypair(noise=noise)
-    where = key.public_key if group == "public" else key._own
-    for short in (lambda size: b"", lambda size: os.urandom(size - 1)):
-        with pytest.raises(ParameterError, match="entropy"):
-            where.encrypt([1] * 3, short)
+    for group in (key.public_key, key._own):
+        for short in (lambda size: b"", lambda size: os.urandom(size - 1)):
+            with pytest.raises(ParameterError):
+                group.encrypt([1] * 3, short)
 
 
 def test_blinding_rejects_ciphertexts_under_another_key():

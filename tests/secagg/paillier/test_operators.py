@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -20,46 +21,21 @@ PACKING = Packing(encoding=Integers(9), length=3, summands=5)
 @pytest.mark.parametrize(
     "messages",
     [
-        5,
-        1.5,
-        True,
-        None,
-        np.int64(7),
-        np.float32(1.5),
-        np.array(7),
-        np.array(1.5),
-        2 + 1j,
-        Fraction(1, 2),
-        "5",
-        b"5",
-        bytearray(b"12"),
-        {1, 2},
-        {0: 5},
-        object(),
-        int,
-        [1.5],
-        np.array([1.5]),
-        np.array([[1, 2]]),
-        [None],
-        ["1"],
-        [True],
+        5, True, None, np.float32(1.5), np.array(7), Fraction(1, 2), "5", bytearray(b"12"),
+        {1, 2}, {0: 5}, int, [1.5], np.array([1.5]), np.array([[1, 2]]), [None], ["1"],
         np.array([True]),
     ],
-)
+)  # fmt: skip
 def test_messages_that_are_no_list_of_integers_are_rejected(messages: object) -> None:
-    with pytest.raises(ParameterError, match="encrypt_vector"):
-        PUBLIC.encrypt(messages)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="ciphertext"):
-        PUBLIC.load_ints(messages)  # type: ignore[arg-type]
+    for take in (PUBLIC.encrypt, PUBLIC.load_ints):
+        with pytest.raises(ParameterError):
+            take(messages)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "messages",
-    [[5], (5, -6), np.array([1, 2]), np.array([3], np.uint8), range(3), iter([1, 2]), []],
-)
+@pytest.mark.parametrize("messages", [(5, -6), np.array([3], np.uint8), range(3), []])
 def test_integers_in_an_order_are_encrypted(messages: object) -> None:
-    expected = list(messages) if not hasattr(messages, "__next__") else [1, 2]
-    assert KEY.decrypt(PUBLIC.encrypt(messages)) == expected  # type: ignore[arg-type]
+    assert KEY.decrypt(PUBLIC.encrypt(iter(messages))) == list(messages)  # type: ignore[arg-type]
+    assert KEY.decrypt(PUBLIC.encrypt(messages)) == list(messages)  # type: ignore[arg-type]
 
 
 def ciphertexts() -> Ciphertexts:
@@ -70,45 +46,29 @@ def vector() -> EncryptedVector:
     return PUBLIC.encrypt_vector(np.array([1, 2, 3]), PACKING)
 
 
-WRONG: dict[str, Callable[[object], object]] = {
-    "3 + c": lambda c: 3 + c,
-    "c + 3": lambda c: c + 3,
-    "1.5 + c": lambda c: 1.5 + c,
-    "array + c": lambda c: np.array([1, 2, 3]) + c,
-    "np.int64 + c": lambda c: np.int64(3) + c,
-    "c + array": lambda c: c + np.array([1, 2, 3]),
-    "8 - c": lambda c: 8 - c,
-    "0 - c": lambda c: 0 - c,
-    "c - 8": lambda c: c - 8,
-    "array - c": lambda c: np.ones(3) - c,
-    "None - c": lambda c: None - c,
-    "c / 2": lambda c: c / 2,
-    "2 / c": lambda c: 2 / c,
-    "array / c": lambda c: np.ones(3) / c,
-    "c // 2": lambda c: c // 2,
-    "c % 2": lambda c: c % 2,
-    "c ** 2": lambda c: c**2,
-    "2 ** c": lambda c: 2**c,
-    "c * c": lambda c: c * c,
-    "c * 1.5": lambda c: c * 1.5,
-    "1.5 * c": lambda c: 1.5 * c,
-    "array * c": lambda c: np.array([1, 2, 3]) * c,
-    "c @ c": lambda c: c @ c,
-    "array @ c": lambda c: np.ones(3) @ c,
-    "sum from 1": lambda c: sum([c, c], 1),
-}
-
-
 @pytest.mark.parametrize("make", [ciphertexts, vector])
-@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize(
+    "name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"]
+)
 def test_operator_without_an_encrypted_result_is_rejected(
-    case: str, make: Callable[[], object]
+    name: str, make: Callable[[], object]
 ) -> None:
-    with pytest.raises(ParameterError):
-        WRONG[case](make())
+    operate, value = getattr(operator, name), make()
+    for other in (2, 1.5, True, None, np.int64(2), np.ones(3), np.array(2), Fraction(1, 2)):
+        for pair in ((value, other), (other, value)):
+            if name == "mul" and isinstance(other, int | np.int64) and other is not True:
+                continue
+            with pytest.raises(ParameterError):
+                operate(*pair)
+    if name not in ("add", "sub"):
+        with pytest.raises(ParameterError):
+            operate(value, value)
+    for zero in (0, np.int64(0)) if name == "add" else ():
+        with pytest.raises(ParameterError):
+            operate(value, zero)
 
 
 def test_sum_of_ciphertexts_is_that_of_their_messages() -> None:
     assert KEY.decrypt(sum([ciphertexts(), ciphertexts(), ciphertexts()])) == [3, 6, 9]
-    assert KEY.decrypt(sum([ciphertexts()])) == [1, 2, 3]
+    assert KEY.decrypt(np.int64(0) + ciphertexts()) == [1, 2, 3]
     assert KEY.decrypt(np.int64(2) * ciphertexts()) == [2, 4, 6]

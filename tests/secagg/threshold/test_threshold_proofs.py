@@ -77,28 +77,8 @@ def test_proof_is_that_of_the_document(count: int, context: bytes) -> None:
     e = hashed(b"secagg equality challenge v1", seed, commitments)[:16]
     z = r + int.from_bytes(e, "little") * X
     assert proof == e + z.to_bytes(size + 1, "little")
-
-
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 8, 33, 70])
-def test_true_statement_is_proved(count: int) -> None:
-    statement = statement_of(count)
-    proof = statement.prove(X, X_BITS, Stream("nonce"))
     assert len(proof) == proof_bytes(X_BITS)
     assert statement.holds(proof)
-
-
-def test_batch_of_one_has_the_plain_chaum_pedersen_proof() -> None:
-    """A batch of one has the plain proof of Chaum and Pedersen."""
-    statement = statement_of(1)
-    proof = statement.prove(X, X_BITS, Stream("nonce"))
-    e, z = (int.from_bytes(part, "little") for part in (proof[:16], proof[16:]))
-    c, d = (MODULUS.unpack(batch)[0] for batch in (statement.inputs, statement.outputs))
-    r = z - e * X
-    assert 0 <= r < 1 << (X_BITS + 256)
-    commitments = [gmpy2.powmod(c**4, r, N2), gmpy2.powmod(V, r, N2)]
-    assert commitments[0] == gmpy2.powmod(c**4, z, N2) * gmpy2.powmod(d**2, -e, N2) % N2
-    challenge = statement._challenge(statement._seed(), MODULUS.pack(commitments))
-    assert challenge == proof[:16]
 
 
 @pytest.mark.parametrize("count", [1, 5])

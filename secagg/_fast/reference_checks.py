@@ -1,0 +1,22 @@
+"""Check of the arrays that a twin takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def check_arrays(dtype: type[np.generic], dimensions: int, *arrays: NDArray[Any]) -> None:
+    """Raise ValueError unless all arrays are C-contiguous, of this dtype and dimension."""
+    for x in arrays:
+        if x.dtype != dtype or x.ndim != dimensions or not x.flags.c_contiguous:
+            raise ValueError(
+                f"expected C-contiguous arrays of {dtype.__name__}, of {dimensions} dimensions"
+            )
+
+
+def check_lanes(lanes: NDArray[np.uint32] | NDArray[np.uint64]) -> None:
+    """Raise ValueError unless `lanes` is a contiguous vector of uint32 or uint64."""
+    check_arrays(np.uint32 if lanes.dtype == np.uint32 else np.uint64, 1, lanes)

@@ -24,12 +24,10 @@ from secagg.encoding.clipping import LOSSES, warn_of_losses
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flare import names
 from secagg.flare.configuration import check_configuration, digest_configuration
-from secagg.flare.files import read_identity
-from secagg.flare.folder import fix_site_bounds, own_folder
-from secagg.flare.guard import Answered, Due, guard
+from secagg.flare.files import fix_site_bounds, own_folder, read_identity
+from secagg.flare.guard import Answered, Due, GivesSums, guard, note, noted
 from secagg.flare.log import log_class, log_rejection, logger
 from secagg.flare.model import read_model
-from secagg.flare.own import GivesSums, is_own, note, noted
 from secagg.flare.policy import policy_of
 from secagg.flare.training import read_outcome, training_task
 from secagg.oneshot import OneShotParams
@@ -83,7 +81,11 @@ def _opened(request: Shareable, fl_ctx: Any) -> Shareable:
     if executor is not None:
         guard(executor)
         if request.get(names.STEP) == names.CONFIGURE:
-            note(fl_ctx, Answered(_configuration(request, fl_ctx)))
+            reply = make_reply(ReturnCode.OK)
+            reply[names.CONFIGURATION] = digest_configuration(fl_ctx)
+            if cookies := request.get_cookie_jar():
+                reply.set_cookie_jar(cookies)
+            note(fl_ctx, Answered(reply))
             return Shareable()
     due = _checked(request, fl_ctx, name)
     folder = own_folder(fl_ctx)
@@ -137,9 +139,9 @@ def _checked(request: Shareable, fl_ctx: Any, name: str) -> Due:
 @without_frames
 def _reported(result: Shareable, fl_ctx: Any) -> Shareable:
     """Return the report of this site, whatever the result is."""
-    if is_own(fl_ctx, result):
-        return result  # of SecAggExecutor, or of another filter of this class
     due = noted(fl_ctx)
+    if due is result:
+        return result  # of SecAggExecutor, or of another filter of this class
     if not isinstance(due, Due):
         raise _violation("task", "the task was no request for a report")
     params, policy, site = due.params, policy_of(fl_ctx).one_shot, fl_ctx.get_identity_name()
@@ -171,15 +173,6 @@ def _reported(result: Shareable, fl_ctx: Any) -> Shareable:
     reply = make_reply(ReturnCode.OK)
     reply[names.ANSWER] = encode(Answer(due.task.id, made))
     return note(fl_ctx, reply)
-
-
-def _configuration(request: Shareable, fl_ctx: Any) -> Shareable:
-    """Return the answer to the question for this site's configuration of the job."""
-    reply = make_reply(ReturnCode.OK)
-    reply[names.CONFIGURATION] = digest_configuration(fl_ctx)
-    if cookies := request.get_cookie_jar():
-        reply.set_cookie_jar(cookies)
-    return reply
 
 
 def _require_result_filter(fl_ctx: Any, runner: Any, task: str) -> None:

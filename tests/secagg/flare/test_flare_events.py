@@ -54,21 +54,17 @@ def job_of(*components: FLComponent) -> tuple[AuxRunner, FLContext, ClientFedEve
     return aux, context, receiver
 
 
-def sent(aux: AuxRunner, context: FLContext) -> Shareable:
-    """Let a server send an event that stops a trainer."""
-    request = Shareable()
-    request.set_peer_props({ReservedKey.IDENTITY_NAME: "server"})
-    request.set_header(FedEventHeader.TIMESTAMP, 1.0)
-    request.set_header(FedEventHeader.EVENT_TYPE, EventType.ABORT_TASK)
-    return aux.dispatch(FED_EVENT_TOPIC, request, context)
-
-
 @pytest.mark.parametrize("guard", [SecAggExecutor(Adding(0.0)), SitePolicy(), None])
-def test_components_get_no_event_of_the_server(guard: FLComponent | None) -> None:
+def test_components_get_no_event_of_the_server(guard):
+    """The server sends an event that stops a trainer."""
     component = Seeing()
     components = (component,) if guard is None else (component, guard)
     aux, context, receiver = job_of(*components)
     receiver.grace_period = 0.0
-    sent(aux, context)
+    request = Shareable()
+    request.set_peer_props({ReservedKey.IDENTITY_NAME: "server"})
+    request.set_header(FedEventHeader.TIMESTAMP, 1.0)
+    request.set_header(FedEventHeader.EVENT_TYPE, EventType.ABORT_TASK)
+    aux.dispatch(FED_EVENT_TOPIC, request, context)
     receiver.handle_event(EventType.END_RUN, context)  # it has fired all by then
     assert (EventType.ABORT_TASK in component.seen) is (guard is None)

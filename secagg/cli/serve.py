@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -21,10 +22,9 @@ from secagg.cli.addresses import (
     Port,
     as_certificate,
 )
-from secagg.cli.aggregator import Aggregator
 from secagg.cli.files import read_registry
 from secagg.cli.notices import notices
-from secagg.cli.sums import Sums, prepare, summed, write
+from secagg.cli.sums import Aggregator, Sums, prepare, summed, write
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, DROPOUT
@@ -35,6 +35,8 @@ from secagg.protocol.shape import Security
 if TYPE_CHECKING:
     from secagg.session import Session
 
+_PATIENCE = 5.0
+"""Seconds to wait for a helper before the server listens, while no client waits."""
 EXAMPLES = """
 [bold]Examples[/bold]
 
@@ -135,7 +137,8 @@ def serve(
             from secagg.session import Session
 
             if aggregator is not None and isinstance(first, OneShotParams):
-                await aggregator.try_all(first)
+                async with AsyncExitStack() as stack:  # raises unless all helpers endorse
+                    await aggregator.reach(first, stack, _PATIENCE)
             session = Session(
                 known,
                 name=name,

@@ -162,7 +162,7 @@ class OneShotFedAvg(SumFedAvg):
         task_name: str,
     ) -> OneShotResult:
         assert self._identity is not None, "run reads it"  # noqa: S101
-        from secagg.http.helper_links import reach_helpers  # of another extra
+        from secagg.http.helper_link import reach_helpers  # of another extra
 
         async with AsyncExitStack() as stack:
             # before any site is asked: sites report only with the endorsements of all helpers

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from secagg.http import problems, signatures
@@ -35,9 +35,17 @@ def build(routes: Sequence[BaseRoute], middleware: Sequence[Middleware] = ()) ->
     )
 
 
-async def health(_: Request) -> Response:
-    """Respond that the process is alive."""
-    return JSONResponse({"status": "ok"})
+def document(path: str, content: object) -> Route:
+    """Return the route of a JSON document that never changes."""
+
+    async def respond(_: Request) -> Response:
+        return JSONResponse(content)
+
+    return Route(path, respond)
+
+
+HEALTH = document("/health", {"status": "ok"})
+"""Route that responds while the process is alive."""
 
 
 def authenticate(request: Request, keys: Mapping[int, bytes]) -> tuple[int, str]:

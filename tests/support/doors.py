@@ -19,8 +19,7 @@ from secagg import FixedPoint, Identity, Registry, RoundParams
 from secagg.cli import app
 from secagg.cli import params as cli_params
 from secagg.cli import simulate as cli_simulate
-from secagg.cli.aggregator import Aggregator
-from secagg.cli.sums import Sums
+from secagg.cli.sums import Aggregator, Sums
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, DROPOUT
 from secagg.oneshot import OneShotParams

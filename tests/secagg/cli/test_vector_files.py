@@ -24,9 +24,9 @@ def npy(array: np.ndarray, *, objects: bool = False) -> bytes:
     return file.getvalue()
 
 
-def npz(compressed: bool) -> bytes:
+def npz() -> bytes:
     file = io.BytesIO()
-    (np.savez_compressed if compressed else np.savez)(file, GOOD)
+    np.savez(file, GOOD)
     return file.getvalue()
 
 
@@ -50,66 +50,38 @@ class Trap:
 WRONG: dict[str, Callable[[], bytes]] = {
     "empty": lambda: b"",
     "half a magic": lambda: b"\x93NU",
-    "magic alone": lambda: b"\x93NUMPY",
     "truncated header": lambda: npy(GOOD)[:50],
-    "header alone": lambda: npy(GOOD)[:128],
     "truncated array": lambda: npy(GOOD)[:-1],
-    "truncated by an element": lambda: npy(GOOD)[:-8],
     "unknown version": lambda: npy(GOOD)[:6] + b"\x09\x00" + npy(GOOD)[8:],
-    "header of garbage": lambda: with_header("garbage"),
     "header without an end": lambda: with_header("{'descr': ("),
-    "header with a zero": lambda: with_header("\0"),
     "header of nested lists": lambda: with_header("[" * 90),
     "huge shape": lambda: header("'<f8'", "(1000000000000000,)"),
-    "huger shape": lambda: header("'<f8'", f"({10**30},)"),
-    "negative shape": lambda: header("'<f8'", "(-5,)"),
     "unknown dtype": lambda: header("'<q9'", "(5,)"),
     "objects": lambda: npy(np.array([1.0, None]), objects=True),
-    "objects that run code": lambda: npy(np.array([Trap()]), objects=True),
-    "pickle": lambda: pickle.dumps(GOOD),
     "pickle that runs code": lambda: pickle.dumps(Trap()),
-    "pickle of protocol 0": lambda: pickle.dumps(Trap(), 0),
-    "npz": lambda: npz(False),
-    "npz, compressed": lambda: npz(True),
-    "truncated npz": lambda: npz(False)[:100],
-    "zip of nothing": lambda: b"PK\x05\x06" + bytes(18),
+    "npz": npz,
     "text": lambda: b"1.0\n2.0\n3.0\n",
-    "text with words": lambda: "mean, gewöhnlich\n1.0, 2.0\n".encode(),
-    "JSON": lambda: b"[1.0, 2.0]",
-    "floats alone": GOOD.tobytes,
     "image": lambda: b"\x89PNG\r\n\x1a\n" + bytes(99),
     "two dimensions": lambda: npy(np.ones((2, 3))),
-    "a row": lambda: npy(np.ones((1, 5))),
-    "three dimensions": lambda: npy(np.ones((1, 1, 1))),
     "no dimension": lambda: npy(np.array(5.0)),
     "no elements": lambda: npy(np.ones(0)),
     "complex": lambda: npy(np.ones(5, complex)),
-    "texts": lambda: npy(np.array(["1.0", "two"])),
     "bytes": lambda: npy(np.array([b"1.0", b"2.0"])),
-    "dates": lambda: npy(np.array(["2020-01-01"], "M8[D]")),
-    "durations": lambda: npy(np.array([5], "m8[s]")),
-    "fields": lambda: npy(np.zeros(5, [("a", float), ("b", int)])),
     "fields of long names": lambda: npy(np.zeros(5, [("a" * 999 + "\n", float)])),
-    "halves": lambda: npy(np.ones(5, np.float16)),
     "long doubles": lambda: npy(np.ones(5, np.longdouble)),
 }
 SEEMS = {
     "empty": "is empty",
-    "pickle": "is a pickle",
+    "pickle that runs code": "is a pickle",
     "npz": "is an archive",
-    "npz, compressed": "is an archive",
     "text": "is text",
-    "JSON": "is text",
     "image": "of another format",
     "objects": "Python objects",
     "truncated array": "damaged",
     "two dimensions": "shape (2, 3)",
 }
 REMEDIES = ("numpy.save(", "numpy.ravel(", "with astype", "write the client's vector")
-RIGHT = {
-    name: np.array([0, 1, 1], name)
-    for name in ("f8", "f4", ">f8", ">f4", "i8", "i4", "u8", "u4", "u1", "i2", ">i8", "?")
-}
+RIGHT = {name: np.array([0, 1, 1], name) for name in ("f8", "f4", ">f8", "i8", "u4", "?")}
 
 
 @pytest.fixture
@@ -150,12 +122,6 @@ def test_vector_of_numbers_is_read(name: str, folder: Path) -> None:
     found = read_vector(folder / "v.npy")
     assert found.dtype == RIGHT[name].dtype
     assert found.tolist() == RIGHT[name].tolist()
-
-
-def test_remedy_of_a_file_of_text_works(folder: Path) -> None:
-    (folder / "v.csv").write_text("1.0\n2.0\n")
-    with pytest.raises(ParameterError, match=r"text.*numpy\.save\('v.csv', vector\)"):
-        read_vector(folder / "v.csv")
 
 
 def test_private_numbers_have_no_influence(folder: Path) -> None:

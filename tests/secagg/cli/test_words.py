@@ -142,9 +142,7 @@ DOORS: dict[str, tuple[str, Call]] = {
         "join",
         by_client(ClientPolicy(min_threshold=9), PARAMS),
     ),
-    "few clients": ("join", by_client(ClientPolicy(min_clients=9), PARAMS)),
     "long": ("join", by_client(ClientPolicy(max_length=2), PARAMS)),
-    "small cohort": ("join", by_client(ClientPolicy(min_cohort=9), PARAMS)),
     "colluders": ("join", by_client(ClientPolicy(colluders=3), PARAMS)),
     "not active": ("join", by_client(ClientPolicy(require_active=True), PARAMS)),
     "graph": ("join", graph),
@@ -153,31 +151,24 @@ DOORS: dict[str, tuple[str, Call]] = {
         "join",
         lambda p: OneShotPolicy(min_threshold=3).check(p.params),
     ),
-    "one-shot clients": ("join", lambda p: OneShotPolicy(min_clients=8).check(p.params)),
     "one-shot colluders": ("join", lambda p: OneShotPolicy(colluders=6).check(p.params)),
     "busy": ("join", fault("busy")),
     "later reason": ("join", fault("new")),
     "silent": ("join", silent),
     "untrusted": ("join", untrusted),
     "busy helper": ("serve", fault("busy")),
-    "helper's later reason": ("serve", fault("new")),
-    "silent helper": ("serve", silent),
-    "untrusted helper": ("serve", untrusted),
     "plain host": (
         "serve",
         lambda _: check_host("192.0.2.1", encrypted=False, allow_plain_http=False),
     ),
     "too few reports": ("serve", too_few),
     "nobody": ("serve", gathered),
-    "long at a helper": ("serve", at_helper(OneShotPolicy(max_length=2))),
     "many at a helper": ("serve", at_helper(OneShotPolicy(max_clients=2))),
-    "colluders at a helper": ("serve", at_helper(OneShotPolicy(corrupt=0.7))),
     "no registry at a helper": (
         "serve",
         lambda p: Helper(replace(p.params, security="active", session=b"s"), p.journals[0]),
     ),
     "long, helper": ("helper serve", at_helper(OneShotPolicy(max_length=2))),
-    "many, helper": ("helper endorse", at_helper(OneShotPolicy(max_clients=2))),
     "colluders, helper": ("helper open", at_helper(OneShotPolicy(corrupt=0.7))),
 }
 
@@ -210,7 +201,7 @@ def test_every_translation_has_options_of_its_command(command):
 def modules() -> dict[str, list[str]]:
     """Return the texts with options in each module of one command."""
     names = {"join": "join", "serve": "serve", "bench": "bench", "vectors": "join"}
-    names |= {"simulate": "simulate", "params": "params", "aggregator": "serve"}
+    names |= {"simulate": "simulate", "params": "params"}
     names |= {"sums": "serve"}
     found = {}
     for module, command in names.items():

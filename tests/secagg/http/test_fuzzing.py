@@ -43,7 +43,7 @@ from secagg.testing import make_identity
 pytestmark = pure_repeats
 
 SETTINGS = settings(
-    deadline=None,
+    max_examples=scaled(40, 10),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 CHECKS = [

@@ -226,12 +226,10 @@ def test_helper_that_signs_with_another_key_is_rejected(journals, monkeypatch):
 
 
 def test_helper_refuses_another_aggregator(journals):
-    params = params_of(journals[:2])
-
     async def test() -> None:
         async with serve_helper(journals[0], OPERATOR.public, port=0) as url:
             with pytest.raises(LinkError) as caught:
-                async with reach_helper(url, params, identity=make_identity(1)):
+                async with reach_helper(url, params_of(journals), identity=make_identity(1)):
                     pass
             assert caught.value.check == "signature"
 
@@ -258,15 +256,13 @@ def test_old_sums_leave_memory_and_begin_again(journals):
     asyncio.run(test())
 
 
+WITH = {"registry": REGISTRY}
+SIX = {"registry": Registry({u: make_identity(u).public for u in range(6)})}
 REJECTED = {
-    "semi-honest, with a registry": ("semi-honest", {"registry": REGISTRY}, {}),
+    "semi-honest, with a registry": ("semi-honest", WITH, {}),
     "active, without": ("active", {}, {}),
-    "colluders": ("active", {"registry": REGISTRY, "policy": OneShotPolicy(colluders=2)}, {}),
-    "larger registry": (
-        "active",
-        {"registry": Registry({u: make_identity(u).public for u in range(6)})},
-        {"n_clients": 3},
-    ),
+    "colluders": ("active", WITH | {"policy": OneShotPolicy(colluders=2)}, {}),
+    "larger registry": ("active", SIX, {"n_clients": 3}),
     "length": ("semi-honest", {}, {"length": 1 << 25}),
     "clients": ("semi-honest", {"policy": OneShotPolicy(max_clients=2)}, {}),
 }

@@ -82,10 +82,9 @@ def simulate(
                 )
             except TooFewSurvivors as error:
                 # another simulation would fail, too
-                raise SecAggError(
-                    f"{error.phase}: {error.survivors} clients are left, but {error.needed} are "
-                    "needed; lower --threshold or --dropout"
-                ) from None
+                left = f"{error.survivors} clients are left, but {error.needed} are needed"
+                remedy = "lower --threshold or --dropout"
+                raise SecAggError(f"{error.phase}: {left}; {remedy}") from None
         check_sum(result.integers, result.survivors, vectors.__getitem__, encoding)
         document: options.Document = {
             "survivors": len(result.survivors),

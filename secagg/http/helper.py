@@ -127,7 +127,7 @@ class HelperService:
             return await bodies.read(request, body, digest)
 
     async def _run(self, call: Callable[[], T]) -> T:
-        """Return the result of a call in the helper's thread; raise the call's errors as problems."""
+        """Return the result of a call in the helper's thread; raise problems for errors."""
         try:
             return await self._thread.run(call)
         except RemoteProtocolError as error:

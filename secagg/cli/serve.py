@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -106,19 +105,13 @@ def serve(
         check_integer("rounds", rounds, 1, 1 << 20)
         if security not in ("semi-honest", "active"):
             raise ParameterError(f"security must be semi-honest or active, not {security!r}")
-        # the last argument: a resumed run must name its one-shot sums as before
+        kind = cast("Security", security)
+        # a resumed run must name its one-shot sums as before
+        run_id = b"" if folder is not None else os.urandom(8)
         sums = Sums(
-            known,
-            length,
-            FixedPoint(clip),
-            modulus_bits,
-            threshold,
-            cast("Security", security),
-            corrupt,
-            dropout,
-            name,
-            b"" if folder is not None else os.urandom(8),
-        )
+            known, length, FixedPoint(clip), modulus_bits, threshold, kind, corrupt, dropout,
+            name, run_id,
+        )  # fmt: skip
         aggregator = Aggregator.of(helpers, identity, authority, plain=allow_plain_http)
         # an error is shown before any client waits
         first = sums.params(0, aggregator)
@@ -137,8 +130,8 @@ def serve(
             from secagg.session import Session
 
             if aggregator is not None and isinstance(first, OneShotParams):
-                async with AsyncExitStack() as stack:  # raises unless all helpers endorse
-                    await aggregator.reach(first, stack, _PATIENCE)
+                async with aggregator.reach(first, _PATIENCE):
+                    pass  # all helpers endorse
             session = Session(
                 known,
                 name=name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,17 +54,16 @@ class Aggregator:
             raise ParameterError(f"{helpers} has no helpers; list one or more")
         return cls(found, read_identity(identity), authority, plain)
 
-    async def reach(
-        self, params: OneShotParams, stack: AsyncExitStack, patience: float = 30.0
-    ) -> list[HttpHelper]:
-        """Return links to all helpers; see `reach_helpers`."""
+    def reach(
+        self, params: OneShotParams, patience: float = 30.0
+    ) -> AbstractAsyncContextManager[list[HttpHelper]]:
+        """Return the links to all helpers as a context; see `reach_helpers`."""
         # late, since all other commands work without the extra "http"
         from secagg.http.helper_link import reach_helpers
 
-        return await reach_helpers(
+        return reach_helpers(
             self.helpers,
             params,
-            stack,
             identity=self.identity,
             authority=self.authority,
             patience=patience,
@@ -99,12 +98,10 @@ class Sums:
         self, session: Session, number: int, aggregator: Aggregator | None
     ) -> RoundResult | OneShotResult:
         """Run the next sum of a session."""
-        params = self.params(number, aggregator)
-        if isinstance(params, RoundParams):
-            return await session.round(params)
-        assert aggregator is not None, "one-shot sums have helpers"  # noqa: S101
-        async with AsyncExitStack() as stack:
-            links = await aggregator.reach(params, stack)
+        if aggregator is None:
+            return await session.round(self._round())
+        params = self._one_shot(number, aggregator)
+        async with aggregator.reach(params) as links:
             endorsements = [link.endorsement for link in links]
             message = number_of(number)
             return await session.one_shot(params, links, message, endorsements=endorsements)

@@ -7,7 +7,6 @@ share values in the context of that task.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from nvflare.apis.filter import ContentBlockedException, Filter, FilterChainType
@@ -91,22 +90,15 @@ def _opened(request: Shareable, fl_ctx: Any) -> Shareable:
     folder = own_folder(fl_ctx)
     fix_site_bounds(folder, due.params)
     # before the training, so that the end of the training decides nothing
-    _spend(folder, fl_ctx.get_job_id(), due.model.round)
+    last = Spent(folder).spend(f"job {fl_ctx.get_job_id()}", due.model.round)
+    if last is not None:
+        raise _violation(
+            "repeated",
+            f"this site has reported in round {last} of this job, and this is round "
+            f"{due.model.round}; submit another job",
+        )
     note(fl_ctx, due)
     return training_task(due.model)
-
-
-def _spend(folder: Path, job: str, number: int) -> None:
-    """Record a report in a round of a job; raise if this site has reported in the round."""
-    last = Spent(folder).spend(f"job {job}", number)
-    if last is not None:
-        raise RemoteProtocolError(
-            f"this site has reported in round {last} of this job, and this is round {number}; "
-            "submit another job",
-            sender=None,
-            phase="report",
-            check="repeated",
-        )
 
 
 def _checked(request: Shareable, fl_ctx: Any, name: str) -> Due:

@@ -13,7 +13,7 @@ import json
 import secrets
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -164,16 +164,14 @@ class OneShotFedAvg(SumFedAvg):
         assert self._identity is not None, "run reads it"  # noqa: S101
         from secagg.http.helper_link import reach_helpers  # of another extra
 
-        async with AsyncExitStack() as stack:
-            # before any site is asked: sites report only with the endorsements of all helpers
-            links = await reach_helpers(
-                self._helpers,
-                params,
-                stack,
-                identity=self._identity,
-                authority=self.authority,
-                patience=self.helper_timeout,
-            )
+        # before any site is asked: sites report only with the endorsements of all helpers
+        async with reach_helpers(
+            self._helpers,
+            params,
+            identity=self._identity,
+            authority=self.authority,
+            patience=self.helper_timeout,
+        ) as links:
             work = [self._relay(session, site, task_name) for site in targets]
             relays = [asyncio.create_task(relay) for relay in work]
             try:

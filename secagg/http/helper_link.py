@@ -154,24 +154,22 @@ async def reach_helper(
         yield link
 
 
+@asynccontextmanager
 async def reach_helpers(
     helpers: Sequence[HelperEntry],
     params: OneShotParams,
-    stack: AsyncExitStack,
     *,
     identity: Identity,
     authority: Path | str | None,
     patience: float,
     allow_plain_http: bool = False,
-) -> list[HttpHelper]:
-    """Return links to all helpers, by number, after every helper endorsed the parameters.
+) -> AsyncIterator[list[HttpHelper]]:
+    """Yield links to all helpers, by number, after every helper endorsed the parameters.
 
     Parameters
     ----------
     helpers : sequence of HelperEntry
     params : OneShotParams
-    stack : AsyncExitStack
-        Stack that closes the links.
     identity : Identity
         Key of the aggregator.
     authority : str or path or None
@@ -189,27 +187,28 @@ async def reach_helpers(
         given, so no helper can be left out of them, as `secagg.flower.helpers.endorsed` does.
     """
     links: list[HttpHelper] = []
-    for one in helpers:
-        reached = reach_helper(
-            one.url,
-            params,
-            identity=identity,
-            tls=client_context(authority) if one.url.startswith("https:") else None,
-            allow_plain_http=allow_plain_http,
-            patience=patience,
-        )
-        try:
-            links.append(await stack.enter_async_context(reached))
-        except (LinkError, RemoteProtocolError) as error:
-            away = error.check == "patience"
-            remedy = "start it with secagg helper serve, then try again: " if away else ""
-            raise LinkError(
-                f"the helper at {one.url} does not endorse this sum, and clients ask for the "
-                f"endorsements of all {len(helpers)}; {remedy}{error}",
-                check=error.check,
-            ) from None
-    # clients verify the endorsements in the order of the parameters
-    return sorted(links, key=lambda link: link.number)
+    async with AsyncExitStack() as stack:
+        for one in helpers:
+            reached = reach_helper(
+                one.url,
+                params,
+                identity=identity,
+                tls=client_context(authority) if one.url.startswith("https:") else None,
+                allow_plain_http=allow_plain_http,
+                patience=patience,
+            )
+            try:
+                links.append(await stack.enter_async_context(reached))
+            except (LinkError, RemoteProtocolError) as error:
+                away = error.check == "patience"
+                remedy = "start it with secagg helper serve, then try again: " if away else ""
+                raise LinkError(
+                    f"the helper at {one.url} does not endorse this sum, and clients ask for "
+                    f"the endorsements of all {len(helpers)}; {remedy}{error}",
+                    check=error.check,
+                ) from None
+        # clients verify the endorsements in the order of the parameters
+        yield sorted(links, key=lambda link: link.number)
 
 
 def _accepted(response: httpx.Response, phase: str) -> httpx.Response:

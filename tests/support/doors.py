@@ -73,7 +73,7 @@ def serve(n: int, security: Security = "semi-honest") -> RoundParams:
 def params(n: int, security: Security = "semi-honest") -> RoundParams | None:
     if security == "active":
         return None
-    with patch.object(cli_params, "estimate", lambda *_: cli_params.Seconds(0.0, 0.0)):
+    with patch.object(cli_params, "estimate", lambda *_: (0.0, 0.0)):
         ran = CliRunner().invoke(app, ["params", "--clients", str(n), "--json"])
     shown = json.loads(ran.stdout)
     return RoundParams(

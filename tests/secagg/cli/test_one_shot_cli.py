@@ -102,9 +102,7 @@ def test_noise_is_printed_with_its_privacy(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("more", "message"), [(0, "not exact"), (2**40, "beyond its noise")], ids=["exact", "noisy"]
 )
-def test_wrong_one_shot_sum_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, more: int, message: str
-) -> None:
+def test_wrong_one_shot_sum_is_an_error(monkeypatch, more, message):
     real = secagg.cli.one_shot.simulate_one_shot
 
     def wrong(*arguments: object, **options: object) -> object:

@@ -1,7 +1,8 @@
-"""Files of `secagg join --vector`: an array of numbers, or one line with the file's name."""
+"""Vectors of `secagg join`: files with arrays of numbers, by the numbers of sums."""
 
 from __future__ import annotations
 
+import asyncio
 import io
 import pickle
 from collections.abc import Callable
@@ -11,9 +12,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from secagg import ParameterError
+from secagg import Integers, LocalProtocolError, ParameterError, RoundParams
 from secagg.cli import app
 from secagg.cli.files import create_identity, read_vector
+from secagg.cli.vectors import Vectors, number_of
+from secagg.oneshot import OneShotParams
+from secagg.session import LocalLink, Session, bind, take_part
+from support.oneshot_parties import Parties
 
 GOOD = np.arange(5.0)
 
@@ -128,3 +133,64 @@ def test_private_numbers_have_no_influence(folder: Path) -> None:
     """A client joins with any numbers."""
     np.save(folder / "v.npy", np.array([np.nan, np.inf, -0.0, 1e300, 5e-324]))
     assert read_vector(folder / "v.npy").size == 5
+
+
+PARAMS = RoundParams(n_clients=4, threshold=3, length=2, encoding=Integers(9), session=b"s")
+
+
+def vectors(folder: Path, count: int) -> Vectors:
+    """Return the vectors of a client, of which number i is (i + 1, i + 1)."""
+    paths = [folder / f"{i}.npy" for i in range(count)]
+    for i, path in enumerate(paths):
+        np.save(path, np.full(2, i + 1))
+    return Vectors(paths)
+
+
+@pytest.fixture
+def one_shot(tmp_path: Path) -> OneShotParams:
+    parties = Parties(tmp_path, security="semi-honest", session=bind(b"s", number_of(1)))
+    parties.close()
+    return parties.params
+
+
+def test_client_that_starts_again_sends_the_vector_of_the_sum_under_way(tmp_path):
+    async def run() -> list[list[int]]:
+        session, sums = Session(range(4), deadlines=60), []
+        members = {}
+
+        def start(u: int) -> None:
+            train = vectors(tmp_path, 3)
+            members[u] = asyncio.create_task(take_part(LocalLink(session, u), u, train))
+
+        for u in range(4):
+            start(u)
+        for number in range(3):
+            sums.append((await session.round(PARAMS)).sum.tolist())
+            if number == 0:
+                members[2].cancel()
+                start(2)
+        await session.close()
+        assert [await members[u] for u in (0, 1, 2, 3)] == [3, 3, 2, 3]
+        return sums
+
+    assert asyncio.run(run()) == [[4, 4], [8, 8], [12, 12]]
+
+
+def test_one_shot_sums_are_numbered_by_their_message(tmp_path, one_shot):
+    train = vectors(tmp_path, 3)
+    assert [train(number_of(i), one_shot).tolist() for i in (1, 2)] == [[2, 2], [3, 3]]
+    with pytest.raises(LocalProtocolError, match=r"sum 3, .* sums 0 to 2"):
+        train(number_of(3), one_shot)
+    with pytest.raises(LocalProtocolError, match="sum 1 again"):
+        train(number_of(1), one_shot)
+
+
+def test_message_of_another_application_has_no_number(tmp_path, one_shot):
+    alone, several = vectors(tmp_path, 1), vectors(tmp_path, 2)
+    assert alone(b"a model", one_shot).tolist() == [1, 1]
+    with pytest.raises(LocalProtocolError, match=r"sum 1, .* sum 0 only"):
+        alone(number_of(1), one_shot)
+    with pytest.raises(LocalProtocolError, match="does not number"):
+        several(b"a model", one_shot)
+    with pytest.raises(LocalProtocolError, match="sum 0 again"):
+        alone(b"a model", one_shot)

@@ -11,7 +11,6 @@ import pytest
 pytest.importorskip("nvflare")
 
 from nvflare.apis.fl_constant import ReturnCode
-from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.fuel.utils.fobs.decomposers.via_downloader import LazyDownloadRef
 
@@ -144,51 +143,8 @@ def test_site_rejects_tasks_without_the_protocol(name):
     assert site.trainer.rounds == []
 
 
-LIE = "of the server, for this site"
-
-
-def test_trainer_sees_nothing_outside_the_agreed_message() -> None:
-    four, seen = sites(), list[FLContext]()
-    network = Network(four)
-
-    def context(site: str, fl_ctx: FLContext) -> None:
-        peer = FLContext()
-        peer.set_public_props({"lr": LIE, "__run_num__": "job 1"})
-        fl_ctx.set_peer_context(peer)
-        fl_ctx.set_prop("lr", LIE, private=False, sticky=False)
-        fl_ctx.set_prop("__job_meta__", LIE)
-
-    def meddle(site: str, data: Shareable) -> Shareable:
-        data.set_header("lr", LIE)
-        return data
-
-    network.context, network.meddle = context, meddle
-    train = four[0].trainer.execute
-
-    def execute(name: str, task: Shareable, fl_ctx: FLContext, signal: object) -> Shareable:
-        seen.append(fl_ctx)
-        assert LIE not in str(list(leaves(task)))
-        return train(name, task, fl_ctx, signal)
-
-    four[0].trainer.execute = execute
-    network.run(controller(num_rounds=1))
-    (given,) = seen
-    assert LIE not in str({key: given.get_prop(key) for key in given.get_prop_keys()})
-    assert given.get_peer_context().get_all_public_props() == {"__run_num__": "job 1"}
-    assert given.get_prop("__task_id__") == "train 0"
-
-
 @pytest.mark.parametrize(
-    "policy",
-    [
-        {"require_active": True},
-        {"identity": "/etc/secagg/site.pem"},
-        {"sites": ["site-1", "site-2", "site-3", "site-4"]},
-        {"min_clients": 5},
-        {"clip": 1.0},
-        {"clip": 2.0, "max_weight": 10},
-    ],
-    ids=lambda policy: " ".join(policy),
+    "policy", [{"require_active": True}, {"min_clients": 5}, {"clip": 1.0}], ids=str
 )
 def test_sites_decline_rounds_below_their_policy(policy: dict[str, Any]) -> None:
     four = sites(**policy)
@@ -217,21 +173,11 @@ def test_other_sites_token_or_none_is_rejected():
     np.testing.assert_allclose(found, 9 / 24, atol=2**-15)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"aggregator": object()},
-        {"aggregation_weights": {"site-1": 2.0}},
-        {"stop_cond": "accuracy >= 80"},
-        {"fedprox_mu": 0.1},
-        {"clip": -1.0},
-        {"threshold": 2},
-        {"num_clients": 2},
-        {"max_weight": 0},
-        {"train_timeout": 0},
-    ],
-    ids=lambda wrong: next(iter(wrong)),
-)
+WRONG = [{"aggregator": object()}, {"aggregation_weights": {"site-1": 2.0}}, {"clip": -1.0}]
+WRONG += [{"fedprox_mu": 0.1}, {"threshold": 2}, {"num_clients": 2}, {"train_timeout": 0}]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
 def test_settings_that_no_sum_allows_are_rejected(wrong: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         controller(**wrong)

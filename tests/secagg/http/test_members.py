@@ -62,27 +62,26 @@ def twice(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("params", [PARAMS, ACTIVE], ids=["semi-honest", "active"])
-def test_rounds_over_https_with_every_request_sent_twice(params, authority, certificate, twice):
-    async def test() -> None:
-        events: list[Any] = []
-        session = Session(REGISTRY, registry=REGISTRY, on_event=[events.append])
-        trusted = ssl.create_default_context()
-        authority.configure_trust(trusted)
-        async with party_of(session, tls=certificate) as party:
-            assert party.serving.url.startswith("https://")
-            registry = REGISTRY if params.active else None
-            members = party.join_all(registry=registry, tls=trusted)
-            for _ in range(2):
-                assert_plain_sum(await session.round(params), set(range(MEMBERS)))
-            await session.close()
-            assert await asyncio.gather(*members) == [2] * MEMBERS
-        phases = 5 if params.active else 4
-        accepted = [event for event in events if isinstance(event, MessageAccepted)]
-        assert len(accepted) == 2 * phases * MEMBERS
-        assert not any(isinstance(event, MessageRejected) for event in events)
-        assert (204, 204) in twice
-
-    asyncio.run(test())
+async def test_rounds_over_https_with_all_requests_sent_twice(
+    params, authority, certificate, twice
+):
+    events: list[Any] = []
+    session = Session(REGISTRY, registry=REGISTRY, on_event=[events.append])
+    trusted = ssl.create_default_context()
+    authority.configure_trust(trusted)
+    async with party_of(session, tls=certificate) as party:
+        assert party.serving.url.startswith("https://")
+        registry = REGISTRY if params.active else None
+        members = party.join_all(registry=registry, tls=trusted)
+        for _ in range(2):
+            assert_plain_sum(await session.round(params), set(range(MEMBERS)))
+        await session.close()
+        assert await asyncio.gather(*members) == [2] * MEMBERS
+    phases = 5 if params.active else 4
+    accepted = [event for event in events if isinstance(event, MessageAccepted)]
+    assert len(accepted) == 2 * phases * MEMBERS
+    assert not any(isinstance(event, MessageRejected) for event in events)
+    assert (204, 204) in twice
 
 
 @pytest.mark.parametrize("cut", [ssl.SSLEOFError, ssl.SSLZeroReturnError, OSError])
@@ -94,40 +93,14 @@ def test_handshakes_that_a_leaving_server_cuts_are_repeated(monkeypatch, cut):
     assert len(script.requests) == 2
 
 
-def test_member_that_leaves_is_no_survivor():
-    async def test() -> None:
-        async with party_of() as party:
-            left = asyncio.Event()
-
-            async def leave(*_: object) -> Any:
-                left.set()
-                await asyncio.get_running_loop().create_future()
-
-            members = [party.join(u) for u in range(3)] + [party.join(3, train=leave)]
-            running = asyncio.create_task(party.session.round(PARAMS))
-            await left.wait()
-            members.pop().cancel()
-            # the round waits for its deadline, or for word of the member
-            party.session._desk._exchange.given_up.add(3)
-            party.session._desk._exchange.settle()
-            assert_plain_sum(await running, {0, 1, 2})
-            await party.session.close()
-            assert await asyncio.gather(*members) == [1, 1, 1]
-
-    asyncio.run(test())
-
-
-def test_refused_members_and_servers_without_sessions_are_named():
-    async def test() -> None:
-        async with party_of() as party:
-            with pytest.raises(LinkError) as caught:
-                await party.join(2, identity=make_identity(3))
-            assert caught.value.check == "signature"
-            with pytest.raises(LinkError) as caught:
-                await join(party.serving.operator_url, 1, print, identity=make_identity(1))
-            assert caught.value.check == "session"
-
-    asyncio.run(test())
+async def test_refused_members_and_servers_without_sessions_are_named():
+    async with party_of() as party:
+        with pytest.raises(LinkError) as caught:
+            await party.join(2, identity=make_identity(3))
+        assert caught.value.check == "signature"
+        with pytest.raises(LinkError) as caught:
+            await join(party.serving.operator_url, 1, print, identity=make_identity(1))
+        assert caught.value.check == "session"
 
 
 TWO = {"n_clients": 2, "threshold": 2, "allow_two_clients": True}
@@ -136,20 +109,17 @@ TWO = {"n_clients": 2, "threshold": 2, "allow_two_clients": True}
 @pytest.mark.parametrize(
     ("changes", "policy"), [(TWO, ClientPolicy()), ({}, ClientPolicy(colluders=3))]
 )
-def test_unsafe_parameters_are_rejected_before_data_leaves(changes, policy):
+async def test_unsafe_parameters_are_rejected_before_data_leaves(changes, policy):
     calls, events = list[object](), list[Any]()
 
-    async def test() -> None:
-        session = Session(REGISTRY, attempts=1, on_event=[events.append])
-        async with party_of(session) as party:
-            members = party.join_all(train=lambda *about: calls.append(about), policy=policy)
-            running = asyncio.create_task(session.round(replace(PARAMS, **changes)))
-            done, _ = await asyncio.wait(members, return_when=asyncio.FIRST_EXCEPTION)
-            assert isinstance(next(iter(done)).exception(), ParameterError)
-            for one in (*members, running):
-                one.cancel()
-
-    asyncio.run(test())
+    session = Session(REGISTRY, attempts=1, on_event=[events.append])
+    async with party_of(session) as party:
+        members = party.join_all(train=lambda *about: calls.append(about), policy=policy)
+        running = asyncio.create_task(session.round(replace(PARAMS, **changes)))
+        done, _ = await asyncio.wait(members, return_when=asyncio.FIRST_EXCEPTION)
+        assert isinstance(next(iter(done)).exception(), ParameterError)
+        for one in (*members, running):
+            one.cancel()
     assert any(isinstance(event, MemberDeclined) for event in events)
     assert not any(isinstance(event, MessageAccepted) for event in events)
     assert not calls
@@ -259,51 +229,45 @@ def test_plain_http_elsewhere_is_possible_on_request(monkeypatch):
         asyncio.run(join("http://192.0.2.1:1", 1, print, identity=make_identity(1), **options))
 
 
-def test_plain_http_to_loopback_uses_no_proxy(monkeypatch):
+async def test_plain_http_to_loopback_uses_no_proxy(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://192.0.2.1:3128")
     monkeypatch.setenv("ALL_PROXY", "http://192.0.2.1:3128")
 
-    async def test() -> None:
-        async with party_of() as party:
-            members = party.join_all()
-            await party.session.close()
-            await asyncio.gather(*members)
-
-    asyncio.run(test())
+    async with party_of() as party:
+        members = party.join_all()
+        await party.session.close()
+        await asyncio.gather(*members)
 
 
-def test_a_failed_program_ends_waiting_requests_without_tracebacks(caplog):
+async def test_a_failed_program_ends_waiting_requests_without_tracebacks(caplog):
     """Its members would be waited for, and then cancelled; they find the next server."""
 
     class Failed(Exception):
         pass
 
-    async def test() -> None:
-        session, polls = Session(REGISTRY), []
+    session, polls = Session(REGISTRY), []
 
-        async def program(http: httpx.AsyncClient) -> None:
-            async with serve(session, REGISTRY, port=0) as at:
-                http.base_url = at.url
-                party = Party(session, at, http)
-                polls.extend(asyncio.create_task(party.task(u)) for u in range(MEMBERS))
-                await party.until_polls(MEMBERS)
-                raise Failed
+    async def program(http: httpx.AsyncClient) -> None:
+        async with serve(session, REGISTRY, port=0) as at:
+            http.base_url = at.url
+            party = Party(session, at, http)
+            polls.extend(asyncio.create_task(party.task(u)) for u in range(MEMBERS))
+            await party.until_polls(MEMBERS)
+            raise Failed
 
-        async with httpx.AsyncClient(timeout=30) as http:
-            with pytest.raises(Failed):
-                await program(http)
-            for response in await asyncio.gather(*polls):
-                assert response.status_code == 503
-                assert int(response.headers["retry-after"]) > 0
-        assert not session.closed
-        await session.close()
-
-    asyncio.run(test())
+    async with httpx.AsyncClient(timeout=30) as http:
+        with pytest.raises(Failed):
+            await program(http)
+        for response in await asyncio.gather(*polls):
+            assert response.status_code == 503
+            assert int(response.headers["retry-after"]) > 0
+    assert not session.closed
+    await session.close()
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 @pytest.mark.large
-def test_server_killed_twice_is_resumed_and_members_find_it(ram_path, twice):
+async def test_server_killed_twice_is_resumed_and_members_find_it(ram_path, twice):
     """It is killed in the first and in the second round, in the middle of a phase."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -322,45 +286,14 @@ def test_server_killed_twice_is_resumed_and_members_find_it(ram_path, twice):
         out, _ = await process.communicate()
         return process.returncode, out.decode()
 
-    async def test() -> None:
-        url, train = f"http://127.0.0.1:{port}", vector_of
-        members = [
-            asyncio.create_task(
-                join(url, u, lambda _, p, u=u: train(u, p.length), identity=make_identity(u))
-            )
-            for u in range(MEMBERS)
-        ]
-        assert await serve_until(6) == (-signal.SIGKILL, "")
-        assert await serve_until(21) == (-signal.SIGKILL, "4 1.5\n")
-        assert await serve_until(-1) == (0, "4 1.5\n" * 3)
-        assert await asyncio.gather(*members) == [3] * MEMBERS
-
-    asyncio.run(test())
-
-
-def test_compressed_responses_are_rejected_before_they_are_read():
-    """A few bytes could fill the member's memory."""
-    closed = asyncio.Event()
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked = await reader.readuntil(b"\r\n\r\n")
-        assert b"accept-encoding: identity" in asked.lower()
-        bomb = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 99\r\n\r\n"
-        writer.write(bomb)  # and no body: whoever reads it waits
-        await reader.read()
-        writer.close()
-        await writer.wait_closed()
-        closed.set()
-
-    async def test() -> None:
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        url, identity = f"http://127.0.0.1:{port}", make_identity(1)
-        with pytest.raises(LinkError) as caught:
-            await join(url, 1, vector_of, identity=identity, patience=1e-9)
-        assert caught.value.check == "encoding"
-        await closed.wait()
-        server.close()
-        await server.wait_closed()
-
-    asyncio.run(test())
+    url, train = f"http://127.0.0.1:{port}", vector_of
+    members = [
+        asyncio.create_task(
+            join(url, u, lambda _, p, u=u: train(u, p.length), identity=make_identity(u))
+        )
+        for u in range(MEMBERS)
+    ]
+    assert await serve_until(6) == (-signal.SIGKILL, "")
+    assert await serve_until(21) == (-signal.SIGKILL, "4 1.5\n")
+    assert await serve_until(-1) == (0, "4 1.5\n" * 3)
+    assert await asyncio.gather(*members) == [3] * MEMBERS

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -26,14 +25,6 @@ from secagg.testing import make_identity
 def short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Close connections soon whose body is not read."""
     monkeypatch.setattr(problems, "_LINGER_SECONDS", 0.1)
-
-
-def run(test: Any, **options: Any) -> None:
-    async def inside() -> None:
-        async with party_of(**options) as party:
-            await test(party)
-
-    asyncio.run(inside())
 
 
 def assert_problem(response: Any, status: int, check: str) -> None:
@@ -60,8 +51,8 @@ REJECTED = {
 
 
 @pytest.mark.parametrize(("expected", "changes"), REJECTED.values(), ids=list(REJECTED))
-def test_answers_that_fail_a_check(expected, changes):
-    async def test(party: Party) -> None:
+async def test_answers_that_fail_a_check(expected, changes):
+    async with party_of() as party:
         await party.begin()
         for _ in range(2):  # again, and alike
             if "headers" in changes and "Content-Length" in changes["headers"]:
@@ -75,11 +66,9 @@ def test_answers_that_fail_a_check(expected, changes):
             else:
                 assert_problem(response, *expected)
 
-    run(test)
 
-
-def test_missing_length_is_rejected():
-    async def test(party: Party) -> None:
+async def test_missing_length_is_rejected():
+    async with party_of() as party:
         await party.begin()
 
         async def chunks() -> Any:
@@ -89,11 +78,9 @@ def test_missing_length_is_rejected():
         both = {"Content-Length": "1", "Transfer-Encoding": "chunked"}  # two ends of a body
         assert await raw(party, b"0\r\n\r\n", both) == 411
 
-    run(test)
 
-
-def test_polls_that_fail_a_check():
-    async def test(party: Party) -> None:
+async def test_polls_that_fail_a_check():
+    async with party_of() as party:
         assert_problem(await party.request("GET", "/task?after=0", 1), 400, "after")
         assert_problem(await party.request("GET", "/task?after=" + "g" * 32, 1), 400, "after")
         assert_problem(await party.task(1, session="yesterday"), 404, "session")
@@ -103,35 +90,27 @@ def test_polls_that_fail_a_check():
         assert_problem(await party.http.put("/v1/sessions/session/answer"), 405, "method")
         assert_problem(await party.http.post("/health", content=b"x"), 405, "method")
 
-    run(test)
 
-
-def test_client_of_the_registry_that_is_no_member_is_rejected():
-    async def test(party: Party) -> None:
+async def test_client_of_the_registry_that_is_no_member_is_rejected():
+    async with party_of(session=Session([0, 1, 2])) as party:
         assert_problem(await party.task(3), 403, "unknown client")
 
-    run(test, session=Session([0, 1, 2]))
 
-
-def test_ended_session_is_gone():
-    async def test(party: Party) -> None:
+async def test_ended_session_is_gone():
+    async with party_of() as party:
         await party.session.close()
         assert_problem(await party.task(1), 410, "ended")
         assert_problem(await party.answer(1, GARBAGE), 410, "ended")
 
-    run(test)
 
-
-def test_task_is_given_while_it_is_open_and_not_twice_after_its_id():
-    async def test(party: Party) -> None:
+async def test_task_is_given_while_it_is_open_and_not_twice_after_its_id():
+    async with party_of(limits=Limits(poll_seconds=0.01)) as party:
         await party.begin()
         first, again = await party.task(1), await party.task(1)
         assert first.status_code == again.status_code == 200
         assert first.content == again.content
         after = first.content[5:21].hex()  # version, array, tag, length, id
         assert (await party.request("GET", f"/task?after={after}", 1)).status_code == 204
-
-    run(test, limits=Limits(poll_seconds=0.01))
 
 
 async def begun(
@@ -168,9 +147,7 @@ async def raw(party: Party, body: bytes, headers: dict[str, str]) -> int:
 @pytest.mark.parametrize("known", [True, False], ids=["member", "stranger"])
 @pytest.mark.parametrize("declared", [True, False], ids=["declared", "chunked"])
 @pytest.mark.parametrize("path", ["/answer", "/task"])
-def test_check55_ten_gigabytes_are_rejected_before_they_are_read(
-    known, declared, path, monkeypatch
-):
+async def test_check55_ten_gigabytes_are_rejected_unread(known, declared, path, monkeypatch):
     """Headers are read, and what comes with them in the same read of the event loop."""
     size, taken = 10 * 10**9, list[int]()
     take = server._Protocol.data_received
@@ -181,7 +158,7 @@ def test_check55_ten_gigabytes_are_rejected_before_they_are_read(
 
     monkeypatch.setattr(server._Protocol, "data_received", count)
 
-    async def test(party: Party) -> None:
+    async with party_of() as party:
         await party.begin()
         how = {"Content-Length": str(size)} if declared else {"Transfer-Encoding": "chunked"}
         method, before = "POST" if path == "/answer" else "GET", sum(taken)
@@ -208,10 +185,8 @@ def test_check55_ten_gigabytes_are_rejected_before_they_are_read(
         assert party.session.answer_limit < 1 << 20
         writer.close()
 
-    run(test)
 
-
-def test_body_is_read_up_to_its_limit_only():
+async def test_body_is_read_up_to_its_limit_only():
     """An ASGI server that does not enforce Content-Length gains nothing."""
 
     class Endless:
@@ -222,26 +197,21 @@ def test_body_is_read_up_to_its_limit_only():
                 self.read += 1
                 yield bytes(100)
 
-    async def test() -> None:
-        request = Endless()
-        async with Budget(1000).announced(250, 0) as body:
-            with pytest.raises(Problem) as caught:
-                await bodies.read(request, body, "")  # type: ignore[arg-type]
-        assert (caught.value.status, request.read) == (413, 3)
-
-    asyncio.run(test())
+    request = Endless()
+    async with Budget(1000).announced(250, 0) as body:
+        with pytest.raises(Problem) as caught:
+            await bodies.read(request, body, "")  # type: ignore[arg-type]
+    assert (caught.value.status, request.read) == (413, 3)
 
 
-def test_body_that_does_not_come_in_time_ends_with_a_status():
-    async def test(party: Party) -> None:
+async def test_body_that_does_not_come_in_time_ends_with_a_status():
+    async with party_of(limits=Limits(body_seconds=0.05)) as party:
         await party.begin()
         assert await raw(party, b"", {"Content-Length": "5"}) == 408
 
-    run(test, limits=Limits(body_seconds=0.05))
 
-
-def test_polls_are_limited_for_all_and_for_each():
-    async def test(party: Party) -> None:
+async def test_polls_are_limited_for_all_and_for_each():
+    async with party_of(limits=Limits(polls=6)) as party:
         waiting = [asyncio.create_task(party.task(u)) for u in (0, 0, 0, 0, 1)]
         await party.until_polls(5)
         response = await party.task(0)  # one more of a client
@@ -254,21 +224,17 @@ def test_polls_are_limited_for_all_and_for_each():
         assert [(await one).status_code for one in waiting] == [410] * 6
         await party.until_polls(0)
 
-    run(test, limits=Limits(polls=6))
 
-
-def test_member_that_hangs_up_stops_waiting(caplog):
-    async def test(party: Party) -> None:
+async def test_member_that_hangs_up_stops_waiting(caplog):
+    async with party_of() as party:
         waiting = asyncio.create_task(party.task(0))
         await party.until_polls(1)
         waiting.cancel()
         await party.until_polls(0)  # forever, if the server does not notice
         assert not [one for one in caplog.records if one.levelno >= logging.ERROR]
 
-    run(test)
 
-
-def test_response_that_nobody_reads_gives_its_bytes_back():
+async def test_response_that_nobody_reads_gives_its_bytes_back():
     budget, sent = Budget(1 << 20, seconds=0.01), list[Any]()
 
     async def send(message: Any) -> None:
@@ -277,11 +243,8 @@ def test_response_that_nobody_reads_gives_its_bytes_back():
             assert budget.held == 1 << 20
             await asyncio.get_running_loop().create_future()
 
-    async def test() -> None:
-        response = bodies.Bytes(bytes(1 << 20), budget.whole(1 << 20, 1))
-        await response({}, None, send)  # type: ignore[arg-type]
-
-    asyncio.run(test())
+    response = bodies.Bytes(bytes(1 << 20), budget.whole(1 << 20, 1))
+    await response({}, None, send)  # type: ignore[arg-type]
     assert budget.held == 0
     assert [len(message["body"]) for message in sent[1:]] == [1 << 16] * 2
 
@@ -318,8 +281,8 @@ def test_small_rejected_body_is_dropped_before_the_close(headers, read, pieces, 
     assert done == [413, b"{", *["read"] * pieces, b""]
 
 
-def test_check55_one_member_cannot_take_the_bytes_of_all():
-    async def test(party: Party) -> None:
+async def test_check55_one_member_cannot_take_the_bytes_of_all():
+    async with party_of() as party:
         await party.begin()
         writers = []
         for count in range(1, 5):  # bodies that never come
@@ -333,8 +296,6 @@ def test_check55_one_member_cannot_take_the_bytes_of_all():
         assert (await party.task(2)).status_code == 200
         for writer in writers:
             writer.close()
-
-    run(test)
 
 
 LONG = replace(PARAMS, length=100_000)
@@ -353,8 +314,8 @@ async def upload(party: Party, u: int, size: int) -> tuple[asyncio.StreamReader,
 
 @pytest.mark.parametrize("size", [1, 70_000, 399_000])
 @pytest.mark.parametrize("liars", [[1, 1, 1, 1], [1, 1, 2, 2, 3]], ids=["one", "three"])
-def test_check55_members_that_announce_bodies_do_not_starve_others(size, liars):
-    async def test(party: Party) -> None:
+async def test_check55_members_that_announce_bodies_do_not_starve_others(size, liars):
+    async with party_of(limits=TWO) as party:
         await party.begin(LONG)
         held = [await upload(party, u, size) for u in liars]
         large = encode(Answer(bytes(16), bytes(party.session.answer_limit - 100)))
@@ -363,41 +324,8 @@ def test_check55_members_that_announce_bodies_do_not_starve_others(size, liars):
         for _, writer in held:
             writer.close()
 
-    run(test, limits=TWO)
 
-
-def test_check55_a_member_that_drips_ends_when_another_waits():
-    async def test(party: Party) -> None:
-        await party.begin(LONG)
-        reader, writer = await upload(party, 1, 200_000)
-        while "secagg_http_bytes_in_flight 4" not in (await party.operator("/metrics")).text:
-            pass
-        answer = asyncio.create_task(party.answer(0, bytes(400_000)))
-        with suppress(ConnectionError):
-            while not answer.done():
-                writer.write(b"x")
-                await writer.drain()
-                await asyncio.sleep(0)
-        assert (await answer).status_code == 422
-        assert await status_of(reader) == 408
-        writer.close()
-
-    run(test, limits=replace(TWO, bytes_in_flight=500_000))
-
-
-def test_large_answers_of_all_members_at_once_are_all_read():
-    """Six of them do not fit: they wait for their turn, and none for another halfway."""
-
-    async def test(party: Party) -> None:
-        await party.begin(LONG)
-        large = encode(Answer(bytes(16), bytes(party.session.answer_limit - 100)))
-        answers = [party.answer(u, large) for u in range(4) for _ in range(3)]
-        assert {one.status_code for one in await asyncio.gather(*answers)} == {409}
-
-    run(test, limits=Limits(bytes_in_flight=1 << 20))
-
-
-def test_check55_tasks_of_all_members_at_once_wait_for_their_turn(monkeypatch):
+async def test_check55_tasks_of_all_members_at_once_wait_for_their_turn(monkeypatch):
     """The message is a model; there is room for one of them."""
     inside, sizes = list[int](), list[int]()
 
@@ -408,7 +336,8 @@ def test_check55_tasks_of_all_members_at_once_wait_for_their_turn(monkeypatch):
             await super().__call__(*about)
             inside.pop()
 
-    async def test(party: Party) -> None:
+    monkeypatch.setattr(application, "Bytes", Seen)
+    async with party_of(limits=Limits(bytes_in_flight=400000)) as party:
         members = party.join_all()
         result = await party.session.round(PARAMS, bytes(300_000))
         assert (result.sum == 1.5).all()
@@ -416,37 +345,29 @@ def test_check55_tasks_of_all_members_at_once_wait_for_their_turn(monkeypatch):
         await party.session.close()
         assert await asyncio.gather(*members) == [1] * 4
 
-    monkeypatch.setattr(application, "Bytes", Seen)
-    run(test, limits=Limits(bytes_in_flight=400_000))
 
-
-def test_answer_before_the_first_round_is_to_be_sent_again():
+async def test_answer_before_the_first_round_is_to_be_sent_again():
     """A server that resumes would otherwise lose the answer to its earlier process."""
-
-    async def test(party: Party) -> None:
+    async with party_of() as party:
         assert_problem(await party.answer(1, GARBAGE), 503, "busy")
-
-    run(test)
 
 
 @pytest.mark.parametrize(
     ("error", "status"), [(RuntimeError("/a/secret"), 500), (ParameterError("/a/secret"), 503)]
 )
-def test_errors_of_the_server_have_no_text_of_it(error, status, monkeypatch, caplog):
+async def test_errors_of_the_server_have_no_text_of_it(error, status, monkeypatch, caplog):
     """Such as a journal that fails, which is no fault of the member."""
 
     async def broken(*_: object) -> None:
         raise error
 
-    async def test(party: Party) -> None:
+    caplog.set_level(logging.CRITICAL, "uvicorn.error")
+    async with party_of() as party:
         await party.begin()
         monkeypatch.setattr(party.session, "accept", broken)
         response = await party.answer(1, GARBAGE)
         assert_problem(response, status, "server")
         assert "secret" not in response.text
-
-    caplog.set_level(logging.CRITICAL, "uvicorn.error")
-    run(test)
 
 
 @pytest.mark.parametrize(
@@ -481,10 +402,8 @@ def test_arguments_of_serve_are_validated(given):
         asyncio.run(served(**given))
 
 
-def test_port_in_use_is_named():
-    async def test(party: Party) -> None:
+async def test_port_in_use_is_named():
+    async with party_of() as party:
         port = int(party.serving.url.rpartition(":")[2])
         with pytest.raises(OSError, match=str(port)):
             await served(port=port)
-
-    run(test)

@@ -105,32 +105,26 @@ def test_restarted_member_is_in_the_next_sum(situation):
     assert 1 in restarted.rounds
 
 
-def test_member_alone_with_its_identity_reads_of_no_other_process(caplog):
+async def test_member_alone_with_its_identity_reads_of_no_other_process(caplog):
     session = Session(REGISTRY)
 
-    async def test() -> None:
-        async with party_of(session) as party:
-            members = party.join_all()
-            await session.round(PARAMS)
-            await session.close()
-            assert await asyncio.gather(*members) == [1] * MEMBERS
-
-    asyncio.run(test())
+    async with party_of(session) as party:
+        members = party.join_all()
+        await session.round(PARAMS)
+        await session.close()
+        assert await asyncio.gather(*members) == [1] * MEMBERS
     assert not causes(caplog)
 
 
-def test_process_beyond_the_polls_of_its_identity_names_the_others():
-    async def test() -> None:
-        async with party_of() as party, asyncio.timeout(20):  # or it would wait for ever
-            many = range(application._POLLS_OF_CLIENT)
-            party.running += [asyncio.create_task(party.task(0)) for _ in many]
-            await party.until_polls(len(many))
-            with pytest.raises(LinkError) as caught:
-                await party.join(0, patience=1e-9)
-            assert caught.value.check == "patience"
-            assert CAUSE in str(caught.value)
-
-    asyncio.run(test())
+async def test_process_beyond_the_polls_of_its_identity_names_the_others():
+    async with party_of() as party, asyncio.timeout(20):  # or it would wait for ever
+        many = range(application._POLLS_OF_CLIENT)
+        party.running += [asyncio.create_task(party.task(0)) for _ in many]
+        await party.until_polls(len(many))
+        with pytest.raises(LinkError) as caught:
+            await party.join(0, patience=1e-9)
+        assert caught.value.check == "patience"
+        assert CAUSE in str(caught.value)
 
 
 def test_logs_name_a_step_of_another_process_once(caplog):

@@ -95,9 +95,7 @@ def test_without_rich_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
         (2e9, None, "2.0e+09"),
     ],
 )
-def test_number_takes_the_decimals_of_its_like(
-    value: float, like: float | None, text: str
-) -> None:
+def test_number_takes_the_decimals_of_its_like(value, like, text):
     assert number(value, like) == text
 
 

@@ -32,7 +32,7 @@ from secagg.flare.training import read_outcome, training_task
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.client import write_report
 from secagg.session.reporting import check_request
-from secagg.session.wire import REPORT, Answer, encode, message_digest, read_task
+from secagg.session.wire import REPORT, Answer, encode, read_task
 from secagg.vault.spent import Spent
 
 
@@ -117,10 +117,8 @@ def _checked(request: Shareable, fl_ctx: Any, name: str) -> Due:
             "the sum is active, and this site has no identity; enter the file of its key as "
             f'"identity" into the component {names.POLICY} of local/privacy.json'
         )
+    # the parameters name the message: semi-honest helpers, too, open sums of one message only
     endorsements = check_request(task, params, policy.one_shot, identity)
-    # semi-honest helpers, too, then open sums of one message only
-    if not params.session.endswith(message_digest(task.message)):
-        raise _violation("message", "the parameters do not name the message")
     model = read_model(task.message)
     if model.task != name:  # all sites perform one task
         raise _violation("task", "the message is of another task")

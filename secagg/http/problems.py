@@ -38,9 +38,7 @@ class Problem(SecAggError):
     def __init__(
         self, status: int, check: str, detail: str, *, retry_after: int | None = None
     ) -> None:
-        self.status = status
-        self.check = check
-        self.detail = detail
+        self.status, self.check, self.detail = status, check, detail
         self.retry_after = retry_after
         super().__init__(detail)
 

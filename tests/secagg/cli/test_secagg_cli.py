@@ -162,6 +162,7 @@ ERRORS = {
     "simulate --clients 12 --neighbours 5": "--neighbours is 5",
     "simulate --clients 12 --neighbours 2 --corrupt 0.3": "2 neighbours and threshold 2",
     "simulate --clients 12 --seed -1": "--seed is -1",
+    "simulate --clients 12 --threshold 12 --dropout 0.25": "lower --threshold",
     "simulate --clients 12 --clip 0": "clip",
     "one-shot params --clients 9 --helpers 1": "a threshold of at most 1",
     "one-shot simulate --clients 9 --helpers 1 --threshold 2": "take 2 or more",

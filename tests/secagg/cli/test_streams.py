@@ -21,6 +21,7 @@ COMMANDS = [
     "secagg params --help",
     "secagg params --clients 100",
     "secagg one-shot params --clients 100 --noise 1e9",
+    "secagg bench --clients 3 --length 9 --compare ss --no-per-float",
     "secagg params --clients ε",
     "secagg identity register ł→€ 界 é",
 ]

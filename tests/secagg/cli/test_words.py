@@ -160,6 +160,7 @@ DOORS: dict[str, tuple[str, Call]] = {
         "serve",
         lambda p: Helper(replace(p.params, security="active", session=b"s"), p.journals[0]),
     ),
+    "long at a helper": ("serve", at_helper(OneShotPolicy(max_length=2))),
     "long, helper": ("helper serve", at_helper(OneShotPolicy(max_length=2))),
     "colluders, helper": ("helper open", at_helper(OneShotPolicy(corrupt=0.7))),
 }

@@ -7,6 +7,8 @@ so correct the call and retry. ``RemoteProtocolError`` is a violation by the pee
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from secagg._printable import printable
@@ -62,6 +64,22 @@ class LocalProtocolError(SecAggError, RuntimeError):
 
 class MissingExtra(SecAggError, ModuleNotFoundError):
     """A part of secagg needs a package that is not installed; the message names the extra."""
+
+
+@contextmanager
+def needing(what: str, install: str, *packages: str) -> Iterator[None]:
+    """Raise `MissingExtra` if the imports of the block lack one of some packages.
+
+    Any other missing module is a fault of an installation, so that error stays.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        if package not in packages:
+            raise
+        text = f"{what} needs {package}: pip install {install}"
+        raise MissingExtra(text, name=package) from None
 
 
 class ClippingWarning(UserWarning):

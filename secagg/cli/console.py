@@ -275,11 +275,15 @@ def echo(
         ("a client's time", duration(amounts["client_seconds"])),
         ("the server's time", duration(amounts["server_seconds"])),
     ]
-    if "peak_memory" in amounts:
-        memory = f"{volume(amounts['peak_memory'])}, all in one process"
-        rows.append(("peak memory", memory))
+    print_rows(rows, amounts.get("peak_memory"))
+
+
+def print_rows(rows: list[tuple[str, str]], peak_memory: float | None) -> None:
+    """Print a table of two columns, with the peak memory in bytes if measured."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     for row in rows:
         table.add_row(*row)
+    if peak_memory is not None:
+        table.add_row("peak memory", f"{volume(peak_memory)}, all in one process")
     Console(highlight=False).print(table)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.lib.format import MAGIC_PREFIX
@@ -20,6 +21,10 @@ from secagg.oneshot.helper_files import HelperEntry, helpers_from_json
 from secagg.protocol import Identity, Registry
 from secagg.protocol.client_ids import ClientKey
 from secagg.protocol.key_files import registry_from_json, registry_to_json
+
+_KINDS = "float64, float32, an integer type or bool"
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 def read(path: Path) -> bytes:
@@ -54,35 +59,27 @@ def create_identity(path: Path) -> Identity:
 @without_frames
 def read_identity(path: Path) -> Identity:
     """Return the identity of a file with a private key, in PEM and not encrypted."""
-    data = read(path)
-    with _named(path):
-        return Identity.from_pem(data)
+    return _checked(path, Identity.from_pem, read(path))
 
 
 def read_registry(path: Path) -> Registry:
     """Return the registry of a file, and show the clients' names in the command's errors."""
     keys = read_keys(path)
     call_clients(keys)
-    with _named(path):
-        return Registry(keys)
+    return _checked(path, Registry, keys)
 
 
 def read_keys(path: Path) -> dict[ClientKey, bytes]:
     """Return the public keys of a registry's file, by id or name."""
-    data = read(path)
-    with _named(path):
-        return registry_from_json(data)
+    return _checked(path, registry_from_json, read(path))
 
 
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Name a file in the errors of the file's content."""
+def _checked(path: Path, check: Callable[[S], T], content: S) -> T:
+    """Return the result of a function of a file's content; name the file in errors."""
     try:
-        yield
+        return check(content)
     except ParameterError as error:
         text = str(error)
-    else:
-        return
     # after the handler, so that the error of the content is not chained
     raise ParameterError(f"{path}: {text}")
 
@@ -95,9 +92,7 @@ def write_keys(path: Path, keys: Mapping[ClientKey, bytes]) -> None:
 
 def read_helpers(path: Path) -> list[HelperEntry]:
     """Return the helpers of a file that the application and the clients share."""
-    data = read(path)
-    with _named(path):
-        return helpers_from_json(data)
+    return _checked(path, helpers_from_json, read(path))
 
 
 @without_frames
@@ -124,8 +119,7 @@ def read_vector(path: Path) -> Vector:
             f"{path} is damaged, or has Python objects in place of numbers; write the vector "
             f"again with numpy.save({path.name!r}, vector)"
         ) from None
-    with _named(path):
-        checked = one_dimensional(vector, "fiub", "float64, float32, an integer type or bool")
+    checked = _checked(path, partial(one_dimensional, kinds="fiub", wanted=_KINDS), vector)
     if not checked.size:
         raise ParameterError(f"{path} has a vector without elements; write the client's vector")
     return checked

@@ -157,50 +157,51 @@ def check(
         _echo(document, json=as_json)
 
 
-@app.command(epilog=RESERVE)
-def reserve(
-    journal: Journal,
-    boxes: Boxes,
-    params: Params,
-    request: Request,
-    out: Out,
-    registry: Clients = None,
-    min_clients: Least = 3,
-    corrupt: Corrupt = OneShotPolicy.corrupt,
-    max_length: MaxLength = MAX_LENGTH,
-    max_clients: MaxClients = OneShotPolicy.max_clients,
-    as_json: Json = False,
-) -> None:
-    """Check boxes, reserve the list of a request, and write the signed reservation.
+def _replying(step: Literal["reserve", "open"], epilog: str, text: str) -> None:
+    """Add the command that checks boxes and writes a helper's reply to a request."""
 
-    The clients of the list are spent, whether the list is opened or not.
-    """
-    policy = partial(_policy, min_clients, corrupt, max_length, max_clients)
-    with command(), _helper(journal, params, registry, policy) as helper:
-        _reply(helper, "reserve", journal, boxes, request, out, json=as_json)
+    def reply(
+        journal: Journal,
+        boxes: Boxes,
+        params: Params,
+        request: Request,
+        out: Out,
+        registry: Clients = None,
+        min_clients: Least = 3,
+        corrupt: Corrupt = OneShotPolicy.corrupt,
+        max_length: MaxLength = MAX_LENGTH,
+        max_clients: MaxClients = OneShotPolicy.max_clients,
+        as_json: Json = False,
+    ) -> None:
+        policy = partial(_policy, min_clients, corrupt, max_length, max_clients)
+        with command(), _helper(journal, params, registry, policy) as helper:
+            # the reply would replace the helper's keys and the list of spent ids
+            if out.exists() and out.samefile(journal):
+                raise ParameterError(
+                    f"{out} is the journal with the helper's keys; take another --out"
+                )
+            rejected = _check(helper, boxes)
+            answer = getattr(helper, step)(read(request))
+            out.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(out, answer, private=True)
+            document: Document = {"helper": helper.number, "rejected": rejected}
+            _echo(document | {"out": str(out), "bytes": len(answer)}, json=as_json)
+
+    app.command(step, epilog=epilog, help=text)(reply)
 
 
-@app.command("open", epilog=OPEN)
-def open_(
-    journal: Journal,
-    boxes: Boxes,
-    params: Params,
-    request: Request,
-    out: Out,
-    registry: Clients = None,
-    min_clients: Least = 3,
-    corrupt: Corrupt = OneShotPolicy.corrupt,
-    max_length: MaxLength = MAX_LENGTH,
-    max_clients: MaxClients = OneShotPolicy.max_clients,
-    as_json: Json = False,
-) -> None:
-    """Check boxes, reserve the list of a request, and write the masks of its clients.
-
-    Take requests from the authenticated aggregator only, and send the answer to it alone.
-    """
-    policy = partial(_policy, min_clients, corrupt, max_length, max_clients)
-    with command(), _helper(journal, params, registry, policy) as helper:
-        _reply(helper, "open", journal, boxes, request, out, json=as_json)
+_replying(
+    "reserve",
+    RESERVE,
+    "Check boxes, reserve the list of a request, and write the signed reservation.\n\n"
+    "The clients of the list are spent, whether the list is opened or not.",
+)
+_replying(
+    "open",
+    OPEN,
+    "Check boxes, reserve the list of a request, and write the masks of its clients.\n\n"
+    "Take requests from the authenticated aggregator only, and send the answer to it alone.",
+)
 
 
 @app.command(epilog=SERVE)
@@ -246,32 +247,6 @@ def serve(
 
     with command(), notices():
         asyncio.run(run())
-
-
-def _reply(
-    helper: Helper,
-    step: Literal["reserve", "open"],
-    journal: Path,
-    boxes: list[Path],
-    request: Path,
-    out: Path,
-    *,
-    json: bool,
-) -> None:
-    # the reply would replace the helper's keys and the list of spent ids
-    if out.exists() and out.samefile(journal):
-        raise ParameterError(f"{out} is the journal with the helper's keys; take another --out")
-    rejected = _check(helper, boxes)
-    answer = (helper.reserve if step == "reserve" else helper.open)(read(request))
-    out.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(out, answer, private=True)
-    document: Document = {
-        "helper": helper.number,
-        "rejected": rejected,
-        "out": str(out),
-        "bytes": len(answer),
-    }
-    _echo(document, json=json)
 
 
 def _policy(

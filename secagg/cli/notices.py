@@ -72,8 +72,4 @@ class Notices(logging.Handler):
                 text = f"client {known['client']} left this sum ({why}){known.get('hint', '')}"
             case _:
                 text = record.getMessage()
-        _print(text)
-
-
-def _print(text: str) -> None:
-    typer.echo(f"secagg: {with_options(text)}", err=True)
+        typer.echo(f"secagg: {with_options(text)}", err=True)

@@ -9,8 +9,6 @@ from fractions import Fraction
 from typing import Annotated, cast
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from secagg._check import check_integer
 from secagg.bench.cases import RandomVectors, check_sum, leaving
@@ -247,10 +245,4 @@ def _echo(params: OneShotParams, document: Document, *, json: bool) -> None:
         if f"{party}_seconds" in amounts:
             whose = "the server's" if party == "server" else f"a {party}'s"
             rows.append((f"{whose} time", duration(amounts[f"{party}_seconds"])))
-    if "peak_memory" in amounts:
-        rows.append(("peak memory", f"{volume(amounts['peak_memory'])}, all in one process"))
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="dim")
-    for row in rows:
-        table.add_row(*row)
-    Console(highlight=False).print(table)
+    options.print_rows(rows, amounts.get("peak_memory"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import replace
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -85,7 +85,7 @@ def params(
         if server == "active":
             chosen = replace(chosen, security="active", session=bytes(MAX_SESSION_BYTES))
         traffic = client_traffic(chosen, client_id=clients - 1)
-        seconds = estimate(chosen, int(dropout * clients))
+        client_seconds, server_seconds = estimate(chosen, int(dropout * clients))
         bits = (found.privacy_bits, found.completion_bits)
         privacy, completion = (None if one == math.inf else one for one in bits)
         document: options.Document = {
@@ -99,8 +99,8 @@ def params(
                 str(phase): {"bytes_up": each.up, "bytes_down": each.down}
                 for phase, each in traffic.items()
             },
-            "client_seconds": seconds.client,
-            "server_seconds": seconds.server,
+            "client_seconds": client_seconds,
+            "server_seconds": server_seconds,
         }
         event = "a client is exposed"
         assumed = f"if at most {corrupt:.3g} of the clients collude and {dropout:.3g} drop out"
@@ -113,10 +113,7 @@ def params(
             ("threshold t", f"{t}" if best == t else f"{t} to {best}"),
             ("privacy", f"{event}: {_chance(privacy)}"),
             *caveat,
-            (
-                "smallest cohort",
-                f"{fewest} of {clients}, if the same {colluders} collude",
-            ),
+            ("smallest cohort", f"{fewest} of {clients}, if the same {colluders} collude"),
             (
                 "",
                 "so many must turn up at the start, or no client answers: plan --clients for "
@@ -135,17 +132,12 @@ def _chance(bits: float | None) -> str:
     return f"at most 2^-{bits:.1f}" if bits else "with so many of so few"
 
 
-class Seconds(NamedTuple):
-    """Seconds of a client and of the server in a whole round, on one core of this machine."""
+def estimate(params: RoundParams, dropped: int) -> tuple[float, float]:
+    """Estimate the seconds of a client and of the server in a whole round.
 
-    client: float
-    server: float
-
-
-def estimate(params: RoundParams, dropped: int) -> Seconds:
-    """Estimate the seconds of a round from timings of its operations, in less than a second.
-
-    `dropped` clients drop out after sharing their keys, when dropouts cost the server most.
+    The seconds are of one core of this machine, from timings of the round's operations, which
+    take less than a second. `dropped` clients drop out after sharing their keys, when dropouts
+    cost the server most.
     """
     n, others = params.n_clients, params.holders - 1
     agree, make_pair, check, seal, find = _keys()
@@ -161,7 +153,7 @@ def estimate(params: RoundParams, dropped: int) -> Seconds:
         + dropped * (rebuild + make_pair)
         + pairs * (find + mask)
     )
-    return Seconds(client, server)
+    return client, server
 
 
 def _keys() -> tuple[float, float, float, float, float]:

@@ -21,10 +21,9 @@ from secagg.cli.addresses import (
     Port,
     as_certificate,
 )
-from secagg.cli.aggregator import Aggregator
 from secagg.cli.files import read_registry
 from secagg.cli.notices import notices
-from secagg.cli.sums import Sums, prepare, summed, write
+from secagg.cli.sums import Aggregator, Sums, prepare, summed, write
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, DROPOUT
@@ -35,6 +34,8 @@ from secagg.protocol.shape import Security
 if TYPE_CHECKING:
     from secagg.session import Session
 
+_PATIENCE = 5.0
+"""Seconds to wait for a helper before the server listens, while no client waits."""
 EXAMPLES = """
 [bold]Examples[/bold]
 
@@ -104,19 +105,13 @@ def serve(
         check_integer("rounds", rounds, 1, 1 << 20)
         if security not in ("semi-honest", "active"):
             raise ParameterError(f"security must be semi-honest or active, not {security!r}")
-        # the last argument: a resumed run must name its one-shot sums as before
+        kind = cast("Security", security)
+        # a resumed run must name its one-shot sums as before
+        run_id = b"" if folder is not None else os.urandom(8)
         sums = Sums(
-            known,
-            length,
-            FixedPoint(clip),
-            modulus_bits,
-            threshold,
-            cast("Security", security),
-            corrupt,
-            dropout,
-            name,
-            b"" if folder is not None else os.urandom(8),
-        )
+            known, length, FixedPoint(clip), modulus_bits, threshold, kind, corrupt, dropout,
+            name, run_id,
+        )  # fmt: skip
         aggregator = Aggregator.of(helpers, identity, authority, plain=allow_plain_http)
         # an error is shown before any client waits
         first = sums.params(0, aggregator)
@@ -135,7 +130,8 @@ def serve(
             from secagg.session import Session
 
             if aggregator is not None and isinstance(first, OneShotParams):
-                await aggregator.try_all(first)
+                async with aggregator.reach(first, _PATIENCE):
+                    pass  # all helpers endorse
             session = Session(
                 known,
                 name=name,

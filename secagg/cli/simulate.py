@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Literal
 
 import numpy as np
@@ -73,14 +71,20 @@ def simulate(
         params = round_params(clients, t, k, length, encoding, modulus_bits)
         check_integer("seed", seed, 0, (1 << 32) - 1)
         vectors = RandomVectors(clients, length, clip, seed)
-        with options.progress("clients", clients) as show, _remedied():
-            result = simulate_round(
-                vectors,
-                params,
-                dropouts=dropouts(clients, dropout, seed),
-                policy=ClientPolicy(corrupt=corrupt, dropout=dropout, sigma=sigma),
-                progress=show,
-            )
+        with options.progress("clients", clients) as show:
+            try:
+                result = simulate_round(
+                    vectors,
+                    params,
+                    dropouts=dropouts(clients, dropout, seed),
+                    policy=ClientPolicy(corrupt=corrupt, dropout=dropout, sigma=sigma),
+                    progress=show,
+                )
+            except TooFewSurvivors as error:
+                # another simulation would fail, too
+                left = f"{error.survivors} clients are left, but {error.needed} are needed"
+                remedy = "lower --threshold or --dropout"
+                raise SecAggError(f"{error.phase}: {left}; {remedy}") from None
         check_sum(result.integers, result.survivors, vectors.__getitem__, encoding)
         document: options.Document = {
             "survivors": len(result.survivors),
@@ -93,18 +97,6 @@ def simulate(
         }
         stayed = f"exact, of {len(result.survivors)} of {clients} vectors"
         options.echo(params, document, [("threshold t", str(t)), ("sum", stayed)], json=as_json)
-
-
-@contextmanager
-def _remedied() -> Iterator[None]:
-    """Name the options if too few clients are left, as another simulation would fail, too."""
-    try:
-        yield
-    except TooFewSurvivors as error:
-        raise SecAggError(
-            f"{error.phase}: {error.survivors} clients are left, but {error.needed} are "
-            "needed; lower --threshold or --dropout"
-        ) from None
 
 
 def dropouts(clients: int, fraction: float, seed: int) -> dict[int, str]:

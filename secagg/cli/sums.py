@@ -1,10 +1,10 @@
-"""Sums of ``secagg serve``: the parameters, and the folder for the results."""
+"""Sums of ``secagg serve``: the parameters, the helpers, and the folder for the results."""
 
 from __future__ import annotations
 
 import io
 import os
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,21 +12,63 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from secagg._files import replace_file
-from secagg.cli.aggregator import Aggregator
 from secagg.cli.console import Document, called, counted
+from secagg.cli.files import read_helpers, read_identity
 from secagg.cli.vectors import number_of
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
 from secagg.oneshot import OneShotParams, OneShotResult
-from secagg.protocol import Registry, RoundParams
+from secagg.oneshot.helper_files import HelperEntry
+from secagg.protocol import Identity, Registry, RoundParams
 from secagg.protocol.shape import Security
 from secagg.server import RoundResult
 
 if TYPE_CHECKING:
+    from secagg.http import HttpHelper
     from secagg.session import Session
 
 _NAMED = 20
 """Most missing clients that a line names."""
+
+
+@dataclass(frozen=True)
+class Aggregator:
+    """Helpers of the server's one-shot sums, and the identity in requests to the helpers."""
+
+    helpers: list[HelperEntry]
+    identity: Identity
+    authority: Path | None
+    plain: bool
+
+    @classmethod
+    def of(
+        cls, helpers: Path | None, identity: Path | None, authority: Path | None, *, plain: bool
+    ) -> Aggregator | None:
+        """Return the aggregator, or None without helpers."""
+        if helpers is None and identity is None:
+            return None
+        if helpers is None or identity is None:
+            raise ParameterError("--helpers and --identity need each other; give both or none")
+        found = read_helpers(helpers)
+        if not found:
+            raise ParameterError(f"{helpers} has no helpers; list one or more")
+        return cls(found, read_identity(identity), authority, plain)
+
+    def reach(
+        self, params: OneShotParams, patience: float = 30.0
+    ) -> AbstractAsyncContextManager[list[HttpHelper]]:
+        """Return the links to all helpers as a context; see `reach_helpers`."""
+        # late, since all other commands work without the extra "http"
+        from secagg.http.helper_link import reach_helpers
+
+        return reach_helpers(
+            self.helpers,
+            params,
+            identity=self.identity,
+            authority=self.authority,
+            patience=patience,
+            allow_plain_http=self.plain,
+        )
 
 
 @dataclass(frozen=True)
@@ -56,12 +98,10 @@ class Sums:
         self, session: Session, number: int, aggregator: Aggregator | None
     ) -> RoundResult | OneShotResult:
         """Run the next sum of a session."""
-        params = self.params(number, aggregator)
-        if isinstance(params, RoundParams):
-            return await session.round(params)
-        assert aggregator is not None, "one-shot sums have helpers"  # noqa: S101
-        async with AsyncExitStack() as stack:
-            links = await aggregator.reach(params, stack)
+        if aggregator is None:
+            return await session.round(self._round())
+        params = self._one_shot(number, aggregator)
+        async with aggregator.reach(params) as links:
             endorsements = [link.endorsement for link in links]
             message = number_of(number)
             return await session.one_shot(params, links, message, endorsements=endorsements)

@@ -11,20 +11,13 @@ of a site and the server's view.
 
 from __future__ import annotations
 
-from secagg.errors import MissingExtra
+from secagg.errors import needing
 
-try:
+with needing("secagg.flare", "'secagg[flare]'", "nvflare"):
     from secagg.flare.controller import SecAggFedAvg
     from secagg.flare.executor import SecAggExecutor
     from secagg.flare.filter import SecAggFilter
     from secagg.flare.oneshot import OneShotFedAvg
     from secagg.flare.policy import SitePolicy
-except ModuleNotFoundError as error:
-    if str(error.name).partition(".")[0] != "nvflare":
-        raise
-    raise MissingExtra(
-        "secagg.flare needs nvflare, which is not installed: pip install 'secagg[flare]'",
-        name="nvflare",
-    ) from None
 
 __all__ = ["OneShotFedAvg", "SecAggExecutor", "SecAggFedAvg", "SecAggFilter", "SitePolicy"]

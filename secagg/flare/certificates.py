@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 from cryptography import x509
@@ -74,22 +75,21 @@ class Authority:
             leaf, *others = x509.load_pem_x509_certificates(pem)
             _verify_chain(leaf, others, self._root)
         except (VerificationError, ValueError, x509.InvalidVersion):
-            raise _wrong(
-                "certificate", f"the certificate of {site!r} is not of this project"
-            ) from None
+            why = f"the certificate of {site!r} is not of this project"
+            raise wrong("certificate", why) from None
         subject = leaf.subject
         names = [one.value for one in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
         # a single name: a certificate with two names would serve two sites
         if names != [site]:
-            raise _wrong("certificate", f"the certificate of {site!r} is of {names}")
+            raise wrong("certificate", f"the certificate of {site!r} is of {names}")
         # FLARE marks the certificates of users by a role, but does not mark servers
         role = subject.get_attributes_for_oid(NameOID.UNSTRUCTURED_NAME)
         if role or site in self._servers:
-            raise _wrong("certificate", f"the certificate of {site!r} is not of a site")
+            raise wrong("certificate", f"the certificate of {site!r} is not of a site")
         if self._sites is not None and site not in self._sites:
-            raise _wrong("certificate", f"{site!r} is not among the sites of the policy")
+            raise wrong("certificate", f"{site!r} is not among the sites of the policy")
         if not _is_signed(leaf, content, signature):
-            raise _wrong("signature", f"{site!r} has not signed its key of this job")
+            raise wrong("signature", f"{site!r} has not signed its key of this job")
 
 
 def sign(kit: Path, content: bytes) -> tuple[bytes, bytes]:
@@ -143,17 +143,16 @@ def _verify_chain(
 
 def _is_signed(leaf: x509.Certificate, content: bytes, signature: bytes) -> bool:
     key = leaf.public_key()
-    try:
+    with suppress(InvalidSignature):
         if isinstance(key, rsa.RSAPublicKey):
             key.verify(signature, content, _PSS, hashes.SHA256())
             return True
         if isinstance(key, ec.EllipticCurvePublicKey):
             key.verify(signature, content, ec.ECDSA(hashes.SHA256()))
             return True
-    except InvalidSignature:
-        pass
     return False
 
 
-def _wrong(check: str, why: str) -> RemoteProtocolError:
+def wrong(check: str, why: str) -> RemoteProtocolError:
+    """Return the error for a certificate, key or signature of a site that fails a check."""
     return RemoteProtocolError(why, sender=None, phase="identify", check=check)

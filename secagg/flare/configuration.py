@@ -3,6 +3,11 @@
 A job names components with arguments for each site. A server that lies could give a single site
 another step size, and the sum would be the vector of that site. So a site digests everything
 that FLARE built the site's components from, and trains only for a model that names this digest.
+The digest is taken at the start of the job, since the server can deploy other files later.
+
+The server's events do not reach the components. FLARE fires these events at the sites that the
+server names, past all filters. The events could inform the trainer of a single site, or stop
+all other trainers, so that the sum would be one vector.
 """
 
 from __future__ import annotations
@@ -11,21 +16,45 @@ import hashlib
 import json
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from nvflare.apis.fl_constant import FLContextKey, JobConstants
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_constant import FLContextKey, JobConstants, ReturnCode
+from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.fuel.utils.config_factory import ConfigFactory
 from nvflare.lighter.tool_consts import NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_FILE
+from nvflare.widgets.widget import WidgetID
 
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flare import names
+from secagg.flare.log import logger
 from secagg.flare.model import Model
 
 _LABEL = b"secagg/1 flare configuration"
 _SIGNED = frozenset({NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_FILE})
 _POLICIES = frozenset({"secagg.flare.policy.SitePolicy", "secagg.flare.SitePolicy"})
+
+
+def fix_job(event_type: str, fl_ctx: Any) -> None:
+    """Digest a job's configuration, and withhold the server's events for the rest of the job.
+
+    Call this function for each local event. The function acts on the last event before FLARE
+    begins to receive the server's events.
+    """
+    if event_type == EventType.ABOUT_TO_START_RUN:
+        with suppress(ParameterError):  # raised again when the server asks for the digest
+            digest_configuration(fl_ctx)
+        receiver = fl_ctx.get_engine().widgets[WidgetID.FED_EVENT_RUNNER]
+        # replaced now, before FLARE registers the method as the handler of messages
+        receiver._receive = _ignore
+
+
+def _ignore(topic: str, request: Shareable, fl_ctx: object) -> Shareable:
+    logger.warning("ignored an event of the server, since all sites get the model only")
+    return make_reply(ReturnCode.OK)
 
 
 def digest_configuration(fl_ctx: Any) -> bytes:

@@ -11,20 +11,23 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from secrets import SystemRandom
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from nvflare.apis.controller_spec import Task
+from nvflare.apis.shareable import Shareable
 
+from secagg.encoding import FixedPoint
 from secagg.flare import names
 from secagg.flare.averaging import SumFedAvg
-from secagg.flare.desk import SiteDesk
-from secagg.flare.settings import round_params
-from secagg.flare.tasks import configuration, enrol, task
+from secagg.flare.running import SiteDesk
+from secagg.flare.tasks import configuration, enrol
 from secagg.protocol import RoundParams
 from secagg.protocol.shape import Security
-from secagg.session import Deadlines
+from secagg.session import Deadlines, Session
 
 _LEAVE = 10.0
 """Seconds that sites have to learn of the end of a job; FLARE ends the other sites."""
@@ -94,24 +97,28 @@ class SecAggFedAvg(SumFedAvg):
         """Run the job; called by FLARE."""
         sites = [client.name for client in self.engine.get_clients()]
         self._agreed = configuration(self, sites, self.exchange_timeout)
-        roster, signatures = None, None
+        more: dict[str, object] = {}
+        registry = None
         if self.security == "active":
             roster, signatures = enrol(self, sites, self.exchange_timeout)
-        desk = self._desk = SiteDesk(
-            sites if signatures is None else signatures,
+            sites, more = list(signatures), {names.SIGNATURES: signatures}
+            registry = roster.registry(signatures, None)
+        make = partial(
+            Session,
+            sites,
             name=f"flare {self.fl_ctx.get_job_id()}",
             deadlines=self._deadlines,
             attempts=self.attempts,
-            registry=None if roster is None else roster.registry(signatures, None),
+            registry=registry,
         )
+        desk = self._desk = SiteDesk(sites, make)
         try:
             # before the tasks: a site sends requests as soon as the task brings a token
             self.engine.register_aux_message_handler(desk.topic, desk.handle)
             for site, token in desk.tokens.items():
-                data: dict[str, object] = {names.TOPIC: desk.topic, names.TOKEN: token}
-                if signatures is not None:
-                    data[names.SIGNATURES] = signatures
-                self.send(task(names.TAKE_PART, data), self.fl_ctx, targets=[site])
+                data = {names.STEP: names.TAKE_PART, names.TOPIC: desk.topic} | more
+                task = Task(names.TASK, Shareable(data | {names.TOKEN: token}))
+                self.send(task, self.fl_ctx, targets=[site])
             super().run()
         finally:
             desk.close()
@@ -137,12 +144,14 @@ class SecAggFedAvg(SumFedAvg):
         return SystemRandom().sample(sites, min(num_clients or len(sites), len(sites)))
 
     def _params(self, sites: int, length: int) -> RoundParams:
-        return round_params(
+        return RoundParams.suggest(
             sites,
             length,
-            clip=self.clip,
-            fractional_bits=self.fractional_bits,
-            max_weight=self.max_weight,
-            threshold=self.threshold,
+            FixedPoint(clip=self.clip, fractional_bits=self.fractional_bits),
             security=self.security,
+            max_weight=self.max_weight,
+            # a given threshold counts among all sites, on the complete graph
+            neighbours="auto" if self.threshold is None else None,
+            threshold=self.threshold,
+            session=b"flare",
         )

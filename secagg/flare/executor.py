@@ -1,4 +1,7 @@
-"""Executor of a site, which takes part in the session of a job, and in nothing else."""
+"""Executor of a site, which takes part in the session of a job, and in nothing else.
+
+The job's own executor trains; the result stays at the site.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,34 @@ from pathlib import Path
 from typing import Any
 
 from nvflare.apis.executor import Executor
-from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.fl_constant import FilterKey, FLContextKey, ReturnCode
 from nvflare.apis.shareable import Shareable, make_reply
+from nvflare.apis.utils.task_utils import (
+    contains_lazy_download_ref,
+    get_filters,
+    materialize_lazy_download_refs,
+)
+from nvflare.private.privacy_manager import Scope
 
+from secagg.encoding import Vector
 from secagg.errors import ParameterError
 from secagg.flare import names
-from secagg.flare.agreement import AgreedLink
 from secagg.flare.certificates import Authority
-from secagg.flare.configuration import digest_configuration
-from secagg.flare.folder import fixing, own_folder
+from secagg.flare.configuration import digest_configuration, fix_job
+from secagg.flare.files import fixing, own_folder
+from secagg.flare.filter import SecAggFilter
+from secagg.flare.guard import GivesSums, note
 from secagg.flare.identities import SiteIdentity
-from secagg.flare.link import FlareLink
+from secagg.flare.link import AgreedLink, FlareLink
 from secagg.flare.log import log_class, log_rejection, logger
-from secagg.flare.own import GivesSums, note
+from secagg.flare.model import Model, read_model
 from secagg.flare.policy import policy_of
-from secagg.flare.start import fix_job
-from secagg.flare.trainer import Trainer
+from secagg.flare.training import agreed_context, read_update, training_task
+from secagg.oneshot import OneShotParams
+from secagg.protocol import RoundParams
 from secagg.session import take_part
+
+_STEPS = (names.CONFIGURE, names.IDENTIFY, names.SIGN, names.TAKE_PART)
 
 
 class SecAggExecutor(GivesSums, Executor):
@@ -66,12 +80,7 @@ class SecAggExecutor(GivesSums, Executor):
         self, task_name: str, task: Shareable, fl_ctx: Any, abort_signal: Any
     ) -> Shareable:
         step = task.get(names.STEP)
-        if task_name != names.TASK or step not in (
-            names.CONFIGURE,
-            names.IDENTIFY,
-            names.SIGN,
-            names.TAKE_PART,
-        ):
+        if task_name != names.TASK or step not in _STEPS:
             logger.warning("rejected a task, since this site gives sums only")
             return make_reply(ReturnCode.TASK_UNSUPPORTED)
         engine = fl_ctx.get_engine()
@@ -123,3 +132,56 @@ class SecAggExecutor(GivesSums, Executor):
                 raise
             log_class("the session, in which zeros were sent,", error)  # no other reply
         return reply
+
+
+class Trainer:
+    """Function of a site for `secagg.session.take_part`, which trains and returns the update.
+
+    Parameters
+    ----------
+    executor : Executor
+        The job's executor, which answers a task with weights or differences of weights.
+    fl_ctx : FLContext
+    abort_signal : Signal
+    """
+
+    def __init__(self, executor: Executor, fl_ctx: Any, abort_signal: Any) -> None:
+        self._executor, self._fl_ctx, self._abort_signal = executor, fl_ctx, abort_signal
+
+    def __call__(
+        self, message: bytes, params: RoundParams | OneShotParams
+    ) -> Vector | tuple[Vector, int]:
+        """Return the update of the model in `message`, with a weight if the sum has weights.
+
+        Raises
+        ------
+        Exception
+            The executor failed, or the executor's result does not fit the model.
+        """
+        try:
+            return self._update(read_model(message), params.max_weight)
+        except Exception as error:
+            log_class("training", error)
+            raise
+
+    def _update(self, model: Model, max_weight: int | None) -> Vector | tuple[Vector, int]:
+        task = training_task(model)
+        context = agreed_context(self._fl_ctx, model, task)
+        # the filters of site and job, such as noise, apply as they would without secagg
+        task = self._filtered(Scope.TASK_DATA_FILTERS_NAME, task, model.task, context)
+        reply = self._executor.execute(model.task, task, context, self._abort_signal)
+        if reply.get_return_code() == ReturnCode.OK:
+            reply = self._filtered(Scope.TASK_RESULT_FILTERS_NAME, reply, model.task, context)
+        return read_update(model, reply, max_weight)
+
+    def _filtered(self, chain: str, data: Shareable, task: str, fl_ctx: Any) -> Shareable:
+        """Apply the filters of site and job, but `SecAggFilter`: this task stays here."""
+        filters = getattr(fl_ctx.get_prop(FLContextKey.RUNNER), chain, {})
+        direction = FilterKey.IN if chain == Scope.TASK_DATA_FILTERS_NAME else FilterKey.OUT
+        if contains_lazy_download_ref(data):  # of a trainer in another process
+            cell = fl_ctx.get_engine().get_cell()
+            data = materialize_lazy_download_refs(data, cell, self._abort_signal)
+        for one in get_filters(chain, fl_ctx, filters or {}, task, direction):
+            if not isinstance(one, SecAggFilter):
+                data = one.process(data, fl_ctx)
+        return data

@@ -7,7 +7,6 @@ share values in the context of that task.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from nvflare.apis.filter import ContentBlockedException, Filter, FilterChainType
@@ -24,18 +23,16 @@ from secagg.encoding.clipping import LOSSES, is_lost, warn_of_losses
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flare import names
 from secagg.flare.configuration import check_configuration, digest_configuration
-from secagg.flare.files import read_identity
-from secagg.flare.folder import fix_site_bounds, own_folder
-from secagg.flare.guard import Answered, Due, guard
+from secagg.flare.files import fix_site_bounds, own_folder, read_identity
+from secagg.flare.guard import Answered, Due, GivesSums, guard, note, noted
 from secagg.flare.log import log_class, log_rejection, logger
 from secagg.flare.model import read_model
-from secagg.flare.own import GivesSums, is_own, note, noted
 from secagg.flare.policy import policy_of
 from secagg.flare.training import read_outcome, training_task
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.client import write_report
 from secagg.session.reporting import check_request
-from secagg.session.wire import REPORT, Answer, encode, message_digest, read_task
+from secagg.session.wire import REPORT, Answer, encode, read_task
 from secagg.vault.spent import Spent
 
 
@@ -83,28 +80,25 @@ def _opened(request: Shareable, fl_ctx: Any) -> Shareable:
     if executor is not None:
         guard(executor)
         if request.get(names.STEP) == names.CONFIGURE:
-            note(fl_ctx, Answered(_configuration(request, fl_ctx)))
+            reply = make_reply(ReturnCode.OK)
+            reply[names.CONFIGURATION] = digest_configuration(fl_ctx)
+            if cookies := request.get_cookie_jar():
+                reply.set_cookie_jar(cookies)
+            note(fl_ctx, Answered(reply))
             return Shareable()
     due = _checked(request, fl_ctx, name)
     folder = own_folder(fl_ctx)
     fix_site_bounds(folder, due.params)
     # before the training, so that the end of the training decides nothing
-    _spend(folder, fl_ctx.get_job_id(), due.model.round)
+    last = Spent(folder).spend(f"job {fl_ctx.get_job_id()}", due.model.round)
+    if last is not None:
+        raise _violation(
+            "repeated",
+            f"this site has reported in round {last} of this job, and this is round "
+            f"{due.model.round}; submit another job",
+        )
     note(fl_ctx, due)
     return training_task(due.model)
-
-
-def _spend(folder: Path, job: str, number: int) -> None:
-    """Record a report in a round of a job; raise if this site has reported in the round."""
-    last = Spent(folder).spend(f"job {job}", number)
-    if last is not None:
-        raise RemoteProtocolError(
-            f"this site has reported in round {last} of this job, and this is round {number}; "
-            "submit another job",
-            sender=None,
-            phase="report",
-            check="repeated",
-        )
 
 
 def _checked(request: Shareable, fl_ctx: Any, name: str) -> Due:
@@ -123,10 +117,8 @@ def _checked(request: Shareable, fl_ctx: Any, name: str) -> Due:
             "the sum is active, and this site has no identity; enter the file of its key as "
             f'"identity" into the component {names.POLICY} of local/privacy.json'
         )
+    # the parameters name the message: semi-honest helpers, too, open sums of one message only
     endorsements = check_request(task, params, policy.one_shot, identity)
-    # semi-honest helpers, too, then open sums of one message only
-    if not params.session.endswith(message_digest(task.message)):
-        raise _violation("message", "the parameters do not name the message")
     model = read_model(task.message)
     if model.task != name:  # all sites perform one task
         raise _violation("task", "the message is of another task")
@@ -137,9 +129,9 @@ def _checked(request: Shareable, fl_ctx: Any, name: str) -> Due:
 @without_frames
 def _reported(result: Shareable, fl_ctx: Any) -> Shareable:
     """Return the report of this site, whatever the result is."""
-    if is_own(fl_ctx, result):
-        return result  # of SecAggExecutor, or of another filter of this class
     due = noted(fl_ctx)
+    if due is result:
+        return result  # of SecAggExecutor, or of another filter of this class
     if not isinstance(due, Due):
         raise _violation("task", "the task was no request for a report")
     params, policy, site = due.params, policy_of(fl_ctx).one_shot, fl_ctx.get_identity_name()
@@ -172,15 +164,6 @@ def _reported(result: Shareable, fl_ctx: Any) -> Shareable:
     reply = make_reply(ReturnCode.OK)
     reply[names.ANSWER] = encode(Answer(due.task.id, made))
     return note(fl_ctx, reply)
-
-
-def _configuration(request: Shareable, fl_ctx: Any) -> Shareable:
-    """Return the answer to the question for this site's configuration of the job."""
-    reply = make_reply(ReturnCode.OK)
-    reply[names.CONFIGURATION] = digest_configuration(fl_ctx)
-    if cookies := request.get_cookie_jar():
-        reply.set_cookie_jar(cookies)
-    return reply
 
 
 def _require_result_filter(fl_ctx: Any, runner: Any, task: str) -> None:

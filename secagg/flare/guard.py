@@ -1,4 +1,7 @@
-"""Guard of an executor with results for `SecAggFilter`.
+"""Marks of this package's results, and the guard of an executor for `SecAggFilter`.
+
+Results are remembered by identity, in the context of FLARE's task, which nobody else can forge
+from afar. So no result passes a site's filters by a mere likeness to a result of this package.
 
 If an executor raises, FLARE sends the return code past all filters. So the server would learn
 which training failed. The guard stands between FLARE and the executor in the tasks that
@@ -9,21 +12,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from nvflare.apis.executor import Executor
-from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.fl_constant import FLContextKey, ReturnCode
 from nvflare.apis.shareable import Shareable, make_reply
 
-from secagg.flare.context import agreed_context
 from secagg.flare.log import log_class
 from secagg.flare.model import Model
-from secagg.flare.own import note, noted
+from secagg.flare.training import agreed_context
 from secagg.oneshot import OneShotParams
 from secagg.protocol import Identity
 from secagg.session.wire import Task
 
+T = TypeVar("T")
 Execute = Callable[[str, Shareable, Any, Any], Shareable]
+
+
+class GivesSums:
+    """Mark of an executor with a task that gives sums."""
+
+
+def note(fl_ctx: Any, value: T) -> T:
+    """Remember a value for the rest of the present task, and return the value."""
+    fl_ctx.set_prop(_place(fl_ctx), value, private=True, sticky=False)
+    return value
+
+
+def noted(fl_ctx: Any) -> object:
+    """Return the value that was noted last in the present task, or None."""
+    return fl_ctx.get_prop(_place(fl_ctx))
+
+
+def _place(fl_ctx: Any) -> str:
+    return f"__secagg_{fl_ctx.get_prop(FLContextKey.TASK_ID)}"
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from pathlib import Path
 import msgspec
 
 from secagg._secrets import Confined
-from secagg.errors import ParameterError, RemoteProtocolError
-from secagg.flare.certificates import Authority, sign
+from secagg.errors import ParameterError
+from secagg.flare.certificates import Authority, sign, wrong
 from secagg.protocol import Identity, Registry
 
 _LABEL = b"secagg/1 flare roster"
@@ -51,7 +51,7 @@ class Roster:
         if not isinstance(keys, Mapping) or not all(
             isinstance(site, str) and isinstance(key, bytes) for site, key in keys.items()
         ):
-            raise _wrong("roster", "the roster has no keys by the names of sites")
+            raise wrong("roster", "the roster has no keys by the names of sites")
         self.keys: dict[str, bytes] = dict(keys)
         self.content = _LABEL + _prefixed(job.encode())
         # in one order and with lengths: every site must sign the same bytes for the same keys
@@ -81,9 +81,8 @@ class Roster:
         except msgspec.MsgspecError:
             found = None
         if found is None or site not in self.keys:
-            raise _wrong(
-                "roster", f"the signature of {site!r} is malformed or of another roster"
-            )
+            why = f"the signature of {site!r} is malformed or of another roster"
+            raise wrong("roster", why)
         if authority is not None:
             authority.verify(site, found.pem, self.content, found.signature)
 
@@ -97,13 +96,13 @@ class Roster:
             `verify`.
         """
         if not isinstance(signatures, Mapping):
-            raise _wrong("roster", "the roster has no signatures by the names of sites")
+            raise wrong("roster", "the roster has no signatures by the names of sites")
         for site, signed in signatures.items():
             self.verify(site, signed, authority)
         try:
             return Registry({site: self.keys[site] for site in signatures})
         except ParameterError as error:
-            raise _wrong("roster", str(error)) from None
+            raise wrong("roster", str(error)) from None
 
 
 class SiteIdentity(Confined):
@@ -137,23 +136,19 @@ class SiteIdentity(Confined):
         """
         roster = Roster(self._job, keys)
         if roster.keys.get(self._site) != self.key.public:
-            raise _wrong("roster", "the roster lacks the key that this site drew")
+            raise wrong("roster", "the roster lacks the key that this site drew")
         # two rosters with this key could show two sites different keys of a third site
         if self._roster is not None and self._roster.content != roster.content:
-            raise _wrong("roster", "this site has signed another roster with this key")
+            raise wrong("roster", "this site has signed another roster with this key")
         self._roster = roster
         return msgspec.msgpack.encode(_Signed(*sign(self._kit, roster.content)))
 
     def registry(self, signatures: object, authority: Authority) -> Registry:
         """Return the registry of the roster that this site signed; see `Roster.registry`."""
         if self._roster is None:
-            raise _wrong("roster", "this site has signed no roster")
+            raise wrong("roster", "this site has signed no roster")
         return self._roster.registry(signatures, authority)
 
 
 def _prefixed(part: bytes) -> bytes:
     return struct.pack("<I", len(part)) + part
-
-
-def _wrong(check: str, why: str) -> RemoteProtocolError:
-    return RemoteProtocolError(why, sender=None, phase="identify", check=check)

@@ -137,23 +137,19 @@ def read_model(data: bytes) -> Model:
         "model": the bytes are not a model. Or a summed array is not finite, or an excluded
         array has a NaN; see `count_spoiled`.
     """
+    why = "the message is not a model of secagg.flare; use the same version on both sides"
     try:
         frame = msgspec.msgpack.decode(data, type=_Frame)
         arrays = {one.name: _array(one) for one in frame.arrays}
-    except (msgspec.MsgspecError, ValueError):
-        arrays = {}
-    # a name that comes twice would hide one of two arrays
-    if not arrays or len(arrays) != len(frame.arrays):
-        why = "the message is not a model of secagg.flare; use the same version on both sides"
-        raise RemoteProtocolError(why, sender=None, phase="model", check="model")
-    excluded = tuple(frame.excluded)
-    model = Model(frame.task, frame.round, frame.rounds, arrays, excluded, frame.configuration)
-    try:
+        # a name that comes twice would hide one of two arrays
+        if not arrays or len(arrays) != len(frame.arrays):
+            raise ParameterError(why)
+        excluded, own = tuple(frame.excluded), frame.configuration
+        model = Model(frame.task, frame.round, frame.rounds, arrays, excluded, own)
         check_finite(model)
-    except ParameterError as error:
-        raise RemoteProtocolError(
-            str(error), sender=None, phase="model", check="model"
-        ) from None
+    except (msgspec.MsgspecError, ValueError) as error:
+        why = str(error) if isinstance(error, ParameterError) else why
+        raise RemoteProtocolError(why, sender=None, phase="model", check="model") from None
     return model
 
 

@@ -13,13 +13,15 @@ import json
 import secrets
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from nvflare.apis.controller_spec import ClientTask, Task
 from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.shareable import Shareable
 
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError, RemoteProtocolError
@@ -27,12 +29,12 @@ from secagg.flare import names
 from secagg.flare.averaging import SumFedAvg
 from secagg.flare.files import read_identity, read_registry
 from secagg.flare.running import RunningSession
-from secagg.flare.tasks import configuration, request
+from secagg.flare.tasks import configuration
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.oneshot.helper_files import HelperEntry, helpers_from_json
 from secagg.protocol import Identity
 from secagg.protocol.shape import Security
-from secagg.session import Deadlines, bind
+from secagg.session import Deadlines, Session, bind
 from secagg.session.wire import Declined, encode, read_task
 
 
@@ -123,13 +125,15 @@ class OneShotFedAvg(SumFedAvg):
         self._identity = read_identity(self.identity)
         registry = None if self.registry is None else read_registry(self.registry)
         self._members = {client.name for client in self.engine.get_clients()}
-        running = self._running = RunningSession(
+        make = partial(
+            Session,
             self._members,
             name=f"flare {self.fl_ctx.get_job_id()}",
             deadlines=self._deadlines,
             attempts=1,  # FLARE itself repeats lost messages
             registry=registry,
         )
+        running = self._running = RunningSession(make)
         try:
             super().run()
         finally:
@@ -145,29 +149,31 @@ class OneShotFedAvg(SumFedAvg):
     ) -> tuple[NDArray[np.float64], Iterable[int]]:
         assert self._running is not None, "run makes it"  # noqa: S101
         params = self._params(len(targets), length, message)
-        work = self._sum(params, message, targets, task_name)
+        work = self._sum(self._running.session, params, message, targets, task_name)
         result = self._running.run(work, self.abort_signal)
         return result.mean, result.survivors
 
     async def _sum(
-        self, params: OneShotParams, message: bytes, targets: Sequence[str], task_name: str
+        self,
+        session: Session,
+        params: OneShotParams,
+        message: bytes,
+        targets: Sequence[str],
+        task_name: str,
     ) -> OneShotResult:
-        assert self._running is not None, "run makes it"  # noqa: S101
         assert self._identity is not None, "run reads it"  # noqa: S101
-        from secagg.http.helper_links import reach_helpers  # of another extra
+        from secagg.http.helper_link import reach_helpers  # of another extra
 
-        session = self._running.session
-        async with AsyncExitStack() as stack:
-            # before any site is asked: sites report only with the endorsements of all helpers
-            links = await reach_helpers(
-                self._helpers,
-                params,
-                stack,
-                identity=self._identity,
-                authority=self.authority,
-                patience=self.helper_timeout,
-            )
-            relays = [asyncio.create_task(self._relay(site, task_name)) for site in targets]
+        # before any site is asked: sites report only with the endorsements of all helpers
+        async with reach_helpers(
+            self._helpers,
+            params,
+            identity=self._identity,
+            authority=self.authority,
+            patience=self.helper_timeout,
+        ) as links:
+            work = [self._relay(session, site, task_name) for site in targets]
+            relays = [asyncio.create_task(relay) for relay in work]
             try:
                 return await session.one_shot(
                     params,
@@ -180,10 +186,8 @@ class OneShotFedAvg(SumFedAvg):
                 for relay in relays:
                     relay.cancel()
 
-    async def _relay(self, site: str, task_name: str) -> None:
+    async def _relay(self, session: Session, site: str, task_name: str) -> None:
         """Take part in a sum in a site's name; the site's report comes in a result of FLARE."""
-        assert self._running is not None, "run makes it"  # noqa: S101
-        session = self._running.session
         frame = await session.next_task(site)
         if frame is None:
             return
@@ -215,7 +219,13 @@ class OneShotFedAvg(SumFedAvg):
         def done(task: Task, fl_ctx: object) -> None:
             settle(None)  # without a result: the report is late, or the site is lost
 
-        sent = request(task_name, frame, receive, done, max(1, round(self.train_timeout)))
+        sent = Task(
+            task_name,
+            Shareable({names.SESSION_TASK: frame}),
+            timeout=max(1, round(self.train_timeout)),
+            result_received_cb=receive,
+            task_done_cb=done,
+        )
         self.send(sent, self.fl_ctx, targets=[site])
         return found
 

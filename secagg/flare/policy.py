@@ -11,7 +11,7 @@ from secagg._check import check_flag, check_integer, check_kind
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
 from secagg.flare import names
-from secagg.flare.start import fix_job
+from secagg.flare.configuration import fix_job
 from secagg.graph.assumptions import CORRUPT
 from secagg.oneshot import OneShotPolicy
 from secagg.protocol import Bounds, ClientPolicy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,56 +17,6 @@ from secagg.flare.identities import Roster
 from secagg.protocol import Registry
 
 _FEWEST = 3
-
-
-def task(
-    step: str,
-    data: Mapping[str, object],
-    receive: Callable[[ClientTask, Any], None] | None = None,
-    timeout: int = 0,
-    name: str = names.TASK,
-) -> Task:
-    """Return a task of FLARE with one step of the sites' work.
-
-    Parameters
-    ----------
-    step : str
-    data : mapping
-    receive : callable, optional
-        Function that FLARE calls with each result.
-    timeout : int
-        Seconds until the task ends; 0: the task has no end.
-    name : str
-        Name of the task.
-    """
-    shareable = Shareable()
-    shareable.update(data)
-    shareable[names.STEP] = step
-    return Task(name, shareable, timeout=timeout, result_received_cb=receive)
-
-
-def request(
-    name: str,
-    frame: bytes,
-    receive: Callable[[ClientTask, Any], None],
-    done: Callable[[Task, Any], None],
-    timeout: int,
-) -> Task:
-    """Return a task of FLARE that asks a site for a report; see `task`.
-
-    Parameters
-    ----------
-    name : str
-        Name of the trainer's task.
-    frame : bytes
-        Task of a session.
-    receive, done : callable
-        Functions that FLARE calls with the result, and at the end of the task.
-    timeout : int
-    """
-    shareable = Shareable()
-    shareable[names.SESSION_TASK] = frame
-    return Task(name, shareable, timeout=timeout, result_received_cb=receive, task_done_cb=done)
 
 
 def configuration(
@@ -167,7 +117,12 @@ def _ask(
             found[client_task.client.name] = value
 
     controller.broadcast_and_wait(
-        task(step, data, receive, max(1, round(timeout)), name),
+        Task(
+            name,
+            Shareable({names.STEP: step, **data}),
+            timeout=max(1, round(timeout)),
+            result_received_cb=receive,
+        ),
         controller.fl_ctx,
         list(sites),
         min_responses=len(sites),

@@ -1,8 +1,14 @@
-"""Task for a site's trainer, and the update in the trainer's result."""
+"""Training at a site: the trainer's task and context, and the update in the result.
+
+The context is FLARE's own, without the server's values beside the model.
+"""
 
 from __future__ import annotations
 
-from nvflare.apis.fl_constant import FLMetaKey, ReturnCode
+from typing import Any
+
+from nvflare.apis.fl_constant import FLContextKey, FLMetaKey, ReservedKey, ReturnCode
+from nvflare.apis.fl_context import FLContext, M, is_sticky
 from nvflare.apis.shareable import Shareable
 from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
 from nvflare.app_common.utils.fl_model_utils import FLModelUtils
@@ -12,6 +18,10 @@ from secagg.client.inputs import Outcome
 from secagg.encoding import Vector
 from secagg.errors import ParameterError
 from secagg.flare.model import Model, difference
+
+_KEPT = frozenset({ReservedKey.MANAGER, ReservedKey.ENGINE, ReservedKey.IDENTITY_NAME})
+_OF_SERVER = (FLContextKey.JOB_META, FLContextKey.CLIENT_HIERARCHY)
+"""Properties of a whole job, which the server can choose for each site."""
 
 
 def training_task(model: Model) -> Shareable:
@@ -24,6 +34,40 @@ def training_task(model: Model) -> Shareable:
             total_rounds=model.rounds,
         )
     )
+
+
+def agreed_context(fl_ctx: Any, model: Model, task: Shareable) -> FLContext:
+    """Return a context for the training of a model.
+
+    The context has the properties that this site's FLARE set for the job. The properties of the
+    task itself have values that all sites of the sum agree on. Properties that the trainer sets
+    stay in the context.
+
+    Parameters
+    ----------
+    fl_ctx : FLContext
+        Context of the task that came from the server.
+    model : Model
+    task : Shareable
+        Task of the trainer.
+    """
+    context: FLContext = fl_ctx.clone()
+    # sticky properties are this site's own; others came with the task of the server
+    context.props = {
+        key: one for key, one in context.props.items() if key in _KEPT or is_sticky(one[M])
+    }
+    server = FLContext()
+    server.set_public_props({ReservedKey.RUN_NUM: fl_ctx.get_job_id()})
+    agreed = {
+        FLContextKey.TASK_NAME: model.task,
+        FLContextKey.TASK_ID: f"{model.task} {model.round}",
+        FLContextKey.TASK_DATA: task,
+        FLContextKey.PEER_CONTEXT: server,
+        **dict.fromkeys(_OF_SERVER),
+    }
+    for key, value in agreed.items():
+        context.put(key, value, private=True, sticky=False)
+    return context
 
 
 def read_outcome(model: Model, reply: Shareable, max_weight: int | None) -> Outcome:

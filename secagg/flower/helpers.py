@@ -177,7 +177,7 @@ async def endorsed(
     A helper that cannot be reached is left out of the parameters: nodes ask for the
     endorsements of all helpers. Nobody attends the rounds of a run, so an absent helper must
     not end the run. With given parameters the sum fails instead; see
-    `secagg.http.helper_links.reach_helpers`.
+    `secagg.http.helper_link.reach_helpers`.
 
     Parameters
     ----------

@@ -9,22 +9,16 @@ loopback. See docs/deployment.md for the operator's view and the size of a serve
 
 from __future__ import annotations
 
-from secagg.errors import MissingExtra
+from secagg.errors import needing
 
-try:
+_PACKAGES = ("httpx", "prometheus_client", "starlette", "uvicorn")
+
+with needing("secagg.http", "'secagg[http]'", *_PACKAGES):
     from secagg.http.bodies import Limits
     from secagg.http.helper import serve_helper
     from secagg.http.helper_link import HttpHelper, reach_helper
     from secagg.http.link import HttpLink, join
     from secagg.http.server import Serving, serve
-except ModuleNotFoundError as error:
-    package = str(error.name).partition(".")[0]
-    if package not in ("httpx", "prometheus_client", "starlette", "uvicorn"):
-        raise
-    raise MissingExtra(
-        f"secagg.http needs {package}, which is not installed: pip install 'secagg[http]'",
-        name=package,
-    ) from None
 
 __all__ = [
     "HttpHelper",

@@ -33,9 +33,11 @@ def check_url(url: str, *, allow_plain_http: bool) -> str:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise _not_a_url(url) from None
+        parts, port = urlsplit(""), 0
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise _not_a_url(url)
+        raise ParameterError(
+            f"{url!r} is not the URL of a server, such as https://host:8443"
+        ) from None
     if parts.query or parts.fragment or parts.username or parts.path not in ("", "/"):
         raise ParameterError(f"the URL {url!r} must end after the host and port")
     if parts.scheme == "http" and not allow_plain_http and not is_loopback(parts.hostname):
@@ -70,7 +72,3 @@ def client_context(authority: Path | str | None) -> ssl.SSLContext:
         raise ParameterError(
             f"cannot read certificates from {authority}: {error}; pass a file in PEM"
         ) from None
-
-
-def _not_a_url(url: str) -> ParameterError:
-    return ParameterError(f"{url!r} is not the URL of a server, such as https://host:8443")

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from secagg._check import check_kind
@@ -72,23 +72,16 @@ class Members:
     def routes(self) -> list[Route]:
         """Return the routes of the application."""
         return [
-            Route("/health", asgi.health),
-            Route("/openapi.json", self.openapi),
-            Route("/v1/session", self.about),
+            asgi.HEALTH,
+            asgi.document("/openapi.json", openapi.members()),
+            # the name, which the members' signatures cover
+            asgi.document("/v1/session", {"session": self._session.name}),
             Route("/v1/sessions/{session:path}/task", self.task),
             Route("/v1/sessions/{session:path}/answer", self.answer, methods=["POST"]),
         ]
 
     def _note(self, event: Event) -> None:
         self._begun = self._begun or isinstance(event, PhaseOpened)
-
-    async def openapi(self, _: Request) -> Response:
-        """Respond with the description of the interface."""
-        return JSONResponse(openapi.members())
-
-    async def about(self, _: Request) -> Response:
-        """Respond with the session's name, which the members' signatures cover."""
-        return JSONResponse({"session": self._session.name})
 
     async def task(self, request: Request) -> Response:
         """Respond with the member's next task, or with 204 if there is none for a while."""

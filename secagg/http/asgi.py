@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from secagg.http import problems, signatures
@@ -35,9 +35,17 @@ def build(routes: Sequence[BaseRoute], middleware: Sequence[Middleware] = ()) ->
     )
 
 
-async def health(_: Request) -> Response:
-    """Respond that the process is alive."""
-    return JSONResponse({"status": "ok"})
+def document(path: str, content: object) -> Route:
+    """Return the route of a JSON document that never changes."""
+
+    async def respond(_: Request) -> Response:
+        return JSONResponse(content)
+
+    return Route(path, respond)
+
+
+HEALTH = document("/health", {"status": "ok"})
+"""Route that responds while the process is alive."""
 
 
 def authenticate(request: Request, keys: Mapping[int, bytes]) -> tuple[int, str]:
@@ -70,19 +78,16 @@ class _Bodies:
             return message
 
         # rejected unread: the body would cost the server before any check of a signature
-        if scope["type"] == "http" and scope["method"] != "POST" and _has_body(scope):
+        has_body = any(
+            name == b"transfer-encoding"
+            or (name == b"content-length" and value.strip(b"0 ") != b"")
+            for name, value in scope.get("headers", ())
+        )
+        if scope["type"] == "http" and scope["method"] != "POST" and has_body:
             why = f"a request with {scope['method']} has no body here"
             await problems.response(Problem(413, "length", why))(scope, noted, send)
             return
         await self._app(scope, noted, send)
-
-
-def _has_body(scope: Scope) -> bool:
-    return any(
-        name == b"transfer-encoding"
-        or (name == b"content-length" and value.strip(b"0 ") != b"")
-        for name, value in scope["headers"]
-    )
 
 
 async def _problem(_: Request, error: Exception) -> Response:

@@ -124,18 +124,17 @@ class Bytes(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response; after the deadline the server closes the connection."""
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         async with self._body as body:
             with suppress(TimeoutError):
                 async with body.in_time():
-                    await self._send(body, send)
-
-    async def _send(self, body: Body, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        for at in range(0, len(self._content), _PIECE):
-            piece = bytes(self._content[at : at + _PIECE])
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-            body.move(len(piece))
-        await send({"type": "http.response.body", "body": b""})
+                    await send(start)
+                    for at in range(0, len(self._content), _PIECE):
+                        piece = bytes(self._content[at : at + _PIECE])
+                        more = {"body": piece, "more_body": True}
+                        await send({"type": "http.response.body", **more})
+                        body.move(len(piece))
+                    await send({"type": "http.response.body", "body": b""})
 
 
 def _too_large(limit: int) -> Problem:

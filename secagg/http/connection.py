@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from types import TracebackType
 from typing import Self
 
 import httpx
@@ -94,12 +93,7 @@ class Connection:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._http.aclose()
 
     async def request(
@@ -158,16 +152,14 @@ class Connection:
     async def _send(
         self, method: str, path: str, body: bytes, limit: int, seconds: float
     ) -> httpx.Response:
-        headers = {"Content-Length": str(len(body))} if body else {}
-        if body:
-            headers["Content-Type"] = "application/octet-stream"
+        form = {"Content-Length": str(len(body)), "Content-Type": "application/octet-stream"}
         connect = min(_CONNECT, max(seconds, _FIRST_PAUSE))
         clock = _Clock()
         request = self._http.build_request(
             method,
             path,
             content=_pieces(body, clock) if body else None,
-            headers=headers,
+            headers=form if body else {},
             timeout=httpx.Timeout(_TIMEOUT, connect=connect, pool=None),
         )
         target = request.url.raw_path.decode()

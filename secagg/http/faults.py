@@ -83,7 +83,7 @@ class Fault(NamedTuple):
 
 
 class Proxy(NamedTuple):
-    """Proxy of the environment: its host and port, and the variable that names it."""
+    """Proxy of the environment: host and port, and the variable with the proxy's URL."""
 
     address: str
     source: str

@@ -49,48 +49,31 @@ class HelperService:
 
     Parameters
     ----------
-    journal : HelperJournal
+    new_helper : callable
+        Function that returns a sum's helper.
     aggregator : bytes
         ``Identity.public`` of the aggregator, 32 bytes.
-    registry : Registry, optional
-        Public keys of all clients. With a registry the helper serves active sums only, without
-        a registry semi-honest sums only.
-    min_clients, policy
-        Demands on every sum; see `secagg.oneshot.Helper`.
     """
 
     def __init__(
-        self,
-        journal: HelperJournal,
-        aggregator: bytes,
-        *,
-        registry: Registry | None = None,
-        min_clients: int | None = None,
-        policy: OneShotPolicy | None = None,
+        self, new_helper: Callable[[OneShotParams], Helper], aggregator: bytes
     ) -> None:
-        check_kind("journal", journal, HelperJournal, "a secagg.oneshot.HelperJournal")
-        policy = policy_of(min_clients, policy)
-        self._new_helper = partial(Helper, journal=journal, registry=registry, policy=policy)
+        self._new_helper = new_helper
         self._keys = Registry({AGGREGATOR: aggregator})
-        self._limits = Limits()
-        self._budget = Budget(self._limits.bytes_in_flight)
+        self._budget = Budget(Limits().bytes_in_flight)
         self._thread = Thread()
         self._sums: dict[str, Helper] = {}
 
     def routes(self) -> list[Route]:
         """Return the routes of the application."""
         return [
-            Route("/health", asgi.health),
-            Route("/openapi.json", self.openapi),
+            asgi.HEALTH,
+            asgi.document("/openapi.json", openapi.helper()),
             Route("/v1/sums", self.begin, methods=["POST"]),
             Route("/v1/sums/{sum}/check", self.check, methods=["POST"]),
             Route("/v1/sums/{sum}/reserve", self.reserve, methods=["POST"]),
             Route("/v1/sums/{sum}/open", self.open, methods=["POST"]),
         ]
-
-    async def openapi(self, _: Request) -> Response:
-        """Respond with the description of the interface."""
-        return JSONResponse(openapi.helper())
 
     async def begin(self, request: Request) -> Response:
         """Take the parameters of a sum, and respond with the endorsement."""
@@ -144,7 +127,7 @@ class HelperService:
             return await bodies.read(request, body, digest)
 
     async def _run(self, call: Callable[[], T]) -> T:
-        """Return the result of a call in the helper's thread; raise its errors as problems."""
+        """Return the result of a call in the helper's thread; raise problems for errors."""
         try:
             return await self._thread.run(call)
         except RemoteProtocolError as error:
@@ -196,9 +179,10 @@ async def serve_helper(
         The port is in use, or a file cannot be read.
     """
     check_host(host, encrypted=tls is not None, allow_plain_http=allow_plain_http)
-    service = HelperService(
-        journal, aggregator, registry=registry, min_clients=min_clients, policy=policy
-    )
+    check_kind("journal", journal, HelperJournal, "a secagg.oneshot.HelperJournal")
+    policy = policy_of(min_clients, policy)
+    new_helper = partial(Helper, journal=journal, registry=registry, policy=policy)
+    service = HelperService(new_helper, aggregator)
     try:
         async with listening(asgi.build(service.routes()), host, port, tls) as url:
             yield url

@@ -1,19 +1,22 @@
-"""Link of an aggregator to a helper for one-shot sums over HTTPS."""
+"""Links of an aggregator to helpers for one-shot sums over HTTPS."""
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import httpx
 
 from secagg._check import check_kind
 from secagg.errors import LinkError, RemoteProtocolError
+from secagg.http.address import client_context
 from secagg.http.connection import Connection
 from secagg.http.faults import problem_of, refused
 from secagg.http.helper import AGGREGATOR
 from secagg.oneshot import OneShotParams, replies
+from secagg.oneshot.helper_files import HelperEntry
 from secagg.oneshot.messages import Kind
 from secagg.oneshot.policy import endorsement
 from secagg.protocol import Identity
@@ -149,6 +152,63 @@ async def reach_helper(
                 check=error.check,
             ) from None
         yield link
+
+
+@asynccontextmanager
+async def reach_helpers(
+    helpers: Sequence[HelperEntry],
+    params: OneShotParams,
+    *,
+    identity: Identity,
+    authority: Path | str | None,
+    patience: float,
+    allow_plain_http: bool = False,
+) -> AsyncIterator[list[HttpHelper]]:
+    """Yield links to all helpers, by number, after every helper endorsed the parameters.
+
+    Parameters
+    ----------
+    helpers : sequence of HelperEntry
+    params : OneShotParams
+    identity : Identity
+        Key of the aggregator.
+    authority : str or path or None
+        File with the certificate authority of the helpers; None: the system's authorities.
+    patience : float
+        Seconds for a helper's answer, > 0.
+    allow_plain_http : bool
+        See `secagg.http.join`.
+
+    Raises
+    ------
+    LinkError
+        A helper does not answer or endorses nothing. Clients ask for the endorsements of
+        all: the server could have invented the others' keys. The caller's parameters are
+        given, so no helper can be left out of them, as `secagg.flower.helpers.endorsed` does.
+    """
+    links: list[HttpHelper] = []
+    async with AsyncExitStack() as stack:
+        for one in helpers:
+            reached = reach_helper(
+                one.url,
+                params,
+                identity=identity,
+                tls=client_context(authority) if one.url.startswith("https:") else None,
+                allow_plain_http=allow_plain_http,
+                patience=patience,
+            )
+            try:
+                links.append(await stack.enter_async_context(reached))
+            except (LinkError, RemoteProtocolError) as error:
+                away = error.check == "patience"
+                remedy = "start it with secagg helper serve, then try again: " if away else ""
+                raise LinkError(
+                    f"the helper at {one.url} does not endorse this sum, and clients ask for "
+                    f"the endorsements of all {len(helpers)}; {remedy}{error}",
+                    check=error.check,
+                ) from None
+        # clients verify the endorsements in the order of the parameters
+        yield sorted(links, key=lambda link: link.number)
 
 
 def _accepted(response: httpx.Response, phase: str) -> httpx.Response:

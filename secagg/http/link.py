@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from contextlib import suppress
 from urllib.parse import quote
 
 from secagg._check import check_kind
@@ -61,16 +60,15 @@ class HttpLink:
             # another service of secagg answers 404, a program between anything else
             if found.status_code != 200 and (found.status_code != 404 or not problem_of(found)):
                 raise refused(found)
-            name: str | None = None
             # quote raises a ValueError for a lone surrogate, and a TypeError for a number
-            with suppress(ValueError, KeyError, TypeError, RecursionError):
+            try:
                 name = quote(found.json()["session"], safe="")
-            if name is None:
+            except (ValueError, KeyError, TypeError, RecursionError):
                 raise LinkError(
                     f"{self._connection.url} answered GET /v1/session without the name of a "
                     "session of secagg; check host and port of the URL",
                     check="session",
-                )
+                ) from None
             self._path = f"/v1/sessions/{name}"
         return self._path
 

@@ -1,4 +1,4 @@
-"""Description of the members' interface by OpenAPI 3.1."""
+"""Descriptions of the interfaces of members and of helpers by OpenAPI 3.1."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ _PROBLEM: Document = {
     },
 }
 _BYTES = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
-_ACCEPTED: Document = {"204": {"description": "Accepted."}}
 _SIGNED = (
     "HTTP Message Signature (RFC 9421) by the Ed25519 identity of the client, over "
     f"{', '.join(COVERED)} in order, with created, expires, keyid (the client's id) and tag."
@@ -44,133 +43,100 @@ _WHY = {
 
 def members() -> Document:
     """Return the description of the members' application."""
-    name: Document = {
-        "name": "session",
-        "in": "path",
-        "required": True,
-        "description": "Name of the session, percent-encoded.",
-        "schema": {"type": "string", "minLength": 1},
+    name = _parameter("session", "path", "Name of the session, percent-encoded.", minLength=1)
+    why = "Id of the last task that the member has, 16 bytes in hexadecimal."
+    after = _parameter("after", "query", why, pattern="^([0-9a-f]{32})?$")
+    task: Document = {
+        "200": {"description": "Task.", "content": _BYTES},
+        "204": {"description": "No task yet; ask again."},
     }
-    signed = [name, *map(_header, ("Content-Digest", "Signature-Input", "Signature"))]
-    after: Document = {
-        "name": "after",
-        "in": "query",
-        "description": "Id of the last task that the member has, 16 bytes in hexadecimal.",
-        "schema": {"type": "string", "pattern": "^([0-9a-f]{32})?$"},
-    }
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Members of a session of secagg",
-            "version": __version__,
-            "description": "Tasks and answers are the frames of docs/sessions.md.",
+    accepted: Document = {"204": {"description": "Accepted."}}
+    session: Document = {"200": _json("Name of the session.", "Session")}
+    return _described(
+        "Members of a session of secagg",
+        "Tasks and answers are the frames of docs/sessions.md.",
+        {
+            "/v1/session": _get("session", session | _errors(413)),
+            "/v1/sessions/{session}/task": _get(
+                "task",
+                task | _errors(400, 401, 403, 404, 410, 413, 503),
+                summary="Wait for the member's next task.",
+                parameters=[name, *_signed(), after],
+            ),
+            "/v1/sessions/{session}/answer": _post(
+                "answer",
+                "Answer a task. The same bytes again change nothing.",
+                [name, *_signed()],
+                accepted | _errors(400, 401, 403, 404, 408, 409, 410, 411, 413, 422, 503),
+            ),
         },
-        "paths": {
-            "/health": _HEALTH,
-            "/v1/session": {
-                "get": {
-                    "operationId": "session",
-                    "responses": {"200": _json("Name of the session.", "Session")}
-                    | _errors(413),
-                }
-            },
-            "/v1/sessions/{session}/task": {
-                "get": {
-                    "operationId": "task",
-                    "summary": "Wait for the member's next task.",
-                    "parameters": [*signed, after],
-                    "responses": {
-                        "200": {"description": "Task.", "content": _BYTES},
-                        "204": {"description": "No task yet; ask again."},
-                    }
-                    | _errors(400, 401, 403, 404, 410, 413, 503),
-                }
-            },
-            "/v1/sessions/{session}/answer": {
-                "post": {
-                    "operationId": "answer",
-                    "summary": "Answer a task. The same bytes again change nothing.",
-                    "parameters": signed,
-                    "requestBody": {"required": True, "content": _BYTES},
-                    "responses": _ACCEPTED
-                    | _errors(400, 401, 403, 404, 408, 409, 410, 411, 413, 422, 503),
-                }
-            },
-        },
-        "components": {
-            "schemas": {
-                "Problem": _PROBLEM,
-                "Health": _object(status={"const": "ok"}),
-                "Session": _object(session={"type": "string"}),
-            }
-        },
-    }
+        Session=_object(session={"type": "string"}),
+    )
 
 
 def helper() -> Document:
     """Return the description of a helper's application."""
-    name: Document = {
-        "name": "sum",
-        "in": "path",
-        "required": True,
-        "description": "SHA-256 of the parameters, in hexadecimal.",
-        "schema": {"type": "string", "minLength": 1},
-    }
-    signed = [*map(_header, ("Content-Digest", "Signature-Input", "Signature"))]
-    answer: Document = {"200": {"description": "Answer of the helper.", "content": _BYTES}}
-    refused = _errors(400, 401, 404, 408, 411, 413, 422, 503)
-
-    def post(step: str, what: str, parameters: list[Document], good: Document) -> Document:
-        return {
-            "post": {
-                "operationId": step,
-                "summary": what,
-                "parameters": parameters,
-                "requestBody": {"required": True, "content": _BYTES},
-                "responses": good | refused,
-            }
-        }
-
+    name = _parameter("sum", "path", "SHA-256 of the parameters, in hexadecimal.", minLength=1)
+    named, refused = [name, *_signed()], _errors(400, 401, 404, 408, 411, 413, 422, 503)
+    good: Document = {"200": {"description": "Answer of the helper.", "content": _BYTES}}
     rejected: Document = {"200": _json("Clients to drop.", "Rejected")}
+    answer = good | refused
+    return _described(
+        "Helper of one-shot sums of secagg",
+        "Messages are those of docs/oneshot.md.",
+        {
+            "/v1/sums": _post("begin", "Send the parameters of a sum.", _signed(), answer),
+            "/v1/sums/{sum}/check": _post("check", "Check boxes.", named, rejected | refused),
+            "/v1/sums/{sum}/reserve": _post("reserve", "Reserve.", named, answer),
+            "/v1/sums/{sum}/open": _post("open", "Open.", named, answer),
+        },
+        Rejected=_object(rejected={"type": "array", "items": {"type": "integer"}}),
+    )
+
+
+def _described(title: str, about: str, paths: Document, **schemas: Document) -> Document:
+    """Return the description of an application with these paths, and with /health."""
+    health = _get("health", {"200": _json("The server runs.", "Health")} | _errors(413))
+    known = {"Problem": _PROBLEM, "Health": _object(status={"const": "ok"})}
     return {
         "openapi": "3.1.0",
-        "info": {
-            "title": "Helper of one-shot sums of secagg",
-            "version": __version__,
-            "description": "Messages are those of docs/oneshot.md.",
-        },
-        "paths": {
-            "/health": _HEALTH,
-            "/v1/sums": post("begin", "Send the parameters of a sum.", signed, answer),
-            "/v1/sums/{sum}/check": post("check", "Check boxes.", [name, *signed], rejected),
-            "/v1/sums/{sum}/reserve": post("reserve", "Reserve.", [name, *signed], answer),
-            "/v1/sums/{sum}/open": post("open", "Open.", [name, *signed], answer),
-        },
-        "components": {
-            "schemas": {
-                "Problem": _PROBLEM,
-                "Health": _object(status={"const": "ok"}),
-                "Rejected": _object(rejected={"type": "array", "items": {"type": "integer"}}),
-            }
-        },
+        "info": {"title": title, "version": __version__, "description": about},
+        "paths": {"/health": health} | paths,
+        "components": {"schemas": known | schemas},
     }
 
 
-def _header(name: str) -> Document:
+def _get(step: str, responses: Document, **more: object) -> Document:
+    return {"get": {"operationId": step, "responses": responses, **more}}
+
+
+def _post(step: str, what: str, parameters: list[Document], responses: Document) -> Document:
     return {
-        "name": name,
-        "in": "header",
-        "required": True,
-        "description": "RFC 9530." if name == "Content-Digest" else _SIGNED,
-        "schema": {"type": "string", "maxLength": 512},
+        "post": {
+            "operationId": step,
+            "summary": what,
+            "parameters": parameters,
+            "requestBody": {"required": True, "content": _BYTES},
+            "responses": responses,
+        }
     }
+
+
+def _parameter(name: str, place: str, why: str, **schema: object) -> Document:
+    found: Document = {"name": name, "in": place, "description": why}
+    required = {} if place == "query" else {"required": True}
+    return found | required | {"schema": {"type": "string", **schema}}
+
+
+def _signed() -> list[Document]:
+    """Return the headers that sign a request."""
+    why = {"Content-Digest": "RFC 9530.", "Signature-Input": _SIGNED, "Signature": _SIGNED}
+    return [_parameter(name, "header", text, maxLength=512) for name, text in why.items()]
 
 
 def _json(why: str, schema: str) -> Document:
-    return {
-        "description": why,
-        "content": {"application/json": {"schema": _reference(schema)}},
-    }
+    content = {"application/json": {"schema": _reference(schema)}}
+    return {"description": why, "content": content}
 
 
 def _errors(*statuses: int) -> Document:
@@ -185,17 +151,5 @@ def _reference(schema: str) -> Document:
 
 
 def _object(**properties: Document) -> Document:
-    return {
-        "type": "object",
-        "required": list(properties),
-        "additionalProperties": False,
-        "properties": properties,
-    }
-
-
-_HEALTH: Document = {
-    "get": {
-        "operationId": "health",
-        "responses": {"200": _json("The server runs.", "Health")} | _errors(413),
-    }
-}
+    required = {"type": "object", "required": list(properties)}
+    return required | {"additionalProperties": False, "properties": properties}

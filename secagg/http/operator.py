@@ -6,8 +6,11 @@ are nobody else's business.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from importlib.resources import files
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -18,9 +21,20 @@ from starlette.routing import Route
 
 from secagg.http import asgi
 from secagg.http.application import Members
-from secagg.http.metrics import Metrics
 from secagg.http.status import Status
-from secagg.session import Session
+from secagg.session import (
+    Event,
+    Gathering,
+    HelperFailed,
+    MemberDeclined,
+    MessageAccepted,
+    MessageRejected,
+    PhaseClosed,
+    RoundBegun,
+    RoundFailed,
+    RoundFinished,
+    Session,
+)
 
 _HEADERS = {
     # the page has its style and script inside, and asks this server only
@@ -30,6 +44,90 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+_SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000)
+
+
+class Metrics:
+    """Metrics for Prometheus, from the events of a session: counts, never contents.
+
+    Counters, gauges and histograms of a session, in a collector registry of their own.
+
+    Labels have few values: names of phases, checks and errors, never ids of clients.
+    """
+
+    def __init__(self) -> None:
+        # not prometheus_client's global registry, where a second session would clash
+        self._registry = own = CollectorRegistry()
+        gauge, counter = partial(Gauge, registry=own), partial(Counter, registry=own)
+        seconds = partial(Histogram, buckets=_SECONDS, registry=own)
+        self._cohort = gauge("secagg_cohort", "Clients of the attempt that runs.")
+        self._present = gauge("secagg_gather_present", "Members present, while a round waits.")
+        self._wanted = gauge("secagg_gather_wanted", "Members that the round waits for.")
+        self._survivors = gauge("secagg_survivors", "Clients in the last sum.")
+        self._rounds = counter(
+            "secagg_attempts", "Attempts at a round, by outcome.", ["outcome"]
+        )
+        self._round = seconds("secagg_round_seconds", "Seconds of an attempt with a result.")
+        self._phase = seconds("secagg_phase_seconds", "Seconds of a phase.", ["phase"])
+        self._missing = counter(
+            "secagg_missing", "Answers that did not come in time.", ["phase"]
+        )
+        self._accepted = counter("secagg_answers", "Accepted answers.", ["phase"])
+        self._rejected = counter(
+            "secagg_answers_rejected", "Rejected answers.", ["phase", "check"]
+        )
+        self._declined = counter("secagg_declined", "Members that declined a task.")
+        self._helpers = counter(
+            "secagg_helper_failures", "Failures of helpers.", ["helper", "phase"]
+        )
+        self._bytes = counter(
+            "secagg_bytes", "Bytes of tasks and accepted answers.", ["direction"]
+        )
+
+    def gauge(self, name: str, what: str, value: Callable[[], float]) -> None:
+        """Add a gauge that is read whenever the metrics are read."""
+        Gauge(name, what, registry=self._registry).set_function(value)
+
+    def text(self) -> bytes:
+        """Return all metrics in the text format of Prometheus."""
+        return generate_latest(self._registry)
+
+    def __call__(self, event: Event) -> None:
+        """Count an event."""
+        match event:
+            case Gathering():
+                self._gather(event.present, event.wanted)
+            case RoundBegun():
+                self._gather(0, 0)
+                self._cohort.set(event.cohort)
+            case MessageAccepted():
+                self._accepted.labels(event.phase).inc()
+            case MessageRejected():
+                self._rejected.labels(event.phase, event.check).inc()
+            case MemberDeclined():
+                self._declined.inc()
+            case HelperFailed():
+                self._helpers.labels(str(event.helper), event.phase).inc()
+            case PhaseClosed():
+                self._phase.labels(event.phase).observe(event.seconds)
+                self._missing.labels(event.phase).inc(len(event.missing))
+                self._bytes.labels("down").inc(event.bytes_down)
+                self._bytes.labels("up").inc(event.bytes_up)
+            case RoundFinished():
+                self._over("finished")
+                self._survivors.set(event.survivors)
+                self._round.observe(event.seconds)
+            case RoundFailed():
+                self._over(event.error)
+
+    def _gather(self, present: int, wanted: int) -> None:
+        self._present.set(present)
+        self._wanted.set(wanted)
+
+    def _over(self, outcome: str) -> None:
+        self._gather(0, 0)
+        self._cohort.set(0)
+        self._rounds.labels(outcome).inc()
 
 
 class Operator:
@@ -51,7 +149,7 @@ class Operator:
         """Return the ASGI application."""
         routes = [
             Route("/", self.page),
-            Route("/health", asgi.health),
+            asgi.HEALTH,
             Route("/metrics", self.metrics),
             Route("/status.json", self.status),
         ]

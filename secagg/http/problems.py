@@ -38,9 +38,7 @@ class Problem(SecAggError):
     def __init__(
         self, status: int, check: str, detail: str, *, retry_after: int | None = None
     ) -> None:
-        self.status = status
-        self.check = check
-        self.detail = detail
+        self.status, self.check, self.detail = status, check, detail
         self.retry_after = retry_after
         super().__init__(detail)
 
@@ -76,13 +74,8 @@ class _Rejection(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response, and close the connection after a while."""
-        await send(
-            {
-                "type": "http.response.start",
-                "status": self.status_code,
-                "headers": self.raw_headers,
-            }
-        )
+        start = {"type": "http.response.start", "status": self.status_code}
+        await send(start | {"headers": self.raw_headers})
         await send({"type": "http.response.body", "body": self.body, "more_body": True})
         with suppress(TimeoutError):
             async with asyncio.timeout(_LINGER_SECONDS):

@@ -6,12 +6,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator
-from contextlib import (
-    AbstractAsyncContextManager,
-    asynccontextmanager,
-    contextmanager,
-    nullcontext,
-)
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,12 +98,13 @@ async def serve(
     """
     members = Members(session, registry, limits or Limits())
     check_host(host, encrypted=tls is not None, allow_plain_http=allow_plain_http)
-    public = listening(asgi.build(members.routes()), host, port, tls)
-    private: AbstractAsyncContextManager[str] = nullcontext("")
-    if operator_port is not None:
-        operator = Operator(session, members)
-        private = listening(operator.application(), "127.0.0.1", operator_port, None)
-    async with public as url, private as operator_url:
+    async with AsyncExitStack() as stack:
+        public = listening(asgi.build(members.routes()), host, port, tls)
+        url, operator_url = await stack.enter_async_context(public), ""
+        if operator_port is not None:
+            page = Operator(session, members).application()
+            private = listening(page, "127.0.0.1", operator_port, None)
+            operator_url = await stack.enter_async_context(private)
         try:
             yield Serving(url, operator_url)
             await session.close()
@@ -149,7 +145,8 @@ async def listening(
         server = _Server(config)
         running = asyncio.ensure_future(server.serve(sockets=[listener]))
         try:
-            yield _url(listener, host, encrypted=tls is not None)
+            name = f"[{host}]" if ":" in host else host
+            yield f"http{'s' if tls else ''}://{name}:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
             await running
@@ -186,8 +183,3 @@ def _listener(host: str, port: int) -> socket.socket:
         raise OSError(
             error.errno, f"cannot listen on {host} port {port}: {error.strerror}"
         ) from None
-
-
-def _url(listener: socket.socket, host: str, *, encrypted: bool) -> str:
-    name = f"[{host}]" if ":" in host else host
-    return f"http{'s' if encrypted else ''}://{name}:{listener.getsockname()[1]}"

@@ -82,7 +82,6 @@ class Status:
 
     def document(self) -> dict[str, object]:
         """Return the state as an object for JSON, the last attempt first."""
-        attempts = [to_builtins(one) for one in reversed(self._attempts)]
         running, gathering = self._open(), self._gathering
         return {
             "session": printable(self._session),
@@ -99,7 +98,7 @@ class Status:
                 "missing": len(gathering.missing),
                 "missing_ids": [str(u) for u in gathering.missing[:_NAMED]],
             },
-            "attempts": attempts,
+            "attempts": to_builtins([*reversed(self._attempts)]),
         }
 
     def __call__(self, event: Event) -> None:
@@ -109,15 +108,8 @@ class Status:
         elif isinstance(event, RoundBegun | RoundFailed | RoundFinished):
             self._gathering = None
         if isinstance(event, RoundBegun):
-            self._attempts.append(
-                Attempt(
-                    event.place.number,
-                    event.place.attempt,
-                    event.kind,
-                    event.cohort,
-                    event.needed,
-                )
-            )
+            at, number = event.place.attempt, event.place.number
+            self._attempts.append(Attempt(number, at, event.kind, event.cohort, event.needed))
         elif self._attempts:
             self._note(self._attempts[-1], event)
 

@@ -7,20 +7,13 @@ import re
 from contextlib import AbstractContextManager
 from typing import Any, Literal
 
-from secagg.errors import MissingExtra
+from secagg.errors import needing
 
-try:
+with needing("the picture", "matplotlib", "matplotlib"):
     from matplotlib import rc_context
     from matplotlib.axes import Axes
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
-except ModuleNotFoundError as error:
-    # another missing module is a fault of matplotlib's installation, so its own error stays
-    if str(error.name).partition(".")[0] != "matplotlib":
-        raise
-    raise MissingExtra(
-        "the picture needs matplotlib: pip install matplotlib", name="matplotlib"
-    ) from None
 
 WIDTH = 480.0  # points: 640 pixels, and text of two thirds of its size on a telephone
 

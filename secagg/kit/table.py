@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from secagg.errors import MissingExtra
+from secagg.errors import needing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -125,15 +125,10 @@ def print_table(table: Table, console: Console | None = None) -> None:
 
     Raise MissingExtra if rich is not installed.
     """
-    try:
+    with needing("a table on a terminal", "rich", "rich"):
         from rich.console import Console
         from rich.table import Table as Rendered
         from rich.text import Text
-    except ModuleNotFoundError as error:
-        if str(error.name).partition(".")[0] != "rich":
-            raise
-        remedy = "tables on a terminal need rich: pip install rich"
-        raise MissingExtra(remedy, name="rich") from None
     # as Text, because rich would read brackets in a plain str as markup
     shown = Rendered(
         title=Text(table.title, style="bold") if table.title else None,

@@ -64,30 +64,23 @@ def machine() -> dict[str, str]:
 
     Without gmpy2, the versions of gmpy2 and GMP are "none".
     """
+    integers = {"gmpy2": "none", "gmp": "none"}
+    with suppress(ModuleNotFoundError):
+        import gmpy2  # imported here: only homomorphic encryption needs it
+
+        integers = {"gmpy2": gmpy2.version(), "gmp": gmpy2.mp_version()}
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return {
-        "cpu": _cpu(),
+        "cpu": next(names, platform.processor() or platform.machine()),
         "cores": str(os.cpu_count()),
         "python": platform.python_version(),
         "numpy": version("numpy"),
         "cryptography": version("cryptography"),
-        **_integers(),
+        **integers,
         "tier": _fast.TIER,
     }
-
-
-def _integers() -> dict[str, str]:
-    try:
-        import gmpy2  # imported here: only homomorphic encryption needs it
-    except ModuleNotFoundError:
-        return {"gmpy2": "none", "gmp": "none"}
-    return {"gmpy2": gmpy2.version(), "gmp": gmpy2.mp_version()}
-
-
-def _cpu() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())
 
 
 @contextmanager

@@ -111,7 +111,7 @@ _FIXERS = (
     "secagg.session.member:_Member._fix_bounds",
     *(("secagg.flower.state:NodeState.fix",) if _FLOWER else ()),
     *(("secagg.flare.filter:fix_site_bounds",) if _FLARE else ()),
-    *(("secagg.flare.folder:fix_site_bounds",) if _FLARE else ()),
+    *(("secagg.flare.files:fix_site_bounds",) if _FLARE else ()),
 )
 """Functions that fix the bounds of inputs."""
 
@@ -273,7 +273,7 @@ MENDS: dict[str, Mend] = {
         is_of("input", "arguments"),
     ),
     "B1, FLARE, executor": Mend(
-        out(nothing, "secagg.flare.agreement:check_configuration"),
+        out(nothing, "secagg.flare.link:check_configuration"),
         "flare-executor",
         lie_about("arguments"),
         is_of("input", "arguments"),

@@ -19,8 +19,7 @@ from secagg import FixedPoint, Identity, Registry, RoundParams
 from secagg.cli import app
 from secagg.cli import params as cli_params
 from secagg.cli import simulate as cli_simulate
-from secagg.cli.aggregator import Aggregator
-from secagg.cli.sums import Sums
+from secagg.cli.sums import Aggregator, Sums
 from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, DROPOUT
 from secagg.oneshot import OneShotParams
@@ -74,7 +73,7 @@ def serve(n: int, security: Security = "semi-honest") -> RoundParams:
 def params(n: int, security: Security = "semi-honest") -> RoundParams | None:
     if security == "active":
         return None
-    with patch.object(cli_params, "estimate", lambda *_: cli_params.Seconds(0.0, 0.0)):
+    with patch.object(cli_params, "estimate", lambda *_: (0.0, 0.0)):
         ran = CliRunner().invoke(app, ["params", "--clients", str(n), "--json"])
     shown = json.loads(ran.stdout)
     return RoundParams(

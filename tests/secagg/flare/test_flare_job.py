@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ import pytest
 pytest.importorskip("nvflare")
 
 from nvflare.apis.fl_constant import ReturnCode
-from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.fuel.utils.fobs.decomposers.via_downloader import LazyDownloadRef
 
@@ -46,33 +46,33 @@ def controller(**more: Any) -> SecAggFedAvg:
     return SecAggFedAvg(**settings | more)
 
 
-def test_job_adds_the_mean_of_all_sites() -> None:
-    model = Network(sites()).run(controller())
-    before = start()
-    for name in ("layer.weight", "layer.bias"):  # 2 rounds, mean of 1/8 … 4/8
-        np.testing.assert_array_equal(model[name], before[name] + 2 * 0.3125)
-        assert model[name].dtype == before[name].dtype
-    assert model["batches"] == before["batches"]
+def added(network: Network, **more: Any) -> Any:
+    """Run a job; return what it added to one array."""
+    return network.run(controller(**more))["layer.bias"] - start()["layer.bias"]
 
 
-def test_excluded_arrays_keep_dtype_and_bits() -> None:
+def test_job_adds_the_mean_of_all_sites_and_keeps_excluded_arrays():
     excluded: dict[str, np.ndarray] = {
         f"batches.{dtype}": np.array([np.iinfo(dtype).min, np.iinfo(dtype).max], dtype)
-        for dtype in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+        for dtype in ("int8", "int64", "uint64")
     }
-    for kind in (np.float16, np.float32, np.float64):
+    for kind in (np.float16, np.float64):
         excluded[f"batches.{kind.__name__}"] = np.array([0.1, -np.inf], kind)
     excluded |= {"batches.bool": np.array([True, False]), "batches.odd": np.array(2**60 + 1)}
-    model = Network(sites()).run(controller(model={**start(), **excluded}))
-    for name, array in excluded.items():
+    model = Network(sites()).run(controller(model=start() | excluded))
+    for name, array in (start() | excluded).items():
+        if name.startswith("layer"):
+            # 2 rounds, mean of 1/8 … 4/8
+            np.testing.assert_array_equal(model[name], array + 2 * 0.3125)
+        else:
+            assert model[name].tobytes() == array.tobytes(), name
         assert (model[name].dtype, model[name].shape) == (array.dtype, array.shape)
-        assert model[name].tobytes() == array.tobytes(), name
 
 
-def test_job_weights_sites_by_their_steps() -> None:
-    model = Network(sites(steps=True)).run(controller(max_weight=100, num_rounds=1))
+def test_job_weights_sites_by_their_steps():
     mean = sum(10 * i * i / 8 for i in range(1, 5)) / 100
-    np.testing.assert_allclose(model["layer.bias"], start()["layer.bias"] + mean, atol=2**-16)
+    found = added(Network(sites(steps=True)), max_weight=100, num_rounds=1)
+    np.testing.assert_allclose(found, mean, atol=2**-16)
 
 
 def test_result_that_another_process_has_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def test_result_that_another_process_has_is_fetched(monkeypatch: pytest.MonkeyPa
         data["DXO"]["data"]["layer.bias"] = np.full(2, 0.25)
         return data
 
-    monkeypatch.setattr("secagg.flare.trainer.materialize_lazy_download_refs", fetched)
+    monkeypatch.setattr("secagg.flare.executor.materialize_lazy_download_refs", fetched)
     train = four[1].trainer.execute
 
     def execute(*args: Any) -> Shareable:
@@ -95,13 +95,10 @@ def test_result_that_another_process_has_is_fetched(monkeypatch: pytest.MonkeyPa
         return reply
 
     four[1].trainer.execute = execute
-    model = Network(four).run(controller(num_rounds=1))
-    np.testing.assert_array_equal(model["layer.bias"], start()["layer.bias"] + 0.3125)
+    np.testing.assert_array_equal(added(Network(four), num_rounds=1), 0.3125)
 
 
-def test_failed_training_has_no_weight_in_its_round(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_failed_training_has_no_weight_and_nothing_but_the_protocol_leaves(caplog):
     four = sites()
     for site in four:
         site.trainer.steps = 1
@@ -112,34 +109,12 @@ def test_failed_training_has_no_weight_in_its_round(
 
     four[1].trainer.before = fail
     network = Network(four)
-    model = network.run(controller(max_weight=10))
     mean = (1 + 3 + 4) / 8 / 3 + 0.3125
-    np.testing.assert_allclose(model["layer.bias"], start()["layer.bias"] + mean, atol=2**-15)
+    np.testing.assert_allclose(added(network, max_weight=10), mean, atol=2**-15)
     assert four[1].trainer.rounds == [0, 1]
     assert network.codes["take_part"] == [ReturnCode.OK] * 4  # at the end of the job, too
     assert "ValueError" in caplog.text  # in the site's log, which FLARE can send to the server
     assert TEXT not in caplog.text
-
-
-def test_site_that_vanishes_in_training_is_not_in_the_sum() -> None:
-    four = sites()
-    four[3].trainer.before = lambda number: four[3].signal.trigger(True)
-    model = Network(four).run(controller(train_timeout=1.0))
-    np.testing.assert_allclose(
-        model["layer.bias"], start()["layer.bias"] + 2 * (1 + 2 + 3) / 8 / 3, atol=2**-15
-    )
-
-
-def test_nothing_but_the_protocol_leaves_a_site() -> None:
-    four = sites(steps=True)
-
-    def fail(number: int) -> None:
-        if number == 1:
-            raise ValueError(TEXT)
-
-    four[0].trainer.before = fail
-    network = Network(four)
-    network.run(controller(max_weight=100))
     assert {site for site, _ in network.sent} == set(network.sites)
     update = np.full(8, 3 / 8)
     for _, message in network.sent:
@@ -151,63 +126,25 @@ def test_nothing_but_the_protocol_leaves_a_site() -> None:
                 assert update.astype(np.float32).tobytes()[:16] not in value
 
 
-@pytest.mark.parametrize("name", ["train", "validate", "submit_model", "secagg"])
-def test_site_rejects_tasks_without_the_protocol(name: str) -> None:
+def test_site_that_vanishes_in_training_is_not_in_the_sum():
+    four = sites()
+    four[3].trainer.before = lambda number: four[3].signal.trigger(True)
+    found = added(Network(four), train_timeout=0.5, num_rounds=1)
+    np.testing.assert_allclose(found, (1 + 2 + 3) / 8 / 3, atol=2**-15)
+
+
+@pytest.mark.parametrize("name", ["train", "validate", "secagg"])
+def test_site_rejects_tasks_without_the_protocol(name):
     site = sites(1)[0]
     steps = [] if name == "secagg" else [{"step": "identify"}, {"step": "take_part"}]
     for fields in ({}, {"step": "train"}, {"DXO": {"w": [1.0]}}, *steps):
-        data = Shareable()
-        data.update(fields)
-        reply = Network([site]).perform(site, name, data)
+        reply = Network([site]).perform(site, name, Shareable(fields))
         assert reply.get_return_code() == ReturnCode.TASK_UNSUPPORTED
     assert site.trainer.rounds == []
 
 
-LIE = "of the server, for this site"
-
-
-def test_trainer_sees_nothing_outside_the_agreed_message() -> None:
-    four, seen = sites(), list[FLContext]()
-    network = Network(four)
-
-    def context(site: str, fl_ctx: FLContext) -> None:
-        peer = FLContext()
-        peer.set_public_props({"lr": LIE, "__run_num__": "job 1"})
-        fl_ctx.set_peer_context(peer)
-        fl_ctx.set_prop("lr", LIE, private=False, sticky=False)
-        fl_ctx.set_prop("__job_meta__", LIE)
-
-    def meddle(site: str, data: Shareable) -> Shareable:
-        data.set_header("lr", LIE)
-        return data
-
-    network.context, network.meddle = context, meddle
-    train = four[0].trainer.execute
-
-    def execute(name: str, task: Shareable, fl_ctx: FLContext, signal: object) -> Shareable:
-        seen.append(fl_ctx)
-        assert LIE not in str(list(leaves(task)))
-        return train(name, task, fl_ctx, signal)
-
-    four[0].trainer.execute = execute
-    network.run(controller(num_rounds=1))
-    (given,) = seen
-    assert LIE not in str({key: given.get_prop(key) for key in given.get_prop_keys()})
-    assert given.get_peer_context().get_all_public_props() == {"__run_num__": "job 1"}
-    assert given.get_prop("__task_id__") == "train 0"
-
-
 @pytest.mark.parametrize(
-    "policy",
-    [
-        {"require_active": True},
-        {"identity": "/etc/secagg/site.pem"},
-        {"sites": ["site-1", "site-2", "site-3", "site-4"]},
-        {"min_clients": 5},
-        {"clip": 1.0},
-        {"clip": 2.0, "max_weight": 10},
-    ],
-    ids=lambda policy: " ".join(policy),
+    "policy", [{"require_active": True}, {"min_clients": 5}, {"clip": 1.0}], ids=str
 )
 def test_sites_decline_rounds_below_their_policy(policy: dict[str, Any]) -> None:
     four = sites(**policy)
@@ -218,67 +155,47 @@ def test_sites_decline_rounds_below_their_policy(policy: dict[str, Any]) -> None
     assert not any(site.trainer.rounds for site in four)
 
 
-def test_first_round_fixes_the_bounds_of_all_jobs() -> None:
+def test_first_round_fixes_the_bounds_of_all_jobs():
     for job, (clip, works) in enumerate([(2.0, True), (3.0, False), (2.0, True)]):
         four = sites()
         network = Network(four, job=f"job {job}")
-        if works:
-            network.run(controller(clip=clip, num_rounds=1))
-        else:
-            with pytest.raises(AssertionError, match="TooFewSurvivors"):
-                network.run(controller(clip=clip, attempts=1))
+        with nullcontext() if works else pytest.raises(AssertionError, match="TooFewSurvivors"):
+            network.run(controller(clip=clip, num_rounds=1, attempts=1))
         assert [len(site.trainer.rounds) for site in four] == [int(works)] * 4
 
 
-def test_other_sites_token_or_none_is_rejected() -> None:
-    four = sites()
-    network = Network(four)
+def test_other_sites_token_or_none_is_rejected():
+    network = Network(sites())
     network.meddle = lambda site, data: (
         Shareable(data | {"token": bytes(16)}) if site == "site-1" else data
     )
-    model = network.run(controller(exchange_timeout=1.0, num_rounds=1))
-    np.testing.assert_allclose(model["layer.bias"][0], 0.5 + 9 / 24, atol=2**-15)
+    found = added(network, exchange_timeout=0.5, num_rounds=1)
+    np.testing.assert_allclose(found, 9 / 24, atol=2**-15)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"aggregator": object()},
-        {"aggregation_weights": {"site-1": 2.0}},
-        {"stop_cond": "accuracy >= 80"},
-        {"fedprox_mu": 0.1},
-        {"clip": -1.0},
-        {"threshold": 2},
-        {"num_clients": 2},
-        {"max_weight": 0},
-        {"train_timeout": 0},
-    ],
-    ids=lambda wrong: next(iter(wrong)),
-)
+WRONG = [{"aggregator": object()}, {"aggregation_weights": {"site-1": 2.0}}, {"clip": -1.0}]
+WRONG += [{"fedprox_mu": 0.1}, {"threshold": 2}, {"num_clients": 2}, {"train_timeout": 0}]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
 def test_settings_that_no_sum_allows_are_rejected(wrong: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         controller(**wrong)
 
 
-def test_integers_must_be_excluded() -> None:
-    network = Network(sites())
-    with pytest.raises(AssertionError, match="exclude_vars='batches'"):
-        network.run(controller(exclude_vars=None))
+BAD = {
+    "integers": ({}, None),
+    "NaN": ({"causal": np.array([[0, np.nan], [0, 0]], np.float32)}, "batches"),
+    "NaN, excluded": ({"causal": np.array([np.nan])}, "batches|causal"),
+    "infinity": ({"causal": np.array([0.5, -np.inf])}, "batches"),
+}
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("excluded", [False, True])
-def test_spoiled_array_of_the_server_is_named_before_a_site_trains(
-    excluded: bool, bad: float, dtype: type[np.floating[Any]]
-) -> None:
-    model = start() | {"causal": np.array([[0, bad], [0, 0]], dtype)}
+@pytest.mark.parametrize(("more", "excluded"), BAD.values(), ids=list(BAD))
+def test_spoiled_array_of_the_server_is_named_before_a_site_trains(more, excluded):
     network = Network(sites())
-    job = controller(model=model, exclude_vars="batches|causal" if excluded else "batches")
-    if excluded and not np.isnan(bad):  # a mask of attention
-        assert network.run(job)["causal"][0, 1] == bad
-        return
-    with pytest.raises(AssertionError, match="'causal' of the global model has 1 el") as caught:
-        network.run(job)
-    assert ("exclude_vars" in str(caught.value)) == (not np.isnan(bad))  # it helps, or not
+    with pytest.raises(AssertionError, match="'causal'" if more else "'batches'") as caught:
+        network.run(controller(model=start() | more, exclude_vars=excluded))
+    helps = not any(np.isnan(array).any() for array in more.values())
+    assert ("exclude_vars" in str(caught.value)) == helps
     assert not any(site.trainer.rounds for site in network.sites.values())

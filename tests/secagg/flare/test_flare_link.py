@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,12 +20,12 @@ from flare_network import Adding, Network, Site
 from secagg import Bounds, FixedPoint
 from secagg.errors import LinkError, LocalProtocolError, ParameterError, RemoteProtocolError
 from secagg.flare import SecAggFedAvg, SitePolicy
-from secagg.flare.desk import SiteDesk
 from secagg.flare.link import FlareLink
 from secagg.flare.policy import policy_of
+from secagg.flare.running import SiteDesk
 from secagg.oneshot import OneShotPolicy
 from secagg.protocol import ClientPolicy
-from secagg.session import Deadlines
+from secagg.session import Deadlines, Session
 
 TOKEN = bytes(16)
 
@@ -89,51 +87,50 @@ def test_link_raises_what_the_server_rejects() -> None:
     assert refused.value.check == "token"
 
 
+def new_desk(attempts: int = 1) -> SiteDesk:
+    sites, more = ["a", "b", "c"], {"deadlines": Deadlines.of(9.0), "attempts": attempts}
+    return SiteDesk(sites, lambda: Session(sites, name="x", **more))
+
+
 @pytest.fixture
-def desk() -> Iterator[SiteDesk]:
-    made = SiteDesk(["a", "b", "c"], name="x", deadlines=Deadlines.of(9.0), attempts=1)
+def desk():
+    made = new_desk()
     yield made
     made.close()
+
+
+def handled(desk: SiteDesk, **fields: object) -> Shareable:
+    """Return the answer to a request of site a."""
+    return desk.handle(desk.topic, Shareable({"token": desk.tokens["a"]} | fields), None)
 
 
 @pytest.mark.parametrize(
     "fields",
     [
-        {},
         {"token": None, "after": b""},
         {"token": [1], "after": b""},
-        {"token": "a", "after": b""},
         {"token": TOKEN, "after": b""},
+        {},
         {"after": 3},
-        {"answer": "text"},
         {"answer": ["list"], "after": "text"},
     ],
     ids=repr,
 )
-def test_desk_rejects_malformed_requests(desk: SiteDesk, fields: dict[str, Any]) -> None:
-    request = Shareable()
-    if "token" not in fields and fields:
-        request["token"] = desk.tokens["a"]
-    request.update(fields)
-    reply = desk.handle(desk.topic, request, None)
-    assert reply.get_return_code() == ReturnCode.BAD_REQUEST_DATA
+def test_desk_rejects_malformed_requests(desk, fields):
+    assert handled(desk, **fields).get_return_code() == ReturnCode.BAD_REQUEST_DATA
     assert desk.handle(desk.topic, "text", None).get_return_code() != ReturnCode.OK
 
 
-def test_desk_names_the_check_that_an_answer_fails(desk: SiteDesk) -> None:
-    request = Shareable()
-    request.update({"token": desk.tokens["a"], "answer": b"garbage"})
-    reply = desk.handle(desk.topic, request, None)
+def test_desk_names_the_check_that_an_answer_fails(desk):
+    reply = handled(desk, answer=b"garbage")
     assert reply.get_return_code() == ReturnCode.OK
     assert reply["check"] in ("version", "size")
     desk.close()
-    assert desk.handle(desk.topic, request, None)["ended"]
+    assert handled(desk, answer=b"garbage")["ended"]
 
 
 @pytest.mark.parametrize("fields", [{"after": b""}, {"answer": b"garbage"}], ids=" ".join)
-def test_request_during_the_end_of_a_session_learns_of_it(
-    desk: SiteDesk, monkeypatch: pytest.MonkeyPatch, fields: dict[str, bytes]
-) -> None:
+def test_request_during_the_end_of_a_session_learns_of_it(desk, monkeypatch, fields):
     """FLARE calls the desk from other threads than the one that closes it."""
     for name in ("next_task", "accept"):
         call = getattr(desk.session, name)
@@ -143,32 +140,28 @@ def test_request_during_the_end_of_a_session_learns_of_it(
             return call(*args)
 
         monkeypatch.setattr(desk.session, name, late)
-    request = Shareable(fields | {"token": desk.tokens["a"]})
-    assert desk.handle(desk.topic, request, None)["ended"]
+    assert handled(desk, **fields)["ended"]
 
 
-def test_failed_round_does_not_end_the_session(
-    desk: SiteDesk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_round_does_not_end_the_session(desk, monkeypatch):
     async def accept(site: str, answer: bytes) -> None:
         raise LocalProtocolError("the server has ended")
 
     monkeypatch.setattr(desk.session, "accept", accept)
-    request = Shareable({"token": desk.tokens["a"], "answer": b""})
     with pytest.raises(LocalProtocolError):
-        desk.handle(desk.topic, request, None)
+        handled(desk, answer=b"")
 
 
-def test_session_that_cannot_begin_leaves_no_thread() -> None:
+def test_session_that_cannot_begin_leaves_no_thread():
     before = threading.active_count()
     with pytest.raises(ParameterError):
-        SiteDesk(["a", "b", "c"], name="x", deadlines=Deadlines.of(9.0), attempts=0)
+        new_desk(attempts=0)
     assert threading.active_count() == before
 
 
-def test_tokens_of_a_desk_are_its_own(desk: SiteDesk) -> None:
+def test_tokens_of_a_desk_are_its_own(desk):
     assert len({*desk.tokens.values()}) == 3
-    other = SiteDesk(desk.tokens, name="x", deadlines=Deadlines.of(9.0), attempts=1)
+    other = new_desk()
     other.close()
     assert not {*desk.tokens.values()} & {*other.tokens.values()}
     assert other.topic != desk.topic
@@ -196,20 +189,11 @@ def test_aborted_job_ends_in_the_middle_of_a_round(monkeypatch: pytest.MonkeyPat
     assert controller._desk.session.closed
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"min_clients": 1},
-        {"min_threshold": 0},
-        {"corrupt": 2.0},
-        {"helpers": ["no hex"]},
-        {"helpers": ["00"]},
-        {"clip": -1.0},
-        {"max_weight": 5},
-        {"clip": 1.0, "max_weight": 0},
-    ],
-    ids=lambda wrong: " ".join(wrong),
-)
+WRONG = [{"min_clients": 1}, {"min_threshold": 0}, {"corrupt": 2.0}, {"helpers": ["no hex"]}]
+WRONG += [{"helpers": ["00"]}, {"clip": -1.0}, {"max_weight": 5}]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
 def test_policy_of_a_site_is_validated(wrong: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         SitePolicy(**wrong)
@@ -225,55 +209,39 @@ def test_policy_of_a_site_has_its_demands() -> None:
     bounds = Bounds(encoding=FixedPoint(clip=2.0, fractional_bits=8), max_weight=5)
     stated = SitePolicy(clip=2.0, fractional_bits=8, max_weight=5, helpers=["01" * 32])
     assert stated.rounds.bounds == stated.one_shot.bounds == bounds
-
-
-def test_key_of_a_site_implies_active_sums() -> None:
     keyed = SitePolicy(identity="site.pem", helpers=["01" * 32])
-    assert keyed.rounds.require_active
-    assert keyed.one_shot.require_active
+    assert (keyed.rounds.require_active, keyed.one_shot.require_active) == (True, True)
     listed = SitePolicy(sites=["site-1"], helpers=["01" * 32])
-    assert listed.rounds.require_active
-    assert not listed.one_shot.require_active  # helpers have its registry
+    # helpers of one-shot sums have the registry of the sites
+    assert (listed.rounds.require_active, listed.one_shot.require_active) == (True, False)
 
 
-def test_malformed_tasks_are_rejected(tmp_path: Path) -> None:
+def test_malformed_tasks_are_rejected(tmp_path):
     site = Site("site-1", Adding(0.0), SitePolicy(), kit=tmp_path)
     network = Network([site])
     for data, code in [
         ({"step": "sign", "keys": {"site-1": bytes(32)}}, ReturnCode.BAD_TASK_DATA),
-        ({"step": "take_part"}, ReturnCode.BAD_TASK_DATA),
         ({"step": "take_part", "topic": "t"}, ReturnCode.BAD_TASK_DATA),
         ({"step": "take_part", "token": TOKEN}, ReturnCode.BAD_TASK_DATA),
         ({"step": "take_part", "signatures": {}}, ReturnCode.EXECUTION_EXCEPTION),
         ({"step": "another"}, ReturnCode.TASK_UNSUPPORTED),
         ({}, ReturnCode.TASK_UNSUPPORTED),
     ]:
-        task = Shareable()
-        task.update(data)
-        assert network.perform(site, "secagg", task).get_return_code() == code
+        assert network.perform(site, "secagg", Shareable(data)).get_return_code() == code
 
 
-def test_component_that_is_no_policy_ends_the_task() -> None:
+@pytest.mark.parametrize("fails", [False, True], ids=["no policy", "error"])
+def test_wrong_policy_ends_the_task_without_a_text(fails, monkeypatch, caplog):
+    def fail(context: object) -> None:
+        raise ValueError("patient 4711")
+
     site = Site("site-1", Adding(0.0), Adding(0.0))
     engine = SimpleNamespace(get_component={"secagg_policy": site.policy}.get)
     with pytest.raises(ParameterError):
         policy_of(SimpleNamespace(get_engine=lambda: engine))
-    task = Shareable()
-    task["step"] = "identify"
-    reply = Network([site]).perform(site, "secagg", task)
+    if fails:
+        monkeypatch.setattr("secagg.flare.executor.policy_of", fail)
+    reply = Network([site]).perform(site, "secagg", Shareable({"step": "identify"}))
     assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
-
-
-def test_log_of_the_executor_has_no_text_of_an_error(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fail(context: object) -> None:
-        raise ValueError("patient 4711")
-
-    monkeypatch.setattr("secagg.flare.executor.policy_of", fail)
-    site, task = Site("site-1", Adding(0.0), SitePolicy()), Shareable()
-    task["step"] = "identify"
-    reply = Network([site]).perform(site, "secagg", task)
-    assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
-    assert "ValueError" in caplog.text
+    assert ("ValueError" if fails else "ParameterError") in caplog.text
     assert "4711" not in caplog.text

@@ -47,34 +47,30 @@ def test_model_is_read_as_it_was_written(found: dict[str, np.ndarray], number: i
     assert write_model(read) == write_model(model)
 
 
+def assert_no_model(data: bytes) -> None:
+    with pytest.raises(RemoteProtocolError) as caught:
+        read_model(data)
+    assert caught.value.check == "model"
+
+
 @pytest.mark.parametrize("excluded", [(), ("w",)], ids=["summed", "excluded"])
-def test_check51_models_that_fail_some_trainings_are_rejected(
-    excluded: tuple[str, ...],
-) -> None:
+def test_check51_models_that_fail_some_trainings_are_rejected(excluded):
     for bad in (np.nan, np.inf, -np.inf):
         arrays = {"w": np.array([0.0, bad]), "v": np.zeros(2)}
         data = write_model(Model("train", 0, 1, arrays, excluded))
         if excluded and not np.isnan(bad):  # such as a mask of attention
             assert read_model(data).excluded == excluded
-            continue
-        with pytest.raises(RemoteProtocolError) as caught:
-            read_model(data)
-        assert caught.value.check == "model"
+        else:
+            assert_no_model(data)
 
 
 @given(st.binary(max_size=200))
-def test_other_bytes_are_no_model(data: bytes) -> None:
-    arrays = [["w", "float32", [3], data], ["w", "float32", [3], data]]
-    for frame in (
-        data,
-        *(msgspec.msgpack.encode(["train", 0, 1, [], a, b""]) for a in (data, arrays)),
-    ):
-        with pytest.raises(RemoteProtocolError) as caught:
-            read_model(frame)
-        assert caught.value.check == "model"
+def test_other_bytes_are_no_model(data):
+    assert_no_model(data)
+    assert_no_model(msgspec.msgpack.encode(["train", 0, 1, [], data, b""]))
 
 
-def test_altered_model_is_no_model_or_a_model() -> None:
+def test_altered_model_is_no_model_or_a_model():
     good = write_model(Model("train", 0, 1, {"w": np.arange(4.0)}))
     for at in range(len(good)):
         for altered in (good[:at], good[:at] + bytes([good[at] ^ 0x55]) + good[at + 1 :]):
@@ -85,54 +81,44 @@ def test_altered_model_is_no_model_or_a_model() -> None:
 
 
 @pytest.mark.parametrize(
-    "array",
+    "arrays",
     [
-        ["w", "object", [1], bytes(8)],
-        ["w", "float64", [2], bytes(8)],
-        ["w", "float64", [-1], bytes(8)],
-        ["w", "float64", [1 << 40, 1 << 40], b""],
-        ["w", "float64", [1 << 60], b""],
-        ["w", "V8", [1], bytes(8)],
+        [],
+        [["w", "object", [1], bytes(8)]],
+        [["w", "float64", [2], bytes(8)]],
+        [["w", "float64", [-1], bytes(8)]],
+        [["w", "float64", [1 << 40, 1 << 40], b""]],
+        [["w", "V8", [1], bytes(8)]],
+        [["w", "float64", [1], bytes(8)]] * 2,
     ],
-    ids=lambda array: f"{array[1]} {len(array[2])} {array[2][0]}",
+    ids=str,
 )
-def test_array_must_be_of_its_dtype_and_shape(array: list[object]) -> None:
-    with pytest.raises(RemoteProtocolError) as caught:
-        read_model(msgspec.msgpack.encode(["train", 0, 1, [], [array], b""]))
-    assert caught.value.check == "model"
+def test_arrays_have_names_dtypes_and_shapes_of_their_own(arrays):
+    assert_no_model(msgspec.msgpack.encode(["train", 0, 1, [], arrays, b""]))
 
 
-def test_arrays_of_objects_are_not_sent() -> None:
-    with pytest.raises(ParameterError, match="'w'"):
-        write_model(Model("train", 0, 1, {"w": np.array([{}])}))
-
-
-def test_difference_is_in_the_order_of_flatten() -> None:
+def test_difference_is_in_the_order_of_flatten():
     base = {"b": np.ones(2, np.float32), "a": np.zeros((2, 1)), "n": np.array([3])}
     model = Model("train", 0, 1, base, ("n",))
     trained = {"a": np.array([[1.0], [2.0]]), "b": np.array([3, 5], np.float32), "n": "ignored"}
     np.testing.assert_array_equal(difference(model, trained, relative=False), [1, 2, 2, 4])
     np.testing.assert_array_equal(difference(model, trained, relative=True), [1, 2, 3, 5])
     assert flatten(summed(model))[1].names == ("a", "b")
-
-
-@pytest.mark.parametrize(
-    "trained", [{"b": np.ones(2)}, {"a": np.ones(3), "b": np.ones(2)}], ids=["none", "shape"]
-)
-def test_trained_model_must_have_the_arrays(trained: dict[str, np.ndarray]) -> None:
-    model = Model("train", 0, 1, {"a": np.ones(2), "b": np.ones(2)})
-    with pytest.raises(ParameterError, match="array 'a'"):
-        difference(model, trained, relative=True)
+    for wrong in ({"b": np.ones(2)}, trained | {"a": np.ones(3)}):
+        with pytest.raises(ParameterError, match="array 'a'"):
+            difference(model, wrong, relative=True)
 
 
 @pytest.mark.parametrize("excluded", [(), ("w", "n")])
-def test_only_floats_are_summed(excluded: tuple[str, ...]) -> None:
+def test_only_floats_are_summed_and_no_objects_sent(excluded):
     with pytest.raises(ParameterError, match="exclude"):
         summed(Model("train", 0, 1, {"w": np.ones(2), "n": np.array([3])}, excluded))
+    with pytest.raises(ParameterError, match="'w'"):
+        write_model(Model("train", 0, 1, {"w": np.array([{}])}))
 
 
 @pytest.mark.parametrize("weight", [None, True, 2.0, "3"], ids=repr)
-def test_weight_is_an_integer(weight: object) -> None:
+def test_weight_is_an_integer(weight):
     model = Model("train", 0, 1, {"w": np.zeros(2)})
     made = FLModel(params={"w": np.ones(2)}, meta={"NUM_STEPS_CURRENT_ROUND": weight})
     with pytest.raises(ParameterError):
@@ -144,7 +130,7 @@ def test_weight_is_an_integer(weight: object) -> None:
 
 
 @pytest.mark.parametrize("kind", [DataKind.METRICS, DataKind.WEIGHTS])
-def test_result_without_arrays_is_no_update(kind: str) -> None:
+def test_result_without_arrays_is_no_update(kind):
     reply = DXO(kind, data={"v": np.ones(2)}).to_shareable()
     with pytest.raises(ParameterError):
         read_update(Model("train", 0, 1, {"w": np.zeros(2)}), reply, None)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,83 +11,39 @@ import pytest
 from secagg import Identity, ParameterError
 from secagg.flare import OneShotFedAvg, SecAggFedAvg, SitePolicy
 from secagg.oneshot.suites import SECRET_BYTES, BoxKey
-from wrong_values import AMOUNTS, COUNTS, FLAGS, IN_JSON
+from wrong_values import AMOUNTS, COUNTS, FLAGS
 
-KINDS: dict[str, list[Any]] = {"flags": FLAGS, "counts": COUNTS, "amounts": AMOUNTS}
-SITE = [
-    ("require_active", "flags"),
-    ("min_clients", "counts"),
-    ("min_threshold", "counts"),
-    ("fractional_bits", "counts"),
-    ("corrupt", "amounts"),
-]
-JOB = [
-    ("fractional_bits", "counts"),
-    ("max_weight", "counts"),
-    ("threshold", "counts"),
-    ("clip", "amounts"),
-    ("train_timeout", "amounts"),
-]
+SITE = {"require_active": FLAGS, "min_clients": COUNTS, "min_threshold": COUNTS}
+SITE |= {"fractional_bits": COUNTS, "corrupt": AMOUNTS}
+JOB = {"fractional_bits": COUNTS, "max_weight": COUNTS, "threshold": COUNTS}
+JOB |= {"clip": AMOUNTS, "train_timeout": AMOUNTS}
 
 
-@pytest.fixture(scope="module")
-def helpers() -> list[dict[str, str]]:
-    """Helpers as a job's configuration lists them."""
-    boxes = [BoxKey("x25519", os.urandom(SECRET_BYTES["x25519"])) for _ in range(3)]
-    return [
-        {
-            "url": "https://host:8444",
-            "suite": "x25519",
-            "hpke": box.public.hex(),
-            "ed25519": Identity.generate().public.hex(),
-        }
-        for box in boxes
-    ]
+def entry() -> dict[str, str]:
+    """Return a helper as a job's configuration lists it."""
+    box = BoxKey("x25519", os.urandom(SECRET_BYTES["x25519"])).public.hex()
+    key = Identity.generate().public.hex()
+    return {"url": "https://host:8444", "suite": "x25519", "hpke": box, "ed25519": key}
 
 
-@pytest.mark.parametrize("more", [{}, {"clip": 8.0}, {"identity": "site.pem"}], ids=str)
-@pytest.mark.parametrize(("name", "kind"), SITE)
-def test_policy_of_a_site_is_strict(name: str, kind: str, more: dict[str, Any]) -> None:
-    for value in KINDS[kind]:
-        with pytest.raises(ParameterError):
-            SitePolicy(**more, **{name: value})
-
-
-@pytest.mark.parametrize(("name", "kind"), SITE)
-def test_policy_of_a_file_is_strict(name: str, kind: str) -> None:
-    """The operator's privacy.json."""
-    for text in IN_JSON[kind]:
-        with pytest.raises(ParameterError):
-            SitePolicy(**json.loads(f'{{"{name}": {text}}}'))
-
-
-@pytest.mark.parametrize("value", COUNTS, ids=repr)
-def test_largest_weight_of_a_site_is_strict(value: Any) -> None:
-    with pytest.raises(ParameterError):
-        SitePolicy(clip=8.0, max_weight=value)
-
-
-@pytest.mark.parametrize(("name", "kind"), [*JOB, ("exchange_timeout", "amounts")])
-def test_controller_of_rounds_is_strict(name: str, kind: str) -> None:
-    for value in KINDS[kind]:
-        with pytest.raises(ParameterError):
-            SecAggFedAvg(**{"clip": 8.0, "num_clients": 5, name: value})
+GOOD = {"clip": 8.0, "num_clients": 5}
+HELPERS = {"helpers": [entry() for _ in range(3)], "identity": "a"}
+DOORS: dict[str, tuple[Any, dict[str, list[Any]]]] = {
+    "site": (SitePolicy, SITE),
+    "site with bounds": (partial(SitePolicy, clip=8.0), {"max_weight": COUNTS}),
+    "rounds": (partial(SecAggFedAvg, **GOOD), JOB | {"exchange_timeout": AMOUNTS}),
+    "one-shot sums": (
+        partial(OneShotFedAvg, **GOOD, **HELPERS),
+        JOB | {"helper_timeout": AMOUNTS, "min_clients": COUNTS},
+    ),
+}
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [*JOB, ("helper_timeout", "amounts"), ("min_clients", "counts")]
+    ("door", "name"), [(door, name) for door, (_, names) in DOORS.items() for name in names]
 )
-def test_controller_of_one_shot_sums_is_strict(
-    name: str, kind: str, helpers: list[Any]
-) -> None:
-    for value in KINDS[kind]:
+def test_arguments_are_strict(door, name):
+    make, wrong = DOORS[door]
+    for value in wrong[name]:
         with pytest.raises(ParameterError):
-            OneShotFedAvg(
-                **{
-                    "clip": 8.0,
-                    "num_clients": 5,
-                    "helpers": helpers,
-                    "identity": "a",
-                    name: value,
-                }
-            )
+            make(**{name: value})

@@ -79,16 +79,13 @@ async def sum_of(params: OneShotParams, links: list[HttpHelper], **session: Any)
     return result
 
 
-def test_sum_with_one_of_three_helpers_dead(journals):
+async def test_sum_with_one_of_three_helpers_dead(journals):
     params = params_of(journals[:3])
     events: list[Any] = []
 
-    async def test() -> None:
-        async with helpers_of(params, journals[:3]) as links:
-            links[1]._connection = dead()  # after it endorsed the parameters
-            await sum_of(params, links, on_event=[events.append])
-
-    asyncio.run(test())
+    async with helpers_of(params, journals[:3]) as links:
+        links[1]._connection = dead()  # after it endorsed the parameters
+        await sum_of(params, links, on_event=[events.append])
     assert {event.helper for event in events if isinstance(event, HelperFailed)} == {2}
 
 
@@ -100,7 +97,7 @@ def dead() -> Any:
     return Dead()
 
 
-def test_sum_with_one_of_four_active_helpers_lying(journals, monkeypatch):
+async def test_sum_with_one_of_four_active_helpers_lying(journals, monkeypatch):
     params = params_of(journals, "active")
     events: list[Any] = []
 
@@ -110,36 +107,30 @@ def test_sum_with_one_of_four_active_helpers_lying(journals, monkeypatch):
             answer[-1] ^= 1
             return bytes(answer)
 
-    async def test() -> None:
-        async with helpers_of(params, journals) as links:
-            links[2].__class__ = Liar
-            await sum_of(params, links, on_event=[events.append])
-
-    asyncio.run(test())
+    async with helpers_of(params, journals) as links:
+        links[2].__class__ = Liar
+        await sum_of(params, links, on_event=[events.append])
     assert {event.helper for event in events if isinstance(event, HelperFailed)} == {3}
 
 
-def test_restarted_helper_gets_parameters_and_boxes_again(journals):
+async def test_restarted_helper_gets_parameters_and_boxes_again(journals):
     params = params_of(journals[:2])
 
-    async def test() -> None:
-        async with AsyncExitStack() as stack:
-            links = await stack.enter_async_context(helpers_of(params, journals[:2]))
-            open_first = links[0].open
+    async with AsyncExitStack() as stack:
+        links = await stack.enter_async_context(helpers_of(params, journals[:2]))
+        open_first = links[0].open
 
-            async def restarted(request: bytes) -> bytes:
-                links[0].open = open_first  # type: ignore[method-assign]
-                service = serve_helper(journals[0], OPERATOR.public, port=0)
-                url = await stack.enter_async_context(service)
-                old = links[0]._connection
-                old.url = url
-                old._http.base_url = url
-                return await open_first(request)
+        async def restarted(request: bytes) -> bytes:
+            links[0].open = open_first  # type: ignore[method-assign]
+            service = serve_helper(journals[0], OPERATOR.public, port=0)
+            url = await stack.enter_async_context(service)
+            old = links[0]._connection
+            old.url = url
+            old._http.base_url = url
+            return await open_first(request)
 
-            links[0].open = restarted  # type: ignore[method-assign]
-            await sum_of(params, links)
-
-    asyncio.run(test())
+        links[0].open = restarted  # type: ignore[method-assign]
+        await sum_of(params, links)
 
 
 NO_LISTS = (
@@ -162,152 +153,122 @@ STRANGERS = {
     ("identity", "u", "status", "check"), STRANGERS.values(), ids=STRANGERS
 )
 @pytest.mark.parametrize("step", ["", "/check", "/reserve", "/open"])
-def test_only_the_aggregator_is_served(journals, step, identity, u, status, check):
+async def test_only_the_aggregator_is_served(journals, step, identity, u, status, check):
     """A stranger could spend clients."""
     params = params_of(journals[:2])
 
-    async def test() -> None:
-        async with helpers_of(params, journals[:2]) as links:
-            path = "/v1/sums" + (f"/{params.digest.hex()}{step}" if step else "")
-            headers = {} if identity is None else sign(identity, u, "POST", path, b"x")
-            async with httpx.AsyncClient(base_url=links[0]._connection.url) as http:
-                response = await http.post(path, content=b"x", headers=headers)
-            assert (response.status_code, response.json()["check"]) == (status, check)
-
-    asyncio.run(test())
+    async with helpers_of(params, journals[:2]) as links:
+        path = "/v1/sums" + (f"/{params.digest.hex()}{step}" if step else "")
+        headers = {} if identity is None else sign(identity, u, "POST", path, b"x")
+        async with httpx.AsyncClient(base_url=links[0]._connection.url) as http:
+            response = await http.post(path, content=b"x", headers=headers)
+        assert (response.status_code, response.json()["check"]) == (status, check)
 
 
-def test_malformed_calls_have_a_check(journals):
+async def test_malformed_calls_have_a_check(journals):
     params, other = params_of(journals[:2]), params_of(journals[2:])
 
-    async def test() -> None:
-        async with helpers_of(params, journals[:2]) as links:
-            for step in ("check", "reserve", "open"):
-                with pytest.raises(RemoteProtocolError) as caught:
-                    await getattr(links[0], step)(b"garbage")
-                assert caught.value.check == "length"
-            unknown = HttpHelper(links[0]._connection, other)
+    async with helpers_of(params, journals[:2]) as links:
+        for step in ("check", "reserve", "open"):
             with pytest.raises(RemoteProtocolError) as caught:
-                await unknown.begin()
-            assert caught.value.check == "parameters"
-            for path, body, status in [
-                ("/v1/sums", b"garbage", 422),
-                ("/v1/sums", bytes(1 << 17), 413),
-                (f"{links[0]._path}/check", bytes(1 << 20), 413),
-                (f"/v1/sums/{'0' * 64}/check", b"x", 404),
-            ]:
-                found = await links[0]._connection.request("POST", path, body)
-                assert found.status_code == status
+                await getattr(links[0], step)(b"garbage")
+            assert caught.value.check == "length"
+        unknown = HttpHelper(links[0]._connection, other)
+        with pytest.raises(RemoteProtocolError) as caught:
+            await unknown.begin()
+        assert caught.value.check == "parameters"
+        for path, body, status in [
+            ("/v1/sums", b"garbage", 422),
+            ("/v1/sums", bytes(1 << 17), 413),
+            (f"{links[0]._path}/check", bytes(1 << 20), 413),
+            (f"/v1/sums/{'0' * 64}/check", b"x", 404),
+        ]:
+            found = await links[0]._connection.request("POST", path, body)
+            assert found.status_code == status
 
-    asyncio.run(test())
 
-
-def test_helper_that_signs_with_another_key_is_rejected(journals, monkeypatch):
+async def test_helper_that_signs_with_another_key_is_rejected(journals, monkeypatch):
     params = params_of(journals[:2])
 
-    async def test() -> None:
-        async with helpers_of(params, journals[:2]) as links:
-            answer = httpx.Response(200, content=bytes(64))
+    async with helpers_of(params, journals[:2]) as links:
+        answer = httpx.Response(200, content=bytes(64))
 
-            async def forged(*_: object, **__: object) -> httpx.Response:
-                return answer
+        async def forged(*_: object, **__: object) -> httpx.Response:
+            return answer
 
-            monkeypatch.setattr(links[0]._connection, "request", forged)
+        monkeypatch.setattr(links[0]._connection, "request", forged)
+        with pytest.raises(RemoteProtocolError) as caught:
+            await links[0].begin()
+        assert caught.value.check == "signature"
+        for content in NO_LISTS:
+            answer = httpx.Response(200, content=content)
             with pytest.raises(RemoteProtocolError) as caught:
-                await links[0].begin()
-            assert caught.value.check == "signature"
-            for content in NO_LISTS:
-                answer = httpx.Response(200, content=content)
-                with pytest.raises(RemoteProtocolError) as caught:
-                    await links[0].check(b"")
-                assert caught.value.check == "encoding"
-
-    asyncio.run(test())
+                await links[0].check(b"")
+            assert caught.value.check == "encoding"
 
 
-def test_helper_refuses_another_aggregator(journals):
-    params = params_of(journals[:2])
-
-    async def test() -> None:
-        async with serve_helper(journals[0], OPERATOR.public, port=0) as url:
-            with pytest.raises(LinkError) as caught:
-                async with reach_helper(url, params, identity=make_identity(1)):
-                    pass
-            assert caught.value.check == "signature"
-
-    asyncio.run(test())
+async def test_helper_refuses_another_aggregator(journals):
+    async with serve_helper(journals[0], OPERATOR.public, port=0) as url:
+        with pytest.raises(LinkError) as caught:
+            async with reach_helper(url, params_of(journals), identity=make_identity(1)):
+                pass
+        assert caught.value.check == "signature"
 
 
-def test_old_sums_leave_memory_and_begin_again(journals):
+async def test_old_sums_leave_memory_and_begin_again(journals):
     params = [replace(params_of(journals[:2]), session=bytes([n])) for n in range(6)]
 
-    async def test() -> None:
-        async with (
-            serve_helper(journals[0], OPERATOR.public, port=0) as url,
-            AsyncExitStack() as all_,
-        ):
-            reached = [reach_helper(url, one, identity=OPERATOR) for one in params]
-            links = [await all_.enter_async_context(one) for one in reached]
-            begun = links[0].endorsement
-            links[0].endorsement = b""
-            with pytest.raises(RemoteProtocolError) as caught:
-                await links[0].reserve(b"")
-            assert caught.value.check == "length"
-            assert links[0].endorsement == begun  # it was asked for again
-
-    asyncio.run(test())
+    async with (
+        serve_helper(journals[0], OPERATOR.public, port=0) as url,
+        AsyncExitStack() as all_,
+    ):
+        reached = [reach_helper(url, one, identity=OPERATOR) for one in params]
+        links = [await all_.enter_async_context(one) for one in reached]
+        begun = links[0].endorsement
+        links[0].endorsement = b""
+        with pytest.raises(RemoteProtocolError) as caught:
+            await links[0].reserve(b"")
+        assert caught.value.check == "length"
+        assert links[0].endorsement == begun  # it was asked for again
 
 
+WITH = {"registry": REGISTRY}
+SIX = {"registry": Registry({u: make_identity(u).public for u in range(6)})}
 REJECTED = {
-    "semi-honest, with a registry": ("semi-honest", {"registry": REGISTRY}, {}),
+    "semi-honest, with a registry": ("semi-honest", WITH, {}),
     "active, without": ("active", {}, {}),
-    "colluders": ("active", {"registry": REGISTRY, "policy": OneShotPolicy(colluders=2)}, {}),
-    "larger registry": (
-        "active",
-        {"registry": Registry({u: make_identity(u).public for u in range(6)})},
-        {"n_clients": 3},
-    ),
+    "colluders": ("active", WITH | {"policy": OneShotPolicy(colluders=2)}, {}),
+    "larger registry": ("active", SIX, {"n_clients": 3}),
     "length": ("semi-honest", {}, {"length": 1 << 25}),
     "clients": ("semi-honest", {"policy": OneShotPolicy(max_clients=2)}, {}),
 }
 
 
 @pytest.mark.parametrize(("security", "service", "changes"), REJECTED.values(), ids=REJECTED)
-def test_check53_helper_endorses_nothing_that_it_would_not_open(
-    journals, security, service, changes
-):
+async def test_check53_helper_endorses_what_it_would_open(journals, security, service, changes):
     """Nor does it check boxes for such a sum."""
     params = replace(params_of(journals[:2], security), **changes)
 
-    async def test() -> None:
-        async with serve_helper(journals[0], OPERATOR.public, port=0, **service) as url:
-            for _ in range(2):
-                with pytest.raises(RemoteProtocolError) as caught:
-                    async with reach_helper(url, params, identity=OPERATOR):
-                        pass
-                assert caught.value.check == "parameters"
-            options = {"tls": None, "allow_plain_http": False, "patience": 5.0}
-            async with Connection(url, AGGREGATOR, OPERATOR, **options) as connection:
-                path = f"/v1/sums/{params.digest.hex()}/check"
-                response = await connection.request("POST", path, b"")
-            assert response.status_code == 404
-
-    asyncio.run(test())
+    async with serve_helper(journals[0], OPERATOR.public, port=0, **service) as url:
+        for _ in range(2):
+            with pytest.raises(RemoteProtocolError) as caught:
+                async with reach_helper(url, params, identity=OPERATOR):
+                    pass
+            assert caught.value.check == "parameters"
+        options = {"tls": None, "allow_plain_http": False, "patience": 5.0}
+        async with Connection(url, AGGREGATOR, OPERATOR, **options) as connection:
+            path = f"/v1/sums/{params.digest.hex()}/check"
+            response = await connection.request("POST", path, b"")
+        assert response.status_code == 404
 
 
-def test_arguments_are_validated(journals):
-    async def serve(**wrong: Any) -> None:
-        given = {"journal": journals[0], "aggregator": OPERATOR.public, "port": 0} | wrong
+WRONG = [{"journal": 3}, {"aggregator": b"x"}, {"min_clients": 1}, {"policy": 3}]
+WRONG += [{"policy": OneShotPolicy(helpers=frozenset([bytes(32)]))}, {"host": "192.0.2.1"}]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
+async def test_arguments_are_validated(journals, wrong):
+    given = {"journal": journals[0], "aggregator": OPERATOR.public, "port": 0} | wrong
+    with pytest.raises(ParameterError):
         async with serve_helper(**given):
             pass
-
-    for wrong in (
-        {"journal": 3},
-        {"aggregator": b"x"},
-        {"min_clients": 1},
-        {"policy": 3},
-        {"policy": OneShotPolicy(helpers=frozenset([bytes(32)]))},
-        {"host": "192.0.2.1"},
-    ):
-        with pytest.raises(ParameterError):
-            asyncio.run(serve(**wrong))

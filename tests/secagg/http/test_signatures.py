@@ -46,28 +46,16 @@ def lower(headers: dict[str, str]) -> list[tuple[str, str]]:
     return [(name.lower(), value) for name, value in headers.items()]
 
 
-def test_signed_request_is_its_clients():
-    headers = sign(make_identity(2), 2, "POST", TARGET, b"body")
-    client, digest = verify(
-        KEYS, "POST", TARGET, [*lower(headers), ("host", "h"), ("host", "i")]
-    )
-    assert client == 2
-    assert digest == headers["Content-Digest"]
-
-
 @pytest.mark.parametrize(
     ("method", "target"),
-    [
-        ("GET", TARGET),
-        ("POST", TARGET + "1"),
-        ("POST", TARGET.replace("a%2Fb", "c")),
-        ("POST", TARGET + "#&after=00"),
-    ],
-    ids=["method", "query", "session", "fragment"],
+    [("GET", TARGET), ("POST", TARGET + "1"), ("POST", TARGET.replace("a%2Fb", "c"))],
+    ids=["method", "query", "session"],
 )
-def test_signature_is_of_one_request(method, target):
+def test_signature_is_of_one_request_of_one_client(method, target):
     headers = sign(make_identity(2), 2, "POST", TARGET, b"")
     assert check_of(method, target, headers) == "signature"
+    other = sign(make_identity(1), 2, method, target, b"")
+    assert check_of(method, target, other) == "signature"
 
 
 @pytest.mark.parametrize("header", ["Content-Digest", "Signature-Input", "Signature"])
@@ -84,23 +72,12 @@ def test_altered_or_missing_headers_are_rejected(header):
     assert check_of("POST", TARGET, headers) == "unsigned"
 
 
-def test_identity_of_another_client_is_rejected():
-    assert check_of("GET", TARGET, sign(make_identity(1), 2, "GET", TARGET, b"")) == "signature"
-
-
 def signed_at(later: float, u: int, client: int) -> dict[str, str]:
     """Return headers of a request by a client whose clock is fast."""
     with pytest.MonkeyPatch.context() as patch:
         clock = SimpleNamespace(time=lambda: time.time() + later)
         patch.setattr(signatures, "time", clock)
         return sign(make_identity(u), client, "GET", TARGET, b"")
-
-
-def rejection(method: str, target: str, headers: dict[str, str]) -> tuple[int, str, str]:
-    """Return everything that the sender of a request is told."""
-    with pytest.raises(Problem) as caught:
-        verify(KEYS, method, target, lower(headers))
-    return caught.value.status, caught.value.check, caught.value.detail
 
 
 @pytest.mark.parametrize("hours", [-1, 0, 1])
@@ -112,8 +89,10 @@ def test_check54_strangers_do_not_learn_who_is_registered(monkeypatch, hours):
     monkeypatch.setattr(signatures, "Ed25519PublicKey", watched)
     found = set()
     for u in (2, 9, 1 << 63):
-        told = rejection("GET", TARGET, signed_at(3600 * hours, 9, u))
-        found.add((*told, len(keys)))
+        with pytest.raises(Problem) as caught:
+            verify(KEYS, "GET", TARGET, lower(signed_at(3600 * hours, 9, u)))
+        told = caught.value
+        found.add((told.status, told.check, told.detail, len(keys)))
         keys.clear()
     assert len(found) == 1
 
@@ -142,12 +121,12 @@ def test_signature_of_another_time_is_rejected(later, check):
         assert verify(KEYS, "GET", TARGET, lower(headers))[0] == 2
 
 
-@pytest.mark.parametrize("target", [TARGET, "/v1/session", "/", "/a?", "/a?b=c&d"])
-@pytest.mark.parametrize("method", ["GET", "POST"])
-@pytest.mark.parametrize("u", [0, 2])
+@pytest.mark.parametrize("target", [TARGET, "/", "/a?", "/a?b=c&d"])
+@pytest.mark.parametrize(("u", "method"), [(0, "GET"), (2, "POST")])
 def test_signed_requests_are_accepted(u, method, target):
     headers = sign(make_identity(u), u, method, target, b"body")
-    assert verify(KEYS, method, target, lower(headers)) == (u, headers["Content-Digest"])
+    sent = [*lower(headers), ("host", "h"), ("host", "i")]
+    assert verify(KEYS, method, target, sent) == (u, headers["Content-Digest"])
 
 
 @st.composite
@@ -231,48 +210,31 @@ def signed_by_hand(
 
 SENT_AS_SIGNED: dict[str, dict[str, str]] = {
     "method in lower case": {"method": "get"},
-    "another method": {"method": "PUT"},
     "space in the path": {"path": "/a b"},
     "line in the path": {"path": '/a\n"x": y'},
-    "mark in the path": {"path": "/a@b"},
-    "path of no root": {"path": "a"},
     "line in the query": {"query": '?b\n"x": y'},
     "escape in the query": {"query": "?b=%%63"},
-    "second mark": {"query": "?b?c"},
     "fragment": {"query": "?b#c"},
     "another digest": {"digest": OTHER},
-    "two digests": {"digest": f"{DIGEST}, {OTHER}"},
     "short digest": {"digest": "sha-256=:AAAA:"},
-    "no digest": {"digest": "x"},
     "digest not covered": stated(' "content-digest"', ""),
-    "another order": stated('"@path" "@query"', '"@query" "@path"'),
     "more covered": stated(' "content-digest"', ' "content-digest" "@authority"'),
     "created later": stated(NOW, "created=%(soon)d"),
     "created long ago": stated(NOW, "created=%(long ago)d"),
     "expired": stated(LATER, "expires=%(past)d"),
-    "created with a zero": stated(NOW, "created=0%(now)d"),
-    "expires with a zero": stated(LATER, "expires=0%(later)d"),
-    "not created": stated(f";{NOW}", ""),
     "no end": stated(f";{LATER}", ""),
-    "id with a zero": stated('"1"', '"01"'),
     "unknown client": stated('"1"', '"9"'),
-    "another client": stated('"1"', '"2"'),
     "another algorithm": stated("ed25519", "hmac-sha256"),
     "another tag": stated("secagg-http/1", "secagg-http/2"),
-    "no tag": stated(';tag="secagg-http/1"', ""),
     "more parameters": stated('"secagg-http/1"', '"secagg-http/1";nonce="a"'),
 }
 SENT_WITH_MORE: dict[str, dict[str, str]] = {
-    "longer path and query": {"target": "/b"},
     "fragment after": {"target": "#b"},
-    "line after": {"target": "\n"},
     "second input": {"input": ', b=("@method");created=1'},
     "line after the input": {"input": "\n"},
-    "second signature": {"signature": ", b=:AAAA:"},
     "line after the signature": {"signature": "\n"},
     "another label": {"label": "b", "signature label": "b"},
     "label of no input": {"signature label": "b"},
-    "label of no signature": {"label": "b"},
     "trailing bits": {"trailing bits": "1"},
 }
 

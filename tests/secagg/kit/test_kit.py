@@ -87,6 +87,7 @@ def test_without_rich_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
         (3.0, None, "3"),
         (1234.5, None, "1,234"),
         (0.5, 1234.5, "0"),
+        (1000, None, "1,000"),
         (123.45, None, "123.5"),
         (0.12345, None, "0.1235"),
         (0.00012, None, "1.2e-04"),
@@ -94,19 +95,14 @@ def test_without_rich_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
         (2e9, None, "2.0e+09"),
     ],
 )
-def test_number_takes_the_decimals_of_its_like(
-    value: float, like: float | None, text: str
-) -> None:
+def test_number_takes_the_decimals_of_its_like(value, like, text):
     assert number(value, like) == text
 
 
-def test_times_has_two_digits_below_ten() -> None:
-    assert [times(ratio) for ratio in (0.123, 9.94, 9.95, 1234.5)] == [
-        "0.12×",
-        "9.9×",
-        "10×",
-        "1,234×",
-    ]
+def test_times_have_two_digits_below_ten_and_units_write_infinity() -> None:
+    shown = [times(ratio) for ratio in (0.123, 9.94, 9.95, 1234.5)]
+    assert shown == ["0.12×", "9.9×", "10×", "1,234×"]
+    assert (duration(math.inf), volume(math.nan)) == ("inf h", "nan GB")
 
 
 @dataclass
@@ -115,29 +111,17 @@ class _Pair:
     b: object
 
 
-@dataclass
 class _Named:
-    a: int
-
     def document(self) -> dict[str, object]:
-        return {"name": self.a}
+        return {"name": 2}
 
 
 def test_json_writes_dataclasses_by_fields_or_document() -> None:
-    assert json.loads(as_json([_Pair(1, _Named(2))])) == [{"a": 1, "b": {"name": 2}}]
-
-
-def test_json_of_infinity_or_an_object_is_rejected() -> None:
+    assert json.loads(as_json([_Pair(1, _Named())])) == [{"a": 1, "b": {"name": 2}}]
     with pytest.raises(ValueError, match="JSON"):
         as_json({"a": math.inf})
     with pytest.raises(TypeError):
         as_json(object())
-
-
-@pytest.mark.parametrize(("value", "text"), [(math.inf, "inf"), (math.nan, "nan")])
-def test_units_write_infinity_and_nan(value: float, text: str) -> None:
-    assert duration(value) == f"{text} h"
-    assert volume(value) == f"{text} GB"
 
 
 def test_in_turn_warms_up_and_takes_medians(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,8 +159,6 @@ def test_interruptible_handles_one_ctrl_c_a_second(monkeypatch: pytest.MonkeyPat
 
 def test_undisturbed_ignores_every_ctrl_c() -> None:
     with timing.interruptible(), timing.undisturbed():
-        strike()
-    with timing.undisturbed():
         strike()
 
 

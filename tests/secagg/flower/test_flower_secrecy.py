@@ -243,14 +243,14 @@ def leak_name(patch: pytest.MonkeyPatch) -> None:
 
 
 def leak_errors_of_the_application(patch: pytest.MonkeyPatch) -> None:
-    def call(self, message: Message, context: Context, call_next: Callable) -> Message:
-        return Message(self._reply(message, context, call_next), reply_to=message)
+    def raised(error: Exception) -> str:
+        raise error
 
-    patch.setattr(node.Guard, "__call__", call)
+    patch.setattr(node, "_public_class", raised)
 
 
 def leak_metadata(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(shown, "_message", lambda message, context: message)
+    patch.setattr(shown, "shown", lambda message, context, state: (message, context))
 
 
 def leak_records(patch: pytest.MonkeyPatch) -> None:
@@ -265,14 +265,14 @@ def leak_undeclared_metrics(patch: pytest.MonkeyPatch) -> None:
 
 
 def leak_training(patch: pytest.MonkeyPatch) -> None:
-    honest = node.Guard._reply
+    honest = node.Guard.__call__
 
-    def reply(self, message, context, call_next):
+    def call(self, message, context, call_next):
         if RECORD in message.content:
             return honest(self, message, context, call_next)
-        return call_next(message, context).content
+        return Message(call_next(message, context).content, reply_to=message)
 
-    patch.setattr(node.Guard, "_reply", reply)
+    patch.setattr(node.Guard, "__call__", call)
 
 
 def leak_beside_the_masked_input(patch: pytest.MonkeyPatch) -> None:

@@ -155,23 +155,14 @@ def attribute_of_message(grid: Meddler, message: Message) -> None:
     message.__dict__["_lr"] = 1.0
 
 
+METADATA = {
+    **dict.fromkeys(("_message_id", "_reply_to_message_id", "_delivered_at"), "4711"),
+    **dict.fromkeys(("_src_node_id", "_dst_node_id", "_src_task_id", "_dst_task_id"), 4711),
+    **dict.fromkeys(("_ttl", "_created_at"), 4711.0),
+    **dict.fromkeys(("_run_id", "_lr"), 4711),
+}
 WITHHELD = {
-    **{
-        name: in_metadata(name, value)
-        for name, value in {
-            "_message_id": "4711",
-            "_src_node_id": 4711,
-            "_dst_node_id": 4711,
-            "_reply_to_message_id": "4711",
-            "_ttl": 4711.0,
-            "_created_at": 4711.0,
-            "_delivered_at": "4711",
-            "_src_task_id": 4711,
-            "_dst_task_id": 4711,
-            "_run_id": 4711,
-            "_lr": 4711,
-        }.items()
-    },
+    **{name: in_metadata(name, value) for name, value in METADATA.items()},
     "series_id": in_context("series_id", 4711),
     "context": in_context("lr", 4711),
     "records": order_of_records,

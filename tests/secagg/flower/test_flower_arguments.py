@@ -63,13 +63,11 @@ KEYS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(("given", "key"), KEYS.values(), ids=list(KEYS))
-@pytest.mark.parametrize("place", ["run", "node"])
-def test_a_configuration_names_the_wrong_key(given, key, place):
-    nodes, config = (configs(), given) if place == "run" else ({11: given}, None)
-    with pytest.raises(ParameterError) as caught:
-        LocalGrid(secure_app(), nodes, run_config=config)
-    assert key in str(caught.value)
-    assert ("run_config" if place == "run" else "node 11") in str(caught.value)
+def test_a_configuration_names_the_wrong_key(given, key):
+    for nodes, config in ((configs(), given), ({11: given}, None)):
+        with pytest.raises(ParameterError) as caught:
+            LocalGrid(secure_app(), nodes, run_config=config)
+        assert key in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [2**63 - 1, -(2**63), 0, True, 0.5, float("inf"), "é", ""])

@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -117,25 +116,6 @@ def test_file_of_helpers_is_that_of_the_commands(party, tmp_path):
         assert_mean(run(grid, party.wrapped(helpers=helpers)).arrays, NODES)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"url": "host"}, {"url": "http://192.0.2.1:1"}, {"identity": b"x"}],
-    ids=str,
-)
-def test_arguments_are_validated(journals, wrong):
-    given = {"url": "https://host:8444", "public": journals[0].public, "identity": OPERATOR}
-    with pytest.raises(ParameterError):
-        RemoteHelper(**given | wrong)
-
-
-@pytest.mark.parametrize("content", [None, "{}", "[{}]"])
-def test_files_of_another_form_are_rejected(tmp_path: Path, content: str | None) -> None:
-    if content is not None:
-        (tmp_path / "helpers.json").write_text(content)
-    with pytest.raises(ParameterError):
-        RemoteHelper.read(tmp_path / "helpers.json", identity=OPERATOR)
-
-
 def test_without_the_extra_it_is_named():
     """Nodes need the extra flower only."""
     code = (
@@ -150,3 +130,14 @@ def test_without_the_extra_it_is_named():
         "    raise AssertionError\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"url": "host"}, {"url": "http://192.0.2.1:1"}, {"identity": b"x"}], ids=str
+)
+def test_arguments_are_validated(journals, wrong, tmp_path):
+    given = {"url": "https://host:8444", "public": journals[0].public, "identity": OPERATOR}
+    with pytest.raises(ParameterError):
+        RemoteHelper(**given | wrong)
+    with pytest.raises(ParameterError):
+        RemoteHelper.read(tmp_path / "helpers.json", identity=OPERATOR)

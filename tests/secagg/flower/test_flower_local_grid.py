@@ -8,9 +8,8 @@ import logging
 from pathlib import Path
 
 import pytest
-from flwr.app import Context, Message
 
-from flower_nodes import NODES, assert_mean, configs, run, secure_app, train, wrapped
+from flower_nodes import NODES, assert_mean, configs, run, secure_app, wrapped
 from secagg import ParameterError
 from secagg.flower import grid as grids
 from secagg.flower.testing import LocalGrid
@@ -64,27 +63,15 @@ def test_a_folder_that_is_given_stays(tmp_path: Path) -> None:
     assert not others.exists()
 
 
-@pytest.mark.parametrize("kind", ["raises", "refuses", "lowers"])
-def test_lines_of_the_log_name_their_node(kind: str, caplog: pytest.LogCaptureFixture) -> None:
-    def reply(message: Message, context: Context) -> Message:
-        if kind == "raises":
-            raise ValueError("100 %s")
-        return train(message, context)
-
-    strategy = wrapped(max_weight=1 if kind == "lowers" else 100, on_failure="skip")
-    nodes = configs()
-    if kind == "refuses":
-        nodes = {node: {**config, "secagg-min-clients": 9} for node, config in nodes.items()}
+def test_lines_of_the_log_name_their_node(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "flwr.secagg"):
-        run(LocalGrid(secure_app(train=reply), nodes), strategy)
-    lines = [one.getMessage() for one in caplog.records]
-    named = {line.partition(":")[0] for line in lines if line.startswith("node ")}
-    expected = NODES if kind != "lowers" else NODES[1:]
-    assert named == {f"node {node}" for node in expected}
+        run(LocalGrid(secure_app(), configs()), wrapped(max_weight=1))
+    named = {line.partition(":")[0] for line in caplog.messages if line.startswith("node ")}
+    assert named == {f"node {node}" for node in NODES[1:]}
     assert not logging.getLogger("flwr.secagg").filters
 
 
-@pytest.mark.parametrize("node", [0, 2, 10, 16, -1, 1 << 64, "11", None, 11.5, (11,)])
+@pytest.mark.parametrize("node", [16, -1, "11", None])
 def test_an_unknown_node_cannot_drop_out(node: object) -> None:
     with pytest.raises(
         ParameterError,

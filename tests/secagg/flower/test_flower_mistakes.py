@@ -21,7 +21,6 @@ from flower_nodes import (
     run,
     secure_app,
     train,
-    update,
     wrapped,
 )
 from secagg import ParameterError, TooFewSurvivors
@@ -130,21 +129,6 @@ def test_an_update_beyond_all_floats_is_no_sum(caplog):
     with caplog.at_level(logging.ERROR, "flwr.secagg"):
         assert not wrapped(on_failure="skip").start(grid, start, num_rounds=1).arrays
     assert len(logged_errors(caplog.records)) == len(NODES)
-
-
-@pytest.mark.parametrize("place", [0, 3])
-def test_the_nodes_log_has_the_place_of_a_spoiled_element(place, caplog):
-    def reply(message: Message, context: Context) -> Message:
-        found = train(message, context)
-        spoiled = np.where(np.arange(5) >= place, np.nan, update(11, np.ones(5)))
-        found.content["arrays"]["bias"] = Array(spoiled)
-        return found
-
-    with caplog.at_level(logging.ERROR, "flwr.secagg"):
-        run(LocalGrid(secure_app(train=reply), configs()), wrapped(on_failure="skip"))
-    (cause,) = {str(error) for error in logged_errors(caplog.records)}
-    assert f"'bias', element {place} of" in cause
-    assert f"{5 - place} of its 5" in cause
 
 
 def test_errors_of_a_round_have_few_frames():

@@ -55,9 +55,6 @@ def config(task: Task, **changes: object) -> RecordDict:
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: str(task.phase))
 def test_task_is_read_as_it_was_written(task: Task) -> None:
     assert read_task(RecordDict({RECORD: task_record(task)})) == task
-
-
-def test_message_without_the_record_has_no_task():
     assert read_task(RecordDict({"arrays": ArrayRecord()})) is None
 
 
@@ -79,9 +76,6 @@ def test_other_tasks_are_rejected(task, changes, check):
     with pytest.raises(RemoteProtocolError) as caught:
         read_task(config(TASKS[task], **changes))
     assert caught.value.check == check
-
-
-def test_task_must_be_a_config_record():
     with pytest.raises(RemoteProtocolError) as caught:
         read_task(RecordDict({RECORD: ArrayRecord()}))
     assert caught.value.check == "record"
@@ -183,29 +177,18 @@ def test_digest_is_that_of_the_specification():
     }
     one, two = struct.pack("<Q", 1), struct.pack("<Q", 2)
     expected = [
-        (b"", b"plan"),
-        (b"", b"train"),
-        (b"", b"3"),
-        (b"", two),
+        *[(b"", b"plan"), (b"", b"train"), (b"", b"3"), (b"", two)],
         *[(b"", b"lr"), (b"float", struct.pack("<d", 0.1))],
         *[(b"", b"own"), (b"bool", b"\1")],
-        (b"ArrayRecord", b"a"),
-        (b"", one),
-        (b"", b"w"),
-        (b"array", b"float32"),
-        (b"array", struct.pack("<2Q", 2, 3)),
-        (b"array", b"numpy.ndarray"),
-        (b"array", flwr.data),
-        (b"ConfigRecord", b"b"),
-        (b"", struct.pack("<Q", 6)),
+        *[(b"ArrayRecord", b"a"), (b"", one), (b"", b"w"), (b"array", b"float32")],
+        *[(b"array", struct.pack("<2Q", 2, 3)), (b"array", b"numpy.ndarray")],
+        *[(b"array", flwr.data), (b"ConfigRecord", b"b"), (b"", struct.pack("<Q", 6))],
         *[(b"", b"s"), (b"", one), (b"str", "é".encode())],
         *[(b"", b"l"), (b"list", two), (b"int", b"1"), (b"int", b"-2")],
         *[(b"", b"f"), (b"", one), (b"float", struct.pack("<d", 0.5))],
         *[(b"", b"t"), (b"", one), (b"bool", b"\1")],
         *[(b"", b"y"), (b"", one), (b"bytes", b"\0")],
-        *[(b"", b"e"), (b"list", struct.pack("<Q", 0))],
-        (b"MetricRecord", b"m"),
-        (b"", one),
+        *[(b"", b"e"), (b"list", struct.pack("<Q", 0)), (b"MetricRecord", b"m"), (b"", one)],
         *[(b"", b"x"), (b"", one), (b"int", b"1")],
     ]
     data = b"secagg/2 flower message" + b"".join(part(*item) for item in expected)
@@ -228,10 +211,11 @@ CHANGES = [
     {"content": {"arrays": model(w=np.ones(2)), "config": ConfigRecord(CONFIG)}},
     {"content": {"model": model(), "config": ConfigRecord(CONFIG)}},
     {"content": {"arrays": model(), "config": MetricRecord(CONFIG)}},
-    {"content": {"arrays": model(), "config": ConfigRecord({"steps": 3, "lr": 0.1})}},
-    {"content": {"arrays": model(), "config": ConfigRecord({"lr": 0.1, "steps": 3.0})}},
-    {"content": {"arrays": model(), "config": ConfigRecord({"lr": 0.1, "steps": True})}},
-    {"content": {"arrays": model(), "config": ConfigRecord({"lr": 0.1, "steps": [3]})}},
+    *(
+        {"content": {"arrays": model(), "config": ConfigRecord(other)}}
+        for other in (dict(reversed(CONFIG.items())), CONFIG | {"steps": 3.0})
+    ),
+    {"content": {"arrays": model(), "config": ConfigRecord(CONFIG | {"steps": [3]})}},
 ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from flwr.app import ConfigRecord, Context, Message
+from flwr.app import ConfigRecord, Message
 
 from flower_nodes import (
     NODES,
@@ -15,6 +15,7 @@ from flower_nodes import (
     Reply,
     assert_mean,
     identity,
+    noting,
     phase_of,
     registry,
     run,
@@ -73,16 +74,6 @@ def meddler(
 
 def reasons(grid: LocalGrid) -> list[str]:
     return [reply.error.reason for reply in grid.replies if reply.has_error()]
-
-
-def noting(trained: list[int]) -> Reply:
-    """Function of the nodes that notes which of them train."""
-
-    def reply(message: Message, context: Context) -> Message:
-        trained.append(context.node_id)
-        return train(message, context)
-
-    return reply
 
 
 def honest(message: Message, answer: Answer) -> Message:

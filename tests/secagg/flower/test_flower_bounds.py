@@ -22,6 +22,7 @@ from flower_nodes import (
     assert_mean,
     configs,
     logged_errors,
+    noting,
     run,
     secure_app,
     signed_configs,
@@ -190,15 +191,11 @@ def test_check49_bounds_of_the_first_sum_hold_for_all(
 ) -> None:
     trained: list[int] = []
 
-    def noting(message: Message, context: Context) -> Message:
-        trained.append(context.node_id)
-        return train(message, context)
-
     nodes, given = configs(), {"metrics": {"train-loss": 4.0}}
     run(door.grid(nodes=nodes), door.strategy(**given))
     if change == "kind":  # the other protocol
         door = Door("one" if door.name == "four" else "four", semi_honest)
-    grid = door.grid(noting, nodes, run_id=2 if change else 1)
+    grid = door.grid(noting(trained), nodes, run_id=2 if change else 1)
     if change == "server":
         evaluated = {"evaluate": settings.get("metrics", given["metrics"])}
         others = {k: v for k, v in settings.items() if k != "metrics"}
@@ -312,12 +309,8 @@ def test_check49_models_that_fail_some_trainings_are_rejected(door: Door, bad: f
     """Their zeros would leave the nodes that do not use the element alone in the sum."""
     trained: list[int] = []
 
-    def reply(message: Message, context: Context) -> Message:
-        trained.append(context.node_id)
-        return train(message, context)
-
     start = ArrayRecord({"weights": Array(np.array([0.0, bad])), "bias": Array(np.zeros(2))})
-    grid = door.grid(reply)
+    grid = door.grid(noting(trained))
     for excluded in ((), ("weights",)):
         if excluded and math.isinf(bad):
             continue
@@ -329,13 +322,7 @@ def test_check49_models_that_fail_some_trainings_are_rejected(door: Door, bad: f
 def test_a_sum_is_spent_before_the_training(door: Door) -> None:
     grid = door.grid(WITHOUT["raises"])
     messages: list[Message] = []
-    push = grid.push_messages
-
-    def keep(batch: Any) -> Any:
-        messages.extend(batch := list(batch))
-        return push(batch)
-
-    grid.push_messages = keep
+    grid.meddle = lambda message, answer: messages.append(message) or answer(message)
     run(grid, door.strategy())
     for message in messages:
         assert grid.answer(message).error.reason.startswith("secagg: ")

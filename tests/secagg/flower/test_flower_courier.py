@@ -28,6 +28,7 @@ from secagg import FixedPoint, RoundParams
 from secagg.flower.courier import Courier
 from secagg.flower.grid import Prepared
 from secagg.flower.testing import LocalGrid
+from secagg.flower.wire import RECORD
 from secagg.session import Clock, Place
 from secagg.session.exchange import Exchange
 from secagg.session.thread import at_once
@@ -97,35 +98,35 @@ def test_exchange_without_time_has_one_pull() -> None:
     assert (exchanged(grid, times, 0.0).errors, times.sleeps) == ([], [])
 
 
-def silent(reply: Message) -> None:
-    return None
-
-
-def other_sender(reply: Message) -> Message:
-    reply.metadata.__dict__["_src_node_id"] = NODES[-1]
+def changed(reply: Message, **fields: object) -> Message:
+    vars(reply.metadata).update(fields)
     return reply
 
 
-def empty(reply: Message) -> Message:
+def with_data(reply: Message, change: Any) -> Message:
+    record = reply.content[RECORD]
+    data = record["data"]
+    if isinstance(data, bytes):
+        record["data"] = change(data)
+    else:
+        data.data = change(data.data)
+    return reply
+
+
+def cleared(reply: Message) -> Message:
     reply.content = RecordDict()
     return reply
 
 
-def cut(reply: Message) -> Message:
-    record = reply.content["secagg"]
-    data = record["data"]
-    if isinstance(data, bytes):
-        record["data"] = data[:-1]
-    else:
-        data.data = data.data[:-1]
-    return reply
-
-
 FAULTS: dict[str, tuple[Any, str]] = {
-    "silent": (silent, ""),
-    "other sender": (other_sender, "sender"),
-    "empty": (empty, "record"),
-    "cut": (cut, "length encoding"),
+    "silent": (lambda reply: None, ""),
+    "other sender": (lambda reply: changed(reply, _src_node_id=NODES[-1]), "sender"),
+    "empty": (cleared, "record"),
+    "cut": (lambda reply: with_data(reply, lambda data: data[:-1]), "length encoding"),
+    "garbage": (
+        lambda reply: with_data(reply, lambda data: b"junk"),
+        "length encoding version",
+    ),
 }
 
 
@@ -147,11 +148,12 @@ def test_events_have_the_node_that_drops_out(
     caplog.set_level(logging.WARNING, "flwr.secagg")
     caplog.set_level(logging.DEBUG, "secagg.session")
     if phase == "report":
-        run(grid_of(semi_honest, meddle), semi_honest.wrapped())
+        result = run(grid_of(semi_honest, meddle), semi_honest.wrapped())
     else:
         grid = Meddler(secure_app(), configs())
         grid.meddle = meddle
-        run(grid)
+        result = run(grid)
+    assert_mean(result.arrays, NODES if phase == "unmasking" else NODES[1:])
     events = [one.__dict__ for one in caplog.records if one.name == "secagg.session"]
     assert {one["session"] for one in events} == {"flower 1"}
     (closed,) = [e for e in events if e["event"] == "PhaseClosed" and e["phase"] == phase]

@@ -16,9 +16,8 @@ import pytest
 pytest.importorskip("httpx")
 
 from flower_helpers import Party
-from flower_net import free_port
 from flower_nodes import NODES, assert_mean, run
-from secagg import ParameterError, RemoteProtocolError
+from secagg import ParameterError
 from secagg.flower import RemoteHelper
 from secagg.flower.testing import LocalGrid
 from secagg.http import serve_helper
@@ -61,42 +60,6 @@ def remote(party: Party, urls: list[str], identity: Any = OPERATOR) -> list[Remo
     ]
 
 
-def test_mean_is_that_of_all_nodes(party):
-    with served(party) as urls:
-        strategy = party.wrapped(helpers=remote(party, urls))
-        grid = LocalGrid(party.app(), party.configs())
-        assert_mean(run(grid, strategy).arrays, NODES)
-        assert run(grid, strategy, rounds=2).arrays
-
-
-def test_a_helper_that_dies_while_nodes_train_is_left_out(party):
-    with served(party) as urls:
-        helpers = remote(party, urls)
-        reach = helpers[0].reach
-
-        class Leaving(LocalGrid):
-            def push_messages(self, messages):
-                nowhere = f"http://127.0.0.1:{free_port()}"
-                own = {"identity": OPERATOR, "patience": 0.5}
-                gone = RemoteHelper(nowhere, party.journals[0].public, **own)
-                helpers[0].reach = gone.reach
-                return super().push_messages(messages)
-
-        grid = Leaving(party.app(), party.configs())
-        assert_mean(run(grid, party.wrapped(helpers=helpers)).arrays, NODES)
-        assert helpers[0].reach != reach
-
-
-def test_helpers_serve_their_own_aggregator_only(party):
-    with served(party, aggregator=make_identity(1)) as urls:
-        with pytest.raises(RemoteProtocolError) as caught:
-            run(
-                LocalGrid(party.app(), party.configs()),
-                party.wrapped(helpers=remote(party, urls)),
-            )
-        assert caught.value.check == "helpers"
-
-
 def test_file_of_helpers_is_that_of_the_commands(party, tmp_path):
     with served(party) as urls:
         entries = [
@@ -113,7 +76,9 @@ def test_file_of_helpers_is_that_of_the_commands(party, tmp_path):
         for own in nodes.values():
             own["secagg-helpers"] = str(path)
         grid = LocalGrid(party.app(helpers=None), nodes)
-        assert_mean(run(grid, party.wrapped(helpers=helpers)).arrays, NODES)
+        strategy = party.wrapped(helpers=helpers)
+        assert_mean(run(grid, strategy).arrays, NODES)
+        assert run(grid, strategy, rounds=2).arrays
 
 
 def test_without_the_extra_it_is_named():

@@ -84,12 +84,6 @@ def test_text_of_a_node_is_not_in_the_error_of_the_run(code: int, text: str, kin
     assert "patient4711" not in error
 
 
-def test_too_few_survivors_counts_the_nodes_that_were_late():
-    grid = Meddler(secure_app(), configs())
-    grid.meddle = lambda message, answer: None
-    assert "5 without a reply in time" in fails(grid, wrapped())
-
-
 def test_an_update_below_the_step_is_logged_in_the_node_alone(
     door: Door, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -31,10 +31,10 @@ from flower_nodes import (
     fedavg,
     logged_errors,
     model,
+    noting,
     phase_of,
     run,
     secure_app,
-    train,
     wrapped,
 )
 from frames import leaks
@@ -85,7 +85,7 @@ def test_check49_parameters_that_do_not_fit_are_rejected_before_training(
             refused.append((phase_of(message), reply.error.reason))
         return reply
 
-    grid = door.grid(lambda *given: trained.append(1) or train(*given))
+    grid = door.grid(noting(trained))
     grid.meddle = note
     run(grid, strategy)
     due = phase if door.name == "four" else "report"
@@ -123,9 +123,7 @@ def test_a_node_without_a_client_does_not_train():
             grid.contexts[message.metadata.dst_node_id].state.clear()
         return answer(message)
 
-    grid = Meddler(
-        secure_app(train=lambda *given: trained.append(1) or train(*given)), configs()
-    )
+    grid = Meddler(secure_app(train=noting(trained)), configs())
     grid.meddle = forget
     run(grid, wrapped(on_failure="skip"))
     assert {r.error.reason for r in grid.replies if r.has_error()} == {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import numpy as np
@@ -11,7 +10,7 @@ from flwr.app import Array, ArrayRecord, Context, Message, RecordDict
 from flwr.serverapp.strategy import FedAvg
 
 from flower_helpers import Faulty, grid_of
-from flower_nodes import NODES, assert_mean, identity, make_app, run, train
+from flower_nodes import NODES, assert_mean, make_app, run, train
 from secagg import ParameterError, TooFewSurvivors
 from secagg.flower import OneShot
 from secagg.flower.testing import LocalGrid
@@ -104,22 +103,6 @@ def test_a_node_whose_report_is_broken_drops_out(party, name):
     assert_mean(run(grid_of(party, meddle), party.wrapped()).arrays, OTHERS)
 
 
-def test_a_report_in_the_name_of_another_node_does_not_count(party):
-    """Two nodes send the report of one: it is in the sum once."""
-    sent: dict[int, bytes] = {}
-
-    def meddle(message: Message, answer: Answer) -> Message:
-        reply, node = answer(message), message.metadata.dst_node_id
-        if node in NODES[:2]:
-            reply.content = large(next(iter(sent.values()), report_of(reply)))
-            sent[node] = report_of(reply)
-        return reply
-
-    result = run(grid_of(party, meddle), party.wrapped())
-    _, copier = sent
-    assert_mean(result.arrays, [node for node in NODES if node != copier])
-
-
 def test_a_report_of_a_node_that_did_not_send_it_is_not_added(semi_honest):
     """In an active sum it would be: the node has signed it."""
     kept: dict[str, Message] = {}
@@ -136,37 +119,6 @@ def test_a_report_of_a_node_that_did_not_send_it_is_not_added(semi_honest):
     result = run(Swapping(semi_honest.app(), semi_honest.configs()), strategy)
     assert_mean(result.arrays, NODES[2:])
     assert kept
-
-
-def test_a_node_outside_the_registry_drops_out(active, ram_path):
-    stray, nodes = identity(99), active.configs()
-    (ram_path / "key.pem").write_bytes(stray.to_pem())
-    (ram_path / "registry.json").write_text(json.dumps({"n99": stray.public.hex()}))
-    nodes[NODES[0]] |= {
-        "secagg-identity": str(ram_path / "key.pem"),
-        "secagg-registry": str(ram_path / "registry.json"),
-    }
-    grid = LocalGrid(active.app(), nodes)
-    assert_mean(run(grid, active.wrapped()).arrays, OTHERS)
-    assert not any(reply.has_error() for reply in grid.replies)
-
-
-def test_of_two_nodes_with_one_identity_the_first_one_counts(active):
-    first: list[int] = []
-
-    def counted(message: Message, context: Context) -> Message:
-        if context.node_id in NODES[:2]:
-            first.append(context.node_id)
-        return train(message, context)
-
-    nodes = active.configs()
-    own, other = (nodes[node] for node in NODES[:2])
-    own["secagg-identity"] = other["secagg-identity"]
-    own["secagg-state-dir"] += "-of-its-own"
-    grid = LocalGrid(active.app(counted), nodes)
-    found = run(grid, active.wrapped()).arrays
-    assert len(first) == 2
-    assert_mean(found, [first[0], *NODES[2:]])
 
 
 @pytest.mark.parametrize(

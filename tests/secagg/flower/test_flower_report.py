@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 
 import pytest
-from flwr.app import Context, Message
+from flwr.app import Message
 
 from flower_helpers import Door, grid_of
 from flower_nodes import (
@@ -14,9 +14,9 @@ from flower_nodes import (
     Meddler,
     assert_mean,
     configs,
+    noting,
     run,
     secure_app,
-    train,
     wrapped,
 )
 from secagg import ParameterError
@@ -31,17 +31,13 @@ REFUSED = "secagg: RemoteProtocolError"
 def test_check50_a_node_reports_once_for_a_sum(party):
     trained = []
 
-    def counted(message: Message, context: Context) -> Message:
-        trained.append(context.node_id)
-        return train(message, context)
-
     def meddle(message: Message, answer: Answer) -> Message:
         reply, again = answer(message), answer(copy.deepcopy(message))
         if reply.has_content():
             assert again.error.reason == REFUSED
         return reply
 
-    grid = Meddler(party.app(counted), party.configs())
+    grid = Meddler(party.app(noting(trained)), party.configs())
     grid.meddle = meddle
     assert_mean(run(grid, party.wrapped()).arrays, NODES)
     assert sorted(trained) == list(NODES)

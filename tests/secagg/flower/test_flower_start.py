@@ -18,9 +18,8 @@ from flower_nodes import (
     run,
     secure_app,
     train,
-    wrapped,
 )
-from secagg import ParameterError, TooFewSurvivors
+from secagg import ParameterError
 from secagg.flower.testing import LocalGrid
 
 
@@ -45,23 +44,6 @@ def test_a_model_that_a_strategy_spoiled_is_not_sent_to_be_evaluated(bad, summed
     with pytest.raises(ParameterError):
         run(grid, strategy)
     assert {reply.metadata.message_type for reply in grid.replies} == {"train"}
-
-
-@pytest.mark.parametrize(
-    ("given", "argument"),
-    [
-        ({"min_train_nodes": 2, "fraction_train": 0.1}, "min_train_nodes=3"),
-        ({"min_available_nodes": 5, "fraction_train": 0.5}, "min_train_nodes=3"),
-        ({"min_evaluate_nodes": 2, "fraction_evaluate": 0.5}, "min_evaluate_nodes=3"),
-    ],
-)
-def test_too_few_sampled_nodes_name_the_argument(given, argument):
-    strategy = wrapped(
-        FedAvg(**({"fraction_evaluate": 0.0} | given)), evaluate={"eval-loss": 4.0}
-    )
-    with pytest.raises(TooFewSurvivors) as caught:
-        run(LocalGrid(secure_app(), configs()), strategy)
-    assert argument in str(caught.value)
 
 
 TOML = """

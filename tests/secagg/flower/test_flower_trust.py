@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flwr.app import Context, Message
 
 from flower_helpers import Faulty, Party
-from flower_nodes import NODES, assert_mean, make_app, run, train
+from flower_nodes import NODES, assert_mean, make_app, noting, run
 from secagg.flower import OneShot, OneShotMod
 from secagg.flower.testing import LocalGrid
 from secagg.oneshot import HelperJournal, OneShotParams, OneShotPolicy
@@ -49,11 +48,7 @@ def outcome(
     nodes = {node: {**own, **(config or {})} for node, own in party.configs().items()}
     trained: list[int] = []
 
-    def counted(message: Message, context: Context) -> Message:
-        trained.append(context.node_id)
-        return train(message, context)
-
-    grid = LocalGrid(make_app([OneShotMod(policy)], counted), nodes)
+    grid = LocalGrid(make_app([OneShotMod(policy)], noting(trained)), nodes)
     result = run(grid, party.wrapped(on_failure="skip", **given))
     if result.arrays:
         assert_mean(result.arrays, NODES)

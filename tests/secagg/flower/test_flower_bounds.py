@@ -235,13 +235,6 @@ def test_check49_the_metric_that_is_the_weight_holds_for_all_sums(door: Door) ->
     assert run(door.grid(counted, nodes, policy={"bounds": stated}, run_id=3), other).arrays
 
 
-def test_other_metrics_can_join_later(door: Door) -> None:
-    nodes = configs()
-    for run_id, metrics in enumerate([{}, {"train-loss": 4.0}, {}, {"train-loss": 4.0}], 1):
-        grid = door.grid(nodes=nodes, run_id=run_id)
-        assert run(grid, door.strategy(metrics=metrics)).arrays
-
-
 def test_check49_bounds_of_the_policy_count_alone(door: Door) -> None:
     nodes = configs()
     own = Bounds(encoding=FixedPoint(1.0, 16), max_weight=100, metrics={"train-loss": 4.0})

@@ -70,13 +70,6 @@ def exchanged(grid: LocalGrid, times: Times, seconds: float) -> Courier:
     return courier
 
 
-def test_exchange_ends_when_all_nodes_have_replied() -> None:
-    times, grid = Times(), LocalGrid(secure_app(), configs())
-    courier = exchanged(grid, times, 10.0)
-    assert not times.sleeps
-    assert len(courier.errors) == len(NODES)
-
-
 def test_exchange_ends_at_its_deadline() -> None:
     late, times = {NODES[0]: 10.0, NODES[1]: 10.5}, Times()
 

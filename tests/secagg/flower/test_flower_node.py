@@ -257,25 +257,32 @@ def test_folder_that_cannot_be_used_is_an_error(ram_path: Path) -> None:
         NodeState(context(7))
 
 
-def resent(batch: list[Message], *kinds: str, group: str = "", **records: Any) -> list[Message]:
-    """Messages of one content, in turn of these kinds."""
+def resent(
+    batch: list[Message], *kinds: str, groups: tuple[str, ...] = ("",), **records: Any
+) -> list[Message]:
+    """Messages of one content, in turn of these kinds and groups."""
     content = RecordDict({**batch[0].content, **records})
     return [
-        Message(content, m.metadata.dst_node_id, kinds[place % len(kinds)], group_id=group)
-        for place, m in enumerate(batch)
+        Message(
+            content,
+            message.metadata.dst_node_id,
+            kinds[place % len(kinds)],
+            group_id=groups[place % len(groups)],
+        )
+        for place, message in enumerate(batch)
     ]
 
 
 BATCHES: dict[str, tuple[Callable[[list[Message]], list[Message]], bool]] = {
     "default": (lambda batch: resent(batch, "train.default"), True),
     "copies": (lambda batch: [resent([one], "train")[0] for one in batch], True),
-    "group": (lambda batch: resent(batch, "train", group="7"), True),
+    "group": (lambda batch: resent(batch, "train", groups=("7",)), True),
     "twice": (lambda batch: batch + batch[:1], False),
     "record": (lambda batch: resent(batch, "train", secagg=ConfigRecord()), False),
     "models": (lambda batch: resent(batch, "train", more=model()), False),
     "kinds": (lambda batch: resent(batch, "train", "evaluate"), False),
     "names": (lambda batch: resent(batch, "train", "train.default"), False),
-    "groups": (lambda batch: resent(batch[:1], "train", group="7") + batch[1:], False),
+    "groups": (lambda batch: resent(batch, "train", groups=("7", "8")), False),
     "contents": (
         lambda batch: resent(batch[:1], "train", own=ConfigRecord({"lr": 1})) + batch[1:],
         False,

@@ -68,18 +68,6 @@ def test_check50_a_sum_of_another_run_gets_no_report(party):
     assert {reply.error.reason for reply in grid.replies} == {REFUSED}
 
 
-def test_a_task_of_the_four_exchanges_is_refused(semi_honest):
-    grid = grid_of(semi_honest)
-    assert not run(grid, wrapped(on_failure="skip")).arrays
-    assert {reply.error.reason for reply in grid.replies} == {REFUSED}
-
-
-def test_a_node_of_the_four_exchanges_makes_no_report(semi_honest):
-    grid = LocalGrid(secure_app(), configs())
-    assert not run(grid, semi_honest.wrapped(on_failure="skip")).arrays
-    assert {reply.error.reason for reply in grid.replies} == {REFUSED}
-
-
 @pytest.mark.parametrize("mod", [SecAggMod, OneShotMod])
 def test_arguments_of_the_mods_are_validated(mod):
     with pytest.raises(ParameterError):
@@ -102,3 +90,12 @@ def test_check50_a_restarted_node_is_in_no_earlier_sum(door: Door) -> None:
     again = door.grid(nodes={NODES[0]: grid.contexts[NODES[0]].node_config})
     for message in first:
         assert again.answer(message).has_error()
+
+
+def test_a_mod_refuses_the_other_protocol(semi_honest):
+    for grid, strategy in (
+        (grid_of(semi_honest), wrapped(on_failure="skip")),
+        (LocalGrid(secure_app(), configs()), semi_honest.wrapped(on_failure="skip")),
+    ):
+        assert not run(grid, strategy).arrays
+        assert {reply.error.reason for reply in grid.replies} == {REFUSED}

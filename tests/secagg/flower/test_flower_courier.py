@@ -115,7 +115,6 @@ FAULTS: dict[str, tuple[Any, str]] = {
     "silent": (lambda reply: None, ""),
     "other sender": (lambda reply: changed(reply, _src_node_id=NODES[-1]), "sender"),
     "empty": (cleared, "record"),
-    "cut": (lambda reply: with_data(reply, lambda data: data[:-1]), "length encoding"),
     "garbage": (
         lambda reply: with_data(reply, lambda data: b"junk"),
         "length encoding version",

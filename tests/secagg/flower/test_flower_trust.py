@@ -143,8 +143,6 @@ CONFIGURED = [
     ({}, {"secagg-min-threshold": 100, "secagg-require-active": False}, True),
     ({}, {"secagg-require-active": True}, False),
     ({}, {"secagg-identity": "key"}, False),
-    ({}, {"secagg-registry": "file"}, False),
-    ({}, {"secagg-helper": "h"}, False),
     ({"min_clients": 3, "min_threshold": 2}, WEAK, True),
     ({"min_clients": 5}, WEAK, False),
     ({"min_threshold": 3}, WEAK, False),

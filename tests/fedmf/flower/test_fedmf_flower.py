@@ -154,8 +154,8 @@ def test_sums_factors_and_predictions_are_those_of_one_process(name: str) -> Non
 @pytest.mark.parametrize(
     ("name", "nodes"),
     [
-        ("FCF", 7),
-        pytest.param("FedMF, steps of users", RATINGS.n_users, marks=pytest.mark.large),
+        ("FedMF, steps of users", 7),
+        pytest.param("FCF", RATINGS.n_users, marks=pytest.mark.large),
     ],
 )
 def test_any_number_of_nodes_gives_the_same(name: str, nodes: int) -> None:

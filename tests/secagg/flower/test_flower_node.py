@@ -177,6 +177,7 @@ def test_reply_may_have_the_excluded_arrays_and_other_floats():
         content({"a": np.ones((1, 2))}, loss=1.0),
         content({**START, "c": np.ones(1)}, loss=1.0),
         content({**START, "b": np.zeros(3)}, loss=1.0),
+        content({**START, "b": np.zeros(2, int)}, loss=1.0),
         content({**START}, **{"num-examples": 1.5, "loss": 1.0}),
         content({**START}, **{"num-examples": float("nan"), "loss": 1.0}),
         content({**START}, **{"num-examples": float("inf"), "loss": 1.0}),
@@ -185,7 +186,7 @@ def test_reply_may_have_the_excluded_arrays_and_other_floats():
         RecordDict({**content(START, loss=1.0), "b": model(**START)}),
         RecordDict({**content(START, loss=1.0), "n": MetricRecord()}),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_reply_that_does_not_fit_the_plan_is_an_error(reply: RecordDict) -> None:
     with pytest.raises(ParameterError):

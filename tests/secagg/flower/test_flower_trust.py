@@ -170,3 +170,10 @@ def test_check50_nodes_with_identities_are_in_no_semi_honest_sum(party):
         grid = LocalGrid(party.app(**demands), signed.configs())
         assert not run(grid, party.wrapped(on_failure="skip")).arrays
         assert {reply.error.reason for reply in grid.replies} == {REFUSED}
+
+
+def test_check50_active_sums_take_an_identity(party, active):
+    assert outcome(active, trusting(active, require_active=True)) == {""}
+    grid = LocalGrid(active.app(), party.configs())
+    assert not run(grid, active.wrapped(on_failure="skip")).arrays
+    assert {reply.error.reason for reply in grid.replies} == {REFUSED}

@@ -39,7 +39,7 @@ PRONOUNS: dict[str, float] = {
     "secagg.cli": 5.7,
     "secagg.client": 6.3,
     "secagg.encoding": 1.8,
-    "secagg.flower": 18.9,
+    "secagg.flower": 4.8,
     "secagg.graph": 2.8,
     "secagg.http": 0.7,
     "secagg.journal": 1.6,

@@ -11,18 +11,17 @@ are equal.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from fedmf.errors import MissingExtra
 
-try:
-    from fedmf.flower.node import Node
-    from fedmf.flower.strategy import FedSum
-except ModuleNotFoundError as error:
-    package = str(error.name).partition(".")[0]
-    if package != "flwr":
-        raise
+if find_spec("flwr") is None:
     raise MissingExtra(
-        f"fedmf.flower needs {package}, which is not installed: pip install 'secagg[flower]'",
-        name=package,
-    ) from None
+        "fedmf.flower needs flwr, which is not installed: pip install 'secagg[flower]'",
+        name="flwr",
+    )
+
+from fedmf.flower.node import Node
+from fedmf.flower.strategy import FedSum
 
 __all__ = ["FedSum", "Node"]

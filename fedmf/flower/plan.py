@@ -73,9 +73,9 @@ class Plan(ABC):
         """Return the plan with the mean rating; only called for `needs_mean`."""
         return self
 
+    @abstractmethod
     def prepared(self, ratings: Ratings, features: Features | None) -> Arrays:
         """Return the private arrays that a node's users compute once, before any round."""
-        return {}
 
     @abstractmethod
     def training(

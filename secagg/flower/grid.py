@@ -1,21 +1,39 @@
-"""Grid that replaces a batch of messages to nodes by a secure sum with one reply."""
+"""Grid that replaces a batch of messages to nodes by a secure sum with one reply.
+
+A session names an attempt by a digest of one message's bytes. Nodes also agree on the run's
+configuration and on type and group of the message, so sums over nodes have other names.
+"""
 
 from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
+import msgspec
+from flwr.app import Message, MetricRecord, RecordDict
+from flwr.common.config import get_fused_config
 from flwr.serverapp import Grid
 
+from secagg import FixedPoint, RoundResult
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
-from secagg.flower.batches import Sum, Summing
-from secagg.flower.vectors import check_finite
-from secagg.flower.wire import CLIPPED_NODES, MISSING, Plan, is_computed
+from secagg.flower.vectors import Layout, check_finite
+from secagg.flower.wire import (
+    CLIPPED_NODES,
+    MISSING,
+    PREFIX,
+    RECORD,
+    Plan,
+    content_digest,
+    run_name,
+)
 from secagg.protocol import Phase
+from secagg.session import Place
+from secagg.session.wire import REPORT, AttemptName, write_name
 
 if TYPE_CHECKING:
     from flwr.supercore.run import Run
@@ -25,18 +43,70 @@ logger = logging.getLogger("flwr.secagg")
 
 CLIPPED = "secagg-clipped"
 """Key of the number of clipped elements in the metrics of a round."""
+FEWEST = 3
+"""Smallest number of clients of a sum, unless the settings of the run have another number."""
 _NUMBERS = itertools.count(1)  # of all sums of this process, so of all that a run can have
+
+
+class FixedNodes(Grid):
+    """Grid in one process: no node joins later, and a reply is known to come or not."""
+
+    @abstractmethod
+    def expects(self, message_ids: Iterable[str]) -> bool:
+        """Return True if a reply to any of these messages has still to be pulled."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Averages:
-    """Contents of the vectors that a strategy averages; see `SecAgg`."""
+    """Contents of the vectors that a strategy averages; see `SecAgg`.
 
+    Attributes
+    ----------
+    phase : str
+        First phase of the protocol.
+    least : int
+        Smallest number of nodes of a sum.
+    """
+
+    encoding: FixedPoint
+    phase: str
+    least: int
     weight: str
     exclude: tuple[str, ...]
     train: Mapping[str, float]
     evaluate: Mapping[str, float]
     on_failure: Literal["raise", "skip"]
+
+
+class Prepared(NamedTuple):
+    """Batch of equal messages to different nodes.
+
+    Attributes
+    ----------
+    own : mapping of int to Message
+        The strategy's messages, by the id of the node.
+    plan : bytes
+        Plan of the sum, in MessagePack.
+    layout : Layout
+    session : bytes
+        ``params.session`` of the sum: run, number and digest of the message.
+    place : Place
+        Place of the sum in events and in the log of `secagg.session`.
+    """
+
+    own: Mapping[int, Message]
+    plan: bytes
+    layout: Layout
+    session: bytes
+    place: Place
+
+
+Summing = Callable[[Grid, Prepared, float], tuple[RoundResult, list[Message]]]
+"""Function that returns the sum of the replies to a batch, and the errors of nodes.
+
+The last argument is the time in seconds for the exchange in which the nodes train. The function
+sees no single reply. `SecureGrid.send_and_receive` lists the errors.
+"""
 
 
 class SecureGrid(Grid):
@@ -72,37 +142,50 @@ class SecureGrid(Grid):
         Raises
         ------
         ParameterError
-            The messages differ, the model is not finite, or a sum of this model and number of
-            nodes is impossible.
+            The messages differ, or have a record of the protocol's name. A node has two
+            messages, the model is not finite, or a sum of this model and number of nodes is
+            impossible.
         TooFewSurvivors, RemoteProtocolError
-            The sum failed, unless failures are to be skipped. Nothing has been unmasked, or
-            the weights of all nodes are 0 ("weight").
+            The sum failed, or the batch is too small for a sum, unless failures are to be
+            skipped. Nothing has been unmasked, or the weights of all nodes are 0 ("weight").
         LinkError
             The SuperLink took no message.
         """
-        batch = list(messages)
+        batch, averages = list(messages), self._averages
         kinds = {message.metadata.message_type.partition(".")[0] for message in batch}
-        metrics = self._averages.train if kinds == {"train"} else self._averages.evaluate
+        trains = kinds == {"train"}
+        metrics = averages.train if trains else averages.evaluate
         if "evaluate" in kinds:  # before any node gets the model; a sum checks it for training
             for record in batch[0].content.array_records.values():
-                check_finite(record, self._averages.exclude)
+                check_finite(record, averages.exclude)
         if "train" not in kinds and (kinds != {"evaluate"} or not metrics):
             return self._grid.send_and_receive(batch, timeout=timeout)
+        model = None
+        if trains:
+            found = list(batch[0].content.array_records)
+            if len(found) != 1:
+                raise ParameterError(
+                    f"a train message has {len(found)} ArrayRecords, and the update of one is "
+                    "summed; send the global model alone"
+                )
+            model = found[0]
+        computed = {MISSING + name: 1.0 for name in metrics}
+        if averages.phase == REPORT:  # these sums have no number of clipped elements
+            computed[CLIPPED_NODES] = 1.0
         plan = Plan(
-            self._averages.weight,
-            _model(batch[0].content) if kinds == {"train"} else None,
-            self._averages.exclude if kinds == {"train"} else (),
-            (*metrics.items(), *((MISSING + name, 1.0) for name in metrics)),
+            averages.weight,
+            model,
+            averages.exclude if trains else (),
+            (*metrics.items(), *computed.items()),
         )
-        return self._summed(batch, plan, 3600.0 if timeout is None else timeout)
-
-    def _summed(self, batch: Sequence[Message], plan: Plan, timeout: float) -> list[Message]:
-        number = next(_NUMBERS)  # spent by a failed sum, too: nodes may have stored it
         try:
-            done = self._summing(self._grid, batch, plan, number=number, timeout=timeout)
-            if not done.result.weight:
+            # a failed sum spends its number, too: nodes may have stored the number
+            prepared = self._prepare(batch, plan, next(_NUMBERS))
+            seconds = 3600.0 if timeout is None else timeout
+            result, errors = self._summing(self._grid, prepared, seconds)
+            if not result.weight:
                 raise RemoteProtocolError(
-                    f"the weights {plan.weight!r} of {len(done.result.survivors)} nodes add up "
+                    f"the weights {plan.weight!r} of {len(result.survivors)} nodes add up "
                     "to 0, so there is no mean: their trainings failed, or they have no "
                     "examples; the reason is in each node's own log",
                     sender=None,
@@ -110,11 +193,54 @@ class SecureGrid(Grid):
                     check="weight",
                 )
         except (TooFewSurvivors, RemoteProtocolError) as error:
-            if self._averages.on_failure == "raise":
+            if averages.on_failure == "raise":
                 raise
             logger.warning("secagg: this round has no result: %s", error)
             return []
-        return [_reply(batch[0], plan, done), *done.errors]
+        return [_reply(batch[0], plan, prepared.layout, result), *errors]
+
+    def _prepare(self, batch: Sequence[Message], plan: Plan, number: int) -> Prepared:
+        """Return a batch with the name of the sum; see `send_and_receive` for the errors."""
+        first, least = batch[0], self._averages.least
+        if len(batch) < least:
+            kind = first.metadata.message_type.partition(".")[0]
+            raise TooFewSurvivors(
+                f"the strategy sampled {len(batch)} nodes, and a sum needs {least}; pass it "
+                f"min_{kind}_nodes={least} or more: with min_available_nodes alone it samples "
+                "from the nodes that were connected before",
+                phase=self._averages.phase,
+                survivors=len(batch),
+                needed=least,
+            )
+        own = {message.metadata.dst_node_id: message for message in batch}
+        if len(own) != len(batch):
+            raise ParameterError("a node has two messages of one round; send one to each node")
+        if RECORD in first.content:
+            raise ParameterError(
+                f"the messages have a record {RECORD!r} of their own; rename it"
+            )
+        run = self._grid.run
+        # as in the nodes' Contexts; a run without an app, as in LocalGrid, has overrides only
+        config = get_fused_config(run) if run.fab_id else dict(run.override_config)
+        packed = msgspec.msgpack.encode(plan)
+        digest = content_digest(first, packed, config)
+        for message in batch[1:]:
+            # most strategies send one object; a digest reads the whole model
+            same = (
+                message.content is first.content
+                and message.metadata.message_type == first.metadata.message_type
+                and message.metadata.group_id == first.metadata.group_id
+            )
+            if not same and content_digest(message, packed, config) != digest:
+                raise ParameterError(
+                    "the strategy sends nodes different messages, and their replies cannot be "
+                    "averaged in one sum; send all nodes the same content"
+                )
+        layout = Layout(plan, first.content, self._averages.encoding.clip)
+        # random bytes: run ids of a LocalGrid repeat, and no two sums may have the same session
+        name = AttemptName(run_name(run.run_id), number, 0, os.urandom(8), digest)
+        place = Place(f"flower {run.run_id}", number, name.attempt)
+        return Prepared(own, packed, layout, write_name(PREFIX, name), place)
 
     @property
     def run(self) -> Run:
@@ -153,21 +279,9 @@ class SecureGrid(Grid):
         return getattr(self._grid, name)
 
 
-def _model(content: RecordDict) -> str:
-    """Return the name of the record with the global model."""
-    names = [name for name, record in content.items() if isinstance(record, ArrayRecord)]
-    if len(names) != 1:
-        raise ParameterError(
-            f"a train message has {len(names)} ArrayRecords, and the update of one is summed; "
-            "send the global model alone"
-        )
-    return names[0]
-
-
-def _reply(message: Message, plan: Plan, done: Sum) -> Message:
+def _reply(message: Message, plan: Plan, layout: Layout, result: RoundResult) -> Message:
     """Return the mean of a sum as the reply to a message of the sum."""
-    result = done.result
-    arrays, metrics = done.layout.restored(result.mean)
+    arrays, metrics = layout.restored(result.mean)
     logger.info(
         "secagg: summed the replies of %d nodes, whose weights %r add up to %d; a node whose "
         "training failed is one of them, with the weight 0, and only its own log says so",
@@ -175,7 +289,6 @@ def _reply(message: Message, plan: Plan, done: Sum) -> Message:
         plan.weight,
         result.weight,
     )
-    metrics = _whole(metrics)
     measured = MetricRecord({plan.weight: result.weight or 0, **metrics})
     if result.clipped is not None:
         measured[CLIPPED] = result.clipped
@@ -196,28 +309,3 @@ def _reply(message: Message, plan: Plan, done: Sum) -> Message:
     if plan.arrays is not None:
         content[plan.arrays] = arrays
     return Message(content, reply_to=message)
-
-
-def _whole(means: Mapping[str, float]) -> dict[str, float]:
-    """Return the means of metrics, without metrics that were no number at some nodes.
-
-    A part of the weight above 1 is an error of the encoding, and becomes 1.
-    """
-    found = {
-        name: min(mean, 1.0) if is_computed(name) else mean for name, mean in means.items()
-    }
-    for name in means:
-        if not name.startswith(MISSING):
-            continue
-        metric, part = name.removeprefix(MISSING), found.pop(name)
-        if part > 0:
-            # some elements of this metric saturated at the clip, so the mean is meaningless
-            del found[metric]
-            logger.warning(
-                "secagg: the metric %r is left out: it is missing or no finite number at nodes "
-                "with %.3g %% of the weight; compare its name and type with the replies of the "
-                "nodes' functions",
-                metric,
-                100 * part,
-            )
-    return found

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 from secagg import Identity
 from secagg._check import check_integer, check_kind
@@ -35,6 +35,7 @@ class EndorsingLink(HelperLink, Protocol):
     endorsement: bytes
 
 
+@runtime_checkable
 class Reachable(Protocol):
     """Helper for `OneShot`: public keys, and a connection to the helper."""
 
@@ -98,11 +99,9 @@ class RemoteHelper:
     def __repr__(self) -> str:
         return f"<RemoteHelper {self._url}>"
 
-    @asynccontextmanager
-    async def reach(self, params: OneShotParams) -> AsyncIterator[EndorsingLink]:
-        """Yield a link to the helper, which has endorsed the parameters."""
-        async with self._reach(params) as link:
-            yield link
+    def reach(self, params: OneShotParams) -> AbstractAsyncContextManager[EndorsingLink]:
+        """Return a link to the helper, which has endorsed the parameters."""
+        return self._reach(params)
 
     @classmethod
     def read(
@@ -135,26 +134,15 @@ class RemoteHelper:
         return [made(one.url, (one.hpke, one.ed25519)) for one in entries]
 
 
-def all_reachable(helpers: object) -> tuple[Reachable, ...]:
+def all_reachable(helpers: Iterable[Reachable]) -> tuple[Reachable, ...]:
     """Return helpers, two or more; raise `ParameterError` if an element is no helper."""
-    remedy = 'pass RemoteHelper.read("helpers.json", identity=…)'
-    if not isinstance(helpers, Iterable):
-        raise ParameterError(
-            f"helpers must be a list of RemoteHelper, not {type(helpers).__name__}; {remedy}"
-        )
+    remedy = 'as from RemoteHelper.read("helpers.json", identity=…)'
+    check_kind("helpers", helpers, Iterable, f"a list of RemoteHelper, {remedy}")
     found = tuple(helpers)
-    for position, one in enumerate(found):
-        if not (hasattr(one, "public") and hasattr(one, "reach")):
-            raise ParameterError(
-                f"helpers[{position}] must be a RemoteHelper, not {_kind(one)}; {remedy}"
-            )
+    for position, helper in enumerate(found):
+        check_kind(f"helpers[{position}]", helper, Reachable, f"a RemoteHelper, {remedy}")
     check_integer("the number of helpers", len(found), 2, MAX_HELPERS)
     return found
-
-
-def _kind(one: object) -> str:
-    """Return the type of an argument in words."""
-    return f"the class {one.__name__}" if isinstance(one, type) else type(one).__name__
 
 
 class Endorsed(NamedTuple):

@@ -11,13 +11,11 @@ from secagg import Client, ClientPolicy, RoundParams
 from secagg._check import check_kind
 from secagg._secrets import without_frames
 from secagg.client.client import answer_quietly
-from secagg.client.inputs import Outcome, send_input
-from secagg.encoding import Vector
-from secagg.flower.identity import NodeIdentity, no_identity, node_identity
-from secagg.flower.node import Guard, agreed, check_kind_of_sum, name_of, params_of
-from secagg.flower.policy import strictest
+from secagg.client.inputs import send_input
+from secagg.flower.node import Guard, agreed, read_params
+from secagg.flower.policy import NodeIdentity, no_identity, node_identity, strictest
 from secagg.flower.state import NodeState
-from secagg.flower.trained import Trainer, note
+from secagg.flower.trained import Trainer
 from secagg.flower.wire import RECORD, Task, answer_record, violation
 from secagg.protocol import Phase
 from secagg.session.wire import REPORT
@@ -31,11 +29,11 @@ _ONE_SHOT = (
 class SecAggMod(Guard):
     """Mod that masks all updates of a node: ``ClientApp(mods=[SecAggMod(policy)])``.
 
-    `SecAggMod` must be the first mod, because mods before it see messages and replies that it
-    does not see. The mod answers the messages of `SecAgg`, and calls the application's function
-    for the vector only. All other messages are refused, except messages with replies that are
-    declared public. If the function fails or has no valid update, zeros of weight 0 are sent;
-    the reason is in the node's log.
+    `SecAggMod` must be the first mod: mods before the first mod see messages and replies that
+    `SecAggMod` does not see. The mod answers the messages of `SecAgg`, and calls the
+    application's function for the vector only. All other messages are refused, except messages
+    with replies that are declared public. If the function fails or has no valid update, zeros
+    of weight 0 are sent; the reason is in the node's log.
 
     Parameters
     ----------
@@ -68,9 +66,7 @@ class SecAggMod(Guard):
         """Return the client's answer to a task, after storing the client's next state."""
         if task.phase == REPORT:
             raise violation(task.phase, "phase", _ONE_SHOT)
-        params = params_of(task, RoundParams.from_bytes)
-        name = name_of(task, params.session, context)
-        check_kind_of_sum(task.phase, params)
+        params, name = read_params(task, RoundParams.from_bytes, context)
         policy = strictest(self._policy, context.node_config)
         own = node_identity(context.node_config)
         client = new_client(context.node_id, params, policy, own)
@@ -81,34 +77,30 @@ class SecAggMod(Guard):
             answer = client.answer(task.data)
         else:
             state.check(task.phase)
-            outcome, lost = None, False
+            trainer = outcome = None
             if task.phase == Phase.MASKED_INPUT:  # first: no key of the client is in memory
                 plan = agreed(task, name.message, message, context)
                 trainer = Trainer(task, plan, params, message, context, call_next)
                 state.fix(params, policy.bounds, plan)
                 outcome = trainer.outcome()
-                lost = trainer.lost
             state.restore(client)
             # again: the first check read the phase that stands unprotected beside the state
             if client.phase != task.phase:
                 raise violation(task.phase, "phase", f"{client.phase} is due")
-            answer = _answered(client, task, outcome, lost=lost)
+            if trainer is None or outcome is None:
+                answer = client.answer(task.data)
+            else:
+                answer, sent = send_input(
+                    lambda vector, weight, lowered: answer_quietly(
+                        client, task.data, vector, weight, lowered=lowered
+                    ),
+                    outcome,
+                    params,
+                )
+                trainer.note(sent, client.clipped)
         state.suspend(client)
         large = task.phase == Phase.MASKED_INPUT
         return RecordDict({RECORD: answer_record(answer, large=large)})
-
-
-def _answered(client: Client, task: Task, outcome: Outcome | None, *, lost: bool) -> bytes:
-    """Return a client's answer to a task; the answer has an input if there is an outcome."""
-    if outcome is None:
-        return client.answer(task.data)
-
-    def send(vector: Vector, weight: int | None, lowered: bool) -> bytes:
-        return answer_quietly(client, task.data, vector, weight, lowered=lowered)
-
-    answer, sent = send_input(send, outcome, client.params)
-    note(sent, client.clipped, lost=lost)
-    return answer
 
 
 def new_client(

@@ -7,6 +7,7 @@ error without text of the application.
 from __future__ import annotations
 
 import builtins
+import copy
 import logging
 import warnings
 from abc import ABC, abstractmethod
@@ -18,7 +19,7 @@ from flwr.clientapp.typing import ClientAppCallable
 
 from secagg import FixedPoint, RoundParams, errors
 from secagg.errors import ParameterError, PrecisionWarning, SecAggError
-from secagg.flower.shown import call_public
+from secagg.flower.shown import shown
 from secagg.flower.wire import (
     ERROR,
     RAISED,
@@ -78,10 +79,22 @@ class Guard(ABC):
         private. The server gets the class of the error, or the nearest base class of Python or
         secagg.
         """
+        reply: RecordDict | Error
+        kind = message.metadata.message_type.partition(".")[0]
         try:
-            reply = self._reply(message, context, call_next)
+            task = read_task(message.content)
+            if task is not None:
+                reply = self._answer(task, message, context, call_next)
+            elif self._public and kind in ("evaluate", "query"):
+                # nobody agreed on this message, and a later vector could depend on the state
+                own = copy.deepcopy(context.state)
+                reply = self._declared(content_of(call_next(*shown(message, context, own))))
+            else:
+                why = _REFUSALS.get(kind, _PROTOCOL_ONLY)
+                logger.warning("secagg: refused %r without the protocol: %s", kind, why)
+                reply = Error(REFUSED, ERROR + why)
         except Exception as error:
-            log_error(f"{_named(message.metadata.message_type)} failed", error)
+            log_error(f"{message.metadata.message_type!r} failed", error)
             reply = Error(RAISED, ERROR + _public_class(error))
         return Message(reply, reply_to=message)
 
@@ -90,19 +103,6 @@ class Guard(ABC):
         self, task: Task, message: Message, context: Context, call_next: ClientAppCallable
     ) -> RecordDict:
         """Return the protocol's answer to a task."""
-
-    def _reply(
-        self, message: Message, context: Context, call_next: ClientAppCallable
-    ) -> RecordDict | Error:
-        task = read_task(message.content)
-        if task is not None:
-            return self._answer(task, message, context, call_next)
-        kind = message.metadata.message_type.partition(".")[0]
-        if not self._public or kind not in ("evaluate", "query"):
-            why = _REFUSALS.get(kind, _PROTOCOL_ONLY)
-            logger.warning("secagg: refused %s without the protocol: %s", _named(kind), why)
-            return Error(REFUSED, ERROR + why)
-        return self._declared(content_of(call_public(message, context, call_next)))
 
     def _declared(self, content: RecordDict) -> RecordDict | Error:
         """Return the record of metrics if all are declared public, or an error."""
@@ -131,35 +131,27 @@ def log_error(what: str, error: Exception) -> None:
         logger.error("secagg: %s", what, exc_info=error)
 
 
-def params_of(task: Task, read: Callable[[bytes], P]) -> P:
-    """Return the parameters of a task, read without warnings of the parameters' precision.
-
-    The server chose the parameters and was warned. A node would repeat the warning in each
-    exchange.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrecisionWarning)
-        return read(task.params)
-
-
-def name_of(task: Task, session: bytes, context: Context) -> AttemptName:
-    """Return the name of a task's sum, from ``params.session``.
+def read_params(
+    task: Task, read: Callable[[bytes], P], context: Context
+) -> tuple[P, AttemptName]:
+    """Return the parameters of a task, and the name of the sum from ``params.session``.
 
     Raises
     ------
     RemoteProtocolError
-        "session": the session is not of a sum of this run.
+        "session": the session is not of a sum of this run. "parameters": the sum is no weighted
+        sum of floats.
     """
-    name = read_name(session)
+    # the server was warned of the precision; a node would repeat the warning in each exchange
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrecisionWarning)
+        params = read(task.params)
+    name = read_name(params.session)
     if name is None or name.run != run_name(context.run_id) or name.attempt != 0:
         raise violation(task.phase, "session", "the parameters are not of a sum of this run")
-    return name
-
-
-def check_kind_of_sum(phase: str, params: RoundParams | OneShotParams) -> None:
-    """Raise `RemoteProtocolError` ("parameters") unless a sum is a weighted sum of floats."""
     if not isinstance(params.encoding, FixedPoint) or params.max_weight is None:
-        raise violation(phase, "parameters", "they are not of a weighted sum of floats")
+        raise violation(task.phase, "parameters", "they are not of a weighted sum of floats")
+    return params, name
 
 
 def agreed(task: Task, digest: bytes, message: Message, context: Context) -> Plan:
@@ -204,11 +196,6 @@ def content_of(reply: object) -> RecordDict:
             f"the application replied with an error: {reply.error.reason}; see its own log"
         )
     return reply.content
-
-
-def _named(kind: str) -> str:
-    """Return a type of message in words."""
-    return f"{'an' if kind[:1] in tuple('aeiou') else 'a'} {kind} message"
 
 
 def _public_class(error: Exception) -> str:

@@ -1,18 +1,27 @@
-"""Strategy of one-shot sums with helpers."""
+"""Strategy of one-shot sums: one exchange with the nodes, then the helpers open the sum."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from typing import Literal
 
+from flwr.app import Message
+from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
-from secagg import FixedPoint, Registry
+from secagg import FixedPoint, Registry, RoundResult, TooFewSurvivors
 from secagg._check import check_integer, check_seconds
-from secagg.flower.helpers import Reachable, all_reachable
-from secagg.flower.one_shot_sums import OneShotSums
+from secagg.flower.courier import Courier
+from secagg.flower.grid import FEWEST, Prepared
+from secagg.flower.helpers import Reachable, all_reachable, endorsed, reached
 from secagg.flower.wrapper import SecureStrategy
+from secagg.oneshot import OneShotParams
 from secagg.protocol.identities import check_registry
+from secagg.session.batch import Batch
+from secagg.session.thread import Calls, at_once
+from secagg.session.wire import REPORT
 
 
 class OneShot(SecureStrategy):
@@ -81,8 +90,16 @@ class OneShot(SecureStrategy):
         poll: float = 0.5,
         on_failure: Literal["raise", "skip"] = "raise",
     ) -> None:
+        check_seconds(helper_timeout=helper_timeout, poll=poll)
+        if min_clients is not None:
+            check_integer("min_clients", min_clients, 2, 1 << 20)
+        self._helpers = all_reachable(helpers)
+        check_integer("threshold", threshold, 2, len(self._helpers))
         super().__init__(
             strategy,
+            encoding=FixedPoint(clip, fractional_bits),
+            phase=REPORT,
+            least=min_clients or FEWEST,
             max_weight=max_weight,
             metrics=metrics,
             evaluate=evaluate,
@@ -90,22 +107,59 @@ class OneShot(SecureStrategy):
             averaging=averaging,
             on_failure=on_failure,
         )
-        check_seconds(helper_timeout=helper_timeout, poll=poll)
-        if min_clients is not None:
-            check_integer("min_clients", min_clients, 2, 1 << 20)
-        found = all_reachable(helpers)
-        check_integer("threshold", threshold, 2, len(found))
-        self._summing = OneShotSums(
-            helpers=found,
-            encoding=FixedPoint(clip, fractional_bits),
-            max_weight=int(max_weight),
-            threshold=threshold,
-            min_clients=min_clients,
-            registry=registry,
-            helper_timeout=helper_timeout,
-            poll=poll,
-        )
+        self._threshold, self._min_clients = threshold, min_clients
+        self._registry, self._helper_timeout, self._poll = registry, helper_timeout, poll
         # keys and threshold are known now; a round finds out the rest
-        keys = [one.public for one in found]
-        params = self._summing.params(max(min_clients or 0, 3), 1, b"flower", keys)
+        params = self._params(max(min_clients or 0, 3), 1, b"flower", self._helpers)
         check_registry(params, registry)
+
+    def _sum(
+        self, grid: Grid, prepared: Prepared, timeout: float
+    ) -> tuple[RoundResult, list[Message]]:
+        """Return the sum of the nodes' reports for a batch; see `Summing`."""
+        own, place, seconds = prepared.own, prepared.place, self._helper_timeout
+
+        def params_of(helpers: Sequence[Reachable]) -> OneShotParams:
+            return self._params(len(own), prepared.layout.length, prepared.session, helpers)
+
+        agreed = asyncio.run(
+            endorsed(self._helpers, params_of, self._threshold, seconds, place)
+        )
+        # the parameters end with this call, so that no list of clients has to outlive the
+        # process
+        reports = Batch(
+            number=0,
+            params=agreed.params,
+            message=b"",
+            endorsements=agreed.endorsements,
+            registry=self._registry,
+        )
+
+        async def opened() -> RoundResult:
+            async with AsyncExitStack() as stack:
+                helpers = reached(agreed.params, agreed.helpers, place, stack)
+                return await reports.finish(helpers, Calls(), seconds)
+
+        courier = Courier(grid, prepared, agreed.params, self._registry, self._poll)
+        try:
+            reports.open()
+            at_once(reports.collect(place, own, courier, timeout))
+            return asyncio.run(opened()), courier.errors
+        except TooFewSurvivors as error:
+            raise courier.explained(error, "min_clients=") from None
+
+    def _params(
+        self, clients: int, length: int, session: bytes, helpers: Sequence[Reachable]
+    ) -> OneShotParams:
+        """Return the parameters of a sum with these helpers."""
+        return OneShotParams.suggest(
+            clients,
+            length,
+            self._averages.encoding,
+            helpers=[helper.public for helper in helpers],
+            security="semi-honest" if self._registry is None else "active",
+            max_weight=self._max_weight,
+            threshold=self._threshold,
+            min_clients=self._min_clients,
+            session=session,
+        )

@@ -10,12 +10,10 @@ from flwr.clientapp.typing import ClientAppCallable
 from secagg._check import check_kind
 from secagg._secrets import without_frames
 from secagg.client.inputs import send_input
-from secagg.encoding import Vector
-from secagg.flower.identity import no_identity, node_identity
-from secagg.flower.node import Guard, agreed, check_kind_of_sum, name_of, params_of
-from secagg.flower.policy import strictest_one_shot
+from secagg.flower.node import Guard, agreed, read_params
+from secagg.flower.policy import no_identity, node_identity, strictest_one_shot
 from secagg.flower.state import NodeState
-from secagg.flower.trained import Trainer, note
+from secagg.flower.trained import Trainer
 from secagg.flower.wire import RECORD, Task, answer_record, violation
 from secagg.oneshot import OneShotParams, OneShotPolicy
 from secagg.oneshot.client import check_signer, write_report
@@ -65,9 +63,7 @@ class OneShotMod(Guard):
         """Return the node's report; the number of the sum is stored before the training."""
         if task.phase != REPORT:
             raise violation(task.phase, "phase", _FOUR_EXCHANGES)
-        params = params_of(task, OneShotParams.from_bytes)
-        name = name_of(task, params.session, context)
-        check_kind_of_sum(task.phase, params)
+        params, name = read_params(task, OneShotParams.from_bytes, context)
         policy = strictest_one_shot(self._policy, context.node_config)
         endorsements = endorsements_of(task.data)
         policy.check(params, endorsements)
@@ -85,10 +81,8 @@ class OneShotMod(Guard):
         # after all checks, so that a rejected task spends no number; before the training, so
         # that a process that is killed there never reports twice
         state.begin(name.number, REPORT)
-        outcome = trainer.outcome()
-
-        def write(vector: Vector, weight: int | None, _: bool) -> tuple[bytes, int]:
-            return write_report(
+        (report, clipped), sent = send_input(
+            lambda vector, weight, _: write_report(
                 vector,
                 params,
                 client,
@@ -96,8 +90,9 @@ class OneShotMod(Guard):
                 identity=identity,
                 policy=policy,
                 endorsements=endorsements,
-            )
-
-        (report, clipped), sent = send_input(write, outcome, params)
-        note(sent, clipped, lost=trainer.lost)
+            ),
+            trainer.outcome(),
+            params,
+        )
+        trainer.note(sent, clipped)
         return RecordDict({RECORD: answer_record(report, large=True)})

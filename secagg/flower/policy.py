@@ -1,21 +1,27 @@
-"""Demands of a node on a sum: the strictest of the application and of the node's configuration.
+"""Configuration of a node: the node's identity, and the demands on a sum.
 
-The submitter of a run chooses the run configuration, so that has no part in the demands.
+The demands are the strictest of the application and of the node's configuration. The submitter
+of a run chooses the run's configuration, which has no part in identity and demands.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from flwr.app import UserConfig
 
 from secagg import ClientPolicy
+from secagg._secrets import without_frames
 from secagg.errors import ParameterError
-from secagg.flower.identity import IDENTITY_KEY, REGISTRY_KEY
 from secagg.flower.state import FOLDER_KEY
 from secagg.oneshot import OneShotPolicy
 from secagg.oneshot.helper_files import helpers_from_json
+from secagg.protocol import Identity, Registry
+
+IDENTITY_KEY, REGISTRY_KEY = "secagg-identity", "secagg-registry"
+"""Keys of the paths of a private key and of a registry in the configuration of a node."""
 
 _SMALLEST = {
     "secagg-min-clients": "min_clients",
@@ -29,9 +35,63 @@ _KINDS: dict[str, tuple[type, str]] = {
     **dict.fromkeys((*_SMALLEST, _HELPER_THRESHOLD), (int, "an integer")),
     _ACTIVE: (bool, "true or false"),
     _HELPERS: (str, "the path of a file"),
-    # validated where they are read
+    # read and validated elsewhere
     **dict.fromkeys((FOLDER_KEY, IDENTITY_KEY, REGISTRY_KEY), (object, "")),
 }
+
+
+class NodeIdentity(NamedTuple):
+    """Identity of a node, the registry of all clients, and the node's id in the registry."""
+
+    client_id: int
+    identity: Identity
+    registry: Registry
+
+
+@without_frames
+def node_identity(config: UserConfig) -> NodeIdentity | None:
+    """Return the identity in a node's configuration, or None if there is no identity.
+
+    Parameters
+    ----------
+    config : mapping
+        Configuration of the node: ``secagg-identity``, the path of a key file of ``secagg
+        identity keygen``, and ``secagg-registry``, the path of a file of ``secagg identity
+        register``. Both or none.
+
+    Raises
+    ------
+    ParameterError
+        A path is missing, or not the path of such a file, or the registry does not have the
+        identity's public key.
+    """
+    given = {key: config.get(key) for key in (IDENTITY_KEY, REGISTRY_KEY)}
+    if set(given.values()) == {None}:
+        return None
+    for key, path in given.items():
+        if not isinstance(path, str):
+            raise ParameterError(
+                f"{key} is {path!r} in the node's configuration; set it to the path of a file, "
+                f"as {IDENTITY_KEY} and {REGISTRY_KEY} are needed together"
+            )
+    identity = Identity.from_pem(_read(config, IDENTITY_KEY))
+    registry = Registry.from_json(_read(config, REGISTRY_KEY))
+    # the key decides, in the node's own registry: the server has no say in the id
+    for client_id, public in registry.items():
+        if public == identity.public:
+            return NodeIdentity(client_id, identity, registry)
+    raise ParameterError(
+        f"{given[REGISTRY_KEY]} does not have the key of {given[IDENTITY_KEY]}; add "
+        f"{identity.public.hex()} with secagg identity register"
+    )
+
+
+def no_identity() -> ParameterError:
+    """Return the error of a node without an identity, in a sum that needs an identity."""
+    return ParameterError(
+        f"security is 'active', and the node's configuration has no {IDENTITY_KEY}; set it to "
+        f"a key file of secagg identity keygen, and {REGISTRY_KEY} to the registry of all nodes"
+    )
 
 
 def strictest(policy: ClientPolicy, config: UserConfig) -> ClientPolicy:
@@ -55,7 +115,7 @@ def strictest(policy: ClientPolicy, config: UserConfig) -> ClientPolicy:
     stricter: dict[str, int | bool] = {}
     for key, name in _SMALLEST.items():
         if key in config:
-            value, own = _number(config, key), getattr(policy, name)
+            value, own = int(config[key]), getattr(policy, name)
             stricter[name] = value if own is None else max(own, value)
     stricter["require_active"] = _active(policy, config)
     return replace(policy, **stricter)  # type: ignore[arg-type]
@@ -91,11 +151,10 @@ def strictest_one_shot(policy: OneShotPolicy, config: UserConfig) -> OneShotPoli
         )
     # the list of a one-shot sum is its cohort, so both keys are demands on min_clients
     keys = [key for key in ("secagg-min-clients", "secagg-min-cohort") if key in config]
-    threshold = _number(config, _HELPER_THRESHOLD) if _HELPER_THRESHOLD in config else 1
     return replace(
         policy,
-        min_threshold=max(policy.min_threshold, threshold),
-        min_clients=max(policy.min_clients, *(_number(config, key) for key in keys), 2),
+        min_threshold=max(policy.min_threshold, int(config.get(_HELPER_THRESHOLD, 1))),
+        min_clients=max(policy.min_clients, *(int(config[key]) for key in keys), 2),
         require_active=_active(policy, config),
         helpers=helpers,
     )
@@ -121,10 +180,6 @@ def _check_keys(config: UserConfig) -> None:
         # a bool is an int, too
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
             raise ParameterError(f"{key} is {value!r} in the node's configuration, not {name}")
-
-
-def _number(config: UserConfig, key: str) -> int:
-    return int(config[key])
 
 
 def _read(config: UserConfig, key: str) -> bytes:

@@ -7,8 +7,6 @@ single a node out. So a new Message and a new Context have only agreed data and 
 
 from __future__ import annotations
 
-import copy
-
 from flwr.app import DEFAULT_TTL, Context, Message, Metadata, RecordDict
 from flwr.clientapp.typing import ClientAppCallable
 from flwr.common.constant import SUPERLINK_NODE_ID
@@ -24,29 +22,23 @@ def call_agreed(message: Message, context: Context, call_next: ClientAppCallable
     state is hidden: otherwise, an application that clears the state would drop out.
     """
     suspended = context.state.pop(RECORD, None)
-    shown = _context(context, context.state)
+    received, own = shown(message, context, context.state)
     try:
-        return call_next(_message(message, context), shown)
+        return call_next(received, own)
     finally:
         # also after an error: an application can have put another RecordDict there
-        context.state = shown.state
+        context.state = own.state
         if suspended is not None:
             context.state[RECORD] = suspended
 
 
-def call_public(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
-    """Return the reply of an application to a message outside of sums.
+def shown(message: Message, context: Context, state: RecordDict) -> tuple[Message, Context]:
+    """Return message and Context for an application.
 
-    No clients agreed on that message, so the state of the Context does not change: a later
-    vector could depend on such a change.
+    The message has the same type, group and records, without the protocol's record. The Context
+    has the data of run and node; the run's configuration is sorted.
     """
-    shown = _context(context, copy.deepcopy(context.state))
-    return call_next(_message(message, context), shown)
-
-
-def _message(message: Message, context: Context) -> Message:
-    """Return a message of the same type, group and records, without the protocol's record."""
-    received = message.metadata
+    sent = message.metadata
     # constants for all else: ids and times of a message are the server's choice for one node
     metadata = Metadata(
         run_id=context.run_id,
@@ -54,25 +46,16 @@ def _message(message: Message, context: Context) -> Message:
         src_node_id=SUPERLINK_NODE_ID,
         dst_node_id=context.node_id,
         reply_to_message_id="",
-        group_id=received.group_id,
+        group_id=sent.group_id,
         created_at=now().timestamp(),
         ttl=DEFAULT_TTL,
-        message_type=received.message_type,
+        message_type=sent.message_type,
     )
     # no digest has the order of the records
     records = dict(sorted(message.content.items()))
     records.pop(RECORD, None)
     # the documented forms take ids of the process, which a simulation does not set
-    shown: Message = Message(RecordDict(records), metadata=metadata)  # type: ignore[call-overload]
-    return shown
-
-
-def _context(context: Context, state: RecordDict) -> Context:
-    """Return a Context with the data of run and node; the run's configuration is sorted."""
-    return Context(
-        context.run_id,
-        context.node_id,
-        context.node_config,
-        state,
-        dict(sorted(context.run_config.items())),
-    )
+    received: Message = Message(RecordDict(records), metadata=metadata)  # type: ignore[call-overload]
+    configuration = dict(sorted(context.run_config.items()))
+    own = Context(context.run_id, context.node_id, context.node_config, state, configuration)
+    return received, own

@@ -1,9 +1,9 @@
-"""State of a node: its suspended client, the number of the last sum, and its bounds.
+"""State of a node: the suspended client, the number of the last sum, and the bounds.
 
-The client's state is in Flower's Context, encrypted, and its one-time key in the node's folder.
-Flower sends a reply before it stores the Context. After a crash in between the old Context is
-back, but its key is gone. The number is in the folder, too, and outlives the SuperNode. So do
-the bounds of the node's inputs, which are the same in all runs.
+The client's state is in Flower's Context, encrypted, and the one-time key in the node's folder.
+Flower sends a reply before Flower stores the Context. After a crash in between the old Context
+is back, but the key is gone. The folder also has the number of the last sum, and the bounds of
+the node's inputs, which are the same in all runs. Both outlive the SuperNode.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from secagg.vault.spent import Spent
 FOLDER_KEY = "secagg-state-dir"
 """Key of the folder in the configuration of a node."""
 _WEIGHT = "num-examples"
-"""Key of the weight, unless the bounds of the node's policy name another one."""
+"""Key of the weight, unless the bounds of the node's policy name another key."""
 
 
 class NodeState:
     """State of one node in one run, between two messages.
 
-    The folder is that of the node's configuration, or ``secagg`` in Flower's own. Nodes may
-    share it, on a local disk; never copy or restore it.
+    The node's configuration names the folder; the default is ``secagg`` in Flower's folder.
+    Nodes may share the folder, on a local disk. Never copy or restore the folder.
 
     Parameters
     ----------
     context : Context
     client_id : int, optional
-        Id by which the folder knows the node; by default that of Flower, which a node does not
+        Id by which the folder knows the node; by default Flower's id, which a node does not
         keep for ever.
 
     Raises
@@ -59,7 +59,11 @@ class NodeState:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise _unusable(folder, error) from None
+            raise VaultError(
+                f"{folder}: {error.strerror or error}; set {FOLDER_KEY} to a folder on a local "
+                "disk that the node can write",
+                check="file",
+            ) from None
         owner = context.node_id if client_id is None else client_id
         self._run = f"{owner}-{context.run_id}"
         self._vault = Vault(folder / f"{self._run}.key")
@@ -67,10 +71,10 @@ class NodeState:
         self._bounds = folder / f"{owner}.bounds"  # not of a run: the server chooses runs
 
     def fix(self, params: Shape, own: Bounds | None, plan: Plan | None = None) -> None:
-        """Raise `ParameterError` if the bounds of a sum are not those of the node.
+        """Raise `ParameterError` if the bounds of a sum are not the node's bounds.
 
-        The first sum fixes them. `own` are the bounds of the node's policy, which then count
-        alone. A plan has those of the metrics, too.
+        The first sum fixes the bounds. `own` are the bounds of the node's policy, which then
+        count alone. A plan also has the bounds of the metrics.
         """
         metrics, weight = {}, None
         if plan is not None:
@@ -84,8 +88,8 @@ class NodeState:
     def begin(self, number: int, phase: str = Phase.ADVERTISE_KEYS) -> None:
         """Store the number of the sum that begins, durably.
 
-        RemoteProtocolError ("session") is raised unless it is above all numbers before: a
-        second vector in one round could be summed in another cohort.
+        RemoteProtocolError ("session") is raised unless the number is above all numbers before:
+        a second vector in one round could be summed in another cohort.
         """
         last = self._spent.spend(self._run, number)
         if last is not None:
@@ -107,8 +111,8 @@ class NodeState:
     def check(self, phase: str) -> None:
         """Raise an error unless a suspended client is due for a phase; take no key.
 
-        It is a `LocalProtocolError` if there is no client, and a `RemoteProtocolError`
-        ("phase") if another phase is due, as after a message that comes twice.
+        Without a client, the error is a `LocalProtocolError`. If another phase is due, as after
+        a message that comes twice, the error is a `RemoteProtocolError` ("phase").
         """
         self._stored()
         record = self._context.state[RECORD]
@@ -129,11 +133,3 @@ class NodeState:
                 "sum began without it; it is in the next one"
             )
         return state
-
-
-def _unusable(path: Path, error: OSError) -> VaultError:
-    why = error.strerror or str(error)
-    return VaultError(
-        f"{path}: {why}; set {FOLDER_KEY} to a folder on a local disk that the node can write",
-        check="file",
-    )

@@ -1,18 +1,27 @@
-"""Strategy of the four exchanges."""
+"""Strategy of the four exchanges, and the server's side of the exchanges."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Literal
 
+from flwr.app import Message
+from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
-from secagg import FixedPoint, Registry
+from secagg import ClientPolicy, FixedPoint, Registry, RoundParams, RoundResult, Server
 from secagg._check import check_integer, check_kind, check_seconds
-from secagg.errors import ParameterError
-from secagg.flower.sums import RoundSums
+from secagg.errors import ParameterError, TooFewSurvivors
+from secagg.flower.courier import Courier
+from secagg.flower.grid import FEWEST, Prepared
 from secagg.flower.wrapper import SecureStrategy
+from secagg.protocol import Phase
 from secagg.protocol.shape import Security
+from secagg.session import Deadlines
+from secagg.session.rounds import Attempt
+from secagg.session.thread import at_once
 
 
 class SecAgg(SecureStrategy):
@@ -22,7 +31,7 @@ class SecAgg(SecureStrategy):
     ``strategy.start(grid, arrays)``. Each round is a sum in four exchanges (Bonawitz et al.
     2017) among the nodes that the strategy samples, whose apps have a `SecAggMod`.
     The result is exact but for clipping and rounding: an element of the mean has an error below
-    2^−fractional_bits, before it is cast to the array's dtype. Integers and Booleans are not
+    2^−fractional_bits, before the cast to the array's dtype. Integers and Booleans are not
     summed.
 
     Parameters
@@ -34,10 +43,10 @@ class SecAgg(SecureStrategy):
         the global model. Larger elements are clipped and counted: the metrics of a round have
         the number as ``secagg-clipped``.
     max_weight : int
-        W, the largest weight of a node, 1 to 2^53: of its examples, if the strategy weights by
-        ``num-examples``. A larger weight is lowered to it, and counted as a clipped element. So
-        1 makes the mean unweighted. Nodes keep W, the clip, f and the bounds of metrics of
-        their first sum, in all runs; see docs/flower.md.
+        W, the largest weight of a node, 1 to 2^53: a number of examples, if the strategy
+        weights by ``num-examples``. A larger weight is lowered to W, and counted as a clipped
+        element. So 1 makes the mean unweighted. Nodes keep W, the clip, f and the bounds of
+        metrics of their first sum, in all runs; see docs/flower.md.
     fractional_bits : int
         f, 0 ≤ f ≤ 52: elements are rounded to multiples of 2^−f.
     threshold : int, optional
@@ -60,7 +69,7 @@ class SecAgg(SecureStrategy):
     evaluate : mapping of str to float
         Metrics of evaluation, likewise. Empty: evaluate messages pass as they are, and nodes
         answer with metrics that they declare public. None: the strategy may not evaluate, so
-        its ``fraction_evaluate`` is 0.
+        the strategy's ``fraction_evaluate`` is 0.
     exclude : iterable of str
         Names of arrays to leave out, such as integer buffers; they keep the server's value.
     averaging : bool
@@ -101,15 +110,6 @@ class SecAgg(SecureStrategy):
         poll: float = 0.5,
         on_failure: Literal["raise", "skip"] = "raise",
     ) -> None:
-        super().__init__(
-            strategy,
-            max_weight=max_weight,
-            metrics=metrics,
-            evaluate=evaluate,
-            exclude=exclude,
-            averaging=averaging,
-            on_failure=on_failure,
-        )
         check_seconds(key_timeout=key_timeout, poll=poll)
         for name, value in (("threshold", threshold), ("neighbours", neighbours)):
             if value is not None:
@@ -118,33 +118,91 @@ class SecAgg(SecureStrategy):
             raise ParameterError(
                 "neighbours needs a threshold; pass both from secagg.graph.recommend"
             )
-        _check_security(security, registry, neighbours)
-        self._summing = RoundSums(
+        if security not in ("semi-honest", "active"):
+            raise ParameterError(
+                f"security must be 'semi-honest' or 'active', not {security!r}"
+            )
+        if registry is not None:
+            check_kind("registry", registry, Registry, "a secagg.Registry")
+            if neighbours is not None:
+                raise ParameterError(
+                    "security 'active' is on the complete graph only; leave neighbours out"
+                )
+        if (security == "active") != (registry is not None):
+            raise ParameterError(
+                "security 'active' needs registry=secagg.Registry.from_json(…), and "
+                "'semi-honest' has no registry; pass both or none"
+            )
+        super().__init__(
+            strategy,
             encoding=FixedPoint(clip, fractional_bits),
-            max_weight=int(max_weight),
-            threshold=threshold,
-            neighbours=neighbours,
-            security=security,
-            registry=registry,
-            key_timeout=key_timeout,
-            poll=poll,
+            phase=Phase.ADVERTISE_KEYS,
+            least=max(FEWEST, threshold or 0, (neighbours or 0) + 1),
+            max_weight=max_weight,
+            metrics=metrics,
+            evaluate=evaluate,
+            exclude=exclude,
+            averaging=averaging,
+            on_failure=on_failure,
+        )
+        self._threshold, self._neighbours = threshold, neighbours
+        self._security, self._registry = security, registry
+        self._key_timeout, self._poll = key_timeout, poll
+
+    def _sum(
+        self, grid: Grid, prepared: Prepared, timeout: float
+    ) -> tuple[RoundResult, list[Message]]:
+        """Return the sum of what the nodes reply to a batch; see `Summing`."""
+        own = prepared.own
+        params = self._params(len(own), prepared.layout.length, prepared.session)
+        attempt = _Attempt(
+            place=prepared.place,
+            params=params,
+            message=b"",
+            cohort=list(own),
+            registry=self._registry,
+        )
+        # an exchange has one pull, also without time for another one
+        seconds = timeout or sys.float_info.min
+        deadlines = replace(Deadlines.of(self._key_timeout), input=seconds)
+        courier = Courier(grid, prepared, params, self._registry, self._poll)
+        try:
+            return at_once(attempt.run(courier, deadlines)), courier.errors
+        except TooFewSurvivors as error:
+            raise courier.explained(error, "threshold=") from None
+
+    def _params(self, clients: int, length: int, session: bytes) -> RoundParams:
+        """Return the parameters of a sum; a threshold without neighbours is of all nodes."""
+        return RoundParams.suggest(
+            clients,
+            length,
+            self._averages.encoding,
+            security=self._security,
+            max_weight=self._max_weight,
+            neighbours="auto" if self._threshold is None else self._neighbours,
+            threshold=self._threshold,
+            session=session,
+            count_clipped=True,
         )
 
 
-def _check_security(
-    security: Security, registry: Registry | None, neighbours: int | None
-) -> None:
-    """Raise `ParameterError` unless a registry is given exactly in the active variant."""
-    if security not in ("semi-honest", "active"):
-        raise ParameterError(f"security must be 'semi-honest' or 'active', not {security!r}")
-    if registry is not None:
-        check_kind("registry", registry, Registry, "a secagg.Registry")
-    if (security == "active") != (registry is not None):
-        raise ParameterError(
-            "security 'active' needs registry=secagg.Registry.from_json(…), and 'semi-honest' "
-            "has no registry; pass both or none"
-        )
-    if registry is not None and neighbours is not None:
-        raise ParameterError(
-            "security 'active' is on the complete graph only; leave neighbours out"
-        )
+class _Attempt(Attempt):
+    """Attempt that ends if nodes with the default policy would reject the cohort.
+
+    Otherwise each node would reject the cohort in the node's own log.
+    """
+
+    def _close(self, server: Server) -> None:
+        super()._close(server)
+        params, size = self.params, len(server.outbox)
+        needed = ClientPolicy().smallest_cohort(params)
+        if server.phase is Phase.SHARE_KEYS and size < needed:
+            raise TooFewSurvivors(
+                f"{size} of {params.n_clients} nodes sent keys, and on this graph nodes with "
+                f"the default policy take part with {needed} or more; for room take a larger "
+                f"threshold than {params.threshold}, or more neighbours than "
+                f"{params.neighbours}",
+                phase=Phase.ADVERTISE_KEYS,
+                survivors=size,
+                needed=needed,
+            )

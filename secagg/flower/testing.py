@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
@@ -26,7 +26,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from secagg._check import check_integer, check_kind
 from secagg.errors import ParameterError
-from secagg.flower.fixed_nodes import FixedNodes
+from secagg.flower.grid import FixedNodes
 from secagg.flower.state import FOLDER_KEY
 from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
 from secagg.protocol import Registry
@@ -44,7 +44,7 @@ class LocalGrid(FixedNodes):
 
     Messages and Contexts pass through their protobuf, as between processes. An exception of an
     app becomes the error with its text that Flower would send. The lines that this package logs
-    for a node begin with its id.
+    for a node begin with the node's id.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class LocalGrid(FixedNodes):
     run_config : mapping or path, optional
         Configuration of the run, in the Contexts of all nodes. A mapping may have tables, whose
         keys are joined by dots, as in Flower. The path of an application's folder: the
-        configuration in its pyproject.toml.
+        configuration in the folder's pyproject.toml.
 
     Raises
     ------
@@ -188,28 +188,20 @@ class LocalGrid(FixedNodes):
         node = message.metadata.dst_node_id
         received = message_from_proto(message_to_proto(message))
         context = context_from_proto(context_to_proto(self.contexts[node]))
+
+        def name(record: logging.LogRecord) -> bool:
+            record.msg = f"node {node}: {record.msg}"
+            return True
+
+        logger.addFilter(name)
         try:
-            with _named(node):
-                reply = self._app(received, context)
+            reply = self._app(received, context)
         except Exception as error:
             reply = Message(Error(_RAISED, f"{type(error)}:<'{error}'>"), reply_to=received)
+        finally:
+            logger.removeFilter(name)
         self.contexts[node] = context_from_proto(context_to_proto(context))
         return message_from_proto(message_to_proto(reply))
-
-
-@contextmanager
-def _named(node: int) -> Iterator[None]:
-    """Context manager in which the lines that this package logs begin with a node."""
-
-    def name(record: logging.LogRecord) -> bool:
-        record.msg = f"node {node}: {record.msg}"
-        return True
-
-    logger.addFilter(name)
-    try:
-        yield
-    finally:
-        logger.removeFilter(name)
 
 
 def _flat(given: Mapping[str, object] | str | Path | None) -> UserConfig:

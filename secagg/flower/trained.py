@@ -1,4 +1,4 @@
-"""Training of a node: after it has begun, nothing of its outcome raises an error."""
+"""Training of a node: after the beginning, nothing of the outcome raises an error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ logger = logging.getLogger("flwr.secagg")
 
 
 class Trainer:
-    """Application of a node, and the places of its reply in the vector of a sum.
+    """Application of a node, and the places of the reply in the vector of a sum.
 
     Parameters
     ----------
@@ -31,11 +31,6 @@ class Trainer:
     params : RoundParams or OneShotParams
     message, context, call_next
         Arguments of the mod.
-
-    Attributes
-    ----------
-    lost : bool
-        True if the update has elements other than 0, all below half a step of the encoding.
 
     Raises
     ------
@@ -60,17 +55,21 @@ class Trainer:
             why = "the message has another number of elements"
             raise violation(task.phase, "parameters", why)
         self._largest, self._encoding = params.max_weight, params.encoding
-        self.lost = False
+        self._lost = False  # elements other than 0, all below half a step of the encoding
         self._call = (message, context, call_next)
 
     def outcome(self) -> Outcome:
         """Return the vector and weight of the application's reply, or the error of either.
 
-        A `RemoteProtocolError` of the application is raised: it says that the server broke the
-        application's own protocol, which the server knows.
+        A `RemoteProtocolError` of the application is raised: the server broke the application's
+        own protocol, and knows that.
         """
         try:
-            return self._outcome()
+            reply = content_of(call_agreed(*self._call))
+            vector, weight = self._layout.vector(reply, self._largest)
+            # metrics follow the update
+            self._lost = is_lost(vector[: self._layout.size], self._encoding)
+            return Outcome(vector, weight)
         except RemoteProtocolError:
             raise
         except SystemExit:
@@ -80,34 +79,25 @@ class Trainer:
         except Exception as error:
             return Outcome(None, error=error)
 
-    @without_frames
-    def _outcome(self) -> Outcome:
-        reply = content_of(call_agreed(*self._call))
-        vector, weight = self._layout.vector(reply, self._largest)
-        # metrics follow the update
-        self.lost = is_lost(vector[: self._layout.size], self._encoding)
-        return Outcome(vector, weight)
-
-
-def note(sent: Sent, clipped: int, *, lost: bool) -> None:
-    """Log in the node what became of its input; the server gets nothing of it."""
-    if lost and sent.error is None:
-        logger.warning(
-            "secagg: all elements of the update are below half a step of the encoding, so the "
-            "sum loses them; raise fractional_bits at the server, or the learning rate"
-        )
-    if clipped:
-        logger.warning("secagg: clipped elements of the update: %d", clipped)
-    if sent.lowered:
-        logger.warning(
-            "secagg: this node's weight was lowered to the sum's max_weight; raise it at the "
-            "server: SecAgg(max_weight=…), or OneShot(max_weight=…)"
-        )
-    if sent.error is not None:
-        try:
-            _raise(sent.error)
-        except Exception as error:
-            log_error("zeros of weight 0 were sent in place of the update", error)
+    def note(self, sent: Sent, clipped: int) -> None:
+        """Log in the node what became of the input; the server gets nothing of the log."""
+        if self._lost and sent.error is None:
+            logger.warning(
+                "secagg: all elements of the update are below half a step of the encoding, so "
+                "the sum loses them; raise fractional_bits at the server, or the learning rate"
+            )
+        if clipped:
+            logger.warning("secagg: clipped elements of the update: %d", clipped)
+        if sent.lowered:
+            logger.warning(
+                "secagg: this node's weight was lowered to the sum's max_weight; raise it at "
+                "the server: SecAgg(max_weight=…), or OneShot(max_weight=…)"
+            )
+        if sent.error is not None:
+            try:
+                _raise(sent.error)
+            except Exception as error:
+                log_error("zeros of weight 0 were sent in place of the update", error)
 
 
 @without_frames

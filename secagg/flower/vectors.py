@@ -14,38 +14,12 @@ from numpy.typing import NDArray
 from secagg import Schema, flatten
 from secagg.client.inputs import count_spoiled
 from secagg.errors import ParameterError
-from secagg.flower.wire import CLIPPED_NODES, MISSING, Plan
+from secagg.flower.wire import CLIPPED_NODES, MISSING, Plan, is_computed
 
 logger = logging.getLogger("flwr.secagg")
 
 Floats = NDArray[np.float64]
 R = TypeVar("R", ArrayRecord, MetricRecord)
-
-
-def check_arrays(record: ArrayRecord, exclude: Collection[str]) -> None:
-    """Raise `ParameterError` unless the arrays of a model can be summed, or are excluded.
-
-    They are finite floats, and no excluded array has a NaN; see `count_spoiled`.
-    """
-    if not set(record) - set(exclude):
-        raise ParameterError(
-            f"exclude has all {len(record)} arrays of the global model, and none is left to "
-            "sum; leave the trained arrays out of exclude"
-            if record
-            else "the global model has no arrays; pass start an ArrayRecord with one or more"
-        )
-    unknown = sorted(set(exclude) - set(record))
-    if unknown:
-        raise ParameterError(
-            f"exclude has {unknown[0]!r}, and the model has no such array; leave it out"
-        )
-    for name, array in record.items():
-        if name not in exclude and not _is_float(array.dtype):
-            raise ParameterError(
-                f"array {name!r} is of {array.dtype}, and only floats are summed; convert "
-                f"it, or pass exclude=({name!r},), with which it keeps the server's value"
-            )
-    check_finite(record, exclude)
 
 
 def check_finite(record: ArrayRecord, exclude: Collection[str]) -> None:
@@ -88,12 +62,13 @@ class Layout:
     Attributes
     ----------
     size, length : int
-        Number of elements of the update, and d, that of the whole vector.
+        Number of elements of the update, and d, the number of elements of the whole vector.
 
     Raises
     ------
     ParameterError
-        The model is missing, or has an array that is neither a float nor excluded.
+        The model is missing, or has an array that is neither a float nor excluded, or not
+        finite; see `check_finite`. Or `exclude` leaves no array, or has an unknown name.
     """
 
     def __init__(self, plan: Plan, content: RecordDict, clip: float) -> None:
@@ -107,26 +82,49 @@ class Layout:
                 raise ParameterError(
                     f"the message has no ArrayRecord {plan.arrays!r}; send one"
                 )
-            check_arrays(record, plan.exclude)
+            if not set(record) - set(plan.exclude):
+                raise ParameterError(
+                    f"exclude has all {len(record)} arrays of the global model, and none is "
+                    "left to sum; leave the trained arrays out of exclude"
+                    if record
+                    else "the global model has no arrays; pass start an ArrayRecord with one "
+                    "or more"
+                )
+            if unknown := sorted(set(plan.exclude) - set(record)):
+                raise ParameterError(
+                    f"exclude has {unknown[0]!r}, and the model has no such array; leave it out"
+                )
+            for name, array in record.items():
+                if name not in plan.exclude and not _is_float(array.dtype):
+                    raise ParameterError(
+                        f"array {name!r} is of {array.dtype}, and only floats are summed; "
+                        f"convert it, or pass exclude=({name!r},), with which it keeps the "
+                        "server's value"
+                    )
+            check_finite(record, plan.exclude)
             self._record = record
             self._model, self._schema = flatten(self._summed(record))
         self.size = self._model.size
         self.length = self.size + len(plan.metrics)
 
     def vector(self, reply: RecordDict, max_weight: int | None = None) -> tuple[Floats, int]:
-        """Return the vector of an application's reply, shape (length,), and its weight.
+        """Return the vector of an application's reply, shape (length,), and the weight.
 
-        A metric beyond its bound, or no finite number, is an element beyond the clip. A weight
-        above `max_weight` is returned as it is; `secagg.client.inputs` lowers it.
+        A metric beyond the bound, or no finite number, is an element beyond the clip. A weight
+        above `max_weight` is returned unchanged; `secagg.client.inputs` lowers the weight.
 
         Raises
         ------
         ParameterError
             The reply has not exactly one MetricRecord with the weight, an integer ≥ 0. Or, if
-            there is a model, not one ArrayRecord with arrays of its names and shapes.
+            there is a model, not one ArrayRecord with the model's names and shapes.
         """
-        measured = _only(reply, MetricRecord, "MetricRecord")
-        weight = _scalar(measured, self._plan.weight)
+        measured = _only(reply, MetricRecord)
+        weight = measured.get(self._plan.weight)
+        if not isinstance(weight, int | float):
+            raise ParameterError(
+                f"the reply has no number {self._plan.weight!r} in its MetricRecord; add it"
+            )
         if isinstance(weight, float) and not weight.is_integer():
             raise ParameterError(f"{self._plan.weight!r} is a weight and must be an integer")
         if weight < 0:  # private, so its value is not repeated
@@ -150,12 +148,27 @@ class Layout:
         return vector, int(weight)
 
     def restored(self, mean: Floats) -> tuple[ArrayRecord, dict[str, float]]:
-        """Return the new model and the metrics of a mean; excluded arrays are unchanged."""
-        size = self._model.size
-        metrics = {
-            name: float(value) / self._clip * bound
-            for (name, bound), value in zip(self._plan.metrics, mean[size:], strict=True)
-        }
+        """Return the new model and the metrics of a mean; excluded arrays are unchanged.
+
+        A metric that was no finite number at some node is left out, with a warning.
+        """
+        size, metrics = self._model.size, {}
+        for (name, bound), value in zip(self._plan.metrics, mean[size:], strict=True):
+            measured = float(value) / self._clip * bound
+            # a part of the weight above 1 is an error of the encoding
+            metrics[name] = min(measured, 1.0) if is_computed(name) else measured
+        for name in [name for name in metrics if name.startswith(MISSING)]:
+            metric, part = name.removeprefix(MISSING), metrics.pop(name)
+            if part > 0:
+                # some elements of this metric saturated at the clip, so the mean is meaningless
+                del metrics[metric]
+                logger.warning(
+                    "secagg: the metric %r is left out: it is missing or no finite number at "
+                    "nodes with %.3g %% of the weight; compare its name and type with the "
+                    "replies of the nodes' functions",
+                    metric,
+                    100 * part,
+                )
         if self._schema is None:
             return ArrayRecord(), metrics
         summed = self._schema.unflatten(self._model + mean[:size])
@@ -182,7 +195,7 @@ class Layout:
         schema = self._schema
         if schema is None:
             return self._model
-        record = _only(reply, ArrayRecord, "ArrayRecord")
+        record = _only(reply, ArrayRecord)
         for name, array in record.items():
             if name not in self._plan.exclude and not _is_float(array.dtype):
                 raise ParameterError(
@@ -195,7 +208,7 @@ class Layout:
                 "names or shapes of the reply's arrays are not those of the global model; "
                 "reply with the arrays that were received, trained"
             )
-        with np.errstate(over="ignore"):  # it is infinite, and an error below
+        with np.errstate(over="ignore"):  # an infinite difference is an error below
             changed: Floats = local - self._model
         if not np.isfinite(changed).all():
             raise ParameterError(_first_spoiled(self._summed(record)))
@@ -227,16 +240,11 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
 
 
-def _only(reply: RecordDict, kind: type[R], name: str) -> R:
+def _only(reply: RecordDict, kind: type[R]) -> R:
     """Return the reply's only record of a kind."""
     found = [record for record in reply.values() if isinstance(record, kind)]
     if len(found) != 1:
-        raise ParameterError(f"the reply has {len(found)} records of kind {name}; send one")
+        raise ParameterError(
+            f"the reply has {len(found)} records of kind {kind.__name__}; send one"
+        )
     return found[0]
-
-
-def _scalar(record: MetricRecord, name: str) -> float:
-    value = record.get(name)
-    if not isinstance(value, int | float):
-        raise ParameterError(f"the reply has no number {name!r} in its MetricRecord; add it")
-    return value

@@ -1,7 +1,7 @@
 """Records of the protocol in Flower's messages, as docs/flower.md specifies them.
 
-A train message without its "secagg" record is the application's own. What it says is bound to
-the round: its digest is in the name of the attempt, on which all clients of a sum agree.
+A train message without the record "secagg" is the application's own. The content is bound to
+the round: the digest is in the name of the attempt, on which all clients of a sum agree.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 import struct
 import sys
 from contextlib import suppress
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict, UserConfig
@@ -26,13 +26,13 @@ VERSION = 1
 CLIPPED_NODES = "secagg-clipped-nodes"
 """Metric that a node computes itself: 1 if an element was clipped or the weight lowered.
 
-It is the last metric of a plan; in the mean it is the part of the weight of such nodes.
+This metric is the last metric of a plan. The mean is the part of the weight of such nodes.
 """
 MISSING = "secagg-missing-"
 """Beginning of the name of a metric that a node computes itself, before another metric's name.
 
-It is 1 if that metric was no finite number; in the mean it is the part of the weight of such
-nodes.
+The metric is 1 if the other metric was no finite number. The mean is the part of the weight of
+such nodes.
 """
 PREFIX = b"flower"
 """Beginning of the ``params.session`` of every sum."""
@@ -54,7 +54,7 @@ _FIELDS = frozenset({"version", "phase", "params", "plan", "data"})
 
 
 class Plan(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Content of the vectors of a sum, the same for all its clients.
+    """Content of the vectors of a sum, the same for all clients of the sum.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Task(NamedTuple):
     params : bytes
         Parameters of the sum, in every task.
     plan : bytes
-        `write_plan` of the sum's plan in "masked_input" and "report", else empty.
+        Plan of the sum in MessagePack, in "masked_input" and "report", else empty.
     data : bytes
         The server's message of the protocol. In "report" the helpers' endorsements.
     """
@@ -100,38 +100,32 @@ class Task(NamedTuple):
 _PLAN = msgspec.msgpack.Decoder(Plan)
 
 
-def write_plan(plan: Plan) -> bytes:
-    """Return a plan as bytes: a MessagePack array of its fields."""
-    return msgspec.msgpack.encode(plan)
-
-
 def read_plan(data: bytes) -> Plan:
-    """Return the plan that `write_plan` wrote; raise RemoteProtocolError ("plan") otherwise."""
+    """Return the plan in MessagePack bytes; raise RemoteProtocolError ("plan") otherwise.
+
+    A plan has each metric once, with a bound by which a node can divide.
+    """
     # not chained: the decoder's error may quote the content
     with suppress(msgspec.MsgspecError, ValueError, RecursionError):
         plan = _PLAN.decode(data)
-        if write_plan(plan) == data and _is_valid(plan):
+        names = [name for name, _ in plan.metrics]
+        measured = {name for name in names if not is_computed(name)}
+        if (
+            msgspec.msgpack.encode(plan) == data
+            # nodes keep the bounds of all metrics that they were ever asked for
+            and max(len(measured), *map(len, measured), 0) <= _METRICS
+            # a metric with two bounds would be clipped at both
+            and len({plan.weight, *names}) == 1 + len(names)
+            and all(sys.float_info.min <= bound < float("inf") for _, bound in plan.metrics)
+            and (CLIPPED_NODES not in names or plan.metrics[-1] == (CLIPPED_NODES, 1.0))
+            and all(
+                bound == 1.0 and name.removeprefix(MISSING) in measured
+                for name, bound in plan.metrics
+                if name.startswith(MISSING)
+            )
+        ):
             return plan
     raise violation("message", "plan", "these bytes are not a plan of a sum")
-
-
-def _is_valid(plan: Plan) -> bool:
-    """Return True if a plan has each metric once, with a bound that the node can divide by."""
-    names = [name for name, _ in plan.metrics]
-    measured = {name for name in names if not is_computed(name)}
-    # nodes keep the bounds of all metrics that they were ever asked for
-    if len(measured) > _METRICS or max(map(len, measured), default=0) > _METRICS:
-        return False
-    # a metric with two bounds would be clipped at both
-    once = len({plan.weight, *names}) == 1 + len(names)
-    normal = all(sys.float_info.min <= bound < float("inf") for _, bound in plan.metrics)
-    counts = CLIPPED_NODES not in names or plan.metrics[-1] == (CLIPPED_NODES, 1.0)
-    known = all(
-        bound == 1.0 and name.removeprefix(MISSING) in measured
-        for name, bound in plan.metrics
-        if name.startswith(MISSING)
-    )
-    return once and normal and counts and known
 
 
 def is_computed(name: str) -> bool:
@@ -150,7 +144,7 @@ def read_task(content: RecordDict) -> Task | None:
     Raises
     ------
     RemoteProtocolError
-        "version" or "record": the record is not one of a task.
+        "version" or "record": the record is not the record of a task.
     """
     record = content.get(RECORD)
     if record is None:
@@ -197,7 +191,7 @@ def read_answer(content: RecordDict, *, large: bool, sender: int, phase: str) ->
             value = value.data
         if len(record) == 1 and isinstance(value, bytes):
             return value
-    raise RemoteProtocolError(NO_PROTOCOL, sender=sender, phase=phase, check="record")
+    raise violation(phase, "record", NO_PROTOCOL, sender)
 
 
 def run_name(run_id: int) -> bytes:
@@ -208,45 +202,36 @@ def run_name(run_id: int) -> bytes:
 def content_digest(message: Message, plan: bytes, config: UserConfig) -> bytes:
     """Return the 32 bytes by which all clients of a sum agree on what decides their vectors.
 
-    They are the SHA-256 of the plan, of the run's configuration, and of all that an application
-    reads in the message: its type, its group, and its records but for the protocol's own.
+    The bytes are the SHA-256 of the plan, of the run's configuration, and of all that an
+    application reads in the message: type, group, and records except the protocol's record.
     """
-    digest = hashlib.sha256(b"secagg/2 flower message")
     metadata = message.metadata
-    for part in (plan, metadata.message_type.encode(), metadata.group_id.encode()):
-        _add(digest, b"", part)
-    _add(digest, b"", struct.pack("<Q", len(config)))
+    parts = [(b"", plan), (b"", metadata.message_type.encode())]
+    parts += [(b"", metadata.group_id.encode()), (b"", struct.pack("<Q", len(config)))]
     for name, setting in sorted(config.items()):
-        _add(digest, b"", name.encode())
-        _add(digest, *_scalar(setting))
+        parts += [(b"", name.encode()), _scalar(setting)]
     for name, record in sorted(message.content.items()):
         if name == RECORD:
             continue
-        _add(digest, type(record).__name__.encode(), name.encode())
-        _add(digest, b"", struct.pack("<Q", len(record)))
+        parts.append((type(record).__name__.encode(), name.encode()))
+        parts.append((b"", struct.pack("<Q", len(record))))
         for key, value in record.items():  # in order, which an application may rely on
-            _add(digest, b"", key.encode())
+            parts.append((b"", key.encode()))
             if isinstance(value, Array):
                 shape = struct.pack(f"<{len(value.shape)}Q", *value.shape)
-                for part in (value.dtype.encode(), shape, value.stype.encode(), value.data):
-                    _add(digest, b"array", part)
+                array = value.dtype.encode(), shape, value.stype.encode(), value.data
+                parts += [(b"array", part) for part in array]
                 continue
             values = value if isinstance(value, list) else [value]
             kind = b"list" if isinstance(value, list) else b""
-            _add(digest, kind, struct.pack("<Q", len(values)))
-            for one in values:
-                _add(digest, *_scalar(one))
+            parts.append((kind, struct.pack("<Q", len(values))))
+            parts += map(_scalar, values)
+    digest = hashlib.sha256(b"secagg/2 flower message")
+    for kind, part in parts:
+        # after kind and length, so that no two contents give the same bytes
+        digest.update(struct.pack("<BQ", len(kind), len(part)) + kind)
+        digest.update(part)
     return digest.digest()
-
-
-class _Hash(Protocol):
-    def update(self, data: bytes, /) -> None: ...
-
-
-def _add(digest: _Hash, kind: bytes, part: bytes) -> None:
-    """Add a part after its kind and length, so that no two contents give the same bytes."""
-    digest.update(struct.pack("<BQ", len(kind), len(part)) + kind)
-    digest.update(part)
 
 
 def _scalar(value: bool | int | float | str | bytes) -> tuple[bytes, bytes]:
@@ -268,6 +253,8 @@ def _scalar(value: bool | int | float | str | bytes) -> tuple[bytes, bytes]:
     )
 
 
-def violation(phase: str, check: str, why: str) -> RemoteProtocolError:
-    """Return the error for a message of the server that fails a check."""
-    return RemoteProtocolError(why, sender=None, phase=phase, check=check)
+def violation(
+    phase: str, check: str, why: str, sender: int | None = None
+) -> RemoteProtocolError:
+    """Return the error for a message of the server, or of a node, that fails a check."""
+    return RemoteProtocolError(why, sender=sender, phase=phase, check=check)

@@ -4,40 +4,79 @@ from __future__ import annotations
 
 import logging
 import sys
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
 from typing import Literal
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
-from flwr.serverapp.strategy import Result, Strategy
+from flwr.serverapp.strategy import (
+    FedAdagrad,
+    FedAdam,
+    FedAvg,
+    FedAvgM,
+    FedProx,
+    FedYogi,
+    Result,
+    Strategy,
+)
 
-from secagg._check import check_integer, check_kind, is_real
+from secagg import FixedPoint, RoundResult
+from secagg._check import check_flag, check_integer, check_kind, is_real
 from secagg._secrets import without_frames
 from secagg.errors import ParameterError
-from secagg.flower.allowed import check_strategy
-from secagg.flower.batches import Summing
-from secagg.flower.excluded import keeping
-from secagg.flower.fixed_nodes import FixedNodes, check_nodes
-from secagg.flower.grid import CLIPPED, Averages, SecureGrid
+from secagg.flower.grid import CLIPPED, Averages, FixedNodes, Prepared, SecureGrid
 from secagg.flower.wire import is_computed
 
 logger = logging.getLogger("flwr.secagg")
+
+_AVERAGING = (FedAdagrad, FedAdam, FedAvg, FedAvgM, FedProx, FedYogi)
+_ROBUST = "it compares the updates of single nodes; take FedAvg, whose updates clip= bounds"
+_TREES = "trees have no mean; sum the histograms of their gradients, as the metrics of a FedAvg"
+_IN_NODES = (
+    "take FedAvg, let the mod fixedclipping_mod clip in the nodes, after SecAggMod, and pass "
+    'start(train_config=ConfigRecord({"clipping_norm": ...}))'
+)
+_SERVER_CLIPS = f"it clips the updates of single nodes at the server; {_IN_NODES}"
+_COUNTS = f"its noise is for a number of replies, and a secure sum is one reply; {_IN_NODES}"
+_REMEDIES = {
+    "Bulyan": _ROBUST,
+    "DifferentialPrivacyClientSideAdaptiveClipping": (
+        "each node would send in the clear whether its norm was below the bound; "
+        "take FedAvg with a fixed clip"
+    ),
+    "DifferentialPrivacyClientSideFixedClipping": _COUNTS,
+    "DifferentialPrivacyServerSideAdaptiveClipping": _SERVER_CLIPS,
+    "DifferentialPrivacyServerSideFixedClipping": _SERVER_CLIPS,
+    "FedMedian": _ROBUST,
+    "FedTrimmedAvg": _ROBUST,
+    "FedXgbBagging": _TREES,
+    "FedXgbCyclic": _TREES,
+    "Krum": _ROBUST,
+    "MultiKrum": _ROBUST,
+    "QFedAvg": (
+        "it weights each update by a loss of its node; compute that weight in the node, reply "
+        "with it as the weight, and take FedAvg"
+    ),
+}
+"""Remedies for Flower's other strategies, by name; older versions of Flower lack some."""
 
 
 class SecureStrategy(Strategy):
     """Strategy whose rounds see the mean of the nodes' updates, and no single update.
 
-    A class for each protocol inherits from it and sets `_summing`. The arguments are those of
-    `SecAgg` with the same names.
+    A class for each protocol inherits from this class. `SecAgg` documents the arguments with
+    the same names, and `Averages` documents `phase` and `least`.
     """
-
-    _summing: Summing
 
     def __init__(
         self,
         strategy: Strategy,
         *,
+        encoding: FixedPoint,
+        phase: str,
+        least: int,
         max_weight: int,
         metrics: Mapping[str, float] | None,
         evaluate: Mapping[str, float] | None,
@@ -52,14 +91,25 @@ class SecureStrategy(Strategy):
         if isinstance(exclude, str):
             raise ParameterError(f"exclude must be names of arrays, such as ({exclude!r},)")
         self._strategy, self._evaluate = strategy, evaluate
+        self._aggregate = strategy.aggregate_train
+        self._max_weight = int(max_weight)
         weight = str(getattr(strategy, "weighted_by_key", "num-examples"))
         self._averages = Averages(
+            encoding=encoding,
+            phase=phase,
+            least=least,
             weight=weight,
             exclude=tuple(exclude),
             train=_bounds("metrics", metrics, weight),
             evaluate=_bounds("evaluate", evaluate, weight),
             on_failure=on_failure,
         )
+
+    @abstractmethod
+    def _sum(
+        self, grid: Grid, prepared: Prepared, timeout: float
+    ) -> tuple[RoundResult, list[Message]]:
+        """Return the sum of the nodes' replies to a batch; see `Summing`."""
 
     @without_frames
     def start(
@@ -72,7 +122,7 @@ class SecureStrategy(Strategy):
         evaluate_config: ConfigRecord | None = None,
         evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
     ) -> Result:
-        """Run the strategy's rounds with secure sums; the arguments are those of its `start`.
+        """Run the strategy's rounds with secure sums; see the strategy's `start`.
 
         Raises
         ------
@@ -92,11 +142,13 @@ class SecureStrategy(Strategy):
         arrays = "an ArrayRecord of the global model, such as ArrayRecord([weights])"
         check_kind("initial_arrays", initial_arrays, ArrayRecord, arrays)
         check_integer("num_rounds", num_rounds, 0, 1 << 53)
-        _check_timeout(timeout)
-        for name, config in (
-            ("train_config", train_config),
-            ("evaluate_config", evaluate_config),
-        ):
+        seconds: object = 0.0 if timeout is None else timeout  # None is an hour
+        # a bool is a Real, too, and a NaN is not above 0
+        real = isinstance(seconds, Real) and not isinstance(seconds, bool)
+        if not real or not float(timeout or 0) >= 0:
+            raise ParameterError(f"timeout is {timeout!r}; it must be seconds, 0 or more")
+        configs = {"train_config": train_config, "evaluate_config": evaluate_config}
+        for name, config in configs.items():
             wanted = 'a ConfigRecord, such as ConfigRecord({"lr": 0.1}), or None'
             check_kind(name, config, (ConfigRecord, type(None)), wanted)
         if evaluate_fn is not None and not callable(evaluate_fn):
@@ -122,10 +174,26 @@ class SecureStrategy(Strategy):
                 "1.0}), or evaluate={} if the mods of all nodes have public=[...]"
             )
         if isinstance(grid, FixedNodes):
-            check_nodes(grid, self._strategy)
-        with keeping(self._strategy, self._averages.exclude):
+            nodes = len(list(grid.get_node_ids()))
+            short = [
+                f"{name}={least}"
+                for name in ("min_available_nodes", "min_train_nodes", "min_evaluate_nodes")
+                if (least := getattr(self._strategy, name, 0)) > nodes
+            ]
+            if short:
+                raise ParameterError(
+                    f"the grid has {nodes} nodes, and no more can join it, but the strategy "
+                    f"has {' and '.join(short)}; give LocalGrid as many nodes, or lower what "
+                    "the strategy waits for"
+                )
+        self._aggregate = self._strategy.aggregate_train
+        members = vars(self._strategy)
+        own = members.get("aggregate_train")
+        # the strategy's own start calls it, also where an application has overridden start
+        members["aggregate_train"] = self.aggregate_train
+        try:
             return self._strategy.start(
-                SecureGrid(grid, self._summing, self._averages),
+                SecureGrid(grid, self._sum, self._averages),
                 initial_arrays,
                 num_rounds,
                 timeout,
@@ -133,6 +201,10 @@ class SecureStrategy(Strategy):
                 evaluate_config,
                 evaluate_fn,
             )
+        finally:
+            members["aggregate_train"] = own
+            if own is None:
+                del members["aggregate_train"]
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -147,8 +219,29 @@ class SecureStrategy(Strategy):
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Return what the wrapped strategy returns."""
-        return self._strategy.aggregate_train(server_round, replies)
+        """Return what the wrapped strategy returns, with the excluded arrays of the replies.
+
+        A reply has the excluded arrays as the global model had them, bit for bit. Flower's
+        averages multiply arrays by a weight. The product turns an int64 into a float64, and an
+        infinite element into a NaN. An application can aggregate by a method of its own, as
+        `fedmf` does. Arrays of the same dtype are then the method's result, and stay.
+        """
+        theirs = type(self._strategy).aggregate_train.__module__.startswith("flwr.")
+        received = list(replies)  # read twice, and Flower can pass an iterator
+        sent = [
+            (name, array)
+            for message in received
+            if message.has_content()
+            for record in message.content.array_records.values()
+            for name, array in record.items()
+            if name in self._averages.exclude
+        ]
+        arrays, metrics = self._aggregate(server_round, received)
+        if arrays is not None:
+            for name, array in sent:
+                if theirs or (name in arrays and arrays[name].dtype != array.dtype):
+                    arrays[name] = array
+        return arrays, metrics
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -167,20 +260,53 @@ class SecureStrategy(Strategy):
         self._strategy.summary()
 
 
-def _check_timeout(timeout: object) -> None:
-    """Raise `ParameterError` unless a timeout is seconds from 0, or None, an hour."""
-    if timeout is None:
-        return
-    # a bool is a Real, too, and a NaN is not above 0
-    if isinstance(timeout, bool) or not isinstance(timeout, Real) or not float(timeout) >= 0:
-        raise ParameterError(f"timeout is {timeout!r}; it must be seconds, 0 or more")
+def check_strategy(strategy: Strategy, *, averaging: bool, evaluates: bool = False) -> None:
+    """Raise `ParameterError` unless a strategy uses the mean of the replies only.
+
+    Parameters
+    ----------
+    strategy : Strategy
+    averaging : bool
+        True: an application's own class or function is accepted, if no base class of the
+        strategy is rejected.
+    evaluates : bool
+        True: metrics of evaluation are summed, too.
+    """
+    check_flag("averaging", averaging)
+    if not isinstance(strategy, Strategy):
+        raise ParameterError(
+            f"strategy must be a strategy of flwr.serverapp.strategy, not {strategy!r}"
+        )
+    kind = type(strategy)
+    # Krum and others inherit from FedAvg; the order of the mro meets the rejected class first
+    for above in kind.__mro__:
+        if above in _AVERAGING and (averaging or above is kind):
+            break
+        if above.__module__.startswith("flwr.") and above.__name__ in _REMEDIES:
+            raise ParameterError(
+                f"{above.__name__} has no secure form: {_REMEDIES[above.__name__]}"
+            )
+    else:
+        if not averaging:
+            raise ParameterError(
+                f"{kind.__name__} is not known to need the mean of the replies only; if it "
+                "does, pass averaging=True"
+            )
+    for name in ("train_metrics_aggr_fn", "evaluate_metrics_aggr_fn")[: 1 + evaluates]:
+        function = getattr(strategy, name, None)
+        # Flower's own functions average by weight, so a single reply passes through unchanged
+        theirs = str(getattr(function, "__module__", "")).startswith("flwr.")
+        if not averaging and function is not None and not theirs:
+            raise ParameterError(
+                f"{name} would get one reply, the mean, in place of one of each node; leave it "
+                "out, or pass averaging=True if it needs the mean only"
+            )
 
 
 def _bounds(name: str, bounds: Mapping[str, float] | None, weight: str) -> dict[str, float]:
     """Return the bounds of metrics, or raise `ParameterError`."""
-    bounds = {} if bounds is None else bounds
-    check_kind(name, bounds, Mapping, 'bounds by the names of metrics, such as {"loss": 10.0}')
-    given: Mapping[str, object] = bounds
+    given: Mapping[str, object] = {} if bounds is None else bounds
+    check_kind(name, given, Mapping, 'bounds by the names of metrics, such as {"loss": 10.0}')
     for metric, bound in given.items():
         if metric in (weight, CLIPPED) or is_computed(metric):
             raise ParameterError(
@@ -191,4 +317,4 @@ def _bounds(name: str, bounds: Mapping[str, float] | None, weight: str) -> dict[
             raise ParameterError(
                 f"{name} has the bound {bound!r} for {metric!r}; pass its largest size"
             )
-    return {metric: float(bound) for metric, bound in bounds.items()}
+    return {metric: float(bound) for metric, bound in (bounds or {}).items()}

@@ -49,7 +49,7 @@ def flower(n: int, security: Security = "semi-honest") -> RoundParams:
 
     registry = served(n).registry if security == "active" else None
     wrapped = SecAgg(FedAvg(), clip=1.0, max_weight=1, security=security, registry=registry)
-    return wrapped._summing.params(n, 4, b"flower")
+    return wrapped._params(n, 4, b"flower")
 
 
 def flare(n: int, security: Security = "semi-honest") -> RoundParams:
@@ -104,19 +104,13 @@ def fedmf(n: int, security: Security = "semi-honest") -> RoundParams | None:
 
 
 def one_shot_flower(n: int) -> OneShotParams:
-    from secagg.flower.one_shot_sums import OneShotSums
+    from flwr.serverapp.strategy import FedAvg
 
-    sums = OneShotSums(
-        helpers=(),
-        encoding=ENCODING,
-        max_weight=1,
-        threshold=2,
-        min_clients=None,
-        registry=None,
-        helper_timeout=1.0,
-        poll=1.0,
-    )
-    return sums.params(n, 4, b"flower", [one[2:] for one in HELPERS])
+    from secagg.flower import OneShot
+
+    helpers: Any = [SimpleNamespace(public=one[2:], reach=print) for one in HELPERS]
+    wrapped = OneShot(FedAvg(), helpers=helpers, clip=1.0, max_weight=1)
+    return wrapped._params(n, 4, b"flower", helpers)
 
 
 def one_shot_flare(n: int) -> OneShotParams:

@@ -18,8 +18,10 @@ from flower_nodes import (
     registry,
     signed_configs,
     train,
+    wrapped,
 )
-from secagg.flower import OneShot, OneShotMod
+from secagg import ClientPolicy
+from secagg.flower import OneShot, OneShotMod, SecAggMod
 from secagg.flower.testing import LocalGrid, LocalHelper, LocalLink
 from secagg.oneshot import HelperJournal, OneShotPolicy
 
@@ -50,6 +52,32 @@ class Party:
         """OneShot around a strategy, which does not wait for late nodes."""
         given = {"clip": 1.0, "max_weight": 100, "registry": self.registry, **settings}
         return OneShot(strategy or fedavg(), helpers=helpers or self.helpers, **given)
+
+
+class Door:
+    """One of the two mods, with the strategy of its sums."""
+
+    def __init__(self, name: str, party: Party) -> None:
+        self.name, self.party = name, party
+
+    def mod(self, public: Iterable[str] = (), **policy: Any) -> SecAggMod | OneShotMod:
+        if self.name == "four":
+            return SecAggMod(ClientPolicy(**policy), public=public)
+        given = {"helpers": self.party.trusted, **policy}
+        return OneShotMod(OneShotPolicy(**given), public=public)
+
+    def grid(
+        self, train: Reply = train, nodes: Any = None, evaluate: Reply = train, **given: Any
+    ) -> Meddler:
+        """Grid of the mod and an application; `policy` and `public` are those of the mod."""
+        mod = self.mod(given.pop("public", ()), **given.pop("policy", {}))
+        grid = Meddler(make_app([mod], train, evaluate), nodes or configs(), **given)
+        grid.meddle = lambda message, answer: answer(message)
+        return grid
+
+    def strategy(self, strategy: Any = None, **settings: Any) -> Any:
+        make = wrapped if self.name == "four" else self.party.wrapped
+        return make(strategy, **settings)
 
 
 def grid_of(party: Party, meddle: Any = None, **policy: Any) -> LocalGrid:

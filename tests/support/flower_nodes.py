@@ -83,6 +83,16 @@ def train(message: Message, context: Context) -> Message:
     return Message(content, reply_to=message)
 
 
+def noting(trained: list[int]) -> Reply:
+    """Function of the nodes that notes which of them train."""
+
+    def reply(message: Message, context: Context) -> Message:
+        trained.append(context.node_id)
+        return train(message, context)
+
+    return reply
+
+
 def evaluate(message: Message, context: Context) -> Message:
     node = context.node_id
     measured = MetricRecord({"num-examples": weight(node), "eval-loss": loss(node)})

@@ -14,7 +14,7 @@ from secagg import _fast
 from secagg.oneshot import HelperJournal
 
 if TYPE_CHECKING:
-    from flower_helpers import Party
+    from flower_helpers import Door, Party
 
 # without kernels these tests show the same, and what they call is tested
 collect_ignore_glob = [] if find_spec("flwr") and _fast.COMPILED else ["test_*.py"]
@@ -53,3 +53,10 @@ def semi_honest(journals: list[HelperJournal]) -> Party:
 @pytest.fixture
 def active(journals: list[HelperJournal]) -> Party:
     return party_of(journals, active=True)
+
+
+@pytest.fixture(params=["four", "one"])
+def door(request: pytest.FixtureRequest, semi_honest: Party) -> Door:
+    from flower_helpers import Door
+
+    return Door(request.param, semi_honest)

@@ -2,49 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
 from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
-from flwr.serverapp.strategy import (
-    FedAdagrad,
-    FedAdam,
-    FedAvg,
-    FedAvgM,
-    FedProx,
-    FedYogi,
-    Strategy,
-)
+from flwr.serverapp.strategy import FedAdam, FedAvg, FedAvgM
 
-from flower_helpers import Party
-from flower_nodes import configs, fedavg, model, secure_app, wrapped
+from flower_helpers import Door
+from flower_nodes import configs, model, secure_app, wrapped
 from secagg.flower.testing import LocalGrid
-from secagg.oneshot import HelperJournal
 
 EXCLUDED = {
     "bool": np.array([True, False]),
-    **{
-        dtype: np.array([np.iinfo(dtype).min, 3, np.iinfo(dtype).max], dtype)
-        for dtype in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-    },
+    "int8": np.array([-128, 3, 127], np.int8),
+    "uint64": np.array([0, 3, 2**64 - 1], np.uint64),
     "float16": np.array([0.1, 1 / 3], np.float16),
-    "float32": np.array([0.1, 1 / 3], np.float32),
-    "float64": np.array([0.1, 5e-324, -0.0]),
     "odd": np.array([2**60 + 1, 2**53 + 1]),
     "counter": np.array(2**62 + 1),
     "empty": np.zeros((0, 3), np.int16),
-    "square": np.arange(6, dtype=np.uint8).reshape(2, 3),
     "big-endian": np.array([1, 2], ">i4"),
-}
-MASK = np.array([[0.0, -np.inf], [0.0, 0.0]], np.float32)  # of attention
-STRATEGIES = {
-    "FedAvg": lambda: FedAvg(fraction_evaluate=0.0),
-    "FedProx": lambda: FedProx(fraction_evaluate=0.0, proximal_mu=0.1),
-    "FedAvgM": lambda: FedAvgM(fraction_evaluate=0.0, server_momentum=0.9),
-    "FedAdam": lambda: FedAdam(fraction_evaluate=0.0),
-    "FedYogi": lambda: FedYogi(fraction_evaluate=0.0),
-    "FedAdagrad": lambda: FedAdagrad(fraction_evaluate=0.0),
 }
 
 
@@ -58,7 +35,7 @@ def assert_unchanged(found: ArrayRecord, sent: ArrayRecord) -> None:
 def trained(message: Message, context: Context) -> Message:
     """Reply with excluded arrays of other values and dtypes, which no sum has."""
     received = next(iter(message.content.array_records.values()))
-    assert {received[name].dtype for name in ("int64", "odd", "counter")} == {"int64"}
+    assert {received[name].dtype for name in ("odd", "counter")} == {"int64"}
     arrays = {
         name: Array(array.numpy() + 1.0 if name == "w" else array.numpy().astype(np.float32))
         for name, array in received.items()
@@ -69,13 +46,13 @@ def trained(message: Message, context: Context) -> Message:
     )
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
-def test_excluded_arrays_keep_dtype_and_bits(name: str) -> None:
+@pytest.mark.parametrize("kind", [FedAvg, FedAvgM, FedAdam])
+def test_excluded_arrays_keep_dtype_and_bits(kind: type[FedAvg], door: Door) -> None:
     start = model(**EXCLUDED, w=np.zeros(2, np.float32))
     evaluated: list[ArrayRecord] = []
-    strategy: Strategy = STRATEGIES[name]()
-    result = wrapped(strategy, exclude=EXCLUDED).start(
-        LocalGrid(secure_app(train=trained), configs()),
+    strategy = kind(fraction_evaluate=0.0)
+    result = door.strategy(strategy, exclude=EXCLUDED).start(
+        door.grid(trained),
         start,
         num_rounds=2,
         evaluate_fn=lambda _, arrays: evaluated.append(arrays),
@@ -85,24 +62,6 @@ def test_excluded_arrays_keep_dtype_and_bits(name: str) -> None:
         assert_unchanged(found, start)
     assert (result.arrays["w"].numpy() != 0).all()
     assert "aggregate_train" not in vars(strategy)
-
-
-def test_excluded_arrays_of_one_shot_sums_keep_dtype_and_bits(
-    journals: list[HelperJournal],
-) -> None:
-    party = Party(journals[:2])
-    start = model(**EXCLUDED, w=np.zeros(2, np.float32))
-    secure = party.wrapped(fedavg(), exclude=EXCLUDED)
-    found = secure.start(LocalGrid(party.app(), configs()), start, num_rounds=1)
-    assert_unchanged(found.arrays, start)
-
-
-@pytest.mark.parametrize("make", [STRATEGIES["FedAvg"], STRATEGIES["FedProx"]])
-def test_infinite_elements_of_an_excluded_mask_stay(make: Callable[[], Strategy]) -> None:
-    start = model(mask=MASK, w=np.zeros(2, np.float32))
-    grid = LocalGrid(secure_app(), configs())
-    result = wrapped(make(), exclude=["mask"]).start(grid, start, num_rounds=2)
-    assert result.arrays["mask"].numpy().tobytes() == MASK.tobytes()
 
 
 def test_arrays_that_an_application_computes_stay() -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,22 +16,14 @@ import pytest
 pytest.importorskip("httpx")
 
 from flower_helpers import Party
-from flower_net import free_port
 from flower_nodes import NODES, assert_mean, run
-from secagg import ParameterError, RemoteProtocolError
+from secagg import ParameterError
 from secagg.flower import RemoteHelper
 from secagg.flower.testing import LocalGrid
 from secagg.http import serve_helper
-from secagg.oneshot import HelperJournal
 from secagg.testing import make_identity
 
 OPERATOR = make_identity(77)
-
-
-@pytest.fixture(params=["semi-honest", "active"])
-def party(request: pytest.FixtureRequest, journals: list[HelperJournal]) -> Party:
-    active = request.param == "active"
-    return Party(journals[: 4 if active else 3], active=active)
 
 
 @contextmanager
@@ -70,69 +60,6 @@ def remote(party: Party, urls: list[str], identity: Any = OPERATOR) -> list[Remo
     ]
 
 
-def test_mean_is_that_of_all_nodes(party):
-    with served(party) as urls:
-        strategy = party.wrapped(helpers=remote(party, urls))
-        grid = LocalGrid(party.app(), party.configs())
-        assert_mean(run(grid, strategy).arrays, NODES)
-        assert run(grid, strategy, rounds=2).arrays
-
-
-def test_a_dead_helper_is_left_out(party):
-    with served(party) as urls:
-        urls[1] = f"http://127.0.0.1:{free_port()}"
-        grid = LocalGrid(party.app(), party.configs())
-        assert_mean(run(grid, party.wrapped(helpers=remote(party, urls))).arrays, NODES)
-
-
-def test_a_helper_that_dies_while_nodes_train_is_left_out(party):
-    with served(party) as urls:
-        helpers = remote(party, urls)
-        reach = helpers[0].reach
-
-        class Leaving(LocalGrid):
-            def push_messages(self, messages):
-                nowhere = f"http://127.0.0.1:{free_port()}"
-                own = {"identity": OPERATOR, "patience": 0.5}
-                gone = RemoteHelper(nowhere, party.journals[0].public, **own)
-                helpers[0].reach = gone.reach
-                return super().push_messages(messages)
-
-        grid = Leaving(party.app(), party.configs())
-        assert_mean(run(grid, party.wrapped(helpers=helpers)).arrays, NODES)
-        assert helpers[0].reach != reach
-
-
-def test_swapped_addresses_are_left_out(party):
-    with served(party) as urls:
-        helpers = remote(party, [urls[1], urls[0], *urls[2:]])
-        grid = LocalGrid(party.app(), party.configs())
-        with pytest.raises(RemoteProtocolError) as caught:
-            run(grid, party.wrapped(helpers=helpers, threshold=len(helpers)))
-        assert caught.value.check == "helpers"
-
-
-def test_helpers_serve_their_own_aggregator_only(party):
-    with served(party, aggregator=make_identity(1)) as urls:
-        with pytest.raises(RemoteProtocolError) as caught:
-            run(
-                LocalGrid(party.app(), party.configs()),
-                party.wrapped(helpers=remote(party, urls)),
-            )
-        assert caught.value.check == "helpers"
-
-
-def test_log_names_the_key_that_a_helper_rejects(semi_honest, caplog):
-    caplog.set_level(logging.WARNING, "flwr.secagg")
-    with served(semi_honest, aggregator=make_identity(1)) as urls:
-        strategy = semi_honest.wrapped(helpers=remote(semi_honest, urls), on_failure="skip")
-        run(LocalGrid(semi_honest.app(), semi_honest.configs()), strategy)
-    named = [r.getMessage() for r in caplog.records if "--aggregator" in r.getMessage()]
-    assert len(named) == len(urls) + 1  # each, and all of them in the error of the round
-    assert all(OPERATOR.public.hex() in line for line in named)
-    assert all(any(url in line for line in named) for url in urls)
-
-
 def test_file_of_helpers_is_that_of_the_commands(party, tmp_path):
     with served(party) as urls:
         entries = [
@@ -149,46 +76,9 @@ def test_file_of_helpers_is_that_of_the_commands(party, tmp_path):
         for own in nodes.values():
             own["secagg-helpers"] = str(path)
         grid = LocalGrid(party.app(helpers=None), nodes)
-        assert_mean(run(grid, party.wrapped(helpers=helpers)).arrays, NODES)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"url": "host"}, {"url": "http://192.0.2.1:1"}, {"identity": b"x"}],
-    ids=str,
-)
-def test_arguments_are_validated(journals, wrong):
-    given = {"url": "https://host:8444", "public": journals[0].public, "identity": OPERATOR}
-    with pytest.raises(ParameterError):
-        RemoteHelper(**given | wrong)
-
-
-@pytest.mark.parametrize("content", [None, "{}", "[{}]"])
-def test_files_of_another_form_are_rejected(tmp_path: Path, content: str | None) -> None:
-    if content is not None:
-        (tmp_path / "helpers.json").write_text(content)
-    with pytest.raises(ParameterError):
-        RemoteHelper.read(tmp_path / "helpers.json", identity=OPERATOR)
-
-
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"url": None}, '"url"'),
-        ({"ed25519": 5}, '"ed25519"'),
-        ({"hpke": "xyz"}, "hexadecimal"),
-    ],
-    ids=["url", "number", "hexadecimal"],
-)
-def test_the_wrong_entry_of_a_file_is_named(tmp_path, change, named):
-    good = {"url": "https://h:1", "suite": "x25519", "hpke": "00", "ed25519": "00"}
-    path = tmp_path / "helpers.json"
-    path.write_text(json.dumps([good, good | change]))
-    with pytest.raises(ParameterError, match=f"helper 2.*{named}"):
-        RemoteHelper.read(path, identity=OPERATOR)
-    path.write_text(json.dumps([good, "https://h:1"]))
-    with pytest.raises(ParameterError, match="entry 2"):
-        RemoteHelper.read(path, identity=OPERATOR)
+        strategy = party.wrapped(helpers=helpers)
+        assert_mean(run(grid, strategy).arrays, NODES)
+        assert run(grid, strategy, rounds=2).arrays
 
 
 def test_without_the_extra_it_is_named():
@@ -205,3 +95,14 @@ def test_without_the_extra_it_is_named():
         "    raise AssertionError\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"url": "host"}, {"url": "http://192.0.2.1:1"}, {"identity": b"x"}], ids=str
+)
+def test_arguments_are_validated(journals, wrong, tmp_path):
+    given = {"url": "https://host:8444", "public": journals[0].public, "identity": OPERATOR}
+    with pytest.raises(ParameterError):
+        RemoteHelper(**given | wrong)
+    with pytest.raises(ParameterError):
+        RemoteHelper.read(tmp_path / "helpers.json", identity=OPERATOR)

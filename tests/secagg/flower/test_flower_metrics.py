@@ -12,22 +12,18 @@ import pytest
 from flwr.app import Array, ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAvg
 
-from flower_helpers import Party
+from flower_helpers import Door, Party
 from flower_nodes import (
     ERROR,
     NODES,
     LocalGrid,
     assert_mean,
     configs,
-    make_app,
     run,
     train,
     weight,
-    wrapped,
 )
-from secagg.flower import OneShotMod, SecAggMod
 from secagg.flower.wire import MISSING
-from secagg.oneshot import OneShotPolicy
 
 ASKED = {"accuracy": 1.0, "loss": 4.0}
 Change = Callable[[RecordDict], object]
@@ -50,14 +46,8 @@ NO_NUMBER: dict[str, Change] = {
     "another name": renamed,
     "another record": moved,
     "nan": given(math.nan),
-    "-nan": given(-math.nan),
-    "inf": given(math.inf),
     "-inf": given(-math.inf),
     "list": given([0.5]),
-    "list of an int": given([1]),
-    "empty list": given([]),
-    "list of nan": given([math.nan]),
-    "two values": given([0.5, 0.5]),
 }
 PLACES = {"first": NODES[:1], "all but one": NODES[1:], "all": NODES}
 
@@ -78,11 +68,9 @@ def replying(change: Change, nodes: Any, *, trains: bool) -> Callable[..., Messa
     return reply
 
 
-def grid_of(party: Party | None, change: Change, nodes: Any) -> LocalGrid:
-    """Grid of nodes of the four exchanges, or of one-shot sums if there is a party."""
-    mod = SecAggMod() if party is None else OneShotMod(OneShotPolicy(helpers=party.trusted))
-    functions = [replying(change, nodes, trains=trains) for trains in (True, False)]
-    return LocalGrid(make_app([mod], *functions), configs())
+def grid_of(door: Door, change: Change, nodes: Any) -> LocalGrid:
+    training, evaluating = (replying(change, nodes, trains=trains) for trains in (True, False))
+    return door.grid(training, evaluate=evaluating)
 
 
 def sizes(grid: LocalGrid) -> list[tuple[int, int]]:
@@ -93,26 +81,20 @@ def sizes(grid: LocalGrid) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-@pytest.fixture(params=["four", "one"])
-def party(request: pytest.FixtureRequest, semi_honest: Party) -> Party | None:
-    return semi_honest if request.param == "one" else None
-
-
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", NO_NUMBER)
 def test_check49_a_metric_that_is_no_number_is_left_out_with_a_warning(
-    party: Party | None, kind: str, place: str, caplog: pytest.LogCaptureFixture
+    door: Door, kind: str, place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """All other metrics and the model are those of honest nodes, and so are all sizes."""
-    make = wrapped if party is None else party.wrapped
     settings = {"metrics": ASKED, "evaluate": ASKED}
-    honest = grid_of(party, lambda _: None, ())
+    honest = grid_of(door, lambda _: None, ())
     with caplog.at_level(logging.WARNING, "flwr.secagg"):
-        plain = run(honest, make(FedAvg(), **settings))
+        plain = run(honest, door.strategy(FedAvg(), **settings))
     assert not caplog.records
-    grid = grid_of(party, NO_NUMBER[kind], PLACES[place])
+    grid = grid_of(door, NO_NUMBER[kind], PLACES[place])
     with caplog.at_level(logging.WARNING, "flwr.secagg"):
-        result = run(grid, make(FedAvg(), **settings))
+        result = run(grid, door.strategy(FedAvg(), **settings))
     assert_mean(result.arrays, NODES)
     assert not any(reply.has_error() for reply in grid.replies)
     assert sizes(grid) == sizes(honest)
@@ -123,33 +105,26 @@ def test_check49_a_metric_that_is_no_number_is_left_out_with_a_warning(
         assert not any(name.startswith(MISSING) for name in known)
         assert known["accuracy"] == pytest.approx(0.25, abs=ERROR)
         assert found["loss"] == pytest.approx(2.0, abs=4 * ERROR)
-        counted = "secagg-clipped" if party is None else "secagg-clipped-nodes"
+        counted = "secagg-clipped" if door.name == "four" else "secagg-clipped-nodes"
         assert known[counted] == 0
-        assert 0 < found[counted] <= (len(PLACES[place]) if party is None else 1)
+        assert 0 < found[counted] <= (len(PLACES[place]) if door.name == "four" else 1)
     server = [one.getMessage() for one in caplog.records if one.getMessage()[:4] != "node"]
     assert len([line for line in server if "'accuracy'" in line]) == 2
     assert not any("'loss'" in line for line in server)
 
 
-@pytest.mark.parametrize("value", [0, 1, -1, 0.0, -0.0, 0.25, -1.0])
-def test_finite_numbers_are_no_missing_metrics(party: Party | None, value: float) -> None:
-    make = wrapped if party is None else party.wrapped
-    grid = grid_of(party, given(value), NODES)
-    found = run(grid, make(FedAvg(), metrics=ASKED, evaluate=ASKED))
+@pytest.mark.parametrize("value", [0, -1, 0.25])
+def test_finite_numbers_are_no_missing_metrics(door: Door, value: float) -> None:
+    grid = grid_of(door, given(value), NODES)
+    found = run(grid, door.strategy(FedAvg(), metrics=ASKED, evaluate=ASKED))
     assert found.train_metrics_clientapp[1]["accuracy"] == pytest.approx(value, abs=ERROR)
     assert found.evaluate_metrics_clientapp[1]["accuracy"] == pytest.approx(value, abs=ERROR)
-
-
-def heavy(message: Message, context: Context) -> Message:
-    reply = train(message, context)
-    reply.content["metrics"]["num-examples"] = 100 * weight(context.node_id)
-    return reply
 
 
 @pytest.mark.parametrize(("largest", "lowered"), [(500, 0), (499, 1), (250, 3), (99, 5)])
 @pytest.mark.parametrize("far", [0, 1])
 def test_lowered_weights_count_as_clipped_and_name_the_argument(
-    party: Party | None,
+    door: Door,
     largest: int,
     lowered: int,
     far: int,
@@ -158,21 +133,20 @@ def test_lowered_weights_count_as_clipped_and_name_the_argument(
     """One element of each node is beyond the clip, too, if `far` is 1."""
 
     def reply(message: Message, context: Context) -> Message:
-        found = heavy(message, context)
+        found = train(message, context)
+        found.content["metrics"]["num-examples"] = 100 * weight(context.node_id)
         record = found.content["arrays"]
         record["scale"] = Array(np.asarray(record["scale"].numpy() + 9 * far))
         return found
 
-    mod = SecAggMod() if party is None else OneShotMod(OneShotPolicy(helpers=party.trusted))
-    grid = LocalGrid(make_app([mod], reply), configs())
-    make = wrapped if party is None else party.wrapped
+    grid = door.grid(reply)
     with caplog.at_level(logging.WARNING, "flwr.secagg"):
-        found = run(grid, make(max_weight=largest)).train_metrics_clientapp[1]
+        found = run(grid, door.strategy(max_weight=largest)).train_metrics_clientapp[1]
     lines = [one.getMessage() for one in caplog.records if "max_weight" in one.getMessage()]
     server = [line for line in lines if not line.startswith("node ")]
     assert len(lines) - len(server) == lowered
     assert len(server) == (lowered + far > 0)
-    if party is None:
+    if door.name == "four":
         assert found["secagg-clipped"] == lowered + far * len(NODES)
     else:
         weights = [min(100 * weight(node), largest) for node in NODES]
@@ -180,7 +154,7 @@ def test_lowered_weights_count_as_clipped_and_name_the_argument(
         assert found["secagg-clipped-nodes"] == pytest.approx(part, abs=2 * ERROR)
 
 
-@pytest.mark.parametrize("clip", [0.1, 0.3, 1 / 3, 0.7, 1.0, 1.1, 2.3, 8.0, 0.05, 0.01, 9.99])
+@pytest.mark.parametrize("clip", [0.1, 1 / 3, 1.0, 8.0, 0.01])
 def test_parts_of_the_weight_are_at_most_1(semi_honest: Party, clip: float) -> None:
     """The encoding rounds the clip."""
 

@@ -92,22 +92,6 @@ def test_one_shot_rounds_of_eight_nodes_with_served_helpers():
         assert "is left out" in network.server_log(run)
 
 
-def test_one_shot_run_below_the_minimum_opens_nothing():
-    with Network(5, helpers=2) as network:
-        faults = "1:0:die 1:1:die 1:2:die 1:3:raise"
-        run = network.begin(faults=faults, rounds=1, one_shot=True)
-        assert network.finish(run) == "finished:failed"
-        assert "TooFewSurvivors" in network.server_log(run)
-        assert "patient 4711" not in network.server_log(run)
-        assert not network.mark("1.npy").exists()
-
-
-def test_every_process_is_ended():
-    with Network(2) as network:
-        assert len(network.left()) >= 3
-    assert not network.left()
-
-
 @pytest.fixture
 def tls(tmp_path: Path) -> Path:
     """A folder with certificates of the SuperLink, and keys of four nodes and an impostor."""

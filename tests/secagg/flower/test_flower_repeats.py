@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from flwr.app import ConfigRecord, Context, Message
+from flwr.app import ConfigRecord, Message
 from flwr.common.serde import message_from_proto, message_to_proto
 
 from flower_nodes import (
     NODES,
     Meddler,
     assert_mean,
+    noting,
     phase_of,
     registry,
     run,
     secure_app,
     signed_configs,
-    train,
     wrapped,
 )
 from flower_nodes import configs as plain_configs
@@ -37,12 +37,10 @@ def completes(security: str, meddle: Callable[[Message, Answer], Message]) -> li
     """Run a sum whose messages to one node are meddled with; return the nodes that trained."""
     trained: list[int] = []
 
-    def noting(message: Message, context: Context) -> Message:
-        trained.append(context.node_id)
-        return train(message, context)
-
     active = security == "active"
-    grid = Meddler(secure_app(train=noting), signed_configs() if active else plain_configs())
+    grid = Meddler(
+        secure_app(train=noting(trained)), signed_configs() if active else plain_configs()
+    )
     grid.meddle = lambda message, answer: (
         meddle(message, answer) if message.metadata.dst_node_id == FIRST else answer(message)
     )

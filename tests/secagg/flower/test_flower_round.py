@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
+from flwr.app import Array, Context, Message
 from flwr.common.serde import message_from_proto, message_to_proto
 from flwr.serverapp.strategy import FedAvg
 
+from flower_helpers import Door
 from flower_nodes import (
     NODES,
     Meddler,
     assert_mean,
     configs,
-    make_app,
     model,
     phase_of,
     run,
@@ -27,7 +27,6 @@ from flower_nodes import (
 from secagg import (
     ClientPolicy,
     LinkError,
-    ParameterError,
     RemoteProtocolError,
     TooFewSurvivors,
 )
@@ -35,6 +34,7 @@ from secagg.flower.testing import LocalGrid
 from secagg.flower.wire import RECORD
 
 Answer = Callable[[Message], Message]
+TRAINING = ("masked_input", "report")
 OTHERS = [node for node in NODES if node != NODES[0]]
 PHASES = ["advertise_keys", "share_keys", "masked_input", "unmasking"]
 
@@ -116,84 +116,13 @@ def test_a_round_without_weight_has_no_mean():
     assert not run(grid, wrapped(on_failure="skip")).arrays
 
 
-def test_a_round_with_too_few_nodes_is_skipped_on_demand():
-    grid = LocalGrid(secure_app(), configs())
-    for node in NODES[:3]:
-        grid.drop(node, 0)
-    result = run(grid, wrapped(on_failure="skip"), rounds=2)
-    assert not result.arrays
-    assert not result.train_metrics_clientapp
+def test_replies_to_earlier_messages_are_ignored():
+    class Late(LocalGrid):
+        def pull_messages(self, message_ids):
+            pulled = super().pull_messages(message_ids)
+            return [*self.replies, *pulled] if message_ids else []
 
-
-def garbage(reply: Message) -> RecordDict:
-    large = isinstance(reply.content[RECORD], ArrayRecord)
-    junk = Array("uint8", (4,), "secagg.message", b"junk")
-    return RecordDict(
-        {RECORD: ArrayRecord({"data": junk}) if large else ConfigRecord({"data": b"junk"})}
-    )
-
-
-def plain(reply: Message) -> RecordDict:
-    return RecordDict({"arrays": model()})
-
-
-def more(reply: Message) -> RecordDict:
-    return RecordDict({**reply.content, "more": ConfigRecord()})
-
-
-def npy(reply: Message) -> RecordDict:
-    return RecordDict({RECORD: ArrayRecord({"data": Array(np.zeros(4, dtype=np.uint8))})})
-
-
-@pytest.mark.parametrize("content", [garbage, plain, more, npy])
-@pytest.mark.parametrize("phase", PHASES)
-def test_a_node_whose_reply_is_garbage_drops_out(
-    phase: str, content: Callable[[Message], RecordDict]
-) -> None:
-    def meddle(message: Message, answer: Answer) -> Message:
-        reply = answer(message)
-        if message.metadata.dst_node_id == NODES[0] and phase_of(message) == phase:
-            reply.content = content(reply)
-        return reply
-
-    assert_mean(run(meddler(meddle)).arrays, NODES if phase == "unmasking" else OTHERS)
-
-
-@pytest.mark.parametrize("phase", PHASES)
-def test_a_reply_from_another_node_does_not_count(phase: str) -> None:
-    def meddle(message: Message, answer: Answer) -> Message:
-        reply = answer(message)
-        if message.metadata.dst_node_id == NODES[0] and phase_of(message) == phase:
-            reply.metadata.__dict__["_src_node_id"] = NODES[1]
-        return reply
-
-    assert_mean(run(meddler(meddle)).arrays, NODES if phase == "unmasking" else OTHERS)
-
-
-class Late(Meddler):
-    """Grid whose pulls have the replies to all earlier messages, too."""
-
-    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        self.earlier = list(self.replies)
-        return super().push_messages(messages)
-
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        names = list(message_ids)
-        return [*self.earlier, *super().pull_messages(names)] if names else []
-
-
-@pytest.mark.parametrize("phase", PHASES)
-def test_a_late_reply_is_ignored(phase: str) -> None:
-    def meddle(message: Message, answer: Answer) -> Message | None:
-        reply = answer(message)
-        if message.metadata.dst_node_id != NODES[0] or phase_of(message) != phase:
-            return reply
-        grid.replies.append(reply)  # the next pull has it
-        return None
-
-    grid = Late(secure_app(), configs())
-    grid.meddle = meddle
-    assert_mean(run(grid).arrays, NODES if phase == "unmasking" else OTHERS)
+    assert_mean(run(Late(secure_app(), configs())).arrays, NODES)
 
 
 def test_check49_a_used_state_gives_no_second_masked_input():
@@ -235,95 +164,6 @@ def test_check49_a_state_of_another_exchange_is_of_no_use(phase: str) -> None:
     assert_mean(run(grid).arrays, OTHERS if phase != "unmasking" else NODES)
 
 
-def test_check49_a_node_is_in_a_sum_once():
-    reasons = []
-
-    def meddle(message: Message, answer: Answer) -> Message:
-        reply = answer(message)
-        if message.metadata.dst_node_id == NODES[0] and phase_of(message) == "unmasking":
-            reasons.append(answer(first[0]).error.reason)
-        if phase_of(message) == "advertise_keys":
-            first.append(message)
-        return reply
-
-    first: list[Message] = []
-    grid = meddler(meddle)
-    run(grid)
-    assert reasons == ["secagg: RemoteProtocolError"]
-
-
-def test_check49_a_restarted_node_is_in_no_earlier_sum():
-    first: list[Message] = []
-
-    def meddle(message: Message, answer: Answer) -> Message:
-        if message.metadata.dst_node_id == NODES[0]:
-            first.append(message)
-        return answer(message)
-
-    grid = meddler(meddle)
-    run(grid)
-    again = LocalGrid(secure_app(), {NODES[0]: grid.contexts[NODES[0]].node_config})
-    assert again.answer(first[0]).error.reason == "secagg: RemoteProtocolError"
-
-
-def test_check49_two_models_for_two_nodes_are_not_summed():
-    def meddle(message: Message, answer: Answer) -> Message:
-        if message.metadata.dst_node_id == NODES[0] and phase_of(message) == "masked_input":
-            message = message_from_proto(message_to_proto(message))
-            arrays = message.content["arrays"]
-            arrays["bias"] = Array(np.zeros(5))
-        return answer(message)
-
-    grid = meddler(meddle)
-    assert_mean(run(grid).arrays, OTHERS)
-    assert [r.error.reason for r in grid.replies if r.has_error()] == [
-        "secagg: RemoteProtocolError"
-    ]
-
-
-@pytest.mark.parametrize("field", ["params", "plan", "data", "phase", "version"])
-@pytest.mark.parametrize("phase", PHASES)
-def test_check49_a_node_answers_no_altered_task(phase: str, field: str) -> None:
-    def meddle(message: Message, answer: Answer) -> Message:
-        node = message.metadata.dst_node_id
-        if node == NODES[0] and phase_of(message) == phase:
-            record = message.content[RECORD]
-            value = record[field]
-            altered = {"phase": "finished", "version": 2}
-            record[field] = altered[field] if field in altered else b"\0" + value
-        return answer(message)
-
-    grid = meddler(meddle)
-    run(grid)
-    assert sum(reply.has_error() for reply in grid.replies) == 1
-
-
-def test_strategy_with_a_message_for_each_node_is_an_error():
-    class PerNode(FedAvg):
-        def configure_train(self, server_round, arrays, config, grid):
-            batch = list(super().configure_train(server_round, arrays, config, grid))
-            for message in batch:
-                own = ConfigRecord({"lr": message.metadata.dst_node_id})
-                message.content = RecordDict({**message.content, "own": own})
-            return batch
-
-    with pytest.raises(ParameterError, match="same content"):
-        run(
-            LocalGrid(secure_app(), configs()),
-            wrapped(PerNode(fraction_evaluate=0.0), averaging=True),
-        )
-
-
-def test_messages_that_the_superlink_does_not_take_are_an_error():
-    class Full(LocalGrid):
-        def push_messages(self, messages):
-            return []
-
-    with pytest.raises(LinkError) as caught:
-        run(Full(secure_app(), configs()))
-    assert caught.value.check == "push"
-
-
 def test_a_node_that_is_not_connected_drops_out():
     class Partly(LocalGrid):
         def push_messages(self, messages):
@@ -341,43 +181,55 @@ def test_a_node_that_is_not_connected_drops_out():
     assert_mean(run(Partly(secure_app(), configs())).arrays, OTHERS)
 
 
-def test_training_has_its_own_time() -> None:
-    lives = list[set[float]]()
+def test_check49_two_models_for_two_nodes_are_not_summed(door: Door) -> None:
+    def meddle(message: Message, answer: Answer) -> Message:
+        if message.metadata.dst_node_id == NODES[0] and phase_of(message) in TRAINING:
+            message = message_from_proto(message_to_proto(message))
+            message.content["arrays"]["bias"] = Array(np.zeros(5))
+        return answer(message)
+
+    grid = door.grid()
+    grid.meddle = meddle
+    assert_mean(run(grid, door.strategy()).arrays, OTHERS)
+    errors = [reply.error.reason for reply in grid.replies if reply.has_error()]
+    assert errors == ["secagg: RemoteProtocolError"]
+
+
+@pytest.mark.parametrize("field", ["params", "plan", "data", "phase", "version"])
+@pytest.mark.parametrize("phase", PHASES)
+def test_check49_a_node_answers_no_altered_task(door: Door, phase: str, field: str) -> None:
+    due = phase if door.name == "four" else "report"
+
+    def meddle(message: Message, answer: Answer) -> Message:
+        if message.metadata.dst_node_id == NODES[0] and phase_of(message) == due:
+            message = message_from_proto(message_to_proto(message))
+            record = message.content[RECORD]
+            altered = {"phase": "finished", "version": 2}
+            record[field] = altered[field] if field in altered else b"\0" + record[field]
+        return answer(message)
+
+    grid = door.grid()
+    grid.meddle = meddle
+    run(grid, door.strategy())
+    assert sum(reply.has_error() for reply in grid.replies) == 1
+
+
+def test_messages_that_the_superlink_does_not_take_are_an_error(monkeypatch):
+    monkeypatch.setattr(LocalGrid, "push_messages", lambda grid, messages: [])
+    with pytest.raises(LinkError) as caught:
+        run(LocalGrid(secure_app(), configs()))
+    assert caught.value.check == "push"
+
+
+def test_training_has_its_own_time_and_the_model():
+    sent: list[tuple[set[float], set[str]]] = []
 
     class Living(LocalGrid):
         def push_messages(self, messages):
-            if lived := {message.metadata.ttl for message in messages}:
-                lives.append(lived)
+            sent.extend((one.metadata.ttl, set(one.content)) for one in messages[:1])
             return super().push_messages(messages)
 
     grid = Living(secure_app(), configs())
     wrapped(key_timeout=7.0).start(grid, model(), num_rounds=1, timeout=900.0)
-    assert lives == [{37.0}, {37.0}, {930.0}, {37.0}]
-
-
-def test_the_model_is_sent_where_nodes_train_only():
-    sent: dict[str, set[str]] = {}
-
-    def meddle(message: Message, answer: Answer) -> Message:
-        sent[phase_of(message)] = set(message.content)
-        return answer(message)
-
-    run(meddler(meddle))
-    records = [set(sent[phase]) for phase in PHASES]
-    assert records == [{RECORD}, {RECORD}, {RECORD, "arrays", "config"}, {RECORD}]
-
-
-def test_an_app_without_the_mod_gives_no_sum():
-    with pytest.raises(TooFewSurvivors):
-        run(LocalGrid(make_app([]), configs()))
-
-
-def test_clipped_elements_are_counted():
-    def far(message: Message, context: Context) -> Message:
-        reply = train(message, context)
-        (record,) = reply.content.array_records.values()
-        record["bias"] = Array(record["bias"].numpy() + np.array([3.0, 0, 0, 0, -3.0]))
-        return reply
-
-    result = run(LocalGrid(secure_app(train=far), configs()))
-    assert result.train_metrics_clientapp[1]["secagg-clipped"] == 2 * len(NODES)
+    short, training = (37.0, {RECORD}), (930.0, {RECORD, "arrays", "config"})
+    assert sent == [short, short, training, short]

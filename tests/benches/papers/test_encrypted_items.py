@@ -32,9 +32,7 @@ def trained(items, rounds=7):
     return list(descend(MODEL, RATINGS, items, p, rounds=rounds))
 
 
-@pytest.mark.parametrize(
-    ("refresh_every", "refreshes"), [(1, 6), (2, 3), (3, 2), (6, 1), (7, 0), (100, 0)]
-)
+@pytest.mark.parametrize(("refresh_every", "refreshes"), [(1, 6), (2, 3), (6, 1), (7, 0)])
 def test_encrypted_matrix_has_the_plain_integers(refresh_every, refreshes):
     """After every round, with any number of encryptions in between."""
     _, q = start()

@@ -177,7 +177,6 @@ def test_describe_counts_a_file(own):
     [
         ((), "--columns"),
         (COLUMNS, "--scale"),
-        ((*COLUMNS, "--scale", "five"), "--scale five"),
         ((*COLUMNS, *SCALE, "--duplicates", "first"), "--duplicates"),
     ],
 )

@@ -78,9 +78,7 @@ def test_names_from_file_to_recommendations(table, tmp_path):
     ("arguments", "message"),
     [
         ((*COLUMNS[:2], *COLUMNS[4:]), "--scale is missing.* 1 to 5"),
-        ((*COLUMNS, "--scale", "five"), "--scale five"),
         (("--data", "simulated", "--scale", "1,5"), "--scale"),
-        (("--data", "none", "--scale", "1,5"), "--data none"),
         (("--data", "ml-100", "--model", "fedmf"), "did you mean 'ml-100k'"),
         ((*COLUMNS[:2], "--scale", "1,5"), "pass --duplicates last or mean"),
         (("--columns", "who,what,star", "--scale", "1,5"), "set --columns .* mean 'stars'"),
@@ -207,6 +205,7 @@ def test_bayesian_training_starts_from_any_model(table, tmp_path):
     [
         ("fedals", ("--rate", "0.1")),
         ("implicit", ("--cohort", "10")),
+        ("fedmf", ("--mask", "fm")),
         ("fedbpmf", ("--head",)),
         ("fedlr", ("--start", "runs/own")),
         ("dpfedmf", ("--cohort", "10")),
@@ -215,4 +214,5 @@ def test_bayesian_training_starts_from_any_model(table, tmp_path):
 def test_options_of_other_models_are_rejected(model, option):
     ran = invoke("train", "--model", model, *QUICK, *option)
     assert ran.exit_code == 2
-    assert f"cannot be combined with --model {model}" in ran.stderr
+    assert option[0] in ran.stderr
+    assert f"--model {model}" in ran.stderr

@@ -59,12 +59,6 @@ def test_mask_without_factor_form_deletes_older_model(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.svg", "history.json"]
 
 
-def test_mask_with_fedmf_exits_with_2():
-    done = train("--mask", "fm")
-    assert done.exit_code == 2
-    assert all(part in done.stderr for part in ("--mask fm", "--model fedmf", " fedmmf"))
-
-
 def test_masks_and_heads_use_the_items_features(monkeypatch):
     """`known_features` returns tags for Last.fm, not genres and year."""
     parts = random_split(load("simulated"), seed=0)
@@ -119,11 +113,3 @@ def test_private_model_rejects_options_with_2(options):
     done = CliRunner().invoke(app, ["train", "--model", "dpease", *options])
     assert done.exit_code == 2
     assert options[0] in done.stderr
-
-
-@pytest.mark.parametrize("option", [("--head",)])
-def test_option_of_another_model_exits_with_2(option):
-    done = CliRunner().invoke(app, ["train", *QUICK, *option])
-    assert done.exit_code == 2
-    assert option[0] in done.stderr
-    assert "--model fedmf" in done.stderr

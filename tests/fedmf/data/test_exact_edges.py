@@ -49,7 +49,6 @@ WIDE = {
     "a column for each item": "user," + ",".join(FILMS),
     "one long word with spaces": "x " * 100_000,
     "JSON in a line": "[" + '{"user":1},' * 20_000 + "]",
-    "tabs": "\t".join(FILMS),
     "below a title": "films\n" + "y" * 200_000,
     "an open quote": '"' + "x" * 200_000,
 }

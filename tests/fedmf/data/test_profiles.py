@@ -64,14 +64,11 @@ MISFITS = [
     (OLD, changed(OLD, 2, "1|24", "9|24"), r"u\.user, line 2: user 9"),
     (OLD, changed(OLD, 2, "1|24", "2|24"), "line 2: user 2"),
     (OLD, changed(OLD, 3, "|M|", "|X|"), "line 3:"),
-    (OLD, changed(OLD, 3, "7", "nan"), "line 3:"),
     (OLD, changed(OLD, 3, "|00000", ""), "line 3:"),
     (OLD, changed(OLD, 1, "other", "sailor"), "line 1: .*'sailor'"),
     (OLD, changed(OLD, 3, "3|7|M|student|00000\n", ""), "user 3 "),
-    (OLD, SOUND[OLD][1][:-1], "line 3:"),
     (NEW, changed(NEW, 1, "::0::", "::21::"), r"users\.dat, line 1: .*'21'"),
     (NEW, changed(NEW, 2, "::18::", "::19::"), "line 2:"),
-    (NEW, changed(NEW, 2, "1::M", "-1::M"), "line 2:"),
 ]
 
 

@@ -81,17 +81,13 @@ USED = "user_taggedartists.dat"
 MISFITS = [
     (OLD, more(OLD, "tags.csv", "1,8,x,1\r\n"), r"tags\.csv, line 6: item 8"),
     (OLD, more(OLD, "tags.csv", "8,1,x,1\r\n"), "line 6: user 8"),
-    (OLD, more(OLD, "tags.csv", "1,1,x\r\n"), "line 6:"),
     (OLD, more(OLD, "tags.csv", "1,1,x,nan\r\n"), "line 6: .*time"),
     (OLD, {"tags_csv": "1,1,x,1\r\n"}, "line 1:"),
-    (OLD, {"tags_csv": ""}, r"/tags\.csv "),
-    (TEN, more(TEN, "tags.dat", "1::8::x::1\n"), r"tags\.dat, line 6: item 8"),
     (TEN, more(TEN, "tags.dat", "-1::1::x::1\n"), "line 6: .*user id"),
     (FM, more(FM, "tags.dat", "x\tgood\r\n"), r"tags\.dat, line 6: .*tag id"),
     (FM, {"tags_dat": "1\tgood\r\n"}, r"tags\.dat, line 1:"),
     (FM, more(FM, USED, "1\t1\t7\t1\t4\t2009\r\n"), rf"{USED}, line 6: tag 7"),
     (FM, more(FM, USED, "4\t1\t1\t1\t4\t2009\r\n"), "line 6: user 4"),
-    (FM, more(FM, USED, "1\t1\t1\t1\t4\r\n"), "line 6:"),
 ]
 
 

@@ -20,10 +20,8 @@ PAIRS = {
     "milliseconds": ("2024-05-01 12:00:00.900", "2024-05-01 12:00:00.100", NOON),
     "nanoseconds": ("2024-05-01T12:00:00.000000009", "2024-05-01T12:00:00.000000001", NOON),
     "with zones": ("2024-05-01T13:00:00.9+01:00", "2024-05-01T12:00:00.1+00:00", NOON),
-    "decimal comma": ("2024-05-01T12:00:00,9", "2024-05-01T12:00:00,1", NOON),
     "no fraction": ("2024-05-01T12:00:00.001", "2024-05-01T12:00:00", NOON),
     "seconds": ("1714564800.9", "1714564800.1", NOON),
-    "exponents": ("1.7145648009e9", "1.7145648001e9", NOON),
     "number and date": ("1714564800.9", "2024-05-01 12:00:00.1", NOON),
     "integer and fraction": ("1714564800.5", "1714564800", NOON),
     "before 1970": ("-1.25", "-1.75", -2),
@@ -51,10 +49,8 @@ def test_last_of_texts_is_the_later_within_a_second(tmp_path, kind, later_first)
 AT = np.array([NOON * 10**9 + 900, NOON * 10**9 + 100], dtype="datetime64[ns]")
 FRAMES = {
     "ns": lambda pd: pd.Series(AT),
-    "ms": lambda pd: pd.Series(np.array([900, 100], dtype="datetime64[ms]")),
     "zoned": lambda pd: pd.Series(AT).dt.tz_localize("UTC"),
     "before 1970": lambda pd: pd.Series(np.array([-100, -900], dtype="datetime64[ms]")),
-    "timestamps": lambda pd: pd.Series(list(pd.Series(AT)), dtype=object),
     "floats": lambda pd: pd.Series([1000.9, 1000.1]),
     "negative floats": lambda pd: pd.Series([-1.1, -1.9]),
     "decimals": lambda pd: pd.Series([decimal.Decimal("7.9"), decimal.Decimal("7.1")]),

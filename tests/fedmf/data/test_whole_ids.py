@@ -10,17 +10,13 @@ from fedmf import DataWarning, read_ratings
 
 # what a column has, the ids that are read, and if 7 and 7.0 are different ids
 COLUMNS = {
-    "without": (["7", "8", "9"], [7, 8, 9], False),
     "with": (["7.0", "8.0", "9.0"], [7, 8, 9], False),
     "both": (["7", "7.0", "8.0"], [7, 8], False),
-    "two zeros": (["7.00", "7.0", "8"], [7, 8], False),
     "negative": (["-7.0", "-7", "0.0"], [-7, 0], False),
     "18 digits": (["999999999999999999.0", "1", "1.0"], [1, 999999999999999999], False),
     "19 digits": (["1234567890123456789", "1", "2"], ["1", "1234567890123456789", "2"], False),
-    "a name": (["7", "8", "Ada"], ["7", "8", "Ada"], False),
     "a name, both": (["7", "7.0", "Ada"], ["7", "7.0", "Ada"], True),
     "a name, negative": (["-7.0", "-7", "Ada"], ["-7", "-7.0", "Ada"], True),
-    "fractions": (["7.5", "7", "8.0"], ["7", "7.5", "8.0"], False),
     "leading zeros": (["007", "7", "8"], ["007", "7", "8"], False),
     "exponents": (["1e3", "1000", "7"], ["1000", "1e3", "7"], False),
 }

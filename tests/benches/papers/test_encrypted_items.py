@@ -90,13 +90,6 @@ def test_descend_times_every_party(monkeypatch):
     assert items.of_server.seconds == 1 + 2 + 2 * 8 + 1
 
 
-def test_round_without_users_changes_nothing():
-    items = encrypted(1)
-    before = items.read()
-    items.subtract([])
-    np.testing.assert_array_equal(items.read(), before)
-
-
 @pytest.mark.parametrize("kind", [PlainItems, lambda q: EncryptedItems(
     q, keypair(1024), users=1, refresh_every=1)])  # fmt: skip
 def test_values_beyond_the_clip_raise(kind):

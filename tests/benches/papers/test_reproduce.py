@@ -297,7 +297,6 @@ def test_ctrl_c_keeps_finished_runs_for_the_next_call(fakes, tmp_path, monkeypat
         ((), "--table "),
         (("--table", "goot"), "--table goot"),
         (("--table", "good", "--seeds", "0"), "--seeds 0"),
-        (("--table", "good", "--jobs", "0"), "--jobs 0"),
         (("--table", "good", "--out", "/dev/null/x"), "/dev/null/x"),
     ],
 )

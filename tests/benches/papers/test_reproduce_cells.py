@@ -7,7 +7,7 @@ import pytest
 from benches.papers.picture import draw
 from benches.papers.results import Record, Report, RowResult, TableResult
 from benches.papers.show import document, grid, markdown, remarks
-from benches.papers.table import Below, Mean, Panel, Row, Table, Target
+from benches.papers.table import Below, Mean, Row, Table, Target
 from secagg.kit.picture import style
 
 MACHINE = {"cores": "2", "cpu": "Quick", "python": "3.11"}
@@ -217,28 +217,8 @@ def test_picture_has_a_panel_per_measured_metric():
         if len(line.get_xdata()) == 1 and line.get_marker() in "oD"
     }
     assert points == {"o": pytest.approx(0.92), "D": 0.9491}
-    lines = [one for many in panels[0].collections for one in many.get_segments()]
-    bounds = [set(line[:, 0].tolist()) for line in lines]
-    assert {0.9} in bounds
-    assert {0.94} in bounds
     assert panels[1].get_xscale() == "log"
     (whole,) = report(*ROWS).tables
     bare = replace(whole, table=replace(whole.table, panels=()))
     for empty in (report(*ROWS[2:]).tables[0], report(ROWS[0], *ROWS[2:]).tables[0], bare):
         assert draw(empty) is None
-
-
-def test_metrics_of_a_panel_share_its_axis():
-    """Each with a mark of its own, and none of them over another."""
-    (whole,) = report(*ROWS).tables
-    panel = Panel("both", ("RMSE", "Δ"), (0.0, 1.0))
-    figure = draw(replace(whole, table=replace(whole.table, panels=(panel,))))
-    assert figure is not None
-    (axes,) = figure.get_axes()
-    assert axes.get_title(loc="left") == "both"
-    assert axes.get_xlim() == (0, 1)
-    marks = [line for line in axes.get_lines() if line.get_marker() in ("D", "o")]
-    assert [line.get_xdata()[0] for line in marks] == pytest.approx([0.92, 0.92, 2e-7])
-    assert len({line.get_ydata()[0] for line in marks}) == 3
-    named = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert named == ["RMSE", "Δ"]

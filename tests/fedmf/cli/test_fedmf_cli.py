@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import fedmf.aggregate
 import secagg
-from fedmf.aggregate import WARNINGS
+from fedmf.aggregate import WARNINGS, PlainSum
 from fedmf.cli import app, choices, own, report
 from fedmf.cli.manners import stderr
 from fedmf.errors import ModelError
@@ -331,25 +331,19 @@ def test_ctrl_c_keeps_the_finished_rounds(tmp_path, out, sent):
         assert Factors.load(tmp_path / "model.fedmf").n_users == 300
 
 
-def test_ctrl_c_before_the_end_of_round_1_keeps_nothing(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [(PlainSum, "no round was finished"), (own, "before the training began")],
+)
+def test_ctrl_c_before_the_first_model_keeps_nothing(place, said, tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fedmf.aggregate.PlainSum, "_add", interrupted)
+    monkeypatch.setattr(place, "load" if place is own else "_add", interrupted)
     ran = invoke("--aggregation", "plain", "--out", str(tmp_path))
     assert ran.exit_code == 130
-    assert "no round was finished, nothing is kept" in ran.stderr
+    assert said in ran.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-def test_ctrl_c_during_loading_is_reported(monkeypatch):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(fedmf.cli.own, "load", interrupted)
-    ran = invoke()
-    assert ran.exit_code == 130
-    assert "before the training began" in ran.stderr
 
 
 def test_sigterm_keeps_the_finished_rounds_of_every_training(tmp_path, monkeypatch):

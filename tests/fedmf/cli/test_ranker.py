@@ -138,12 +138,10 @@ def test_interrupted_first_model_has_no_second(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "rounds"),
     [
-        (("--model", "fedals", "-k", "2", "--rounds", "5"), "4"),
         (("--model", "fedals", "--rounds", "1"), "1"),
         (("--model", "fedals", "--cohort", "0.9", "--min-raters", "4"), "9"),
         (("--model", "fedals", "--scale", "0,6", "--columns", "user, item,rating"), "9"),
         (("--model", "fedbpmf", "-k", "2", "--rounds", "12"), "12"),
-        (("--model", "fedbpmf", "-k", "2"), None),
     ],
 )
 def test_interrupted_training_names_the_command_that_goes_on(

@@ -10,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from fedmf.cli import app
-from fedmf.cli.models import load_model
 from fedmf.cli.start import compared
 from fedmf.data import from_triples
 from fedmf.data.splits import random_split
@@ -101,16 +100,15 @@ WORSE = ("--reg", "5", "-k", "3")
 
 
 @pytest.mark.parametrize(
-    ("first", "given", "kept"),
+    ("first", "given", "kept", "named"),
     [
-        (ALS, WORSE, True),
-        (ALS, (*WORSE, "--force"), False),
-        ((*ALS[:-1], "5"), ("--reg", "0.3"), False),
-        (("--model", "implicit", "-k", "8"), ("--reg", "100000"), True),
-        (("--model", "implicit", "-k", "8", "--reg", "100000"), ("--reg", "1"), False),
+        (ALS, WORSE, True, ""),
+        (ALS, (*WORSE, "--force"), False, ""),
+        ((*ALS[:-1], "5"), ("--reg", "0.3"), False, "model.fedmf"),
+        (("--model", "implicit", "-k", "8"), ("--reg", "100000"), True, "model.fedmf"),
+        (("--model", "implicit", "-k", "8", "--reg", "100000"), ("--reg", "1"), False, ""),
     ],
 )
-@pytest.mark.parametrize("named", ["", "model.fedmf"])
 def test_worse_model_does_not_replace_its_start(first, given, kept, named, runs, tmp_path):
     """Not in the start's own folder, unless --force is given."""
     out = tmp_path / "own"
@@ -201,14 +199,3 @@ def test_models_that_rank_are_compared_beyond_what_the_start_knows():
     assert found.now == ranking(now, rest, hidden).precision
     assert compared(start, start, whole, parts).start == found.start
     assert found.worse == (round(found.now, 4) < round(found.start, 4))
-
-
-def test_saved_start_of_the_same_split_has_the_recorded_error(runs):
-    """The error of the history, where the data and the split are the same."""
-    folder = runs(*ALS)
-    done = invoke("--start", folder, "--json")
-    found = json.loads(done.stdout)["result"]["since_start"]
-    before = json.loads((folder / "history.json").read_text())["result"]
-    assert found["start"] == pytest.approx(before["rmse"])
-    assert found["now"] == pytest.approx(json.loads(done.stdout)["result"]["rmse"])
-    assert load_model(folder).n_users == 300

@@ -110,12 +110,13 @@ def test_numbers_of_any_type_become_float64_and_names_a_tuple(matrix):
 def test_array_in_place_of_features_is_rejected():
     """An array in place of features raises in every function that takes features."""
     ratings = simulate(6, 12, 40)
-    matrix = item_features(ratings).matrix
+    known = item_features(ratings)
+    matrix = known.matrix
     base = Trainer(FedMF(k=2), rounds=1).fit(ratings).model_
     takers = [
         lambda: FedMMF(trainer=Trainer(rounds=1)).fit(ratings, features=matrix),
         lambda: LocalHead().fit(base, ratings, matrix),
-        lambda: ContextTrainer(FedLR(), rounds=1).fit(ratings, items=matrix),
+        lambda: ContextTrainer(FedLR(), rounds=1).fit(ratings, items=known, users=matrix),
         *(partial(mask.fit, matrix, ratings) for mask in (MeanMask(), RidgeMask(), NNMask())),
     ]
     for take in takers:

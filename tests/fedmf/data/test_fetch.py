@@ -139,6 +139,10 @@ def test_redirection_to_an_unsafe_address_raises(server, cache, there):
     rejects(source(server, "moved"), cache, re.escape(repr(there)) + "|IPv6")
 
 
+def test_fetch_without_a_download_raises(cache):
+    rejects(SOURCES["douban"], cache, "https:")
+
+
 @pytest.mark.parametrize("digits", [11, 5000])
 def test_absurd_length_raises(server, cache, digits):
     server.announced = "9" * digits

@@ -46,6 +46,7 @@ def test_rows_are_by_ascending_user_then_file_order():
     assert ratings.values.tolist() == [2.0, 3.0, 4.0, 5.0, 1.0]
     assert ratings.times.tolist() == [9, 2, 7, 7, 1]
     assert (ratings.n_users, ratings.n_items, ratings.n_ratings, len(ratings)) == (3, 3, 5, 5)
+    assert "small" in repr(ratings)
     promised = {"indptr": "i8", "items": "i4", "values": "f8", "times": "i8", "users": "i4"}
     promised |= {"user_ids": "i8", "item_ids": "i8"}
     for field, dtype in promised.items():

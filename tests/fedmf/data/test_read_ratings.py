@@ -147,8 +147,8 @@ def test_times_are_numbers_or_dates(write):
     ]:
         ratings = read_ratings(write(text.format(one, two)), columns, scale=(1, 5))
         assert ratings.times.tolist() == wanted
-    for wrong in ("soon", "nan", "1e30"):
-        with pytest.raises(DataError, match=f"line 3.*'{wrong}'"):
+    for wrong, said in (("soon", "'soon'"), ("1e30", "'1e30'"), ("", "at is empty")):
+        with pytest.raises(DataError, match=f"line 3.*{said}"):
             read_ratings(write(text.format("7", wrong)), columns, scale=(1, 5))
 
 
@@ -193,6 +193,7 @@ def test_duplicates_follow_the_option(write):
         ("user,item,rating\n", "no rating"),
         (PLAIN.replace("user", "users"), "'user'.*'users'"),
         (PLAIN.replace("2.5", "nan"), "line 3.*nan"),
+        (PLAIN.replace("2.5", ""), "line 3.*rating is empty"),
         (PLAIN.replace("2.5", "7"), "line 3.* 7 .*1 to 5.*4 to 7"),
         (PLAIN.replace(",", ";").replace("2.5", "2,5"), "line 3: .*decimal points"),
         (PLAIN.replace("\nAda", "\n\nAda").replace("2.5", "6"), "line 4"),

@@ -75,6 +75,7 @@ def test_numbers_of_other_types_are_converted(dtype):
         ("values", [4, 5], " 3 users, 3 items, 2 values$"),
         ("times", [1, 2], " 3 users, 3 items, 3 values, 2 times$"),
         ("users", [[5, 3, 5]], "users"),
+        ("users", [[5], [3, 5]], "users"),
         ("users", "abc", "users"),
         ("item_ids", [10, 20, 20, 30], r"item_ids\[2\]"),
         ("item_ids", [10, 30, 40], r"item 20 .*items\[1\]"),

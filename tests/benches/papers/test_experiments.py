@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import re
 import signal
 import subprocess
@@ -23,6 +22,7 @@ from benches.papers.under_encryption import (
     items_under_encryption,
     measure_phe,
 )
+from effort import needs_data
 from fedmf import FedMF, PlainSum, Trainer
 from fedmf.data import load
 from fedmf.data.sets.simulated import simulate
@@ -166,7 +166,7 @@ def test_comparison_table_and_document_agree():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="FEDMF_DATA names no data")
+@needs_data
 def test_fedmf_at_3072_bits_has_the_same_rmse():
     """The corner of ml latest small reaches the same rmse at 3072 bits."""
     split = random_split(most_rated(load("ml-latest-small")), seed=0)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 
 from benches.papers import dp, fedmmf4, thesis, training
 from benches.papers.table import Run
+from effort import needs_data
 from fedmf.data import load
 from fedmf.data.sets.simulated import simulate
 from secagg.kit.picture import style
@@ -33,7 +32,7 @@ def test_rows_run_repeatably(row):
     assert once.get("same sums", 1.0) == 1.0
 
 
-@pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="FEDMF_DATA names no data")
+@needs_data
 def test_context_rows_run_on_the_features_of_their_data(monkeypatch):
     monkeypatch.setattr(training, "load", load)
     (row,) = (one for one in fedmmf4.TABLES[0].rows if one.name == "FedLR")

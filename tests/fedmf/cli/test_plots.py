@@ -1,5 +1,4 @@
 import re
-import sys
 
 import pytest
 
@@ -47,11 +46,6 @@ def test_learning_curve_is_a_picture_with_content(shown, tmp_path):
 def test_learning_curve_of_rounds_without_time_is_drawn(tmp_path):
     record = RoundRecord(round=1, cohort=3, train_rmse=1.0, aborted="too few")
     learning_curve(History((record,)), tmp_path / "curve.svg")
-
-
-def test_learning_curve_keeps_matplotlibs_global_state(tmp_path):
-    learning_curve(history([1.0, 0.9]), tmp_path / "curve.svg")
-    assert "matplotlib.pyplot" not in sys.modules
 
 
 def test_learning_curve_without_rounds_or_folder_raises(tmp_path):

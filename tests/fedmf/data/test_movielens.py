@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from effort import needs_data
 from fedmf.data import load
 from fedmf.data.sets.movielens import FORMATS, GENRES_100K, read
 from fedmf.errors import DataError
-
-needs_data = pytest.mark.skipif(
-    "FEDMF_DATA" not in os.environ, reason="FEDMF_DATA does not name a folder with MovieLens"
-)
 
 
 def item_100k(number: int, title: str, *genres: str) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
-from fedmf.data import SIZES, load
+from fedmf.data import load
 from fedmf.data.sets.plain import read
 from fedmf.errors import DataError
 
@@ -50,10 +48,3 @@ def test_missing_folder_names_the_page(name, tmp_path):
     with pytest.raises(DataError, match="https:") as caught:
         load(name, tmp_path)
     assert "fetch" not in str(caught.value)
-
-
-@pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="FEDMF_DATA names no folder")
-@pytest.mark.parametrize("name", ["filmtrust", "douban"])
-def test_real_files_have_the_published_sizes(name):
-    ratings = load(name)
-    assert (ratings.n_users, ratings.n_items, ratings.n_ratings) == SIZES[name]

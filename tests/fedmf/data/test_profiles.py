@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from effort import needs_data
 from fedmf.data.sets.profiles import GENDERS, Profiles, read_profiles
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import DataError
 
-needs_data = pytest.mark.skipif(
-    "FEDMF_DATA" not in os.environ, reason="FEDMF_DATA does not name a folder with MovieLens"
-)
 SOUND = {
     "ml-100k": ("u.user", "2|53|F|other|94043\n1|24|M|technician|V3N4P\n3|7|M|student|00000\n"),
     "ml-1m": ("users.dat", "2::F::56::0::94043\n1::M::18::17::1-234\n3::M::1::10::00000\n"),

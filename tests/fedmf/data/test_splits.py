@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from operator import itemgetter
 from pathlib import Path
 
@@ -11,14 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import needs_data
 from fedmf.data import Catalogue, Ratings, Split, load
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import leave_last, official, random_split, time_split
 from fedmf.errors import DataError, SettingError
-
-needs_data = pytest.mark.skipif(
-    "FEDMF_DATA" not in os.environ, reason="FEDMF_DATA does not name a folder with MovieLens"
-)
 
 
 def build(rows: list[list[int]], n_items: int = 8) -> Ratings:

@@ -1,8 +1,7 @@
-import os
-
 import numpy as np
 import pytest
 
+from effort import needs_data
 from fedmf.data import Catalogue, from_triples, load
 from fedmf.data.subset import most_rated
 from fedmf.errors import SettingError
@@ -65,7 +64,7 @@ def test_numbers_out_of_range_raise(ratings, n_items, n_users):
         most_rated(ratings, n_items, n_users)
 
 
-@pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="needs FEDMF_DATA")
+@needs_data
 def test_subset_of_ml_latest_small_has_known_size():
     corner = most_rated(load("ml-latest-small"))
     assert (corner.n_items, corner.n_users, corner.n_ratings) == (40, 50, 1758)

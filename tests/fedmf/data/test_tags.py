@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from effort import needs_data
 from fedmf.data import load
 from fedmf.data.features import tag_features
 from fedmf.data.sets.simulated import simulate
@@ -17,9 +17,6 @@ from fedmf.data.sets.sources import SOURCES
 from fedmf.data.sets.tags import Tags, read_tags
 from fedmf.errors import DataError, MissingExtra, SettingError
 
-needs_data = pytest.mark.skipif(
-    "FEDMF_DATA" not in os.environ, reason="FEDMF_DATA does not name a folder with the data"
-)
 OLD, TEN, FM = "ml-latest-small", "ml-10m", "lastfm"
 
 # Users 1 to 3 and items 1 to 4 have ratings; item 9 is listed and has none.

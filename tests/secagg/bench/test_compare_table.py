@@ -10,7 +10,6 @@ import pytest
 from compare_rows import widest
 from secagg.bench import report
 from secagg.bench.cases import Figure, Load
-from secagg.bench.picture import canvas
 from secagg.bench.run import Comparison
 
 
@@ -35,34 +34,3 @@ def test_scaled_figures_are_explained(scaled: str) -> None:
     value = part if "bytes" in scaled else Load(part, None)
     row = replace(row, **{scaled: value})
     assert any(note.startswith("~:") for note in report.notes(Comparison([row], [], {}, 1.0)))
-
-
-def test_picture_legends_list_systems_by_value_and_fit() -> None:
-    pairs = (("ss", "SS"), ("he", "HE"), ("phe-packed", "phe, packed"))
-    rows = []
-    for length in (1000, 10_000, 100_000):
-        for name, label in (*pairs, ("phe-float", "phe, per float")):
-            row = widest(100, length, label=label)
-            times = length / 1000 * (1 if name == "phe-float" else 0.001)
-            rows.append(
-                replace(
-                    row,
-                    system=replace(row.system, name=name),
-                    client=Load(Figure(times * 17, 1, 2), None),
-                    server=Load(Figure(times * 17, 1, 2), None),
-                    holder=None,
-                    bytes_up=Figure(times * 38.6e4, 1, 2),
-                    bytes_down=Figure(0),
-                )
-            )
-    drawn = canvas(rows)
-    drawn.canvas.draw()
-    for axes in drawn.axes:
-        ticks = [one for one in axes.get_yticklabels() if one.get_text()]
-        assert min(one.get_window_extent().x0 for one in ticks) > 0
-        legend = axes.get_legend()
-        first, *others = (one.get_text() for one in legend.get_texts())
-        assert first.startswith("phe, per float: ~")
-        assert len(others) == 3
-        assert legend.get_window_extent().x0 >= axes.bbox.x1
-        assert legend.get_window_extent().x1 <= drawn.bbox.x1

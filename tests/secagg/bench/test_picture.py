@@ -94,6 +94,16 @@ def test_no_text_is_cut_off(lengths: tuple[int, ...], monkeypatch: pytest.Monkey
             assert text.get_window_extent().x1 <= drawn.bbox.x1, text
 
 
+def test_legends_list_systems_by_value_beside_the_axes() -> None:
+    drawn = canvas(list(rows(1000, 10_000, 100_000)))
+    drawn.canvas.draw()
+    for axes in drawn.axes:
+        legend = axes.get_legend()
+        names = [one.get_text().partition(":")[0] for one in legend.get_texts()]
+        assert names == [f"by {name}" for name in reversed(SYSTEMS)]
+        assert legend.get_window_extent().x0 >= axes.bbox.x1
+
+
 def test_a_picture_is_text_and_the_same_each_time() -> None:
     first, second = (svg(canvas(list(rows(1000, 2000)))) for _ in range(2))
     assert first == second

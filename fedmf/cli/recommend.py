@@ -14,7 +14,7 @@ from fedmf.cli.manners import errors_in_one_line, option, stderr
 from fedmf.cli.models import Saved, load_model
 from fedmf.cli.own import is_file
 from fedmf.cli.ranker import FILE
-from fedmf.cli.recorded import HISTORY, recorded_text
+from fedmf.cli.start import HISTORY, recorded_text
 from fedmf.data import NAMES, Catalogue, load
 from fedmf.data.checks import same_ids
 from fedmf.data.columns import titles_alone

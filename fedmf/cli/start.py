@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,6 @@ from fedmf.cli.choices import SplitName
 from fedmf.cli.manners import option_name
 from fedmf.cli.models import KINDS, Saved, load_model, ranked
 from fedmf.cli.ranker import FILE
-from fedmf.cli.recorded import HISTORY, recorded
 from fedmf.data import Ratings, Split
 from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
@@ -23,6 +23,7 @@ from fedmf.models.recommender import Recommender
 from fedmf.models.warm import matched, warm
 from fedmf.training import rmse
 
+HISTORY = "history.json"
 OF_MODEL = ("k", "reg", "rate", "min_raters")
 OF_TRAINING = ("split", "seed", "cohort", "dropout")
 NOT_COMPARED = (
@@ -211,3 +212,18 @@ def _renumbered(start: Factors, ratings: Ratings) -> Factors:
     """Return a model that ranks, for the users and items of `ratings`; new rows score 0."""
     p, q = (np.zeros((number, start.k)) for number in (ratings.n_users, ratings.n_items))
     return Factors.of(*warm(p, q, start, ratings, ranks=True), ratings, ranks=True)
+
+
+def recorded(model: Path) -> dict[str, Any]:
+    """Return the settings in history.json beside a model file; empty without settings."""
+    try:
+        found = json.loads(model.with_name(HISTORY).read_bytes())["settings"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def recorded_text(model: Path, name: str) -> str | None:
+    """Return a setting that is a text; None for a missing setting or another type."""
+    found = recorded(model).get(name)
+    return found if isinstance(found, str) else None

@@ -135,21 +135,16 @@ def _times(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32] | NDArray[np.int64] | None]:
     """Return the seconds and nanoseconds; raises DataError for the first that is no time."""
     kind = column.dtype.kind
-    if kind in "iu":
-        whole = column.astype(np.int64)
-        wrong = whole != column
-    elif kind in "fM":
-        wrong = np.abs(column) >= 2.0**63 if kind == "f" else np.zeros(column.size, np.bool_)
-    else:
+    if kind not in "iufM":
         times = Times()
-        first = times.add([str(one) for one in column.tolist()])
-        if first is None:
+        wrong = times.add([str(one) for one in column.tolist()])
+        if wrong is None:
             return times.arrays()
-        wrong = np.arange(column.size) == first
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise named.no_time(row, column[row : row + 1].tolist()[0])
-    return (whole, None) if kind in "iu" else of_column(column)
+        raise named.no_time(wrong, column.tolist()[wrong])
+    if kind in "uf" and (beyond := np.abs(column) >= 2**63).any():
+        row = int(np.argmax(beyond))
+        raise named.no_time(row, column[row].item())
+    return (column.astype(np.int64), None) if kind in "iu" else of_column(column)
 
 
 def _pyarrow(what: str) -> Any:

@@ -160,8 +160,6 @@ def chosen(
     if model is ModelName.FEDMMF:
         masked = recipe((mask or MaskName.RIDGE).value, preset_name)
         return masked.preset, masked
-    if mask is not None:
-        raise SettingError(f"--mask {mask} needs --model fedmmf, not --model {model}")
     return preset(preset_name), None
 
 

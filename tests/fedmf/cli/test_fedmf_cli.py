@@ -187,6 +187,7 @@ TRUSTEES = ("--trust", "threshold", "--trustees")
         ((*PAILLIER, *TRUSTEES, "3", "--threshold", "4"), "--threshold 4"),
         ((*PAILLIER, *TRUSTEES, "101", "--threshold", "2"), "--trustees 101"),
         ((*PAILLIER, "--trust", "key holder", "--threshold", "3"), "--threshold 3 need"),
+        (("--split", "u1"), "simulated"),
         (("--out", "/proc"), "--out /proc"),
     ],
 )

@@ -78,6 +78,8 @@ def test_names_from_file_to_recommendations(table, tmp_path):
     ("arguments", "message"),
     [
         ((*COLUMNS[:2], *COLUMNS[4:]), "--scale is missing.* 1 to 5"),
+        ((*COLUMNS, "--scale", "five"), "--scale five"),
+        (("--data", "none", "--scale", "1,5"), "--data none"),
         (("--data", "simulated", "--scale", "1,5"), "--scale"),
         (("--data", "ml-100", "--model", "fedmf"), "did you mean 'ml-100k'"),
         ((*COLUMNS[:2], "--scale", "1,5"), "pass --duplicates last or mean"),

@@ -117,6 +117,7 @@ def test_rounds_are_the_rounds_of_each_trainer():
     ("arguments", "message"),
     [
         ((), "--grid"),
+        (("--grid", "k=1,a"), "--grid k=1,a"),
         (("--model", "dpfedmf", "--grid", "k=1"), "public"),
         (("--grid", "k=1", "--folds", "1"), "--folds"),
         (("--grid", "k=1", "--measure", "auc"), "--measure"),

@@ -8,23 +8,17 @@ from typing import Any
 
 from fedmf.aggregate import WARNINGS, OneShotSum, PaillierSum, PlainSum, SecAggSum, Trust
 from fedmf.aggregate.aggregation import Progress
-from fedmf.aggregate.paillier import FEWEST_TRUSTEES
 from fedmf.bayes import Posterior
 from fedmf.data import Ratings, Split
-from fedmf.data.features import known_features
 from fedmf.data.splits import leave_last, official, random_split, time_split
 from fedmf.ease import ItemWeights
 from fedmf.errors import ModelError, SettingError
-from fedmf.masks import FedMMF, LocalHead
 from fedmf.masks.combined import Combined
 from fedmf.masks.recipes import Recipe, recipe
 from fedmf.models import Factors, preset
 from fedmf.models.presets import Preset
 from fedmf.models.recommender import Recommender
-from fedmf.training import Trainer
 from secagg.paillier.gmp import gmpy2
-from secagg.paillier.public_key import MAX_BITS, MIN_BITS
-from secagg.threshold.key import MAX_TRUSTEES
 
 Model = Factors | Combined
 
@@ -98,29 +92,13 @@ REMEDIES: Mapping[SumName, str] = {
 
 
 def aggregation(
-    name: SumName,
-    *,
-    neighbours: int | None = None,
-    threshold: int | None = None,
-    helpers: int | None = None,
-    trust: str | None = None,
-    trustees: int | None = None,
-    bits: int | None = None,
-    progress: Progress,
+    name: SumName, options: Mapping[str, Any], progress: Progress
 ) -> PlainSum | SecAggSum | OneShotSum | PaillierSum:
-    """Return the aggregation of that name; None selects the default of an option.
+    """Return the aggregation of that name, with options of `OPTIONS`; None gives the default.
 
     Raises SettingError if a required option is missing, an option belongs to another
     aggregation, or a value is out of range. Raises MissingExtra if a package is missing.
     """
-    options = {
-        "neighbours": neighbours,
-        "threshold": threshold,
-        "helpers": helpers,
-        "trust": trust,
-        "trustees": trustees,
-        "bits": bits,
-    }
     given = {option: value for option, value in options.items() if value is not None}
     strange = [f"--{option}" for option in given if option not in OPTIONS[name]]
     if strange:
@@ -130,30 +108,15 @@ def aggregation(
     if name is SumName.PLAIN:
         return PlainSum()
     if name is SumName.SECAGG:
-        return SecAggSum(
-            neighbours="auto" if neighbours is None else neighbours or None,
-            threshold=threshold,
-            progress=progress,
-        )
+        neighbours = given.pop("neighbours", "auto")
+        return SecAggSum(neighbours=neighbours or None, progress=progress, **given)
     if name is SumName.ONE_SHOT:
-        default = OneShotSum()
-        return OneShotSum(
-            helpers=default.helpers if helpers is None else helpers,
-            threshold=default.threshold if threshold is None else threshold,
-            progress=progress,
-        )
-    model = _trust(trust)
-    _check_trustees(model, trustees, threshold)
-    bits = 3072 if bits is None else bits
-    if not MIN_BITS <= bits <= MAX_BITS or bits % 64:
-        raise SettingError(
-            f"--bits {bits} must be a multiple of 64 from {MIN_BITS} to {MAX_BITS}"
-        )
+        return OneShotSum(progress=progress, **given)
+    trust = _trust(given.pop("trust", None))
+    summing = PaillierSum(trust=trust, progress=progress, **given)
     # raises MissingExtra now, not after the data are read
     gmpy2.version()
-    return PaillierSum(
-        trust=model, trustees=trustees, threshold=threshold, bits=bits, progress=progress
-    )
+    return summing
 
 
 def _trust(text: str | None) -> Trust:
@@ -165,27 +128,6 @@ def _trust(text: str | None) -> Trust:
     if name not in TRUST:
         raise SettingError(f"--trust {text} is unknown: choose from {', '.join(TRUST)}")
     return TRUST[name]
-
-
-def _check_trustees(trust: Trust, trustees: int | None, threshold: int | None) -> None:
-    """Validate the trustees, as `PaillierSum` would, with an error in terms of options."""
-    shown = " ".join(
-        f"--{name} {value}"
-        for name, value in (("trustees", trustees), ("threshold", threshold))
-        if value is not None
-    )
-    if trust != "threshold":
-        if shown:
-            raise SettingError(f"{shown} needs --trust threshold, not --trust {trust}")
-    elif (
-        trustees is None
-        or threshold is None
-        or not FEWEST_TRUSTEES <= threshold <= trustees <= MAX_TRUSTEES
-    ):
-        raise SettingError(
-            f"{shown or '--trust threshold'}: give {FEWEST_TRUSTEES} ≤ threshold ≤ trustees ≤ "
-            f"{MAX_TRUSTEES}, such as --trustees 3 --threshold 2"
-        )
 
 
 def cohort(text: str | None) -> int | float | None:
@@ -218,23 +160,7 @@ def chosen(
     if model is ModelName.FEDMMF:
         masked = recipe((mask or MaskName.RIDGE).value, preset_name)
         return masked.preset, masked
-    if mask is not None:
-        raise SettingError(f"--mask {mask} needs --model fedmmf, not --model {model}")
     return preset(preset_name), None
-
-
-def fit(
-    trainer: Trainer, parts: Split, masked: Recipe | None, *, head: bool, start: Any = None
-) -> Model:
-    """Train on the ratings or on `masked` ratings; with `head`, users then fit local heads."""
-    model: Model
-    known = known_features(parts.train) if masked is not None or head else None
-    if masked is None:
-        model = trainer.fit(parts.train, parts.test, start=start).model_
-    else:
-        federated = FedMMF(masked.mask, trainer, offset=masked.offset)
-        model = federated.fit(parts.train, parts.test, known).model_
-    return LocalHead().fit(model, parts.train, known) if head else model
 
 
 def as_saved(model: Recommender) -> Factors | Posterior | ItemWeights | None:

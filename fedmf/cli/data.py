@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 from rich.table import Column, Table
 
-from fedmf.cli.manners import Columns, Duplicates, Scale, errors_in_one_line, stderr
+from fedmf.cli.manners import Columns, Duplicates, Scale, errors_in_one_line, option, stderr
 from fedmf.cli.own import is_file, ratings_of
 from fedmf.data import NAMES, SIZES, Ratings, source_of
 from fedmf.data.fetch import check_content, check_files, fetch
@@ -106,9 +106,7 @@ def fetch_(
     name: Name,
     url: Annotated[
         str | None,
-        typer.Option(
-            "--url", help="Another address of the same archive.", show_default="GroupLens"
-        ),
+        option("Another address of the same archive.", "GroupLens"),
     ] = None,
     as_json: Json = False,
 ) -> None:

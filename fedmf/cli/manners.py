@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -21,31 +21,39 @@ from secagg.cli.console import with_options
 from secagg.cli.streams import is_of_disk
 from secagg.kit.timing import INTERRUPTED
 
-Data = Annotated[str, typer.Option(help=f"The data set: {', '.join(NAMES)}.")]
+
+def option(text: str, shown: str | bool = True, *names: str) -> Any:
+    """Return an option with a help text, the default to show, and other names."""
+    return typer.Option(*names, help=text, show_default=shown)
+
+
+def flag(name: str, text: str) -> Any:
+    """Return an option without a value."""
+    return typer.Option(name, metavar="", help=text)
+
+
+Data = Annotated[str, option(f"The data set: {', '.join(NAMES)}.")]
 Table = Annotated[
-    str,
-    typer.Option(help=f"The data set, or a CSV or Parquet file: {', '.join(NAMES)}, FILE."),
+    str, option(f"The data set, or a CSV or Parquet file: {', '.join(NAMES)}, FILE.")
 ]
 Columns = Annotated[
     str | None,
-    typer.Option(
-        help="FILE: the columns of users, items, ratings and, optionally, times.",
-        show_default="user,item,rating",
+    option(
+        "FILE: the columns of users, items, ratings and, optionally, times.",
+        "user,item,rating",
     ),
 ]
 Scale = Annotated[
-    str | None,
-    typer.Option(help="FILE: the lowest and highest possible rating, such as 1,5."),
+    str | None, option("FILE: the lowest and highest possible rating, such as 1,5.")
 ]
 Duplicates = Annotated[
     str | None,
-    typer.Option(
-        help="FILE: keep the last of several ratings of an item by a user, their mean, or "
-        "end with an error: last, mean, error.",
-        show_default="error",
+    option(
+        "FILE: keep the last of several ratings of an item by a user, their mean, or end with "
+        "an error: last, mean, error.",
+        "error",
     ),
 ]
-
 WORDS = {
     "set duplicates to 'last' or 'mean'": "pass --duplicates last or mean",
     "set columns to names of its header": "set --columns to names of its header",
@@ -54,6 +62,14 @@ WORDS = {
     "pass Features(array, names), or MeanMask as the mask": "pass --mask mean",
     "choose the format 'npz'": "choose --to npz",
     "choose the format 'parquet'": "choose --to parquet",
+    "; for tests, pass key=secagg.paillier.generate_insecure_keypair()": "",
+    "trust = 'threshold' and no key": "--trust threshold",
+    "trust = 'threshold'": "--trust threshold",
+    "trustees = None and threshold = None: ": "",
+    "trustees = None and ": "",
+    " and threshold = None": "",
+    "trustees = ": "--trustees ",
+    "threshold = ": "--threshold ",
     "sweeps = ": "--rounds = ",
     "epochs = ": "--rounds = ",
 }

@@ -12,7 +12,6 @@ import numpy as np
 
 from fedmf.aggregate import NoisySum
 from fedmf.bayes import FedBPMF, Posterior
-from fedmf.cli import choices
 from fedmf.cli.ranker import VIEWS
 from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
 from fedmf.data import Ratings, Split
@@ -22,6 +21,7 @@ from fedmf.ease import DPEase, ItemWeights
 from fedmf.ease.weights import KIND as ITEM_WEIGHTS
 from fedmf.errors import SettingError
 from fedmf.fcf import FCF, Adam, FederatedCF, Implicit, tuned, views
+from fedmf.masks import FedMMF, LocalHead
 from fedmf.masks.recipes import Recipe
 from fedmf.models import FedALS, preset
 from fedmf.models.dp import DPFedMF, noise_multiplier
@@ -249,14 +249,15 @@ def fit(
 ) -> Recommender:
     """Train, and return the model that predicts."""
     learner: Any = trainer
-    if isinstance(trainer, Trainer):
-        return choices.fit(trainer, parts, order.masked, head=head, start=order.start)
-    features: dict[str, Any] = {}
-    if isinstance(trainer, ContextTrainer):
-        features = {"items": known_features(parts.train), "users": profiles(parts.train)}
+    given: dict[str, Any] = {"start": order.start}
+    if order.masked is not None:
+        learner = FedMMF(order.masked.mask, learner, offset=order.masked.offset)
+        given = {"features": known_features(parts.train)}
+    elif isinstance(trainer, ContextTrainer):
+        given |= {"items": known_features(parts.train), "users": profiles(parts.train)}
     train = views(parts.train) if kind.ranks else parts.train
-    learner.fit(train, parts.test, start=order.start, **features)
-    return trainer.model_
+    fitted: Any = learner.fit(train, parts.test, **given).model_
+    return LocalHead().fit(fitted, train, known_features(train)) if head else fitted
 
 
 def measured(

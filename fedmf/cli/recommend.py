@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from fedmf.cli.manners import errors_in_one_line, stderr
+from fedmf.cli.manners import errors_in_one_line, option, stderr
 from fedmf.cli.models import Saved, load_model
 from fedmf.cli.own import is_file
 from fedmf.cli.ranker import FILE
-from fedmf.cli.recorded import HISTORY, recorded_text
+from fedmf.cli.start import HISTORY, recorded_text
 from fedmf.data import NAMES, Catalogue, load
 from fedmf.data.checks import same_ids
 from fedmf.data.columns import titles_alone
@@ -42,13 +42,13 @@ def recommend(
     model: Annotated[
         Path, typer.Argument(help="The folder of fedmf train --out, or a model file alone.")
     ],
-    user: Annotated[str, typer.Option(help="The data set's own id of the user, such as ada.")],
-    k: Annotated[int, typer.Option("-k", help="The number of items.")] = 10,
+    user: Annotated[str, option("The data set's own id of the user, such as ada.")],
+    k: Annotated[int, option("The number of items.", True, "-k")] = 10,
     data: Annotated[
         str | None,
-        typer.Option(
-            help=f"The training data of the model: {', '.join(NAMES)}.",
-            show_default="from history.json beside the model",
+        option(
+            f"The training data of the model: {', '.join(NAMES)}.",
+            "from history.json beside the model",
         ),
     ] = None,
     as_json: Json = False,

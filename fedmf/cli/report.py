@@ -266,15 +266,12 @@ def holder_name(trust: str | None, *, one_shot: bool) -> str:
 
 def _how(aggregation: object) -> dict[str, object]:
     """Return the name and settings of an aggregation, and of the inner aggregation if any."""
+    names = NOISE if isinstance(aggregation, NoisySum) else ("clip", "fractional_bits", *SECURE)
     how: dict[str, object] = {"name": type(aggregation).__name__}
+    how |= {name: getattr(aggregation, name) for name in names if hasattr(aggregation, name)}
     if isinstance(aggregation, NoisySum):
-        noise = {name: getattr(aggregation, name) for name in NOISE}
-        return how | noise | {"inner": _how(aggregation.inner)}
-    return how | {
-        name: getattr(aggregation, name)
-        for name in ("clip", "fractional_bits", *SECURE)
-        if hasattr(aggregation, name)
-    }
+        how["inner"] = _how(aggregation.inner)
+    return how
 
 
 def _hyper_parameters(trainer: Scheduled) -> dict[str, object]:

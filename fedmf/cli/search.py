@@ -18,6 +18,7 @@ from fedmf.cli.manners import (
     Table,
     command_line,
     errors_in_one_line,
+    option,
     stderr,
 )
 from fedmf.cli.models import KINDS, Kind, Order, profiles
@@ -55,37 +56,30 @@ def search(
     columns: Columns = None,
     scale: Scale = None,
     duplicates: Duplicates = None,
-    model: Annotated[
-        ModelName, typer.Option(help="The model, as in fedmf train.")
-    ] = ModelName.FEDBPMF,
+    model: Annotated[ModelName, option("The model, as in fedmf train.")] = ModelName.FEDBPMF,
     grid: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A setting and its values, such as reg=.05,.1; once for each setting: "
+        option(
+            "A setting and its values, such as reg=.05,.1; once for each setting: "
             f"{', '.join(NAMES)}, rounds.",
-            show_default=False,
+            False,
         ),
     ] = None,
-    folds: Annotated[
-        int | None,
-        typer.Option(help="The number of folds.", show_default="one validation part"),
-    ] = None,
+    folds: Annotated[int | None, option("The number of folds.", "one validation part")] = None,
     validation: Annotated[
-        float, typer.Option(help="The share of the validation part, without --folds.")
+        float, option("The share of the validation part, without --folds.")
     ] = 0.1,
     measure: Annotated[
         str | None,
-        typer.Option(
-            help="rmse, mae, or a measure of the first 10 items, such as precision or map.",
-            show_default="rmse; map for models that rank",
+        option(
+            "rmse, mae, or a measure of the first 10 items, such as precision or map.",
+            "rmse; map for models that rank",
         ),
     ] = None,
     split: Annotated[
-        SplitName, typer.Option(help="The test part, which is left out; see fedmf train.")
+        SplitName, option("The test part, which is left out; see fedmf train.")
     ] = SplitName.RANDOM,
-    seed: Annotated[
-        int, typer.Option(help="The seed of the split, the folds and the trainings.")
-    ] = 0,
+    seed: Annotated[int, option("The seed of the split, the folds and the trainings.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Score every combination of settings, without the test ratings of fedmf train.
@@ -100,7 +94,9 @@ def search(
         chosen = _grid(kind, model, grid or [])
         learner = _learner(kind, model, seed)
         names = {name: _setting(learner, name) for name in chosen}
-        ratings, source = ratings_of(data, columns, scale, duplicates)
+        table: dict[str, Any]
+        table = {"data": data, "columns": columns, "scale": scale, "duplicates": duplicates}
+        ratings, source = ratings_of(**table)
         train = choices.split(ratings, split, seed).train
 
         def report(one: Candidate, done: int, of: int) -> None:
@@ -133,10 +129,8 @@ def search(
         )
         best = {name: found.settings[setting] for name, setting in names.items()}
         given = {
+            **table,
             "data": data if data != "simulated" else None,
-            "columns": columns,
-            "scale": scale,
-            "duplicates": duplicates,
             "split": split.value if split is not SplitName.RANDOM else None,
             "seed": seed or None,
         }

@@ -1,10 +1,11 @@
-"""Start of ``fedmf train --start``: the earlier model, the settings, and known ratings."""
+"""Start of ``fedmf train --start``: the earlier model, the settings, a comparison."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +13,22 @@ from numpy.typing import NDArray
 from fedmf.bayes import Posterior
 from fedmf.cli.choices import SplitName
 from fedmf.cli.manners import option_name
-from fedmf.cli.models import KINDS, Saved, load_model
+from fedmf.cli.models import KINDS, Saved, load_model, ranked
 from fedmf.cli.ranker import FILE
-from fedmf.cli.recorded import HISTORY, recorded
-from fedmf.data import Ratings
+from fedmf.data import Ratings, Split
 from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
 from fedmf.models import Factors
-from fedmf.models.warm import matched
+from fedmf.models.recommender import Recommender
+from fedmf.models.warm import matched, warm
+from fedmf.training import rmse
 
+HISTORY = "history.json"
 OF_MODEL = ("k", "reg", "rate", "min_raters")
 OF_TRAINING = ("split", "seed", "cohort", "dropout")
+NOT_COMPARED = (
+    "not compared with the start, which has seen all test ratings that it can predict"
+)
 USUAL = (None, SplitName.RANDOM, 0)  # values of `OF_TRAINING` that the message leaves out
 
 
@@ -143,3 +149,81 @@ def places(ids: Ids, known: Ids) -> NDArray[np.int64]:
     mine, theirs = matched(ids, known)
     found[mine] = theirs
     return found
+
+
+class Compared(NamedTuple):
+    """Measure of a start and of the trained model, on the same `ratings` test ratings.
+
+    `measure` is "RMSE", or "precision" for models that rank.
+    """
+
+    measure: str
+    start: float
+    now: float
+    ratings: int
+
+    @property
+    def worse(self) -> bool:
+        """True if the model is worse than the start in the digits that are shown."""
+        start, now = round(self.start, 4), round(self.now, 4)
+        return now < start if self.measure == "precision" else now > start
+
+    def __str__(self) -> str:
+        return (
+            f"started from {self.measure} {self.start:.4f}, now {self.now:.4f}, on the "
+            f"{self.ratings:,} test ratings that the start has not seen"
+        )
+
+
+def compared(
+    start: Saved, fitted: Recommender, ratings: Ratings, parts: Split
+) -> Compared | None:
+    """Compare a model with the start; None if the start has seen all predictable ratings.
+
+    A test rating counts if the start knows the user and the item, and was not trained on the
+    rating. The start predicts the other ratings too well, or not at all.
+
+    Parameters
+    ----------
+    start, fitted : model before and model after the training
+    ratings, parts : all ratings, and the training and test part
+    """
+    if not isinstance(start, Factors | Posterior):
+        return None
+    users = places(ratings.user_ids, start.user_ids)
+    items = places(ratings.item_ids, start.item_ids)
+    test = numbered(parts.test)
+    fair = (users[parts.test.users] >= 0) & (items[parts.test.items] >= 0)
+    fair &= ~np.isin(test, seen(start, ratings))
+    rest = parts.test.take(fair)
+    if not rest.n_ratings:
+        return None
+    if isinstance(start, Factors) and start.ranks:
+        hidden = ratings.take(~np.isin(numbered(ratings), test[fair]))
+        models = (_renumbered(start, ratings), fitted)
+        before, now = (ranked(one, Split(hidden, rest))["precision"] for one in models)
+        return Compared("precision", before, now, rest.n_ratings)
+    guesses = start.predict(users[rest.users], items[rest.items])
+    now = rmse(rest.values, fitted.predict(rest.users, rest.items))
+    return Compared("RMSE", rmse(rest.values, guesses), now, rest.n_ratings)
+
+
+def _renumbered(start: Factors, ratings: Ratings) -> Factors:
+    """Return a model that ranks, for the users and items of `ratings`; new rows score 0."""
+    p, q = (np.zeros((number, start.k)) for number in (ratings.n_users, ratings.n_items))
+    return Factors.of(*warm(p, q, start, ratings, ranks=True), ratings, ranks=True)
+
+
+def recorded(model: Path) -> dict[str, Any]:
+    """Return the settings in history.json beside a model file; empty without settings."""
+    try:
+        found = json.loads(model.with_name(HISTORY).read_bytes())["settings"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def recorded_text(model: Path, name: str) -> str | None:
+    """Return a setting that is a text; None for a missing setting or another type."""
+    found = recorded(model).get(name)
+    return found if isinstance(found, str) else None

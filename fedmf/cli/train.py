@@ -11,10 +11,9 @@ from rich.console import Console
 
 from fedmf.aggregate import PaillierSum, RoundAborted
 from fedmf.cli import choices
+from fedmf.cli import train_options as flags
 from fedmf.cli.choices import ModelName, SplitName, SumName
-from fedmf.cli.compared import NOT_COMPARED, compared
-from fedmf.cli.doubts import doubts
-from fedmf.cli.ending import BETTER, going_on, interrupted_line
+from fedmf.cli.doubts import BETTER, doubts, going_on, interrupted_line
 from fedmf.cli.manners import (
     Columns,
     Duplicates,
@@ -28,33 +27,14 @@ from fedmf.cli.models import DELTA, KINDS, Order, fit, measured, ranked
 from fedmf.cli.own import ratings_of
 from fedmf.cli.ranker import Ranker, train_ranker
 from fedmf.cli.report import LiveReport, document, holder_name, key_line, print_summary, save
-from fedmf.cli.start import OF_MODEL, continued, forgotten, is_of, load_start
-from fedmf.cli.train_options import (
-    Aggregation,
-    Bits,
-    Cohort,
-    Dropout,
-    Epsilon,
-    Factors,
-    Force,
-    Head,
-    Helpers,
-    Mask,
-    MinRaters,
-    Model,
-    Neighbours,
-    NoRanking,
-    Out,
-    PresetOption,
-    Rate,
-    Reg,
-    Rounds,
-    Seed,
-    SplitOption,
-    Start,
-    Threshold,
-    Trust,
-    Trustees,
+from fedmf.cli.start import (
+    NOT_COMPARED,
+    OF_MODEL,
+    compared,
+    continued,
+    forgotten,
+    is_of,
+    load_start,
 )
 from fedmf.errors import SettingError
 from secagg.cli.console import Json
@@ -97,31 +77,31 @@ def train(
     columns: Columns = None,
     scale: Scale = None,
     duplicates: Duplicates = None,
-    model: Model = None,
-    mask: Mask = None,
-    head: Head = False,
-    preset_name: PresetOption = None,
-    aggregation: Aggregation = SumName.SECAGG,
-    neighbours: Neighbours = None,
-    threshold: Threshold = None,
-    helpers: Helpers = None,
-    trust: Trust = None,
-    trustees: Trustees = None,
-    bits: Bits = None,
-    cohort: Cohort = None,
-    dropout: Dropout = None,
-    rounds: Rounds = None,
-    seed: Seed = None,
-    split: SplitOption = None,
-    factors: Factors = None,
-    reg: Reg = None,
-    rate: Rate = None,
-    min_raters: MinRaters = None,
-    epsilon: Epsilon = None,
-    start: Start = None,
-    force: Force = False,
-    out: Out = None,
-    no_ranking: NoRanking = False,
+    model: flags.Model = None,
+    mask: flags.Mask = None,
+    head: flags.Head = False,
+    preset_name: flags.PresetOption = None,
+    aggregation: flags.Aggregation = SumName.SECAGG,
+    neighbours: flags.Neighbours = None,
+    threshold: flags.Threshold = None,
+    helpers: flags.Helpers = None,
+    trust: flags.Trust = None,
+    trustees: flags.Trustees = None,
+    bits: flags.Bits = None,
+    cohort: flags.Cohort = None,
+    dropout: flags.Dropout = None,
+    rounds: flags.Rounds = None,
+    seed: flags.Seed = None,
+    split: flags.SplitOption = None,
+    factors: flags.Factors = None,
+    reg: flags.Reg = None,
+    rate: flags.Rate = None,
+    min_raters: flags.MinRaters = None,
+    epsilon: flags.Epsilon = None,
+    start: flags.Start = None,
+    force: flags.Force = False,
+    out: flags.Out = None,
+    no_ranking: flags.NoRanking = False,
     as_json: Json = False,
 ) -> None:
     """Train a recommender while each user keeps their ratings.
@@ -160,16 +140,15 @@ def train(
         default = chosen.rounds if kind.rounds is None else kind.rounds
         holder = holder_name(trust, one_shot=aggregation is SumName.ONE_SHOT)
         live = LiveReport(console, default if rounds is None else rounds, holder)
-        summing = choices.aggregation(
-            aggregation,
-            neighbours=neighbours,
-            threshold=threshold,
-            helpers=helpers,
-            trust=trust,
-            trustees=trustees,
-            bits=bits,
-            progress=live.phase,
-        )
+        sums = {
+            "neighbours": neighbours,
+            "threshold": threshold,
+            "helpers": helpers,
+            "trust": trust,
+            "trustees": trustees,
+            "bits": bits,
+        }
+        summing = choices.aggregation(aggregation, sums, live.phase)
         summing.set_params(**kind.sums)
         order = Order(
             given=given,
@@ -189,7 +168,9 @@ def train(
         trainer = kind.build(order)
         if out is not None:
             make_folder(out)
-        ratings, source = ratings_of(data, columns, scale, duplicates)
+        table: dict[str, Any]
+        table = {"data": data, "columns": columns, "scale": scale, "duplicates": duplicates}
+        ratings, source = ratings_of(**table)
         if said is not None and order.start is not None:
             console.print(said, soft_wrap=True)
             if (lost := forgotten(order.start, ratings)) is not None:
@@ -265,17 +246,9 @@ def train(
             console.print(line, style="yellow", soft_wrap=True)
             if out is not None and wanted and len(history) and second.factors is None:
                 again = {
-                    "data": data,
-                    "columns": columns,
-                    "scale": scale,
-                    "duplicates": duplicates,
+                    **table,
                     "aggregation": None if aggregation is SumName.SECAGG else aggregation,
-                    "neighbours": neighbours,
-                    "threshold": threshold,
-                    "helpers": helpers,
-                    "trust": trust,
-                    "trustees": trustees,
-                    "bits": bits,
+                    **sums,
                     "head": head,
                     "rounds": rounds,
                 }

@@ -17,19 +17,21 @@ from numpy.typing import NDArray
 
 from fedmf.data.coded import Coded, Codes, coded_texts, coded_wholes
 from fedmf.data.packed import unpacked
-from fedmf.data.quotes import joins_ratings
-from fedmf.data.table import Table, is_number, positions, short
+from fedmf.data.table import Named, Table, is_number, positions, short
 from fedmf.data.times import Times
 from fedmf.errors import DataError
 
 DELIMITERS = (",", ";", "\t", "|")
-DECIMAL_COMMA = re.compile(r"\s*[0-9]+,[0-9]+\s*")
 OTHER_MARK = re.compile(r"::|[\s:/~^#]+")  # not in numbers and names of columns
 BYTES_LINE_END = re.compile(rb"\r\n|\r|\n")
 SEP = re.compile(
     r'"?sep=[,;\t|]"?\s*', re.IGNORECASE
 )  # line that Excel reads, above the header
 JSON = re.compile(r"\s*[\[{]\s*([\[{\]}\"0-9-]|$)")
+LINE_END = re.compile(r"\r\n|\r|\n")
+NO_LETTERS = re.compile(r"[\W_]*")
+OTHER_RATINGS = ("", "true", "false", "yes", "no", "na", "n/a", "nan", "none", "null")
+MANY = 3  # lines of a row that are ratings whatever their fields, if all have the right number
 BOM = "\ufeff"
 BATCH = 4096  # rows whose fields exist at once
 ABOVE = 20  # lines below the first in which a header is sought for a message
@@ -64,6 +66,7 @@ class _Reading:
 
     def __init__(self, path: Path, columns: Sequence[object]) -> None:
         self.path, self.name, self.columns = path, path.name, columns
+        self.named = Named(path.name, columns, self.place)
         self.head: list[str] = []  # lines up to the first that is not blank
         self.reader: Any = None
         self.mark = ","
@@ -179,44 +182,15 @@ class _Reading:
         before = len(self.codes[0]) - len(rows)
         for number, (ids, texts) in enumerate(zip(self.ids, (users, items), strict=True)):
             if "" in ids:
-                raise self._empty(number, before, texts)
+                row = next(row for row, text in enumerate(texts) if not text.strip())
+                raise self.named.empty(before + row, number)
         try:
             self.values.extend(map(float, values))
         except ValueError:
-            raise self._no_number(before, values) from None
+            row = next(row for row, text in enumerate(values) if not is_number(text))
+            raise self.named.no_number(before + row, values[row]) from None
         if times and (wrong := self.times.add(times[0])) is not None:
-            raise self._no_time(before, wrong, times[0])
-
-    def _empty(self, number: int, before: int, texts: Sequence[str]) -> DataError:
-        row = next(row for row, text in enumerate(texts) if not text.strip())
-        return DataError(
-            f"{self.name}, {self.place(before + row)}: {self.columns[number]} is empty: fill "
-            "it in or remove the row"
-        )
-
-    def _no_number(self, before: int, texts: Sequence[str]) -> DataError:
-        row = next(row for row, text in enumerate(texts) if not is_number(text))
-        text = texts[row].rstrip()
-        if not text:
-            return self._empty(2, before, texts)
-        remedy = "correct it"
-        if DECIMAL_COMMA.fullmatch(text):
-            remedy = "write decimal points"
-        elif text.casefold() in ("true", "false"):
-            remedy = "write 1 and 0"
-        return DataError(
-            f"{self.name}, {self.place(before + row)}: {self.columns[2]} {short(text)} is not "
-            f"a number such as 4 or 3.5: {remedy}"
-        )
-
-    def _no_time(self, before: int, row: int, texts: Sequence[str]) -> DataError:
-        text = texts[row].rstrip()
-        if not text:
-            return self._empty(3, before, texts)
-        return DataError(
-            f"{self.name}, {self.place(before + row)}: {self.columns[3]} {short(text)} is "
-            "neither a number of seconds nor a date such as 2024-05-31: correct it"
-        )
+            raise self.named.no_time(before + wrong, times[0][wrong])
 
     def _check_lines(self, fields: list[str], first: int, last: int) -> None:
         """Raise DataError if a stray quote joined ratings to a row of several lines."""
@@ -254,18 +228,11 @@ class _Reading:
         return f"line {self.lines[change] + row - self.rows[change]}"
 
     def table(self) -> Table:
-        """Return the table of all rows; raises DataError for a rating that is not finite."""
+        """Return the table of all rows."""
         values = np.frombuffer(self.values, dtype=np.float64)
-        bad = ~np.isfinite(values)
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise DataError(
-                f"{self.name}, {self.place(row)}: {self.columns[2]} {values[row]} is not a "
-                "number: remove the row"
-            )
         users, items = (self._coded(side) for side in (0, 1))
         times, nanos = self.times.arrays() if len(self.numbers) > 3 else (None, None)
-        return Table(self.name, users, items, values, times, nanos, self.place)
+        return Table(self.name, self.columns, self.place, users, items, values, times, nanos)
 
     def _coded(self, side: int) -> Coded:
         """Return ids as int64 if all are whole numbers, as in `coded_wholes`, else as texts."""
@@ -276,9 +243,8 @@ class _Reading:
         for number, text in enumerate(texts):
             if text.endswith("\0"):
                 row = int(np.argmax(codes == number))
-                raise DataError(
-                    f"{self.name}, {self.place(row)}: {self.columns[side]} {text!r} ends with "
-                    "a NUL character: remove it"
+                raise self.named.wrong(
+                    row, side, f"{text!r} ends with a NUL character: remove it"
                 )
         return coded_texts(texts, codes)
 
@@ -291,3 +257,30 @@ def _fields(line: str, mark: str) -> list[str]:
     except csv.Error:
         # with a wrong mark a long line is a single field, beyond the limit of the module csv
         return []
+
+
+def joins_ratings(fields: Sequence[str], mark: str, numbers: Sequence[int], width: int) -> bool:
+    """Return True if most lines of a row look like ratings. Blank lines do not count.
+
+    Parameters
+    ----------
+    fields : fields of the row
+    mark : delimiter
+    numbers : positions of user, item and rating, and perhaps of the time
+    width : int, number of fields of a row
+    """
+    texts = filter(str.strip, LINE_END.split(mark.join(fields)))
+    lines = [line.split(mark) for line in texts]
+    right = [
+        [line[number].strip() for number in numbers] for line in lines if len(line) == width
+    ]
+    if len(right) == len(lines) >= MANY:
+        return True
+    alike = sum(bool(user and item) and _is_rating(value) for user, item, value, *_ in right)
+    return 2 * alike > len(lines)
+
+
+def _is_rating(value: str) -> bool:
+    """Return True for texts such as 3, 4,5, ~4/5, "3 stars", ★★★ and n/a, but not for names."""
+    word = NO_LETTERS.sub("", value, count=1)
+    return is_number(value) or word[:1].isdigit() or word.casefold() in OTHER_RATINGS

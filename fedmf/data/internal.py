@@ -28,15 +28,16 @@ def internal(ratings: Ratings) -> Ratings:
 
 def to_internal(values: Floats, scale: tuple[float, float]) -> Floats:
     """Map numbers of a public scale (low, high) to the internal scale; they are not clipped."""
-    if scale == INTERNAL:
-        return values
-    (low, high), (bottom, top) = scale, INTERNAL
-    return np.asarray(bottom + (values - low) * ((top - bottom) / (high - low)))
+    return _mapped(values, scale, INTERNAL)
 
 
 def to_public(values: Floats, scale: tuple[float, float]) -> Floats:
     """Map numbers of the internal scale to a public scale (low, high), without clipping."""
-    if scale == INTERNAL:
+    return _mapped(values, INTERNAL, scale)
+
+
+def _mapped(values: Floats, of: tuple[float, float], to: tuple[float, float]) -> Floats:
+    if of == to:
         return values
-    (low, high), (bottom, top) = scale, INTERNAL
-    return np.asarray(low + (values - bottom) * ((high - low) / (top - bottom)))
+    (low, high), (bottom, top) = of, to
+    return np.asarray(bottom + (values - low) * ((top - bottom) / (high - low)))

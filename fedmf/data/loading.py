@@ -21,7 +21,7 @@ SIZES = {
     "simulated": (SIMULATED_USERS, SIMULATED_ITEMS, SIMULATED_RATINGS),
     **{name: form.counts for name, form in FORMATS.items() if form.counts is not None},
     **dict.fromkeys(lastfm.BINS, lastfm.SIZE),
-    **{name: form.counts for name, form in plain.FORMATS.items()},
+    **plain.SIZES,
 }
 NAMES = tuple(SIZES)
 
@@ -64,6 +64,6 @@ def read(name: str, folder: Path) -> Ratings:
     """Return the data set of that name from the given folder; see `load`."""
     if name in lastfm.BINS:
         return lastfm.read(name, folder)
-    if name in plain.FORMATS:
+    if name in plain.SIZES:
         return plain.read(name, folder)
     return movielens.read(FORMATS[name], folder)

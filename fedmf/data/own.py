@@ -79,13 +79,14 @@ def read_ratings(
     check(Duplicates, duplicates=duplicates)
     names = _names(columns)
     table = read_table(source, names)
-    for doubt in _doubts(table, names):
+    for doubt in _doubts(table):
         warnings.warn(f"{table.name}: {doubt}", DataWarning, stacklevel=2)
-    ends = _scale(table, str(names[2]), table.values, scale)
+    ends = _scale(table, scale)
     values, times = table.values, table.times
     rows: slice | NDArray[np.int64] = slice(None)
     pairs = table.users.codes * np.int64(table.items.ids.size) + table.items.codes
-    if _has_repeated(pairs):
+    ascending = np.sort(pairs)
+    if (ascending[1:] == ascending[:-1]).any():
         if duplicates == "error":
             raise _repeated(table, pairs)
         rows = _latest(pairs, times, table.nanos)
@@ -103,13 +104,10 @@ def read_ratings(
 
 def _names(columns: object) -> tuple[object, ...]:
     """Return the names of the columns as a tuple; raises DataError if they are not usable."""
-    if isinstance(columns, Set) and not isinstance(columns, MappingView):
-        raise DataError(
-            f"columns = {columns!r} has no order, by which users differ from items: pass a "
-            "tuple such as ('user', 'item', 'rating')"
-        )
     names: tuple[object, ...] = ()
-    if isinstance(columns, Iterable) and not isinstance(columns, str | bytes):
+    # a set has no order, by which users differ from items
+    unordered = isinstance(columns, str | bytes | Set) and not isinstance(columns, MappingView)
+    if isinstance(columns, Iterable) and not unordered:
         names = tuple(columns)
     try:
         different = len(set(names)) == len(names)
@@ -117,15 +115,15 @@ def _names(columns: object) -> tuple[object, ...]:
         different = False
     if len(names) not in (3, 4) or not different:
         raise DataError(
-            f"columns = {columns!r} must be three different names, of users, items and "
-            "ratings, or four with times"
+            f"columns = {columns!r} must be a tuple of three different names, of users, items "
+            "and ratings, or of four with times, such as ('user', 'item', 'rating')"
         )
     return names
 
 
-def _doubts(table: Table, names: Sequence[object]) -> Iterator[str]:
+def _doubts(table: Table) -> Iterator[str]:
     """Yield what is read, and perhaps not as meant."""
-    for title, side in zip(names, (table.users, table.items), strict=False):
+    for title, side in zip(table.titles, (table.users, table.items), strict=False):
         if (found := twins(side.ids)) is not None:
             count, *pair = found
             one, other = (
@@ -138,34 +136,32 @@ def _doubts(table: Table, names: Sequence[object]) -> Iterator[str]:
                 "are no whole numbers: write each id in one way"
             )
     if table.times is not None and (mixed := mixed_units(table.times, table.place)):
-        yield f"{names[3]}: {mixed}"
+        yield f"{table.titles[3]}: {mixed}"
 
 
-def _scale(
-    table: Table, title: str, values: Floats, scale: tuple[float, float] | None
-) -> tuple[float, float]:
-    """Return the validated scale; raises DataError if a rating is outside."""
+def _scale(table: Table, scale: tuple[float, float] | None) -> tuple[float, float]:
+    """Return the validated scale; raises DataError if a rating is not finite or outside."""
+    values = table.values
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise table.wrong(row, 2, f"{values[row]} is not a number: remove the row")
     low, high = values.min(), values.max()
     if scale is None:
         raise DataError(
-            f"scale is missing: {title} of {table.name} lies within {low:g} to {high:g}; give "
-            "the lowest and the highest possible rating, such as 1 and 5"
+            f"scale is missing: {table.titles[2]} of {table.name} lies within {low:g} to "
+            f"{high:g}; give the lowest and the highest possible rating, such as 1 and 5"
         )
     ends = check_scale(table.name, scale)
     outside = (values < ends[0]) | (values > ends[1])
     if outside.any():
         row = int(np.argmax(outside))
-        raise DataError(
-            f"{table.name}, {table.place(row)}: {title} {values[row]:g} is outside the scale "
-            f"from {ends[0]:g} to {ends[1]:g}: correct it, or widen scale, as the ratings lie "
-            f"within {low:g} to {high:g}"
+        fault = (
+            f"{values[row]:g} is outside the scale from {ends[0]:g} to {ends[1]:g}: correct "
+            f"it, or widen scale, as the ratings lie within {low:g} to {high:g}"
         )
+        raise table.wrong(row, 2, fault)
     return ends
-
-
-def _has_repeated(pairs: NDArray[np.int64]) -> bool:
-    ascending = np.sort(pairs)
-    return bool((ascending[1:] == ascending[:-1]).any())
 
 
 def _latest(

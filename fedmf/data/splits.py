@@ -35,10 +35,7 @@ def random_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) ->
     check(ProperFraction, test_fraction=test_fraction)
     check(Seed, seed=seed)
     n_test = round(test_fraction * ratings.n_ratings)
-    chosen = np.random.default_rng(seed).permutation(ratings.n_ratings)[:n_test]
-    test = np.zeros(ratings.n_ratings, dtype=np.bool_)
-    test[chosen] = True
-    return _parted(ratings, test)
+    return _parted(ratings, np.random.default_rng(seed).permutation(ratings.n_ratings)[:n_test])
 
 
 def random_folds(ratings: Ratings, folds: int = 5, seed: int = 0) -> list[Split]:
@@ -75,9 +72,8 @@ def leave_last(ratings: Ratings, k: int = 1) -> Split:
     users = ratings.users
     oldest_first = np.lexsort((ratings.times, users))  # stable, so ties keep the file's order
     newer = ratings.indptr[users + 1] - 1 - np.arange(ratings.n_ratings)
-    test = np.zeros(ratings.n_ratings, dtype=np.bool_)
-    test[oldest_first] = (newer < k) & (np.diff(ratings.indptr)[users] > k)
-    return _parted(ratings, test)
+    last = (newer < k) & (np.diff(ratings.indptr)[users] > k)
+    return _parted(ratings, oldest_first[last])
 
 
 def time_split(ratings: Ratings, test_fraction: float = 0.2) -> Split:
@@ -107,9 +103,7 @@ def time_split(ratings: Ratings, test_fraction: float = 0.2) -> Split:
             "times, or split at random"
         )
     n_train = ratings.n_ratings - round(test_fraction * ratings.n_ratings)
-    test = np.zeros(ratings.n_ratings, dtype=np.bool_)
-    test[np.argsort(ratings.times, kind="stable")[n_train:]] = True
-    return _parted(ratings, test)
+    return _parted(ratings, np.argsort(ratings.times, kind="stable")[n_train:])
 
 
 def user_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) -> Split:
@@ -133,9 +127,7 @@ def user_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) -> S
     shuffled = np.lexsort((np.random.default_rng(seed).random(ratings.n_ratings), users))
     n_test = np.rint(test_fraction * np.diff(ratings.indptr))
     place = np.arange(ratings.n_ratings) - ratings.indptr[users]  # within the user's row
-    test = np.zeros(ratings.n_ratings, dtype=np.bool_)
-    test[shuffled] = place < n_test[users]
-    return _parted(ratings, test)
+    return _parted(ratings, shuffled[place < n_test[users]])
 
 
 def official(ratings: Ratings, fold: int, root: Path | None = None) -> Split:
@@ -186,7 +178,10 @@ def official(ratings: Ratings, fold: int, root: Path | None = None) -> Split:
     return _parted(ratings, test)
 
 
-def _parted(ratings: Ratings, test: NDArray[np.bool_]) -> Split:
+def _parted(ratings: Ratings, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> Split:
+    """Return the split with the chosen ratings, a mask or positions, as the test part."""
+    test = np.zeros(ratings.n_ratings, dtype=np.bool_)
+    test[chosen] = True
     return Split(train=ratings.take(~test), test=ratings.take(test))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,29 +15,70 @@ from fedmf.errors import DataError
 
 SHOWN = 20  # names and characters of a header in a message
 LENGTH = 40
+DECIMAL_COMMA = re.compile(r"\s*[0-9]+,[0-9]+\s*")
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """Columns of users, items, ratings and times, one row per rating.
+class Named:
+    """Names of columns and places of rows, and the errors that have both.
 
     Parameters
     ----------
     name : name of the table, for messages
-    users, items : ids of each row
-    values : float64, shape (n_rows,): ratings, finite
-    times : int64, shape (n_rows,): seconds, or None without a column of times
-    nanos : int32 or int64, shape (n_rows,): nanoseconds after `times`, or None if all are 0
+    titles : names of the columns of users, items, ratings and, optionally, times
     place : function from the position of a row, from 0, to the place, such as "line 7"
     """
 
     name: str
+    titles: Sequence[object]
+    place: Callable[[int], str]
+
+    def wrong(self, row: int, column: int, fault: str) -> DataError:
+        """Return the error for an entry; `column` is the position in `titles`."""
+        return DataError(f"{self.name}, {self.place(row)}: {self.titles[column]} {fault}")
+
+    def empty(self, row: int, column: int) -> DataError:
+        """Return the error for an empty entry."""
+        return self.wrong(row, column, "is empty: fill it in or remove the row")
+
+    def no_number(self, row: int, entry: object) -> DataError:
+        """Return the error for a rating that is no number, or is empty."""
+        text = str(entry).rstrip()
+        if not text:
+            return self.empty(row, 2)
+        remedy = "correct it"
+        if DECIMAL_COMMA.fullmatch(text):
+            remedy = "write decimal points"
+        elif text.casefold() in ("true", "false"):
+            remedy = "write 1 and 0"
+        fault = f"{short(entry)} is not a number such as 4 or 3.5: {remedy}"
+        return self.wrong(row, 2, fault)
+
+    def no_time(self, row: int, entry: object) -> DataError:
+        """Return the error for an entry that is no time, or is empty."""
+        if not str(entry).rstrip():
+            return self.empty(row, 3)
+        fault = "is neither a number of seconds nor a date such as 2024-05-31: correct it"
+        return self.wrong(row, 3, f"{short(entry)} {fault}")
+
+
+@dataclass(frozen=True, eq=False)
+class Table(Named):
+    """Columns of users, items, ratings and times, one row per rating.
+
+    Parameters
+    ----------
+    users, items : ids of each row
+    values : float64, shape (n_rows,): ratings
+    times : int64, shape (n_rows,): seconds, or None without a column of times
+    nanos : int32 or int64, shape (n_rows,): nanoseconds after `times`, or None if all are 0
+    """
+
     users: Coded
     items: Coded
     values: NDArray[np.float64]
     times: NDArray[np.int64] | None
     nanos: NDArray[np.int32] | NDArray[np.int64] | None
-    place: Callable[[int], str]
 
 
 def positions(

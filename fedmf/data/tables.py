@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fedmf.data.columns import coded
 from fedmf.data.delimited import read_delimited
-from fedmf.data.table import Table, is_number, positions, short
+from fedmf.data.table import Named, Table, is_number, positions
 from fedmf.data.times import Times, of_column
 from fedmf.errors import DataError, MissingExtra
 
@@ -79,19 +79,16 @@ def _of_frame(source: Any, columns: Sequence[object], name: str) -> Table:
     users, items, values, *times = (_column(source[title]) for title in titles)
     if not len(users):
         raise DataError(f"{name} has no row: add a row per rating")
-    given = zip(titles, (users, items, values, *times), strict=True)
-    for title, column in given:
-        _check_given(name, title, column)
-    when, nanos = _times(name, titles[3], times[0]) if times else (None, None)
-    return Table(
-        name,
-        coded(name, str(titles[0]), users, wholes=True),
-        coded(name, str(titles[1]), items, wholes=True),
-        _values(name, titles[2], values),
-        when,
-        nanos,
-        lambda row: f"row {row}",
+    named = Named(name, titles, "row {}".format)
+    for number, column in enumerate((users, items, values, *times)):
+        _check_given(named, number, column)
+    when, nanos = _times(named, times[0]) if times else (None, None)
+    who, what = (
+        coded(name, str(title), column, wholes=True)
+        for title, column in zip(titles, (users, items), strict=False)
     )
+    rated = _values(named, values)
+    return Table(name, titles, named.place, who, what, rated, when, nanos)
 
 
 def _column(given: Any) -> NDArray[Any]:
@@ -103,7 +100,7 @@ def _column(given: Any) -> NDArray[Any]:
     return np.asarray(given.to_numpy())
 
 
-def _check_given(name: str, title: object, column: NDArray[Any]) -> None:
+def _check_given(named: Named, number: int, column: NDArray[Any]) -> None:
     """Raise DataError for the first empty entry of a column."""
     kind = column.dtype.kind
     if kind in "OUT":
@@ -113,8 +110,7 @@ def _check_given(name: str, title: object, column: NDArray[Any]) -> None:
     else:
         missing = column != column
     if missing.any():
-        row = int(np.argmax(missing))
-        raise DataError(f"{name}, row {row}: {title} is empty: fill it in or remove the row")
+        raise named.empty(int(np.argmax(missing)), number)
 
 
 def _is_missing(entry: object) -> bool:
@@ -125,50 +121,30 @@ def _is_missing(entry: object) -> bool:
     return entry is None or type(entry).__name__ == "NAType" or bool(np.any(entry != entry))
 
 
-def _values(name: str, title: object, column: NDArray[Any]) -> NDArray[np.float64]:
+def _values(named: Named, column: NDArray[Any]) -> NDArray[np.float64]:
     """Return the ratings as float64; raises DataError for the first that is no number."""
     if column.dtype.kind not in "biuf":
         for row, entry in enumerate(column.tolist()):
             if not is_number(entry):
-                raise DataError(
-                    f"{name}, row {row}: {title} {short(entry)} is not a number such as 4 or "
-                    "3.5: correct it, and convert the column to numbers"
-                )
-    values = column.astype(np.float64)
-    bad = ~np.isfinite(values)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise DataError(
-            f"{name}, row {row}: {title} {values[row]} is not a number: remove the row"
-        )
-    return values
+                raise named.no_number(row, entry)
+    return column.astype(np.float64)
 
 
 def _times(
-    name: str, title: object, column: NDArray[Any]
+    named: Named, column: NDArray[Any]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32] | NDArray[np.int64] | None]:
     """Return the seconds and nanoseconds; raises DataError for the first that is no time."""
     kind = column.dtype.kind
-    if kind in "iu":
-        whole = column.astype(np.int64)
-        wrong = whole != column
-    elif kind in "fM":
-        wrong = np.abs(column) >= 2.0**63 if kind == "f" else np.zeros(column.size, np.bool_)
-    else:
-        texts = [str(one) for one in column.tolist()]
+    if kind not in "iufM":
         times = Times()
-        first = times.add(texts)
-        if first is None:
+        wrong = times.add([str(one) for one in column.tolist()])
+        if wrong is None:
             return times.arrays()
-        wrong = np.arange(column.size) == first
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        entry = column[row : row + 1].tolist()[0]
-        raise DataError(
-            f"{name}, row {row}: {title} {short(entry)} is neither a number of seconds nor a "
-            "date such as 2024-05-31: correct it"
-        )
-    return (whole, None) if kind in "iu" else of_column(column)
+        raise named.no_time(wrong, column.tolist()[wrong])
+    if kind in "uf" and (beyond := np.abs(column) >= 2**63).any():
+        row = int(np.argmax(beyond))
+        raise named.no_time(row, column[row].item())
+    return (column.astype(np.int64), None) if kind in "iu" else of_column(column)
 
 
 def _pyarrow(what: str) -> Any:

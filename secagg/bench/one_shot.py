@@ -9,9 +9,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from secagg.bench import cases
 from secagg.bench.cases import ENCODING, F64, Case, Figure, Load, Row, System, Vectors
 from secagg.bench.roles import Role
@@ -19,7 +16,6 @@ from secagg.bench.ss import ALONE, DROPOUT, Progress
 from secagg.oneshot import Accumulator, Helper, HelperJournal, OneShotParams, report
 from secagg.oneshot.suites import SuiteName
 
-I64 = NDArray[np.int64]
 HELPERS, ENOUGH = 3, 2
 SUITE: SuiteName = "x25519"  # as in SS
 
@@ -49,28 +45,9 @@ class Reporters:
         return report(self._drawn, self._params, u)
 
 
-class Adder:
-    """Aggregator of a batch."""
-
-    def __init__(self, params: OneShotParams) -> None:
-        self._sum = Accumulator(params)
-
-    def add(self, data: bytes) -> None:
-        """Validate and add a report."""
-        self._sum.add(data)
-
-    def boxes(self, helper: int) -> list[bytes]:
-        """Return the chunks of boxes for a helper."""
-        return list(self._sum.boxes(helper))
-
-    def request(self) -> bytes:
-        """Return the request to all helpers."""
-        return self._sum.request()
-
-    def result(self, answers: list[bytes]) -> tuple[I64, tuple[int, ...]]:
-        """Return the exact integers of the sum and the ids of the clients in it."""
-        found = self._sum.result(answers)
-        return found.integers, found.survivors
+def boxes(total: Accumulator, helper: int) -> list[bytes]:
+    """Return the chunks of boxes for a helper."""
+    return list(total.boxes(helper))
 
 
 class Opener:
@@ -124,7 +101,7 @@ def measure(case: Case, progress: Progress) -> Row:
         ]
         params = parameters(case, [one.do(Opener.begin).result for one in openers])
         held = sum(one.do(Opener.load, params).seconds for one in openers)
-        server = stack.enter_context(Role("server", partial(Adder, params)))
+        server = stack.enter_context(Role("server", partial(Accumulator, params)))
         # a process for a single client, so that its memory is the memory of one client
         alone, crowd = (
             stack.enter_context(Role(name, partial(Reporters, params, case.vector)))
@@ -136,24 +113,23 @@ def measure(case: Case, progress: Progress) -> Row:
             party.do(Reporters.draw, u)
             sent = party.do(Reporters.report, u)
             seconds.append(sent.seconds)
-            central += server.do(Adder.add, sent.result).seconds
+            central += server.do(Accumulator.add, sent.result).seconds
             progress("report", done, len(ids))
         for j, one in enumerate(openers, start=1):
-            chunks = server.do(Adder.boxes, j)
+            chunks = server.do(boxes, j)
             central += chunks.seconds
             for chunk in chunks.result:
                 held += one.do(Opener.check, chunk).seconds
                 into += len(chunk)
-        request = server.do(Adder.request)
+        request = server.do(Accumulator.request)
         answers = [one.do(Opener.open, request.result) for one in openers]
-        result = server.do(Adder.result, [answer.result for answer in answers])
+        result = server.do(Accumulator.result, [answer.result for answer in answers])
         central += request.seconds + result.seconds
         held += sum(answer.seconds for answer in answers)
         into += HELPERS * len(request.result)
         out += sum(len(answer.result) for answer in answers)
         memory = alone.memory, server.memory, max(one.memory for one in openers)
-    integers, survivors = result.result
-    cases.check_sum(integers, survivors, case.vector)
+    cases.check_sum(result.result.integers, result.result.survivors, case.vector)
     return Row(
         system=ONE_SHOT,
         case=case,

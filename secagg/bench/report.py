@@ -154,6 +154,7 @@ def saving(document: Path, picture: Path) -> Callable[[Comparison], None]:
 def notes(comparison: Comparison) -> Iterator[str]:
     """Yield the notes that explain the figures of a comparison."""
     rows, floats = comparison.rows, comparison.per_float
+    one_shot = any(row.system.family == "one-shot" for row in rows)
     if not all(row.measured for row in rows):
         yield "~: scaled in proportion from a sample, whose size the JSON document has."
     yield (
@@ -183,17 +184,17 @@ def notes(comparison: Comparison) -> Iterator[str]:
             "Once: a client's time once for each key, to load it and make tables of powers. "
             "It is not in the client's time."
         )
-    if any(row.system.family == "one-shot" for row in rows):
+    if one_shot:
         yield (
             "One-shot: the helpers stand in the key holder's place, their times and bytes "
             "added up; memory is that of the largest. All clients that report are run."
         )
     fewer = [row.clients_run for row in rows if row.clients_run < row.case.clients]
     if fewer:
-        few = max(fewer)
-        both = any(row.system.family == "one-shot" for row in rows)
-        whole = "SS and one-shot run" if both else "SS runs"
-        yield f"{whole} all clients; the others run {few}, whose messages are added again."
+        whole = "SS and one-shot run" if one_shot else "SS runs"
+        yield (
+            f"{whole} all clients; the others run {max(fewer)}, whose messages are added again."
+        )
     for bits, gain in owners_gain(floats).items():
         yield f"The owner of a key of {bits} bits encrypts {gain:.1f}× as fast as others."
     if floats:

@@ -24,11 +24,9 @@ from benches.flower_rounds import faults, local, measure, report
 from benches.flower_rounds.app import oneshot_server
 from benches.flower_rounds.app.work import mean
 from benches.flower_rounds.measure import Round, Settings
-from benches.flower_rounds.picture import draw
 from benches.flower_rounds.variants import VARIANTS
 from secagg.errors import SecAggError
 from secagg.flower.testing import LocalGrid, LocalHelper
-from secagg.kit.picture import svg
 from secagg.kit.table import Strong
 from secagg.kit.timing import INTERRUPTED
 from secagg.oneshot import HelperJournal
@@ -151,12 +149,6 @@ def test_targets_are_met_or_missed():
     assert judged(plain=10, oneshot=12) == [missed] * 2
 
 
-def test_picture_has_every_variant_and_length():
-    text = svg(draw(rounds(plain=10.0, secaggplus=50.0, secagg=40.0))).decode()
-    for part in ("plain FedAvg", "Flower's SecAgg+", "d = 2,000", "50 s"):
-        assert part in text
-
-
 class InProcess:
     """Network whose runs are over when they have begun."""
 
@@ -242,13 +234,6 @@ def test_lengths_and_nodes_of_the_command_line(monkeypatch, capsys):
         Settings(lengths=(10, 20), nodes=4, runs=3),
         Settings(lengths=(1000,), nodes=3, runs=1, rounds=1),
     ]
-
-
-@pytest.mark.parametrize("wrong", ["--dims=many", "--nodes=2"])
-def test_wrong_arguments_are_rejected(wrong, capsys):
-    with pytest.raises(SystemExit):
-        command.main([wrong])
-    assert wrong.split("=")[0] in capsys.readouterr().err
 
 
 @pytest.mark.slow

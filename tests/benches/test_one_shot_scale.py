@@ -10,7 +10,7 @@ from multiprocessing.process import BaseProcess
 import numpy as np
 import pytest
 
-from benches import one_shot_scale, scale
+from benches import one_shot_scale
 from benches.one_shot_parties import Sum
 from effort import pure_repeats
 from secagg.errors import SecAggError
@@ -66,10 +66,3 @@ def test_no_process_is_left_after_ctrl_c_or_a_killed_party(stop: str) -> None:
 def _order(process: BaseProcess) -> tuple[int, str]:
     """Return a key that sorts processes as they started."""
     return len(process.name), process.name
-
-
-def test_scale_page_has_a_row_for_each_sum() -> None:
-    text = scale.DOC.read_text(encoding="utf-8")
-    for case in one_shot_scale.cases():
-        n = case.clients
-        assert f"| {case.security} | {n:,} | {n - n // 1000:,} |" in text

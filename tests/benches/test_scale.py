@@ -32,13 +32,3 @@ def test_check_bytes_with_one_byte_more_raises(way: str) -> None:
     more = {**getattr(costs, way), 3: getattr(costs, way)[3] + 1}
     with pytest.raises(AssertionError):
         scale.check_bytes(SMALL, replace(costs, **{way: more}))
-
-
-def test_scale_page_has_a_row_for_each_round() -> None:
-    text = scale.DOC.read_text(encoding="utf-8")
-    for case in scale.cases().values():
-        k = "all" if case.neighbours is None else case.neighbours
-        assert (
-            f"| {case.name} | {case.clients:,} | {case.length:,} | {k}, {case.threshold} "
-            in text
-        )

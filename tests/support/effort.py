@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import settings
 
@@ -10,6 +12,10 @@ from secagg import _fast
 pure_repeats = pytest.mark.skipif(
     not _fast.COMPILED,
     reason="shows the same without kernels, and what it calls is tested without them",
+)
+
+needs_data = pytest.mark.skipif(
+    "FEDMF_DATA" not in os.environ, reason="FEDMF_DATA names no folder of data sets"
 )
 
 FULL = 100  # the examples of the profile "full", in which the tests state their numbers

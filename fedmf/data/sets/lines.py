@@ -30,15 +30,16 @@ CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 
 @dataclass(frozen=True, eq=False)
 class RatingTable:
-    """The four columns of a file of ratings, in the file's order, each of shape (n_ratings,).
+    """The columns of a file of ratings, in the file's order, each of shape (n_ratings,).
 
     `users`, `items` and `times` are int64, as in the file, 0 ≤ id < 10**9. `values` is float64.
+    `times` is None for a file without times.
     """
 
     users: NDArray[np.int64]
     items: NDArray[np.int64]
     values: NDArray[np.float64]
-    times: NDArray[np.int64]
+    times: NDArray[np.int64] | None
 
 
 def damaged(path: Path, line: int, what: str) -> DataError:
@@ -137,16 +138,21 @@ def read_id(path: Path, line: int, what: str, field: str) -> int:
 
 
 def read_rating_table(
-    path: Path, *, separator: str, header: str, scale: tuple[float, float]
+    path: Path,
+    *,
+    separator: str,
+    header: str,
+    scale: tuple[float, float],
+    fields: tuple[Field, ...] = FIELDS,
 ) -> RatingTable:
-    """Read a file of lines "user, item, rating, time", with `read_numbers`.
+    """Read a file of lines "user, item, rating" and perhaps "time", with `read_numbers`.
 
     A rating must be in the scale and a multiple of the lowest rating. Any other rating, and a
     second rating of an item by a user, raises DataError.
     """
-    first, numbers = read_numbers(path, FIELDS, separator=separator, header=header)
-    users, items, times = (numbers[:, column].astype(np.int64) for column in (0, 1, 3))
-    table = RatingTable(users, items, numbers[:, 2].copy(), times)
+    first, numbers = read_numbers(path, fields, separator=separator, header=header)
+    users, items, *times = np.delete(numbers, 2, axis=1).astype(np.int64).T
+    table = RatingTable(users, items, numbers[:, 2].copy(), times[0] if times else None)
     low, high = scale
     off = (table.values < low) | (table.values > high) | (table.values % low != 0)
     if off.any():

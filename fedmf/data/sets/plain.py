@@ -7,36 +7,16 @@ recommender systems", IJCAI 2013, without duplicates. Douban is the part of Ma e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from fedmf.data.columns import from_triples
 from fedmf.data.ratings import Ratings, check_size
-from fedmf.data.sets.lines import NUMBER, Field, check_distinct, damaged, read_numbers
+from fedmf.data.sets.lines import FIELDS, read_rating_table
 
 RATINGS = "ratings.txt"
-FIELDS: tuple[Field, ...] = (
-    ("user id", NUMBER),
-    ("item id", NUMBER),
-    ("rating", rb"[0-9](?:\.[0-9])?"),
-)
-
-
-@dataclass(frozen=True)
-class Format:
-    """Published numbers of users, items and ratings, the scale, and the step of the scale."""
-
-    counts: tuple[int, int, int]
-    scale: tuple[float, float]
-    step: float
-
-
-FORMATS = {
-    "filmtrust": Format(counts=(1508, 2071, 35_494), scale=(0.5, 4.0), step=0.5),
-    "douban": Format(counts=(2999, 3000, 136_891), scale=(1.0, 5.0), step=1.0),
-}
+# Published numbers of users, items and ratings.
+SIZES = {"filmtrust": (1508, 2071, 35_494), "douban": (2999, 3000, 136_891)}
+SCALES = {"filmtrust": (0.5, 4.0), "douban": (1.0, 5.0)}
 
 
 def read(name: str, folder: Path, size: tuple[int, int, int] | None = None) -> Ratings:
@@ -51,17 +31,8 @@ def read(name: str, folder: Path, size: tuple[int, int, int] | None = None) -> R
     folder : folder with the file ratings.txt
     size : expected numbers of users, items and ratings; by default the published numbers
     """
-    form, path = FORMATS[name], folder / RATINGS
-    first, numbers = read_numbers(path, FIELDS, separator=" ", header="")
-    users, items = numbers[:, :2].astype(np.int64).T
-    values = numbers[:, 2].copy()
-    low, high = form.scale
-    off = (values < low) | (values > high) | (values % form.step != 0)
-    if off.any():
-        worst = int(np.argmax(off))
-        what = f"rating {values[worst]:g} is not in {low:g} to {high:g} by {form.step:g}"
-        raise damaged(path, first + worst, what)
-    check_distinct(path, first, users, items, "rates item")
-    ratings = from_triples(users, items, values, scale=form.scale, name=name)
-    check_size(ratings, size or form.counts, f"{RATINGS} in {folder}")
+    path, scale = folder / RATINGS, SCALES[name]
+    table = read_rating_table(path, separator=" ", header="", scale=scale, fields=FIELDS[:3])
+    ratings = from_triples(table.users, table.items, table.values, scale=scale, name=name)
+    check_size(ratings, size or SIZES[name], f"{RATINGS} in {folder}")
     return ratings

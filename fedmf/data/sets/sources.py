@@ -30,22 +30,22 @@ class Source:
     name : name for ``fedmf data fetch``
     folder : name of the folder with the files
     sets : names of the data sets for `fedmf.data.load`
-    archive, md5
-        Address of the zip file, and the MD5 of the file or None. The address is empty without a
-        stable public download.
     page : address of a description with the full terms
     terms : summary of the terms of use
     files : names of the files that are read, each with the SHA-256 in hexadecimal, or ""
+    archive, md5
+        Address of the zip file, and the MD5 of the file or None. The address is empty without a
+        stable public download.
     """
 
     name: str
     folder: str
     sets: tuple[str, ...]
-    archive: str
-    md5: str | None
     page: str
     terms: str
     files: Mapping[str, str]
+    archive: str = ""
+    md5: str | None = None
 
 
 _ALL = (
@@ -105,7 +105,7 @@ _ALL = (
         folder="ml-latest-small",
         sets=("ml-latest-small",),
         archive="https://files.grouplens.org/datasets/movielens/ml-latest-small.zip",
-        md5=None,  # "latest": the archive may be replaced; the files' checksums detect that
+        # no MD5: "latest" may be replaced; the files' checksums detect that
         page="https://files.grouplens.org/datasets/movielens/ml-latest-small-README.html",
         terms=_MOVIELENS + "redistribute it under the same terms only, " + _NO_COMMERCE,
         files={
@@ -119,7 +119,6 @@ _ALL = (
         folder="hetrec2011-lastfm-2k",
         sets=("lastfm", "lastfm-user", "lastfm-log"),
         archive="https://files.grouplens.org/datasets/hetrec2011/hetrec2011-lastfm-2k.zip",
-        md5=None,
         page="https://files.grouplens.org/datasets/hetrec2011/hetrec2011-lastfm-2k-readme.txt",
         terms=(
             "Free for non-commercial use: cite Last.fm and the HetRec 2011 workshop; ask "
@@ -136,8 +135,6 @@ _ALL = (
         name="filmtrust",
         folder="filmtrust",
         sets=("filmtrust",),
-        archive="",
-        md5=None,
         page="https://guoguibing.github.io/librec/datasets.html",
         terms=_RESEARCH + "Guo, Zhang and Yorke-Smith, IJCAI 2013.",
         files={"ratings.txt": ""},
@@ -146,8 +143,6 @@ _ALL = (
         name="douban",
         folder="douban",
         sets=("douban",),
-        archive="",
-        md5=None,
         page="https://github.com/fmonti/mgcnn",
         terms=_RESEARCH + "Ma et al., WSDM 2011, and Monti et al., NIPS 2017.",
         files={"ratings.txt": ""},

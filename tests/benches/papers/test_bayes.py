@@ -38,18 +38,10 @@ def test_posterior_of_known_runs_is_as_by_hand():
     assert found.scale == pytest.approx(math.sqrt((1 / 5 + 0.2 / 0.8) * 9.2e-6))
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.2, 0.5])
-@pytest.mark.parametrize("rope", [0.001, 0.005])
+@pytest.mark.parametrize(("correlation", "rope"), [(0.0, 0.001), (0.5, 0.005)])
 def test_posterior_probabilities_are_areas_under_the_density(correlation, rope):
     posterior = correlated_t_test(CF, FCF, correlation)
     assert posterior.within(rope) == pytest.approx(integral(posterior, -rope, rope), abs=1e-9)
-
-
-def test_posterior_density_is_that_of_students_t():
-    posterior = correlated_t_test(CF, FCF, 0.2)
-    x = np.array([-0.004, 0.0, 0.0012, 0.01])
-    wanted = student((x - posterior.mean) / posterior.scale, 4) / posterior.scale
-    assert posterior.density(x) == pytest.approx(wanted)
 
 
 def test_posterior_of_swapped_runs_is_mirrored():

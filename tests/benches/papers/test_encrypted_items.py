@@ -32,9 +32,7 @@ def trained(items, rounds=7):
     return list(descend(MODEL, RATINGS, items, p, rounds=rounds))
 
 
-@pytest.mark.parametrize(
-    ("refresh_every", "refreshes"), [(1, 6), (2, 3), (3, 2), (6, 1), (7, 0), (100, 0)]
-)
+@pytest.mark.parametrize(("refresh_every", "refreshes"), [(1, 6), (2, 3), (6, 1), (7, 0)])
 def test_encrypted_matrix_has_the_plain_integers(refresh_every, refreshes):
     """After every round, with any number of encryptions in between."""
     _, q = start()
@@ -90,13 +88,6 @@ def test_descend_times_every_party(monkeypatch):
     # and for each of the 8 it checks what has arrived and adds it; then it subtracts.
     assert items.of_users.seconds == 1 + 2 * 8 + 8
     assert items.of_server.seconds == 1 + 2 + 2 * 8 + 1
-
-
-def test_round_without_users_changes_nothing():
-    items = encrypted(1)
-    before = items.read()
-    items.subtract([])
-    np.testing.assert_array_equal(items.read(), before)
 
 
 @pytest.mark.parametrize("kind", [PlainItems, lambda q: EncryptedItems(

@@ -29,15 +29,6 @@ def test_future_is_that_of_users_with_a_past():
     assert (past[given.test.users] > 0).all()
 
 
-def test_popular_items_come_first():
-    train = load("simulated")
-    counts = np.bincount(train.items, minlength=train.n_items)
-    items, scores = ranked.Popularity(train).recommend(3, 5)
-    unseen = np.delete(counts, train.of_user(3)[0])
-    assert scores.tolist() == np.sort(unseen)[::-1][:5].tolist()
-    assert counts[items].tolist() == scores.tolist()
-
-
 def test_every_row_has_all_measures():
     run = Run(seed=0, quick=True)
     for split in (ranked.RANDOM, ranked.TIME):
@@ -45,14 +36,6 @@ def test_every_row_has_all_measures():
             found = ranked._measured("simulated", split, name, run)
             assert tuple(found) == ranked.METRICS
             assert all(0 <= one <= 1 for one in found.values())
-
-
-def test_targets_are_those_of_the_issue():
-    judged = {row.name: row.target for row in ranked.RANKING.rows if row.target}
-    (bounds,) = judged.values()
-    assert list(judged) == ["ml-1m, random: implicit, the default"]
-    lows = {name: one.at_least for name, one in bounds.items()}
-    assert lows == {"P@10": 0.335, "NDCG@100": 0.425}
 
 
 def test_settings_in_the_table_are_those_that_are_used():

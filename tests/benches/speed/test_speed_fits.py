@@ -38,7 +38,4 @@ def test_threads_without_gain_exceed_their_order() -> None:
     assert same.hides(-1)
     assert halved is not None
     assert not halved.hides(-1)
-
-
-def test_one_point_has_no_exponent() -> None:
     assert fit((5,), (1.0,)) is None

@@ -1,4 +1,4 @@
-"""Rows and series: each names a case that takes its sizes, and issue 19's ratios are there."""
+"""Rows and series: each names a case that takes its sizes."""
 
 from __future__ import annotations
 
@@ -10,21 +10,6 @@ import pytest
 from benches.speed import cases, releases
 from benches.speed.rows import ROWS, Row
 from benches.speed.scaling import SERIES, THREADS, Series
-
-REQUIRED = {
-    "masks": {"tier aesni": (1.9, 3.2)},
-    "masking": {"cryptography, numpy": (4, 7)},
-    "x25519": {"loop over cryptography": (3.8,)},
-    "server-1000": {"release 0.4": (4, 7)},
-    "server-100": {"Flower's SecAgg+": (1000,)},
-    "session": {"its first round": (1.5,)},
-    "ml-100k": {"release 0.4": (2,)},
-    "shares-62": {"Python integers, Horner": (50,)},
-    "one-shot-x25519": {"before the tiers with VAES": (1.4,)},
-    "paillier-2048": {"phe": (10_000,)},
-    "paillier-3072": {"phe": (15_000,)},
-}
-"""Least ratios, on one core and on two."""
 
 
 def takes(case: str, arguments: dict[str, object]) -> bool:
@@ -88,17 +73,3 @@ def test_series_take_their_points(series: Series) -> None:
     assert list(series.points) == sorted(set(series.points))
     axis = {} if series.axis == THREADS else {series.axis: series.points[0]}
     assert takes(series.case, {**series.arguments, **axis})
-
-
-def test_required_ratios_are_those_of_the_issue() -> None:
-    rows = {row.name: row for row in ROWS}
-    assert len(rows) == len(ROWS)
-    for name, rivals in REQUIRED.items():
-        found = {one.label: one.least for one in rows[name].rivals if one.least}
-        assert found == rivals, name
-    assert rows["import"].most == 0.08
-
-
-def test_earlier_releases_run_only_cases_written_for_them() -> None:
-    old = [one for row in ROWS for one in row.rivals if one.code != releases.PRESENT]
-    assert {one.case.partition(".")[0] for one in old} == {"cases"}

@@ -76,26 +76,17 @@ def test_slow_ways_are_not_warmed_up_and_run_less() -> None:
     assert len(Fake.calls) == 1
 
 
-def test_rival_has_arguments_of_its_own() -> None:
-    found = measured(row(Rival("first", "own.case", arguments={"size": 9})))
-    assert found.ratio(found.against[0], 1) == 1.5
-
-
-def test_trial_has_small_sizes() -> None:
+def test_absent_rival_is_left_out() -> None:
+    slow = Rival("absent", "other.absent", runs=1)
+    rivals = (Rival("absent", "other.absent"), slow, Rival("b", "b.c", arguments={"size": 9}))
+    found = measured(row(*rivals))
+    assert [bool(one.absent) for one in found.against] == [True, True, False]
+    assert [len(one.seconds) for one in found.against] == [0, 0, 2]
+    assert found.ratio(found.against[2], 1) == 1.5
+    assert found.document()["against"]
+    Fake.calls.clear()
     measured(row(), quick=True)
     assert {call[3] for call in Fake.calls} == {1}
-
-
-def test_absent_rival_is_left_out() -> None:
-    found = measured(row(Rival("absent", "other.absent"), Rival("there", "b.c")))
-    assert [bool(one.absent) for one in found.against] == [True, False]
-    assert [len(one.seconds) for one in found.against] == [0, 2]
-    assert found.document()["against"]
-
-
-def test_absent_slow_rival_is_left_out() -> None:
-    found = measured(row(Rival("absent", "other.absent", runs=1)))
-    assert [one.absent for one in found.against] == ["it is not installed"]
 
 
 @pytest.mark.parametrize("tier", ["aesni", "vaes"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -47,14 +46,8 @@ def test_list_shows_folder_or_fetch_command(tiny):
     put(tiny / NAME)
     rows = {row["name"]: row for row in json.loads(run("list", "--json").stdout)}
     assert tuple(rows) == NAMES
-    assert rows["simulated"] == {
-        "name": "simulated",
-        "users": 300,
-        "items": 500,
-        "ratings": 20_000,
-        "source": None,
-        "folder": None,
-    }
+    sizes = {"users": 300, "items": 500, "ratings": 20_000}
+    assert rows["simulated"] == {"name": "simulated", **sizes, "source": None, "folder": None}
     assert rows[NAME]["folder"] == str(tiny / NAME)
     assert rows["ml-10m"]["ratings"] == 10_000_054
     assert [rows[name]["source"] for name in ("lastfm", "lastfm-log")] == ["lastfm"] * 2
@@ -96,18 +89,10 @@ def test_fetch_prints_terms_and_set_is_found_afterwards(tiny):
     assert "ml-latest-small-README.html" in done.stderr
     assert again.stdout == f"{NAME}: {tiny / NAME}\n"
     assert len(load(NAME)) == 2
-    assert json.loads(run("verify", NAME, "--json").stdout) == {
-        "name": NAME,
-        "folder": str(tiny / NAME),
-        "files": {
-            "ratings.csv": "as known",
-            "movies.csv": "as known",
-            "tags.csv": "no checksum on record",
-        },
-        "users": 2,
-        "items": 2,
-        "ratings": 2,
-    }
+    found = json.loads(run("verify", NAME, "--json").stdout)
+    assert found["files"].pop("tags.csv") == "no checksum on record"
+    assert found["files"] == dict.fromkeys(("ratings.csv", "movies.csv"), "as known")
+    assert (found["folder"], found["ratings"]) == (str(tiny / NAME), 2)
     assert "is valid: 2 users, 2 items, 2 ratings" in run("verify", NAME).stdout
 
 
@@ -123,24 +108,19 @@ def test_fetch_of_a_present_set_changes_nothing(tiny, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "place"),
     [
-        (
-            {"movies_csv": FILES["movies.csv"].replace(b"A", b"Z")},
-            "movies.csv in .* is different",
-        ),
-        ({"tags_csv": FILES["tags.csv"] + b"1,1\r\n"}, "tags.csv, line 3: expected 4 fields"),
+        ({"movies_csv": FILES["movies.csv"].replace(b"A", b"Z")}, "movies.csv in "),
+        ({"tags_csv": FILES["tags.csv"] + b"1,1\r\n"}, "tags.csv, line 3: "),
     ],
 )
-def test_verify_of_changed_files_exits_with_2(tiny, changes, message):
+def test_verify_of_changed_files_exits_with_2(tiny, changes, place):
     put(tiny / NAME, **changes)
     done = run("verify", NAME)
     assert done.exit_code == 2
     assert "movies.csv" in done.stdout
-    lines = done.stderr.splitlines()
-    assert len(lines) == 1
-
-    assert re.search(f"^fedmf: {message}", lines[0])
+    assert done.stderr.startswith(f"fedmf: {place}")
+    assert done.stderr.count("\n") == 1
 
 
 def test_verify_reports_a_missing_file(tiny):
@@ -154,26 +134,19 @@ def test_verify_reports_a_missing_file(tiny):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "named"),
     [
-        (("fetch", "simulated"), "is built in and needs no fetching"),
-        (("verify", "simulated"), "is built in and has no file to verify"),
-        (("fetch", "ml-100"), "data set 'ml-100' is unknown: .* did you mean 'ml-100k'"),
-        (("verify", "netflix"), "data set 'netflix' is unknown"),
-        (("describe", "netflix"), "data set 'netflix' is unknown"),
-        (("fetch", "ml-1m", "--url", "http://example.org/x"), "must begin with https://"),
+        (("fetch", "simulated"), "simulated"),
+        (("verify", "simulated"), "simulated"),
+        (("fetch", "ml-100"), "'ml-100k'"),
+        (("describe", "none.parquet"), "none.parquet"),
+        (("fetch", "ml-1m", "--url", "http://example.org/x"), "http://example.org/x"),
     ],
 )
-def test_bad_arguments_exit_with_one_line(tiny, arguments, message):
-
+def test_bad_arguments_exit_with_2(tiny, arguments, named):
     done = run(*arguments)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert re.search(f"fedmf: .*{message}", done.stderr.splitlines()[-1])
-
-
-@pytest.mark.parametrize("command", ["list", "describe", "fetch", "verify"])
-def test_help_of_every_command_has_examples(tiny, command):
-    assert f"fedmf data {command}" in run(command, "--help").stdout
+    assert named in done.stderr.splitlines()[-1]
 
 
 @pytest.fixture
@@ -200,29 +173,15 @@ def test_describe_counts_a_file(own):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "named"),
     [
-        ((), "has no column"),
-        (COLUMNS, "--scale is missing"),
-        (SCALE, "set --columns to names"),
-        ((*COLUMNS, "--scale", "2,5"), "widen --scale"),
-        ((*COLUMNS, "--scale", "five"), "--scale five"),
-        (("--columns", "who,film", *SCALE), "three different names"),
-        (("--columns", "who,film,star", *SCALE), "did you mean 'stars'"),
-        (("--columns", "who,film,stars,film", *SCALE), "different names"),
+        ((), "--columns"),
+        (COLUMNS, "--scale"),
         ((*COLUMNS, *SCALE, "--duplicates", "first"), "--duplicates"),
-        (("--columns", "film,who,day", *SCALE), "outside the scale"),
     ],
 )
-def test_describe_of_a_file_exits_with_one_line(own, options, message):
+def test_describe_of_a_file_exits_with_one_line(own, options, named):
     found = run("describe", str(own), *options)
     assert (found.exit_code, found.stdout) == (2, "")
-    assert message in found.stderr
+    assert named in found.stderr
     assert found.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize("name", ["none.csv", "none.parquet", "none.tsv"])
-def test_describe_of_a_missing_file_names_it(name, tmp_path):
-    found = run("describe", str(tmp_path / name))
-    assert found.exit_code == 2
-    assert name in found.stderr

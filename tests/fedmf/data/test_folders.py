@@ -50,10 +50,8 @@ def test_root_precedes_variable_precedes_cache(monkeypatch, tmp_path):
 
 
 def test_missing_folder_raises_with_remedy(monkeypatch):
-    with pytest.raises(DataError, match="FEDMF_DATA") as caught:
+    with pytest.raises(DataError, match=r"FEDMF_DATA.*'fedmf data fetch ml-1m'"):
         folder_of(SOURCES["ml-1m"])
-    parts = ["'fedmf data fetch ml-1m'", "ml-1m.zip", "unzip", "'simulated'"]
-    assert all(part in str(caught.value) for part in parts)
     monkeypatch.setenv("FEDMF_DATA", str(Path("elsewhere")))
     with pytest.raises(DataError, match="'ml-1m' in elsewhere"):
         folder_of(SOURCES["ml-1m"])

@@ -22,19 +22,13 @@ ROWS = [[1, 2, 3, 9], [1, 3, 4, 8]]
     ("labels", "columns"),
     [
         (range(4), (0, 1, 2)),
-        (range(4), (0, 1, 2, 3)),
         (range(4), ("0", "1", "2")),
-        (range(4), tuple(np.arange(3))),
         (range(4), np.arange(4)),
-        (range(4), pandas.RangeIndex(3)),
         (range(4), (np.int8(0), 1.0, "2")),
-        (range(10, 14), [10, 11, 12]),
         ([0, "item", 2.5, None], (0, "item", 2.5)),
-        ([0, "item", None, 3], (0, "item", None)),
         ([("a", "user"), ("a", "item"), "r", "t"], (("a", "user"), ("a", "item"), "r")),
         ([1, "1", 2, 3], (1, "1", 2)),
         (YEARS, YEARS[:3]),
-        (["user", "item", "rating", "x"], ("user", "item", "rating")),
     ],
 )
 def test_labels_of_any_type_are_columns(labels, columns):
@@ -49,16 +43,9 @@ def test_labels_of_any_type_are_columns(labels, columns):
     ("labels", "columns", "message"),
     [
         (range(4), ("user", "item", "rating"), "'user'.* 0, 1, 2, 3$"),
-        (range(4), (1, 2, 9), " 9.* 0, 1, 2, 3$"),
-        (range(4), (-1, 0, 1), " -1"),
         (range(4), (None, 1, 2), "None"),
         (range(4), ([], 1, 2), "columns"),
-        (range(4), (0, 1), "columns"),
-        (range(4), (0, 1, 1), "columns"),
-        (range(4), 7, "columns"),
         (["7", "242", "3", "9"], ("user", "item", "rating"), "name the columns"),
-        (["user", "item", "rating", "rating"], ("user", "item", "rating"), " 3, 4"),
-        ([0, 1, 2, 2], (0, 1, 2), " 3, 4"),
         (["USER", "ITEM", "r", "t"], ("user", "item", "r"), "mean 'USER'"),
         ([True, "1", "2", "3"], (0, "1", "2"), " 0"),
     ],
@@ -71,46 +58,29 @@ def test_labels_that_are_missing_or_twice_raise(labels, columns, message):
 
 
 @pytest.mark.parametrize(
-    ("entries", "message"),
+    ("entries", "remedy"),
     [
-        (np.array([3, 2**63 + 5], np.uint64), r"\[1\] = 9223372036854775813 .*as texts"),
-        ([3, 2**70], r"\[1\] = 1180591620717411303424 .*as texts"),
-        ([1, 2**63], r"\[1\] = 9223372036854775808 .*as texts"),
-        ([3, -(2**70)], r"\[1\] = -1180591620717411303424 .*as texts"),
-        ([uuid.UUID(int=7), uuid.UUID(int=8)], r"\[0\] = UUID.*as texts"),
-        ([b"a", b"b"], r"\[0\] = b'a' .*decode"),
-        ([True, False], r"\[0\] = True .*convert"),
-        ([datetime.date(2024, 5, 31)] * 2, r"\[0\] = datetime.* date .*as texts"),
-        (np.array([7, 8], "datetime64[s]"), r"\[0\] = 1970.* datetime64.*as texts"),
-        (np.array([7, 8], "datetime64[ns]"), r"\[0\] = 1970.* datetime64.*as texts"),
-        (np.array([7, 8], "timedelta64[s]"), r"\[0\] = 7 seconds .*as texts"),
-        (np.array([7, 8], "timedelta64[ns]"), r"\[0\] = 7 nanoseconds .*as texts"),
-        (np.array([7, 8], "timedelta64[D]"), r"\[0\] = .*as texts"),
-        ([datetime.timedelta(7), datetime.timedelta(8)], r"\[0\] = .*as texts"),
-        ([bytearray(b"a"), bytearray(b"b")], r"\[0\] = bytearray.*decode"),
-        ([memoryview(b"a"), memoryview(b"b")], r"\[0\] = <memory.*decode"),
-        ([("a", 1), ("b", 2)], r"\[0\] = \('a', 1\) of the type tuple .*as texts"),
-        ([(1,), (2,)], r"\[0\] = \(1,\) of the type tuple .*as texts"),
-        ([(1,), (2, 3)], r"\[0\] = \(1,\) of the type tuple .*as texts"),
-        ([range(2), range(2)], r"\[0\] = range.* of the type range .*as texts"),
-        ([frozenset({1}), frozenset({2})], r"\[0\] = frozenset.*as texts"),
-        ([decimal.Decimal(7), decimal.Decimal(8)], r"\[0\] = Decimal.*as texts"),
-        ([1j, 2j], r"\[0\] = 1j .*as texts"),
-        ([1, "a"], r"\[0\] = 1 .*text"),
-        ([1.5, 2.0], r"\[0\] = 1\.5 .*texts"),
-        ([np.inf, 2.0], r"\[0\] = inf .*texts"),
-        ([(1, 2), (3, 4)], r"\[0\] = \(1, 2\) of the type tuple .*as texts"),
+        (np.array([3, 2**63 + 5], np.uint64), r"\[1\].*as texts"),
+        ([1, 2**63], r"\[1\].*as texts"),
+        ([uuid.UUID(int=7), uuid.UUID(int=8)], "as texts"),
+        ([b"a", b"b"], "decode"),
+        ([True, False], "convert"),
+        (np.array([7, 8], "datetime64[ns]"), "as texts"),
+        ([datetime.timedelta(7), datetime.timedelta(8)], "as texts"),
+        ([("a", 1), ("b", 2)], "as texts"),
+        ([decimal.Decimal(7), decimal.Decimal(8)], "as texts"),
+        ([1, "a"], "as a text"),
+        ([np.inf, 2.0], "as texts"),
         (np.array([[1, 2], [3, 4]]).tolist(), "column"),
-        ([[1], [2, 3]], "column"),
     ],
 )
 @pytest.mark.parametrize("side", ["user", "item"])
-def test_ids_of_other_types_raise_with_their_remedy(entries, message, side):
+def test_ids_of_other_types_raise_with_their_remedy(entries, remedy, side):
     columns = {"user": [1, 2], "item": [3, 4], "rating": [1, 2], side: entries}
-    with pytest.raises(DataError, match=f"{side}.*{message}"):
+    with pytest.raises(DataError, match=f"{side}.*{remedy}"):
         read_ratings(pandas.DataFrame(columns), scale=(1, 5))
     given = {"users": [1, 2], "items": [3, 4], f"{side}s": entries}
-    with pytest.raises(DataError, match=f"{side}s.*{message}"):
+    with pytest.raises(DataError, match=f"{side}s.*{remedy}"):
         from_triples(**given, values=[1, 2], scale=(1, 5))
 
 
@@ -118,19 +88,11 @@ def test_ids_of_other_types_raise_with_their_remedy(entries, message, side):
     ("entries", "ids"),
     [
         (np.array([2, 1], np.uint64), [1, 2]),
-        (np.array([2, 1], np.int8), [1, 2]),
         ([2.0, 1.0], [1, 2]),
         (pandas.array([2, 1], dtype="Int64"), [1, 2]),
-        (pandas.array([2, 1], dtype="UInt64"), [1, 2]),
         (pandas.Categorical(["b", "a"]), ["a", "b"]),
-        (pandas.Categorical([2, 1]), [1, 2]),
         (pandas.array(["b", "a"], dtype="string"), ["a", "b"]),
-        (np.array(["b", "a"], dtype=object), ["a", "b"]),
         (np.array([2, 1], dtype=object), [1, 2]),
-        (
-            [str(uuid.UUID(int=8)), str(uuid.UUID(int=7))],
-            [str(uuid.UUID(int=n)) for n in (7, 8)],
-        ),
     ],
 )
 def test_ids_of_many_types_are_read(entries, ids):
@@ -145,7 +107,7 @@ def test_ids_of_many_types_are_read(entries, ids):
     [
         lambda: [1.0, np.nan],
         lambda: np.array([1, None], dtype=object),
-        lambda: np.array([1, np.nan], dtype=object),
+        lambda: np.array([1, pandas.NA], dtype=object),
         lambda: pandas.array([1, None], dtype="Int64"),
         lambda: pandas.array([1.0, None], dtype="Float64"),
         lambda: pandas.Categorical([1, None]),
@@ -167,16 +129,11 @@ def test_missing_entry_raises_with_its_row(column, make):
 @pytest.mark.parametrize(
     ("column", "entries", "message"),
     [
-        ("user", [1, 2, 3], None),
         ("user", [5, 2**62, 3], None),
         ("user", [1, 2**63, 3], r"user\[1\] = 9223372036854775808 exceeds"),
         ("user", [1, None, 3], "row 1: user is empty"),
-        ("item", [7, 8, 9], None),
-        ("item", [7, 8, 2**100], r"item\[2\] = .* exceeds"),
         ("rating", [1, 2, 5], None),
-        ("rating", [1, 2, 6], "row 2: rating 6 is outside"),
         ("rating", [1, 2, 2**90], "row 2: rating .* is outside"),
-        ("rating", [None, 2, 3], "row 0: rating is empty"),
         ("time", [10**9, 3, 2], None),
         ("time", [1, 2**64, 2], "row 1: time .* is neither"),
     ],

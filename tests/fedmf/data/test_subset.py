@@ -1,8 +1,7 @@
-import os
-
 import numpy as np
 import pytest
 
+from effort import needs_data
 from fedmf.data import Catalogue, from_triples, load
 from fedmf.data.subset import most_rated
 from fedmf.errors import SettingError
@@ -39,11 +38,6 @@ def test_subset_has_the_top_items_and_their_top_raters(ratings):
     assert few.times.tolist() == [0, 1, 4, 6, 7, 8]
 
 
-def test_ties_are_broken_by_the_lower_number(ratings):
-    assert most_rated(ratings, 2, 1).user_ids.tolist() == [10]
-    assert most_rated(ratings, 2, 2).user_ids.tolist() == [10, 30]
-
-
 def test_ties_of_many_are_broken_by_the_lower_number(ratings):
     """Short arrays are sorted stably by any algorithm."""
     users = np.concatenate([np.arange(300), np.arange(0, 300, 7)])
@@ -64,21 +58,13 @@ def test_users_are_chosen_by_the_chosen_items(ratings):
     assert most_rated(ratings, 1, 1).user_ids.tolist() == [10]
 
 
-@pytest.mark.parametrize(
-    ("n_items", "n_users", "message"),
-    [
-        (0, 1, "0 items.* 3$"),
-        (4, 1, "4 items"),
-        (1, 5, "5 users.* 4$"),
-        (1, 0, "0 users"),
-    ],
-)
-def test_numbers_out_of_range_raise(ratings, n_items, n_users, message):
-    with pytest.raises(SettingError, match=message):
+@pytest.mark.parametrize(("n_items", "n_users"), [(0, 1), (4, 1), (1, 5), (1, 0)])
+def test_numbers_out_of_range_raise(ratings, n_items, n_users):
+    with pytest.raises(SettingError):
         most_rated(ratings, n_items, n_users)
 
 
-@pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="needs FEDMF_DATA")
+@needs_data
 def test_subset_of_ml_latest_small_has_known_size():
     corner = most_rated(load("ml-latest-small"))
     assert (corner.n_items, corner.n_users, corner.n_ratings) == (40, 50, 1758)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from effort import needs_data
 from fedmf.data import load
 from fedmf.data.features import tag_features
 from fedmf.data.sets.simulated import simulate
@@ -17,9 +17,6 @@ from fedmf.data.sets.sources import SOURCES
 from fedmf.data.sets.tags import Tags, read_tags
 from fedmf.errors import DataError, MissingExtra, SettingError
 
-needs_data = pytest.mark.skipif(
-    "FEDMF_DATA" not in os.environ, reason="FEDMF_DATA does not name a folder with the data"
-)
 OLD, TEN, FM = "ml-latest-small", "ml-10m", "lastfm"
 
 # Users 1 to 3 and items 1 to 4 have ratings; item 9 is listed and has none.
@@ -77,46 +74,28 @@ def more(name: str, file: str, line: str) -> dict[str, str]:
     return {file.replace(".", "_"): TINY[name][file] + line}
 
 
+USED = "user_taggedartists.dat"
 MISFITS = [
-    (OLD, more(OLD, "tags.csv", "1,8,x,1\r\n"), r"tags\.csv, line 6: item 8 .*ml-lat"),
-    (OLD, more(OLD, "tags.csv", "8,1,x,1\r\n"), "line 6: user 8 .*ml-latest-small"),
-    (OLD, more(OLD, "tags.csv", "1,1,x\r\n"), "line 6: .* 4 .* 3[ ;]"),
-    (OLD, more(OLD, "tags.csv", "1,1,x,nan\r\n"), "line 6: .*time 'nan'"),
-    (OLD, more(OLD, "tags.csv", '1,1,"x,1\r\n'), "line 6: "),
-    (OLD, {"tags_csv": "1,1,x,1\r\n"}, "line 1: .*'userId"),
-    (OLD, {"tags_csv": ""}, r"/tags\.csv "),
-    (TEN, more(TEN, "tags.dat", "1::8::x::1\n"), r"tags\.dat, line 6: item 8 .*ml-10m"),
-    (TEN, more(TEN, "tags.dat", "1::1::x\n"), "line 6: .* 4 .*'::'.* 3[ ;]"),
-    (TEN, more(TEN, "tags.dat", "-1::1::x::1\n"), "line 6: .*user id '-1'"),
-    (TEN, more(TEN, "tags.dat", "1::1::x::1"), "line 6: "),
-    (FM, more(FM, "tags.dat", "x\tgood\r\n"), r"tags\.dat, line 6: .*tag id 'x'"),
-    (FM, {"tags_dat": "1\tgood\r\n"}, r"tags\.dat, line 1: .*tagID"),
-    (
-        FM,
-        more(FM, "user_taggedartists.dat", "1\t1\t7\t1\t4\t2009\r\n"),
-        r"user_taggedartists\.dat, line 6: tag 7 .*tags\.dat",
-    ),
-    (
-        FM,
-        more(FM, "user_taggedartists.dat", "4\t1\t1\t1\t4\t2009\r\n"),
-        "line 6: user 4 .*lastfm",
-    ),
-    (
-        FM,
-        more(FM, "user_taggedartists.dat", "1\t1\t1\t1\t4\r\n"),
-        "line 6: .* 6 .* 5[ ;]",
-    ),
+    (OLD, more(OLD, "tags.csv", "1,8,x,1\r\n"), r"tags\.csv, line 6: item 8"),
+    (OLD, more(OLD, "tags.csv", "8,1,x,1\r\n"), "line 6: user 8"),
+    (OLD, more(OLD, "tags.csv", "1,1,x,nan\r\n"), "line 6: .*time"),
+    (OLD, {"tags_csv": "1,1,x,1\r\n"}, "line 1:"),
+    (TEN, more(TEN, "tags.dat", "-1::1::x::1\n"), "line 6: .*user id"),
+    (FM, more(FM, "tags.dat", "x\tgood\r\n"), r"tags\.dat, line 6: .*tag id"),
+    (FM, {"tags_dat": "1\tgood\r\n"}, r"tags\.dat, line 1:"),
+    (FM, more(FM, USED, "1\t1\t7\t1\t4\t2009\r\n"), rf"{USED}, line 6: tag 7"),
+    (FM, more(FM, USED, "4\t1\t1\t1\t4\t2009\r\n"), "line 6: user 4"),
 ]
 
 
-@pytest.mark.parametrize(("name", "changes", "message"), MISFITS)
-def test_file_that_does_not_match_raises_with_its_line(tiny, name, changes, message):
-    with pytest.raises(DataError, match=message):
+@pytest.mark.parametrize(("name", "changes", "place"), MISFITS)
+def test_file_that_does_not_match_raises_with_its_line(tiny, name, changes, place):
+    with pytest.raises(DataError, match=place):
         tiny(name, **changes)
 
 
 def test_data_set_without_tags_raises_with_remedy():
-    with pytest.raises(DataError, match=r"simulated .*ml-10m, ml-latest-small"):
+    with pytest.raises(DataError, match="ml-10m"):
         read_tags(simulate(3, 4, 6))
 
 
@@ -162,13 +141,13 @@ def test_features_are_the_principal_components_of_tf_idf(of, documents, n):
 
 @pytest.mark.parametrize("components", [0, 3])
 def test_too_many_components_raise(components):
-    with pytest.raises(SettingError, match=f"components = {components} .*1 to 2"):
+    with pytest.raises(SettingError, match="components"):
         tag_features(assigned(*ROWS), components)
 
 
 def test_scikit_learn_missing_raises_with_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.decomposition", None)
-    with pytest.raises(MissingExtra, match="pip install scipy scikit-learn"):
+    with pytest.raises(MissingExtra, match="scikit-learn"):
         tag_features(assigned(*ROWS), 1)
 
 

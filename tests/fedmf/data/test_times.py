@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import decimal
 
 import numpy as np
@@ -19,19 +18,13 @@ NOON = 1_714_564_800  # 2024-05-01 12:00:00
 # the later time, the earlier, and the seconds of the later
 PAIRS = {
     "milliseconds": ("2024-05-01 12:00:00.900", "2024-05-01 12:00:00.100", NOON),
-    "microseconds": ("2024-05-01T12:00:00.000009", "2024-05-01T12:00:00.000001", NOON),
     "nanoseconds": ("2024-05-01T12:00:00.000000009", "2024-05-01T12:00:00.000000001", NOON),
-    "with Z": ("2024-05-01T12:00:00.9Z", "2024-05-01T12:00:00.1Z", NOON),
     "with zones": ("2024-05-01T13:00:00.9+01:00", "2024-05-01T12:00:00.1+00:00", NOON),
-    "decimal comma": ("2024-05-01T12:00:00,9", "2024-05-01T12:00:00,1", NOON),
     "no fraction": ("2024-05-01T12:00:00.001", "2024-05-01T12:00:00", NOON),
     "seconds": ("1714564800.9", "1714564800.1", NOON),
-    "nanoseconds of numbers": ("1714564800.000000009", "1714564800.000000001", NOON),
-    "exponents": ("1.7145648009e9", "1.7145648001e9", NOON),
     "number and date": ("1714564800.9", "2024-05-01 12:00:00.1", NOON),
     "integer and fraction": ("1714564800.5", "1714564800", NOON),
     "before 1970": ("-1.25", "-1.75", -2),
-    "dates before 1970": ("1969-12-31T23:59:58.75", "1969-12-31T23:59:58.25", -2),
     "milliseconds since 1970": ("1714564800900", "1714564800100", 1_714_564_800_900),
 }
 
@@ -54,20 +47,13 @@ def test_last_of_texts_is_the_later_within_a_second(tmp_path, kind, later_first)
 
 
 AT = np.array([NOON * 10**9 + 900, NOON * 10**9 + 100], dtype="datetime64[ns]")
-MOMENT = datetime.datetime(2024, 5, 1, 12, 0, 0, 900, tzinfo=datetime.UTC)
 FRAMES = {
     "ns": lambda pd: pd.Series(AT),
-    "us": lambda pd: pd.Series(np.array([900, 100], dtype="datetime64[us]")),
-    "ms": lambda pd: pd.Series(np.array([900, 100], dtype="datetime64[ms]")),
     "zoned": lambda pd: pd.Series(AT).dt.tz_localize("UTC"),
     "before 1970": lambda pd: pd.Series(np.array([-100, -900], dtype="datetime64[ms]")),
-    "datetimes": lambda pd: pd.Series([MOMENT, MOMENT.replace(microsecond=100)], dtype=object),
-    "timestamps": lambda pd: pd.Series(list(pd.Series(AT)), dtype=object),
     "floats": lambda pd: pd.Series([1000.9, 1000.1]),
-    "float32": lambda pd: pd.Series([1000.9, 1000.1], dtype="float32"),
     "negative floats": lambda pd: pd.Series([-1.1, -1.9]),
     "decimals": lambda pd: pd.Series([decimal.Decimal("7.9"), decimal.Decimal("7.1")]),
-    "Float64": lambda pd: pd.Series([7.9, 7.1], dtype="Float64"),
     "mixed": lambda pd: pd.Series(["1970-01-01T00:00:07.9", 7], dtype=object),
 }
 

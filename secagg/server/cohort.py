@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container, Mapping
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,19 @@ from numpy.typing import NDArray
 from secagg import graph
 from secagg.protocol import Registry, RoundParams, keys
 from secagg.protocol.messages import Roster, encode, pack_ids
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def made_once(keys: Mapping[int, K], make: Callable[[K], V]) -> dict[int, V]:
+    """Return `make` of each client's key, called once for clients with the same object.
+
+    On the complete graph all clients have one object.
+    """
+    distinct = {id(key): key for key in keys.values()}
+    made = {name: make(key) for name, key in distinct.items()}
+    return {u: made[id(key)] for u, key in keys.items()}
 
 
 class Cohort:
@@ -45,11 +59,7 @@ class Cohort:
 
     def rosters(self) -> dict[int, bytes]:
         """Return each client's message of round 1; clients with the same holders share one."""
-        made: dict[int, bytes] = {}
-        for holders in self.graph.holders.values():  # one tuple for all on the complete graph
-            if id(holders) not in made:
-                made[id(holders)] = self._roster(holders)
-        return {u: made[id(self.graph.holders[u])] for u in self.publics}
+        return made_once(self.graph.holders, self._roster)
 
     def _roster(self, holders: tuple[int, ...]) -> bytes:
         """Return the message of round 1 to a client: the holders and their public keys."""
@@ -67,10 +77,8 @@ class Cohort:
 
     def receivers(self) -> dict[int, NDArray[np.uint64]]:
         """Return the ids of the other holders of each client's shares, ascending."""
-        holders = self.graph.holders
-        distinct = {id(ids): ids for ids in holders.values()}  # one tuple on the complete graph
-        ids = {name: np.array(ids, dtype=np.uint64) for name, ids in distinct.items()}
-        return {u: (own := ids[id(holders[u])])[own != u] for u in self.publics}
+        ids = made_once(self.graph.holders, lambda holders: np.array(holders, dtype=np.uint64))
+        return {u: own[own != u] for u, own in ids.items()}
 
     def seen_by(self, u: int, clients: Container[int]) -> list[int]:
         """Return the clients of `clients` that are holders of u's shares, ascending."""

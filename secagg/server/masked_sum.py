@@ -6,15 +6,13 @@ signed, in the active variant only. Round 4 asks for the shares.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from secagg.encoding import Lanes
-from secagg.protocol import Phase
-from secagg.protocol.ledger import Page
 from secagg.protocol.messages import ConsistencyRequest, UnmaskRequest, encode, pack_ids
-from secagg.server.cohort import Cohort
+from secagg.server.cohort import Cohort, made_once
 
 
 class Question(NamedTuple):
@@ -51,25 +49,19 @@ class Summed:
     present: Collection[int]
     signatures: Mapping[int, bytes] = field(default_factory=dict)
 
-    def check_ledger(self, page: Page, phase: Phase) -> None:
-        """Record U3 in the ledger, or raise TooFewSurvivors if an earlier cohort is too close.
-
-        A U3 that was closed before a resume, or signed, is in the ledger already.
-        """
-        page.require(pack_ids(list(self.asked)), phase)
-
     def to_sign(self) -> dict[int, bytes]:
         """Return the request of round 3 for each client: the survivors to sign."""
-        return self._to_each(
-            lambda asked: encode(
-                ConsistencyRequest(self.cohort.session, pack_ids(asked.survivors))
-            )
+        session = self.cohort.session
+        return made_once(
+            {u: self.asked[u] for u in self.present},
+            lambda asked: encode(ConsistencyRequest(session, pack_ids(asked.survivors))),
         )
 
     def to_unmask(self) -> dict[int, bytes]:
         """Return the request of round 4 for each client, with all signatures of U4."""
         signers, proof = pack_ids(list(self.signatures)), b"".join(self.signatures.values())
-        return self._to_each(
+        return made_once(
+            {u: self.asked[u] for u in self.present},
             lambda asked: encode(
                 UnmaskRequest(
                     self.cohort.session,
@@ -78,14 +70,5 @@ class Summed:
                     signers,
                     proof,
                 )
-            )
+            ),
         )
-
-    def _to_each(self, message: Callable[[Question], bytes]) -> dict[int, bytes]:
-        """Return each client's message, encoded once for all clients with the same question."""
-        made: dict[int, bytes] = {}
-        for u in self.present:
-            name = id(self.asked[u])
-            if name not in made:
-                made[name] = message(self.asked[u])
-        return {u: made[id(self.asked[u])] for u in self.present}

@@ -9,8 +9,7 @@ Shares are a Reed–Solomon word, so wrong shares can be found if enough other s
 
 from __future__ import annotations
 
-from secagg.shamir.field import Field
-from secagg.shamir.limbs import LIMB_BYTES, from_limbs, limb_count, to_limbs
+from secagg.shamir.field import LIMB_BYTES, Field, from_limbs, limb_count, to_limbs
 from secagg.shamir.reed_solomon import find_wrong, leave_one_out
 from secagg.shamir.sharing import Share, combine, combine_limbs, split, split_limbs
 

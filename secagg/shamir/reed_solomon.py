@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from secagg import _fast
 from secagg.encoding import Entropy
+from secagg.shamir.arithmetic import U64
 from secagg.shamir.sharing import uniform
-
-U64 = NDArray[np.uint64]
 
 _FAILURES = 3
 """Undecodable secrets after which the search ends."""

@@ -158,13 +158,12 @@ def simulate_round(
         with timed(seconds, "server"):
             inbox = server.close_round()
     result = server.result()
-    fields = {name: getattr(result, name) for name in RoundResult.__dataclass_fields__}
     # the sum has only the survivors' elements, so only these count
-    fields["clipped"] = clipped = sum(clients[u].clipped for u in result.survivors)
+    clipped = sum(clients[u].clipped for u in result.survivors)
     warn_of_clipping(clipped, len(result.survivors) * params.length, params.encoding)
     warn_of_rounding(len(lost.intersection(result.survivors)), params.encoding)
     return SimulatedRound(
-        **fields,
+        **vars(result) | {"clipped": clipped},
         client_seconds=seconds["client"],
         server_seconds=seconds["server"],
         bytes_up=dict(up),

@@ -493,7 +493,7 @@ def test_check28_full_disk_acknowledges_nothing_then_resumes(
 
 def test_unwritable_path_raises_journal_error(path: Path, ram_path: Path) -> None:
     for folder in (ram_path / "missing", path):
-        with pytest.raises(JournalError, match=f" {folder}: "):
+        with pytest.raises(JournalError):
             Journal.create(folder / "round", PARAMS)
     Path(f"{path}-wal").mkdir()
     with pytest.raises(JournalError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 import pytest
@@ -274,10 +274,14 @@ def test_check40_every_pattern_within_the_capacity_is_corrected(
         disputes += [Dispute(dealer, 100 + row) for row in wrong]
     shares %= np.uint64(2**61 - 1)
     found = Recovery(threshold, b"all answers")
-    checks: dict[int, Callable[[bytes], bool]] = dict(
-        enumerate(secret.__eq__ for secret in secrets)
+    rebuilt = found.rebuild(
+        range(dealers),
+        lambda dealer, secret: secret == secrets[dealer],
+        range(100, 100 + n),
+        points,
+        shares,
     )
-    assert found.rebuild(checks, range(100, 100 + n), points, shares) == secrets
+    assert rebuilt == secrets
     assert sorted(found.disputes) == sorted(disputes)
 
 

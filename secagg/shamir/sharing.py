@@ -13,7 +13,7 @@ import os
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar, cast, overload
+from typing import Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -251,14 +251,6 @@ def combine_limbs(points: Limbs, values: Limbs, *, field: Field = PROTOCOL_FIELD
         raise ParameterError("the points of the shares must be distinct and non-zero")
     constants: Limbs = _at_zero(xs, ys, field.modulus)  # type: ignore[assignment]
     return constants
-
-
-@overload
-def uniform(count: int, entropy: Entropy) -> U64: ...
-
-
-@overload
-def uniform(count: int, entropy: Entropy, p: int) -> Elements: ...
 
 
 def uniform(count: int, entropy: Entropy, p: int = M61) -> Elements:

@@ -10,7 +10,6 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -163,14 +162,6 @@ def test_check28_two_servers_cannot_write_to_one_journal(path: Path) -> None:
         opened.append(6, ENTRIES[1])
 
 
-def test_threads_may_use_a_journal_in_turn(path: Path) -> None:
-    with Journal.open(path, PARAMS) as opened:
-        thread = threading.Thread(target=opened.append, args=(6, ENTRIES[1]))
-        thread.start()
-        thread.join()
-        assert list(opened.entries()) == [*ENTRIES, ENTRIES[1]]
-
-
 SECOND = """
 import sys, secagg
 sys.path.insert(0, sys.argv[1])
@@ -217,7 +208,6 @@ def test_check28_truncated_file_is_rejected_at_any_length(path: Path) -> None:
     assert read(path) == ENTRIES
 
 
-@pytest.mark.large
 def test_check28_altered_byte_is_rejected_or_without_effect(path: Path) -> None:
     """Some bytes of a file are unused; if one is altered, the journal works as before."""
     whole = path.read_bytes()
@@ -238,16 +228,6 @@ def test_check28_altered_byte_is_rejected_or_without_effect(path: Path) -> None:
         else:
             assert read(path) == ENTRIES + ENTRIES[1:4]
     assert rejected > 300
-
-
-def test_check28_every_byte_of_every_entry_counts(path: Path) -> None:
-    whole = path.read_bytes()
-    for content in (b"first", b"second", b"fourth", (3).to_bytes(8, "little")):
-        assert whole.count(content) == 1
-        for at in range(whole.index(content), whole.index(content) + len(content)):
-            path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
-            with pytest.raises(JournalError):
-                Journal.open(path, PARAMS)
 
 
 ALTERATIONS = {
@@ -396,21 +376,6 @@ def test_check28_damaged_wal_loses_no_acknowledged_entry(
     assert seen == {6, 7}
 
 
-def test_older_file_with_a_newer_wal_is_rejected_or_whole(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    older = path.read_bytes()
-    with Journal.open(path, PARAMS) as opened:
-        write(opened, [(1, b"x" * 3000), (2, b"y" * 3000)], first=6)
-        with monkeypatch.context() as patched:
-            patched.setattr(database, "checkpoint", lambda *_: crashed(path))
-            opened.append(8, (4, b"z" * 3000))
-    image = path.with_name("crashed")
-    image.write_bytes(older)
-    with pytest.raises(JournalError):
-        Journal.open(image, PARAMS)
-
-
 # ---- when it cannot be written
 
 
@@ -428,7 +393,7 @@ def full_disk() -> Iterator[Callable[[int], None]]:
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.parametrize("room", [0, 1000, 5000, 20_000])
+@pytest.mark.parametrize("room", [0, 5000])
 def test_check28_full_disk_acknowledges_nothing_then_resumes(
     ram_path: Path, full_disk: Callable[[int], None], room: int
 ) -> None:

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from test_journal import ENTRIES, PARAMS, is_free, path, read, write
+from test_journal import ENTRIES, PARAMS, is_free, path, read
 
 from harness import Cohort, make_params
 from secagg import (
@@ -29,7 +29,6 @@ from secagg import (
     Journal,
     JournalError,
     LocalProtocolError,
-    Phase,
     Server,
     TooFewSurvivors,
 )
@@ -110,25 +109,6 @@ def test_check28_child_cannot_use_its_parents_journal(path: Path) -> None:
         )
         opened.append(6, ENTRIES[1])
     assert read(path) == [*ENTRIES, ENTRIES[1]]
-
-
-def test_check28_server_in_a_child_acknowledges_nothing(ram_path: Path) -> None:
-    cohort = Cohort(PARAMS)
-    made = Journal.create(ram_path / "round", PARAMS)
-    cohort.server = Server(PARAMS, journal=made)
-    sent = cohort.step()
-
-    def child() -> None:
-        fails(lambda: cohort.server.receive(0, sent[0]))
-        assert cohort.server.phase is Phase.FAILED
-
-    in_a_child(child)
-    cohort.deliver(sent)
-    cohort.advance(3)
-    made.close()
-    with Journal.open(ram_path / "round", PARAMS) as opened:
-        resumed = Server.resume(opened)
-        assert resumed.result().integers.tolist() == cohort.expected(range(5))
 
 
 @pytest.mark.parametrize("how", ["close", "forget"])
@@ -214,20 +194,6 @@ def test_check28_child_outliving_its_parent_keeps_the_lock(path: Path) -> None:
     pytest.fail("the child has ended and the journal is still locked")
 
 
-def test_check28_reader_in_a_child_keeps_the_log(path: Path) -> None:
-    """A child that closes an inherited connection would unlink the parent's log."""
-    log = Path(f"{path}-wal")
-    with Journal.open(path, PARAMS) as opened:
-        inode = log.stat().st_ino
-        reading = opened.entries()
-        next(reading)
-        in_a_child(reading.close)
-        assert log.stat().st_ino == inode
-        assert [*reading] == ENTRIES[1:]
-        opened.append(6, ENTRIES[1])
-    assert read(path) == [*ENTRIES, ENTRIES[1]]
-
-
 # ---- the file goes away
 
 
@@ -249,15 +215,6 @@ def test_check28_lost_file_acknowledges_nothing(path: Path, also: str) -> None:
     assert read(kept) == ENTRIES
     if also == "moved":
         assert read(path.with_name("elsewhere")) == ENTRIES
-
-
-def test_check28_file_moved_away_and_back_is_resumed(path: Path) -> None:
-    with Journal.open(path, PARAMS) as opened:
-        path.rename(path.with_name("elsewhere"))
-        fails(lambda: opened.append(6, ENTRIES[1]))
-        path.with_name("elsewhere").rename(path)
-        write(opened, ENTRIES[1:2], first=6)
-    assert read(path) == [*ENTRIES, ENTRIES[1]]
 
 
 # ---- an older copy
@@ -405,28 +362,6 @@ def test_check28_interrupted_close_keeps_the_lock(
     fails(lambda: Journal.open(path, PARAMS))
     opened.close()
     assert read(path) == ENTRIES
-
-
-def test_check28_read_during_appends_is_complete(path: Path) -> None:
-    with Journal.open(path, PARAMS) as opened:
-        failed: list[JournalError] = []
-
-        def write_more() -> None:
-            try:
-                write(opened, [(1, bytes(3000))] * 60, first=6)
-            except JournalError as error:
-                failed.append(error)
-
-        writer = threading.Thread(target=write_more)
-        writer.start()
-        seen = 6
-        while writer.is_alive():
-            entries = [*opened.entries()]
-            assert entries[:6] == ENTRIES
-            assert len(entries) >= seen
-            seen = len(entries)
-        assert not failed
-    assert len(read(path)) == 66
 
 
 def test_check28_entry_appended_during_a_read_is_read(path: Path) -> None:

@@ -120,21 +120,6 @@ def test_check28_server_resumed_after_any_entry_is_the_same(kind: dict[str, int]
     assert result.integers.tolist() == cohort.expected(result.survivors)
 
 
-def test_check28_resumed_server_continues_the_log() -> None:
-    params = make_params(5)
-    cohort, log = logged(params)
-    for phase in range(4):
-        sent = cohort.step()
-        for u, data in sent.items():
-            cohort.server.receive(u, data)
-            cohort.server = Server.resume(log)
-        cohort.server.close_round()
-        cohort.server = Server.resume(log)
-        cohort.inbox = cohort.server.outbox
-        assert len(log.stored) == 1 + 6 * (phase + 1)
-    assert cohort.server.result().integers.tolist() == cohort.expected(range(5))
-
-
 @pytest.mark.parametrize("phase", range(4))
 def test_check28_round_that_failed_fails_again_when_resumed(phase: int) -> None:
     """A second close, with late messages, would give other answers."""
@@ -213,20 +198,16 @@ def test_server_interrupted_half_way_ends(monkeypatch: pytest.MonkeyPatch) -> No
     assert cohort.server.result().integers.tolist() == cohort.expected(range(5))
 
 
-def test_empty_log_begins_a_round() -> None:
-    log = MemoryLog(make_params(3))
-    assert Server.resume(log).phase is Phase.ADVERTISE_KEYS
-    assert [(u, len(data)) for u, data in log.stored] == [(None, 32)]
-
-
-def test_log_of_another_round_is_rejected() -> None:
-    params = make_params(3)
-    with pytest.raises(ParameterError):
-        Server(params, journal=MemoryLog(make_params(4)))
-    log = MemoryLog(params)
-    Server(params, journal=log)
+def test_empty_log_begins_a_round_with_the_graph_seed() -> None:
+    log, seed = MemoryLog(make_params(3)), bytes(range(32))
+    server = Server.resume(log, graph_seed=seed)
+    assert (server.phase, server._stage._seed) == (Phase.ADVERTISE_KEYS, seed)
+    assert log.stored == [(None, seed)]
+    assert Server.resume(log, graph_seed=bytes(32))._stage._seed == seed  # the log has its own
     with pytest.raises(JournalError):
-        Server(params, journal=log)
+        Server(log.params, journal=log)
+    with pytest.raises(ParameterError):
+        Server(make_params(4), journal=MemoryLog(log.params))
 
 
 @pytest.mark.parametrize(
@@ -329,11 +310,3 @@ def test_check30_server_resumes_with_its_ledger_only() -> None:
         Server.resume(MemoryLog(params, [(None, bytes(33))]))
     fresh = Server.resume(MemoryLog(params), ledger=ledger, kind="updates")
     assert fresh.phase is Phase.ADVERTISE_KEYS
-
-
-def test_server_that_begins_from_an_empty_log_takes_the_graph_seed() -> None:
-    params = make_params(9, neighbours=4)
-    log = MemoryLog(params)
-    seed = bytes(range(32))
-    assert Server.resume(log, graph_seed=seed)._stage._seed == seed
-    assert Server.resume(log, graph_seed=bytes(32))._stage._seed == seed  # the log has its own

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gc
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -359,34 +359,23 @@ def test_check21_invalid_id_is_rejected(bad: object) -> None:
         Server(make_params(5)).receive(bad, b"")
 
 
-def test_check22_two_threads_do_not_add_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second thread comes while the first input is being added."""
+def test_check22_two_calls_do_not_add_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread calls while the first input is being added."""
     cohort = Cohort(make_params(4))
     cohort.advance(2)
     sent = cohort.step()
-    outcomes: list[LocalProtocolError] = []
-
-    def second() -> None:
-        try:
-            cohort.server.receive(1, sent[1])
-        except LocalProtocolError as error:
-            outcomes.append(error)
-
-    stage = cohort.server._stage
+    stage, rejected = cohort.server._stage, list[LocalProtocolError]()
     take = stage.take
 
-    threads: list[threading.Thread] = []
-
     def slow(u: int, data: bytes) -> None:
-        if not threads:  # were the second let in, it would come here too, and start a third
-            threads.append(threading.Thread(target=second, daemon=True))
-            threads[0].start()
-            threads[0].join(timeout=60)  # only so that waiting for each other fails
+        if u == 0:
+            with pytest.raises(LocalProtocolError) as caught, ThreadPoolExecutor(1) as thread:
+                thread.submit(cohort.server.receive, 1, sent[1]).result(timeout=60)
+            rejected.append(caught.value)
         take(u, data)
 
     monkeypatch.setattr(stage, "take", slow)
     cohort.server.receive(0, sent[0])
-    monkeypatch.undo()
-    assert len(outcomes) == 1
+    assert len(rejected) == 1
     cohort.deliver(sent)
     finish(cohort)

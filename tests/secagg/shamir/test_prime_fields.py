@@ -94,15 +94,17 @@ def test_check10_a_batch_is_shared_by_polynomials_of_its_own(
     assert rebuilt.tolist() == elements.tolist()
 
 
-@pytest.mark.parametrize("p", [2**62 - 57, LARGE])
-def test_check10_polynomials_of_any_field_have_degree_t_minus_one(p: int) -> None:
+@pytest.mark.parametrize("p", [M61, 2**62 - 57, LARGE])
+@pytest.mark.parametrize("t", [1, 2, 5])
+def test_check10_polynomials_of_any_field_have_degree_t_minus_one(p: int, t: int) -> None:
     field, points = Field(p), np.arange(1, 9, dtype=np.uint64)
     limbs = field.array([7, 0])
-    values = shamir.split_limbs(limbs, 4, points, os.urandom, field=field)
+    values = shamir.split_limbs(limbs, t, points, os.urandom, field=field)
     for column, limb in zip(values.T.tolist(), (7, 0), strict=True):
         pairs = list(zip(points.tolist(), column, strict=True))
-        assert {interpolated(pairs[i : i + 4], p) for i in range(5)} == {limb}
-        assert len({interpolated(pairs[i : i + 3], p) for i in range(6)}) == 6
+        assert {interpolated(pairs[i : i + t], p) for i in range(9 - t)} == {limb}
+        found = {interpolated(pairs[i : i + t - 1], p) for i in range(10 - t)}
+        assert t == 1 or len(found) == 10 - t
 
 
 @pytest.mark.parametrize("p", [2, 3, 257, 2**62 + 135, 2**64 + 13, LARGE])

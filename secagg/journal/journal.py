@@ -145,8 +145,8 @@ class Journal:
         JournalError
             The journal does not have `number` entries, the file was deleted or moved, the
             journal is closed, or this process is a fork; nothing was written. Or the disk is
-            full or failing: the journal is then closed, and `open` shows whether it has all
-            entries or none.
+            full or failing: the journal is then closed, and `open` shows whether all
+            entries are in the file, or none.
         """
         with errors_of(self.path), self._lock.use() as connection:
             end = _CHAIN.end(connection)

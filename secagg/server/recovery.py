@@ -32,7 +32,7 @@ class Recovery:
         Number of shares that determine a secret, t.
     seed : bytes
         Hash of all revealed shares, from which the decoder draws random coefficients. No client
-        knows the coefficients when it reveals a share. A resumed server draws the same
+        knows the coefficients when the client reveals a share. A resumed server draws the same
         coefficients.
 
     Attributes

@@ -28,8 +28,8 @@ from secagg.protocol.identities import check_registry
 from secagg.protocol.ledger import CohortLedger, open_page
 from secagg.protocol.messages import pack_ids
 from secagg.protocol.phases import Exclusive, out_of_order
+from secagg.server.cohort import Summed
 from secagg.server.log import Entry, Log, check_log, first_entry, seed_of
-from secagg.server.masked_sum import Summed
 from secagg.server.result import RoundResult
 from secagg.server.stages import Advertising, Consistency, Masking, Sharing, Stage
 from secagg.server.unmasking import Over, Unmasking
@@ -126,7 +126,7 @@ class Server:
         journal : Log
             Journal of the server. If the journal has no entry, the round begins.
         registry : Registry, optional
-            The registry of the first server, because a journal does not contain it.
+            The registry of the first server, because a journal does not contain a registry.
         ledger, kind
             Ledger and kind of the first server. A recorded cohort is not counted again.
         graph_seed : bytes, optional

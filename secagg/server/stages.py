@@ -32,8 +32,7 @@ from secagg.protocol.messages import (
     pack_ids,
 )
 from secagg.protocol.params_bytes import compare
-from secagg.server.cohort import Cohort, made_once
-from secagg.server.masked_sum import Question, Summed
+from secagg.server.cohort import Cohort, Question, Summed, made_once
 from secagg.server.per_peer import PerPeer
 
 InSession = ShareKeys | MaskedInput | ConsistencySignature | UnmaskShares

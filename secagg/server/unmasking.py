@@ -11,8 +11,7 @@ import numpy as np
 from secagg.protocol import Phase, keys
 from secagg.protocol.masks import MaskSum
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS, UnmaskShares
-from secagg.server.cohort import made_once
-from secagg.server.masked_sum import Summed
+from secagg.server.cohort import Summed, made_once
 from secagg.server.per_peer import PerPeer
 from secagg.server.recovery import Recovery
 from secagg.server.result import RoundResult, decode_sum

@@ -1,7 +1,7 @@
 """Shamir's secret sharing (1979) of byte strings and integers over GF(p).
 
 A secret is the constant term of a random polynomial of degree t − 1; a share is the
-polynomial's value at a point. Any t shares give the secret back, fewer reveal nothing of it.
+polynomial's value at a point. Any t shares give the secret back, fewer reveal nothing.
 Shares are a Reed–Solomon word, so wrong shares can be found if enough other shares are right
 (`find_wrong`). The default field is the protocol's, GF(2^61 − 1); sharing takes any other
 `Field`.

@@ -38,7 +38,8 @@ def find_wrong(
     threshold : int
         t, 1 ≤ t ≤ n.
     entropy : callable
-        Source of the coefficients. A client must choose its shares without knowing them.
+        Source of the coefficients. A client must choose the shares without knowledge of the
+        coefficients.
 
     Returns
     -------

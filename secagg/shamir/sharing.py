@@ -35,7 +35,7 @@ Limbs = TypeVar("Limbs", U64, NDArray[np.object_], Elements)
 
 @dataclass(frozen=True, init=False)
 class Share(Generic[Secret]):
-    """One of n shares; any `threshold` of them give the secret, fewer reveal nothing about it.
+    """One of n shares; any `threshold` of them give the secret, fewer reveal nothing.
 
     Attributes
     ----------

@@ -70,13 +70,13 @@ def simulate_round(
     ----------
     vectors : mapping of client id to vector, sequence of vectors, or matrix with a row each
         Inputs of the clients. In a sequence or matrix the ids are the positions. Each vector is
-        looked up once, when the client masks the vector, so a mapping may compute it then. In
-        all mappings a name stands for its `client_id`; the result has ids only.
+        looked up once, when the client masks the vector, so a mapping may compute the vector
+        then. In all mappings a name stands for its `client_id`; the result has ids only.
     params : RoundParams
         Parameters of the round, with `n_clients` at least the number of vectors.
     dropouts : mapping of client id to phase, optional
         Clients that drop out, each with a phase of ``DROPOUT_PHASES``. A client drops out
-        before its message of that phase.
+        before the client's message of that phase.
     weights : mapping of client id to int or sequence of int, optional
         Weight of each vector. Required if the parameters have a `max_weight`, an error if not.
     policy : ClientPolicy, optional

@@ -11,10 +11,11 @@ from secagg import TooFewSurvivors
 from secagg.protocol.messages import (
     ConsistencyRequest,
     ConsistencySignature,
+    Roster,
     UnmaskRequest,
     unpack_ids,
 )
-from secagg.server import masked_sum as summed
+from secagg.server import cohort as summed
 from secagg.server import stages
 
 
@@ -92,7 +93,7 @@ def test_shared_answer_is_made_and_stored_once(
         assert len({id(data) for data in cohort.server.outbox.values()}) == 1
         cohort.deliver(cohort.step())
     signing = [ConsistencyRequest] if security == "active" else []
-    assert made == ["question", *signing, UnmaskRequest]
+    assert made == [Roster, "question", *signing, UnmaskRequest]
     assert cohort.server.result().integers.tolist() == cohort.expected([0, *range(2, 7)])
 
 

@@ -87,7 +87,7 @@ def test_check48_key_with_two_names_is_taken_under_neither(link: Any, vault: Vau
 
 def test_errors_name_the_file_and_have_no_key(vault: Vault) -> None:
     key = vault.renew()
-    nowhere = Vault(vault.path / "no" / "folder")
+    nowhere = Vault(vault.path.parent / "no" / "folder")
     for call in (nowhere.renew, nowhere.read, lambda: nowhere.take(key)):
         error = rejects(call, "file")
         assert str(nowhere.path) in str(error)

@@ -22,7 +22,7 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "secagg/vault/vault.py": "vault",
         "secagg/server/server.py": "server resume consistency simulate active journal",
         "secagg/server/stages.py": "consistency server active vectors_rounds vectors_messages",
-        "secagg/server/cohort.py": "consistency vectors_rounds vectors_messages simulate server",
+        "secagg/server/cohort.py": "consistency vectors_rounds vectors_messages server",
     },
     "recovery": {
         "secagg/server/recovery.py": "server vectors_rounds resume vectors_messages recovery",

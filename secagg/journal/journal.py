@@ -153,7 +153,7 @@ class Journal:
             if end[0] != number:
                 raise JournalError(
                     f"it has {end[0]} entries, but the server knows {number}; use "
-                    "Server.resume to continue a round",
+                    "Server.resume to continue a round"
                 )
             with database.transaction(connection, self.close):
                 _CHAIN.append(connection, end, map(_row, entries))

@@ -16,13 +16,7 @@ from numpy.typing import NDArray
 from secagg import graph
 from secagg.encoding import Lanes
 from secagg.protocol import Registry, RoundParams, keys
-from secagg.protocol.messages import (
-    ConsistencyRequest,
-    Roster,
-    UnmaskRequest,
-    encode,
-    pack_ids,
-)
+from secagg.protocol.messages import ConsistencyRequest, Roster, UnmaskRequest, encode, pack_ids
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -68,10 +68,7 @@ class RoundResult:
 
 
 def decode_sum(
-    total: Lanes,
-    survivors: tuple[int, ...],
-    disputes: tuple[Dispute, ...],
-    params: Shape,
+    total: Lanes, survivors: tuple[int, ...], disputes: tuple[Dispute, ...], params: Shape
 ) -> RoundResult:
     """Return an unmasked total in the caller's units.
 

@@ -15,13 +15,7 @@ from secagg._check import check_kind
 from secagg.encoding import Vector
 from secagg.encoding.clipping import losses_ignored
 from secagg.errors import TooFewSurvivors
-from secagg.oneshot import (
-    Accumulator,
-    Helper,
-    HelperJournal,
-    OneShotParams,
-    OneShotPolicy,
-)
+from secagg.oneshot import Accumulator, Helper, HelperJournal, OneShotParams, OneShotPolicy
 from secagg.oneshot.client import write_report
 from secagg.oneshot.suites import BoxKey
 from secagg.protocol import Identity, Registry

@@ -202,9 +202,7 @@ def test_search_for_a_remedy_is_bounded() -> None:
     assert steps(check) < 20 * LIMIT
 
 
-def test_most_of_a_search_is_decided_without_a_sum(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_most_of_a_search_is_decided_without_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     sums, real = [], tails.at_least
     monkeypatch.setattr(tails, "at_least", lambda *args: sums.append(args) or real(*args))
     finder._search.cache_clear()
@@ -280,8 +278,7 @@ def test_impossible_demands_raise(arguments: tuple[object, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [(1, None, 1, 0, 0), (10, 1, 1, 0, 0), (10, 4, 0, 0, 0), (10, 4, 3, 0, 2)],
+    "arguments", [(1, None, 1, 0, 0), (10, 1, 1, 0, 0), (10, 4, 0, 0, 0), (10, 4, 3, 0, 2)]
 )
 def test_privacy_bits_of_bad_arguments_raise(arguments: tuple[object, ...]) -> None:
     with pytest.raises(ParameterError):

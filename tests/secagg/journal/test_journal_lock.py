@@ -24,14 +24,7 @@ import pytest
 from test_journal import ENTRIES, PARAMS, is_free, path, read
 
 from harness import Cohort, make_params
-from secagg import (
-    Integers,
-    Journal,
-    JournalError,
-    LocalProtocolError,
-    Server,
-    TooFewSurvivors,
-)
+from secagg import Integers, Journal, JournalError, LocalProtocolError, Server, TooFewSurvivors
 from secagg.journal import database
 from secagg.journal.lock import FileLock
 
@@ -156,9 +149,7 @@ def test_exit_of_a_child_keeps_the_parents_log(path: Path) -> None:
     subprocess.run([sys.executable, "-c", PROGRAM, support, str(path)], check=True, timeout=60)  # noqa: S603
 
 
-def test_closed_journal_is_free_despite_a_forked_child(
-    path: Path,
-) -> None:
+def test_closed_journal_is_free_despite_a_forked_child(path: Path) -> None:
     """The child has the parent's descriptors, like one about to run another program."""
     opened = Journal.open(path, PARAMS)
     inherited = os.dup(opened._lock._descriptor)
@@ -220,9 +211,7 @@ def test_check28_lost_file_acknowledges_nothing(path: Path, also: str) -> None:
 # ---- an older copy
 
 
-def test_older_copy_put_back_ends_the_round_safely(
-    ram_path: Path,
-) -> None:
+def test_older_copy_put_back_ends_the_round_safely(ram_path: Path) -> None:
     """The two sets of survivors get t answers between them at most once: 2t > n."""
     params = make_params(7, encoding=Integers(max=9))
     where, copy, victim = ram_path / "round", ram_path / "copy", 3

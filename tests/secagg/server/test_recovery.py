@@ -91,9 +91,7 @@ def test_check11_wrong_share_is_disputed_and_corrected(liar: int, owner: int) ->
 
 
 @pytest.mark.parametrize("dropped", [[], [9]])
-def test_check11_shares_beyond_repair_raise(
-    dropped: list[int],
-) -> None:
+def test_check11_shares_beyond_repair_raise(dropped: list[int]) -> None:
     """With exactly t shares no share is known to be wrong, but the secret is checked."""
     cohort = Cohort(make_params(10, 9))
     cohort.advance(2)
@@ -187,9 +185,7 @@ def test_check39_dealer_and_liar_are_disputed_apart(monkeypatch: Patch) -> None:
     assert lied_to(cohort, ([5], range(4, 12)))[0] == tuple(expected)
 
 
-def test_check39_secret_beyond_repair_is_disputed_by_all_holders(
-    monkeypatch: Patch,
-) -> None:
+def test_check39_secret_beyond_repair_is_disputed_by_all_holders(monkeypatch: Patch) -> None:
     cohort = dealt_badly(Cohort(make_params(10, 7)), monkeypatch, {2: [0, 4, 6]})
     cohort.advance(3)
     with pytest.raises(RemoteProtocolError) as caught:
@@ -198,9 +194,7 @@ def test_check39_secret_beyond_repair_is_disputed_by_all_holders(
     assert caught.value.disputes == tuple(Dispute(2, holder) for holder in range(10))
 
 
-def test_check39_a_search_cut_short_names_a_bad_dealer(
-    monkeypatch: Patch,
-) -> None:
+def test_check39_a_search_cut_short_names_a_bad_dealer(monkeypatch: Patch) -> None:
     """Three bad dealers end the search before it corrects one wrong share of the others."""
     bad = {dealer: range(3) for dealer in (9, 10, 11)}
     cohort = dealt_badly(Cohort(make_params(12, 7)), monkeypatch, bad)

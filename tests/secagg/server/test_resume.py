@@ -21,11 +21,7 @@ from secagg import (
 from secagg.protocol.messages import SHARE_BYTES, UnmaskShares
 from secagg.server import Entry
 
-KINDS = [
-    {},
-    {"neighbours": 6},
-    {"modulus": (1 << 61) - 1, "max_weight": 9},
-]
+KINDS = [{}, {"neighbours": 6}, {"modulus": (1 << 61) - 1, "max_weight": 9}]
 
 
 class MemoryLog:

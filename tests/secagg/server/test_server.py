@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from harness import LOW_ORDER, TOY, Cohort, altered, finish, make_params, read, server_rejects
-from secagg import (
-    Client,
-    LocalProtocolError,
-    ParameterError,
-    Phase,
-    Server,
-    TooFewSurvivors,
-)
+from secagg import Client, LocalProtocolError, ParameterError, Phase, Server, TooFewSurvivors
 from secagg.protocol import NEXT
 from secagg.protocol.messages import (
     AdvertiseKeys,

@@ -162,11 +162,7 @@ def plain(round: testing.Round, survivors: Iterable[int]) -> RoundResult:
     fixed = isinstance(encoding, FixedPoint)
     total = encoding.decode_integers(integers) if fixed else integers
     return RoundResult(
-        sum=total,
-        integers=integers,
-        survivors=tuple(survivors),
-        weight=weight,
-        clipped=clipped,
+        sum=total, integers=integers, survivors=tuple(survivors), weight=weight, clipped=clipped
     )
 
 
@@ -384,9 +380,7 @@ def test_wrong_addition_is_detected(
         testing.run_over(Direct(), make_round(), testing.Schedule())
 
 
-def test_needless_rejection_or_abort_is_detected(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_needless_rejection_or_abort_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     params = make_params(4, 4)  # a server that waits for all, in a round where three are enough
     strict = dataclasses.replace(make_round(4, 3), dropouts={3: "masked_input"})
     monkeypatch.setattr(Masking, "enough", lambda self, *_: Server(params).close_round())

@@ -86,6 +86,7 @@ def test_recommendation_is_that_of_the_documents_and_can_be_copied() -> None:
         assert twin == found
     with pytest.raises(AttributeError):
         found.threshold = 3
+    assert recommend(5, 0.2, 0.4) == (None, 3)  # just as many as are sure to answer
 
 
 # ---- a server's proposal does not keep a client busy

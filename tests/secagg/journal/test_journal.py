@@ -255,12 +255,12 @@ ALTERATIONS = {
     "no client": "UPDATE entries SET client = NULL WHERE number = 1",
     "a short client": "UPDATE entries SET client = zeroblob(7) WHERE number = 2",
     "a client in text": "UPDATE entries SET client = 'abcdefgh' WHERE number = 1",
-    "bytes moved from data to client": (
-        "UPDATE entries SET client = client || substr(data, 1, 1), data = substr(data, 2) "
-        "WHERE number = 1"
+    "bytes moved from client to data": (
+        "UPDATE entries SET client = x'', data = CAST(client || data AS BLOB) WHERE number = 1"
     ),
     "a client for a close": "UPDATE entries SET client = zeroblob(8) WHERE number = 4",
-    "data longer by a zero": "UPDATE entries SET data = data || x'00' WHERE number = 1",
+    "data longer by a zero": "UPDATE entries SET data = CAST(data || x'00' AS BLOB) "
+    "WHERE number = 1",
     "data in text": "UPDATE entries SET data = CAST(data AS TEXT) WHERE number = 1",
     "data a number": "UPDATE entries SET data = 7 WHERE number = 1",
     "another chain": "UPDATE entries SET chain = zeroblob(32) WHERE number = 1",

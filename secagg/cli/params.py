@@ -213,10 +213,15 @@ def _shares(params: RoundParams, dropped: int) -> tuple[float, float]:
     # on the complete graph all secrets have the same holders, and are checked together
     together, power = (holders, 1) if params.neighbours is None else (1, 2)
     shares = np.repeat(rows, together, axis=1)
-    checks = dict.fromkeys(range(together), secret.__eq__)
 
     def rebuild() -> None:
-        Recovery(t, b"").rebuild(checks, range(answered), points[:answered], shares)
+        Recovery(t, b"").rebuild(
+            range(together),
+            lambda _, found: found == secret,
+            range(answered),
+            points[:answered],
+            shares,
+        )
 
     split = mean_seconds(lambda: shamir.split_limbs(limbs, t, points, os.urandom))
     return split * scale**2, mean_seconds(rebuild) / together * scale**power

@@ -35,17 +35,13 @@ def to_float(fraction: float) -> float:
     return float(str(fraction))
 
 
+@lru_cache(maxsize=256, typed=True)  # every client asks in every round
 def count(fraction: float, n: int) -> int:
     """Return a fraction of n clients, rounded up, for example 7 for 0.07 and n = 100.
 
     The product is exact for the decimal as written; the product of floats is 7.000000000000001.
     """
-    return _count(to_float(fraction), n)
-
-
-@lru_cache(maxsize=256, typed=True)
-def _count(fraction: float, n: int) -> int:  # every client asks in every round
-    return ceil(Fraction(str(fraction)) * n)
+    return ceil(Fraction(str(to_float(fraction))) * n)
 
 
 def most_left(fraction: float, n: int) -> int:

@@ -291,13 +291,11 @@ def _complete(
     elif lowest > highest:
         why = f"the threshold must be {lowest}, but only {highest} are sure to answer"
     else:
-        why = ""
-    if why:
-        raise ParameterError(
-            f"with {bad} of {n} clients corrupt and {gone} dropping out, not even the "
-            f"complete graph is safe: {why}; lower corrupt or dropout, or add clients"
-        )
-    return Recommendation(None, lowest, highest, float("inf"), float("inf"))
+        return Recommendation(None, lowest, highest, float("inf"), float("inf"))
+    raise ParameterError(
+        f"with {bad} of {n} clients corrupt and {gone} dropping out, not even the complete "
+        f"graph is safe: {why}; lower corrupt or dropout, or add clients"
+    )
 
 
 def lowest_complete(n: int, bad: int, security: Adversary) -> int:
@@ -315,6 +313,6 @@ def _counts(
     to_adversary(security)
     check_fractions(corrupt, dropout)
     if colluders is None:
-        return count(corrupt, int(n)), count(dropout, int(n))
+        colluders = count(corrupt, int(n))
     check_integer("colluders", colluders, 0, 1 << 20)
     return int(colluders), count(dropout, int(n))

@@ -22,8 +22,8 @@ class Graph:
 
     Attributes
     ----------
-    holders : mapping of id to tuple of ids
-        Ids of each client and the client's neighbours, ascending.
+    holders : mapping of id to tuple of ids, both ascending
+        Ids of each client and the client's neighbours.
     """
 
     holders: Mapping[int, tuple[int, ...]]
@@ -61,4 +61,5 @@ def draw(clients: Collection[int], neighbours: int | None, seed: bytes) -> Graph
     order = sorted(ids, key=lambda u: hashlib.sha256(label + struct.pack("<Q", u)).digest())
     reach = neighbours // 2
     ring = order[-reach:] + order + order[:reach]
-    return Graph({u: tuple(sorted(ring[i : i + 2 * reach + 1])) for i, u in enumerate(order)})
+    holders = {u: tuple(sorted(ring[i : i + 2 * reach + 1])) for i, u in enumerate(order)}
+    return Graph({u: holders[u] for u in ids})

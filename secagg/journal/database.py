@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from secagg._files import sync_folder
 from secagg.errors import JournalError
 from secagg.journal.lock import spoilt
 
@@ -25,7 +26,10 @@ def create(
     FileExistsError is raised if the file or a log of the file exists already, and JournalError
     if there is no such folder. OSError or sqlite3.Error is raised if a write fails.
     """
-    with _folder(path.parent) as folder, closing(sqlite3.connect(":memory:")) as empty:
+    if not path.parent.is_dir():
+        raise JournalError(f"there is no folder {path.parent}; make it first")
+    sync_folder(path.parent)  # fails now rather than with a file that may not last
+    with closing(sqlite3.connect(":memory:")) as empty:
         # SQLite would take the log that a deleted file left behind for the new file's log
         if any(Path(f"{path}{left}").exists() for left in ("-wal", "-journal")):
             raise FileExistsError
@@ -38,7 +42,7 @@ def create(
             file.flush()
             os.fsync(file.fileno())
             os.link(file.name, path)  # unlike a rename, never replaces a file
-        os.fsync(folder)
+        sync_folder(path.parent)
 
 
 def claim(connection: sqlite3.Connection, path: Path, schema: Sequence[str]) -> None:
@@ -89,16 +93,3 @@ def checkpoint(connection: sqlite3.Connection) -> None:
     busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:
         raise JournalError("the write-ahead log cannot be emptied")
-
-
-@contextmanager
-def _folder(path: Path) -> Iterator[int]:
-    """Yield a descriptor of a folder, for syncing the folder to the disk."""
-    try:
-        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise JournalError(f"the folder {path}: {error.strerror}; make it first") from None
-    try:
-        yield folder
-    finally:
-        os.close(folder)

@@ -145,15 +145,15 @@ class Journal:
         JournalError
             The journal does not have `number` entries, the file was deleted or moved, the
             journal is closed, or this process is a fork; nothing was written. Or the disk is
-            full or failing: the journal is then closed, and `open` shows whether it has all
-            entries or none.
+            full or failing: the journal is then closed, and `open` shows whether all
+            entries are in the file, or none.
         """
         with errors_of(self.path), self._lock.use() as connection:
             end = _CHAIN.end(connection)
             if end[0] != number:
                 raise JournalError(
                     f"it has {end[0]} entries, but the server knows {number}; use "
-                    "Server.resume to continue a round",
+                    "Server.resume to continue a round"
                 )
             with database.transaction(connection, self.close):
                 _CHAIN.append(connection, end, map(_row, entries))

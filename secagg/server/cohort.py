@@ -1,15 +1,35 @@
-"""Cohort U1: the clients that advertised keys, their graph and the name of their session."""
+"""Cohort U1 with its graph and session, and the sum of the masked inputs of U3.
+
+The sum is made at the end of round 2. Round 3 sends the survivors to be signed, in the active
+variant only. Round 4 asks for the shares that unmask the sum.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Collection, Container, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secagg import graph
+from secagg.encoding import Lanes
 from secagg.protocol import Registry, RoundParams, keys
-from secagg.protocol.messages import Roster, encode, pack_ids
+from secagg.protocol.messages import ConsistencyRequest, Roster, UnmaskRequest, encode, pack_ids
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def made_once(keys: Mapping[int, K], make: Callable[[K], V]) -> dict[int, V]:
+    """Return `make` of each client's key, called once for clients with the same object.
+
+    On the complete graph all clients have one object.
+    """
+    distinct = {id(key): key for key in keys.values()}
+    made = {name: make(key) for name, key in distinct.items()}
+    return {u: made[id(key)] for u, key in keys.items()}
 
 
 class Cohort:
@@ -45,11 +65,7 @@ class Cohort:
 
     def rosters(self) -> dict[int, bytes]:
         """Return each client's message of round 1; clients with the same holders share one."""
-        made: dict[int, bytes] = {}
-        for holders in self.graph.holders.values():  # one tuple for all on the complete graph
-            if id(holders) not in made:
-                made[id(holders)] = self._roster(holders)
-        return {u: made[id(self.graph.holders[u])] for u in self.publics}
+        return made_once(self.graph.holders, self._roster)
 
     def _roster(self, holders: tuple[int, ...]) -> bytes:
         """Return the message of round 1 to a client: the holders and their public keys."""
@@ -67,10 +83,8 @@ class Cohort:
 
     def receivers(self) -> dict[int, NDArray[np.uint64]]:
         """Return the ids of the other holders of each client's shares, ascending."""
-        holders = self.graph.holders
-        distinct = {id(ids): ids for ids in holders.values()}  # one tuple on the complete graph
-        ids = {name: np.array(ids, dtype=np.uint64) for name, ids in distinct.items()}
-        return {u: (own := ids[id(holders[u])])[own != u] for u in self.publics}
+        ids = made_once(self.graph.holders, lambda holders: np.array(holders, dtype=np.uint64))
+        return {u: own[own != u] for u, own in ids.items()}
 
     def seen_by(self, u: int, clients: Container[int]) -> list[int]:
         """Return the clients of `clients` that are holders of u's shares, ascending."""
@@ -79,3 +93,62 @@ class Cohort:
     def is_enough_for(self, u: int, clients: Container[int]) -> bool:
         """Return True if enough holders of u are in `clients` for u to answer the server."""
         return len(self.seen_by(u, clients)) >= self.params.min_survivors
+
+
+class Question(NamedTuple):
+    """Owners of the shares that a client is asked for: survivors and dropped, ascending ids."""
+
+    survivors: list[int]
+    dropped: list[int]
+
+
+@dataclass(frozen=True, eq=False)
+class Summed:
+    """Sum of the masked inputs of U3.
+
+    Attributes
+    ----------
+    cohort : Cohort
+    commitments : dict of id to bytes
+        Commitments to b_u of every client of U2.
+    total : array in the ring's lanes
+        The sum, still under its masks.
+    asked : dict of id to Question, ascending
+        Question to every client of U3; clients with the same holders share one object.
+    present : collection of ids, ascending
+        Receivers of the next request: the clients of U3 that see enough survivors. After round
+        3 they are U4, the clients that signed.
+    signatures : mapping of id to bytes, ascending
+        Signatures of U4 over U3; empty before round 3 and in the semi-honest variant.
+    """
+
+    cohort: Cohort
+    commitments: Mapping[int, bytes]
+    total: Lanes
+    asked: Mapping[int, Question]
+    present: Collection[int]
+    signatures: Mapping[int, bytes] = field(default_factory=dict)
+
+    def to_sign(self) -> dict[int, bytes]:
+        """Return the request of round 3 for each client: the survivors to sign."""
+        session = self.cohort.session
+        return made_once(
+            {u: self.asked[u] for u in self.present},
+            lambda asked: encode(ConsistencyRequest(session, pack_ids(asked.survivors))),
+        )
+
+    def to_unmask(self) -> dict[int, bytes]:
+        """Return the request of round 4 for each client, with all signatures of U4."""
+        signers, proof = pack_ids(list(self.signatures)), b"".join(self.signatures.values())
+        return made_once(
+            {u: self.asked[u] for u in self.present},
+            lambda asked: encode(
+                UnmaskRequest(
+                    self.cohort.session,
+                    pack_ids(asked.survivors),
+                    pack_ids(asked.dropped),
+                    signers,
+                    proof,
+                )
+            ),
+        )

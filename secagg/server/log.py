@@ -43,7 +43,7 @@ class Log(Protocol):
         ...
 
     def append(self, number: int, entry: Entry) -> None:
-        """Write `entry` as entry `number`, counted from 0; on return it must be durable.
+        """Write `entry` as entry `number`, counted from 0; on return the entry must be durable.
 
         Raises
         ------
@@ -56,7 +56,7 @@ class Log(Protocol):
 def check_log(journal: Log, params: RoundParams | None = None) -> None:
     """Raise `ParameterError` if `journal` does not implement `Log`; a path, for example.
 
-    Raise it also if the journal's parameters differ from `params`.
+    Raise the same error if the journal's parameters differ from `params`.
     """
     wanted = "a secagg.Journal (Journal.create or Journal.open makes one)"
     check_kind("journal", journal, Log, wanted)

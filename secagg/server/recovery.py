@@ -8,7 +8,8 @@ not only the t shares that define the polynomial.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,9 @@ from secagg import _fast, shamir
 from secagg.errors import Dispute, RemoteProtocolError
 from secagg.protocol import Phase
 from secagg.protocol.keys import SEED_BYTES
+from secagg.shamir.arithmetic import U64
 
-U64 = NDArray[np.uint64]
-Verify = Callable[[bytes], bool]
+Verify = Callable[[int, bytes], bool]
 
 
 class Recovery:
@@ -31,7 +32,7 @@ class Recovery:
         Number of shares that determine a secret, t.
     seed : bytes
         Hash of all revealed shares, from which the decoder draws random coefficients. No client
-        knows the coefficients when it reveals a share. A resumed server draws the same
+        knows the coefficients when the client reveals a share. A resumed server draws the same
         coefficients.
 
     Attributes
@@ -50,7 +51,8 @@ class Recovery:
 
     def rebuild(
         self,
-        dealers: Mapping[int, Verify],
+        dealers: Sequence[int],
+        verify: Verify,
         holders: Sequence[int],
         points: U64,
         shares: U64,
@@ -59,8 +61,9 @@ class Recovery:
 
         Parameters
         ----------
-        dealers : mapping of id to callable
-            d dealers, each with the check of a candidate for the dealer's secret.
+        dealers : d ids
+        verify : callable
+            Check of a dealer's id and a candidate for the dealer's secret.
         holders : n ids
             The clients that revealed their shares.
         points : uint64 array, shape (n,)
@@ -74,47 +77,52 @@ class Recovery:
             A secret cannot be rebuilt; check "shares", with the disputes about the secret.
         """
         secrets: dict[int, bytes] = {}
-        ids, columns = list(dealers), list(range(len(dealers)))
+        columns = list(range(len(dealers)))
         while columns:  # twice at most: liars can end the first search early, not a second
             found = shamir.find_wrong(points, shares[:, columns], self.threshold, self._entropy)
             for place, column in enumerate(columns):
-                dealer, rows = ids[column], found.get(place)
-                secret, wrong = self._secret(points, shares[:, column], rows, dealers[dealer])
+                dealer, rows = dealers[column], found.get(place)
+                is_right = partial(verify, dealer)
+                secret, wrong = self._secret(points, shares[:, column], rows, is_right)
                 if secret is not None:
                     secrets[dealer] = secret
                     self.disputes += (Dispute(dealer, holders[row]) for row in wrong)
                 elif place in found:  # without a search, a few wrong shares could be the reason
                     raise _lost(dealer, holders)
-            columns = [column for column in columns if ids[column] not in secrets]
-        return [secrets[dealer] for dealer in ids]
+            columns = [column for column in columns if dealers[column] not in secrets]
+        return [secrets[dealer] for dealer in dealers]
 
     def _secret(
-        self, points: U64, values: U64, wrong: NDArray[np.intp] | None, verify: Verify
+        self,
+        points: U64,
+        values: U64,
+        wrong: NDArray[np.intp] | None,
+        is_right: Callable[[bytes], bool],
     ) -> tuple[bytes | None, Sequence[int]]:
         """Return a secret that verifies, or None, and the rows known to be wrong."""
         if wrong is not None:
             kept = np.delete(np.arange(points.size), wrong)[: self.threshold]
-            secret = self._verified(self._at_zero(points[kept], values[kept]), verify)
+            secret = self._verified(self._at_zero(points[kept], values[kept]), is_right)
             if secret is not None:
                 return secret, wrong.tolist()
         # with more wrong shares than decoding corrects, the check still shows a right secret
         first = slice(self.threshold)
-        secret = self._verified(self._at_zero(points[first], values[first]), verify)
+        secret = self._verified(self._at_zero(points[first], values[first]), is_right)
         if points.size != self.threshold + 1:
             return secret, ()
         one_left_out = [
             (found, row)
             for row, limbs in enumerate(shamir.leave_one_out(points, values))
-            if (found := self._verified(limbs, verify)) is not None
+            if (found := self._verified(limbs, is_right)) is not None
         ]
         # X25519 ignores five bits of a seed, so two secrets can verify; then no row is named
         rows = [row for _, row in one_left_out]
         secret = one_left_out[0][0] if one_left_out else secret
         return secret, rows if len(rows) == 1 else ()
 
-    def _verified(self, limbs: U64, verify: Verify) -> bytes | None:
+    def _verified(self, limbs: U64, is_right: Callable[[bytes], bool]) -> bytes | None:
         secret = shamir.from_limbs(limbs, SEED_BYTES)
-        return secret if secret is not None and verify(secret) else None
+        return secret if secret is not None and is_right(secret) else None
 
     def _at_zero(self, points: U64, values: U64) -> U64:
         """Return the constant terms that t shares determine; the points' weights are cached."""

@@ -68,10 +68,7 @@ class RoundResult:
 
 
 def decode_sum(
-    total: Lanes,
-    survivors: tuple[int, ...],
-    disputes: tuple[Dispute, ...],
-    params: Shape,
+    total: Lanes, survivors: tuple[int, ...], disputes: tuple[Dispute, ...], params: Shape
 ) -> RoundResult:
     """Return an unmasked total in the caller's units.
 
@@ -103,19 +100,11 @@ def decode_sum(
     if noise and weight is not None and weight > heaviest + noise:
         weight -= params.ring.modulus
     clipped = next(more) if params.count_clipped else None
-    beyond = len(survivors) * params.length
-    if clipped is not None and clipped > beyond:
-        found = f"the number of clipped elements is {clipped}"
-        raise _impossible("clipped", found, 0, beyond)
-    if weight is not None and not -noise <= weight <= heaviest + noise:
-        found = f"the sum of the weights is {weight}"
-        raise _impossible("weight", found, -noise, heaviest + noise)
-    outside = (integers < least) | (integers > most)
-    if outside.any():
-        first = int(outside.argmax())
-        raise _impossible(
-            "sum", f"element {first} of the sum is {integers[first]}", least, most
-        )
+    elements = len(survivors) * params.length
+    _check_within("clipped", "the number of clipped elements", clipped, 0, elements)
+    _check_within("weight", "the sum of the weights", weight, -noise, heaviest + noise)
+    first = int(((integers < least) | (integers > most)).argmax())  # 0 if no element is outside
+    _check_within("sum", f"element {first} of the sum", int(integers[first]), least, most)
     return RoundResult(
         sum=decoded,
         integers=integers,
@@ -139,11 +128,12 @@ def _decode_signed(
     return decoded * sign, integers * sign
 
 
-def _impossible(check: str, found: str, least: int, most: int) -> RemoteProtocolError:
-    return RemoteProtocolError(
-        f"{found}, outside [{least}, {most}]: a client's vector was wrong or was damaged; "
-        "begin a new round",
-        sender=None,
-        phase=Phase.UNMASKING,
-        check=check,
-    )
+def _check_within(check: str, what: str, value: int | None, least: int, most: int) -> None:
+    if value is not None and not least <= value <= most:
+        raise RemoteProtocolError(
+            f"{what} is {value}, outside [{least}, {most}]: a client's vector was wrong or was "
+            "damaged; begin a new round",
+            sender=None,
+            phase=Phase.UNMASKING,
+            check=check,
+        )

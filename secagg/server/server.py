@@ -27,13 +27,13 @@ from secagg.protocol import NEXT, Phase, Registry, RoundParams
 from secagg.protocol.client_ids import ClientKey, identify
 from secagg.protocol.identities import check_registry
 from secagg.protocol.ledger import CohortLedger, open_page
+from secagg.protocol.messages import pack_ids
 from secagg.protocol.phases import out_of_order
+from secagg.server.cohort import Summed
 from secagg.server.log import Entry, Log, check_log, first_entry, seed_of
-from secagg.server.masked_sum import Summed
-from secagg.server.over import Over
 from secagg.server.result import RoundResult
 from secagg.server.stages import Advertising, Consistency, Masking, Sharing, Stage
-from secagg.server.unmasking import Unmasking
+from secagg.server.unmasking import Over, Unmasking
 
 
 class Server:
@@ -127,7 +127,7 @@ class Server:
         journal : Log
             Journal of the server. If the journal has no entry, the round begins.
         registry : Registry, optional
-            The registry of the first server, because a journal does not contain it.
+            The registry of the first server, because a journal does not contain a registry.
         ledger, kind
             Ledger and kind of the first server. A recorded cohort is not counted again.
         graph_seed : bytes, optional
@@ -144,18 +144,16 @@ class Server:
         check_log(journal)
         entries = journal.entries()
         first = next(entries, None)
-        if first is None:
-            return cls(
-                journal.params,
-                registry=registry,
-                journal=journal,
-                ledger=ledger,
-                kind=kind,
-                graph_seed=graph_seed,
-            )
         server = cls(
-            journal.params, registry=registry, ledger=ledger, kind=kind, graph_seed=graph_seed
+            journal.params,
+            registry=registry,
+            journal=journal if first is None else None,
+            ledger=ledger,
+            kind=kind,
+            graph_seed=graph_seed,
         )
+        if first is None:
+            return server
         seed = seed_of(first, server._page)
         server._stage = Advertising(journal.params, registry, seed)
         number = 1
@@ -206,8 +204,34 @@ class Server:
             The message could not be stored. The server has ended; resume the server.
         """
         u, name = identify(client_id)
+        data = as_bytes(data)
         with self._exclusive:
-            self._receive(u, as_bytes(data), name)
+            stage = self._running("receive")
+            known = self._names.get(u, name)
+            why = f"{name!r} has the id of {known!r}; rename one of them"
+            stage.require(name is None or known == name, u, "sender", why)
+            # before the other checks: a repeated message of an earlier phase breaks no rule
+            tag = Poly1305.generate_tag(self._tag_key, data)
+            if tag in self._accepted.get(u, ()):
+                return
+            due = stage.expected is None or u in stage.expected
+            why = "this client is not in the round, or an earlier message of it was missing"
+            stage.require(due, u, "unknown client", why)
+            why = "another message of this client was accepted; run each client in one process"
+            stage.require(u not in self._received, u, "repeated", why)
+            try:
+                stage.take(u, data)
+                # after all checks, so that a replay of the journal rejects no message
+                self._write((u, data))
+                self._received.add(u)
+                if name is not None:  # unknown after a resume, because a journal has ids only
+                    self._names[u] = name
+                self._accepted.setdefault(u, set()).add(tag)
+            except RemoteProtocolError:
+                raise
+            except BaseException:  # neither rejected nor known to be stored: it must end
+                self._stage = Over(None, resumable=self._journal is not None)
+                raise
 
     def close_round(self) -> dict[int, bytes]:
         """Close the phase with the messages received, and return the answers by client id.
@@ -229,7 +253,25 @@ class Server:
             The close could not be stored. The server has ended; resume the server.
         """
         with self._exclusive:
-            return self._close_round()
+            stage = self._running("close_round")
+            stage.asks = {}  # already sent; frees the memory
+            try:
+                # first, because a close cannot be rejected: a failed one must not be retried
+                self._write((None, b""))
+                closed = stage.close()
+                # before any share is asked for: the sum over too close a cohort stays masked.
+                # A cohort that was closed before a resume, or signed, is in the ledger already
+                if self._page is not None and isinstance(closed, Summed):
+                    self._page.require(pack_ids(list(closed.asked)), stage.phase)
+                self._stage = _STAGES[NEXT[self.params.security][stage.phase]](closed)
+                self._received = set()
+            except (TooFewSurvivors, RemoteProtocolError):  # a resumed server would fail, too
+                self._stage = Over(None)
+                raise
+            except BaseException:
+                self._stage = Over(None, resumable=self._journal is not None)
+                raise
+            return self.outbox
 
     def result(self) -> RoundResult:
         """Return the sum and the survivors.
@@ -246,59 +288,6 @@ class Server:
             )
         return self._stage.result
 
-    def _receive(self, client_id: int, data: bytes, name: str | None = None) -> None:
-        stage = self._running("receive")
-        if name is not None and self._names.get(client_id, name) != name:
-            why = f"{name!r} has the id of {self._names[client_id]!r}; rename one of them"
-            raise self._violation(client_id, "sender", why)
-        # before the other checks: a repeated message of an earlier phase breaks no rule
-        tag = Poly1305.generate_tag(self._tag_key, data)
-        if tag in self._accepted.get(client_id, ()):
-            return
-        if stage.expected is not None and client_id not in stage.expected:
-            raise self._violation(
-                client_id,
-                "unknown client",
-                "this client is not part of the round, or an earlier message of it was missing",
-            )
-        if client_id in self._received:
-            why = "another message of this client was accepted; run each client in one process"
-            raise self._violation(client_id, "repeated", why)
-        try:
-            stage.take(client_id, data)
-            # after all checks, so that a replay of the journal rejects no message
-            self._write((client_id, data))
-            self._received.add(client_id)
-            if name is not None:  # unknown after a resume, because a journal has ids only
-                self._names[client_id] = name
-            self._accepted.setdefault(client_id, set()).add(tag)
-        except RemoteProtocolError:
-            raise
-        except BaseException:  # neither rejected nor known to be stored: this server must end
-            self._stage = Over(None, resumable=self._journal is not None)
-            raise
-
-    def _close_round(self) -> dict[int, bytes]:
-        stage = self._running("close_round")
-        stage.asks = {}  # already sent; frees the memory
-        try:
-            # first, because a close cannot be rejected: a failed one must not be retried
-            self._write((None, b""))
-            after = NEXT[self.params.security][stage.phase]
-            closed = stage.close()
-            # before any share is asked for: the sum over too close a cohort stays masked
-            if self._page is not None and isinstance(closed, Summed):
-                closed.check_ledger(self._page, stage.phase)
-            self._stage = _STAGES[after](closed)
-            self._received = set()
-        except (TooFewSurvivors, RemoteProtocolError):  # a resumed server would fail, too
-            self._stage = Over(None)
-            raise
-        except BaseException:
-            self._stage = Over(None, resumable=self._journal is not None)
-            raise
-        return self.outbox
-
     def _write(self, entry: Entry) -> None:
         if self._journal is not None:
             self._journal.append(self._entries, entry)
@@ -308,11 +297,11 @@ class Server:
         client_id, data = entry
         try:
             if client_id is not None:
-                self._receive(client_id, data)
+                self.receive(client_id, data)
                 return
             # the first server failed here, too
             with suppress(TooFewSurvivors, RemoteProtocolError):
-                self._close_round()
+                self.close_round()
         except (RemoteProtocolError, LocalProtocolError) as error:
             raise JournalError(f"entry {number} of the journal is rejected: {error}") from error
 
@@ -320,9 +309,6 @@ class Server:
         if isinstance(self._stage, Over):
             raise out_of_order(call, self.phase, resumable=self._stage.resumable)
         return self._stage
-
-    def _violation(self, client_id: int, check: str, why: str) -> RemoteProtocolError:
-        return RemoteProtocolError(why, sender=client_id, phase=self.phase, check=check)
 
 
 _STAGES: Mapping[Phase, Callable[..., Stage | Over]] = {

@@ -24,7 +24,6 @@ from secagg.protocol.messages import (
     AdvertiseKeys,
     ConsistencySignature,
     MaskedInput,
-    Message,
     ShareKeys,
     Shares,
     UnmaskShares,
@@ -33,12 +32,12 @@ from secagg.protocol.messages import (
     pack_ids,
 )
 from secagg.protocol.params_bytes import compare
-from secagg.server.cohort import Cohort
-from secagg.server.masked_sum import Question, Summed
+from secagg.server.cohort import Cohort, Question, Summed, made_once
 from secagg.server.per_peer import PerPeer
 
-M = TypeVar("M", bound=Message)
-FromClient = ShareKeys | MaskedInput | ConsistencySignature | UnmaskShares
+InSession = ShareKeys | MaskedInput | ConsistencySignature | UnmaskShares
+M = TypeVar("M", bound=AdvertiseKeys | InSession)
+S = TypeVar("S", bound=InSession)
 
 
 class Stage(ABC):
@@ -70,8 +69,11 @@ class Stage(ABC):
         """Return the value that the next stage is made of, or raise to abort the round."""
 
     def read(self, u: int, data: bytes, kind: type[M]) -> M:
-        """Decode a message of client u, or raise RemoteProtocolError."""
-        return decode(data, kind, self.params, sender=u, phase=self.phase)
+        """Decode a message of client u; raise RemoteProtocolError, also for another sender."""
+        message = decode(data, kind, self.params, sender=u, phase=self.phase)
+        named = message.sender
+        self.require(named == u, u, "sender", f"the message names client {named}")
+        return message
 
     def require(self, condition: bool, u: int, check: str, why: str) -> None:
         """Raise RemoteProtocolError for client u unless the condition is True."""
@@ -98,13 +100,12 @@ class SessionStage(Stage):
         self.cohort = cohort
         self.expected = frozenset(asks)
 
-    def check_origin(self, u: int, message: FromClient) -> None:
-        """Raise RemoteProtocolError for a message that names another sender or session."""
-        self.require(
-            message.sender == u, u, "sender", f"the message names client {message.sender}"
-        )
+    def read_in_session(self, u: int, data: bytes, kind: type[S]) -> S:
+        """Decode a message of client u; raise RemoteProtocolError, also for another session."""
+        message = self.read(u, data, kind)
         same = message.session == self.cohort.session
         self.require(same, u, "session", "the message belongs to another session")
+        return message
 
 
 class Advertising(Stage):
@@ -123,21 +124,15 @@ class Advertising(Stage):
     def take(self, u: int, data: bytes) -> None:
         """Validate and store a client's public keys."""
         message = self.read(u, data, AdvertiseKeys)
-        self.require(
-            message.sender == u, u, "sender", f"the message names client {message.sender}"
-        )
         elsewhere, why = compare(self.params.to_bytes(), message.parameters, "at the client")
         self.require(not elsewhere, u, "session", why)
         self.require(not why, u, "parameters", f"{why}; give both sides the same")
-        full = len(self._publics) >= self.params.n_clients
-        self.require(
-            not full, u, "cohort", f"the round already has its {self.params.n_clients} clients"
-        )
+        n = self.params.n_clients
+        room = len(self._publics) < n
+        self.require(room, u, "cohort", f"the round already has its {n} clients")
         pair = (message.seal_key, message.mask_key)
-        for key in pair:
-            self.require(
-                keys.is_usable(key), u, "public key", "a key of low order or not canonical"
-            )
+        usable = all(map(keys.is_usable, pair))
+        self.require(usable, u, "public key", "a key of low order or not canonical")
         fresh = pair[0] != pair[1] and self._seen.isdisjoint(pair)
         self.require(fresh, u, "duplicate key", "a public key that was advertised before")
         self._check_signature(u, message)
@@ -147,21 +142,15 @@ class Advertising(Stage):
 
     def _check_signature(self, u: int, message: AdvertiseKeys) -> None:
         if self._registry is None:
-            self.require(
-                not message.signature,
-                u,
-                "length",
-                "a signature in a semi-honest round, which has none",
-            )
+            why = "a signature in a semi-honest round, which has none"
+            self.require(not message.signature, u, "length", why)
             return
-        self.require(
-            u in self._registry, u, "unknown client", "the client is not in the registry"
-        )
+        known = u in self._registry
+        self.require(known, u, "unknown client", "the client is not in the registry")
         content = signed_keys(self.params.digest, u, message.seal_key, message.mask_key)
         signed = self._registry.verifies(u, content, message.signature)
-        self.require(
-            signed, u, "signature", "the client did not sign these keys for this round"
-        )
+        why = "the client did not sign these keys for this round"
+        self.require(signed, u, "signature", why)
 
     def close(self) -> Cohort:
         """Return the cohort, with a graph drawn on the clients."""
@@ -209,8 +198,7 @@ class Sharing(SessionStage):
 
     def take(self, u: int, data: bytes) -> None:
         """Validate and store a client's commitment and sealed shares."""
-        message = self.read(u, data, ShareKeys)
-        self.check_origin(u, message)
+        message = self.read_in_session(u, data, ShareKeys)
         receivers = self._sealed.peers_of(u)
         whole = len(message.sealed) == SEALED_BYTES * receivers
         self.require(
@@ -244,8 +232,7 @@ class Masking(SessionStage):
 
     def take(self, u: int, data: bytes) -> None:
         """Validate a masked input and add the input to the total; only the total is stored."""
-        message = self.read(u, data, MaskedInput)
-        self.check_origin(u, message)
+        message = self.read_in_session(u, data, MaskedInput)
         ring, values = self.params.ring, self._values
         try:
             _fast.unpack_bits(message.values, ring.bits, values)
@@ -270,22 +257,17 @@ class Masking(SessionStage):
                 survivors=len(u3),
                 needed=len(u2),
             )
-        asked = self._questions()
+        dropped, holders = u2 - u3, self.cohort.graph.holders
+        asked = made_once(
+            {u: holders[u] for u in sorted(u3)},
+            lambda them: Question(
+                [v for v in them if v in u3], [v for v in them if v in dropped]
+            ),
+        )
         present = [u for u in asked if self.cohort.is_enough_for(u, u3)]
         threshold = self.params.threshold
         self.enough(len(present), threshold, f"clients have {least} holders that sent an input")
         return Summed(self.cohort, self._commitments, self._total, asked, present)
-
-    def _questions(self) -> dict[int, Question]:
-        """Return the question to each client of U3; equal holders share an object."""
-        u3, dropped = self._u3, self._commitments.keys() - self._u3
-        cohort, made = self.cohort, {}
-        holders = cohort.graph.holders
-        for u in sorted(u3):
-            name = id(holders[u])  # one tuple for all on the complete graph
-            if name not in made:
-                made[name] = Question(cohort.seen_by(u, u3), cohort.seen_by(u, dropped))
-        return {u: made[id(holders[u])] for u in sorted(u3)}
 
 
 class Consistency(SessionStage):
@@ -300,8 +282,7 @@ class Consistency(SessionStage):
 
     def take(self, u: int, data: bytes) -> None:
         """Validate and store a client's signature, which would end every client if invalid."""
-        message = self.read(u, data, ConsistencySignature)
-        self.check_origin(u, message)
+        message = self.read_in_session(u, data, ConsistencySignature)
         survivors = pack_ids(self._summed.asked[u].survivors)
         content = signed_survivors(self.cohort.session, u, survivors)
         registry = self.cohort.registry

@@ -1,18 +1,17 @@
-"""Last stage of the server: from the shares of round 4 to the sum (Bonawitz 2017, round 4)."""
+"""Last stages of the server: from the shares of round 4 to the sum (Bonawitz 2017, round 4)."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Mapping
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
 from secagg.protocol import Phase, keys
 from secagg.protocol.masks import MaskSum
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS, UnmaskShares
-from secagg.server.masked_sum import Summed
+from secagg.server.cohort import Summed, made_once
 from secagg.server.per_peer import PerPeer
 from secagg.server.recovery import Recovery
 from secagg.server.result import RoundResult, decode_sum
@@ -30,19 +29,16 @@ class Unmasking(SessionStage):
         self._commitments = summed.commitments
         self._total = summed.total
         self._asked = summed.asked
-        self._questions = {id(question): question for question in self._asked.values()}
-        owners = {
-            name: np.array([*chain(*question)], dtype=np.uint64)
-            for name, question in self._questions.items()
-        }
         # a survivor's shares are of b, a dropped client's of s; nobody is asked for both
-        asked = {u: owners[id(self._asked[u])] for u in self.asks}
-        self._shares = PerPeer(asked, SHARE_LIMBS, np.uint64)
+        owners = made_once(
+            {u: self._asked[u] for u in self.asks},
+            lambda question: np.array([*chain(*question)], dtype=np.uint64),
+        )
+        self._shares = PerPeer(owners, SHARE_LIMBS, np.uint64)
 
     def take(self, u: int, data: bytes) -> None:
         """Validate and store the shares that a client reveals."""
-        message = self.read(u, data, UnmaskShares)
-        self.check_origin(u, message)
+        message = self.read_in_session(u, data, UnmaskShares)
         owners = self._shares.peers_of(u)
         whole = len(message.shares) == SHARE_BYTES * owners
         self.require(whole, u, "length", f"expected one share for each of {owners} owners")
@@ -58,11 +54,13 @@ class Unmasking(SessionStage):
             who = f"clients with a share of client {dealers[0]}'s secret answered"
             self.enough(len(holders), self.params.threshold, who)
         recovery = Recovery(self.params.threshold, self._digest())
-        total, rows = MaskSum(), self._shares.by_peer()
+        total, rows, came = MaskSum(), self._shares.by_peer(), self._shares.came
         for dealers, holders in groups:
-            checks = {dealer: self._check_of(dealer) for dealer in dealers}
+            # the points of the holders that answered
+            numbered = enumerate(self.cohort.graph.holders[dealers[0]], start=1)
+            points = np.array([x for x, v in numbered if v in came], dtype=np.uint64)
             shares = self._shares.items[np.stack([rows[dealer] for dealer in dealers], axis=1)]
-            secrets = recovery.rebuild(checks, holders, self._points(dealers[0]), shares)
+            secrets = recovery.rebuild(dealers, self._is_published, holders, points, shares)
             # never both for one owner: with b and s the server could read the owner's input
             for owner, secret in zip(dealers, secrets, strict=True):
                 if owner in self._asked:
@@ -89,27 +87,19 @@ class Unmasking(SessionStage):
         The complete graph has one group of owners. On a sparse graph each owner is a group.
         """
         cohort, groups = self.cohort, dict[int, list[int]]()
-        for owner in sorted(set[int]().union(*chain(*self._questions.values()))):
+        distinct = {id(question): question for question in self._asked.values()}
+        for owner in sorted(set[int]().union(*chain(*distinct.values()))):
             holders = cohort.graph.holders[owner]  # on the complete graph one tuple for all
             groups.setdefault(id(holders), []).append(owner)
         came = self._shares.came
         return [(owners, cohort.seen_by(owners[0], came)) for owners in groups.values()]
 
-    def _points(self, owner: int) -> NDArray[np.uint64]:
-        """Return the points of the holders that answered."""
-        holders = enumerate(self.cohort.graph.holders[owner], start=1)
-        return np.array([x for x, v in holders if v in self._shares.came], dtype=np.uint64)
-
-    def _check_of(self, owner: int) -> Callable[[bytes], bool]:
-        return self._is_self_mask(owner) if owner in self._asked else self._is_mask_key(owner)
-
-    def _is_self_mask(self, owner: int) -> Callable[[bytes], bool]:
-        session, published = self.cohort.session, self._commitments[owner]
-        return lambda seed: keys.commitment(seed, session, owner) == published
-
-    def _is_mask_key(self, owner: int) -> Callable[[bytes], bool]:
-        published = self.cohort.publics[owner][1]
-        return lambda seed: keys.KeyPair(seed).public == published
+    def _is_published(self, owner: int, seed: bytes) -> bool:
+        """Return True if `seed` is the b or s that `owner` published a value of."""
+        if owner in self._asked:
+            commitment = keys.commitment(seed, self.cohort.session, owner)
+            return commitment == self._commitments[owner]
+        return keys.KeyPair(seed).public == self.cohort.publics[owner][1]
 
     def _remove_pairwise(self, u: int, seed: bytes, total: MaskSum) -> None:
         """Undo the masks that the survivors made with the dropped client u; `seed` is s_u.
@@ -124,3 +114,18 @@ class Unmasking(SessionStage):
         mine = u, publics[u][1]
         found = keys.revealed_mask_keys(seed, self.cohort.session, mine, ids, rows)
         total.extend(found, keys.subtracts(u, ids))
+
+
+class Over:
+    """Last stage: the session has finished with a result, or failed without one.
+
+    `resumable` is True if the server's journal can continue the round.
+    """
+
+    expected: None = None
+    asks: Mapping[int, bytes] = {}
+
+    def __init__(self, result: RoundResult | None, *, resumable: bool = False) -> None:
+        self.phase = Phase.FAILED if result is None else Phase.FINISHED
+        self.result = result
+        self.resumable = resumable

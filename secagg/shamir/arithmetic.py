@@ -17,15 +17,16 @@ from secagg import _fast
 M61 = (1 << 61) - 1
 """The Mersenne prime 2^61 − 1: secrets are shared in this field."""
 
-Elements = NDArray[np.uint64] | NDArray[np.object_]
+U64 = NDArray[np.uint64]
+Elements = U64 | NDArray[np.object_]
 
 
 def evaluate(coefficients: Elements, points: Elements, p: int) -> Elements:
     """Evaluate m polynomials, shape (t, m), at n points by Horner's rule: shape (n, m)."""
     if p == M61:
-        return _fast.m61_poly_eval(_narrow(coefficients), _narrow(points))
+        return _fast.m61_poly_eval(narrow(coefficients), narrow(points))
     if _has_kernel(p):
-        return _fast.prime_poly_eval(_narrow(coefficients), _narrow(points), p)
+        return _fast.prime_poly_eval(narrow(coefficients), narrow(points), p)
     number = _number()
     # Horner's rule begins at the highest coefficient
     polynomials = [[number(c) for c in column[::-1]] for column in coefficients.T.tolist()]
@@ -42,18 +43,18 @@ def evaluate(coefficients: Elements, points: Elements, p: int) -> Elements:
 def matmul(a: Elements, b: Elements, p: int) -> Elements:
     """Return the product of the matrices a (n × k) and b (k × m)."""
     if p == M61:
-        return _fast.m61_matmul(_narrow(a), _narrow(b))
+        return _fast.m61_matmul(narrow(a), narrow(b))
     if _has_kernel(p):
-        return _fast.prime_matmul(_narrow(a), _narrow(b), p)
+        return _fast.prime_matmul(narrow(a), narrow(b), p)
     return packed(a.astype(object) @ b.astype(object) % p, p)
 
 
 def lagrange_at_zero(points: Elements, p: int) -> Elements:
     """Return Lagrange's coefficients at zero; points are distinct and non-zero."""
     if p == M61:
-        return _fast.m61_lagrange_at_zero(_narrow(points))
+        return _fast.m61_lagrange_at_zero(narrow(points))
     if _has_kernel(p):
-        return _fast.prime_lagrange_at_zero(_narrow(points), p)
+        return _fast.prime_lagrange_at_zero(narrow(points), p)
     number = _number()
     xs, prime, above = [number(x) for x in points.tolist()], number(p), number(1)
     for x in xs:
@@ -95,5 +96,6 @@ def _number() -> Callable[[int], int]:
     return integer
 
 
-def _narrow(a: Elements) -> NDArray[np.uint64]:
+def narrow(a: Elements) -> U64:
+    """Return elements below 2^64 as the kernels take them."""
     return np.ascontiguousarray(a, dtype=np.uint64)

@@ -1,21 +1,24 @@
-"""Fields GF(p) on arrays, for any prime p.
+"""Fields GF(p) on arrays, for any prime p, and byte strings cut into elements.
 
 Elements are ``uint64`` for p < 2^63 and Python integers beyond, always canonical: 0 ≤ x < p.
 Two-dimensional arrays are matrices for ``matmul`` and ``evaluate``.
+
+A limb has w = ⌊(b − 1) / 8⌋ bytes, little-endian, for a prime of b bits, so that a limb is
+below p: seven bytes in GF(2^61 − 1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from secagg import _fast
 from secagg.errors import ParameterError
 from secagg.shamir import arithmetic
-from secagg.shamir.arithmetic import M61, Elements, objects, packed
+from secagg.shamir.arithmetic import M61, U64, Elements, narrow, objects, packed
 from secagg.shamir.primality import is_prime
 
 _SHOWN = 4096  # bits of a modulus in an error; Python refuses to print some longer ones
@@ -62,24 +65,15 @@ class Field:
 
     def add(self, a: Elements, b: Elements) -> Elements:
         """Return a + b, elementwise."""
-        a, b = self._pair(a, b)
-        if self._compiled:
-            return _fast.m61_add(_narrow(a), _narrow(b))
-        return self._pack(_wide(a) + _wide(b))
+        return self._each(a, b, _fast.m61_add, np.add)
 
     def sub(self, a: Elements, b: Elements) -> Elements:
         """Return a − b, elementwise."""
-        a, b = self._pair(a, b)
-        if self._compiled:
-            return _fast.m61_sub(_narrow(a), _narrow(b))
-        return self._pack(_wide(a) - _wide(b))
+        return self._each(a, b, _fast.m61_sub, np.subtract)
 
     def mul(self, a: Elements, b: Elements) -> Elements:
         """Return a · b, elementwise."""
-        a, b = self._pair(a, b)
-        if self._compiled:
-            return _fast.m61_mul(_narrow(a), _narrow(b))
-        return self._pack(_wide(a) * _wide(b))
+        return self._each(a, b, _fast.m61_mul, np.multiply)
 
     def pow(self, a: Elements, exponent: int) -> Elements:
         """Return a^exponent, elementwise, exponent ≥ 0; 0^0 = 1."""
@@ -100,7 +94,7 @@ class Field:
         if not a.all():
             raise ParameterError(f"element {int((a == 0).argmax())} is 0 and has no inverse")
         if self._compiled:
-            return _fast.m61_inv(_narrow(a))
+            return _fast.m61_inv(narrow(a))
         return self._pack(objects([pow(int(x), -1, self.modulus) for x in a]))
 
     def dot(self, a: Elements, b: Elements) -> int:
@@ -143,6 +137,14 @@ class Field:
             raise ParameterError("points of interpolation must be distinct and non-zero")
         return arithmetic.lagrange_at_zero(points, self.modulus)
 
+    def _each(
+        self, a: Elements, b: Elements, kernel: Callable[[U64, U64], U64], rest: np.ufunc
+    ) -> Elements:
+        a, b = self._pair(a, b)
+        if self._compiled:
+            return kernel(narrow(a), narrow(b))
+        return self._pack(rest(a.astype(object), b.astype(object)))
+
     def _pair(self, a: Elements, b: Elements) -> tuple[Elements, Elements]:
         a, b = self.array(a), self.array(b)
         if a.shape != b.shape or a.ndim != 1:
@@ -163,9 +165,57 @@ def _check_dimensions(a: Elements, dimensions: int) -> None:
         raise ParameterError(f"an array of shape {a.shape} must have {dimensions} dimensions")
 
 
-def _narrow(a: Elements) -> NDArray[np.uint64]:
-    return np.ascontiguousarray(a, dtype=np.uint64)
+LIMB_BYTES = 7
+
+PROTOCOL_FIELD = Field()
+"""GF(2^61 − 1), the default field."""
 
 
-def _wide(a: Elements) -> NDArray[np.object_]:
-    return a.astype(object)
+def limb_count(length: int, field: Field = PROTOCOL_FIELD) -> int:
+    """Return the number of limbs of a secret of `length` bytes."""
+    return -(-length // _limb_bytes(field))
+
+
+@overload
+def to_limbs(secret: bytes) -> U64: ...
+
+
+@overload
+def to_limbs(secret: bytes, field: Field) -> Elements: ...
+
+
+def to_limbs(secret: bytes, field: Field = PROTOCOL_FIELD) -> Elements:
+    """Cut a secret into little-endian limbs, of seven bytes in GF(2^61 − 1)."""
+    width = _limb_bytes(field)
+    if field.modulus >= 1 << 63:
+        cuts = (secret[i : i + width] for i in range(0, len(secret), width))
+        return objects([int.from_bytes(cut, "little") for cut in cuts])
+    rows = np.zeros((limb_count(len(secret), field), 8), dtype=np.uint8)
+    padded = secret.ljust(len(rows) * width, b"\x00")
+    rows[:, :width] = np.frombuffer(padded, dtype=np.uint8).reshape(-1, width)
+    return rows.view("<u8").ravel().astype(np.uint64)
+
+
+def from_limbs(limbs: Elements, length: int, field: Field = PROTOCOL_FIELD) -> bytes | None:
+    """Return the secret of `length` bytes, or None if no such secret has these limbs."""
+    width = _limb_bytes(field)
+    if field.modulus >= 1 << 63:
+        wide = b"".join(limb.to_bytes(width + 1, "little") for limb in limbs.tolist())
+        joined = np.frombuffer(wide, np.uint8).reshape(-1, width + 1)
+    else:
+        joined = limbs.astype("<u8").view(np.uint8).reshape(-1, 8)
+    secret = joined[:, :width].tobytes()
+    # elements rebuilt from wrong shares mostly exceed a limb, or have bytes beyond the secret
+    if joined[:, width:].any() or any(secret[length:]):
+        return None
+    return secret[:length]
+
+
+def _limb_bytes(field: Field) -> int:
+    width = (field.modulus.bit_length() - 1) // 8
+    if width == 0:
+        raise ParameterError(
+            f"the field of {field.modulus} elements is too small for bytes; take a prime above "
+            "256, or share integers"
+        )
+    return width

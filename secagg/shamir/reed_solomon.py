@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from secagg import _fast
 from secagg.encoding import Entropy
+from secagg.shamir.arithmetic import U64, Elements, narrow
 from secagg.shamir.sharing import uniform
-
-U64 = NDArray[np.uint64]
 
 _FAILURES = 3
 """Undecodable secrets after which the search ends."""
@@ -39,7 +38,8 @@ def find_wrong(
     threshold : int
         t, 1 ≤ t ≤ n.
     entropy : callable
-        Source of the coefficients. A client must choose its shares without knowing them.
+        Source of the coefficients. A client must choose the shares without knowledge of the
+        coefficients.
 
     Returns
     -------
@@ -96,9 +96,9 @@ def leave_one_out(points: U64, values: U64) -> U64:
     return _fast.m61_sub(np.tile(whole, n), less).reshape(n, m)
 
 
-def _combine(columns: U64, coefficients: U64) -> U64:
+def _combine(columns: U64, coefficients: Elements) -> U64:
     """Return the linear combination of columns."""
-    product = _fast.m61_matmul(np.ascontiguousarray(columns), coefficients.reshape(-1, 1))
+    product = _fast.m61_matmul(narrow(columns), narrow(coefficients).reshape(-1, 1))
     return product[:, 0]
 
 
@@ -111,7 +111,9 @@ def _off(
     if n == threshold:
         return np.zeros(words.shape[1], dtype=np.bool_)
     # Σ_i dual_i g(x_i) f(x_i) = 0 for deg f < t, deg g < n − t
-    g = _fast.m61_poly_eval(uniform(n - threshold, entropy).reshape(-1, 1), points)[:, 0]
+    g = _fast.m61_poly_eval(narrow(uniform(n - threshold, entropy)).reshape(-1, 1), points)[
+        :, 0
+    ]
     checks = _fast.m61_matmul(_fast.m61_mul(dual, g).reshape(1, -1), words)
     return np.asarray(checks[0] != 0)
 

@@ -13,7 +13,7 @@ import os
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar, cast, overload
+from typing import Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,20 +24,18 @@ from secagg._secrets import without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.shamir import arithmetic
-from secagg.shamir.arithmetic import M61, Elements
-from secagg.shamir.field import Field
-from secagg.shamir.limbs import PROTOCOL_FIELD, from_limbs, limb_count, to_limbs
+from secagg.shamir.arithmetic import M61, U64, Elements
+from secagg.shamir.field import PROTOCOL_FIELD, Field, from_limbs, limb_count, to_limbs
 
 _MOST = 1 << 20  # holders
 
-U64 = NDArray[np.uint64]
 Secret = TypeVar("Secret", bytes, int)
 Limbs = TypeVar("Limbs", U64, NDArray[np.object_], Elements)
 
 
 @dataclass(frozen=True, init=False)
 class Share(Generic[Secret]):
-    """One of n shares; any `threshold` of them give the secret, fewer reveal nothing about it.
+    """One of n shares; any `threshold` of them give the secret, fewer reveal nothing.
 
     Attributes
     ----------
@@ -166,13 +164,14 @@ def combine(shares: Sequence[Share[Secret]]) -> Secret:
         raise ParameterError(f"a share has a limb that is not an int in [0, {p})")
     points = arithmetic.packed(np.array([s.x for s in shares], object), p)
     values = arithmetic.packed(np.array([s.limbs for s in shares], object), p)
-    secrets = (
-        _secret(_at_zero(points[quorum], values[quorum], p), length, field)
-        for quorum in _quorums(len(shares), t)
-    )
-    # all quorums together use every share, so a wrong share changes one of the secrets
-    secret = next(secrets)
-    if secret is None or any(other != secret for other in secrets):
+    found = set[bytes | int | None]()
+    # together these quorums use every share, so a wrong share changes one of the secrets
+    for start in range(len(shares) - t + 1):
+        quorum = slice(start, start + t)
+        elements = _at_zero(points[quorum], values[quorum], p)
+        found.add(int(elements[0]) if length is None else from_limbs(elements, length, field))
+    secret = found.pop()
+    if secret is None or found:
         raise ParameterError("the shares do not belong together: at least one is wrong")
     return cast("Secret", secret)
 
@@ -254,14 +253,6 @@ def combine_limbs(points: Limbs, values: Limbs, *, field: Field = PROTOCOL_FIELD
     return constants
 
 
-@overload
-def uniform(count: int, entropy: Entropy) -> U64: ...
-
-
-@overload
-def uniform(count: int, entropy: Entropy, p: int) -> Elements: ...
-
-
 def uniform(count: int, entropy: Entropy, p: int = M61) -> Elements:
     """Draw elements of [0, p), with as many bits as p − 1 has; repeat draws not below p."""
     bits = (p - 1).bit_length()
@@ -295,12 +286,3 @@ def _statement(threshold: int, n: int, length: int | None, p: int) -> bytes:
 def _at_zero(points: Elements, values: Elements, p: int) -> Elements:
     weights = arithmetic.lagrange_at_zero(points, p).reshape(1, -1)
     return arithmetic.matmul(weights, values, p).ravel()
-
-
-def _secret(limbs: Elements, length: int | None, field: Field) -> bytes | int | None:
-    return int(limbs[0]) if length is None else from_limbs(limbs, length, field)
-
-
-def _quorums(n: int, t: int) -> list[slice]:
-    """Slices of t shares that together cover all n."""
-    return [slice(start, start + t) for start in range(n - t + 1)]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from secagg._check import check_integer, check_kind
 from secagg._secrets import without_frames
@@ -29,6 +29,8 @@ from secagg.oneshot.suites import SuiteName
 from secagg.protocol import Identity, Registry
 from secagg.protocol.client_ids import ByClient, ClientKey, Names
 from secagg.simulate.inputs import keys_of, timed, weights_of
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -144,7 +146,10 @@ def simulate_one_shot(
     keys = keys_of(vectors, names)
     vector_of = cast("Mapping[ClientKey, Vector]", vectors)  # or a sequence, by positions
     weight_of = weights_of(weights, keys, names)
-    away = _absent(absent, keys, names)
+    away = names.keys(dict.fromkeys(absent))
+    for u, client in away.items():
+        if u not in keys:
+            raise ParameterError(f"absent names client {client}, which has no vector")
     # identities for this run alone: nobody outside the simulation verifies a signature
     identities = {u: Identity.generate(entropy) for u in keys} if params.active else {}
     registry = Registry({u: i.public for u, i in identities.items()}) if identities else None
@@ -186,21 +191,20 @@ def simulate_one_shot(
                 chunk = next(chunks, None)
             if chunk is None:
                 break
-            costs.check(helper, chunk)
+            costs.call(helper, Helper.check, chunk)
     with timed(seconds, "server"):
         request = accumulator.request()
     if params.quorum:
-        reserved = [costs.answer(helper, Helper.reserve, request) for helper in helpers]
+        reserved = [costs.call(helper, Helper.reserve, request) for helper in helpers]
         with timed(seconds, "server"):
             request = accumulator.request(reserved)
-    answers = [costs.answer(helper, Helper.open, request) for helper in helpers]
+    answers = [costs.call(helper, Helper.open, request) for helper in helpers]
     with timed(seconds, "server"):
         result = accumulator.result(answers)
     # a single warning for all clients
     warn_of_losses(params.encoding, clipped, len(reporting) * params.length, lost)
-    fields = {name: getattr(result, name) for name in OneShotResult.__dataclass_fields__}
     return SimulatedOneShot(
-        **(fields | {"clipped": clipped}),
+        **vars(result) | {"clipped": clipped},
         client_seconds=seconds["client"],
         server_seconds=seconds["server"],
         helper_seconds=costs.seconds,
@@ -218,27 +222,10 @@ class _Costs:
         self.seconds = dict.fromkeys(numbers, 0.0)
         self.bytes_in, self.bytes_out = dict.fromkeys(numbers, 0), dict.fromkeys(numbers, 0)
 
-    def check(self, helper: Helper, chunk: bytes) -> None:
-        self.bytes_in[helper.number] += len(chunk)
+    def call(self, helper: Helper, step: Callable[[Helper, bytes], T], data: bytes) -> T:
+        self.bytes_in[helper.number] += len(data)
         with timed(self.seconds, helper.number):
-            helper.check(chunk)
-
-    def answer(
-        self, helper: Helper, step: Callable[[Helper, bytes], bytes], request: bytes
-    ) -> bytes:
-        self.bytes_in[helper.number] += len(request)
-        with timed(self.seconds, helper.number):
-            answer = step(helper, request)
-        self.bytes_out[helper.number] += len(answer)
+            answer = step(helper, data)
+        if isinstance(answer, bytes):  # a chunk of boxes has none
+            self.bytes_out[helper.number] += len(answer)
         return answer
-
-
-def _absent(
-    absent: Collection[ClientKey], keys: Mapping[int, ClientKey], names: Names
-) -> frozenset[int]:
-    """Return the ids of absent clients; raise `ParameterError` unless all have vectors."""
-    ids = names.keys(dict.fromkeys(absent))
-    for u, client in ids.items():
-        if u not in keys:
-            raise ParameterError(f"absent names client {client}, which has no vector")
-    return frozenset(ids)

@@ -70,13 +70,13 @@ def simulate_round(
     ----------
     vectors : mapping of client id to vector, sequence of vectors, or matrix with a row each
         Inputs of the clients. In a sequence or matrix the ids are the positions. Each vector is
-        looked up once, when the client masks the vector, so a mapping may compute it then. In
-        all mappings a name stands for its `client_id`; the result has ids only.
+        looked up once, when the client masks the vector, so a mapping may compute the vector
+        then. In all mappings a name stands for its `client_id`; the result has ids only.
     params : RoundParams
         Parameters of the round, with `n_clients` at least the number of vectors.
     dropouts : mapping of client id to phase, optional
         Clients that drop out, each with a phase of ``DROPOUT_PHASES``. A client drops out
-        before its message of that phase.
+        before the client's message of that phase.
     weights : mapping of client id to int or sequence of int, optional
         Weight of each vector. Required if the parameters have a `max_weight`, an error if not.
     policy : ClientPolicy, optional
@@ -158,14 +158,13 @@ def simulate_round(
         with timed(seconds, "server"):
             inbox = server.close_round()
     result = server.result()
-    fields = {name: getattr(result, name) for name in RoundResult.__dataclass_fields__}
     # the sum has only the survivors' elements, so only these count
-    fields["clipped"] = clipped = sum(clients[u].clipped for u in result.survivors)
+    clipped = sum(clients[u].clipped for u in result.survivors)
     elements = len(result.survivors) * params.length
     unseen = len(lost.intersection(result.survivors))
     warn_of_losses(params.encoding, clipped, elements, unseen)
     return SimulatedRound(
-        **fields,
+        **vars(result) | {"clipped": clipped},
         client_seconds=seconds["client"],
         server_seconds=seconds["server"],
         bytes_up=dict(up),

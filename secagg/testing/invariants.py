@@ -14,11 +14,7 @@ from secagg import _fast
 from secagg._check import as_bytes, check_kind
 from secagg.encoding import FixedPoint
 from secagg.encoding.clipping import losses_ignored
-from secagg.errors import (
-    ParameterError,
-    RemoteProtocolError,
-    TooFewSurvivors,
-)
+from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.protocol import NEXT, Phase, RoundParams
 from secagg.protocol.messages import MaskedInput, decode
 from secagg.server import RoundResult
@@ -98,12 +94,12 @@ def _check_types(result: RoundResult) -> None:
         RoundResult,
         "a secagg.RoundResult, such as server.result(), or the error TooFewSurvivors",
     )
-    for name in ("sum", "integers"):
-        value = getattr(result, name)
-        check_kind(f"{name} of the aggregator's result", value, np.ndarray, "a numpy array")
-    for name in ("survivors", "disputes"):
-        value = getattr(result, name)
-        check_kind(f"{name} of the aggregator's result", value, tuple, "a tuple")
+    for names, kind, wanted in (
+        (("sum", "integers"), np.ndarray, "a numpy array"),
+        (("survivors", "disputes"), tuple, "a tuple"),
+    ):
+        for name in names:
+            check_kind(f"{name} of the result", getattr(result, name), kind, wanted)
 
 
 def check_result(round: Round, result: RoundResult) -> None:

@@ -204,9 +204,7 @@ class _Run:
         """Queue a packet according to its fault in the schedule."""
         fault = self.schedule.faults.get(packet.number)
         if fault in (None, "twice", "repeated"):
-            self.queue.append(packet)
-        if fault == "twice":
-            self.queue.append(packet)
+            self.queue.extend([packet] * (2 if fault == "twice" else 1))
         if fault == "held":
             self.held.append(packet)
         if fault in ("late", "repeated"):
@@ -233,20 +231,18 @@ class _Run:
 
     def _hand_over(self, message: _Message) -> None:
         first, message.arrived = not message.arrived, True
-        if message.sender is not None:
-            self._accept(message.sender, message)
-        elif message.receiver is not None and first:  # a client ignores repetitions
-            self._answer(message.receiver, message.data)
-
-    def _accept(self, u: int, message: _Message) -> None:
+        if message.sender is None:
+            if message.receiver is not None and first:  # a client ignores repetitions
+                self._answer(message.receiver, message.data)
+            return
         in_time = message.due == self.server.phase
         try:
-            self.server.receive(u, message.data)
+            self.server.receive(message.sender, message.data)
         except RemoteProtocolError as error:
             require(not in_time, f"{message} arrived in time but was rejected: {error}")
         else:
             if in_time:
-                self.accepted.setdefault(message.due, set()).add(u)
+                self.accepted.setdefault(message.due, set()).add(message.sender)
 
     def _answer(self, u: int, data: bytes) -> None:
         client, round = self.clients[u], self.round
@@ -256,9 +252,8 @@ class _Run:
         try:
             out = answer_quietly(client, data, round.vectors[u], round.weight(u))
         except RemoteProtocolError as error:
-            raise AssertionError(
-                f"client {u} rejected the server's message: {error}"
-            ) from error
+            why = f"client {u} rejected the server's message: {error}"
+            raise AssertionError(why) from error
         self._send(u, None, out, due)
 
 

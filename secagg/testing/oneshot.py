@@ -9,27 +9,26 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-import numpy as np
 from hypothesis import strategies as st
 
 from secagg._check import check_kind
 from secagg.encoding import Vector
 from secagg.encoding.clipping import losses_ignored
 from secagg.errors import TooFewSurvivors
-from secagg.oneshot import (
-    Accumulator,
-    Helper,
-    HelperJournal,
-    OneShotParams,
-    OneShotPolicy,
-)
+from secagg.oneshot import Accumulator, Helper, HelperJournal, OneShotParams, OneShotPolicy
 from secagg.oneshot.client import write_report
 from secagg.oneshot.suites import BoxKey
 from secagg.protocol import Identity, Registry
 from secagg.server import RoundResult
 from secagg.testing.invariants import check_result, require
-from secagg.testing.rounds import InsecureReplayedEntropy, Round, make_identity, toy_policy
-from secagg.testing.strategies import client_ids, params, with_inputs
+from secagg.testing.rounds import (
+    InsecureReplayedEntropy,
+    Round,
+    make_identity,
+    make_registry,
+    toy_policy,
+)
+from secagg.testing.strategies import client_ids, inputs, params
 
 Tree = int | tuple["Tree", "Tree"]
 """A client's id for its report alone, or a pair of trees to merge."""
@@ -64,9 +63,7 @@ class OneShotRound:
     @cached_property
     def registry(self) -> Registry | None:
         """Registry of all clients' identities; None in the semi-honest variant."""
-        if not self.params.active:
-            return None
-        return Registry({u: make_identity(u).public for u in self.vectors})
+        return make_registry(self.vectors) if self.params.active else None
 
     @cached_property
     def plain(self) -> Round:
@@ -101,8 +98,11 @@ class OneShotRound:
         with ExitStack() as journals:
             helpers = []
             for j in self.present:
-                path = Path(folder) / f"helper {j}"
-                journal = HelperJournal.create(path, self.params.suite, entropy=_entropy(j))
+                path, entropy = (
+                    Path(folder) / f"helper {j}",
+                    InsecureReplayedEntropy(("helper", j)),
+                )
+                journal = HelperJournal.create(path, self.params.suite, entropy=entropy)
                 journals.enter_context(journal)
                 helpers.append(
                     Helper(self.params, journal, registry=self.registry, policy=_TOY)
@@ -170,18 +170,11 @@ def one_shot_rounds(draw: st.DrawFn) -> OneShotRound:
     )
     tree = draw(_trees(ids))
     seed = draw(st.integers(0, (1 << 32) - 1))
-    empty = Round(
-        params=agreed.shared(n),
-        vectors=dict.fromkeys(ids, np.empty(0)),
-        weights=None,
-        dropouts={},
-        policy=toy_policy(agreed.shared(n)),
-    )
-    filled = with_inputs(draw, empty)
+    vectors, weights = inputs(draw, agreed.shared(n), ids)
     return OneShotRound(
         params=agreed,
-        vectors=filled.vectors,
-        weights=filled.weights,
+        vectors=vectors,
+        weights=weights,
         present=tuple(sorted(present)),
         tree=tree,
         seed=seed,
@@ -239,13 +232,9 @@ def _trees(draw: st.DrawFn, ids: Iterable[int]) -> Tree:
     return leaves[0]
 
 
-def _entropy(number: int) -> InsecureReplayedEntropy:
-    """Return the entropy of a helper's keys, the same in every round."""
-    return InsecureReplayedEntropy(("helper", number))
-
-
 @cache
 def _public(number: int) -> tuple[bytes, bytes]:
-    entropy = _entropy(number)  # drawn in the order of HelperJournal.create
+    # the same in every round, drawn in the order of HelperJournal.create
+    entropy = InsecureReplayedEntropy(("helper", number))
     box = BoxKey("x25519", entropy(32))
     return box.public, Identity(entropy(32)).public

@@ -62,6 +62,11 @@ def make_identity(client_id: int) -> Identity:
     return Identity(InsecureReplayedEntropy(("identity", client_id))(32))
 
 
+def make_registry(ids: Iterable[int]) -> Registry:
+    """Return the registry of these clients in tests."""
+    return Registry({u: make_identity(u).public for u in ids})
+
+
 def plain_encoding(params: RoundParams, vector: Vector, weight: int | None) -> list[int]:
     """Return a vector's encoding, times the weight, as Python integers.
 
@@ -134,8 +139,6 @@ class Round:
 
     def client(self, client_id: int, entropy: Entropy | None = None) -> Client:
         """Return a new client of this round; by default the entropy follows from the seed."""
-        if entropy is None:
-            entropy = self.entropy(client_id)
         return Client(
             client_id,
             self.params,
@@ -143,7 +146,7 @@ class Round:
             identity=make_identity(client_id) if self.params.active else None,
             registry=self.registry,
             sealing_key=self.sealing_keys.get(client_id),
-            entropy=entropy,
+            entropy=entropy or self.entropy(client_id),
         )
 
     def server(self) -> Server:
@@ -153,9 +156,7 @@ class Round:
     @cached_property
     def registry(self) -> Registry | None:
         """Registry of all clients' identities; None in the semi-honest variant."""
-        if not self.params.active:
-            return None
-        return Registry({u: make_identity(u).public for u in self.vectors})
+        return make_registry(self.vectors) if self.params.active else None
 
     def entropy(self, who: object) -> InsecureReplayedEntropy:
         """Return a new entropy source of a party, which is a client's id or "server"."""

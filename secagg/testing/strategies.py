@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from hypothesis import strategies as st
@@ -137,16 +137,15 @@ def rounds(draw: st.DrawFn) -> Round:
     ids = draw(st.just([*range(count)]) | client_ids(count))
     spare = max(0, count - agreed.min_survivors)
     leaving = draw(dropouts(ids, spare) | dropouts(ids, count))
-    return with_inputs(
-        draw,
-        Round(
-            params=agreed,
-            vectors=dict.fromkeys(ids, np.empty(0)),
-            weights=None,
-            dropouts=leaving,
-            policy=toy_policy(agreed),
-            seed=draw(st.integers(0, (1 << 32) - 1)),
-        ),
+    seed = draw(st.integers(0, (1 << 32) - 1))
+    vectors, weights = inputs(draw, agreed, ids)
+    return Round(
+        params=agreed,
+        vectors=vectors,
+        weights=weights,
+        dropouts=leaving,
+        policy=toy_policy(agreed),
+        seed=seed,
     )
 
 
@@ -154,7 +153,8 @@ def rounds(draw: st.DrawFn) -> Round:
 def twin_rounds(draw: st.DrawFn) -> tuple[Round, Round]:
     """Draw two rounds that differ only in their vectors and weights."""
     first = draw(rounds())
-    return first, with_inputs(draw, first)
+    vectors, weights = inputs(draw, first.params, first.vectors)
+    return first, dataclasses.replace(first, vectors=vectors, weights=weights)
 
 
 def schedules() -> st.SearchStrategy[Schedule]:
@@ -164,24 +164,24 @@ def schedules() -> st.SearchStrategy[Schedule]:
     return faults.map(lambda drawn: Schedule(dict(sorted(drawn.items()))))
 
 
-def with_inputs(draw: st.DrawFn, round: Round) -> Round:
-    """Return a round with new vectors and weights.
+def inputs(
+    draw: st.DrawFn, params: RoundParams, ids: Iterable[int]
+) -> tuple[dict[int, Vector], dict[int, int] | None]:
+    """Draw vectors and weights of clients; without a `max_weight` the weights are None.
 
     The clients share a few elements and weights. A number for each client has the digits that
     choose among them. Hypothesis thus shrinks few choices, instead of a choice for each
     element.
     """
-    params = round.params
     strategy, dtypes = _elements(params)
     elements = draw(st.lists(strategy, min_size=1, max_size=_DRAWN))
     heaviness = draw(st.lists(weights(params), min_size=1, max_size=_DRAWN))
     vectors: dict[int, Vector] = {}
     of_client: dict[int, int] = {}
-    for u in round.vectors:
+    for u in ids:
         number = draw(st.integers(0, _DRAWN ** (params.length + 2) - 1))
         digits = [number // _DRAWN**i % _DRAWN for i in range(params.length + 2)]
         row = [elements[digit % len(elements)] for digit in digits[2:]]
         vectors[u] = np.array(row, dtypes[digits[0] % len(dtypes)])
         of_client[u] = heaviness[digits[1] % len(heaviness)]
-    weighted = params.max_weight is not None
-    return dataclasses.replace(round, vectors=vectors, weights=of_client if weighted else None)
+    return vectors, None if params.max_weight is None else of_client

@@ -13,6 +13,7 @@ from secagg.encoding import Encoding, from_canonical
 from secagg.errors import ParameterError, VaultError
 from secagg.protocol import Bounds
 from secagg.protocol.shape import Shape
+from secagg.vault.errors import errors_of
 
 
 class _Stored(msgspec.Struct, forbid_unknown_fields=True):
@@ -52,38 +53,29 @@ def fix_bounds(
         The file cannot be read or written, or has another content ("file").
     """
     wanted = Bounds.of(params, metrics, weight)
-    try:
-        # read and written under one lock: two sums at once must not both be the first
-        with locked(path.parent):
-            fixed = _read(path, params.encoding)
+    # read and written under one lock: two sums at once must not both be the first
+    with errors_of(path), locked(path.parent):
+        fixed = _read(path, params.encoding)
+        if fixed is None:
+            found = wanted
+        else:
             # fixed metrics win here, so a new value for such a metric is an objection below
-            both = {**wanted.metrics, **({} if fixed is None else fixed.metrics)}
-            if fixed is not None:
-                why = replace(fixed, metrics=both).objection(wanted)
-                if why is not None:
-                    raise ParameterError(
-                        f"{why} since its first sum; a server that varies them could read "
-                        "numbers of a client, so take the same, state them by "
-                        "bounds=secagg.Bounds(encoding, max_weight) in the client's policy, or "
-                        f"delete {path}"
-                    )
-                weight = fixed.weight or weight
-            found = Bounds.of(params, both, weight)
-            if found != fixed:
-                replace_file(path, _pack(found), private=True)
-            return found
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise VaultError(
-            f"{path}: {why}; it needs a folder on a local disk that this process may write to",
-            check="file",
-        ) from None
-
-
-def _pack(bounds: Bounds) -> bytes:
-    canonical = bounds.encoding.canonical().hex()
-    stored = _Stored(canonical, bounds.max_weight, dict(bounds.metrics), bounds.weight)
-    return msgspec.json.format(msgspec.json.encode(stored), indent=1)
+            both = {**wanted.metrics, **fixed.metrics}
+            why = replace(fixed, metrics=both).objection(wanted)
+            if why is not None:
+                raise ParameterError(
+                    f"{why} since its first sum; a server that varies them could read "
+                    "numbers of a client, so take the same, state them by "
+                    "bounds=secagg.Bounds(encoding, max_weight) in the client's policy, or "
+                    f"delete {path}"
+                )
+            found = Bounds.of(params, both, fixed.weight or weight)
+        if found != fixed:
+            canonical = found.encoding.canonical().hex()
+            stored = _Stored(canonical, found.max_weight, dict(found.metrics), found.weight)
+            content = msgspec.json.format(msgspec.json.encode(stored), indent=1)
+            replace_file(path, content, private=True)
+        return found
 
 
 def _read(path: Path, own: Encoding) -> Bounds | None:
@@ -102,9 +94,4 @@ def _read(path: Path, own: Encoding) -> Bounds | None:
             f"{path} has not the bounds of a client's input; delete it to fix them again",
             check="file",
         )
-    return Bounds(
-        encoding=known,
-        max_weight=stored.max_weight,
-        metrics=stored.metrics,
-        weight=stored.weight,
-    )
+    return Bounds(known, stored.max_weight, metrics=stored.metrics, weight=stored.weight)

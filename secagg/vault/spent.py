@@ -16,6 +16,7 @@ from pathlib import Path
 
 from secagg._files import locked, replace_file
 from secagg.errors import VaultError
+from secagg.vault.errors import errors_of
 
 _LAST = struct.Struct("<Q")
 _LONGEST = 64
@@ -55,7 +56,7 @@ class Spent:
             The file cannot be read or written, or was altered ("file").
         """
         path = self.folder / f"{_name(owner)}.last"
-        try:
+        with errors_of(path):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with locked(self.folder):  # a second process may have the same request
                 last = _read(path)
@@ -64,13 +65,6 @@ class Spent:
                 # on the disk before the vector leaves: a restart must not send another vector
                 replace_file(path, _LAST.pack(number), private=True)
                 return None
-        except OSError as error:
-            why = error.strerror or str(error)
-            raise VaultError(
-                f"{path}: {why}; it needs a folder on a local disk that this process may write "
-                "to",
-                check="file",
-            ) from None
 
 
 def _name(owner: str) -> str:

@@ -27,6 +27,7 @@ from secagg._secrets import without_frames
 from secagg.encoding import Entropy
 from secagg.encoding.encoding import take
 from secagg.errors import VaultError
+from secagg.vault.errors import errors_of
 
 _KEY_BYTES = 32
 
@@ -125,24 +126,17 @@ class Vault:
                 "macOS",
                 check="file",
             )
-        try:
-            yield
-        except OSError as error:
-            used = isinstance(error, FileNotFoundError) and self.path.parent.is_dir()
-            why = error.strerror or str(error)
-        else:
-            return
-        if used:
-            raise VaultError(
-                f"vault {self.path}: it has no key, because the state was restored before or "
-                "belongs to another vault; make a new client for a new session",
-                check="used",
-            )
-        raise VaultError(
-            f"vault {self.path}: {why}; it needs a folder on a local disk that this process "
-            "may write to",
-            check="file",
-        )
+        with errors_of(self.path, "vault "):
+            try:
+                yield
+            except FileNotFoundError:
+                if not self.path.parent.is_dir():
+                    raise
+                raise VaultError(
+                    f"vault {self.path}: it has no key, because the state was restored before "
+                    "or belongs to another vault; make a new client for a new session",
+                    check="used",
+                ) from None
 
 
 def _read(path: str | Path) -> bytes:

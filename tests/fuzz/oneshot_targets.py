@@ -19,8 +19,6 @@ from secagg.oneshot import Accumulator, OneShotParams, messages
 from secagg.oneshot.messages import Kind
 from vectors_reader import b, load
 
-__all__ = ["oneshot_seeds", "oneshot_targets"]
-
 SESSIONS = ("example", "two-of-two", "three-of-five")
 PHASES = {"parameters", "report", "check", "reserve", "open", "accumulator", "unmasking"}
 _open = ExitStack()  # journals, and the folder that they are in

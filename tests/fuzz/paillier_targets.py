@@ -18,8 +18,6 @@ from paillier_keys import Stream
 from secagg import FixedPoint, Integers, Packing, ParameterError, RemoteProtocolError
 from secagg.paillier import EncryptedVector, PrivateKey, PublicKey
 
-__all__ = ["DECODERS", "paillier", "paillier_seeds"]
-
 VECTORS = json.loads(
     (Path(__file__).parents[1] / "vectors" / "paillier.json").read_text(encoding="ascii")
 )
@@ -37,7 +35,7 @@ WORLDS = tuple((key, packing) for key in KEYS for packing in PACKINGS)
 ARRIVING = {"length", "version", "key", "packing", "summands", "ciphertext"}
 
 
-def _check_rejection(error: RemoteProtocolError, checks: set[str]) -> None:
+def check_rejection(error: RemoteProtocolError, checks: set[str]) -> None:
     assert error.check in checks
     assert len(str(error)) < 300
 
@@ -46,7 +44,7 @@ def _public(data: bytes, world: int) -> None:
     try:
         key = PublicKey.from_bytes(data, allow_insecure=world % 2 == 0)
     except RemoteProtocolError as error:
-        _check_rejection(error, {"public_key"})
+        check_rejection(error, {"public_key"})
         return
     assert key.to_bytes() == data
     assert key.key_id == hashlib.sha256(data).digest()
@@ -72,7 +70,7 @@ def _ciphertexts(data: bytes, world: int) -> None:
     try:
         read = key.load(data, count=2)
     except RemoteProtocolError as error:
-        _check_rejection(error, {"length", "ciphertext"})
+        check_rejection(error, {"length", "ciphertext"})
         return
     assert read.to_bytes() == data
 
@@ -83,7 +81,7 @@ def _vector(data: bytes, world: int) -> None:
         try:
             read = key.public_key.load_vector(data, packing, summands)
         except RemoteProtocolError as error:
-            _check_rejection(error, ARRIVING)
+            check_rejection(error, ARRIVING)
         else:
             assert summands in (None, read.added + read.subtracted)
             assert read.to_bytes() == data
@@ -113,7 +111,7 @@ def _read(vector: EncryptedVector, key: PrivateKey) -> None:
     try:
         read = key.decrypt_vector(vector)
     except RemoteProtocolError as error:
-        _check_rejection(error, {"sum", "summands"})
+        check_rejection(error, {"sum", "summands"})
         return
     most = (vector.added + vector.subtracted) * vector.packing.max_element
     assert int(np.abs(read.integers).max()) <= most

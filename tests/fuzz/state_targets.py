@@ -15,8 +15,6 @@ from secagg import Client, Phase, RemoteProtocolError, RoundParams, VaultError, 
 from secagg.client import stored
 from slots import Slot
 
-__all__ = ["state_seeds", "states"]
-
 ME = 2
 KEY = bytes(range(32))
 STATE, CONTENT = range(2)

@@ -51,18 +51,6 @@ from secagg.protocol.messages import (
 )
 from secagg.protocol.params_bytes import MAX_PARAMS_BYTES, compare
 
-__all__ = [
-    "KINDS",
-    "TARGETS",
-    "WORLDS",
-    "Script",
-    "altered_by",
-    "decoders",
-    "parameters",
-    "seeds",
-    "transcripts",
-]
-
 KINDS = (
     AdvertiseKeys,
     Roster,
@@ -267,29 +255,33 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 }
 
 
-def seeds(target: str) -> list[bytes]:
-    """Starting points of fuzzing: every real message, or rounds with a few decisions each."""
-    if target == "paillier":
-        return paillier_seeds()
-    if target == "threshold":
-        return threshold_seeds()
-    if target == "oneshot":
-        return oneshot_seeds()
-    if target == "states":
-        return state_seeds()
+def _own_seeds(target: str) -> list[bytes]:
     if target == "parameters":
         own = make_params(5, encoding=Integers(9), modulus=101, max_weight=2)
         return [params.to_bytes() for params in (*WORLDS, own)]
     if target == "decoders":
-        real = []
-        for w, world in enumerate(_KNOWN):
-            for message in world.messages:
-                tags = {kind.__struct_config__.tag: i for i, kind in enumerate(KINDS)}
-                real.append(bytes([tags[message[2]] + len(KINDS) * w]) + message)
-        return real
+        tags = {kind.__struct_config__.tag: i for i, kind in enumerate(KINDS)}
+        return [
+            bytes([tags[message[2]] + len(KINDS) * w]) + message
+            for w, world in enumerate(_KNOWN)
+            for message in world.messages
+        ]
     rng = np.random.default_rng(0)
     return [
         bytes([w]) + bytes(np.where(rng.random(200) < p, rng.integers(0, 256, 200), 0).tolist())
         for w in range(len(WORLDS))
         for p in (0.0, 0.02, 0.1)
     ]
+
+
+_SEEDS = {
+    "paillier": paillier_seeds,
+    "threshold": threshold_seeds,
+    "oneshot": oneshot_seeds,
+    "states": state_seeds,
+}
+
+
+def seeds(target: str) -> list[bytes]:
+    """Starting points of fuzzing: every real message, or rounds with a few decisions each."""
+    return _SEEDS[target]() if target in _SEEDS else _own_seeds(target)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 from functools import cache
 
+from fuzz.paillier_targets import check_rejection
 from paillier_keys import Stream
 from secagg import ParameterError, RemoteProtocolError, threshold
-
-__all__ = ["threshold_parts", "threshold_seeds"]
 
 MESSAGES = [5, -(1 << 100)]
 ENTROPY = Stream("threshold")
@@ -24,16 +23,11 @@ ARRIVING = {"length", "version", "key", "trustee", "values"}
 COMBINED = {"duplicate", "ciphertexts", "proof"}
 
 
-def _check_rejection(error: RemoteProtocolError, checks: set[str]) -> None:
-    assert error.check in checks
-    assert len(str(error)) < 300
-
-
 def _key(data: bytes) -> None:
     try:
         key = threshold.ThresholdKey.from_bytes(data, allow_insecure=True)
     except RemoteProtocolError as error:
-        _check_rejection(error, {"threshold_key", "public_key"})
+        check_rejection(error, {"threshold_key", "public_key"})
         return
     assert key.to_bytes() == data
 
@@ -56,13 +50,13 @@ def _partial(data: bytes) -> None:
     try:
         part = KEY.load_partial(data)
     except RemoteProtocolError as error:
-        _check_rejection(error, ARRIVING)
+        check_rejection(error, ARRIVING)
         return
     assert part.to_bytes() == data
     try:
         messages = KEY.combine(SENT, [PARTS[0], part])
     except RemoteProtocolError as error:
-        _check_rejection(error, COMBINED)
+        check_rejection(error, COMBINED)
         assert error.sender == part.index
     else:
         assert messages == MESSAGES

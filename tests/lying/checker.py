@@ -15,7 +15,7 @@ ERROR = 1e-3
 
 
 ACCEPTED = {
-    "fl_ctx.__app_root__": "path of the job's app on the site's disk, from its own FLARE",
+    "fl_ctx.__app_root__": "path of the job's app on the site's disk, from its own FLARE"
 }
 """Beginnings of places that trainings may read unbound, each with the reason."""
 

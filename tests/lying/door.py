@@ -51,6 +51,13 @@ class Private:
         return found[:-1] if self.failure == "shape" else found
 
     @property
+    def told_weight(self) -> float | None:
+        """The weight that the training tells, or None if the training tells none."""
+        if self.failure == "no weight":
+            return None
+        return self.weight + 0.5 if self.failure == "float weight" else self.weight
+
+    @property
     def summed(self) -> Vector:
         """Part in the sum, before a client's own clip."""
         if self.failure:
@@ -82,12 +89,9 @@ class Settings:
     def changed(self, **changes: object) -> Settings:
         return replace(self, **changes)  # type: ignore[arg-type]
 
-    def __str__(self) -> str:
-        usual = Settings()
-        changes = {
-            name: value for name, value in vars(self).items() if value != getattr(usual, name)
-        }
-        return ", ".join(f"{name}={value}" for name, value in changes.items()) or "as before"
+    def is_active(self, *, keyed: bool) -> bool:
+        """Return whether a sum of clients with keys, or without, is active."""
+        return keyed if self.active is None else self.active
 
 
 @dataclass

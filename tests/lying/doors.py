@@ -10,30 +10,27 @@ from lying.door import Door
 from lying.helpers import HelperDoor
 from lying.sessions import SessionDoor
 
-DOORS: dict[str, Callable[[], Door]] = {
-    "take_part": partial(SessionDoor, keyed=True, one_shot=False),
-    "take_part-one-shot": partial(SessionDoor, keyed=True, one_shot=True),
-    "take_part-semi-honest": partial(SessionDoor, keyed=False, one_shot=False),
-    "take_part-one-shot-semi-honest": partial(SessionDoor, keyed=False, one_shot=True),
-    "helpers": HelperDoor,
-}
+DOORS: dict[str, Callable[[], Door]] = {"helpers": HelperDoor}
+KINDS = {"": True, "-semi-honest": False}
+"""Ends of the names of doors, and whether the clients have keys."""
+
+
+def _add(name: str, door: Callable[..., Door]) -> None:
+    for kind, keyed in KINDS.items():
+        DOORS[name + kind] = partial(door, keyed=keyed)
+
+
+for shape, one_shot in {"": False, "-one-shot": True}.items():
+    _add(f"take_part{shape}", partial(SessionDoor, one_shot=one_shot))
 if find_spec("flwr"):
     from lying.flower import FlowerDoor
     from lying.recommender import RecommenderDoor
 
-    DOORS |= {
-        "flower": partial(FlowerDoor, keyed=True, one_shot=False),
-        "flower-one-shot": partial(FlowerDoor, keyed=True, one_shot=True),
-        "flower-semi-honest": partial(FlowerDoor, keyed=False, one_shot=False),
-        "flower-one-shot-semi-honest": partial(FlowerDoor, keyed=False, one_shot=True),
-        "fedmf": RecommenderDoor,
-    }
+    DOORS["fedmf"] = RecommenderDoor
+    for shape, one_shot in {"": False, "-one-shot": True}.items():
+        _add(f"flower{shape}", partial(FlowerDoor, one_shot=one_shot))
 if find_spec("nvflare"):
     from lying.flare import ExecutorDoor, FilterDoor
 
-    DOORS |= {
-        "flare-executor": partial(ExecutorDoor, keyed=True),
-        "flare-filter": partial(FilterDoor, keyed=True),
-        "flare-executor-semi-honest": partial(ExecutorDoor, keyed=False),
-        "flare-filter-semi-honest": partial(FilterDoor, keyed=False),
-    }
+    _add("flare-executor", ExecutorDoor)
+    _add("flare-filter", FilterDoor)

@@ -94,11 +94,8 @@ class Reading(Executor):
             "arguments": self.arguments,
         }
         private = self.training.train(self.site, server_side, NAMES[self.site])
-        meta: dict[str, Any] = {"NUM_STEPS_CURRENT_ROUND": private.weight}
-        if private.failure == "no weight":
-            meta = {}
-        if private.failure == "float weight":
-            meta["NUM_STEPS_CURRENT_ROUND"] += 0.5
+        weight = private.told_weight
+        meta = {} if weight is None else {"NUM_STEPS_CURRENT_ROUND": weight}
         params = {"w": private.trained}
         model = FLModel(params=params, params_type=ParamsType.DIFF, meta=meta)
         return FLModelUtils.to_shareable(model)
@@ -193,14 +190,10 @@ class FlareDoor:
         except (SecAggError, TypeError):
             return
 
-    @property
-    def network(self) -> LyingNetwork:
-        return self._network
-
     def join(self, sites: Mapping[int, Site]) -> None:
         self.sites = dict(sites)
-        self._network = LyingNetwork(list(sites.values()))
-        self._stack.callback(self._network._pool.shutdown)
+        self.network = LyingNetwork(list(sites.values()))
+        self._stack.callback(self.network._pool.shutdown)
 
     def close(self) -> None:
         self._stack.close()
@@ -241,7 +234,7 @@ class FilterDoor(FlareDoor):
 
     def sum(self, settings: Settings, liar: Liar) -> Outcome:
         outcome = self.training.outcome = Outcome()
-        active = self.keyed if settings.active is None else settings.active
+        active = settings.is_active(keyed=self.keyed)
         registry = self._registry if active else None
         _, message = self.message()
         try:
@@ -343,7 +336,7 @@ class ExecutorDoor(FlareDoor):
 
     def sum(self, settings: Settings, liar: Liar) -> Outcome:
         outcome = self.training.outcome = Outcome()
-        active = self.keyed if settings.active is None else settings.active
+        active = settings.is_active(keyed=self.keyed)
         registry, more = None, {}
         try:
             if active:

@@ -158,6 +158,8 @@ class FlowerDoor:
         Sums of one message, with helpers, for four exchanges.
     """
 
+    errors: tuple[type[Exception], ...] = (SecAggError,)
+
     def __init__(self, *, keyed: bool, one_shot: bool) -> None:
         kind = "OneShotMod" if one_shot else "SecAggMod"
         self.name = f"Flower, {kind}, {'keyed' if keyed else 'semi-honest'}"
@@ -197,13 +199,11 @@ class FlowerDoor:
         (start,) = model.to_numpy_ndarrays()
         trained = private.trained
         new = start + trained if trained.shape == start.shape else trained
-        measured: dict[str, Any] = {"num-examples": private.weight, "loss": private.loss}
-        if private.failure == "no weight":
-            del measured["num-examples"]
-        if private.failure == "float weight":
-            measured["num-examples"] = private.weight + 0.5
-        if private.failure == "no metric":
-            del measured["loss"]
+        measured: dict[str, Any] = {"num-examples": private.told_weight}
+        if private.told_weight is None:
+            measured = {}
+        if private.failure != "no metric":
+            measured["loss"] = private.loss
         arrays = ArrayRecord([new])
         content = RecordDict({"arrays": arrays, "metrics": MetricRecord(measured)})
         return Message(content, reply_to=message)
@@ -213,19 +213,11 @@ class FlowerDoor:
         self.training.outcome = self.grid.outcome = outcome
         self.grid.liar = liar
         self.grid.replies.clear()
-        active = self.keyed if settings.active is None else settings.active
-        given: dict[str, Any] = {
-            "clip": settings.clip,
-            "max_weight": settings.max_weight,
-            "fractional_bits": settings.bits,
-            "metrics": {"loss": settings.bound},
-            "registry": registry(CLIENTS) if active else None,
-        }
+        active = settings.is_active(keyed=self.keyed)
         try:
-            self._strategy(given, active).start(
-                self.grid, ArrayRecord([np.zeros(LENGTH)]), num_rounds=1, timeout=0.0
-            )
-        except SecAggError as error:
+            strategy, start = self.strategy(settings, active)
+            strategy.start(self.grid, start, num_rounds=1, timeout=0.0)
+        except self.errors as error:
             outcome.failed = type(error).__name__
         except Unbuildable:
             raise
@@ -233,7 +225,16 @@ class FlowerDoor:
             outcome.failed = f"{type(error).__name__}, foreign"
         return outcome
 
-    def _strategy(self, given: dict[str, Any], active: bool) -> Any:
+    def strategy(self, settings: Settings, active: bool) -> tuple[Any, ArrayRecord]:
+        """Return the strategy of one sum, and its first arrays."""
+        given: dict[str, Any] = {
+            "clip": settings.clip,
+            "max_weight": settings.max_weight,
+            "fractional_bits": settings.bits,
+            "metrics": {"loss": settings.bound},
+            "registry": registry(CLIENTS) if active else None,
+        }
+        start = ArrayRecord([np.zeros(LENGTH)])
         strategy = fedavg()
         aggregate = strategy.aggregate_train
 
@@ -251,10 +252,10 @@ class FlowerDoor:
         strategy.aggregate_train = opened
         if not self.one_shot:
             security = "active" if active else "semi-honest"
-            return SecAgg(strategy, key_timeout=1e-9, security=security, **given)
+            return SecAgg(strategy, key_timeout=1e-9, security=security, **given), start
         keys = given["registry"]
         helpers = [LocalHelper(journal, registry=keys) for journal in self.journals]
-        return OneShot(strategy, helpers=helpers, **given)
+        return OneShot(strategy, helpers=helpers, **given), start
 
     def close(self) -> None:
         self._stack.close()

@@ -250,75 +250,59 @@ def headers_pass() -> Patched:
     return patch.object(module, "_opened", passing)
 
 
+_CONFIGURATION = lie_about("run_config"), is_of("input", "run_config")
+_ARGUMENTS = lie_about("arguments"), is_of("input", "arguments")
+_NO_CHECK = {
+    door: out(nothing, f"secagg.flare.{module}:check_configuration")
+    for door, module in (("flare-filter", "filter"), ("flare-executor", "link"))
+}
 MENDS: dict[str, Mend] = {
-    "B1, Flower": Mend(
-        configuration_is_free, "flower", lie_about("run_config"), is_of("input", "run_config")
-    ),
-    "B1, Flower, one-shot": Mend(
-        configuration_is_free,
-        "flower-one-shot",
-        lie_about("run_config"),
-        is_of("input", "run_config"),
-    ),
+    "B1, Flower": Mend(configuration_is_free, "flower", *_CONFIGURATION),
+    "B1, Flower, one-shot": Mend(configuration_is_free, "flower-one-shot", *_CONFIGURATION),
     "B1, Flower, metadata": Mend(
         out(call_with_all, "secagg.flower.trained:call_agreed"),
         "flower-one-shot",
         lie_about("message.metadata"),
         is_of("input", "message.metadata"),
     ),
-    "B1, FLARE, filter": Mend(
-        out(nothing, "secagg.flare.filter:check_configuration"),
-        "flare-filter",
-        lie_about("arguments"),
-        is_of("input", "arguments"),
-    ),
-    "B1, FLARE, executor": Mend(
-        out(nothing, "secagg.flare.link:check_configuration"),
-        "flare-executor",
-        lie_about("arguments"),
-        is_of("input", "arguments"),
-    ),
+    "B1, FLARE, filter": Mend(_NO_CHECK["flare-filter"], "flare-filter", *_ARGUMENTS),
+    "B1, FLARE, executor": Mend(_NO_CHECK["flare-executor"], "flare-executor", *_ARGUMENTS),
     "B1, one-shot sums": Mend(
         out(lambda *_: True, "secagg.session.reporting:is_bound"),
         "take_part-one-shot-semi-honest",
         lie_about("message"),
         is_of("input", "message"),
     ),
-    "B2, Flower, weights": Mend(
-        bounds_vary, "flower", vary("weights 3+7, 5+5"), is_of("oracle")
-    ),
-    "B2, Flower, metrics": Mend(
-        bounds_vary, "flower", vary("metrics 3+1, 2+2"), is_of("oracle")
-    ),
-    "B2, Flower, failures": Mend(
-        inputs_unguarded, "flower", vary("raises", "no metric"), is_of("oracle")
-    ),
-    "B2, Flower, one-shot": Mend(
-        inputs_unguarded, "flower-one-shot", vary("weights", "nan"), is_of("oracle")
-    ),
-    "B2, FLARE, executor": Mend(
-        inputs_unguarded, "flare-executor", vary("weights", "raises"), is_of("oracle")
-    ),
-    "B2, FLARE, filter": Mend(
-        inputs_unguarded, "flare-filter", vary("weights", "no weight"), is_of("oracle")
-    ),
-    "B2, take_part": Mend(
-        inputs_unguarded, "take_part", vary("weight above the own", "shape"), is_of("oracle")
-    ),
-    "B2, take_part, one-shot": Mend(
-        inputs_unguarded, "take_part-one-shot", vary("weights", "infinite"), is_of("oracle")
-    ),
-    "B2, fedmf": Mend(bounds_vary, "fedmf", vary("weights 3+7, 5+5"), is_of("oracle")),
+    **{
+        f"B2, {name}": Mend(taken_out, door, vary(*pairs), is_of("oracle"))
+        for name, taken_out, door, pairs in (
+            ("Flower, weights", bounds_vary, "flower", ["weights 3+7, 5+5"]),
+            ("Flower, metrics", bounds_vary, "flower", ["metrics 3+1, 2+2"]),
+            ("Flower, failures", inputs_unguarded, "flower", ["raises", "no metric"]),
+            ("Flower, one-shot", inputs_unguarded, "flower-one-shot", ["weights", "nan"]),
+            ("FLARE, executor", inputs_unguarded, "flare-executor", ["weights", "raises"]),
+            ("FLARE, filter", inputs_unguarded, "flare-filter", ["weights", "no weight"]),
+            ("take_part", inputs_unguarded, "take_part", ["weight above the own", "shape"]),
+            (
+                "take_part, one-shot",
+                inputs_unguarded,
+                "take_part-one-shot",
+                ["weights", "infinite"],
+            ),
+            ("fedmf", bounds_vary, "fedmf", ["weights 3+7, 5+5"]),
+        )
+    },
     "B3, helpers": Mend(helpers_serve_all, "helpers", lie_to_all, is_of("few")),
-    "B3, take_part": Mend(keys_sign_nothing, "take_part", ask_semi_honest, is_of("downgrade")),
-    "B3, take_part, one-shot": Mend(
-        keys_sign_nothing, "take_part-one-shot", ask_semi_honest, is_of("downgrade")
-    ),
-    "B3, Flower": Mend(keys_sign_nothing, "flower", ask_semi_honest, is_of("downgrade")),
-    "B3, Flower, one-shot": Mend(
-        keys_sign_nothing, "flower-one-shot", ask_semi_honest, is_of("downgrade")
-    ),
-    "B3, FLARE": Mend(keys_sign_nothing, "flare-filter", ask_semi_honest, is_of("downgrade")),
+    **{
+        f"B3, {name}": Mend(keys_sign_nothing, door, ask_semi_honest, is_of("downgrade"))
+        for name, door in (
+            ("take_part", "take_part"),
+            ("take_part, one-shot", "take_part-one-shot"),
+            ("Flower", "flower"),
+            ("Flower, one-shot", "flower-one-shot"),
+            ("FLARE", "flare-filter"),
+        )
+    },
     "C1": Mend(
         headers_pass,
         "flare-filter",

@@ -6,7 +6,7 @@ import math
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -155,13 +155,14 @@ def trial(
     *,
     pairs: Sequence[Pair] = PAIRS,
     seed: int = 32,
-    progress: Callable[[Trial], object] = lambda trial: None,
+    found: Trial | None = None,
 ) -> Trial:
     """Run sums in worlds that are drawn at random, after a first one that is honest.
 
+    The samples are added to `found`, which an interrupt leaves with all until then.
     The server chooses the settings of a pair of worlds, so it knows the pair, not the world.
     """
-    draw, found = random.Random(seed), Trial()
+    draw, found = random.Random(seed), found or Trial()
     own = [pair for pair in pairs if pair.name in door.pairs]
     door.training.world, door.training.scales = plain_world(), False
     assert door.sum(Settings(), Liar()).opened is not None
@@ -173,7 +174,6 @@ def trial(
             outcome = door.sum(pair.settings, Liar(to=CLIENTS))
             found.samples.setdefault(pair.name, []).append((features(outcome), world))
             found.seconds = time.perf_counter() - began
-            progress(found)
     finally:
         door.training.scales = True
     return found

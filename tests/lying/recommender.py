@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from flwr.app import Context, Message
+from flwr.app import ArrayRecord, Context, Message
 
 import fedmf
 from fedmf.data.sets.simulated import simulate
@@ -14,10 +14,9 @@ from fedmf.errors import FedMFError
 from fedmf.flower import FedSum, Node
 from fedmf.flower.wire import COUNTS
 from flower_nodes import registry
-from lying.door import CLIENTS, Outcome, Settings
+from lying.door import CLIENTS, Settings
 from lying.flower import FlowerDoor
-from lying.liar import Liar
-from lying.walk import Unbuildable, leaves
+from lying.walk import leaves
 from secagg import SecAggError
 from secagg.flower import SecAgg
 
@@ -31,6 +30,8 @@ class RecommenderDoor(FlowerDoor):
 
     `Node` is the training here, and reads the content of its message alone.
     """
+
+    errors = (SecAggError, FedMFError)
 
     def __init__(self) -> None:
         super().__init__(keyed=True, one_shot=False)
@@ -58,11 +59,8 @@ class RecommenderDoor(FlowerDoor):
         outcome.trained.setdefault(node, np.asarray(table, float).ravel())
         return reply
 
-    def sum(self, settings: Settings, liar: Liar) -> Outcome:
-        outcome = Outcome()
-        self.training.outcome = self.grid.outcome = outcome
-        self.grid.liar = liar
-        self.grid.replies.clear()
+    def strategy(self, settings: Settings, active: bool) -> tuple[Any, ArrayRecord]:
+        outcome = self.training.outcome
         strategy = FedSum(
             self.trainer,
             n_users=USERS,
@@ -83,18 +81,8 @@ class RecommenderDoor(FlowerDoor):
             return aggregate(number, replies)
 
         strategy.aggregate_train = opened  # type: ignore[method-assign]
-        active = settings.active is not False
         more = {"registry": registry(CLIENTS), "security": "active"} if active else {}
         # numbers of users are elements of the vector, and a liar can take any clip
         sums = {**strategy.sums, "clip": float(settings.max_weight)}
         secure = SecAgg(strategy, key_timeout=1e-9, **sums, **more)
-        try:
-            start = strategy.initial_arrays
-            secure.start(self.grid, start, num_rounds=1, timeout=0.0)
-        except (SecAggError, FedMFError) as error:
-            outcome.failed = type(error).__name__
-        except Unbuildable:
-            raise
-        except Exception as error:
-            outcome.failed = f"{type(error).__name__}, foreign"
-        return outcome
+        return secure, strategy.initial_arrays

@@ -7,8 +7,6 @@ present door and prints what was found so far.
 from __future__ import annotations
 
 import logging
-import sys
-import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,7 +14,6 @@ from contextlib import closing
 from itertools import islice
 
 from lying.checker import Finding
-from lying.door import Door
 from lying.doors import DOORS
 from lying.oracle import Trial, trial
 from lying.search import (
@@ -32,41 +29,16 @@ from lying.search import (
     together,
 )
 
-EVERY = 2.0
 """Seconds between two lines of progress."""
-
-
-class Progress:
-    """Line on the terminal that shows how far a door is."""
-
-    def __init__(self, name: str) -> None:
-        self._name, self._next = name, 0.0
-
-    def __call__(self, done: int, more: str = "") -> None:
-        now = time.monotonic()
-        if now >= self._next and sys.stderr.isatty():
-            self._next = now + EVERY
-            sys.stderr.write(f"\r\x1b[K{self._name}: {done:,}{more}")
-            sys.stderr.flush()
-
-    @staticmethod
-    def clear() -> None:
-        if sys.stderr.isatty():
-            sys.stderr.write("\r\x1b[K")
 
 
 def fuzz_lies(names: Sequence[str], runs: int, seed: int) -> bool:
     """Run at least `runs` schedules at each door; return whether nothing was found."""
     total, seconds, found = 0, 0.0, []
     for name in names:
-        progress = Progress(name)
         with closing(DOORS[name]()) as door:
             search = Search(door)
-            search.progress = lambda one, show=progress: show(
-                one.schedules, f" schedules, {len(one.findings):,} findings"
-            )
             stopped = _until_interrupted(lambda s=search: attack(s, runs, seed))
-        progress.clear()
         total, seconds = total + search.schedules, seconds + search.seconds
         found += search.findings
         print(f"{door.name}: {search.schedules:,} schedules, {search.seconds:.1f} s")
@@ -101,23 +73,13 @@ def fuzz_oracles(names: Sequence[str], rounds: int, seed: int) -> bool:
     """Run `rounds` sums in drawn worlds at each door; return whether advantages are small."""
     small = True
     for name in names:
-        progress, kept = Progress(name), [Trial()]
+        found = Trial()
         with closing(DOORS[name]()) as door:
             if not door.pairs:
                 continue
-
-            def show(
-                found: Trial, progress: Progress = progress, kept: list[Trial] = kept
-            ) -> None:
-                kept[0] = found
-                progress(found.rounds, " rounds")
-
-            def work(door: Door = door, show: Callable[[Trial], None] = show) -> None:
-                trial(door, rounds, seed=seed, progress=show)
-
-            stopped = _until_interrupted(work)
-        progress.clear()
-        (found,) = kept
+            stopped = _until_interrupted(
+                lambda d=door, kept=found: trial(d, rounds, seed=seed, found=kept)
+            )
         if found.rounds:
             advantage = found.advantage()
             small &= advantage <= 0.03

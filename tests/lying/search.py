@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -50,7 +50,6 @@ class Search:
     seconds: float = 0.0
     findings: list[Finding] = field(default_factory=list)
     read: set[str] = field(default_factory=set)
-    progress: Callable[[Search], object] = lambda search: None
 
     def run(
         self, name: str, settings: Settings, liar: Liar, *, plain: bool = True
@@ -64,7 +63,6 @@ class Search:
         finally:
             self.schedules += 1
             self.seconds += time.perf_counter() - began
-            self.progress(self)
         self.findings += judge(outcome, self.door.name, name, plain=plain)
         return outcome
 

@@ -13,6 +13,7 @@ from collections.abc import Coroutine, Generator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 
 from lying.door import CLIENTS, LENGTH, Outcome, Settings, Training, plain_world
@@ -171,8 +172,7 @@ class RoundServer:
         except SecAggError:
             digest = params
         name = task_id(digest, task.number, task.attempt, task.step)
-        parts = {f: getattr(task, f) for f in Task.__struct_fields__}
-        return Task(**{**parts, "id": name})
+        return msgspec.structs.replace(task, id=name)
 
 
 def show(result: RoundResult, outcome: Outcome) -> None:
@@ -341,11 +341,10 @@ class SessionDoor:
         begin: bool = False,
     ) -> Outcome:
         outcome = self.training.outcome = Outcome()
-        active = self.keyed if settings.active is None else settings.active
+        active = settings.is_active(keyed=self.keyed)
         registry = self._registry if active else None
         message = b"model of all"
-        ids = {u: u for u in CLIENTS}
-        server = RoundServer(seats, ids, outcome, liar, number, message)
+        server = RoundServer(seats, {u: u for u in CLIENTS}, outcome, liar, number, message)
         try:
             if self.one_shot:
                 params = one_shot_params(settings, active, message, self.journals)
@@ -372,13 +371,8 @@ class SessionDoor:
 
         async def train(message: bytes, params: object) -> Any:
             private = self.training.train(u, {"message": message, "params": params})
-            weight: Any = private.weight
-            if private.failure == "no weight":
-                return private.trained
-            return (
-                private.trained,
-                weight + 0.5 if private.failure == "float weight" else weight,
-            )
+            weight = private.told_weight
+            return private.trained if weight is None else (private.trained, weight)
 
         return take_part(seat, u, train, **more)
 

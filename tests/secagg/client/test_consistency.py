@@ -10,9 +10,10 @@ from harness import Cohort, altered, finish, make_params, server_rejects
 from secagg.protocol.messages import (
     ConsistencyRequest,
     ConsistencySignature,
+    Roster,
     UnmaskRequest,
 )
-from secagg.server import masked_sum as summed
+from secagg.server import cohort as summed
 from secagg.server import stages
 
 
@@ -50,7 +51,7 @@ def test_shared_answer_is_made_and_stored_once(security, monkeypatch):
         assert len({id(data) for data in cohort.server.outbox.values()}) == 1
         cohort.deliver(cohort.step())
     signing = [ConsistencyRequest] if security == "active" else []
-    assert made == ["question", *signing, UnmaskRequest]
+    assert made == [Roster, "question", *signing, UnmaskRequest]
     assert cohort.server.result().integers.tolist() == cohort.expected([0, *range(2, 7)])
 
 

@@ -46,7 +46,6 @@ def test_check43_cohorts_of_the_documents() -> None:
 
 
 def test_parameters_that_do_not_hold_at_all_raise() -> None:
-    with pytest.raises(ParameterError, match="do not keep 40 bits if 60 collude"):
-        smallest_cohort(1000, 34, 18, 60, 0.05)
-    with pytest.raises(ParameterError, match="colluders is -1"):
-        smallest_cohort(1000, 34, 18, -1, 0.05)
+    for colluders in (60, -1):
+        with pytest.raises(ParameterError):
+            smallest_cohort(1000, 34, 18, colluders, 0.05)

@@ -10,12 +10,10 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from harness import Cohort, make_params
@@ -103,15 +101,25 @@ def test_check28_commit_is_synced(path: Path) -> None:
     assert settings == ["wal", 2, "exclusive"]
 
 
-def test_create_makes_a_file_and_open_reads_it(path: Path, ram_path: Path) -> None:
-    with pytest.raises(JournalError):
-        Journal.create(path, PARAMS)
-    assert read(path) == ENTRIES
-    with pytest.raises(JournalError):
-        Journal.open(ram_path / "other", PARAMS)
-    with pytest.raises(JournalError):
-        Journal.open(ram_path, PARAMS)
+def test_create_makes_a_private_file_and_open_reads_it(path: Path, ram_path: Path) -> None:
+    for call, where in (
+        (Journal.create, path),
+        (Journal.open, ram_path / "other"),
+        (Journal.open, ram_path),
+        (Journal.open, Path("/proc/self/status")),
+        (Journal.create, ram_path / "missing" / "round"),
+        (Journal.create, path / "round"),
+    ):
+        with pytest.raises(JournalError):
+            call(where, PARAMS)
+    with pytest.raises(JournalError) as caught:
+        Journal.create("/proc/round", PARAMS)
+    assert str(caught.value).count("/proc") == 1, "it names a temporary file"
     assert list(ram_path.iterdir()) == [path]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    Path(f"{path}-wal").mkdir()
+    with pytest.raises(JournalError):
+        Journal.open(path, PARAMS)
 
 
 def test_wal_of_a_deleted_file_is_not_the_new_files(
@@ -124,24 +132,14 @@ def test_wal_of_a_deleted_file_is_not_the_new_files(
     image = path.with_name("crashed")
     assert Path(f"{image}-wal").stat().st_size > 0
     image.unlink()
-    with pytest.raises(JournalError, match="-wal"):
-        Journal.create(image, PARAMS)
-
-
-def test_journal_of_other_parameters_is_rejected(path: Path) -> None:
     with pytest.raises(JournalError):
-        Journal.open(path, make_params(5, 4, session=b"another"))
-
-
-def test_journal_is_readable_by_its_owner_only(path: Path) -> None:
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        Journal.create(image, PARAMS)
 
 
 def test_file_name_can_have_any_characters(ram_path: Path) -> None:
     for name in ("a b?mode=ro#%41", "ü"):
         with Journal.create(str(ram_path / name), PARAMS) as made:
             write(made, ENTRIES)
-            assert repr(made) == f"Journal({str(ram_path / name)!r})"
         assert read(ram_path / name) == ENTRIES
     assert sorted(file.name for file in ram_path.iterdir()) == ["a b?mode=ro#%41", "ü"]
 
@@ -158,18 +156,10 @@ def test_closed_journal_raises(path: Path) -> None:
 def test_check28_two_servers_cannot_write_to_one_journal(path: Path) -> None:
     with Journal.open(path, PARAMS) as opened:
         for number in (0, 5, 7):
-            with pytest.raises(JournalError, match=f"6 .*{number}"):
+            with pytest.raises(JournalError):
                 opened.append(number, ENTRIES[1])
         assert list(opened.entries()) == ENTRIES
         opened.append(6, ENTRIES[1])
-
-
-def test_threads_may_use_a_journal_in_turn(path: Path) -> None:
-    with Journal.open(path, PARAMS) as opened:
-        thread = threading.Thread(target=opened.append, args=(6, ENTRIES[1]))
-        thread.start()
-        thread.join()
-        assert list(opened.entries()) == [*ENTRIES, ENTRIES[1]]
 
 
 SECOND = """
@@ -178,24 +168,18 @@ sys.path.insert(0, sys.argv[1])
 from harness import make_params
 try:
     secagg.Journal.open(sys.argv[2], make_params(5, 4)).close()
-except secagg.JournalError as error:
-    print(error)
+except secagg.JournalError:
+    sys.exit(3)
 """
 
 
-def other_process(path: Path) -> str:
-    """Output of another process that opens the journal."""
-    command = [
-        sys.executable,
-        "-c",
-        SECOND,
-        str(Path(__file__).parents[2] / "support"),
-        str(path),
-    ]
-    done = subprocess.run(  # noqa: S603
-        command, capture_output=True, text=True, timeout=60, check=True
-    )
-    return done.stdout
+def is_free(path: Path) -> bool:
+    """Return whether another process can open the journal."""
+    support = str(Path(__file__).parents[2] / "support")
+    command = [sys.executable, "-c", SECOND, support, str(path)]
+    done = subprocess.run(command, timeout=60, check=False)  # noqa: S603
+    assert done.returncode in (0, 3)
+    return done.returncode == 0
 
 
 def test_check28_open_journal_cannot_be_opened_again(path: Path) -> None:
@@ -203,13 +187,9 @@ def test_check28_open_journal_cannot_be_opened_again(path: Path) -> None:
         for _ in range(2):  # the first rejection must not unlock the file
             with pytest.raises(JournalError):
                 Journal.open(path, PARAMS)
-        assert f"journal {path}: " in other_process(path)
         opened.append(6, ENTRIES[1])
-        assert f"journal {path}: " in other_process(path)
-    assert other_process(path) == ""
-    fresh = path.with_name("fresh")
-    with Journal.create(fresh, PARAMS):
-        assert f"journal {fresh}: " in other_process(fresh)
+        assert not is_free(path)
+    assert is_free(path)
 
 
 # ---- truncated, altered, hostile
@@ -218,7 +198,7 @@ def test_check28_open_journal_cannot_be_opened_again(path: Path) -> None:
 def test_check28_truncated_file_is_rejected_at_any_length(path: Path) -> None:
     whole = path.read_bytes()
     rng = random.Random(28)
-    lengths = {0, 1, 15, 16, 99, 100, len(whole) - 1, *rng.sample(range(len(whole)), 150)}
+    lengths = {0, 1, 15, 16, 99, 100, len(whole) - 1, *rng.sample(range(len(whole)), 30)}
     lengths |= {at + by for at in range(4096, len(whole), 4096) for by in (-1, 0, 1)}
     for length in lengths:
         path.write_bytes(whole[:length])
@@ -228,15 +208,14 @@ def test_check28_truncated_file_is_rejected_at_any_length(path: Path) -> None:
     assert read(path) == ENTRIES
 
 
-@pytest.mark.large
 def test_check28_altered_byte_is_rejected_or_without_effect(path: Path) -> None:
     """Some bytes of a file are unused; if one is altered, the journal works as before."""
     whole = path.read_bytes()
     rng = random.Random(28)
-    places = [*range(100), *rng.sample(range(100, len(whole)), 1500)]
+    places = [*range(100), *rng.sample(range(100, len(whole)), 200)]
     used = [at for at in range(100, len(whole)) if whole[at]]
     rejected = 0
-    for at in (*places, *rng.sample(used, 1500)):
+    for at in (*places, *rng.sample(used, 300)):
         path.write_bytes(
             whole[:at] + bytes([whole[at] ^ 1 << rng.randrange(8)]) + whole[at + 1 :]
         )
@@ -248,24 +227,13 @@ def test_check28_altered_byte_is_rejected_or_without_effect(path: Path) -> None:
             rejected += 1
         else:
             assert read(path) == ENTRIES + ENTRIES[1:4]
-    assert rejected > 1500
-
-
-def test_check28_every_byte_of_every_entry_counts(path: Path) -> None:
-    whole = path.read_bytes()
-    for content in (b"first", b"second", b"fourth", (3).to_bytes(8, "little")):
-        assert whole.count(content) == 1
-        for at in range(whole.index(content), whole.index(content) + len(content)):
-            path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
-            with pytest.raises(JournalError):
-                Journal.open(path, PARAMS)
+    assert rejected > 300
 
 
 ALTERATIONS = {
-    "last row deleted": "DELETE FROM entries WHERE number = 5",
-    "and counted": "DELETE FROM entries WHERE number = 5; UPDATE head SET entries = 5",
+    # rows
     "last rows deleted": "DELETE FROM entries WHERE number > 3",
-    "all deleted": "DELETE FROM entries",
+    "and counted": "DELETE FROM entries WHERE number = 5; UPDATE head SET entries = 5",
     "all deleted and counted": "DELETE FROM entries; UPDATE head SET entries = 0",
     "first row deleted": "DELETE FROM entries WHERE number = 0",
     "one deleted": "DELETE FROM entries WHERE number = 2",
@@ -278,40 +246,36 @@ ALTERATIONS = {
         "UPDATE entries SET number = 1 WHERE number = 2; "
         "UPDATE entries SET number = 2 WHERE number = -1"
     ),
-    "two messages swapped": (
-        "UPDATE entries SET data = (SELECT data FROM entries e WHERE e.number ="
-        " 3 - entries.number) WHERE number IN (1, 2)"
-    ),
     "a negative number": "UPDATE entries SET number = -1 WHERE number = 0",
     "a number too large": "UPDATE entries SET number = 9223372036854775807 WHERE number = 5",
-    "a row too many": "INSERT INTO entries SELECT 6, client, data, chain FROM entries "
-    "WHERE number = 5",
-    "counted too": "INSERT INTO entries SELECT 6, client, data, chain FROM entries "
+    "a row too many, counted": "INSERT INTO entries SELECT 6, client, data, chain FROM entries "
     "WHERE number = 5; UPDATE head SET entries = 7",
+    # content
     "another client": "UPDATE entries SET client = x'0100000000000000' WHERE number = 1",
     "no client": "UPDATE entries SET client = NULL WHERE number = 1",
-    "a client for a close": "UPDATE entries SET client = zeroblob(8) WHERE number = 4",
     "a short client": "UPDATE entries SET client = zeroblob(7) WHERE number = 2",
     "a client in text": "UPDATE entries SET client = 'abcdefgh' WHERE number = 1",
-    "an empty client": "UPDATE entries SET client = x'' WHERE number = 1",
-    "no client for a close": "UPDATE entries SET client = NULL WHERE number = 4",
-    "other data": "UPDATE entries SET data = x'00' WHERE number = 1",
-    "data longer by a zero": "UPDATE entries SET data = data || x'00' WHERE number = 1",
+    "bytes moved from client to data": (
+        "UPDATE entries SET client = x'', data = CAST(client || data AS BLOB) WHERE number = 1"
+    ),
+    "a client for a close": "UPDATE entries SET client = zeroblob(8) WHERE number = 4",
+    "data longer by a zero": "UPDATE entries SET data = CAST(data || x'00' AS BLOB) "
+    "WHERE number = 1",
     "data in text": "UPDATE entries SET data = CAST(data AS TEXT) WHERE number = 1",
     "data a number": "UPDATE entries SET data = 7 WHERE number = 1",
-    "no data": "UPDATE entries SET data = NULL WHERE number = 4",
     "another chain": "UPDATE entries SET chain = zeroblob(32) WHERE number = 1",
-    "a chain in text": "UPDATE entries SET chain = CAST(chain AS TEXT) WHERE number = 5",
+    # head
     "another head": "UPDATE head SET chain = zeroblob(32)",
     "an older head": "UPDATE head SET entries = 5, chain = (SELECT chain FROM entries "
     "WHERE number = 4)",
-    "another count": "UPDATE head SET entries = 5",
     "a count in text": "UPDATE head SET entries = 'six'",
-    "a digest": "UPDATE head SET params = zeroblob(32)",
+    "a digest of version 1": "UPDATE head SET params = zeroblob(32)",
     "other parameters": "UPDATE head SET params = CAST('no parameters at all' AS BLOB)",
     "cut parameters": "UPDATE head SET params = substr(params, 1, 40)",
+    "text that is none": "UPDATE head SET params = CAST(x'ff' AS TEXT)",
     "no head": "DELETE FROM head",
     "two heads": "INSERT INTO head SELECT * FROM head",
+    # schema
     "another table": "CREATE TABLE other (x)",
     "a table less": "DROP TABLE entries",
     "a trigger": "CREATE TRIGGER t AFTER INSERT ON entries BEGIN DELETE FROM entries; END",
@@ -321,18 +285,14 @@ ALTERATIONS = {
         "chain) AS (SELECT 0, NULL, x'', x'' UNION ALL SELECT number + 1, NULL, x'', x'' "
         "FROM r) SELECT * FROM r"
     ),
-    "an endless view of heads": (
-        "DROP TABLE head; CREATE VIEW head AS WITH RECURSIVE r(params, entries, chain) AS "
-        "(SELECT x'', 0, x'' UNION ALL SELECT x'', 0, x'' FROM r WHERE 0 OR entries < 0) "
-        "SELECT * FROM r"
-    ),
     "a column that is computed": (
         "DROP TABLE head; CREATE TABLE head (params BLOB, entries INTEGER AS (6), chain BLOB)"
     ),
-    "text that is none": "UPDATE head SET params = CAST(x'ff' AS TEXT)",
     "a schema that is none": (
         "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE TABLE'"
     ),
+    # longer than any message
+    "a long row": "UPDATE entries SET data = zeroblob(9000000) WHERE number = 1",
 }
 
 
@@ -346,35 +306,16 @@ def test_check28_altered_journal_is_rejected(path: Path, statements: str) -> Non
     assert str(path) in str(caught.value)
 
 
-def test_row_longer_than_any_message_is_not_read(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("UPDATE entries SET data = zeroblob(9000000) WHERE number = 1")
-        connection.commit()
-    with pytest.raises(JournalError):
-        Journal.open(path, PARAMS)
-
-
-def test_journal_relabelled_for_other_parameters_is_rejected(path: Path) -> None:
+def test_journal_of_other_parameters_is_rejected(path: Path) -> None:
+    """Also if the file names these parameters."""
     other = make_params(5, 4, session=b"another")
+    with pytest.raises(JournalError):
+        Journal.open(path, other)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE head SET params = ?", (other.to_bytes(),))
         connection.commit()
-    with pytest.raises(JournalError, match="entry 0"):
+    with pytest.raises(JournalError):
         Journal.open(path, other)
-
-
-def test_journal_of_version_1_is_named_with_the_remedy(path: Path) -> None:
-    """Version 1 stored the digest of the parameters, 32 bytes."""
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("UPDATE head SET params = ?", (bytes(range(32)),))
-        connection.commit()
-    with pytest.raises(JournalError, match=r"version 1 .*secagg 0\.4.* new round"):
-        Journal.open(path, PARAMS)
-
-
-def test_journal_opened_with_other_parameters_names_the_difference(path: Path) -> None:
-    with pytest.raises(JournalError, match="threshold is 3 here and 4 in the journal"):
-        Journal.open(path, make_params(5, 3))
 
 
 def test_rows_of_another_journal_are_rejected(path: Path, ram_path: Path) -> None:
@@ -387,26 +328,30 @@ def test_rows_of_another_journal_are_rejected(path: Path, ram_path: Path) -> Non
         connection.execute("DELETE FROM entries WHERE number = 3")
         connection.execute("INSERT INTO entries SELECT * FROM other.entries WHERE number = 3")
         connection.commit()
-    with pytest.raises(JournalError, match="entry 3"):
-        Journal.open(path, PARAMS)
-
-
-@pytest.mark.parametrize("at", [0, 100])
-def test_damaged_sqlite_file_raises_journal_error(path: Path, at: int) -> None:
-    """Not a database, or malformed."""
-    whole = path.read_bytes()
-    path.write_bytes(whole[:at] + bytes(16) + whole[at + 16 :])
     with pytest.raises(JournalError):
         Journal.open(path, PARAMS)
+
+
+RANDOM = random.Random(1).randbytes(20_000)
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"\0" * 8192, b"SQLite format 3\0", random.Random(1).randbytes(20_000)]
+    "damage",
+    [
+        lambda whole: bytes(16) + whole[16:],
+        lambda whole: whole[:100] + bytes(16) + whole[116:],
+        lambda _: b"",
+        lambda _: bytes(8192),
+        lambda _: b"SQLite format 3\0",
+        lambda _: RANDOM,
+    ],
 )
-def test_file_that_is_no_journal_is_rejected(ram_path: Path, content: bytes) -> None:
-    (ram_path / "round").write_bytes(content)
+def test_file_that_is_no_journal_is_rejected(
+    path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(JournalError):
-        Journal.open(ram_path / "round", PARAMS)
+        Journal.open(path, PARAMS)
 
 
 def test_check28_damaged_wal_loses_no_acknowledged_entry(
@@ -420,8 +365,8 @@ def test_check28_damaged_wal_loses_no_acknowledged_entry(
     main, log = image.read_bytes(), Path(f"{image}-wal").read_bytes()
     rng = random.Random(28)
     seen = set()
-    spoilt = [log[:length] for length in rng.sample(range(len(log)), 100)]
-    spoilt += [log[:at] + b"\xa5" + log[at + 1 :] for at in rng.sample(range(len(log)), 100)]
+    spoilt = [log[:length] for length in rng.sample(range(len(log)), 25)]
+    spoilt += [log[:at] + b"\xa5" + log[at + 1 :] for at in rng.sample(range(len(log)), 25)]
     for content in (log, b"", random.Random(1).randbytes(5000), *spoilt):
         image.write_bytes(main)
         Path(f"{image}-wal").write_bytes(content)
@@ -429,21 +374,6 @@ def test_check28_damaged_wal_loses_no_acknowledged_entry(
         assert entries in (ENTRIES, [*ENTRIES, (1, b"fifth")])
         seen.add(len(entries))
     assert seen == {6, 7}
-
-
-def test_older_file_with_a_newer_wal_is_rejected_or_whole(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    older = path.read_bytes()
-    with Journal.open(path, PARAMS) as opened:
-        write(opened, [(1, b"x" * 3000), (2, b"y" * 3000)], first=6)
-        with monkeypatch.context() as patched:
-            patched.setattr(database, "checkpoint", lambda *_: crashed(path))
-            opened.append(8, (4, b"z" * 3000))
-    image = path.with_name("crashed")
-    image.write_bytes(older)
-    with pytest.raises(JournalError):
-        Journal.open(image, PARAMS)
 
 
 # ---- when it cannot be written
@@ -463,7 +393,7 @@ def full_disk() -> Iterator[Callable[[int], None]]:
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.parametrize("room", [0, 1000, 5000, 20_000])
+@pytest.mark.parametrize("room", [0, 5000])
 def test_check28_full_disk_acknowledges_nothing_then_resumes(
     ram_path: Path, full_disk: Callable[[int], None], room: int
 ) -> None:
@@ -491,31 +421,6 @@ def test_check28_full_disk_acknowledges_nothing_then_resumes(
         assert cohort.server.result().integers.tolist() == cohort.expected(range(5))
 
 
-def test_unwritable_path_raises_journal_error(path: Path, ram_path: Path) -> None:
-    for folder in (ram_path / "missing", path):
-        with pytest.raises(JournalError, match=f" {folder}: "):
-            Journal.create(folder / "round", PARAMS)
-    Path(f"{path}-wal").mkdir()
-    with pytest.raises(JournalError):
-        Journal.open(path, PARAMS)
-    with pytest.raises(JournalError):
-        Journal.open("/proc/self/status", PARAMS)
-    with pytest.raises(JournalError) as caught:
-        Journal.create("/proc/round", PARAMS)
-    assert str(caught.value).count("/proc") == 1, "it names a temporary file"
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
-def test_folder_without_permission_raises_journal_error(path: Path, ram_path: Path) -> None:
-    ram_path.chmod(0o500)
-    try:
-        for call in (Journal.open, Journal.create):
-            with pytest.raises(JournalError):
-                call(path, PARAMS)
-    finally:
-        ram_path.chmod(0o700)
-
-
 def test_interrupted_write_closes_the_journal(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -534,7 +439,7 @@ def test_interrupted_write_closes_the_journal(
 def test_messages_too_long_for_sqlite_are_rejected_early(ram_path: Path) -> None:
     """Messages that SQLite cannot store are rejected before the round."""
     params = make_params(5, length=1 << 28, encoding=Integers(max=9), modulus_bits=64)
-    with pytest.raises(JournalError, match=r"2147\d+ bytes"):
+    with pytest.raises(JournalError):
         Journal.create(ram_path / "round", params)
     assert list(ram_path.iterdir()) == []
 
@@ -580,24 +485,9 @@ def test_check28_nothing_stored_reveals_an_input(
     encoded = [params.encoding.encode(v, ring, 1, os.urandom)[0] for v in vectors]
     integers = [params.encoding.encode_integers(v)[0] for v in vectors]
     for array in (*vectors, *encoded, *integers, result.sum, result.integers, result.mean):
-        for kind in ("<u4", "<u8", "<f8"):
-            if (
-                np.can_cast(array.dtype, np.dtype(kind), "same_kind")
-                or array.dtype.kind in "iu"
-            ):
-                plain = array.astype(kind).tobytes()
-                secrets += [plain[:24], plain[-24:]]
+        for kind in ("<u4", "<u8", "<f8") if array.dtype.kind in "iu" else ("<f8",):
+            plain = array.astype(kind).tobytes()
+            secrets += [plain[:24], plain[-24:]]
+    secrets = [secret for secret in secrets if len(secret) >= 16]
     assert len(secrets) > 100
-    for secret in secrets:
-        assert len(secret) < 16 or secret not in kept
-    assert sum(len(secret) >= 16 for secret in secrets) > 100
-
-
-def test_finished_round_resumes_as_finished(ram_path: Path) -> None:
-    params = make_params(10, neighbours=6, max_weight=9)
-    cohort = resumable(params, ram_path / "round")
-    cohort.advance(4, without=[2])
-    result = cohort.server.result()
-    again = Server.resume(Journal.open(crashed(ram_path / "round"), params)).result()
-    assert again.integers.tolist() == result.integers.tolist() == cohort.expected(range(10))
-    assert (again.survivors, again.weight) == (result.survivors, result.weight)
+    assert not any(secret in kept for secret in secrets)

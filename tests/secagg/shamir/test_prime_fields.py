@@ -45,7 +45,7 @@ def interpolated(shares: list[tuple[int, int]], p: int) -> int:
 
 
 @examples(60)
-@given(primes(), st.data())
+@given(primes() | st.just(M61), st.data())
 def test_check10_any_t_of_n_shares_give_an_element(p: int, data: st.DataObject) -> None:
     n = data.draw(st.integers(1, min(6, p - 1)))
     t = data.draw(st.sampled_from([1, n]) | st.integers(1, n))
@@ -60,7 +60,7 @@ def test_check10_any_t_of_n_shares_give_an_element(p: int, data: st.DataObject) 
 
 
 @examples(40)
-@given(primes(9), st.binary(min_size=1, max_size=80), st.data())
+@given(primes(9) | st.just(M61), st.binary(min_size=1, max_size=80), st.data())
 def test_check10_any_t_of_n_shares_give_bytes(
     p: int, secret: bytes, data: st.DataObject
 ) -> None:
@@ -94,15 +94,17 @@ def test_check10_a_batch_is_shared_by_polynomials_of_its_own(
     assert rebuilt.tolist() == elements.tolist()
 
 
-@pytest.mark.parametrize("p", [2**62 - 57, LARGE])
-def test_check10_polynomials_of_any_field_have_degree_t_minus_one(p: int) -> None:
+@pytest.mark.parametrize("p", [M61, 2**62 - 57, LARGE])
+@pytest.mark.parametrize("t", [1, 2, 5])
+def test_check10_polynomials_of_any_field_have_degree_t_minus_one(p: int, t: int) -> None:
     field, points = Field(p), np.arange(1, 9, dtype=np.uint64)
     limbs = field.array([7, 0])
-    values = shamir.split_limbs(limbs, 4, points, os.urandom, field=field)
+    values = shamir.split_limbs(limbs, t, points, os.urandom, field=field)
     for column, limb in zip(values.T.tolist(), (7, 0), strict=True):
         pairs = list(zip(points.tolist(), column, strict=True))
-        assert {interpolated(pairs[i : i + 4], p) for i in range(5)} == {limb}
-        assert len({interpolated(pairs[i : i + 3], p) for i in range(6)}) == 6
+        assert {interpolated(pairs[i : i + t], p) for i in range(9 - t)} == {limb}
+        found = {interpolated(pairs[i : i + t - 1], p) for i in range(10 - t)}
+        assert t == 1 or len(found) == 10 - t
 
 
 @pytest.mark.parametrize("p", [2, 3, 257, 2**62 + 135, 2**64 + 13, LARGE])
@@ -127,32 +129,20 @@ def test_check10_coefficients_of_any_field_are_uniform(p: int) -> None:
 def test_check10_a_field_has_a_point_for_each_holder() -> None:
     assert shamir.combine(shamir.split(1, 6, 6, field=Field(7))) == 1
     for n in (7, 8):
-        with pytest.raises(ParameterError, match=f"n = {n}"):
+        with pytest.raises(ParameterError):
             shamir.split(1, 2, n, field=Field(7))
 
 
-@pytest.mark.parametrize("p", [2, 7, M61, 2**63 - 25, LARGE])
+@pytest.mark.parametrize("p", [2, M61, LARGE])
 def test_check10_a_secret_outside_the_field_is_rejected(p: int) -> None:
     field, one = Field(p), np.ones(1, np.uint64)
     for secret in (-1, p, p + 1, 0.5, None, True, "7", [1]):
-        with pytest.raises(ParameterError, match="the secret"):
+        with pytest.raises(ParameterError):
             shamir.split(secret, 1, 1, field=field)
     assert shamir.split(np.int64(1), 1, 1, field=field)[0].limbs == (1,)
     for limbs in ([p], [-1], [0.5]):
         with pytest.raises(ParameterError):
             shamir.split_limbs(np.array(limbs, object), 1, one, os.urandom, field=field)
-
-
-def test_check10_points_of_a_batch_are_elements_other_than_0() -> None:
-    field, one = Field(97), np.ones(1, np.uint64)
-    for points in ([0], [1, 0], [97]):
-        with pytest.raises(ParameterError):
-            shamir.split_limbs(one, 1, np.array(points, np.uint64), os.urandom, field=field)
-    for points, values in (([0, 1], [1, 1]), ([2, 2], [1, 1]), ([1, 2], [1, 97])):
-        with pytest.raises(ParameterError):
-            shamir.combine_limbs(
-                np.array(points, np.uint64), np.array(values, np.uint64)[:, None], field=field
-            )
 
 
 @pytest.mark.parametrize("p", [2, 97, 251])
@@ -195,8 +185,9 @@ def test_shares_may_have_integers_of_numpy(p: int) -> None:
     assert shamir.combine(shares) == 0
 
 
-@pytest.mark.parametrize("p", [97, 2**62 - 57, LARGE])
+@pytest.mark.parametrize("p", [97, M61, LARGE])
 def test_check10_wrong_share_of_any_field_is_detected(p: int) -> None:
+    """At any place: every share is in one of the quorums that are compared."""
     shares = shamir.split(5, 2, 4, field=Field(p))
     for i, share in enumerate(shares):
         wrong = dataclasses.replace(share, limbs=((share.limbs[0] + 1) % p,))
@@ -204,12 +195,13 @@ def test_check10_wrong_share_of_any_field_is_detected(p: int) -> None:
             shamir.combine([*shares[:i], wrong, *shares[i + 1 :]])
 
 
-def test_limbs_of_a_large_field_that_encode_no_secret_are_none() -> None:
-    field = Field(LARGE)  # limbs of 15 bytes
-    limbs = shamir.to_limbs(bytes(range(1, 17)), field)
-    assert shamir.from_limbs(limbs, 16, field) == bytes(range(1, 17))
-    assert shamir.from_limbs(limbs, 15, field) is None
-    assert shamir.from_limbs(field.array([1 << 120]), 15, field) is None
+@pytest.mark.parametrize(("p", "width"), [(M61, 7), (LARGE, 15)])
+def test_check10_limbs_that_encode_no_secret_are_none(p: int, width: int) -> None:
+    field = Field(p)
+    limbs = shamir.to_limbs(bytes(range(1, width + 2)), field)
+    assert shamir.from_limbs(limbs, width + 1, field) == bytes(range(1, width + 2))
+    assert shamir.from_limbs(limbs, width, field) is None
+    assert shamir.from_limbs(field.array([1 << 8 * width]), width, field) is None
 
 
 def test_check45_coefficients_are_hedged_with_the_field_and_secret() -> None:
@@ -292,27 +284,28 @@ def test_primality_of_known_numbers(gmpy2: bool, monkeypatch: pytest.MonkeyPatch
         assert primality.is_prime(p)
     for n in (
         -7, 0, 1, 4, 561, 3215031751, 3825123056546413051, 318665857834031151167461,
-        2**64 + 1, (2**61 - 1) ** 2, LARGE * M61, 2**67 - 1,
+        2**64 + 1, (2**61 - 1) ** 2, LARGE * M61, 2**67 - 1, 10**5000, -(10**5000),
     ):  # fmt: skip
         assert not primality.is_prime(n)
         with pytest.raises(ParameterError):
             Field(n)
 
 
-@pytest.mark.parametrize("p", [2, 97, M61, LARGE])
-def test_arrays_of_shapes_that_do_not_match_are_rejected(p: int) -> None:
+@pytest.mark.parametrize("p", [2, M61, LARGE])
+def test_check10_points_of_a_batch_and_shapes_that_do_not_match_are_rejected(p: int) -> None:
     field = Field(p)
-    one, rows = field.array([1]), field.array([[1], [1]])
-    for points, values in ((one, rows), (one, one), (rows, rows)):
+    zero, one, rows = field.array([0]), field.array([1]), field.array([[1], [1]])
+    beyond, twice = np.array([p], object), field.array([1, 1])
+    for points, values in (
+        (one, rows), (one, one), (rows, rows), (zero, rows[:1]), (twice, rows),
+        (one, beyond[:, None]),
+    ):  # fmt: skip
         with pytest.raises(ParameterError):
             shamir.combine_limbs(points, values, field=field)
-    for limbs, t, points in ((rows, 1, one), (one, 1, rows), (one, 0, one), (one, -1, one)):
+    for limbs, t, points in (
+        (rows, 1, one), (one, 1, rows), (one, 0, one), (one, -1, one), (one, 1, zero),
+        (one, 1, beyond),
+    ):  # fmt: skip
         with pytest.raises(ParameterError):
             shamir.split_limbs(limbs, t, points, os.urandom, field=field)
     assert shamir.split_limbs(one[:0], 2, one, os.urandom, field=field).shape == (1, 0)
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_modulus_that_python_would_not_print_is_rejected(sign: int) -> None:
-    with pytest.raises(ParameterError):
-        Field(sign * 10**5000)

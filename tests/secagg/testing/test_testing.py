@@ -16,7 +16,6 @@ from harness import make_params, make_vector
 from inputs_of import Altered
 from secagg import (
     FixedPoint,
-    Integers,
     ParameterError,
     RemoteProtocolError,
     RoundParams,
@@ -58,7 +57,7 @@ def make_round(n: int = 4, threshold: int | None = None, **changes: object) -> t
 # planted bugs are found in the same cases each time, and no test reads the
 # smallest of them
 PLANTED = settings(
-    max_examples=300, database=None, derandomize=True, phases=[Phase.generate], deadline=None
+    max_examples=100, database=None, derandomize=True, phases=[Phase.generate], deadline=None
 )
 
 
@@ -126,21 +125,11 @@ def test_check14_plain_encoding_equals_the_clients(
 @pytest.mark.parametrize(
     "wanted",
     [
-        pytest.param(
-            lambda p: p.ring.is_power_of_two and p.ring.bits == 64, marks=pytest.mark.large
-        ),
         lambda p: p.ring.modulus == (1 << 61) - 1,
         lambda p: not p.ring.is_power_of_two and p.ring.bits < 6,
         lambda p: p.neighbours is not None and p.max_weight is not None,
         lambda p: p.n_clients == 2,
-        pytest.param(
-            lambda p: p.n_clients == 12 and p.threshold == 12, marks=pytest.mark.large
-        ),
         lambda p: isinstance(p.encoding, FixedPoint) and p.encoding.beyond_clip == "refuse",
-        pytest.param(
-            lambda p: isinstance(p.encoding, Integers) and p.encoding.max > 1 << 32,
-            marks=pytest.mark.large,
-        ),
         lambda p: p.encoding.max_encoded * p.n_clients > p.ring.modulus // 3,
     ],
 )
@@ -148,14 +137,10 @@ def test_parameters_of_every_kind_are_drawn(wanted: Callable[[RoundParams], bool
     find(testing.params(), wanted, settings=settings(PLANTED, max_examples=3000))
 
 
-def test_ids_are_small_and_large() -> None:
-    for wanted in (lambda ids: max(ids) > 1 << 63, lambda ids: max(ids) < 10):
-        find(testing.client_ids(3), wanted, settings=settings(PLANTED, max_examples=3000))
-
-
 def test_elements_of_a_round_are_few() -> None:
     """Each is a choice that Hypothesis has to shrink, after a bug was found."""
 
+    @settings(max_examples=50)
     @given(testing.rounds())
     def check(round: testing.Round) -> None:
         drawn = {x for vector in round.vectors.values() for x in vector.astype(float).tolist()}
@@ -177,11 +162,7 @@ def plain(round: testing.Round, survivors: Iterable[int]) -> RoundResult:
     fixed = isinstance(encoding, FixedPoint)
     total = encoding.decode_integers(integers) if fixed else integers
     return RoundResult(
-        sum=total,
-        integers=integers,
-        survivors=tuple(survivors),
-        weight=weight,
-        clipped=clipped,
+        sum=total, integers=integers, survivors=tuple(survivors), weight=weight, clipped=clipped
     )
 
 
@@ -196,10 +177,6 @@ def gives_up_early(round: testing.Round) -> RoundResult:
     if round.dropouts:
         raise TooFewSurvivors("a client left", phase="x", survivors=0, needed=0)
     return simulate(round)
-
-
-def ignores_dropouts(round: testing.Round) -> RoundResult:
-    return simulate(dataclasses.replace(round, dropouts={}))
 
 
 def never_gives_up(round: testing.Round) -> RoundResult:
@@ -234,106 +211,63 @@ def test_bug_of_an_aggregator_is_detected(
         check()
 
 
-@pytest.mark.large
-def test_bug_of_an_aggregator_is_shrunk_in_few_rounds() -> None:
-    """With elements of its own for each client, 1,500 clients run before a bug is reported."""
-    ran = 0
+def wrong_sum(round: testing.Round, result: object, error: type[Exception], why: str) -> None:
+    with pytest.raises(error, match=why):
+        testing.assert_exact_sum(round, lambda _: result)
 
-    @settings(PLANTED, phases=[Phase.generate, Phase.shrink])
-    @given(testing.rounds())
-    def check(round: testing.Round) -> None:
-        nonlocal ran
-        ran += len(round.vectors)
-        testing.assert_exact_sum(round, ignores_dropouts)
 
-    with pytest.raises(AssertionError, match=r"too few clients|sent no input"):
-        check()
-    assert ran < 1000
+@pytest.mark.parametrize("returned", [None, np.zeros(3), RoundResult])
+def test_wrong_return_type_of_an_aggregator_is_named(returned: object) -> None:
+    wrong_sum(make_round(), returned, ParameterError, "RoundResult")
 
 
 @pytest.mark.parametrize(
-    ("returned", "named"),
+    ("field", "value", "error"),
     [
-        (None, r"RoundResult.*TooFewSurvivors.* NoneType"),
-        ([1, 2], r"RoundResult.* list"),
-        (np.zeros(3), r"RoundResult.* ndarray"),
-        (RoundResult, r"RoundResult.* the class RoundResult"),
+        ("sum", [0.0] * 4, ParameterError),
+        ("integers", None, ParameterError),
+        ("survivors", np.arange(4), ParameterError),
+        ("disputes", None, ParameterError),
+        ("integers", np.zeros(4, np.int64), AssertionError),
+        ("sum", np.zeros(4), AssertionError),
+        ("weight", None, AssertionError),
+        ("disputes", ((2, 1),), AssertionError),
+        ("survivors", (3, 2, 1, 0), AssertionError),
     ],
 )
-def test_wrong_return_type_of_an_aggregator_is_named(returned: object, named: str) -> None:
-    with pytest.raises(ParameterError, match=named):
-        testing.assert_exact_sum(make_round(), lambda _: returned)
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "named"),
-    [
-        ("sum", [0.0] * 4, "^sum .*array.* list"),
-        ("integers", None, "^integers .*array.* NoneType"),
-        ("survivors", np.arange(4), "^survivors .*tuple.* ndarray"),
-        ("disputes", None, "^disputes .*tuple.* NoneType"),
-    ],
-)
-def test_wrong_type_of_a_results_field_is_named(field: str, value: object, named: str) -> None:
-    def aggregate(round: testing.Round) -> RoundResult:
-        return dataclasses.replace(simulate(round), **{field: value})
-
-    with pytest.raises(ParameterError, match=named):
-        testing.assert_exact_sum(make_round(), aggregate)
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "named"),
-    [
-        ("integers", np.zeros(4, np.int64), r"^integers .*\[0, 0, 0, 0\]"),
-        ("sum", np.zeros(4), "^sum "),
-        ("weight", None, "^weight .*None.* 4$"),
-        ("disputes", ((2, 1),), r"^disputes .*\(2, 1\)"),
-        ("survivors", (3, 2, 1, 0), r"^\(3, 2, 1, 0\)"),
-    ],
-)
-def test_every_field_of_a_result_is_checked(field: str, value: object, named: str) -> None:
-    def aggregate(round: testing.Round) -> RoundResult:
-        return dataclasses.replace(simulate(round), **{field: value})
-
+def test_every_field_of_a_result_is_checked(
+    field: str, value: object, error: type[Exception]
+) -> None:
     round = make_round(4, max_weight=9)
-    testing.assert_exact_sum(round, simulate)
-    with pytest.raises(AssertionError, match=named):
-        testing.assert_exact_sum(round, aggregate)
+    result = simulate(round)
+    testing.assert_exact_sum(round, lambda _: result)
+    wrong = dataclasses.replace(result, **{field: value})
+    wrong_sum(round, wrong, error, f"^{field} |ascending")
 
 
-@pytest.mark.parametrize("survivors", [(0, 1, 2, 3), (0, 1, 2)])
-def test_sum_with_too_few_answers_is_detected(survivors: tuple[int, ...]) -> None:
+def test_sum_with_too_few_answers_is_detected() -> None:
     """The sum is exact, but two clients of four cannot remove its masks."""
     round = make_round(4, 3, dropouts={2: "unmasking", 3: "unmasking"})
-    with pytest.raises(AssertionError, match="RoundResult"):
-        testing.assert_exact_sum(round, lambda r: plain(r, survivors))
+    wrong_sum(round, plain(round, range(4)), AssertionError, "too few")
 
 
-def test_input_that_is_left_out_is_detected() -> None:
-    with pytest.raises(AssertionError, match=r"^clients \[4\] "):
-        testing.assert_exact_sum(make_round(5), lambda r: plain(r, range(4)))
+def test_survivors_are_the_clients_with_an_input() -> None:
+    round = make_round(5)
+    wrong_sum(round, plain(round, range(4)), AssertionError, r"^clients \[4\] ")
+    left = make_round(5, dropouts={4: "masked_input"})
+    wrong_sum(left, simulate(round), AssertionError, r"^clients \[4\] ")
 
 
 def test_graph_round_may_omit_some_inputs() -> None:
     """With two neighbours each, a client that loses one of them takes no further part."""
     round = make_round(9, neighbours=2, dropouts={1: "masked_input"})
     testing.assert_exact_sum(round, lambda r: plain(r, range(2, 8)))
-    with pytest.raises(AssertionError, match=r"2 clients.* 3 "):
-        testing.assert_exact_sum(round, lambda r: plain(r, (2, 3)))
-
-
-def test_client_without_an_input_in_the_sum_is_detected() -> None:
-    round = make_round(5, dropouts={4: "masked_input"})
-    without = dataclasses.replace(round, dropouts={})
-    with pytest.raises(AssertionError, match=r"^clients \[4\] "):
-        testing.assert_exact_sum(round, lambda _: simulate(without))
+    wrong_sum(round, plain(round, (2, 3)), AssertionError, "2 clients")
 
 
 def test_stochastic_rounding_raises() -> None:
-    round = make_round(encoding=FixedPoint(8.0))
-    with pytest.raises(ParameterError, match="rounding='nearest'"):
-        testing.assert_exact_sum(round, simulate)
+    with pytest.raises(ParameterError, match="rounding"):
+        testing.assert_exact_sum(make_round(encoding=FixedPoint(8.0)), simulate)
 
 
 # ---- a transport's bugs
@@ -386,28 +320,18 @@ def test_bug_of_a_transport_is_detected(transport: type[testing.Transport], name
 
 
 @pytest.mark.parametrize("method", ["send", "deliver"])
-@pytest.mark.parametrize(
-    ("returned", "given"), [(None, "NoneType"), (b"x", "bytes"), ("x", "str"), ([1], "int")]
-)
-def test_wrong_return_type_of_a_transport_is_named(
-    method: str, returned: object, given: str
-) -> None:
+@pytest.mark.parametrize("returned", [None, b"x", [1]])
+def test_wrong_return_type_of_a_transport_is_named(method: str, returned: object) -> None:
     transport = Direct()
     setattr(transport, method, lambda *_: returned)
-    with pytest.raises(ParameterError, match=rf"\b{method}\b.* not {given}\b"):
+    with pytest.raises(ParameterError, match=method):
         testing.run_over(transport, make_round(), testing.Schedule())
-
-
-def order(faults: dict[int, str], count: int = 5) -> list[int | None]:
-    """Senders whose message reaches its receiver first, in a round of four clients."""
-    transport = Direct()
-    testing.run_over(transport, make_round(4, 3), testing.Schedule(faults))
-    return [sender for sender, _, _ in transport.delivered[:count]]
 
 
 @pytest.mark.parametrize(
     ("fault", "senders"),
     [
+        ("", [0, 1, 2, 3, None]),
         ("twice", [0, 0, 1, 2, 3]),
         ("held", [1, 2, 3, 0, None]),
         ("late", [1, 2, 3, 0, None]),
@@ -416,12 +340,11 @@ def order(faults: dict[int, str], count: int = 5) -> list[int | None]:
     ],
 )
 def test_network_applies_each_fault_to_a_packet(fault: str, senders: list[int | None]) -> None:
-    assert order({}) == [0, 1, 2, 3, None]
-    assert order({0: fault}) == senders
-    result = testing.run_over(Direct(), make_round(4, 3), testing.Schedule({0: fault}))
+    transport, schedule = Direct(), testing.Schedule({0: fault} if fault else {})
+    result = testing.run_over(transport, make_round(4, 3), schedule)
+    assert [sender for sender, _, _ in transport.delivered[:5]] == senders
     assert result is not None
-    out = fault in ("late", "lost")
-    assert result.survivors == ((1, 2, 3) if out else (0, 1, 2, 3))
+    assert result.survivors == ((1, 2, 3) if fault in ("late", "lost") else (0, 1, 2, 3))
 
 
 def test_too_many_losses_end_a_round_without_a_result() -> None:
@@ -429,59 +352,50 @@ def test_too_many_losses_end_a_round_without_a_result() -> None:
     assert testing.run_over(Direct(), make_round(4), lost) is None
 
 
-@pytest.mark.parametrize(("faults", "named"), [({-1: "lost"}, " -1"), ({3: "gone"}, "'gone'")])
-def test_impossible_schedules_are_rejected(faults: dict[int, str], named: str) -> None:
-    with pytest.raises(ParameterError, match=named):
+@pytest.mark.parametrize("faults", [{-1: "lost"}, {3: "gone"}])
+def test_impossible_schedules_are_rejected(faults: dict[int, str]) -> None:
+    with pytest.raises(ParameterError):
         testing.Schedule(faults)
 
 
 # ---- bugs in the library, seen through a transport
 
 
-def test_input_added_twice_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [RemoteProtocolError, AssertionError])
+def test_wrong_addition_is_detected(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    """An input is added twice, so that masks stay, or the sum is off by one."""
     add_into = Ring.add_into
 
-    def twice(self: Ring, total: np.ndarray, values: np.ndarray) -> None:
+    def wrong(self: Ring, total: np.ndarray, values: np.ndarray) -> None:
         add_into(self, total, values)
-        if total.any():
+        if error is AssertionError:
+            total[0] += 1
+        elif total.any():
             add_into(self, total, values)
 
-    monkeypatch.setattr(Ring, "add_into", twice)
-    with pytest.raises(RemoteProtocolError) as caught:  # its masks stay, beyond any sum
-        testing.run_over(Direct(), make_round(), testing.Schedule())
-    assert caught.value.check == "sum"
-
-
-def test_sum_off_by_one_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    add_into = Ring.add_into
-
-    def one_more(self: Ring, total: np.ndarray, values: np.ndarray) -> None:
-        add_into(self, total, values)
-        total[0] += 1
-
-    monkeypatch.setattr(Ring, "add_into", one_more)
-    with pytest.raises(AssertionError, match=r"^integers "):
+    monkeypatch.setattr(Ring, "add_into", wrong)
+    with pytest.raises(error, match=r"integers|sum"):
         testing.run_over(Direct(), make_round(), testing.Schedule())
 
 
-def test_needless_rejection_or_abort_is_detected(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_needless_rejection_or_abort_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     params = make_params(4, 4)  # a server that waits for all, in a round where three are enough
     strict = dataclasses.replace(make_round(4, 3), dropouts={3: "masked_input"})
     monkeypatch.setattr(Masking, "enough", lambda self, *_: Server(params).close_round())
-    with pytest.raises(AssertionError, match=r"^3 messages of masked_input"):
+    with pytest.raises(AssertionError, match="aborted"):
         testing.run_over(Direct(), strict, testing.Schedule())
     monkeypatch.undo()
     monkeypatch.setattr(Masking, "take", lambda self, u, _: self.require(False, u, "x", "no"))
-    with pytest.raises(AssertionError, match=r"masked_input message .* client 0"):
+    with pytest.raises(AssertionError, match="rejected"):
         testing.run_over(Direct(), make_round(), testing.Schedule())
 
 
 def test_sum_without_an_input_that_arrived_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     round = make_round(5)
     monkeypatch.setattr(Server, "result", lambda _: plain(round, (0, 1, 2)))
-    with pytest.raises(AssertionError, match=r"\(0, 1, 2\).* \[0, 1, 2, 3"):
+    with pytest.raises(AssertionError, match="arrived"):
         testing.run_over(Direct(), round, testing.Schedule())
 
 
@@ -490,7 +404,7 @@ def test_server_that_continues_with_too_few_is_detected(
 ) -> None:
     monkeypatch.setattr(Masking, "enough", lambda *_: None)
     few = make_round(4, 3, dropouts={2: "masked_input", 3: "masked_input"})
-    with pytest.raises(AssertionError, match=r"^masked_input .* 2 messages.* 3$"):
+    with pytest.raises(AssertionError, match="needs 3"):
         testing.run_over(Direct(), few, testing.Schedule())
 
 
@@ -521,8 +435,6 @@ def test_scaled_input_under_its_masks_is_detected(monkeypatch: pytest.MonkeyPatc
             self.params.ring.reduce(masked)
 
     monkeypatch.setattr("secagg.client.client.Input", Doubled)
-    with pytest.raises(AssertionError, match=r"^integers |^message "):
-        hidden(transmit)
 
     def unchecked(round: testing.Round, record: testing.Record) -> None:
         cohort = testing.Cohort(round)
@@ -561,11 +473,6 @@ def test_leak_beside_the_masked_input_is_detected(
         hidden(also(leak))
 
 
-@pytest.mark.large
-def test_sending_public_values_is_no_leak() -> None:
-    hidden(also(lambda r, u: [b"client %d of %d" % (u, r.params.n_clients)]), 50)
-
-
 def test_entropy_that_depends_on_the_input_is_detected() -> None:
     def run(round: testing.Round, record: testing.Record) -> None:
         for u, vector in round.vectors.items():
@@ -591,38 +498,26 @@ def test_run_that_records_nothing_raises() -> None:
         hidden(lambda *_: None)
 
 
-@pytest.mark.parametrize("message", [3, "text", None])
-def test_recorded_message_of_a_wrong_type_is_named(message: object) -> None:
-    twins = make_round(), make_round()
-    with pytest.raises(ParameterError, match=f"recorded.* {type(message).__name__}"):
-        testing.assert_inputs_hidden(*twins, lambda _, record: record(0, None, message))
-
-
-def test_rounds_that_are_no_twins_are_rejected() -> None:
+def test_wrong_arguments_are_rejected() -> None:
+    """A recorded message that is not bytes, and rounds that are no twins."""
     first = make_round()
-    with pytest.raises(ParameterError, match="twin_rounds"):
+    with pytest.raises(ParameterError):
+        testing.assert_inputs_hidden(first, first, lambda _, record: record(0, None, "text"))
+    with pytest.raises(ParameterError):
         testing.assert_inputs_hidden(first, dataclasses.replace(first, seed=1), transmit)
 
 
 # ---- without Hypothesis
 
 
-def python(program: str) -> str:
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    return done.stdout
-
-
-def test_without_hypothesis_the_remedy_is_named() -> None:
-    said = python(
+def test_without_hypothesis_the_library_works_and_the_remedy_is_named() -> None:
+    program = (
         "import sys; sys.modules['hypothesis'] = None\n"
         "import secagg\n"
         "try: import secagg.testing\n"
-        "except secagg.MissingExtra as error: print(error)\n"
+        "except secagg.MissingExtra as error: print(error.name)\n"
     )
-    assert said == "secagg.testing needs hypothesis: pip install hypothesis\n"
-
-
-def test_library_imports_without_hypothesis() -> None:
-    assert python("import sys, secagg; print('hypothesis' in sys.modules)") == "False\n"
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "hypothesis\n"

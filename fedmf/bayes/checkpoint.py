@@ -84,6 +84,7 @@ class Checkpoint:
     ) -> None:
         self._path, self._tested = Path(path), test is not None
         own = {k: v for k, v in settings.get_params(deep=False).items() if k not in APART}
+        own["sweeps"] = own.pop("rounds")  # the name in the digests of older files
         seen = hashlib.sha256(repr(sorted(own.items())).encode())
         for part in (train,) if test is None else (train, test):
             for array in (part.indptr, part.items, part.values, np.array(part.scale)):

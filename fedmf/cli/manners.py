@@ -52,10 +52,9 @@ WORDS = {
     "widen scale": "widen --scale",
     "read a column of times": "name a column of times as the fourth of --columns",
     "pass Features(array, names), or MeanMask as the mask": "pass --mask mean",
+    "less than rounds = ": "less than --rounds = ",
     "choose the format 'npz'": "choose --to npz",
     "choose the format 'parquet'": "choose --to parquet",
-    "sweeps = ": "--rounds = ",
-    "epochs = ": "--rounds = ",
 }
 """Words of Python in errors, and the words of the commands."""
 

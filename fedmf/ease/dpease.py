@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from time import perf_counter
+from types import MappingProxyType
 from typing import Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate import Aggregate, PlainSum
+from fedmf.aggregate import Aggregate
 from fedmf.aggregate.aggregation import IntegerSum
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data import Ratings
@@ -95,7 +96,7 @@ class DPEase(Scheduled):
     gram_: Floats
     sigma_: float
     model = "DPEase"
-    _former = "weights_"
+    _former = MappingProxyType({"weights_": "model_"})
 
     def __init__(
         self,
@@ -112,8 +113,7 @@ class DPEase(Scheduled):
         dropout: BelowOne = 0.0,
         entropy: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        summing = PlainSum() if aggregation is None else aggregation
-        super().__init__(summing, seed=seed, cohort=None, dropout=dropout)
+        super().__init__(aggregation, seed=seed, dropout=dropout)
         self.epsilon, self.delta, self.items, self.reg = epsilon, delta, items, reg
         self.where, self.honest, self.entropy = where, honest, entropy
         self.reveals_profiles_to_peeling = reveals_profiles_to_peeling

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate, PlainSum, RoundAborted
-from fedmf.aggregate.aggregation import Progress, silent
 from fedmf.data import Ratings
 from fedmf.errors import DataError
 from fedmf.fcf.confidence import Confidence, Implicit, solve
@@ -18,9 +18,12 @@ from fedmf.models import Factors
 from fedmf.models.warm import warm
 from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training.loop import Loop, Round, Steps, Training, keep
-from fedmf.training.schedule import Scheduled, Summing
+from fedmf.training.schedule import Callbacks, Scheduled, Summing
 
 Floats = NDArray[np.float64]
+
+FORMER = MappingProxyType({"factors_": "model_", "epochs": "rounds", "progress": "callbacks"})
+"""Present names by former names of recommenders for implicit feedback; see `Estimator`."""
 
 
 class XY(NamedTuple):
@@ -64,13 +67,13 @@ class FederatedRecommender(Scheduled):
     ----------
     model : hyper-parameters, as in `CF`; `Implicit()` by default
     aggregation : sum of the users' vectors; ``PlainSum(clip=256, fractional_bits=32)`` if None
-    epochs : int, number of epochs, ≥ 1
+    rounds : int, number of updates of X, ≥ 1
     min_raters : int, least number of raters of a trained item, ≥ 1; with 1 nothing is counted
     dropout
         Probability in [0, 1) that a user drops out of a sum; see `Schedule`. The sum over the
         survivors is scaled to all users. An aborted sum leaves Y unchanged.
     seed : int, seed of the dropouts and of the starting Y, the same Y as in `CF`, ≥ 0
-    progress : function of the name of the phase, the finished sums and all sums
+    callbacks : functions that are called with the record of each finished sum
 
     Attributes
     ----------
@@ -81,24 +84,24 @@ class FederatedRecommender(Scheduled):
     model: Implicit
     steps: int = 1  # sums from one update of the users' factors to the next
     model_: Factors
-    _former = "factors_"
+    _former = FORMER
 
     def __init__(
         self,
         model: Annotated[Implicit, Has("confidence", "Implicit()")] | None = None,
         aggregation: Summing | None = None,
         *,
-        epochs: Count = 20,
+        rounds: Count = 20,
         min_raters: Count = 3,
         dropout: BelowOne = 0.0,
         seed: Seed = 0,
-        progress: Progress = silent,
+        callbacks: Callbacks = (),
     ) -> None:
         fine = PlainSum(clip=256.0, fractional_bits=32)
         summing = fine if aggregation is None else aggregation
-        super().__init__(summing, seed=seed, cohort=None, dropout=dropout)
+        super().__init__(summing, seed=seed, dropout=dropout)
         self.model: Implicit = Implicit() if model is None else model
-        self.epochs, self.min_raters, self.progress = epochs, min_raters, progress
+        self.rounds, self.min_raters, self.callbacks = rounds, min_raters, callbacks
         self.__post_init__()
 
     @abstractmethod
@@ -106,49 +109,71 @@ class FederatedRecommender(Scheduled):
         """Return the steps of users and server, for the confidences of the trained items."""
 
     @property
-    def rounds(self) -> int:
+    def sums(self) -> int:
         """Number of sums in a training, without the count of raters."""
-        return self.epochs * self.steps
+        return self.rounds * self.steps
 
-    def _learn(
-        self, training: ImplicitTraining[Steps], ratings: Ratings, number: int, what: str
+    def fit(
+        self, train: Ratings, test: Ratings | None = None, *, start: Factors | None = None
     ) -> Self:
-        """Train for `number` rounds and set the attributes; `progress` gets `what` as the name.
+        """Learn X and Y from ratings of at least 0, such as `fedmf.fcf.views` returns.
 
         A second Ctrl-C, while X is solved for Y, leaves Y and the earlier X as the result.
+
+        Parameters
+        ----------
+        train : ratings of all users
+        test : not used, since no error is recorded
+        start
+            Earlier factors that Y continues from, perhaps with new ratings; items are matched
+            by id. Rounds may be divided among several calls, for `FCF` with ``reset=True``.
+
+        Raises
+        ------
+        ModelError
+            If `start` does not fit the model, or knows no item of the ratings.
+        DataError
+            If a rating is negative, or no item has enough raters.
+        SettingError
+            If a number exceeds the aggregation's clip, the factors diverge, or the ratings have
+            fewer than 3 users.
+        RoundAborted
+            If the count of raters is aborted in every attempt, or all sums are aborted.
+        KeyboardInterrupt
+            On Ctrl-C before the first sum is finished; nothing is fitted then. Later Ctrl-C
+            ends the training early without an error and keeps the finished sums.
         """
-        state, history = keep(
-            self._rounds(training, number),
-            training.start,
-            lambda record: self.progress(what, record.round, number),
-        )
+        self._forget()
+        training = self.training(self._confidence(train))
+        training.start_from(start, train)
+        state, history = keep(self._rounds(training), training.start, self.report)
         if history.interrupted and all(one.aborted is not None for one in history):
             raise KeyboardInterrupt
         self.history_ = history
-        self.model_ = self.model.factors(*state, ratings)
-        if history.interrupted:  # perhaps within an epoch
-            self.model_ = self.model.factors(*training.with_users(state.y), ratings)
+        self.model_ = self.model.factors(*state, train)
+        if history.interrupted:  # perhaps between two updates of X
+            self.model_ = self.model.factors(*training.with_users(state.y), train)
         return self
 
-    def _rounds(self, training: ImplicitTraining[Steps], number: int) -> Iterator[Round[XY]]:
-        """Yield `number` rounds; raises RoundAborted after the last if all were aborted."""
+    def _rounds(self, training: ImplicitTraining[Steps]) -> Iterator[Round[XY]]:
+        """Yield all rounds; raises RoundAborted after the last if all were aborted."""
         learnt, lost = False, ""
-        for one in self._loop(number).iterate(training, training.start):
+        for one in self._loop(self.sums).iterate(training, training.start):
             learnt, lost = learnt or one.total is not None, one.record.aborted or lost
             yield one
         if not learnt:
             raise _nothing_learnt(lost)
 
     def _confidence(self, ratings: Ratings) -> Confidence:
-        """Return the confidences of items with enough raters; try to count `epochs` times."""
+        """Return the confidences of items with enough raters; try to count `rounds` times."""
         confidence = self.model.confidence(ratings)  # validates all ratings before the sums
         self.schedule.size(ratings.n_users)
         if self.min_raters == 1:
             return confidence
         users, lost = np.arange(ratings.n_users), ""
-        for number in range(1, self.epochs + 1):
+        for number in range(1, self.rounds + 1):
             try:
-                raters, _ = self._loop(self.epochs).count(ratings, number, users)
+                raters, _ = self._loop(self.rounds).count(ratings, number, users)
             except RoundAborted as error:
                 lost = str(error)
                 continue

@@ -10,18 +10,14 @@ data are enough.
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.aggregate import Aggregate
 from fedmf.aggregate.vectors import Rows
-from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.fcf.confidence import Confidence, packed_products, symmetric
 from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
-from fedmf.models import Factors
 from fedmf.models.federated import Raters
 from fedmf.training.loop import LocalSteps
 
@@ -38,21 +34,12 @@ class FederatedCF(FederatedRecommender):
 
     Parameters
     ----------
-    model, epochs, min_raters, dropout, seed, progress : see `FederatedRecommender`
+    model, rounds, min_raters, dropout, seed, callbacks : see `FederatedRecommender`
     aggregation
         Sum of the users' moments; ``PlainSum(clip=256, fractional_bits=32)`` by default. With
         the default, numbers are rounded by at most 2^−33, and the sum of ten thousand users
         takes 55 bits.
     """
-
-    def fit(
-        self, train: Ratings, test: Ratings | None = None, *, start: Factors | None = None
-    ) -> Self:
-        """Learn X and Y from ratings of at least 0; see `FCF.fit`."""
-        self._forget()
-        training = self.training(self._confidence(train))
-        training.start_from(start, train)
-        return self._learn(training, train, self.rounds, "epochs")
 
     def training(self, confidence: Confidence) -> ImplicitTraining[_Moments]:
         """Return the steps of users and server; see `FederatedRecommender`."""

@@ -7,7 +7,11 @@ recommender by `fit`, then predicts and recommends.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import wraps
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
 from warnings import warn
 
 import numpy as np
@@ -184,19 +188,40 @@ class Estimator(Recommender, Settings):
     """Recommender that learns by `fit`; names of fitted attributes end in underscores."""
 
     model_: Recommender
-    _former: ClassVar[str] = ""
-    """Former name of `model_`, which goes with 1.1; empty if there was none."""
+    _former: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Present names of settings and attributes by former names, which go with 1.1."""
 
-    def __getattr__(self, name: str) -> Recommender:
-        """Return `model_` under the former name, with a warning."""
-        if name == type(self)._former and "model_" in vars(self):
-            warn(
-                f"{type(self).__name__}.{name} is now model_; the old name goes with 1.1",
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            return self.model_
+    def __init_subclass__(cls) -> None:
+        """Let the constructor take former names of settings, with a warning."""
+        if (present := vars(cls).get("__init__")) is not None:
+
+            @wraps(present)
+            def init(self: Estimator, *parts: object, **settings: object) -> None:
+                present(self, *parts, **self._renamed(settings))
+
+            cls.__init__ = init  # type: ignore[assignment, method-assign]
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute under the former name, with a warning."""
+        if (now := self._former.get(name, "")) in vars(self):
+            self._renamed({name: None})  # warns
+            return vars(self)[now]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def set_params(self, **params: object) -> Self:
+        """Change settings in place; see `Settings.set_params`."""
+        return super().set_params(**self._renamed(params))
+
+    def _renamed(self, settings: dict[str, object]) -> dict[str, object]:
+        """Return settings under their present names, with a warning for each former name."""
+        found: dict[str, object] = {}
+        for name, value in settings.items():
+            if name in self._former:
+                text = f"{type(self).__name__}.{name} is now {self._former[name]}"
+                warn(f"{text}; the old name goes with 1.1", DeprecationWarning, stacklevel=3)
+            now = self._former.get(name, name)
+            found[now] = (_Progress(self, value),) if name == "progress" else value
+        return found
 
     @property
     def n_users(self) -> int:
@@ -243,6 +268,18 @@ class Estimator(Recommender, Settings):
         if "model_" not in vars(self):
             raise ModelError("the model is not trained yet: call fit first")
         return self.model_
+
+
+@dataclass(frozen=True, eq=False)
+class _Progress:
+    """Former function `progress` of an estimator, as a function of a round's record."""
+
+    estimator: Any
+    progress: Any  # function of the text, the finished rounds and all rounds
+
+    def __call__(self, record: Any) -> None:
+        rounds = self.estimator.rounds * getattr(self.estimator, "steps", 1)
+        self.progress("rounds", record.round, rounds)
 
 
 def not_continued(estimator: Estimator, start: object) -> None:

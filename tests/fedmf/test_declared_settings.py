@@ -110,7 +110,7 @@ CHANGED = [  # every object with settings, with other values than the defaults
     FedFM(k=3),
     FedNN(hidden=3),
     Implicit(alpha=2.0),
-    CF(Implicit(k=3), epochs=2, seed=5),
+    CF(Implicit(k=3), rounds=2, seed=5),
     SVD(k=3, epochs=2),
     Trainer(FedALS(), SecAggSum(), rounds=3, cohort=0.5, callbacks=[print]),
     ContextTrainer(FedFM(k=3), rounds=3, dropout=0.25),

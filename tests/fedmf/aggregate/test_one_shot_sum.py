@@ -122,9 +122,9 @@ MODELS = {
     "FedMMF": lambda how: FedMMF(RidgeMask(), Trainer(FedMF(k=3), how, **SCHEDULE)).fit(
         RATINGS
     ),
-    "FCF": lambda how: FCF(Implicit(k=3), aggregation=how, epochs=2, dropout=0.2).fit(VIEWS),
+    "FCF": lambda how: FCF(Implicit(k=3), aggregation=how, rounds=2, dropout=0.2).fit(VIEWS),
     "FederatedCF": lambda how: FederatedCF(
-        Implicit(k=3), aggregation=how, epochs=2, dropout=0.2
+        Implicit(k=3), aggregation=how, rounds=2, dropout=0.2
     ).fit(VIEWS),
     **{
         type(model).__name__: lambda how, model=model: ContextTrainer(

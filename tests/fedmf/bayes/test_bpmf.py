@@ -21,7 +21,7 @@ SPLIT = random_split(RATINGS, seed=1)
 
 
 def made(aggregation=None, **settings):
-    defaults = {"k": 2, "sweeps": 6, "burn_in": 2, "min_raters": 2}
+    defaults = {"k": 2, "rounds": 6, "burn_in": 2, "min_raters": 2}
     return FedBPMF(aggregation, **defaults | settings)
 
 
@@ -45,9 +45,9 @@ def test_error_of_the_history_is_that_of_the_posterior(fitted):
 
 
 def test_fewer_samples_are_spread_to_the_last_round():
-    model = made(sweeps=11, burn_in=1, samples=5)
+    model = made(rounds=11, burn_in=1, samples=5)
     assert model._kept() == [3, 5, 7, 9, 11]
-    assert made(sweeps=6, burn_in=2, samples=100)._kept() == [3, 4, 5, 6]
+    assert made(rounds=6, burn_in=2, samples=100)._kept() == [3, 4, 5, 6]
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_fewer_samples_are_spread_to_the_last_round():
     ids=["secagg", "one-shot", "paillier"],
 )
 def test_secure_sums_have_the_digests_of_plain_sums(aggregation):
-    plain = made(dropout=0.1, sweeps=4).fit(SPLIT.train, SPLIT.test)
-    secure = made(aggregation, dropout=0.1, sweeps=4).fit(SPLIT.train, SPLIT.test)
+    plain = made(dropout=0.1, rounds=4).fit(SPLIT.train, SPLIT.test)
+    secure = made(aggregation, dropout=0.1, rounds=4).fit(SPLIT.train, SPLIT.test)
     for one, other in zip(plain.history_, secure.history_, strict=True):
         assert (one.digest, one.count_digest) == (other.digest, other.count_digest)
         assert one.test_rmse == other.test_rmse
@@ -102,7 +102,7 @@ def test_paillier_sums_of_60_users_have_the_digests_of_plain_sums():
     ratings = simulate(60, 200, 2000, seed=4)
     split = random_split(ratings, seed=0)
     plain, secure = (
-        made(by, k=4, sweeps=3, dropout=0.1).fit(split.train, split.test)
+        made(by, k=4, rounds=3, dropout=0.1).fit(split.train, split.test)
         for by in (PlainSum(), PaillierSum(trust="key holder", bits=2048))
     )
     for one, other in zip(plain.history_, secure.history_, strict=True):
@@ -136,7 +136,7 @@ def test_affine_change_of_the_scale_changes_nothing(fitted, low, high):
 def test_chain_beats_the_mean_of_all_ratings():
     ratings = simulate(150, 100, 4000, seed=2)
     split = random_split(ratings, seed=0)
-    model = FedBPMF(k=3, sweeps=25, burn_in=5).fit(split.train, split.test)
+    model = FedBPMF(k=3, rounds=25, burn_in=5).fit(split.train, split.test)
     spread = np.sqrt(np.mean((split.test.values - split.train.values.mean()) ** 2))
     assert model.history_.last.test_rmse < 0.95 * spread
     mean, std = model.model_.predict(split.test.users, split.test.items, return_std=True)
@@ -147,7 +147,7 @@ def test_chain_beats_the_mean_of_all_ratings():
 def test_fewer_users_than_factors_train():
     """So few users cannot determine a link to 16 factors of their items."""
     split = random_split(simulate(10, 20, 130, seed=0), 0.2, seed=1)
-    model = FedBPMF(sweeps=40, burn_in=6).fit(split.train, split.test)
+    model = FedBPMF(rounds=40, burn_in=6).fit(split.train, split.test)
     assert model.history_.last.test_rmse < 2.0
     assert not model.model_.embedding.any()
 
@@ -221,8 +221,8 @@ def test_start_is_matched_by_id(fitted, of):
     earlier = (
         Trainer(FedALS(k=2), rounds=2).fit(SPLIT.train).model_ if of == "als" else fitted.model_
     )
-    warm = made(sweeps=6).fit(SPLIT.train, start=earlier)
-    cold = made(sweeps=6).fit(SPLIT.train)
+    warm = made(rounds=6).fit(SPLIT.train, start=earlier)
+    cold = made(rounds=6).fit(SPLIT.train)
     assert (table(warm) != table(cold)).any()
 
 
@@ -244,27 +244,27 @@ def test_start_is_matched_by_id(fitted, of):
 def test_start_with_fewer_draws_than_it_has_raises(fitted, sweeps, burn_in, samples, works):
     """The chain begins again, and few draws are worse than those of `start`."""
     assert len(fitted.model_.samples) == 4
-    model = made(sweeps=sweeps, burn_in=burn_in, samples=samples)
+    model = made(rounds=sweeps, burn_in=burn_in, samples=samples)
     if works:
         model.fit(SPLIT.train, start=fitted.model_)
         return
     with pytest.raises(SettingError) as caught:
         model.fit(SPLIT.train, start=fitted.model_)
     rounds = int(re.search(r"at least (\d+) rounds", str(caught.value))[1])
-    again = made(sweeps=rounds, burn_in=rounds * burn_in // sweeps, samples=samples)
+    again = made(rounds=rounds, burn_in=rounds * burn_in // sweeps, samples=samples)
     again.fit(SPLIT.train, start=fitted.model_)
 
 
 def test_start_that_is_no_model_of_ratings_raises(fitted):
     for wrong in (fitted, "model.fedmf", replace(fitted.model_.factors(), ranks=True)):
         with pytest.raises(ModelError):
-            made(sweeps=3).fit(SPLIT.train, start=wrong)
+            made(rounds=3).fit(SPLIT.train, start=wrong)
 
 
 @pytest.mark.parametrize("burn_in", [2, 12, 22], ids=["after", "within", "before"])
 def test_training_continues_from_a_checkpoint_to_the_same_numbers(tmp_path, burn_in):
     """After the rounds that compute implicit feedback, within and before them."""
-    path, settings = tmp_path / "chain", {"sweeps": 25, "dropout": 0.2, "burn_in": burn_in}
+    path, settings = tmp_path / "chain", {"rounds": 25, "dropout": 0.2, "burn_in": burn_in}
     whole = made(**settings).fit(SPLIT.train, SPLIT.test)
 
     def stop(record):
@@ -282,14 +282,14 @@ def test_training_continues_from_a_checkpoint_to_the_same_numbers(tmp_path, burn
 
 def test_checkpoint_of_another_training_raises(tmp_path):
     path = tmp_path / "chain"
-    made(sweeps=10).fit(SPLIT.train, checkpoint=path)
+    made(rounds=10).fit(SPLIT.train, checkpoint=path)
     with pytest.raises(ModelError):
-        made(sweeps=12).fit(SPLIT.train, checkpoint=path)
+        made(rounds=12).fit(SPLIT.train, checkpoint=path)
     with pytest.raises(ModelError):
-        made(sweeps=10).fit(SPLIT.test, checkpoint=path)
+        made(rounds=10).fit(SPLIT.test, checkpoint=path)
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(ModelError):
-        made(sweeps=10).fit(SPLIT.train, checkpoint=path)
+        made(rounds=10).fit(SPLIT.train, checkpoint=path)
 
 
 def test_noisy_sum_raises_from_a_checkpoint_too(tmp_path):
@@ -297,10 +297,10 @@ def test_noisy_sum_raises_from_a_checkpoint_too(tmp_path):
         tmp_path / "chain",
         NoisySum(inner=PlainSum(), clip_norm=1.0, noise_multiplier=0.1),
     )
-    made(sweeps=10).fit(SPLIT.train, checkpoint=path)
+    made(rounds=10).fit(SPLIT.train, checkpoint=path)
     for checkpoint in (None, path):
         with pytest.raises(SettingError):
-            made(noisy, sweeps=10).fit(SPLIT.train, checkpoint=checkpoint)
+            made(noisy, rounds=10).fit(SPLIT.train, checkpoint=checkpoint)
 
 
 def test_ctrl_c_keeps_the_finished_rounds():
@@ -333,7 +333,7 @@ def test_clipped_moments_raise():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"k": 0}, {"sweeps": 0}, {"burn_in": 6}, {"samples": 0}, {"callbacks": [3]}],
+    [{"k": 0}, {"rounds": 0}, {"burn_in": 6}, {"samples": 0}, {"callbacks": [3]}],
     ids=str,
 )
 def test_settings_out_of_range_raise(wrong):
@@ -343,5 +343,5 @@ def test_settings_out_of_range_raise(wrong):
 
 def test_settings_are_cloned_and_shown():
     model = made(dropout=0.1, seed=4)
-    assert repr(model).startswith(f"FedBPMF({model.aggregation!r}, k=2, sweeps=6, burn_in=2, ")
+    assert repr(model).startswith(f"FedBPMF({model.aggregation!r}, k=2, rounds=6, burn_in=2, ")
     assert clone(model).get_params() == model.get_params()

@@ -17,7 +17,7 @@ RATINGS = simulate(30, 40, 500, seed=3)
 
 @pytest.fixture(scope="module")
 def model():
-    return FedBPMF(k=2, sweeps=8, burn_in=2, min_raters=1).fit(RATINGS).model_
+    return FedBPMF(k=2, rounds=8, burn_in=2, min_raters=1).fit(RATINGS).model_
 
 
 def test_saved_model_is_loaded_unchanged(model, tmp_path):

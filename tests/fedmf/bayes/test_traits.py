@@ -12,7 +12,7 @@ RATINGS = simulate(30, 40, 500, seed=3)
 
 
 def trained(aggregation=None, **settings):
-    return FedBPMF(aggregation, **{"k": 2, "sweeps": 8, "burn_in": 4} | settings).fit(RATINGS)
+    return FedBPMF(aggregation, **{"k": 2, "rounds": 8, "burn_in": 4} | settings).fit(RATINGS)
 
 
 def test_items_have_popularity_and_the_mean_of_their_raters():
@@ -47,7 +47,7 @@ def test_profile_is_the_shrunken_mean_of_rated_items():
 def test_implicit_feedback_stays_after_the_burn_in():
     """Round 4 is the last that computes it; with burn_in = 5 it is another."""
     some, more, other = (
-        trained(sweeps=sweeps, burn_in=burn_in).model_.embedding
+        trained(rounds=sweeps, burn_in=burn_in).model_.embedding
         for sweeps, burn_in in ((5, 4), (9, 4), (9, 5))
     )
     np.testing.assert_array_equal(some, more)

@@ -190,12 +190,11 @@ def test_training_whose_sums_are_all_aborted_raises():
 def test_interrupt_keeps_the_finished_rounds():
     ratings, items, users = small()
 
-    def stop(what, done, of):
-        assert (what, of) == ("FedLR", 9)
-        if done == 2:
+    def stop(record):
+        if record.round == 2:
             raise KeyboardInterrupt
 
-    trainer = ContextTrainer(FedLR(), rounds=9, progress=stop).fit(
+    trainer = ContextTrainer(FedLR(), rounds=9, callbacks=[stop]).fit(
         ratings, items=items, users=users
     )
     two = ContextTrainer(FedLR(), rounds=2).fit(ratings, items=items, users=users)
@@ -333,12 +332,12 @@ def test_untrained_model_and_unknown_numbers_raise():
 
 
 def test_failed_fit_leaves_no_attributes():
-    def stop(what, done, of):
+    def stop(record):
         raise RuntimeError("enough")
 
     ratings, items, users = small()
     trainer = ContextTrainer(FedLR(), rounds=3).fit(ratings, items=items, users=users)
-    trainer.progress = stop
+    trainer.callbacks = [stop]
     with pytest.raises(RuntimeError, match="enough"):
         trainer.fit(ratings, items=items, users=users)
     with pytest.raises(ModelError):

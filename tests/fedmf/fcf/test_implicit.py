@@ -117,7 +117,7 @@ def test_item_that_was_not_clicked_is_not_recommended():
     clicked = (items < 5) == (users < 20)
     ratings = from_triples(users[shown], items[shown], clicked[shown] + 0, scale=(0, 1))
     with pytest.warns(DataWarning, match="no view"):
-        model = CF(Implicit(k=2), epochs=5).fit(views(ratings))
+        model = CF(Implicit(k=2), rounds=5).fit(views(ratings))
     for user, item in zip(users[~shown], items[~shown], strict=True):
         if (item < 5) == (user < 20):  # of the own half, and not shown yet
             assert ratings.item_ids[model.recommend(user, k=1)[0]] == [item]
@@ -148,7 +148,7 @@ def test_cf_alternates_eq_7_and_eq_9():
     y = model.start(ratings, 5)
     x = eq_7(y, c, p, 0.7)
     costs = []
-    for found_x, found_y in CF(model, epochs=3, seed=5).iterate(ratings):
+    for found_x, found_y in CF(model, rounds=3, seed=5).iterate(ratings):
         y = eq_7(x, c.T, p.T, 0.7)
         x = eq_7(y, c, p, 0.7)
         np.testing.assert_allclose(found_y, y, rtol=0, atol=1e-12)
@@ -171,8 +171,8 @@ def test_moments_of_a_user_by_hand():
 
 def test_federated_cf_is_cf():
     ratings = simulate_views(60, 40, seed=1)
-    ours = FederatedCF(Implicit(alpha=3.0), epochs=6, min_raters=1, seed=2).fit(ratings).model_
-    theirs = CF(Implicit(alpha=3.0), epochs=6, seed=2).fit(ratings).model_
+    ours = FederatedCF(Implicit(alpha=3.0), rounds=6, min_raters=1, seed=2).fit(ratings).model_
+    theirs = CF(Implicit(alpha=3.0), rounds=6, seed=2).fit(ratings).model_
     scale = np.abs(theirs.item_factors).max()
     assert np.abs(ours.item_factors - theirs.item_factors).max() <= 1e-7 * scale
     assert np.abs(ours.user_factors - theirs.user_factors).max() <= 1e-7
@@ -182,7 +182,7 @@ def test_penalty_grows_with_the_confidence():
     """With ν = .5 each row is eq. 7 with its own λ √Σc."""
     ratings, model = tiny(), Implicit(k=3, alpha=1.5, reg=0.7, power=0.5)
     c, p = dense(ratings, 1.5)
-    ((_, found),) = CF(model, epochs=1).iterate(ratings)
+    ((_, found),) = CF(model, rounds=1).iterate(ratings)
     x = np.vstack(
         [
             eq_7(model.start(ratings, 0), c[[u]], p[[u]], 0.7 * c[u].sum() ** 0.5)
@@ -201,8 +201,8 @@ def test_penalty_grows_with_the_confidence():
 @pytest.mark.parametrize("power", [0.5, 1.0])
 def test_federated_cf_with_a_power_is_cf(power):
     ratings, model = simulate_views(60, 40, seed=1), Implicit(reg=0.1, alpha=3.0, power=power)
-    ours = FederatedCF(model, epochs=4, min_raters=1, seed=2).fit(ratings).model_
-    theirs = CF(model, epochs=4, seed=2).fit(ratings).model_
+    ours = FederatedCF(model, rounds=4, min_raters=1, seed=2).fit(ratings).model_
+    theirs = CF(model, rounds=4, seed=2).fit(ratings).model_
     np.testing.assert_allclose(ours.item_factors, theirs.item_factors, rtol=0, atol=1e-7)
     np.testing.assert_allclose(ours.user_factors, theirs.user_factors, rtol=0, atol=1e-7)
 
@@ -212,7 +212,7 @@ def test_penalty_of_an_item_is_scaled_to_all_users():
     ratings = simulate_views(400, 32, seed=1)
     model = Implicit(k=2, reg=0.05, alpha=30.0, power=1.0)
     ours, lost = (
-        FederatedCF(model, epochs=6, min_raters=1, dropout=dropout).fit(ratings).model_
+        FederatedCF(model, rounds=6, min_raters=1, dropout=dropout).fit(ratings).model_
         for dropout in (0.0, 0.5)
     )
     size = np.linalg.norm(ours.item_factors)
@@ -227,7 +227,7 @@ def test_fcf_with_a_power_raises():
 def test_federated_cf_gives_the_same_under_secure_sums():
     ratings = simulate_views(8, 32, seed=1)
     fits = [
-        FederatedCF(Implicit(k=2), kind(clip=256.0, fractional_bits=32), epochs=2).fit(ratings)
+        FederatedCF(Implicit(k=2), kind(clip=256.0, fractional_bits=32), rounds=2).fit(ratings)
         for kind in (PlainSum, SecAggSum)
     ]
     plain, secure = (fit.model_.item_factors for fit in fits)
@@ -237,8 +237,8 @@ def test_federated_cf_gives_the_same_under_secure_sums():
 @pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="FEDMF_DATA names no data")
 def test_federated_cf_is_cf_on_ml_100k():
     ratings = user_split(views(load("ml-100k")), seed=0).train
-    ours = FederatedCF(epochs=5, min_raters=1).fit(ratings).model_.item_factors
-    theirs = CF(epochs=5).fit(ratings).model_.item_factors
+    ours = FederatedCF(rounds=5, min_raters=1).fit(ratings).model_.item_factors
+    theirs = CF(rounds=5).fit(ratings).model_.item_factors
     assert np.abs(ours - theirs).max() <= 1e-6 * np.abs(theirs).max()
 
 
@@ -256,11 +256,11 @@ def test_unpacked_moments_equal_the_packed_ones():
 def test_fitted_models_predict_and_recommend():
     ratings = tiny()
     done = []
-    model = CF(Implicit(k=2), epochs=3, progress=lambda *step: done.append(step))
+    model = CF(Implicit(k=2), rounds=3, callbacks=[lambda one: done.append(one.round)])
     with pytest.raises(ModelError):
         model.predict([0], [0])
     model.fit(ratings)
-    assert done == [("epochs", 1, 3), ("epochs", 2, 3), ("epochs", 3, 3)]
+    assert done == [one.round for one in model.history_] == [1, 2, 3]
     items, scores = model.recommend(0, 30)
     assert not set(items) & set(ratings.of_user(0)[0])
     assert model.predict(np.zeros_like(items), items) == pytest.approx(scores)
@@ -270,8 +270,8 @@ def test_settings_out_of_range_raise():
     for wrong in ({"k": 0}, {"alpha": 0.0}, {"reg": 0.0}, {"spread": float("nan")}):
         with pytest.raises(SettingError, match=next(iter(wrong))):
             Implicit(**wrong)
-    with pytest.raises(SettingError, match="epochs = 0"):
-        CF(epochs=0)
+    with pytest.raises(SettingError, match="rounds = 0"):
+        CF(rounds=0)
     with pytest.raises(SettingError, match="seed = -1"):
         FederatedCF(seed=-1).fit(tiny())
     below = replace(tiny(), scale=(-2.0, 1.0))

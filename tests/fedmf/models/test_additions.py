@@ -69,7 +69,7 @@ def test_columns_that_all_users_share_stay(model):
 
 
 def test_implicit_user_equals_the_trained_one():
-    trained = CF(Implicit(k=3, reg=2.0, alpha=5.0), epochs=3).fit(views(PARTS.train)).model_
+    trained = CF(Implicit(k=3, reg=2.0, alpha=5.0), rounds=3).fit(views(PARTS.train)).model_
     items, values = rated(7)
     again = trained.fold_in(items, np.ones(values.size), reg=2.0, alpha=5.0)
     np.testing.assert_allclose(again.user_factors[0], trained.user_factors[7])
@@ -81,7 +81,7 @@ def test_implicit_user_equals_the_trained_one():
 def test_new_implicit_user_takes_the_settings_of_the_file(tmp_path):
     """A film that is left out of the training, as it has few raters, adds no confidence."""
     model = Implicit(k=3, reg=0.5, alpha=5.0, power=0.5)
-    trained = FederatedCF(model, epochs=3, min_raters=30).fit(views(PARTS.train)).model_
+    trained = FederatedCF(model, rounds=3, min_raters=30).fit(views(PARTS.train)).model_
     assert not trained.item_factors.any(axis=1).all()
     trained.save(tmp_path / "model.fedmf")
     items, values = rated(7)
@@ -91,7 +91,7 @@ def test_new_implicit_user_takes_the_settings_of_the_file(tmp_path):
 
 @pytest.mark.parametrize("power", [0.0, 0.5])
 def test_views_of_a_user_explain_the_whole_score(power):
-    model = CF(Implicit(k=3, reg=0.5, alpha=5.0, power=power), epochs=3).fit(views(PARTS.train))
+    model = CF(Implicit(k=3, reg=0.5, alpha=5.0, power=power), rounds=3).fit(views(PARTS.train))
     for item in range(0, 500, 50):
         parts = model.contributions(7, item)
         assert parts.sum() == pytest.approx(model.predict([7], [item])[0])
@@ -103,7 +103,7 @@ def test_views_of_a_user_explain_the_whole_score(power):
 
 def test_each_part_is_what_the_view_adds():
     """With W fixed, a score is linear in the preferences of the rated items."""
-    trained = CF(Implicit(k=3, alpha=4.0), epochs=3).fit(views(PARTS.train)).model_
+    trained = CF(Implicit(k=3, alpha=4.0), rounds=3).fit(views(PARTS.train)).model_
     y, seen = trained.item_factors, trained.seen(7)
     w = np.linalg.inv(y.T @ y + 4.0 * y[seen].T @ y[seen] + np.eye(3))
     meant = 5.0 * y[seen] @ w @ y[20]
@@ -147,7 +147,7 @@ def test_explanations_of_wrong_arguments_raise(model, arguments, options):
 
 def test_model_that_is_no_sum_raises():
     with pytest.raises(ModelError):
-        FedBPMF(k=2, sweeps=4, burn_in=1).fit(PARTS.train).explain(0, 1)
+        FedBPMF(k=2, rounds=4, burn_in=1).fit(PARTS.train).explain(0, 1)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_new_items_after_a_new_user_raise(model, rated):
 
 @pytest.fixture(scope="module")
 def posterior():
-    sampler = FedBPMF(k=2, sweeps=4, burn_in=1)
+    sampler = FedBPMF(k=2, rounds=4, burn_in=1)
     return sampler.fit(PARTS.train, None, linear(PARTS.train.n_items, 0)).model_
 
 

@@ -41,14 +41,14 @@ def context(model: Any) -> Any:
 
 
 ESTIMATORS: dict[str, Callable[[], Any]] = {
-    "cf": lambda: CF(Implicit(k=2), epochs=1),
-    "fcf": lambda: FCF(Implicit(k=2), epochs=1),
-    "federated cf": lambda: FederatedCF(Implicit(k=2), WIDE, epochs=1),
+    "cf": lambda: CF(Implicit(k=2), rounds=1),
+    "fcf": lambda: FCF(Implicit(k=2), rounds=1),
+    "federated cf": lambda: FederatedCF(Implicit(k=2), WIDE, rounds=1),
     "fedmf": lambda: Trainer(FedMF(k=2), rounds=1),
     "secagg": lambda: Trainer(FedMF(k=2), SecAggSum(), rounds=1, cohort=10),
     "one-shot": lambda: Trainer(FedMF(k=2), OneShotSum(), rounds=1, cohort=10),
     "fedals": lambda: Trainer(FedALS(k=2), PlainSum(clip=64.0), rounds=1),
-    "fedbpmf": lambda: FedBPMF(k=2, sweeps=2, burn_in=1),
+    "fedbpmf": lambda: FedBPMF(k=2, rounds=2, burn_in=1),
     "fedmmf": lambda: FedMMF(MeanMask(), Trainer(FedMF(k=2), rounds=1)),
     "dpease": lambda: DPEase(
         PlainSum(clip=64.0), epsilon=None, reveals_profiles_to_peeling=True
@@ -119,6 +119,33 @@ def test_former_name_of_the_model_warns(name: str) -> None:
         assert getattr(model, former) is model.model_
     assert not hasattr(ESTIMATORS[name](), former)
     assert not hasattr(model, "other_")
+
+
+@pytest.mark.parametrize(
+    ("kind", "former"),
+    [(CF, "epochs"), (FCF, "epochs"), (FederatedCF, "epochs"), (FedBPMF, "sweeps")],
+)
+def test_former_name_of_the_rounds_warns(kind: Any, former: str) -> None:
+    with pytest.warns(DeprecationWarning, match=r"1\.1"):
+        model = kind(**{former: 22})
+    assert (model.rounds, "rounds" in model.get_params()) == (22, True)
+    with pytest.warns(DeprecationWarning, match=r"1\.1"):
+        assert model.set_params(**{former: 23}) is model
+    with pytest.warns(DeprecationWarning, match=r"1\.1"):
+        assert getattr(model, former) == 23
+
+
+@pytest.mark.parametrize("name", ["cf", "fcf", "federated cf", "fedlr"])
+def test_former_function_of_progress_is_called(name: str) -> None:
+    done: list[tuple[str, int, int]] = []
+    settings = ESTIMATORS[name]().set_params(rounds=2).get_params(deep=False)
+    del settings["callbacks"]
+    with pytest.warns(DeprecationWarning, match=r"1\.1"):
+        model = type(ESTIMATORS[name]())(progress=lambda *of: done.append(of), **settings)
+    model.fit(views(RATINGS), **({"items": FEATURES} if name == "fedlr" else {}))
+    steps = getattr(model, "steps", 1)
+    assert done == [("rounds", number, 2 * steps) for number in range(1, 2 * steps + 1)]
+    assert [one.round for one in model.history_] == [number for _, number, _ in done]
 
 
 @pytest.mark.parametrize("name", ["cf", "dpease", "fedlr"])

@@ -22,9 +22,9 @@ ESTIMATORS = [
     Trainer(FedMF(k=3), rounds=2),
     FedMMF(MeanMask(), Trainer(FedMF(k=3), rounds=2)),
     ContextTrainer(FedLR(), rounds=2),
-    CF(IMPLICIT, epochs=2),
-    FCF(IMPLICIT, epochs=1, steps=2),
-    FederatedCF(IMPLICIT, epochs=2),
+    CF(IMPLICIT, rounds=2),
+    FCF(IMPLICIT, rounds=1, steps=2),
+    FederatedCF(IMPLICIT, rounds=2),
 ]
 
 

@@ -115,7 +115,7 @@ def test_scores_are_those_of_trainings_by_hand(name, measure):
 
 
 def test_ranking_measure_is_that_of_the_ranking():
-    model = FederatedCF(Implicit(k=2), epochs=2)
+    model = FederatedCF(Implicit(k=2), rounds=2)
     found = cross_validate(model, VIEWS, folds=2, measure="precision", first=5)
     parts = random_folds(VIEWS, 2)
     wanted = [ranking(model.fit(one.train).model_, one.test, one.train, 5) for one in parts]
@@ -126,11 +126,11 @@ def test_ranking_measure_is_that_of_the_ranking():
     ("model", "grid", "ratings", "options"),
     [
         (MODEL, {"model__reg": [0.1, 1.0], "rounds": [1]}, RATINGS, {}),
-        (FedBPMF(k=2, sweeps=4, burn_in=1), {"k": [1, 2]}, RATINGS, {"measure": "map"}),
+        (FedBPMF(k=2, rounds=4, burn_in=1), {"k": [1, 2]}, RATINGS, {"measure": "map"}),
         (FedMMF(RidgeMask(), MODEL), {"trainer__model__k": [1, 2]}, RATINGS, {}),
         (FedMMF(trainer=MODEL), {"mask__penalty": [1, 9.0]}, RATINGS, {"measure": "map"}),
-        (FederatedCF(epochs=1), {"model__k": [1, 2]}, VIEWS, {"measure": "map"}),
-        (FCF(epochs=1), {"optimiser__rate": [0.1]}, VIEWS, {"measure": "recall"}),
+        (FederatedCF(rounds=1), {"model__k": [1, 2]}, VIEWS, {"measure": "map"}),
+        (FCF(rounds=1), {"optimiser__rate": [0.1]}, VIEWS, {"measure": "recall"}),
         (
             ContextTrainer(FedLR(), rounds=2),
             {"model__rate": [0.1, 0.2]},
@@ -225,7 +225,7 @@ def test_other_errors_end_the_search():
 
 
 def test_too_many_raters_for_a_candidate_keep_the_others():
-    model = FederatedCF(tuned(2), epochs=1)
+    model = FederatedCF(tuned(2), rounds=1)
     found = search(model, {"min_raters": [1, 500]}, VIEWS, measure="map")
     assert found.settings == {"min_raters": 1}
     assert "min_raters" in found.candidates[1].error

@@ -63,15 +63,15 @@ def contextual(by, n):
 
 
 def by_epochs(by, n):
-    return FCF(Implicit(k=3), by, epochs=n, steps=1, **SETTINGS).fit(VIEWS)
+    return FCF(Implicit(k=3), by, rounds=n, steps=1, **SETTINGS).fit(VIEWS)
 
 
 def within_an_epoch(by, n):
-    return FCF(Implicit(k=3), by, epochs=1, steps=n, **SETTINGS).fit(VIEWS)
+    return FCF(Implicit(k=3), by, rounds=1, steps=n, **SETTINGS).fit(VIEWS)
 
 
 def moments(by, n):
-    return FederatedCF(Implicit(k=3), by, epochs=n, **SETTINGS).fit(VIEWS)
+    return FederatedCF(Implicit(k=3), by, rounds=n, **SETTINGS).fit(VIEWS)
 
 
 FITS = {
@@ -148,8 +148,8 @@ def test_implicit_fit_interrupted_before_a_sum_is_unfitted(system, n_lost):
 
 @pytest.mark.parametrize("system", [FCF, FederatedCF])
 def test_second_interrupt_in_the_last_solve_keeps_the_sums(system, monkeypatch):
-    def stop(what, number, of):
-        if number == 3:
+    def stop(record):
+        if record.round == 3:
             monkeypatch.setattr(ImplicitTraining, "with_users", again)
             raise KeyboardInterrupt
 
@@ -157,12 +157,12 @@ def test_second_interrupt_in_the_last_solve_keeps_the_sums(system, monkeypatch):
         raise KeyboardInterrupt
 
     settings = {"steps": 9} if system is FCF else {}
-    model = system(Implicit(k=3), epochs=9, progress=stop, **settings)
+    model = system(Implicit(k=3), rounds=9, callbacks=[stop], **settings)
     with pytest.raises(KeyboardInterrupt):
         model.fit(VIEWS)
     monkeypatch.undo()
     whole = system(
-        Implicit(k=3), **({"epochs": 1, "steps": 3} if settings else {"epochs": 3})
+        Implicit(k=3), **({"rounds": 1, "steps": 3} if settings else {"rounds": 3})
     ).fit(VIEWS)
     assert model.history_.interrupted
     assert [one.digest for one in model.history_] == [one.digest for one in whole.history_]
@@ -175,8 +175,8 @@ def test_second_interrupt_in_the_last_solve_keeps_the_sums(system, monkeypatch):
     [
         Trainer(PAPER, PlainSum(), rounds=2, seed=4, cohort=0.5, dropout=0.1),
         ContextTrainer(FedLR(rate=0.1), rounds=2, seed=4, cohort=5),
-        FCF(Implicit(k=2), epochs=3, steps=2, reset=False, min_raters=1, dropout=0.1),
-        FederatedCF(Implicit(k=2), epochs=3, seed=2),
+        FCF(Implicit(k=2), rounds=3, steps=2, reset=False, min_raters=1, dropout=0.1),
+        FederatedCF(Implicit(k=2), rounds=3, seed=2),
     ],
     ids=lambda made: type(made).__name__,
 )

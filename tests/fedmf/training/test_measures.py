@@ -76,7 +76,7 @@ def test_coverage_counts_no_hidden_item():
 
 def recommenders():
     trainer = Trainer(FedMF(k=3), rounds=2).fit(PARTS.train)
-    posterior = FedBPMF(k=2, sweeps=4, burn_in=1).fit(PARTS.train).model_
+    posterior = FedBPMF(k=2, rounds=4, burn_in=1).fit(PARTS.train).model_
     masked = FedMMF(MeanMask(), Trainer(FedMF(k=3), rounds=2)).fit(PARTS.train)
     head = LocalHead().fit(trainer.model_, PARTS.train)
     return {
@@ -86,7 +86,7 @@ def recommenders():
         "Posterior": posterior,
         "FedMMF": masked,
         "Combined": head,
-        "CF": CF(epochs=2).fit(views(PARTS.train)),
+        "CF": CF(rounds=2).fit(views(PARTS.train)),
     }
 
 
@@ -132,5 +132,5 @@ def test_best_is_the_start_of_a_stable_sort(scores, data):
 
 def test_model_is_measured_on_its_future():
     parts = time_split(simulate(30, 40, 500, seed=3))
-    found = ranking(CF(epochs=2).fit(views(parts.train)), parts.test, parts.train)
+    found = ranking(CF(rounds=2).fit(views(parts.train)), parts.test, parts.train)
     assert 0 < found.ndcg < 1

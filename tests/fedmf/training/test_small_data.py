@@ -37,11 +37,11 @@ TRAININGS: dict[str, Callable[[], Any]] = {
     "fedmf, a cohort": lambda: Trainer(FedMF(k=2), rounds=2, cohort=3),
     "fedmf, dropouts": lambda: Trainer(FedMF(k=2), rounds=2, dropout=0.2),
     "fedals": lambda: Trainer(FedALS(k=2), PlainSum(clip=64.0), rounds=2),
-    "fedbpmf": lambda: FedBPMF(k=2, sweeps=2, burn_in=1),
+    "fedbpmf": lambda: FedBPMF(k=2, rounds=2, burn_in=1),
     "fedmmf": lambda: FedMMF(MeanMask(), Trainer(FedMF(k=2), rounds=2)),
-    "fcf": lambda: FCF(Implicit(k=2), epochs=1),
-    "federated cf": lambda: FederatedCF(Implicit(k=2), PlainSum(**FINE), epochs=1),
-    "federated cf, helpers": lambda: FederatedCF(Implicit(k=2), OneShotSum(**FINE), epochs=1),
+    "fcf": lambda: FCF(Implicit(k=2), rounds=1),
+    "federated cf": lambda: FederatedCF(Implicit(k=2), PlainSum(**FINE), rounds=1),
+    "federated cf, helpers": lambda: FederatedCF(Implicit(k=2), OneShotSum(**FINE), rounds=1),
     "dpease": lambda: DPEase(PlainSum(clip=64.0)),
 }
 

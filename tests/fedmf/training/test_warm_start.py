@@ -54,8 +54,8 @@ def test_masked_training_continues_to_the_same_factors():
 @pytest.mark.parametrize("kind", [FederatedCF, FCF])
 def test_epochs_and_more_epochs_equal_all_epochs(kind):
     """FCF restarts its optimiser in each epoch."""
-    whole = kind(Implicit(k=3), epochs=4).fit(VIEWS).model_
-    half = kind(Implicit(k=3), epochs=2)
+    whole = kind(Implicit(k=3), rounds=4).fit(VIEWS).model_
+    half = kind(Implicit(k=3), rounds=2)
     same(half.fit(VIEWS, start=half.fit(VIEWS).model_).model_, whole)
 
 
@@ -121,10 +121,10 @@ def test_start_that_does_not_fit_raises(wrong):
     assert not hasattr(trainer, "model_")
     if wrong == "ids":
         with pytest.raises(ModelError):
-            FedBPMF(k=2, sweeps=2, burn_in=1).fit(RATINGS, start=start)
+            FedBPMF(k=2, rounds=2, burn_in=1).fit(RATINGS, start=start)
     if wrong == "kind":
         with pytest.raises(ModelError):
-            FederatedCF(Implicit(k=3), epochs=1).fit(VIEWS, start=earlier)
+            FederatedCF(Implicit(k=3), rounds=1).fit(VIEWS, start=earlier)
 
 
 def test_start_without_a_scale_is_for_ratings_from_1_to_5():

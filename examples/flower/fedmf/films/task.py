@@ -21,7 +21,7 @@ def recommender(context: Context) -> Estimator:
         case "fedmmf":
             return FedMMF(trainer=Trainer(FedMF(), rounds=rounds))
         case "fcf":
-            return FCF(epochs=rounds)
+            return FCF(rounds=rounds)
     raise ValueError("model must be fedmf, fedmmf or fcf")
 
 

@@ -48,11 +48,9 @@ class Aggregation(Protocol):
 
     def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes) -> Aggregate:
         """Add up tables of floats, as fixed-point integers; raises RoundAborted."""
-        ...
 
     def count(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes) -> Aggregate:
         """Add up tables of zeros and ones; raises RoundAborted."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

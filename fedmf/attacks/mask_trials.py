@@ -7,18 +7,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.aggregate.aggregation import Progress
+from fedmf.aggregate.aggregation import Progress, silent
 from fedmf.attacks.inversion import Unmasked, from_ridge
 from fedmf.attacks.masked_ratings import ranking, recovery
-from fedmf.attacks.observed import (
-    PAPER,
-    Users,
-    at_mean,
-    attacked,
-    leaked,
-    quiet,
-    views,
-)
+from fedmf.attacks.observed import PAPER, Users, at_mean, attacked, leaked, views
 from fedmf.attacks.outcome import Outcome, all_of, gridded
 from fedmf.attacks.retraining import OTHER_SEED, from_retraining
 from fedmf.data import Features, Ratings
@@ -42,7 +34,7 @@ def inversion(
     features: Features | None = None,
     model: FedMF = PAPER,
     seed: int = 0,
-    progress: Progress = quiet,
+    progress: Progress = silent,
 ) -> Outcome:
     """Undo the masks of FedMMF, as an attacker who knows the mean rating of each user.
 
@@ -104,7 +96,7 @@ def on_masked_ratings(
     features: Features | None = None,
     model: FedMF = PAPER,
     seed: int = 0,
-    progress: Progress = quiet,
+    progress: Progress = silent,
 ) -> Outcome:
     """Run one of the paper's own two attacks, `recovery` or `ranking`, on masked ratings.
 

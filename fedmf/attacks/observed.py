@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import secagg
 from fedmf.aggregate import FloatSum, PlainSum, SecAggSum
-from fedmf.aggregate.aggregation import Progress
+from fedmf.aggregate.aggregation import Progress, silent
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.attacks.leakage import Seen, from_two_rounds
 from fedmf.data import Ratings
@@ -38,10 +38,6 @@ View = Callable[[int], tuple[Seen, Seen]]
 """The server's view of a user in the first round and in the second."""
 
 PAPER = PRESETS["paper"].model  # trains every item, as the paper does
-
-
-def quiet(what: str, done: int, of: int) -> None:
-    """Report no progress."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +71,7 @@ def at_mean(model: FedMF, ratings: Ratings) -> FedMF:
 
 
 def train(
-    model: FedMF, ratings: Ratings, rounds: int, seed: int, progress: Progress = quiet
+    model: FedMF, ratings: Ratings, rounds: int, seed: int, progress: Progress = silent
 ) -> list[TrainingRound]:
     """Train for a few rounds with every user, as `Trainer` does, and keep all gradients.
 
@@ -115,7 +111,7 @@ def in_the_clear(of: TrainingRound, user: int, centre: Floats | float = 0.0) -> 
 
 
 def under_masks(
-    of: TrainingRound, users: Collection[int], seed: int, progress: Progress = quiet
+    of: TrainingRound, users: Collection[int], seed: int, progress: Progress = silent
 ) -> SecureRound:
     """Sum a round by secure aggregation of all users, and keep the masked inputs of some.
 

@@ -17,9 +17,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate.aggregation import Progress
+from fedmf.aggregate.aggregation import Progress, silent
 from fedmf.attacks.leakage import on_grid
-from fedmf.attacks.observed import quiet
 from fedmf.data import Features, Ratings
 from fedmf.masks import FMMask, NNMask
 
@@ -41,7 +40,7 @@ def from_retraining(
     *,
     passes: int = 3,
     seed: int = OTHER_SEED,
-    progress: Progress = quiet,
+    progress: Progress = silent,
 ) -> Floats:
     """Return the ratings behind the masked ratings of many users.
 

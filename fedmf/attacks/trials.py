@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.aggregate import Phase, PlainSum, SecAggSum
-from fedmf.aggregate.aggregation import Progress
+from fedmf.aggregate.aggregation import Progress, silent
 from fedmf.aggregate.vectors import Vectors
 from fedmf.attacks.leakage import from_one_round, from_sum, from_two_rounds, on_grid
 from fedmf.attacks.observed import (
@@ -18,7 +18,6 @@ from fedmf.attacks.observed import (
     at_mean,
     attacked,
     count_raters,
-    quiet,
     train,
     views,
 )
@@ -59,7 +58,7 @@ def leakage(
     one_round: bool = False,
     model: FedMF = PAPER,
     seed: int = 0,
-    progress: Progress = quiet,
+    progress: Progress = silent,
 ) -> Outcome:
     """Compute users' ratings from the gradients of the first round, or first two, of FedMF.
 
@@ -112,7 +111,7 @@ def singletons(
     dropout: float = 0.0,
     model: FedMF = PAPER,
     seed: int = 0,
-    progress: Progress = quiet,
+    progress: Progress = silent,
 ) -> Outcome:
     """Compute ratings from the exact sum over all users, at items with a single rater.
 

@@ -14,8 +14,9 @@ from fedmf.aggregate import RoundAborted
 from fedmf.bayes.chain import Chain
 from fedmf.bayes.checkpoint import Begun, Checkpoint
 from fedmf.bayes.gaussian import Link, Prior
-from fedmf.bayes.posterior import Posterior, Scaling
+from fedmf.bayes.posterior import Posterior
 from fedmf.bayes.steps import Sweeps
+from fedmf.bayes.traits import Scaling
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_parts
 from fedmf.data.features import check_are_features, item_features
@@ -156,7 +157,7 @@ class FedBPMF(Scheduled):
             )
         loop = Loop(self.aggregation, self.schedule, self.rounds)
         loop.check_exact()  # a checkpoint has a mean already
-        scaling, inside = Scaling.of(known), internal(train)
+        scaling, inside = Scaling.of(known.matrix), internal(train)
         saved = None if checkpoint is None else Checkpoint(checkpoint, self, train, test, known)
         begun = None if saved is None else saved.read()
         if begun is None:
@@ -209,15 +210,13 @@ class FedBPMF(Scheduled):
             return
         kept, least = len(self._kept()), len(start.samples)
         if kept < min(least, self.samples):
+            # at the same share of burn-in
+            enough = math.ceil(round(least * self.rounds / (self.rounds - self.burn_in), 6))
             raise SettingError(
                 f"rounds = {self.rounds} with a burn-in of {self.burn_in} keep {kept} draws, "
                 f"and start has {least}: the chain begins again, so take at least "
-                f"{self._enough(least)} rounds, or keep start as it is"
+                f"{enough} rounds, or keep start as it is"
             )
-
-    def _enough(self, draws: int) -> int:
-        """Return the least number of rounds that keep `draws`, at the same share of burn-in."""
-        return math.ceil(round(draws * self.rounds / (self.rounds - self.burn_in), 6))
 
     def _kept(self) -> list[int]:
         """Return the numbers of the rounds after which a draw is kept."""

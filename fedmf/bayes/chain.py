@@ -48,15 +48,8 @@ class Chain:
     @property
     def sample(self) -> Sample:
         """The draw in kept form, as float32."""
-        users, items = self.users.astype(np.float32), self.items.astype(np.float32)
-        weights = self.weights.astype(np.float32)
-        return Sample(
-            users,
-            items,
-            weights,
-            self.noise,
-            self.user_prior,
-            self.item_prior,
-            self.link,
-            self.user_link,
+        users, items, weights = (
+            table.astype(np.float32) for table in (self.users, self.items, self.weights)
         )
+        priors, links = (self.user_prior, self.item_prior), (self.link, self.user_link)
+        return Sample(users, items, weights, self.noise, *priors, *links)

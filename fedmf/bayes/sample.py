@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -16,21 +17,26 @@ from fedmf.models.factors_file import Form
 Floats = NDArray[np.float64]
 Small = NDArray[np.float32]
 
-SAMPLES: Form = {
-    "users": (np.float32,),
-    "items": (np.float32,),
-    "weights": (np.float32,),
-    "noise": (np.float64,),
-    "user_means": (np.float64,),
-    "user_precisions": (np.float64,),
-    "item_means": (np.float64,),
-    "item_precisions": (np.float64,),
-    "links": (np.float64,),
-    "link_precisions": (np.float64,),
-    "user_links": (np.float64,),
-    "user_link_precisions": (np.float64,),
+ATTRIBUTES = {
+    "users": "users",
+    "items": "items",
+    "weights": "weights",
+    "noise": "noise",
+    "user_means": "user_prior.mean",
+    "user_precisions": "user_prior.precision",
+    "item_means": "item_prior.mean",
+    "item_precisions": "item_prior.precision",
+    "links": "link.weights",
+    "link_precisions": "link.precision",
+    "user_links": "user_link.weights",
+    "user_link_precisions": "user_link.precision",
 }
-"""Tables of samples in a file; the first axis of each table counts the samples."""
+"""Attributes of a sample, by the tables of samples in a file.
+
+The first axis of each table counts the samples.
+"""
+SMALL = ("users", "items", "weights")  # tables of float32
+SAMPLES: Form = {name: (np.float32 if name in SMALL else np.float64,) for name in ATTRIBUTES}
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,18 +78,8 @@ def predictions(
 def tables_of(samples: Sequence[Sample]) -> dict[str, NDArray[Any]]:
     """Return the tables of at least one sample, for a file."""
     return {
-        "users": np.stack([one.users for one in samples]),
-        "items": np.stack([one.items for one in samples]),
-        "weights": np.stack([one.weights for one in samples]),
-        "noise": np.array([one.noise for one in samples]),
-        "user_means": np.stack([one.user_prior.mean for one in samples]),
-        "user_precisions": np.stack([one.user_prior.precision for one in samples]),
-        "item_means": np.stack([one.item_prior.mean for one in samples]),
-        "item_precisions": np.stack([one.item_prior.precision for one in samples]),
-        "links": np.stack([one.link.weights for one in samples]),
-        "link_precisions": np.array([one.link.precision for one in samples]),
-        "user_links": np.stack([one.user_link.weights for one in samples]),
-        "user_link_precisions": np.array([one.user_link.precision for one in samples]),
+        name: np.array([attrgetter(attribute)(one) for one in samples])
+        for name, attribute in ATTRIBUTES.items()
     }
 
 

@@ -25,6 +25,27 @@ SHRINKAGE = 20.0  # ratings; 5, 20 and 60 were tried on validation ratings of ml
 
 
 @dataclass(frozen=True, eq=False)
+class Scaling:
+    """Standardisation of item features: centre and width of each column, shape (f,).
+
+    A column that was constant in training has the width infinity, and so no effect.
+    """
+
+    centre: Floats
+    width: Floats
+
+    @classmethod
+    def of(cls, matrix: Floats) -> Scaling:
+        """Return the scaling to mean 0 and standard deviation 1 over the items."""
+        spread = matrix.std(axis=0)
+        return cls(matrix.mean(axis=0), np.where(spread > 0, spread, np.inf))
+
+    def applied(self, matrix: Floats) -> Floats:
+        """Return features in units of the training, shape (m, f)."""
+        return np.asarray((matrix - self.centre) / self.width)
+
+
+@dataclass(frozen=True, eq=False)
 class Traits:
     """Features of all items from their raters.
 
@@ -57,8 +78,7 @@ class Traits:
 
 def standardised(table: Floats) -> Floats:
     """Return columns of mean 0 and standard deviation 1; zeros for a constant column."""
-    spread = table.std(axis=0)
-    return np.asarray((table - table.mean(axis=0)) / np.where(spread > 0, spread, np.inf))
+    return Scaling.of(table).applied(table)
 
 
 def profiles(ratings: Block | Ratings, embedding: Floats) -> Floats:

@@ -19,9 +19,10 @@ from fedmf.data.checks import check_ratings
 from fedmf.data.features import check_are_features
 from fedmf.data.internal import internal, to_public
 from fedmf.errors import Diverged, SettingError
+from fedmf.models.estimator import not_continued
 from fedmf.models.federated import Raters
 from fedmf.models.mf import NEUTRAL
-from fedmf.models.recommender import Recommender, Trained, not_continued, pairs
+from fedmf.models.recommender import Recommender, Trained, pairs
 from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training import Adam
 from fedmf.training.history import rmse

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fedmf.errors import MissingExtra
+from fedmf.errors import optional
 from secagg.oneshot.privacy import ORDERS
 
 
@@ -18,13 +18,8 @@ def deviation(epsilon: float, delta: float) -> float:
     ----------
     epsilon, delta : float, ε > 0 and 0 < δ < 1, δ well below 1 / n_users
     """
-    try:
-        import dp_accounting
-        from dp_accounting import rdp
-    except ModuleNotFoundError as error:
-        raise MissingExtra(
-            "dp-accounting, which finds the noise, is not installed: pip install dp-accounting"
-        ) from error
+    dp_accounting = optional("dp_accounting", "finds the noise")
+    rdp = optional("dp_accounting.rdp", "finds the noise")
     # the divergence of a zCDP event is ρ α for either direction of the neighbours
     relation = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
     guess = float(dp_accounting.get_sigma_gaussian(float(epsilon), float(delta)))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate
 from fedmf.aggregate.aggregation import IntegerSum
+from fedmf.aggregate.noisy import check_honest
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data import Ratings
 from fedmf.data.checks import check_parts
@@ -21,7 +22,7 @@ from fedmf.ease.budget import deviation
 from fedmf.ease.noise import DiscreteNoise, Where
 from fedmf.ease.weights import ItemWeights
 from fedmf.errors import SettingError
-from fedmf.models.recommender import not_continued
+from fedmf.models.estimator import not_continued
 from fedmf.settings import BelowOne, Count, Positive, ProperFraction, Seed, UpToOne, part_of
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.loop import COSTS
@@ -136,10 +137,7 @@ class DPEase(Scheduled):
                 f"aggregation = {self.aggregation!r} must sum integers, such as PlainSum() or "
                 "SecAggSum()"
             )
-        if self.honest < 1 and self.where != "distributed":
-            raise SettingError(
-                f"honest = {self.honest!r} must be 1 unless where = 'distributed'"
-            )
+        check_honest(self.honest, self.where)
 
     def fit(self, train: Ratings, test: Ratings | None = None, *, start: None = None) -> Self:
         """Learn B from the rated items; a KeyboardInterrupt leaves nothing fitted.

@@ -11,11 +11,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate import Aggregate, RoundAborted
-from fedmf.aggregate.aggregation import Dropouts, IntegerSum, in_the_sum
+from fedmf.aggregate import Aggregate
+from fedmf.aggregate.aggregation import Dropouts, IntegerSum
+from fedmf.aggregate.noisy import honest_users, random_bytes, with_noise
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.errors import SettingError
-from fedmf.settings import part_of
 from secagg.oneshot.noise import Noise, blocks
 
 Where = Literal["central", "distributed"]
@@ -71,17 +71,9 @@ class DiscreteNoise:
                 Vectors(vectors, rounded, vectors.shape), dropouts=dropouts, session=session
             )
             noise = _drawn(exact.integers.size, self._noise(1), self._key())
-            integers = exact.integers + noise
-            decoded = self.inner.encoding.decode_integers(integers)
-            return replace(exact, integers=integers, sum=decoded)
+            return with_noise(exact, noise, self.inner)
 
-        least = part_of(self.honest, len(vectors))
-        left = len(in_the_sum(vectors, dropouts))
-        if left < least:
-            raise RoundAborted(
-                f"{left} users are left, fewer than the noise of the sum needs: {least}"
-            )
-        share = self._noise(least)
+        share = self._noise(honest_users(self.honest, vectors, dropouts))
         self._check_room(share.bound(1) / scale)
         if share.sigma < LEAST_STEPS:
             raise SettingError(
@@ -112,12 +104,7 @@ class DiscreteNoise:
             )
 
     def _key(self) -> bytes:
-        key = bytes(self.entropy(KEY))
-        if len(key) != KEY:
-            raise SettingError(
-                f"entropy returned {len(key)} bytes instead of {KEY}: pass a function that "
-                "returns the requested number, such as os.urandom"
-            )
+        key = random_bytes(self.entropy, KEY)
         if key in self._keys:  # with a common key, knowing a user's noise is knowing all noise
             raise SettingError(
                 "entropy returned the same bytes twice: pass a function that returns new ones, "

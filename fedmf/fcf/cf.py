@@ -12,7 +12,7 @@ from fedmf.data import Ratings
 from fedmf.fcf.confidence import Implicit, solve
 from fedmf.fcf.federated import FORMER, XY
 from fedmf.models import Factors
-from fedmf.models.recommender import not_continued
+from fedmf.models.estimator import not_continued
 from fedmf.settings import Count, Has, Seed
 from fedmf.training.history import RoundRecord
 from fedmf.training.loop import Round, keep

@@ -46,11 +46,6 @@ class ImplicitTraining(Training[XY, Steps]):
         """Return Y with the X that is exact for Y (eq. 7)."""
         return XY(solve(y, *self._tables, self._penalty), y)
 
-    def start_from(self, earlier: Factors | None, ratings: Ratings) -> None:
-        """Start from earlier factors, if given; see `fedmf.models.warm.warm`."""
-        if earlier is not None:
-            self.start = self.with_users(warm(*self.start, earlier, ratings, ranks=True)[1])
-
     def of_all(self, total: Aggregate) -> Floats:
         """Scale a sum over the survivors to all users, by n_users / number of survivors."""
         return total.sum * (self.ratings.n_users / len(total.survivors))
@@ -145,7 +140,9 @@ class FederatedRecommender(Scheduled):
         """
         self._forget()
         training = self.training(self._confidence(train))
-        training.start_from(start, train)
+        if start is not None:
+            y = warm(*training.start, start, train, ranks=True)[1]
+            training.start = training.with_users(y)
         state, history = keep(self._rounds(training), training.start, self.report)
         if history.interrupted and all(one.aborted is not None for one in history):
             raise KeyboardInterrupt

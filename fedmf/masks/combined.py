@@ -28,7 +28,6 @@ class Base(Identified, Protocol):
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
         """Return r̂ of each pair of a user and an item."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

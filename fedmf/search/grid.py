@@ -71,7 +71,10 @@ def search(
     judge = Judge(measure, first, fit_params or {})
     candidates = _candidates(model, grid)
     refuse_noise([one for _, one, _ in candidates if one is not None], public)
-    parts = _parts(ratings, validation, folds, seed)
+    if folds is None:
+        parts = [random_split(ratings, validation, seed)]
+    else:
+        parts = random_folds(ratings, folds, seed)
     done: tuple[Candidate, ...] = ()
     interrupted = False
     try:
@@ -112,12 +115,6 @@ def _candidates(model: Learner, grid: Mapping[str, Sequence[object]]) -> list[Ma
         except SettingError as error:
             made.append((settings, None, str(error)))
     return made
-
-
-def _parts(ratings: Ratings, validation: float, folds: int | None, seed: int) -> list[Split]:
-    if folds is None:
-        return [random_split(ratings, validation, seed)]
-    return random_folds(ratings, folds, seed)
 
 
 def _judged(judge: Judge, made: Made, parts: Sequence[Split]) -> Candidate:

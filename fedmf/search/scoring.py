@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol, Self, TypeGuard, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,10 +13,11 @@ from fedmf.aggregate import NoisySum
 from fedmf.data import Ratings, Split
 from fedmf.data.splits import random_folds
 from fedmf.errors import Diverged, SettingError
-from fedmf.models.recommender import Estimator, Recommender
+from fedmf.models.estimator import Estimator
+from fedmf.models.recommender import Recommender
 from fedmf.search.table import ERRORS, Scores
 from fedmf.settings import Count, Settings, check
-from fedmf.training import mae, rmse
+from fedmf.training import Ranking, mae, ranking, rmse
 
 METHODS = ("fit", "predict", "get_params", "set_params")
 BUDGETS = ("epsilon", "model__epsilon")  # settings of models that make their own noise
@@ -31,15 +32,12 @@ class Learner(Protocol):
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> NDArray[np.float64]:
         """Return r̂ of each pair of a user and an item."""
-        ...
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
         """Return the settings by name."""
-        ...
 
     def set_params(self, **params: object) -> Self:
         """Change settings in place, and return the estimator."""
-        ...
 
 
 Model = TypeVar("Model", bound=Learner)
@@ -100,8 +98,6 @@ class Judge:
         check(Count, first=self.first)
         if self.measure in ERRORS:
             return
-        from fedmf.training import Ranking
-
         known = [one.name for one in fields(Ranking) if one.name not in ERRORS]
         if self.measure not in known:
             raise SettingError(
@@ -124,8 +120,6 @@ class Judge:
     def _score(self, model: Learner, part: Split) -> float:
         learner, held = self.fit(model, part.train), part.test
         if self.measure not in ERRORS:
-            from fedmf.training import ranking
-
             if not isinstance(learner, Recommender):
                 raise SettingError(
                     f"measure = {self.measure!r} needs a recommender of fedmf, not "
@@ -155,11 +149,10 @@ def check_learner(model: object) -> None:
 
 def clone(model: Model) -> Model:
     """Return an untrained estimator with the same settings; clone the parts that train, too."""
-    parts = {
-        name: clone(one) if _trains(one) else one
-        for name, one in model.get_params(deep=False).items()
-    }
-    return type(model)(**parts)
+    parts = model.get_params(deep=False).items()
+    return type(model)(
+        **{name: clone(one) if isinstance(one, Estimator) else one for name, one in parts}
+    )
 
 
 def refuse_noise(models: Iterable[Learner], public: bool) -> None:
@@ -174,7 +167,3 @@ def refuse_noise(models: Iterable[Learner], public: bool) -> None:
                     "its privacy budget again: choose the settings on public ratings, with "
                     "public=True"
                 )
-
-
-def _trains(part: object) -> TypeGuard[Learner]:
-    return isinstance(part, Estimator)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fedmf.aggregate import PHASES, Aggregation, Phase, PlainSum
 from fedmf.errors import SettingError
-from fedmf.models.recommender import Estimator
+from fedmf.models.estimator import Estimator
 from fedmf.settings import BelowOne, Has, Seed, Settings, is_number, part_of
 from fedmf.training.history import History, RoundRecord
 
@@ -168,22 +168,13 @@ class Scheduled(Iterative):
         cohort: int | float | None = None,
     ) -> None:
         self.aggregation: Aggregation = PlainSum() if aggregation is None else aggregation
-        self.schedule = Schedule(seed=seed, cohort=cohort, dropout=dropout)
+        self.seed, self.cohort, self.dropout = seed, cohort, dropout
+        _ = self.schedule  # raises if a setting is out of range
 
     @property
-    def seed(self) -> int:
-        """Seed of every random choice of the training."""
-        return self.schedule.seed
-
-    @property
-    def cohort(self) -> int | float | None:
-        """Users in a round: a number, a fraction, or None for all users."""
-        return self.schedule.cohort
-
-    @property
-    def dropout(self) -> float:
-        """Probability that a user drops out of a round."""
-        return self.schedule.dropout
+    def schedule(self) -> Schedule:
+        """Random choices of the training, which the seed determines."""
+        return Schedule(seed=self.seed, cohort=self.cohort, dropout=self.dropout)
 
     def __repr__(self) -> str:
         names = self._names()

@@ -80,11 +80,6 @@ def test_users_who_drop_out_leave_the_others_noise():
     assert plain.digest == secure.digest
 
 
-def test_digest_of_central_noise_is_not_of_the_exact_sum():
-    exact = PlainSum().sum(empty(4, 30), dropouts={})
-    assert summed(noised("central"), empty(4, 30)).digest != exact.digest
-
-
 @pytest.mark.parametrize("where", ["central", "distributed"])
 def test_settings_of_the_sum_that_spoil_the_noise_raise(where):
     with pytest.raises(SettingError):

@@ -59,19 +59,6 @@ def test_epochs_and_more_epochs_equal_all_epochs(kind):
     same(half.fit(VIEWS, start=half.fit(VIEWS).model_).model_, whole)
 
 
-def test_dropouts_are_drawn_again_for_the_rounds():
-    """The result is near that of twenty rounds, and another seed draws other dropouts."""
-    model, settings = FedMF(k=3), {"dropout": 0.2, "rounds": 10}
-    first = Trainer(model, **settings).fit(RATINGS).model_
-    once = Trainer(model, **settings).fit(RATINGS, start=first)
-    other = Trainer(model, seed=1, **settings).fit(RATINGS, start=first)
-    assert [one.survivors for one in once.history_] != [one.survivors for one in other.history_]
-    whole = Trainer(model, dropout=0.2, rounds=20).fit(RATINGS)
-    assert once.history_.last.train_rmse == pytest.approx(
-        whole.history_.last.train_rmse, abs=0.02
-    )
-
-
 def grown():
     """Return the ratings of other users and fewer items, whose numbers are therefore others."""
     keep = (RATINGS.users > 2) & (RATINGS.items > 3)
@@ -96,14 +83,6 @@ def test_users_and_items_are_matched_by_their_ids():
     assert (found[0] == 7).any()
     assert (found[1] == 8).any()
     assert (drawn[0] == 7).all()
-
-
-def test_new_ratings_need_fewer_rounds_after_a_start():
-    few = RATINGS.take(np.random.default_rng(0).random(RATINGS.n_ratings) < 0.8)
-    earlier = Trainer(FedMF(k=3), rounds=30).fit(few).model_
-    warm = Trainer(FedMF(k=3), rounds=3).fit(RATINGS, start=earlier)
-    cold = Trainer(FedMF(k=3), rounds=3).fit(RATINGS)
-    assert warm.history_.last.train_rmse < 0.95 * cold.history_.last.train_rmse
 
 
 @pytest.mark.parametrize("wrong", ["columns", "kind", "ids", "type"])

@@ -22,7 +22,7 @@ from fedmf.fcf import CF, FCF, FederatedCF, Implicit, tuned, views
 from fedmf.models import preset
 from fedmf.models.recommender import Recommender
 from fedmf.training import Trainer, ranking
-from fedmf.training.baseline import Popularity
+from fedmf.training.measures import Popularity
 
 SHORT, LONG = 10, 100
 METRICS = ("P@10", "R@10", "NDCG@100", "MAP@10", "hit rate@10", "coverage@10")

@@ -7,10 +7,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from fedmf.aggregate.aggregation import Dropouts, Phase, in_the_sum
-from fedmf.aggregate.one_shot import OneShotSum
 from fedmf.aggregate.paillier import PaillierSum
 from fedmf.aggregate.plain import PlainSum
-from fedmf.aggregate.secret_sharing import SecAggSum
+from fedmf.aggregate.protocols import OneShotSum, SecAggSum
 from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
 from fedmf.settings import Settings

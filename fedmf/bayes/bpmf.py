@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate import RoundAborted
-from fedmf.bayes.chain import Chain
 from fedmf.bayes.checkpoint import Begun, Checkpoint
 from fedmf.bayes.gaussian import Link, Prior
 from fedmf.bayes.posterior import Posterior
+from fedmf.bayes.sample import Chain, Scaling
 from fedmf.bayes.steps import Sweeps
-from fedmf.bayes.traits import Scaling
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_parts
 from fedmf.data.features import check_are_features, item_features

@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fedmf.bayes.chain import Chain
-from fedmf.bayes.sample import SAMPLES, samples_of, tables_of
-from fedmf.bayes.traits import Traits
+from fedmf.bayes.sample import SAMPLES, Chain, Traits, samples_of, tables_of
 from fedmf.data import Features, Ratings
 from fedmf.errors import ModelError
 from fedmf.models.factors_file import Form, read_tables, write_tables

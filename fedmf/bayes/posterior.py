@@ -11,8 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.bayes.gaussian import draw_weight
-from fedmf.bayes.sample import SAMPLES, Sample, predictions, samples_of, tables_of
-from fedmf.bayes.traits import Scaling, profiles
+from fedmf.bayes.sample import (
+    SAMPLES,
+    Sample,
+    Scaling,
+    predictions,
+    profiles,
+    samples_of,
+    tables_of,
+)
 from fedmf.bayes.users import user_draws
 from fedmf.data import Features
 from fedmf.data.blocks import Block

@@ -19,7 +19,7 @@ from fedmf.masks import FedMMF, LocalHead
 from fedmf.masks.combined import Combined
 from fedmf.masks.recipes import Recipe, recipe
 from fedmf.models import Factors, preset
-from fedmf.models.presets import Preset
+from fedmf.models.mf import Preset
 from fedmf.models.recommender import Recommender
 from fedmf.training import Trainer
 from secagg.paillier.gmp import gmpy2

@@ -29,7 +29,7 @@ from fedmf.models.factors import Factors
 from fedmf.models.factors_file import kind_of
 from fedmf.models.recommender import Recommender
 from fedmf.training import RoundRecord, Trainer, mae, ranking, rmse
-from fedmf.training.baseline import Popularity
+from fedmf.training.measures import Popularity
 from fedmf.training.schedule import Scheduled
 
 Saved = Factors | Posterior | ItemWeights

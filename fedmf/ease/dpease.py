@@ -18,8 +18,7 @@ from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data import Ratings
 from fedmf.data.checks import check_parts
 from fedmf.ease import shallow
-from fedmf.ease.budget import deviation
-from fedmf.ease.noise import DiscreteNoise, Where
+from fedmf.ease.noise import DiscreteNoise, Where, deviation
 from fedmf.ease.weights import ItemWeights
 from fedmf.errors import SettingError
 from fedmf.models.estimator import not_continued

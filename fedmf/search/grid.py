@@ -10,8 +10,16 @@ from fedmf.aggregate import RoundAborted
 from fedmf.data import Ratings, Split
 from fedmf.data.splits import random_folds, random_split
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.search.scoring import Judge, Learner, Model, check_learner, clone, refuse_noise
-from fedmf.search.table import Candidate, SearchResult
+from fedmf.search.scoring import (
+    Candidate,
+    Judge,
+    Learner,
+    Model,
+    SearchResult,
+    check_learner,
+    clone,
+    refuse_noise,
+)
 
 FAILURES = (SettingError, DataError, ModelError, RoundAborted)
 """Errors that a candidate's settings may cause, such as min_raters above all raters."""

@@ -1,4 +1,4 @@
-"""Measures of the k items that a recommender recommends first.
+"""Measures of the k items that a recommender recommends first, and a baseline.
 
 Precision, recall, F1 and MAP are the usual measures (Bobadilla et al., "Recommender systems
 survey", Knowledge-Based Systems 46, 2013). The FCF paper (Ammad-ud-din et al. 2019, section
@@ -11,19 +11,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.errors import DataError, ModelError
-from fedmf.models.recommender import Recommender
+from fedmf.models.recommender import Recommender, Trained, pairs
 from fedmf.settings import Range
 from fedmf.training.history import rmse
 
 MEANS = ("precision", "recall", "f1", "map", "ndcg", "hit_rate")  # over the users
+
+
 BLOCK = 1 << 19  # predictions in memory at once: four megabytes
 
+
 Floats = NDArray[np.float64]
+
+
 Marks = NDArray[np.bool_]
 
 
@@ -167,3 +172,15 @@ def _marked(ratings: Ratings, users: NDArray[np.int64]) -> Marks:
     marks = np.zeros((users.size, ratings.n_items), dtype=np.bool_)
     marks[np.repeat(np.arange(users.size), block.counts), block.items] = True
     return marks
+
+
+class Popularity(Trained):
+    """Recommender that scores an item by the number of ratings, a sum over the users."""
+
+    def __init__(self, train: Ratings) -> None:
+        self.train = train
+        self._counts = np.bincount(train.items, minlength=train.n_items).astype(np.float64)
+
+    def predict(self, users: ArrayLike, items: ArrayLike) -> NDArray[np.float64]:
+        """Return the number of ratings of each item."""
+        return np.asarray(self._counts[pairs(users, items, self.n_users, self.n_items)[1]])

@@ -35,7 +35,10 @@ class Functions:
 
 
 Callbacks = Annotated[Sequence[Callable[[RoundRecord], None]], Functions()]
-"""Declared setting of an estimator: functions that take the record of each finished round."""
+"""Declared setting of an estimator: functions that take the record of each finished round.
+
+Sums have no records, and report by `fedmf.aggregate.aggregation.Progress`.
+"""
 
 
 class Draw(IntEnum):

@@ -22,10 +22,16 @@ from fedmf.attacks import (
     from_one_round,
     from_retraining,
     from_ridge,
-    mask_trials,
+    trials,
 )
-from fedmf.attacks.observed import in_the_clear, train, under_masks
-from fedmf.attacks.outcome import chance, grid_of, share_right
+from fedmf.attacks.observed import (
+    chance,
+    grid_of,
+    in_the_clear,
+    share_right,
+    train,
+    under_masks,
+)
 from fedmf.cli import app
 from fedmf.data import Catalogue, Split
 from fedmf.data.features import item_features
@@ -275,7 +281,7 @@ def test_recovery_and_ranking_of_masked_inputs_find_nothing(few, everyone, ranke
 def test_chance_shuffles_numbers_within_each_user(few, everyone, monkeypatch):
     """Shuffling a user's equal numbers neither gains nor loses anything."""
     same = [np.full(few.of_user(user)[0].size, float(user)) for user in everyone]
-    monkeypatch.setattr(mask_trials, "leaked", lambda view, users, model: same)
+    monkeypatch.setattr(trials, "leaked", lambda view, users, model: same)
     outcome = attacks.on_masked_ratings(few, everyone, ranked=False, amount=0.5)
     assert outcome.secure == pytest.approx(outcome.chance, abs=1e-12)
 
@@ -347,7 +353,7 @@ def test_side_information_can_be_passed_where_the_data_has_none(few, monkeypatch
         attacks.inversion(bare, users, RidgeMask())
     given = attacks.inversion(bare, users, RidgeMask(), features=known)
     assert given == attacks.inversion(few, users, RidgeMask())
-    monkeypatch.setattr("fedmf.attacks.mask_trials.known_features", lambda ratings: known)
+    monkeypatch.setattr("fedmf.attacks.trials.known_features", lambda ratings: known)
     assert given == attacks.inversion(bare, users, RidgeMask())  # the default, as for Last.fm
 
 

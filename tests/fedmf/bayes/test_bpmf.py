@@ -8,7 +8,7 @@ import pytest
 
 from fedmf import FedBPMF, OneShotSum, PaillierSum, PlainSum, SecAggSum
 from fedmf.aggregate import NoisySum, RoundAborted
-from fedmf.bayes.traits import Traits, profiles, standardised
+from fedmf.bayes.sample import Traits, profiles, standardised
 from fedmf.bayes.users import Sweep, message_shape
 from fedmf.data.blocks import Block
 from fedmf.data.features import Features
@@ -98,22 +98,6 @@ def _rows_of(user):
     train = SPLIT.train
     own = np.arange(train.indptr[user], train.indptr[user + 1])
     return [*own, train.n_ratings + 2 * user, train.n_ratings + 2 * user + 1]
-
-
-@pytest.mark.parametrize(("low", "high"), [(0.0, 100.0), (-3.0, 1.0), (10.0, 11.0)])
-def test_affine_change_of_the_scale_changes_nothing(fitted, low, high):
-    """Predictions are mapped as the ratings are, but for rounding."""
-    (bottom, top), width = RATINGS.scale, high - low
-    other = [
-        part.with_values(
-            np.clip(low + (part.values - bottom) * width / (top - bottom), low, high),
-            (low, high),
-        )
-        for part in (SPLIT.train, SPLIT.test)
-    ]
-    model = made().fit(*other)
-    mapped = bottom + (table(model) - low) * (top - bottom) / width
-    np.testing.assert_allclose(mapped, table(fitted), atol=1e-3)
 
 
 def test_chain_beats_the_mean_of_all_ratings():

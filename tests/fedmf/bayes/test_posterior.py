@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedmf import Factors, FedBPMF, ModelError, Posterior
-from fedmf.bayes.traits import Scaling
+from fedmf.bayes.sample import Scaling
 from fedmf.data.features import Features, item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.models.factors_file import HEADER, kind_of, write_tables

@@ -17,7 +17,7 @@ from fedmf.data.splits import random_split, time_split
 from fedmf.fcf import FederatedCF, tuned, views
 from fedmf.models import Factors
 from fedmf.training import ranking
-from fedmf.training.baseline import Popularity
+from fedmf.training.measures import Popularity
 
 QUICK = ("train", "--model", "fedmf", "--aggregation", "plain", "--rounds", "2", "-k", "2")
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from fedmf.aggregate import PlainSum, RoundAborted, SecAggSum
 from fedmf.aggregate.vectors import Rows, Vectors
-from fedmf.ease.budget import deviation
-from fedmf.ease.noise import DiscreteNoise
+from fedmf.ease.noise import DiscreteNoise, deviation
 from fedmf.ease.shallow import marks, triangle
 from fedmf.errors import SettingError
 

@@ -14,7 +14,7 @@ from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError, DataWarning, SettingError
 from fedmf.fcf import CF, FCF, FederatedCF, Implicit, views
 from fedmf.fcf.confidence import solve
-from fedmf.fcf.federated_cf import moments
+from fedmf.fcf.federated import moments
 
 
 def tiny():

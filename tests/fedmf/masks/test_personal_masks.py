@@ -11,9 +11,7 @@ from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
-from fedmf.masks.fm import _descent as fm_descent
-from fedmf.masks.nn import _descent as nn_descent
-from fedmf.masks.padded import padded
+from fedmf.masks.higher import fm_descent, nn_descent, padded
 from fedmf.masks.privacy import indicator, mean_indicator, samples_needed, well_masked
 
 MASKS = [MeanMask(), MeanMask(shrink=3), RidgeMask(), FMMask(), NNMask()]

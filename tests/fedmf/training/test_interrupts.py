@@ -14,14 +14,14 @@ from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import ModelError
 from fedmf.fcf import FCF, FederatedCF, Implicit
 from fedmf.fcf.federated import ImplicitTraining
-from fedmf.masks import FedMMF, RidgeMask
+from fedmf.masks import FedMMF
 from fedmf.models import FedALS, FedMF
 from fedmf.training import Trainer
 from watched_sum import Watched
 
 RATINGS, VIEWS = simulate(24, 40, 500, seed=5), simulate_views(24, 40, seed=1)
 PAPER = FedMF(k=3, rate=0.005, update="paper", spread=0.3, mean=3.5, min_raters=1)
-SETTINGS = {"seed": 3, "dropout": 0.2}
+HOW = {"seed": 3, "dropout": 0.2}
 
 
 class Interrupted(PlainSum):
@@ -49,39 +49,19 @@ class Interrupted(PlainSum):
 
 
 def factorised(model):
-    return lambda by, n: Trainer(model, by, rounds=n, cohort=0.8, **SETTINGS).fit(RATINGS)
-
-
-def masked(by, n):
-    return FedMMF(RidgeMask(), Trainer(PAPER, by, rounds=n, **SETTINGS)).fit(RATINGS)
-
-
-def contextual(by, n):
-    return ContextTrainer(FedLR(), by, rounds=n, **SETTINGS).fit(
-        RATINGS, items=item_features(RATINGS)
-    )
-
-
-def by_epochs(by, n):
-    return FCF(Implicit(k=3), by, rounds=n, steps=1, **SETTINGS).fit(VIEWS)
-
-
-def within_an_epoch(by, n):
-    return FCF(Implicit(k=3), by, rounds=1, steps=n, **SETTINGS).fit(VIEWS)
-
-
-def moments(by, n):
-    return FederatedCF(Implicit(k=3), by, rounds=n, **SETTINGS).fit(VIEWS)
+    return lambda by, n: Trainer(model, by, rounds=n, cohort=0.8, **HOW).fit(RATINGS)
 
 
 FITS = {
     "FedMF": factorised(FedMF(k=3, mean=3.5)),
     "FedALS": factorised(FedALS(k=3, mean=3.5)),
-    "FedMMF": masked,
-    "FedLR": contextual,
-    "FCF": by_epochs,
-    "FCF, one epoch": within_an_epoch,
-    "FederatedCF": moments,
+    "FedMMF": lambda by, n: FedMMF(trainer=Trainer(PAPER, by, rounds=n, **HOW)).fit(RATINGS),
+    "FedLR": lambda by, n: ContextTrainer(FedLR(), by, rounds=n, **HOW).fit(
+        RATINGS, items=item_features(RATINGS)
+    ),
+    "FCF": lambda by, n: FCF(Implicit(k=3), by, rounds=n, steps=1, **HOW).fit(VIEWS),
+    "FCF, one epoch": lambda by, n: FCF(Implicit(k=3), by, rounds=1, steps=n, **HOW).fit(VIEWS),
+    "FederatedCF": lambda by, n: FederatedCF(Implicit(k=3), by, rounds=n, **HOW).fit(VIEWS),
 }
 
 

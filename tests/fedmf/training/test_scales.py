@@ -8,6 +8,7 @@ import pytest
 
 from fedmf.aggregate import NoisySum, PlainSum, RoundAborted
 from fedmf.aggregate.vectors import Aggregate, Rows
+from fedmf.bayes import FedBPMF
 from fedmf.context import ContextTrainer, FedFM, FedLR
 from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
@@ -76,6 +77,7 @@ FITS = {
     "FedMF, gradient steps": factorised(STEPS),
     "FedMF, zero-mean": factorised(ZERO),
     "FedALS": factorised(FedALS(k=3)),
+    "FedBPMF": lambda train, test: FedBPMF(k=2, rounds=6, burn_in=2).fit(train, test),
     "DPFedMF": noisy,
     "FedMMF, ridge": masked(RidgeMask()),
     "FedMMF, networks": masked(NNMask(steps=20)),

@@ -52,12 +52,6 @@ def test_new_user_with_the_items_of_a_user_has_their_scores(model):
     assert not table(model.fold_in([])).any()
 
 
-@pytest.mark.parametrize("items", [[-1], [RATINGS.item_ids[0]] * 2], ids=["unknown", "twice"])
-def test_new_user_with_wrong_items_raises(model, items):
-    with pytest.raises(ModelError):
-        model.fold_in(items)
-
-
 def test_saved_model_is_loaded_as_it_was(model, tmp_path):
     path = tmp_path / "model.fedmf"
     model.save(path)

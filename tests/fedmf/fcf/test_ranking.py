@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -72,32 +70,6 @@ def test_hidden_items_are_no_hits_and_not_covered():
     hidden = of_pairs(*((0, item) for item in range(1, N_ITEMS)))
     found = ranking(scored(DESCENDING, hidden), of_pairs((0, 0), (0, 5)), hidden, k=10)
     assert (found.precision, found.coverage) == (1 / 10, 1 / N_ITEMS)
-
-
-def marked(ratings, marks):
-    """Return views of the same users and items: those that are marked in a table."""
-    users, items = np.nonzero(marks)
-    return replace(
-        ratings,
-        indptr=np.concatenate(([0], np.cumsum(marks.sum(axis=1)))),
-        items=items.astype(np.int32),
-        values=np.ones(users.size),
-        times=np.zeros(users.size, dtype=np.int64),
-    )
-
-
-@pytest.mark.parametrize("kinds", [1, 4])
-def test_equal_predictions_are_ordered_by_number(kinds):
-    """`ranking` judges the ten of 332 items that `recommend` returns, many of them equal."""
-    hidden, rng = simulate_views(44, 332), np.random.default_rng(0)
-    q = np.repeat(rng.normal(size=(kinds, 16)), 332 // kinds, axis=0)[rng.permutation(332)]
-    factors = Factors.of(rng.normal(size=(44, 16)), q, hidden)
-    first = np.zeros((44, 332), dtype=np.bool_)
-    for user in range(44):
-        first[user, factors.recommend(user, 10)[0]] = True
-    assert ranking(factors, marked(hidden, first), hidden).precision == 1
-    first[hidden.users, hidden.items] = True
-    assert ranking(factors, marked(hidden, ~first), hidden).precision == 0
 
 
 def test_measures_do_not_depend_on_the_blocks(monkeypatch):

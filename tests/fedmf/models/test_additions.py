@@ -46,16 +46,6 @@ def test_columns_that_all_users_share_stay(model):
     assert biased.fold_in(*rated(0)).user_factors[0, 0] == 1.0
 
 
-def test_implicit_user_equals_the_trained_one():
-    trained = CF(Implicit(k=3, reg=2.0, alpha=5.0), rounds=3).fit(views(PARTS.train)).model_
-    items, values = rated(7)
-    again = trained.fold_in(items, np.ones(values.size), reg=2.0, alpha=5.0)
-    np.testing.assert_allclose(again.user_factors[0], trained.user_factors[7])
-    assert again.ranks
-    with pytest.raises(ModelError):
-        trained.fold_in(items[:1], [-1.0])
-
-
 def test_new_implicit_user_takes_the_settings_of_the_file(tmp_path):
     """A film that is left out of the training, as it has few raters, adds no confidence."""
     model = Implicit(k=3, reg=0.5, alpha=5.0, power=0.5)
@@ -65,6 +55,13 @@ def test_new_implicit_user_takes_the_settings_of_the_file(tmp_path):
     items, values = rated(7)
     again = Factors.load(tmp_path / "model.fedmf").fold_in(items, np.ones(values.size))
     np.testing.assert_allclose(again.user_factors[0], trained.user_factors[7])
+    same = trained.fold_in(items, np.ones(values.size), reg=0.5, alpha=5.0)
+    assert (same.user_factors == again.user_factors).all()
+    assert (
+        same.user_factors != trained.fold_in(items, np.ones(values.size), reg=9.0).user_factors
+    ).any()
+    with pytest.raises(ModelError):
+        trained.fold_in(items[:1], [-1.0])
 
 
 @pytest.mark.parametrize("power", [0.0, 0.5])

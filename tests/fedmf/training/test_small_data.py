@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import fedmf
 from fedmf.fcf import FCF, FederatedCF, Implicit, views
@@ -53,23 +51,3 @@ def test_too_few_users_are_named(name: str, n_users: int) -> None:
 def test_no_item_with_enough_raters_raises(name: str) -> None:
     with pytest.raises(fedmf.DataError, match="min_raters"):
         fit(name, apart(12, 2))
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(3, 9), st.integers(1, 3), st.integers(1, 9), st.booleans())
-def test_a_model_has_a_trained_item_or_none_is_returned(
-    n_users: int, each: int, min_raters: int, shared: bool
-) -> None:
-    ratings = apart(n_users, each)
-    if shared:
-        items = np.tile(np.arange(each), n_users)
-        ratings = fedmf.from_triples(
-            np.repeat(np.arange(n_users), each), items, ratings.values, scale=(1, 5)
-        )
-    trainer = fedmf.Trainer(fedmf.FedMF(k=1, min_raters=min_raters), rounds=1)
-    if max(np.bincount(ratings.items)) >= min_raters:
-        assert trainer.fit(ratings).history_.last.trained_items != 0
-    else:
-        with pytest.raises(fedmf.DataError):
-            trainer.fit(ratings)
-        assert not hasattr(trainer, "model_")

@@ -228,15 +228,6 @@ def test_preset_is_found_by_name():
         preset("papre")
 
 
-def test_changed_model_of_a_preset_changes_no_preset():
-    before = repr(dict(PRESETS))
-    PRESETS["fast"].model.set_params(k=3)
-    for one in PRESETS.values():
-        one.model.set_params(rate=0.5)
-    Trainer(preset("fast").model).model.set_params(k=3)
-    assert (repr(dict(PRESETS)), preset("fast")) == (before, PRESETS["fast"])
-
-
 @pytest.mark.parametrize("aggregation", [PlainSum(), FloatSum()], ids=repr)
 @pytest.mark.parametrize(
     ("model", "remedy"),

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedmf import FedALS, FedBPMF, FedMF, FedMMF, Trainer, from_triples
+from fedmf import FedALS, FedBPMF, FedMF, Trainer, from_triples
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import ModelError
@@ -41,14 +41,6 @@ def test_ten_rounds_and_ten_more_equal_twenty(name):
     same(again.model_, whole.model_)
     assert again.history_.last.test_rmse == whole.history_.last.test_rmse
     assert len(again.history_) == 10
-
-
-def test_masked_training_continues_to_the_same_factors():
-    trainer = Trainer(FedMF(k=3), rounds=8)
-    whole = FedMMF(trainer=trainer).fit(RATINGS).model_.base
-    half = FedMMF(trainer=Trainer(FedMF(k=3), rounds=4))
-    first = half.fit(RATINGS).model_.base
-    same(half.fit(RATINGS, start=first).model_.base, whole)
 
 
 @pytest.mark.parametrize("kind", [FederatedCF, FCF])

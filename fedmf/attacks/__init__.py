@@ -25,10 +25,9 @@ from fedmf.attacks.leakage import (
     from_sum,
     from_two_rounds,
 )
-from fedmf.attacks.masked_ratings import ranking, recovery
+from fedmf.attacks.masked_ratings import from_retraining, ranking, recovery
 from fedmf.attacks.observed import Outcome
 from fedmf.attacks.peeling import from_gram, gram_of, peeled
-from fedmf.attacks.retraining import from_retraining
 from fedmf.attacks.trials import chosen, inversion, leakage, on_masked_ratings, singletons
 
 __all__ = [

@@ -19,7 +19,7 @@ from fedmf.attacks.leakage import (
     from_two_rounds,
     on_grid,
 )
-from fedmf.attacks.masked_ratings import ranking, recovery
+from fedmf.attacks.masked_ratings import OTHER_SEED, from_retraining, ranking, recovery
 from fedmf.attacks.observed import (
     PAPER,
     Outcome,
@@ -34,7 +34,6 @@ from fedmf.attacks.observed import (
     train,
     views,
 )
-from fedmf.attacks.retraining import OTHER_SEED, from_retraining
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.data.features import known_features

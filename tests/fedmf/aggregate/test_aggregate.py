@@ -33,11 +33,6 @@ def indicators(users):
     return Vectors(users, table, (M, 1))
 
 
-def test_rows_equal_the_dense_vector():
-    rows = Rows(np.array([2, 0], dtype=np.int32), np.array([[1.0, 2.0], [3.0, 4.0]]), 4)
-    assert rows.dense().tolist() == [3.0, 4.0, 0.0, 0.0, 1.0, 2.0, 0.0, 0.0]
-
-
 def test_plain_sum_adds_each_users_rounded_integers():
     """Each user's own rounding, not that of the sum: .3 · 4 = 1.2 rounds to 1, thrice."""
     rows = Rows(np.array([1], dtype=np.int32), np.array([[0.3, -9.0]]), 2)

@@ -65,14 +65,6 @@ def test_adam_has_the_powers_that_the_paper_omits():
     assert second[0] == pytest.approx(0.1 * (m / 0.75) / (v / 0.19) ** 0.5)
 
 
-def test_fcf_with_adam_predicts_as_cf():
-    ratings = simulate_views(400, 40, seed=0)
-    ours, theirs = FCF(Implicit(spread=1.0)).fit(ratings), CF(Implicit(spread=1.0)).fit(ratings)
-    ours_all = ours.model_.user_factors @ ours.model_.item_factors.T
-    theirs_all = theirs.model_.user_factors @ theirs.model_.item_factors.T
-    assert np.sqrt(np.mean((ours_all - theirs_all) ** 2)) < 0.02
-
-
 def test_optimiser_is_reset_at_each_epoch_unless_disabled():
     ratings = simulate_views(30, 32, seed=0)
     paths = [

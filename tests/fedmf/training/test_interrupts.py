@@ -87,19 +87,6 @@ def test_fit_interrupted_in_the_mean_predicts_from_the_start():
     assert np.isfinite(cut.predict([0, 1], [2, 3])).all()
 
 
-IMPLICIT = ("FCF", "FCF, one epoch", "FederatedCF")  # a start of noise predicts nothing
-
-
-@pytest.mark.parametrize("name", sorted(FITS.keys() - IMPLICIT))
-def test_fit_interrupted_in_round_1_predicts_from_the_start(name):
-    by = Interrupted("sum")
-    by.made.extend([b"", b""])
-    cut = FITS[name](by, 9)
-    assert cut.history_.interrupted
-    assert len(cut.history_) == 0
-    assert np.isfinite(cut.predict([0, 1], [2, 3])).all()
-
-
 @pytest.mark.parametrize("n_lost", [0, 2])
 @pytest.mark.parametrize("system", [FCF, FederatedCF])
 def test_implicit_fit_interrupted_before_a_sum_is_unfitted(system, n_lost):

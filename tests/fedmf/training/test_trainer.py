@@ -9,7 +9,7 @@ from fedmf.aggregate.vectors import Vectors
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.models import PRESETS, FedALS, FedMF, preset
+from fedmf.models import FedALS, FedMF
 from fedmf.training import Schedule, Trainer, rmse
 from fedmf.training.schedule import Draw
 from watched_sum import Watched
@@ -220,12 +220,6 @@ def test_settings_out_of_range_raise(split):
     for ids in ({"user_ids": np.arange(24)}, {"item_ids": np.arange(40)}):
         with pytest.raises(SettingError):
             Trainer().fit(split.train, replace(split.test, **ids))
-
-
-def test_preset_is_found_by_name():
-    assert preset("paper") == PRESETS["paper"]
-    with pytest.raises(SettingError, match=r"'papre' .* fast, large"):
-        preset("papre")
 
 
 @pytest.mark.parametrize("aggregation", [PlainSum(), FloatSum()], ids=repr)

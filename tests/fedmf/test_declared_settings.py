@@ -280,3 +280,8 @@ def test_missing_package_raises_with_its_name():
     with pytest.raises(MissingExtra, match="pip install no-package") as caught:
         optional("no_package.part", "is not there")
     assert caught.value.name == "no_package"
+
+
+def test_numpys_scalars_become_pythons():
+    made = Inner(k=np.int8(3), reg=np.float32(0.1))
+    assert (made.k, type(made.k), made.reg, type(made.reg)) == (3, int, 0.1, float)

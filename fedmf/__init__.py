@@ -134,7 +134,7 @@ _MOVED = {
     "fedmf.dp": "fedmf.models.dp",
     "fedmf.experiments": "fedmf.cli.reproduce",
     "fedmf.features": "fedmf.data.features",
-    "fedmf.federated_cf": "fedmf.fcf.federated_cf",
+    "fedmf.federated_cf": "fedmf.fcf.federated",
     "fedmf.privacy": "fedmf.masks.privacy",
     "fedmf.ratings": "fedmf.data.ratings",
     "fedmf.splits": "fedmf.data.splits",

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from secagg import MissingExtra, ParameterError, SecAggError
+from importlib import import_module
+from typing import Any
 
-__all__ = [
-    "DataError",
-    "DataWarning",
-    "Diverged",
-    "FedMFError",
-    "MissingExtra",
-    "ModelError",
-    "SettingError",
-]
+from secagg import MissingExtra as MissingExtra
+from secagg import ParameterError, SecAggError
 
 # One base and one error for settings in both packages: `except FedMFError` catches them all.
 FedMFError = SecAggError
@@ -33,3 +27,18 @@ class Diverged(SettingError):
 
 class ModelError(FedMFError):
     """A saved model cannot be read, or a model is used before the training."""
+
+
+def optional(module: str, use: str) -> Any:
+    """Import a module of an optional package, which has a use such as "draws the noise".
+
+    Raises MissingExtra if the package is not installed.
+    """
+    package = module.partition(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        name = package.replace("_", "-")
+        raise MissingExtra(
+            f"{name}, which {use}, is not installed: pip install {name}", name=package
+        ) from error

@@ -370,18 +370,18 @@ under("FedMMF, own features", masked, NN, FACTORS(), features=OWN)
 CASES["LocalHead"] = partial(headed, None)
 CASES["LocalHead, no features"] = partial(headed, fedmf.Features(np.zeros((20, 0)), ()))
 FINE, WIDE = {"fractional_bits": 24}, {"clip": 256.0, "fractional_bits": 32}
-CARRIED = {"reset": False, "epochs": 3, "steps": 2, "dropout": 0.2, "min_raters": 1}
-DESCENT = {"optimiser": fcf.Descent(rate=0.02), "epochs": 2, "steps": 3}
-under("FCF", implicit, fcf.FCF, sums=FINE, epochs=2, steps=3)
+CARRIED = {"reset": False, "rounds": 3, "steps": 2, "dropout": 0.2, "min_raters": 1}
+DESCENT = {"optimiser": fcf.Descent(rate=0.02), "rounds": 2, "steps": 3}
+under("FCF", implicit, fcf.FCF, sums=FINE, rounds=2, steps=3)
 under("FCF, carried on", implicit, fcf.FCF, sums=FINE, optimiser=fcf.Adam(rate=0.1), **CARRIED)
 under("FCF, descent", implicit, fcf.FCF, sums=FINE, **DESCENT)
-under("FederatedCF", implicit, fcf.FederatedCF, sums=WIDE, epochs=3, min_raters=1)
+under("FederatedCF", implicit, fcf.FederatedCF, sums=WIDE, rounds=3, min_raters=1)
 for kind in (fcf.FCF, fcf.FederatedCF):
-    lost = {"sums": WIDE | {"threshold": 12}, "epochs": 6, "dropout": 0.25}
+    lost = {"sums": WIDE | {"threshold": 12}, "rounds": 6, "dropout": 0.25}
     under(f"{kind.__name__}, lost", implicit, kind, alpha=2.0, **lost)
-    CASES[f"{kind.__name__}, own sum"] = partial(implicit, kind, epochs=2)
-CASES["FCF, step by step"] = lambda: list(fcf.FCF(epochs=2, steps=2).iterate(VIEWS.train))
-CASES["CF"] = partial(implicit, fcf.CF, epochs=4)
+    CASES[f"{kind.__name__}, own sum"] = partial(implicit, kind, rounds=2)
+CASES["FCF, step by step"] = lambda: list(fcf.FCF(rounds=2, steps=2).iterate(VIEWS.train))
+CASES["CF"] = partial(implicit, fcf.CF, rounds=4)
 CASES["SVD"] = lambda: judged(moved("SVD")(k=4, epochs=5, seed=1).fit(TRAIN))
 for model in (context.FedLR(reg=0.01), context.FedFM(k=2), context.FedNN(hidden=3)):
     name = type(model).__name__

@@ -41,8 +41,8 @@ COVERED, SENT = "% in the 90 % interval", "M numbers of a user"
 
 
 def _fitted(split: Split, run: Run, **settings: float) -> FedBPMF:
-    sweeps = run.fewer(int(settings.pop("sweeps", 120)), least=4)
-    model = FedBPMF(seed=run.seed, sweeps=sweeps, burn_in=sweeps // 6)
+    sweeps = run.fewer(int(settings.pop("rounds", 120)), least=4)
+    model = FedBPMF(seed=run.seed, rounds=sweeps, burn_in=sweeps // 6)
     return model.set_params(**settings).fit(split.train)
 
 
@@ -51,7 +51,7 @@ def _errors(model: FedBPMF, split: Split) -> dict[str, float]:
     test = split.test
     mean, std = model.model_.predict(test.users, test.items, return_std=True)
     inside = np.abs(test.values - mean) <= INSIDE * std
-    sent = model.sweeps * math.prod(message_shape(split.train.n_items, model.k))
+    sent = model.rounds * math.prod(message_shape(split.train.n_items, model.k))
     return errors(test, mean) | {COVERED: 100 * float(inside.mean()), SENT: sent / 1e6}
 
 
@@ -82,7 +82,7 @@ def _rescaled(run: Run) -> dict[str, float]:
     whole, found = load(SMALL), []
     for scale in (whole.scale, *SCALES):
         split = random_split(_scaled(whole, scale), seed=run.seed)
-        one = _errors(_fitted(split, run, k=10, sweeps=60), split)["RMSE"]
+        one = _errors(_fitted(split, run, k=10, rounds=60), split)["RMSE"]
         found.append(one * (whole.scale[1] - whole.scale[0]) / (scale[1] - scale[0]))
     return {"RMSE": found[0], "apart": max(found) - min(found)}
 
@@ -111,7 +111,7 @@ def _of_share(share: float) -> tuple[Row, Row]:
 def _secured(by: Callable[[], Aggregation], run: Run) -> dict[str, float]:
     """Train with drop-outs under a sum, and count the users left out."""
     start, split, sweeps = perf_counter(), parted(SMALL, run), run.fewer(120, least=4)
-    model = FedBPMF(by(), seed=run.seed, sweeps=sweeps, burn_in=sweeps // 6, dropout=0.1)
+    model = FedBPMF(by(), seed=run.seed, rounds=sweeps, burn_in=sweeps // 6, dropout=0.1)
     found = errors(
         split.test, model.fit(split.train).predict(split.test.users, split.test.items)
     )
@@ -147,7 +147,7 @@ CLEAR = Table(
             0.8,
             CALIBRATED | at_most("RMSE", 0.897) | at_most(SENT, 10),
             k=10,
-            sweeps=60,
+            rounds=60,
         ),
         Row(
             "FedBPMF, 80/20, k 10, 60 sweeps, on six scales",

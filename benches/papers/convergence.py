@@ -49,12 +49,12 @@ def _federated(
 ) -> Mapping[str, float]:
     n_epochs = run.fewer(epochs)
     data, model = simulate_views(), Implicit(alpha=alpha, spread=SPREAD)
-    *_, (_, exact) = CF(model, epochs=n_epochs, seed=run.seed).iterate(data)
+    *_, (_, exact) = CF(model, rounds=n_epochs, seed=run.seed).iterate(data)
     federated = FCF(
         model,
         FloatSum(),  # a training that diverges exceeds any clip
         optimiser=optimiser,
-        epochs=n_epochs,
+        rounds=n_epochs,
         steps=STEPS,
         reset=reset,
         min_raters=1,  # as in the paper
@@ -66,7 +66,7 @@ def _federated(
 
 def _itself(alpha: float, run: Run) -> Mapping[str, float]:
     """Measure the distance of CF after each epoch from its own end, the best case for FCF."""
-    model = CF(Implicit(alpha=alpha, spread=SPREAD), epochs=run.fewer(EPOCHS), seed=run.seed)
+    model = CF(Implicit(alpha=alpha, spread=SPREAD), rounds=run.fewer(EPOCHS), seed=run.seed)
     ys = [y for _, y in model.iterate(simulate_views())]
     return _figures(((STEPS * epoch, y) for epoch, y in enumerate(ys, start=1)), ys[-1])
 

@@ -15,7 +15,7 @@ from fedmf.data import Ratings, load
 from fedmf.ease import DPEase
 from fedmf.models.recommender import Recommender
 from fedmf.training import ranking
-from fedmf.training.baseline import Popularity
+from fedmf.training.measures import Popularity
 
 SMALL, LARGE = "ml-100k", "ml-1m"
 PEELED = "% of profiles found"

@@ -62,7 +62,7 @@ def measures(factors: Factors, given: Parts) -> dict[str, float]:
 
 def _centralised(data: str, k: int, run: Run) -> Mapping[str, float]:
     given = parts(data, run.seed)
-    model = CF(Implicit(k=k), epochs=run.fewer(EPOCHS), seed=run.seed)
+    model = CF(Implicit(k=k), rounds=run.fewer(EPOCHS), seed=run.seed)
     return measures(model.fit(given.train).model_, given)
 
 
@@ -72,7 +72,7 @@ def _federated(
     """Train a system and CF with the same settings, and return the metrics and differences."""
     given, epochs = parts(data, run.seed), run.fewer(EPOCHS)
     mine, theirs = (
-        made(Implicit(k=k), epochs=epochs, seed=run.seed).fit(given.train).model_
+        made(Implicit(k=k), rounds=epochs, seed=run.seed).fit(given.train).model_
         for made in (system, CF)
     )
     found, exact = measures(mine, given), measures(theirs, given)

@@ -20,7 +20,7 @@ from fedmf.data.sets.tags import read_tags
 from fedmf.masks import FedMMF, FMMask, Mask, MeanMask, NNMask, RidgeMask
 from fedmf.masks.recipes import TUNED_MASKS, Recipe, recipe
 from fedmf.models import PRESETS, FedMF
-from fedmf.models.presets import Preset
+from fedmf.models.mf import Preset
 
 AGES = (18, 25, 35, 45, 50, 56)  # lower ends of the age groups of ml-1m
 

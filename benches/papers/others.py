@@ -35,7 +35,7 @@ ALS_ROUNDS = 10
 
 def _bayesian(split: Split, run: Run) -> NDArray[np.float64]:
     sweeps = run.fewer(120, least=4)
-    model = FedBPMF(seed=run.seed, sweeps=sweeps, burn_in=sweeps // 6).fit(split.train)
+    model = FedBPMF(seed=run.seed, rounds=sweeps, burn_in=sweeps // 6).fit(split.train)
     return model.predict(split.test.users, split.test.items)
 
 

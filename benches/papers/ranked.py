@@ -22,7 +22,7 @@ from fedmf.fcf import CF, FCF, FederatedCF, Implicit, tuned, views
 from fedmf.models import preset
 from fedmf.models.recommender import Recommender
 from fedmf.training import Trainer, ranking
-from fedmf.training.baseline import Popularity
+from fedmf.training.measures import Popularity
 
 SHORT, LONG = 10, 100
 METRICS = ("P@10", "R@10", "NDCG@100", "MAP@10", "hit rate@10", "coverage@10")
@@ -37,18 +37,18 @@ def _popular(train: Ratings, run: Run) -> Recommender:
 
 
 def _fcf(train: Ratings, run: Run) -> Recommender:
-    return FCF(Implicit(k=4), epochs=run.fewer(20), seed=run.seed).fit(views(train))
+    return FCF(Implicit(k=4), rounds=run.fewer(20), seed=run.seed).fit(views(train))
 
 
 def _implicit(train: Ratings, run: Run) -> Recommender:
     sums = PlainSum(clip=4096.0, fractional_bits=32)
-    model = FederatedCF(tuned(), sums, epochs=run.fewer(EPOCHS), seed=run.seed)
+    model = FederatedCF(tuned(), sums, rounds=run.fewer(EPOCHS), seed=run.seed)
     return model.fit(views(train))
 
 
 def _bayesian(train: Ratings, run: Run) -> Recommender:
     sweeps = run.fewer(60, least=4)
-    return FedBPMF(seed=run.seed, sweeps=sweeps, burn_in=sweeps // 6).fit(train)
+    return FedBPMF(seed=run.seed, rounds=sweeps, burn_in=sweeps // 6).fit(train)
 
 
 def _fast(train: Ratings, run: Run) -> Recommender:
@@ -91,7 +91,7 @@ def _validated(data: str, epochs: int, model: Implicit, run: Run) -> dict[str, f
     """Measure on validation ratings; the test part of the split takes no part."""
     whole = user_split(views(load(data)), fcf2.TEST, CHOSEN_ON)
     inner = user_split(whole.train, fcf2.VALIDATION, 1000 + CHOSEN_ON)
-    fitted = CF(model, epochs=run.fewer(epochs), seed=run.seed).fit(inner.train)
+    fitted = CF(model, rounds=run.fewer(epochs), seed=run.seed).fit(inner.train)
     short, long = (ranking(fitted, inner.test, inner.train, k) for k in (SHORT, LONG))
     return {"P@10": short.precision, "NDCG@100": long.ndcg}
 

@@ -42,7 +42,7 @@ def _masked(rounds: int, by: Aggregation, run: Run) -> History:
 
 
 def _views(dropout: float, by: Aggregation, run: Run) -> History:
-    model = FCF(Implicit(k=4), by, epochs=1, steps=STEPS, dropout=dropout, seed=run.seed)
+    model = FCF(Implicit(k=4), by, rounds=1, steps=STEPS, dropout=dropout, seed=run.seed)
     return model.fit(simulate_views(VIEWERS, seed=run.seed)).history_
 
 

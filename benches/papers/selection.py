@@ -17,7 +17,7 @@ from fedmf.data import Split, load
 from fedmf.data.splits import random_split
 from fedmf.masks import FedMMF, FMMask, LocalHead, NNMask, RidgeMask
 from fedmf.models import PRESETS, FedMF
-from fedmf.models.presets import Preset
+from fedmf.models.mf import Preset
 
 DATA = "ml-100k"
 METRIC = "validation RMSE"

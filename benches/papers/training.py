@@ -14,7 +14,7 @@ from fedmf.data import Ratings, Split, load
 from fedmf.data.splits import random_split
 from fedmf.masks.protocol import FittedMask
 from fedmf.models import FederatedModel
-from fedmf.models.presets import Preset
+from fedmf.models.mf import Preset
 from fedmf.models.recommender import Recommender
 from fedmf.training import History, RoundRecord, Trainer, mae, rmse
 

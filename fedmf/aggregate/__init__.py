@@ -13,10 +13,9 @@ from __future__ import annotations
 from fedmf.aggregate.aggregation import PHASES, Aggregation, Phase, RoundAborted
 from fedmf.aggregate.mixed import MixedSum
 from fedmf.aggregate.noisy import NoisySum
-from fedmf.aggregate.one_shot import OneShotSum
 from fedmf.aggregate.paillier import PaillierSum
 from fedmf.aggregate.plain import FloatSum, PlainSum
-from fedmf.aggregate.secret_sharing import SecAggSum
+from fedmf.aggregate.protocols import OneShotSum, SecAggSum
 from fedmf.aggregate.trust import WARNINGS, Trust
 from fedmf.aggregate.vectors import Aggregate
 

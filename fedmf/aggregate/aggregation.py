@@ -26,6 +26,11 @@ PHASES: tuple[Phase, ...] = ("advertise_keys", "share_keys", "masked_input", "un
 
 Encoding = secagg.FixedPoint | secagg.Integers
 Progress = Callable[[str, int, int], None]
+"""Function of the name of a phase, the finished steps and all steps, for work without records.
+
+A sum has phases and no `RoundRecord`. So sums and attacks report by `Progress`, and estimators
+by callbacks, which take a record.
+"""
 Dropouts = Mapping[int, Phase]
 """Map from the id of a dropped-out user to the phase of the first message that is not sent."""
 
@@ -48,11 +53,9 @@ class Aggregation(Protocol):
 
     def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes) -> Aggregate:
         """Add up tables of floats, as fixed-point integers; raises RoundAborted."""
-        ...
 
     def count(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes) -> Aggregate:
         """Add up tables of zeros and ones; raises RoundAborted."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

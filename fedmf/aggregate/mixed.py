@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fedmf.aggregate.aggregation import Dropouts, Phase, in_the_sum
-from fedmf.aggregate.one_shot import OneShotSum
 from fedmf.aggregate.paillier import PaillierSum
 from fedmf.aggregate.plain import PlainSum
-from fedmf.aggregate.secret_sharing import SecAggSum
+from fedmf.aggregate.protocols import OneShotSum, SecAggSum
 from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
 from fedmf.settings import Settings
@@ -76,7 +75,8 @@ class MixedSum(Settings):
         shown = plain.sum(seen, dropouts=_of(there, dropouts), session=session)
         integers = shown.integers + hidden.integers
         part = len(there) / len(vectors)
-        return Aggregate(
+        return replace(
+            hidden,
             sum=plain.encoding.decode_integers(integers),
             integers=integers,
             survivors=tuple(sorted((*shown.survivors, *hidden.survivors))),
@@ -85,7 +85,6 @@ class MixedSum(Settings):
             server_seconds=shown.server_seconds + hidden.server_seconds,
             bytes_up=part * shown.bytes_up + (1 - part) * hidden.bytes_up,
             bytes_down=part * shown.bytes_down + (1 - part) * hidden.bytes_down,
-            key_holder_seconds=hidden.key_holder_seconds,
         )
 
     def count(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fedmf.aggregate.aggregation import Dropouts, IntegerSum, RoundAborted, in_the_sum
 from fedmf.aggregate.vectors import Aggregate, Rows, Vectors
-from fedmf.errors import MissingExtra, SettingError
+from fedmf.errors import SettingError, optional
 from fedmf.settings import NotNegative, Positive, Settings, UpToOne, part_of
 
 Where = Literal["central", "distributed", "local"]
@@ -67,10 +67,7 @@ class NoisySum(Settings):
             raise SettingError(
                 f"inner = {self.inner!r} must sum integers, such as PlainSum() or SecAggSum()"
             )
-        if self.honest < 1 and self.where != "distributed":
-            raise SettingError(
-                f"honest = {self.honest!r} must be 1 unless where = 'distributed'"
-            )
+        check_honest(self.honest, self.where)
 
     def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
         """Sum clipped tables with noise; see `Aggregation.sum`.
@@ -92,18 +89,10 @@ class NoisySum(Settings):
                 session=session,
             )
             noise = self._noise(total.integers.size, self._grid_sigma(1.0))
-            integers = total.integers + noise
-            decoded = self.inner.encoding.decode_integers(integers)
-            return replace(total, integers=integers, sum=decoded)
+            return with_noise(total, noise, self.inner)
         share = 1.0
         if self.where == "distributed":
-            least = part_of(self.honest, len(vectors))
-            left = len(in_the_sum(vectors, dropouts))
-            if left < least:
-                raise RoundAborted(
-                    f"{left} users are left, fewer than the noise of the sum needs: {least}"
-                )
-            share = 1 / math.sqrt(least)
+            share = 1 / math.sqrt(honest_users(self.honest, vectors, dropouts))
         self._check_room(share)
         sigma = self._grid_sigma(share)
         everything = np.arange(vectors.shape[0], dtype=np.int32)
@@ -161,13 +150,10 @@ class NoisySum(Settings):
                 f"noise with a deviation of {sigma:g} steps of the grid is more than "
                 f"{MOST_STEPS:g}: lower fractional_bits"
             )
-        try:
-            from scipy.special import ndtri
-        except ModuleNotFoundError as error:
-            raise MissingExtra(
-                "scipy, which draws the noise, is not installed: pip install scipy"
-            ) from error
-        words = np.frombuffer(self._random(8 * WORDS * size), dtype="<u8").reshape(WORDS, size)
+        special = optional("scipy.special", "draws the noise")
+        # repeated bytes could cancel the noise, so there must be enough
+        random = random_bytes(self.entropy, 8 * WORDS * size)
+        words = np.frombuffer(random, dtype="<u8").reshape(WORDS, size)
         # uniform = significand · 2^(−1 − zeros), in (0, 1/2]: a significand of 53 bits in
         # (1/2, 1], and the number of zeros that a row of coin tosses begins with. Multiples of
         # 2^−53 would end the tail of the noise at 8 deviations.
@@ -177,18 +163,41 @@ class NoisySum(Settings):
         uniform = np.ldexp(significand, -1 - zeros)
         # the last bit of the word is not in the significand
         sign = np.where(words[0] & np.uint64(1), 1.0, -1.0)
-        noise: NDArray[np.float64] = np.rint(sign * sigma * ndtri(uniform))
+        noise: NDArray[np.float64] = np.rint(sign * sigma * special.ndtri(uniform))
         return noise.astype(np.int64)
 
-    def _random(self, size: int) -> bytes:
-        """Return exactly `size` bytes of entropy; repeated bytes could cancel the noise."""
-        data = self.entropy(size)
-        if len(data) != size:
-            raise SettingError(
-                f"entropy returned {len(data)} bytes instead of {size}: pass a function that "
-                "returns the requested number, such as os.urandom"
-            )
-        return data
+
+def check_honest(honest: float, where: str) -> None:
+    """Raise SettingError for a share of honest users without distributed noise."""
+    if honest < 1 and where != "distributed":
+        raise SettingError(f"honest = {honest!r} must be 1 unless where = 'distributed'")
+
+
+def honest_users(honest: float, vectors: Vectors, dropouts: Dropouts) -> int:
+    """Return the number of users with enough noise; RoundAborted if fewer are left."""
+    least, left = part_of(honest, len(vectors)), len(in_the_sum(vectors, dropouts))
+    if left < least:
+        raise RoundAborted(
+            f"{left} users are left, fewer than the noise of the sum needs: {least}"
+        )
+    return least
+
+
+def with_noise(exact: Aggregate, noise: NDArray[np.int64], inner: IntegerSum) -> Aggregate:
+    """Return the sum with noise that a trusted party adds to the integers."""
+    integers = exact.integers + noise
+    return replace(exact, integers=integers, sum=inner.encoding.decode_integers(integers))
+
+
+def random_bytes(entropy: Callable[[int], bytes], size: int) -> bytes:
+    """Return `size` bytes of entropy; SettingError for another number of bytes."""
+    data = bytes(entropy(size))
+    if len(data) != size:
+        raise SettingError(
+            f"entropy returned {len(data)} bytes instead of {size}: pass a function that "
+            "returns the requested number, such as os.urandom"
+        )
+    return data
 
 
 def is_noisy(aggregation: object) -> bool:

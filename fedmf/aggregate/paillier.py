@@ -19,10 +19,10 @@ from fedmf.aggregate.aggregation import (
     in_the_sum,
 )
 from fedmf.aggregate.trust import WARNINGS, KeyHolder, Parties, SharedClientKey, Trust, Trustees
-from fedmf.aggregate.vectors import Aggregate, Table, Vectors
+from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
 from secagg.encoding.clipping import losses_ignored
-from secagg.paillier import EncryptedVector, PrivateKey, PublicKey, generate_keypair
+from secagg.paillier import EncryptedVector, PrivateKey, generate_keypair
 from secagg.paillier.public_key import MAX_BITS, MIN_BITS
 from secagg.threshold import KeyShare, deal
 from secagg.threshold.key import MAX_TRUSTEES
@@ -167,20 +167,27 @@ class PaillierSum(IntegerSum):
             session=session,
         )
         parties = self.parties
-        server = _Server(parties.public_key, packing)
+        total: EncryptedVector | None = None
         of_clients, of_server = Stopwatch(), Stopwatch()
         clipped = bytes_up = 0
         for done, user in enumerate(survivors):
             self._report("encrypting", done, len(survivors))
-            with of_clients.running():
-                vector = self._encrypted(vectors[user].dense(), packing)
+            # no warning: the Aggregate counts clipped values, and a training has many rounds
+            with of_clients.running(), losses_ignored():
+                vector = parties.encrypt(vectors[user].dense(), packing)
                 message = vector.to_bytes()
-            with of_server.running():
-                server.receive(message)
+            with of_server.running():  # which has the public key only
+                received = parties.public_key.load_vector(message, packing)
+                total = received if total is None else total + received
             clipped += vector.clipped
             bytes_up += len(message)
+        if total is None or total.added < FEWEST:
+            raise RoundAborted(
+                f"{len(survivors)} of the {len(vectors)} users of the cohort are left, fewer "
+                f"than the {FEWEST} that a sum needs to hide each of them"
+            )
         with of_server.running():
-            encrypted = server.sum()
+            encrypted = total.to_bytes()  # blinded again
         self._report("decrypting", 0, 1)
         read = parties.decrypt(encrypted, packing, len(survivors))
         bytes_down = len(encrypted) * len(survivors) if parties.users_decrypt else 0
@@ -196,33 +203,6 @@ class PaillierSum(IntegerSum):
             bytes_down=bytes_down / len(vectors),
         )
 
-    def _encrypted(self, table: Table, packing: secagg.Packing) -> EncryptedVector:
-        # no warning: the Aggregate counts clipped values, and a training has many rounds
-        with losses_ignored():
-            return self.parties.encrypt(table, packing)
-
     def _report(self, what: str, done: int, of: int) -> None:
         if self.progress is not None:
             self.progress(what, done, of)
-
-
-class _Server:
-    """Server that adds messages as they arrive, with the public key only."""
-
-    def __init__(self, public_key: PublicKey, packing: secagg.Packing) -> None:
-        self._public_key, self._packing = public_key, packing
-        self._total: EncryptedVector | None = None
-
-    def receive(self, data: bytes) -> None:
-        vector = self._public_key.load_vector(data, self._packing)
-        self._total = vector if self._total is None else self._total + vector
-
-    def sum(self) -> bytes:
-        """Return the encrypted sum, blinded again; RoundAborted below `FEWEST` summands."""
-        summands = 0 if self._total is None else self._total.added
-        if self._total is None or summands < FEWEST:
-            raise RoundAborted(
-                f"{summands} of the {self._packing.summands} users of the cohort are left, "
-                f"fewer than the {FEWEST} that a sum needs to hide each of them"
-            )
-        return self._total.to_bytes()

@@ -17,14 +17,18 @@ on the same training under secure aggregation. Under secure aggregation `leakage
 
 from __future__ import annotations
 
-from fedmf.attacks.inversion import Unmasked, from_ridge
-from fedmf.attacks.leakage import Seen, from_one_round, from_sum, from_two_rounds
-from fedmf.attacks.mask_trials import inversion, on_masked_ratings
-from fedmf.attacks.masked_ratings import ranking, recovery
-from fedmf.attacks.outcome import Outcome
+from fedmf.attacks.leakage import (
+    Seen,
+    Unmasked,
+    from_one_round,
+    from_ridge,
+    from_sum,
+    from_two_rounds,
+)
+from fedmf.attacks.masked_ratings import from_retraining, ranking, recovery
+from fedmf.attacks.observed import Outcome
 from fedmf.attacks.peeling import from_gram, gram_of, peeled
-from fedmf.attacks.retraining import from_retraining
-from fedmf.attacks.trials import chosen, leakage, singletons
+from fedmf.attacks.trials import chosen, inversion, leakage, on_masked_ratings, singletons
 
 __all__ = [
     "Outcome",

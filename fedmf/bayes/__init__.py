@@ -13,7 +13,7 @@ own (p_u, b_u, g_u), too. The server needs only the sums of these moments to dra
 both hyper-priors, the links and the noise precision α. No λ and no γ is tuned.
 
 Features f_i are public features and implicit feedback, which is also the source of g_u; see
-`fedmf.bayes.traits`. The weight makes the noise of a user Student-t (Geweke, "Bayesian
+`fedmf.bayes.sample`. The weight makes the noise of a user Student-t (Geweke, "Bayesian
 treatment of the independent Student-t linear model", 1993). Users who rate at random count
 less.
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from types import MappingProxyType
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate import PlainSum, RoundAborted
-from fedmf.bayes.chain import Chain
+from fedmf.aggregate import RoundAborted
 from fedmf.bayes.checkpoint import Begun, Checkpoint
 from fedmf.bayes.gaussian import Link, Prior
-from fedmf.bayes.posterior import Posterior, Scaling
+from fedmf.bayes.posterior import Posterior
+from fedmf.bayes.sample import Chain, Scaling
 from fedmf.bayes.steps import Sweeps
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_parts
@@ -24,9 +24,9 @@ from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.models import Factors
 from fedmf.models.warm import shared_items
 from fedmf.settings import BelowOne, Count, Seed, Whole
-from fedmf.training.history import History, RoundRecord
+from fedmf.training.history import History
 from fedmf.training.loop import Loop, keep
-from fedmf.training.schedule import Draw, Scheduled, Summing
+from fedmf.training.schedule import Callbacks, Draw, Scheduled, Summing
 
 Floats = NDArray[np.float64]
 
@@ -45,9 +45,9 @@ class FedBPMF(Scheduled):
     Parameters
     ----------
     k : int, number of latent factors, ≥ 1
-    sweeps : int, number of rounds, ≥ 1
+    rounds : int, number of sweeps of the sampler, ≥ 1
     burn_in
-        Rounds at the start without a kept draw, 0 ≤ burn_in < sweeps. The second half of the
+        Rounds at the start without a kept draw, 0 ≤ burn_in < rounds. The second half of the
         burn-in computes implicit feedback, which then stays. With 0 or 1, or with fewer than
         10 k users in a sum or 10 k items, there is no implicit feedback.
     samples
@@ -73,43 +73,32 @@ class FedBPMF(Scheduled):
 
     model_: Posterior
     model = "FedBPMF"
-    _former = "posterior_"
+    _former = MappingProxyType({"posterior_": "model_", "sweeps": "rounds"})
 
     def __init__(
         self,
         aggregation: Summing | None = None,
         *,
         k: Count = 16,
-        sweeps: Count = 120,
+        rounds: Count = 120,
         burn_in: Whole = 20,
         samples: Count = 100,
         min_raters: Count = 3,
         seed: Seed = 0,
         cohort: int | float | None = None,
         dropout: BelowOne = 0.0,
-        callbacks: Sequence[Callable[[RoundRecord], None]] = (),
+        callbacks: Callbacks = (),
     ) -> None:
-        summing = PlainSum() if aggregation is None else aggregation
-        super().__init__(summing, seed=seed, cohort=cohort, dropout=dropout)
-        self.k, self.sweeps, self.burn_in, self.samples = k, sweeps, burn_in, samples
-        self.min_raters = min_raters
-        if not isinstance(callbacks, Sequence) or not all(map(callable, callbacks)):
-            raise SettingError(
-                f"callbacks = {callbacks!r} must be a list of functions, such as [print]"
-            )
-        self.callbacks = tuple(callbacks)
+        super().__init__(aggregation, seed=seed, cohort=cohort, dropout=dropout)
+        self.k, self.rounds, self.burn_in, self.samples = k, rounds, burn_in, samples
+        self.min_raters, self.callbacks = min_raters, callbacks
         self.__post_init__()
 
     def _check(self) -> None:
-        if self.burn_in >= self.sweeps:
+        if self.burn_in >= self.rounds:
             raise SettingError(
-                f"burn_in = {self.burn_in} must be less than sweeps = {self.sweeps}"
+                f"burn_in = {self.burn_in} must be less than rounds = {self.rounds}"
             )
-
-    @property
-    def rounds(self) -> int:
-        """Number of rounds of a training, without the sums before the first round."""
-        return self.sweeps
 
     def fit(
         self,
@@ -165,9 +154,9 @@ class FedBPMF(Scheduled):
                 f"features have {len(known)} rows, and the ratings {train.n_items} items: pass "
                 "a row per item"
             )
-        loop = Loop(self.aggregation, self.schedule, self.sweeps)
+        loop = Loop(self.aggregation, self.schedule, self.rounds)
         loop.check_exact()  # a checkpoint has a mean already
-        scaling, inside = Scaling.of(known), internal(train)
+        scaling, inside = Scaling.of(known.matrix), internal(train)
         saved = None if checkpoint is None else Checkpoint(checkpoint, self, train, test, known)
         begun = None if saved is None else saved.read()
         if begun is None:
@@ -186,7 +175,7 @@ class FedBPMF(Scheduled):
         rounds = loop.iterate(sweeps, begun.chain, begun.chain.round, begun.raters)
         if saved is not None:
             rounds = saved.kept(rounds, begun)
-        chain, history = keep(rounds, begun.chain, self._report)
+        chain, history = keep(rounds, begun.chain, self.report)
         whole = History(begun.records + history.rounds, history.interrupted)
         late = whole.rounds[self.burn_in :]
         # if only the rounds with a draw to keep were aborted, the last draw stands in for them
@@ -220,20 +209,18 @@ class FedBPMF(Scheduled):
             return
         kept, least = len(self._kept()), len(start.samples)
         if kept < min(least, self.samples):
+            # at the same share of burn-in
+            enough = math.ceil(round(least * self.rounds / (self.rounds - self.burn_in), 6))
             raise SettingError(
-                f"sweeps = {self.sweeps} with a burn-in of {self.burn_in} keep {kept} draws, "
+                f"rounds = {self.rounds} with a burn-in of {self.burn_in} keep {kept} draws, "
                 f"and start has {least}: the chain begins again, so take at least "
-                f"{self._enough(least)} rounds, or keep start as it is"
+                f"{enough} rounds, or keep start as it is"
             )
-
-    def _enough(self, draws: int) -> int:
-        """Return the least number of rounds that keep `draws`, at the same share of burn-in."""
-        return math.ceil(round(draws * self.sweeps / (self.sweeps - self.burn_in), 6))
 
     def _kept(self) -> list[int]:
         """Return the numbers of the rounds after which a draw is kept."""
-        count = min(self.samples, self.sweeps - self.burn_in)
-        rounds = np.linspace(self.sweeps, self.burn_in, count, endpoint=False)
+        count = min(self.samples, self.rounds - self.burn_in)
+        rounds = np.linspace(self.rounds, self.burn_in, count, endpoint=False)
         return sorted(rounds.round().astype(int).tolist())
 
     def _start(self, train: Ratings, model: Factors | Posterior | None, f: int) -> Chain:
@@ -248,10 +235,6 @@ class FedBPMF(Scheduled):
         nobody, prior = np.zeros((train.n_users, d)), Prior.standard(d)
         links = Link.none(f, d), Link.none(d - 1, d)
         return Chain(nobody, items, np.ones(train.n_users), 1.0, prior, prior, *links)
-
-    def _report(self, record: RoundRecord) -> None:
-        for callback in self.callbacks:
-            callback(record)
 
 
 def _warm(items: Floats, earlier: Factors, train: Ratings) -> Floats:

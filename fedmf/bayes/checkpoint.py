@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fedmf.bayes.chain import Chain
-from fedmf.bayes.sample import SAMPLES, samples_of, tables_of
-from fedmf.bayes.traits import Traits
+from fedmf.bayes.sample import SAMPLES, Chain, Traits, samples_of, tables_of
 from fedmf.data import Features, Ratings
 from fedmf.errors import ModelError
 from fedmf.models.factors_file import Form, read_tables, write_tables
@@ -84,6 +82,7 @@ class Checkpoint:
     ) -> None:
         self._path, self._tested = Path(path), test is not None
         own = {k: v for k, v in settings.get_params(deep=False).items() if k not in APART}
+        own["sweeps"] = own.pop("rounds")  # the name in the digests of older files
         seen = hashlib.sha256(repr(sorted(own.items())).encode())
         for part in (train,) if test is None else (train, test):
             for array in (part.indptr, part.items, part.values, np.array(part.scale)):

@@ -11,8 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.bayes.gaussian import draw_weight
-from fedmf.bayes.sample import SAMPLES, Sample, predictions, samples_of, tables_of
-from fedmf.bayes.traits import profiles
+from fedmf.bayes.sample import (
+    SAMPLES,
+    Sample,
+    Scaling,
+    predictions,
+    profiles,
+    samples_of,
+    tables_of,
+)
 from fedmf.bayes.users import user_draws
 from fedmf.data import Features
 from fedmf.data.blocks import Block
@@ -21,9 +28,8 @@ from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
 from fedmf.models import Factors
 from fedmf.models.additions import check_columns, new_ids
-from fedmf.models.factors import check_seen
-from fedmf.models.factors_file import IDS, Form, read_tables, write_tables
-from fedmf.models.recommender import Recommender, number, numbers, pairs, rated
+from fedmf.models.factors_file import SEEN, Form, read_tables, write_tables
+from fedmf.models.recommender import Stored, numbers, one_user, pairs, rated
 from fedmf.settings import Count, Seed, check
 
 Floats = NDArray[np.float64]
@@ -32,10 +38,7 @@ KIND = "posterior"
 FORM: Form = {
     **SAMPLES,
     "mean": (np.float64,),
-    "seen_indptr": (np.int64,),
-    "seen_items": (np.int32,),
-    "user_ids": IDS,
-    "item_ids": IDS,
+    **SEEN,
     "scale": (np.float64,),
     "feature_centre": (np.float64,),
     "feature_width": (np.float64,),
@@ -44,29 +47,7 @@ FORM: Form = {
 
 
 @dataclass(frozen=True, eq=False)
-class Scaling:
-    """Standardisation of item features: centre and width of each column, shape (f,).
-
-    A column that was constant in training has the width infinity, and so no effect.
-    """
-
-    centre: Floats
-    width: Floats
-
-    @classmethod
-    def of(cls, features: Features) -> Scaling:
-        """Return the scaling to mean 0 and standard deviation 1 over the items."""
-        matrix = features.matrix
-        spread = matrix.std(axis=0)
-        return cls(matrix.mean(axis=0), np.where(spread > 0, spread, np.inf))
-
-    def applied(self, matrix: Floats) -> Floats:
-        """Return features in units of the training, shape (m, f)."""
-        return np.asarray((matrix - self.centre) / self.width)
-
-
-@dataclass(frozen=True, eq=False)
-class Posterior(Recommender):
+class Posterior(Stored):
     """Draws from the posterior distribution of a Bayesian matrix factorisation.
 
     In a deployment the server has the items of every draw, and each user the draws of their
@@ -101,8 +82,7 @@ class Posterior(Recommender):
         if (
             shapes != {(n_users, n_items)}
             or self.embedding.shape != (n_items, self.k)
-            or self.seen_indptr.shape != (n_users + 1,)
-            or self.seen_items.shape != (self.seen_indptr[-1],)
+            or not self._seen_fits()
             or not -math.inf < low < high < math.inf
         ):
             raise ModelError(
@@ -117,24 +97,9 @@ class Posterior(Recommender):
         return self.public_scale
 
     @property
-    def n_users(self) -> int:
-        """Number of users."""
-        return int(self.user_ids.size)
-
-    @property
-    def n_items(self) -> int:
-        """Number of items, m."""
-        return self.item_ids.size
-
-    @property
     def k(self) -> int:
         """Number of latent factors."""
         return int(self.samples[0].items.shape[1]) - 1
-
-    def seen(self, user: int) -> NDArray[np.int32]:
-        """Return the items that a user has rated in training."""
-        user = number("user", user, self.n_users)
-        return self.seen_items[self.seen_indptr[user] : self.seen_indptr[user + 1]]
 
     @overload
     def predict(
@@ -215,13 +180,7 @@ class Posterior(Recommender):
             )
             weight = draw_weight(rng, block.counts, one.noise * np.array([errors @ errors]))
             samples.append(replace(draw, weights=weight.astype(np.float32)))
-        return replace(
-            self,
-            samples=tuple(samples),
-            seen_indptr=np.array([0, numbers.size]),
-            seen_items=numbers,
-            user_ids=np.zeros(1, dtype=np.int64),
-        )
+        return replace(self, samples=tuple(samples), **one_user(numbers))
 
     def with_items(
         self,
@@ -306,10 +265,7 @@ class Posterior(Recommender):
         """Write the model to `path`, atomically; raises ModelError if that fails."""
         tables: dict[str, Any] = tables_of(self.samples) | {
             "mean": np.array(self.mean),
-            "seen_indptr": self.seen_indptr,
-            "seen_items": self.seen_items,
-            "user_ids": self.user_ids,
-            "item_ids": self.item_ids,
+            **{name: getattr(self, name) for name in SEEN},
             "scale": np.array(self.public_scale),
             "feature_centre": self.scaling.centre,
             "feature_width": self.scaling.width,
@@ -324,17 +280,13 @@ class Posterior(Recommender):
         try:
             low, high = tables["scale"].tolist()
             model = cls(
-                samples_of(tables),
-                float(tables["mean"]),
-                tables["seen_indptr"],
-                tables["seen_items"],
-                tables["user_ids"],
-                tables["item_ids"],
-                (low, high),
-                Scaling(tables["feature_centre"], tables["feature_width"]),
-                tables["embedding"],
+                samples=samples_of(tables),
+                mean=float(tables["mean"]),
+                public_scale=(low, high),
+                scaling=Scaling(tables["feature_centre"], tables["feature_width"]),
+                **{name: tables[name] for name in ("embedding", *SEEN)},
             )
-            check_seen(model.seen_indptr, model.seen_items, model.n_items, path)
+            model._check_seen(path)
             for name in ("mean", "embedding", "feature_centre"):
                 if not np.isfinite(tables[name]).all():
                     raise ValueError(f"{name} has NaN or infinity")

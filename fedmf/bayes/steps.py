@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate
-from fedmf.bayes.chain import Chain
 from fedmf.bayes.gaussian import (
     Link,
     draw_link,
@@ -20,8 +19,7 @@ from fedmf.bayes.gaussian import (
     symmetric,
     triangle,
 )
-from fedmf.bayes.sample import predictions
-from fedmf.bayes.traits import Traits, profiles
+from fedmf.bayes.sample import Chain, Traits, predictions, profiles
 from fedmf.bayes.users import UNIT, Sweep
 from fedmf.data import Ratings
 from fedmf.data.internal import to_public

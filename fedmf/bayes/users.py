@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from fedmf import _fast
 from fedmf.aggregate.vectors import Rows
-from fedmf.bayes.chain import Chain
 from fedmf.bayes.gaussian import check_solved, draw_weight, lower
+from fedmf.bayes.sample import Chain
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.training.loop import LocalSteps

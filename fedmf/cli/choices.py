@@ -16,7 +16,7 @@ from fedmf.errors import ModelError, SettingError
 from fedmf.masks.combined import Combined
 from fedmf.masks.recipes import Recipe, recipe
 from fedmf.models import Factors, preset
-from fedmf.models.presets import Preset
+from fedmf.models.mf import Preset
 from fedmf.models.recommender import Recommender
 from secagg.paillier.gmp import gmpy2
 

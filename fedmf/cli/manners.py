@@ -60,6 +60,7 @@ WORDS = {
     "widen scale": "widen --scale",
     "read a column of times": "name a column of times as the fourth of --columns",
     "pass Features(array, names), or MeanMask as the mask": "pass --mask mean",
+    "less than rounds = ": "less than --rounds = ",
     "choose the format 'npz'": "choose --to npz",
     "choose the format 'parquet'": "choose --to parquet",
     "; for tests, pass key=secagg.paillier.generate_insecure_keypair()": "",
@@ -70,8 +71,6 @@ WORDS = {
     " and threshold = None": "",
     "trustees = ": "--trustees ",
     "threshold = ": "--threshold ",
-    "sweeps = ": "--rounds = ",
-    "epochs = ": "--rounds = ",
 }
 """Words of Python in errors, and the words of the commands."""
 

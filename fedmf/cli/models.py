@@ -28,8 +28,8 @@ from fedmf.models.dp import DPFedMF, noise_multiplier
 from fedmf.models.factors import Factors
 from fedmf.models.factors_file import kind_of
 from fedmf.models.recommender import Recommender
-from fedmf.training import Trainer, mae, ranking, rmse
-from fedmf.training.baseline import Popularity
+from fedmf.training import RoundRecord, Trainer, mae, ranking, rmse
+from fedmf.training.measures import Popularity
 from fedmf.training.schedule import Scheduled
 
 Saved = Factors | Posterior | ItemWeights
@@ -61,6 +61,10 @@ class Order:
     def of(self, *names: str) -> dict[str, Any]:
         """Return the given options with these names."""
         return {name: self.given[name] for name in names if name in self.given}
+
+    def watched(self, what: str, sums: int) -> list[Callable[[RoundRecord], None]]:
+        """Return the callbacks of a model without errors in the history."""
+        return [lambda record: self.progress(what, record.round, sums)]
 
     @property
     def together(self) -> dict[str, Any]:
@@ -141,7 +145,7 @@ def _honest(dropout: float) -> float:
 
 def _bpmf(order: Order) -> Scheduled:
     return FedBPMF(
-        sweeps=order.rounds,
+        rounds=order.rounds,
         burn_in=order.rounds // 6,
         callbacks=[order.report],
         **order.of("k", "min_raters"),
@@ -152,8 +156,8 @@ def _bpmf(order: Order) -> Scheduled:
 def _implicit(order: Order) -> Scheduled:
     return FederatedCF(
         tuned().set_params(**order.of("k", "reg")),
-        epochs=order.rounds,
-        progress=order.progress,
+        rounds=order.rounds,
+        callbacks=order.watched("epochs", order.rounds),
         **order.of("min_raters"),
         **order.together,
     )
@@ -163,8 +167,9 @@ def _fcf(order: Order) -> Scheduled:
     return FCF(
         Implicit(**{"k": 32} | order.of("k", "reg")),
         optimiser=Adam(**order.of("rate")),
-        epochs=order.rounds,
-        progress=order.progress,
+        rounds=order.rounds,
+        steps=STEPS_OF_EPOCH,
+        callbacks=order.watched("sums", order.rounds * STEPS_OF_EPOCH),
         **order.of("min_raters"),
         **order.together,
     )
@@ -180,11 +185,11 @@ def _dpease(order: Order) -> Scheduled:
     return DPEase(honest=honest, **order.of("epsilon", "reg"), **order.together)
 
 
-def _context(model: Callable[..., Any]) -> Callable[[Order], Scheduled]:
+def _context(model: type[Any]) -> Callable[[Order], Scheduled]:
     return lambda order: ContextTrainer(
         model(**order.of("rate", "reg")),
         rounds=order.rounds,
-        progress=order.progress,
+        callbacks=order.watched(model.__name__, order.rounds),
         **order.common,
     )
 
@@ -196,6 +201,7 @@ CLIP_NORM = 2.0
 FEWEST = 0.1
 
 EASE_SUMS = 2
+STEPS_OF_EPOCH = 10
 FACTORS = ("k", "reg", "min_raters")
 STEPS = frozenset({*FACTORS, "rate", "preset", "cohort", "head"})
 CONTEXT: dict[str, Any] = {"takes": frozenset({"rate", "reg", "cohort"}), "rounds": 200}

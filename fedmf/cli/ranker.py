@@ -56,10 +56,10 @@ def train_ranker(
     model = FederatedCF(
         tuned(K),
         summing,
-        epochs=EPOCHS,
+        rounds=EPOCHS,
         seed=common["seed"],
         dropout=common["dropout"],
-        progress=lambda what, done, of: progress(f"ranking model, {what}", done, of),
+        callbacks=[lambda record: progress("ranking model, epochs", record.round, EPOCHS)],
         **{name: given[name] for name in ("min_raters",) if name in given},
     )
     start = perf_counter()

@@ -48,7 +48,6 @@ fedmf search --model implicit --grid k=16,32 --measure precision --json > search
 
 NAMES = ("k", "reg", "rate", "min_raters")
 ALIASES = {"factors": "k"}  # the option of fedmf train has both names
-ROUNDS = ("rounds", "sweeps", "epochs")  # names of the number of rounds, by trainer
 
 
 def search(
@@ -199,8 +198,7 @@ def _learner(kind: Kind, model: ModelName, seed: int) -> Any:
 
 def _setting(learner: Any, name: str) -> str:
     """Return the name of a setting in ``get_params``, the least nested one."""
-    wanted = ROUNDS if name == "rounds" else (name,)
-    found = [one for one in learner.get_params() if one.rpartition("__")[2] in wanted]
+    found = [one for one in learner.get_params() if one.rpartition("__")[2] == name]
     return str(min(found, key=lambda one: one.count("__")))
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Self
 from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedmf.aggregate import Aggregate, PlainSum
-from fedmf.aggregate.aggregation import Progress, silent
+from fedmf.aggregate import Aggregate
 from fedmf.aggregate.vectors import Rows
 from fedmf.context.model import ContextModel, Floats
 from fedmf.data import Features, Ratings
@@ -19,15 +19,16 @@ from fedmf.data.checks import check_ratings
 from fedmf.data.features import check_are_features
 from fedmf.data.internal import internal, to_public
 from fedmf.errors import Diverged, SettingError
+from fedmf.models.estimator import not_continued
 from fedmf.models.federated import Raters
 from fedmf.models.mf import NEUTRAL
-from fedmf.models.recommender import Recommender, Trained, not_continued, pairs
+from fedmf.models.recommender import Recommender, Trained, pairs
 from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training import Adam
-from fedmf.training.history import RoundRecord, rmse
+from fedmf.training.history import rmse
 from fedmf.training.loop import LocalSteps, Loop, Training, check_learnt, keep
 from fedmf.training.optimisers import BETA_1, BETA_2
-from fedmf.training.schedule import Draw, Scheduled, Summing
+from fedmf.training.schedule import Callbacks, Draw, Scheduled, Summing
 
 UNIT = 256.0
 """Divisor of every user's values before they are sent, a power of two.
@@ -53,8 +54,7 @@ class ContextTrainer(Scheduled):
     Parameters
     ----------
     model : context model to train
-    aggregation, rounds, seed, cohort, dropout : see `Trainer`
-    progress : function of the model's name, the finished round and the number of rounds
+    aggregation, rounds, seed, cohort, dropout, callbacks : see `Trainer`
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class ContextTrainer(Scheduled):
 
     parameters_: Floats
     model_: Recommender
-    _former = "recommender_"
+    _former = MappingProxyType({"recommender_": "model_", "progress": "callbacks"})
 
     def __init__(
         self,
@@ -76,12 +76,11 @@ class ContextTrainer(Scheduled):
         seed: Seed = 0,
         cohort: int | float | None = None,
         dropout: BelowOne = 0.0,
-        progress: Progress = silent,
+        callbacks: Callbacks = (),
     ) -> None:
-        summing = PlainSum() if aggregation is None else aggregation
-        super().__init__(summing, seed=seed, cohort=cohort, dropout=dropout)
+        super().__init__(aggregation, seed=seed, cohort=cohort, dropout=dropout)
         self.model: ContextModel = model
-        self.rounds, self.progress = rounds, progress
+        self.rounds, self.callbacks = rounds, callbacks
         self.__post_init__()
 
     def fit(
@@ -142,7 +141,7 @@ class ContextTrainer(Scheduled):
         n_features = items.matrix.shape[1] + users.matrix.shape[1]
         begun = self.model.initial(n_features, NEUTRAL, self.schedule.rng(Draw.START))
         rounds = Loop(self.aggregation, self.schedule, self.rounds).iterate(training, begun)
-        theta, history = keep(rounds, begun, self._report)
+        theta, history = keep(rounds, begun, self.report)
         check_learnt(history)
         found = _Fitted(train, self.model, theta, items.matrix, users.matrix)
         self._check_error(found, train)
@@ -171,9 +170,6 @@ class ContextTrainer(Scheduled):
                 f"the training diverges, with an error of {error:.3g} on a scale from {low:g} "
                 f"to {high:g}: lower rate = {self.model.rate} of the model"
             )
-
-    def _report(self, record: RoundRecord) -> None:
-        self.progress(type(self.model).__name__, record.round, self.rounds)
 
 
 @dataclass(frozen=True, eq=False)

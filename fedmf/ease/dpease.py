@@ -5,22 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from time import perf_counter
+from types import MappingProxyType
 from typing import Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate import Aggregate, PlainSum
+from fedmf.aggregate import Aggregate
 from fedmf.aggregate.aggregation import IntegerSum
+from fedmf.aggregate.noisy import check_honest
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data import Ratings
 from fedmf.data.checks import check_parts
 from fedmf.ease import shallow
-from fedmf.ease.budget import deviation
-from fedmf.ease.noise import DiscreteNoise, Where
+from fedmf.ease.noise import DiscreteNoise, Where, deviation
 from fedmf.ease.weights import ItemWeights
 from fedmf.errors import SettingError
-from fedmf.models.recommender import not_continued
+from fedmf.models.estimator import not_continued
 from fedmf.settings import BelowOne, Count, Positive, ProperFraction, Seed, UpToOne, part_of
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.loop import COSTS
@@ -95,7 +96,7 @@ class DPEase(Scheduled):
     gram_: Floats
     sigma_: float
     model = "DPEase"
-    _former = "weights_"
+    _former = MappingProxyType({"weights_": "model_"})
 
     def __init__(
         self,
@@ -112,8 +113,7 @@ class DPEase(Scheduled):
         dropout: BelowOne = 0.0,
         entropy: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        summing = PlainSum() if aggregation is None else aggregation
-        super().__init__(summing, seed=seed, cohort=None, dropout=dropout)
+        super().__init__(aggregation, seed=seed, dropout=dropout)
         self.epsilon, self.delta, self.items, self.reg = epsilon, delta, items, reg
         self.where, self.honest, self.entropy = where, honest, entropy
         self.reveals_profiles_to_peeling = reveals_profiles_to_peeling
@@ -136,10 +136,7 @@ class DPEase(Scheduled):
                 f"aggregation = {self.aggregation!r} must sum integers, such as PlainSum() or "
                 "SecAggSum()"
             )
-        if self.honest < 1 and self.where != "distributed":
-            raise SettingError(
-                f"honest = {self.honest!r} must be 1 unless where = 'distributed'"
-            )
+        check_honest(self.honest, self.where)
 
     def fit(self, train: Ratings, test: Ratings | None = None, *, start: None = None) -> Self:
         """Learn B from the rated items; a KeyboardInterrupt leaves nothing fitted.

@@ -1,4 +1,7 @@
-"""Secure sums with discrete Gaussian noise, on the integers of the fixed-point encoding."""
+"""Discrete Gaussian noise: the deviation that an (ε, δ) needs, and sums with that noise.
+
+The noise is on the integers of the fixed-point encoding.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,49 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate import Aggregate, RoundAborted
-from fedmf.aggregate.aggregation import Dropouts, IntegerSum, in_the_sum
+from fedmf.aggregate import Aggregate
+from fedmf.aggregate.aggregation import Dropouts, IntegerSum
+from fedmf.aggregate.noisy import honest_users, random_bytes, with_noise
 from fedmf.aggregate.vectors import Rows, Vectors
-from fedmf.errors import SettingError
-from fedmf.settings import part_of
+from fedmf.errors import SettingError, optional
 from secagg.oneshot.noise import Noise, blocks
+from secagg.oneshot.privacy import ORDERS
+
+
+def deviation(epsilon: float, delta: float) -> float:
+    """Return σ of discrete Gaussian noise for messages with L2 norms of together at most 1.
+
+    The noise gives ρ-zCDP with ρ = 1 / 2σ² for adding or removing a user (Canonne, Kamath and
+    Steinke 2020, §2). The same holds for several sums, even if a later sum depends on earlier
+    sums: squared norms add up, and so do the ρ (Bun and Steinke 2016, composition). ε follows
+    from the Rényi divergences. Raises MissingExtra if dp-accounting is not installed.
+
+    Parameters
+    ----------
+    epsilon, delta : float, ε > 0 and 0 < δ < 1, δ well below 1 / n_users
+    """
+    dp_accounting = optional("dp_accounting", "finds the noise")
+    rdp = optional("dp_accounting.rdp", "finds the noise")
+    # the divergence of a zCDP event is ρ α for either direction of the neighbours
+    relation = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
+    guess = float(dp_accounting.get_sigma_gaussian(float(epsilon), float(delta)))
+    found = dp_accounting.calibrate_dp_mechanism(
+        lambda: rdp.RdpAccountant(ORDERS, relation),
+        lambda sigma: dp_accounting.ZCDpEvent(1 / (2 * sigma**2)),
+        float(epsilon),
+        float(delta),
+        dp_accounting.LowerEndpointAndGuess(guess / 2, 1.1 * guess),
+        tol=1e-6 * guess,  # the error of σ, towards more noise
+    )
+    return float(found)
+
 
 Where = Literal["central", "distributed"]
 
+
 KEY = 16  # bytes of the AES key behind a stream of noise
+
+
 LEAST_STEPS = 4
 """Steps in a standard deviation of a share. A sum of n such shares is as private as a single
 discrete Gaussian up to a term τ √d (Kairouz, Liu and Steinke, ICML 2021). With shares of s ≥ 4
@@ -71,17 +107,9 @@ class DiscreteNoise:
                 Vectors(vectors, rounded, vectors.shape), dropouts=dropouts, session=session
             )
             noise = _drawn(exact.integers.size, self._noise(1), self._key())
-            integers = exact.integers + noise
-            decoded = self.inner.encoding.decode_integers(integers)
-            return replace(exact, integers=integers, sum=decoded)
+            return with_noise(exact, noise, self.inner)
 
-        least = part_of(self.honest, len(vectors))
-        left = len(in_the_sum(vectors, dropouts))
-        if left < least:
-            raise RoundAborted(
-                f"{left} users are left, fewer than the noise of the sum needs: {least}"
-            )
-        share = self._noise(least)
+        share = self._noise(honest_users(self.honest, vectors, dropouts))
         self._check_room(share.bound(1) / scale)
         if share.sigma < LEAST_STEPS:
             raise SettingError(
@@ -112,12 +140,7 @@ class DiscreteNoise:
             )
 
     def _key(self) -> bytes:
-        key = bytes(self.entropy(KEY))
-        if len(key) != KEY:
-            raise SettingError(
-                f"entropy returned {len(key)} bytes instead of {KEY}: pass a function that "
-                "returns the requested number, such as os.urandom"
-            )
+        key = random_bytes(self.entropy, KEY)
         if key in self._keys:  # with a common key, knowing a user's noise is knowing all noise
             raise SettingError(
                 "entropy returned the same bytes twice: pass a function that returns new ones, "

@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
 from fedmf.models import Factors
-from fedmf.models.factors import check_seen
-from fedmf.models.factors_file import IDS, Form, read_tables, write_tables
-from fedmf.models.recommender import Recommender, number, numbers, pairs, rated
+from fedmf.models.factors_file import SEEN, Form, read_tables, write_tables
+from fedmf.models.recommender import Stored, numbers, one_user, pairs, rated
 
 Floats = NDArray[np.float64]
 
@@ -22,15 +21,12 @@ KIND = "item weights"
 FORM: Form = {
     "weights": (np.float64,),
     "kept": (np.int32,),
-    "seen_indptr": (np.int64,),
-    "seen_items": (np.int32,),
-    "user_ids": IDS,
-    "item_ids": IDS,
+    **SEEN,
 }
 
 
 @dataclass(frozen=True, eq=False)
-class ItemWeights(Recommender):
+class ItemWeights(Stored):
     """Weights B between items: the score of item i for user u is (x_u B)_i.
 
     An item that is not kept has the score 0. In a deployment the server sends B and the kept
@@ -60,8 +56,7 @@ class ItemWeights(Recommender):
             or self.kept.shape != (m,)
             or (m and (self.kept[0] < 0 or self.kept[-1] >= self.item_ids.size))
             or (np.diff(self.kept) <= 0).any()
-            or self.seen_indptr.shape != (self.user_ids.size + 1,)
-            or self.seen_items.shape != (self.seen_indptr[-1],)
+            or not self._seen_fits()
         ):
             raise ModelError(
                 f"the model's tables do not fit together: weights of shape "
@@ -73,21 +68,6 @@ class ItemWeights(Recommender):
     def ranks(self) -> bool:
         """True: the scores rank items and are no ratings."""
         return True
-
-    @property
-    def n_users(self) -> int:
-        """Number of users."""
-        return int(self.user_ids.size)
-
-    @property
-    def n_items(self) -> int:
-        """Number of items, kept or not."""
-        return int(self.item_ids.size)
-
-    def seen(self, user: int) -> NDArray[np.int32]:
-        """Return the items that a user has rated in training."""
-        user = number("user", user, self.n_users)
-        return self.seen_items[self.seen_indptr[user] : self.seen_indptr[user + 1]]
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
         """Return the score (x_u B)_i of each pair; see `Recommender.predict`."""
@@ -130,12 +110,7 @@ class ItemWeights(Recommender):
         """
         given = np.ones(np.size(items)) if ratings is None else ratings
         numbers, _ = rated(items, given, self.item_ids, None)
-        return replace(
-            self,
-            seen_indptr=np.array([0, numbers.size]),
-            seen_items=numbers,
-            user_ids=np.zeros(1, dtype=np.int64),
-        )
+        return replace(self, **one_user(numbers))
 
     def factors(self) -> Factors:
         """Return the same scores as factors of rank m: P has the rows x_u, and Q is Bᵀ.
@@ -159,7 +134,7 @@ class ItemWeights(Recommender):
         """Read a file that `save` wrote; raises ModelError as `Factors.load` does."""
         try:
             model = cls(**read_tables(path, KIND, FORM))
-            check_seen(model.seen_indptr, model.seen_items, model.n_items, path)
+            model._check_seen(path)
         except (IndexError, TypeError, ValueError) as error:
             raise ModelError(
                 f"the model {path} has inconsistent tables: {error}; train it again"

@@ -8,17 +8,20 @@ from typing import Annotated, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate.aggregation import Progress, silent
 from fedmf.data import Ratings
 from fedmf.fcf.confidence import Implicit, solve
+from fedmf.fcf.federated import FORMER, XY
 from fedmf.models import Factors
-from fedmf.models.recommender import Estimator, not_continued
+from fedmf.models.estimator import not_continued
 from fedmf.settings import Count, Has, Seed
+from fedmf.training.history import RoundRecord
+from fedmf.training.loop import Round, keep
+from fedmf.training.schedule import Callbacks, Iterative
 
 Floats = NDArray[np.float64]
 
 
-class CF(Estimator):
+class CF(Iterative):
     """Centralised collaborative filtering, with all ratings in one place.
 
     The method is due to Hu, Koren and Volinsky 2008.
@@ -26,24 +29,29 @@ class CF(Estimator):
     Parameters
     ----------
     model : hyper-parameters, `Implicit()` by default
-    epochs : int, number of passes; each solves for all y_i (eq. 9) and all x_u (eq. 7), ≥ 1
+    rounds : int, number of passes; each solves for all y_i (eq. 9) and all x_u (eq. 7), ≥ 1
     seed : int, seed of the starting Y, ≥ 0
-    progress : function of the name of the phase, the finished epochs and all epochs
+    callbacks : functions that are called with the record of each finished pass
+
+    Attributes
+    ----------
+    model_ : Factors, X and Y
+    history_ : History, a record of each pass, without errors
     """
 
     model_: Factors
-    _former = "factors_"
+    _former = FORMER
 
     def __init__(
         self,
         model: Annotated[Implicit, Has("confidence", "Implicit()")] | None = None,
         *,
-        epochs: Count = 20,
+        rounds: Count = 20,
         seed: Seed = 0,
-        progress: Progress = silent,
+        callbacks: Callbacks = (),
     ) -> None:
         self.model = Implicit() if model is None else model
-        self.epochs, self.seed, self.progress = epochs, seed, progress
+        self.rounds, self.seed, self.callbacks = rounds, seed, callbacks
         self.__post_init__()
 
     def fit(self, train: Ratings, test: Ratings | None = None, *, start: None = None) -> Self:
@@ -60,17 +68,29 @@ class CF(Estimator):
         DataError, SettingError
             If a rating, or the seed, is negative.
         KeyboardInterrupt
-            On Ctrl-C; ``model_`` is then the result of the last finished epoch.
+            On Ctrl-C in the first pass. Later Ctrl-C keeps the finished passes, without an
+            error.
         """
         self._forget()
         not_continued(self, start)
-        for done, (x, y) in enumerate(self.iterate(train), start=1):
-            self.model_ = self.model.factors(x, y, train)
-            self.progress("epochs", done, self.epochs)
+        nothing = XY(np.empty(0), np.empty(0))
+        rounds = (
+            Round(
+                state,
+                None,
+                RoundRecord(round=n, cohort=len(state.x), survivors=len(state.x)),
+                None,
+            )
+            for n, state in enumerate(self.iterate(train), start=1)
+        )
+        found, history = keep(rounds, nothing, self.report)
+        if found is nothing:
+            raise KeyboardInterrupt
+        self.model_, self.history_ = self.model.factors(*found, train), history
         return self
 
-    def iterate(self, ratings: Ratings) -> Iterator[tuple[Floats, Floats]]:
-        """Yield X (n_users, k) and Y (n_items, k) after each epoch; X is exact for Y.
+    def iterate(self, ratings: Ratings) -> Iterator[XY]:
+        """Yield X (n_users, k) and Y (n_items, k) after each pass; X is exact for Y.
 
         `ratings` and errors are the same as in `fit`; no fitted attribute is set.
         """
@@ -79,7 +99,7 @@ class CF(Estimator):
         of_users = self.model.penalty(users[0].sum(axis=1), ratings.n_items)
         of_items = self.model.penalty(items[0].sum(axis=1), ratings.n_users)
         x = solve(self.model.start(ratings, self.seed), *users, of_users)
-        for _ in range(self.epochs):
+        for _ in range(self.rounds):
             y = solve(x, *items, of_items)
             x = solve(y, *users, of_users)
-            yield x, y
+            yield XY(x, y)

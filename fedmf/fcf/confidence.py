@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedmf.data import Ratings
 from fedmf.data.checks import check_parts, check_ratings
-from fedmf.errors import DataError, DataWarning, MissingExtra
+from fedmf.errors import DataError, DataWarning, optional
 from fedmf.models import Factors
 from fedmf.models.additions import ImplicitSettings
 from fedmf.settings import Count, Positive, Range, Seed, Settings, check
@@ -29,11 +29,9 @@ class SparseTable(Protocol):
     """Operations of a scipy.sparse table that this module uses."""
 
     @property
-    def T(self) -> SparseTable:  # noqa: D102
-        ...
+    def T(self) -> SparseTable: ...  # noqa: D102
 
-    def sum(self, axis: int) -> Floats:  # noqa: D102
-        ...
+    def sum(self, axis: int) -> Floats: ...  # noqa: D102
 
     def __matmul__(self, dense: Floats, /) -> Floats: ...
 
@@ -117,12 +115,7 @@ class Confidence:
 
         Raises MissingExtra if scipy is not installed.
         """
-        try:
-            from scipy import sparse
-        except ModuleNotFoundError as error:
-            raise MissingExtra(
-                "scipy, which implicit feedback needs, is not installed: pip install scipy"
-            ) from error
+        sparse = optional("scipy.sparse", "implicit feedback needs")
         ratings = self.ratings
         shape = (ratings.n_users, ratings.n_items)
         excess, weighted = (

@@ -11,26 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Self
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.aggregate import Aggregate, PlainSum
-from fedmf.aggregate.aggregation import Progress, silent
 from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
 from fedmf.fcf.confidence import Confidence, Implicit
 from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
-from fedmf.models import Factors
 from fedmf.models.federated import Raters
 from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training import Adam
 from fedmf.training.loop import LocalSteps
 from fedmf.training.optimisers import Optimiser
-from fedmf.training.schedule import Summing
+from fedmf.training.schedule import Callbacks, Summing
 
 Floats = NDArray[np.float64]
 
@@ -62,7 +60,8 @@ class FCF(FederatedRecommender):
 
     Parameters
     ----------
-    model, epochs, min_raters, dropout, seed, progress : see `FederatedRecommender`
+    model, min_raters, dropout, seed, callbacks : see `FederatedRecommender`
+    rounds : int, number of epochs, ≥ 1; ``history_`` has a record of each sum
     aggregation
         Sum of the users' gradients; ``PlainSum(clip=16, fractional_bits=24)`` by default. The
         clip must exceed the elements of a gradient, about (1 + α r) · |x| at most.
@@ -77,23 +76,23 @@ class FCF(FederatedRecommender):
         aggregation: Summing | None = None,
         *,
         optimiser: Annotated[Optimiser, Has("fresh", "Adam()")] | None = None,
-        epochs: Count = 20,
+        rounds: Count = 20,
         steps: Count = 10,
         reset: bool = True,
         min_raters: Count = 3,
         dropout: BelowOne = 0.0,
         seed: Seed = 0,
-        progress: Progress = silent,
+        callbacks: Callbacks = (),
     ) -> None:
         fine = PlainSum(clip=16.0, fractional_bits=24)
         super().__init__(
             model,
             fine if aggregation is None else aggregation,
-            epochs=epochs,
+            rounds=rounds,
             min_raters=min_raters,
             dropout=dropout,
             seed=seed,
-            progress=progress,
+            callbacks=callbacks,
         )
         self.optimiser: Optimiser = Adam() if optimiser is None else optimiser
         self.steps, self.reset = steps, reset
@@ -105,44 +104,11 @@ class FCF(FederatedRecommender):
                 f"power = {self.model.power} is not for FCF: leave it at 0, or use FederatedCF"
             )
 
-    def fit(
-        self, train: Ratings, test: Ratings | None = None, *, start: Factors | None = None
-    ) -> Self:
-        """Learn X and Y from ratings of at least 0, such as `fedmf.fcf.views` returns.
-
-        Parameters
-        ----------
-        train : ratings of all users
-        test : not used, since no error is recorded
-        start
-            Earlier factors that Y continues from, perhaps with new ratings; items are matched
-            by id. With ``reset=True`` epochs may be divided among several calls.
-
-        Raises
-        ------
-        ModelError
-            If `start` does not fit the model, or knows no item of the ratings.
-        DataError
-            If a rating is negative, or no item has enough raters.
-        SettingError
-            If a gradient exceeds the aggregation's clip, the factors diverge, or the ratings
-            have fewer than 3 users.
-        RoundAborted
-            If the count of raters is aborted in every attempt, or all sums are aborted.
-        KeyboardInterrupt
-            On Ctrl-C before the first sum is finished; nothing is fitted then. Later Ctrl-C
-            ends the training early without an error and keeps the finished sums.
-        """
-        self._forget()
-        training = self.training(self._confidence(train))
-        training.start_from(start, train)
-        return self._learn(training, train, self.rounds, "sums")
-
     def iterate(self, ratings: Ratings) -> Iterator[Step]:
         """Yield the state after each sum; errors as in `fit`."""
         training = self.training(self._confidence(ratings))
         x = training.start.x
-        for one in self._rounds(training, self.rounds):
+        for one in self._rounds(training):
             epoch, step = divmod(one.record.round - 1, self.steps)
             yield Step(epoch + 1, step + 1, x, one.state.y, one.total)
             x = one.state.x

@@ -47,7 +47,7 @@ class Explicit(Plan):
             needs_counts=model.needs_counts,
             needs_mean=getattr(model, "needs_mean", False),
         )
-        self._model, self._callbacks, self._mmf = model, trainer.callbacks, mmf
+        self._model, self._trainer, self._mmf = model, trainer, mmf
 
     def at_mean(self, mean: float) -> Self:
         """Return the plan of the model at the mean rating."""
@@ -124,5 +124,4 @@ class Explicit(Plan):
 
     def report(self, record: RoundRecord) -> None:
         """Call the trainer's callbacks."""
-        for callback in self._callbacks:
-            callback(record)
+        self._trainer.report(record)

@@ -33,7 +33,7 @@ class ImplicitPlan(Plan):
         super().__init__(
             recommender.aggregation,
             recommender.schedule,
-            recommender.rounds,
+            recommender.sums,
             needs_counts=recommender.min_raters > 1,
         )
         self._recommender = recommender
@@ -90,5 +90,5 @@ class ImplicitPlan(Plan):
         return self._recommender.model.factors(*training.with_users(state.y), ratings)
 
     def report(self, record: RoundRecord) -> None:
-        """Call the recommender's progress function."""
-        self._recommender.progress("sums", record.round, self.rounds)
+        """Call the recommender's callbacks."""
+        self._recommender.report(record)

@@ -6,7 +6,7 @@ from fedmf.errors import SettingError
 from fedmf.flower.explicit import Explicit
 from fedmf.flower.plan import Plan
 from fedmf.masks import FedMMF
-from fedmf.models.recommender import Estimator
+from fedmf.models.estimator import Estimator
 from fedmf.training import Trainer
 
 

@@ -23,8 +23,9 @@ from fedmf.flower.counted import Counted, record_of
 from fedmf.flower.kinds import plan_of
 from fedmf.flower.plan import Arrays, Plan
 from fedmf.flower.wire import COUNTS, MEAN, RATERS, STEP, TABLE, USERS, WEIGHT, Step
+from fedmf.models.estimator import Estimator
 from fedmf.models.federated import Raters
-from fedmf.models.recommender import Estimator, Recommender
+from fedmf.models.recommender import Recommender
 from fedmf.training import Schedule
 from fedmf.training.loop import Loop, Means
 from secagg.errors import RemoteProtocolError

@@ -19,8 +19,8 @@ from fedmf.errors import SettingError
 from fedmf.flower.kinds import plan_of
 from fedmf.flower.plan import Arrays
 from fedmf.flower.wire import COUNTS, MEAN, RATERS, STEP, TABLE, USERS, WEIGHT, Step
+from fedmf.models.estimator import Estimator
 from fedmf.models.federated import Raters
-from fedmf.models.recommender import Estimator
 from fedmf.settings import Count, check
 from fedmf.training import History, RoundRecord
 from fedmf.training.loop import Means

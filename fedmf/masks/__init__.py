@@ -12,11 +12,10 @@ is a known function of the training data. Use secure aggregation for protection.
 
 from __future__ import annotations
 
-from fedmf.masks.fm import FMMask
-from fedmf.masks.head import LocalHead
+from fedmf.masks.combined import LocalHead
+from fedmf.masks.higher import FMMask, NNMask
 from fedmf.masks.linear import MeanMask, RidgeMask
 from fedmf.masks.mmf import FedMMF
-from fedmf.masks.nn import NNMask
 from fedmf.masks.protocol import FittedMask, Mask
 
 __all__ = [

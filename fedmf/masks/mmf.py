@@ -20,8 +20,8 @@ from fedmf.masks.combined import Combined, around
 from fedmf.masks.linear import RidgeMask
 from fedmf.masks.protocol import FittedMask, Mask
 from fedmf.models import Factors, FederatedModel
+from fedmf.models.estimator import Estimator
 from fedmf.models.mf import NEUTRAL
-from fedmf.models.recommender import Estimator
 from fedmf.training import History, Trainer
 
 Floats = NDArray[np.float64]

@@ -41,7 +41,6 @@ class Mask(Protocol):
             If `features` lacks or exceeds a row per item, or has no column. `MeanMask` needs no
             column.
         """
-        ...
 
 
 class FittedMask(ABC):

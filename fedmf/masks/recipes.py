@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fedmf.errors import SettingError
-from fedmf.masks.fm import FMMask
+from fedmf.masks.higher import FMMask, NNMask
 from fedmf.masks.linear import MeanMask, RidgeMask
-from fedmf.masks.nn import NNMask
 from fedmf.masks.protocol import Mask
 from fedmf.models import FedMF, preset
-from fedmf.models.presets import Preset
+from fedmf.models.mf import Preset
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from fedmf.models.als import FedALS
 from fedmf.models.factors import Factors
 from fedmf.models.federated import FederatedModel
-from fedmf.models.mf import FedMF
-from fedmf.models.presets import PRESETS, preset
+from fedmf.models.mf import PRESETS, FedMF, preset
 
 __all__ = ["PRESETS", "Factors", "FedALS", "FedMF", "FederatedModel", "preset"]

@@ -58,13 +58,7 @@ class FedALS(Settings):
     @cached_property
     def _users(self) -> FedMF:
         """FedMF with the same start and the same exact solution for p_u."""
-        return FedMF(
-            k=self.k,
-            reg=self.reg,
-            spread=self.spread,
-            mean=self.mean,
-            min_raters=self.min_raters,
-        )
+        return FedMF().set_params(**self.get_params())
 
     @property
     def width(self) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate.noisy import Where
-from fedmf.errors import MissingExtra, SettingError
+from fedmf.errors import SettingError, optional
 from fedmf.models.federated import Raters
 from fedmf.models.mf import NEUTRAL, FedMF
 from fedmf.settings import Count, NotNegative, Positive, ProperFraction, UpToOne, check
@@ -66,13 +66,8 @@ def noise_multiplier(
     # with numpy's float32 the accountant would compute in 32 bits
     epsilon, delta, sampling_rate = float(epsilon), float(delta), float(sampling_rate)
     rounds = int(rounds)
-    try:
-        import dp_accounting
-        from dp_accounting import rdp
-    except ModuleNotFoundError as error:
-        raise MissingExtra(
-            "dp-accounting, which finds the noise, is not installed: pip install dp-accounting"
-        ) from error
+    dp_accounting = optional("dp_accounting", "finds the noise")
+    rdp = optional("dp_accounting.rdp", "finds the noise")
     unsampled = float(dp_accounting.get_sigma_gaussian(epsilon, delta)) * math.sqrt(rounds)
     if where == "local":
         return 2 * unsampled

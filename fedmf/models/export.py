@@ -10,13 +10,14 @@ from __future__ import annotations
 import io
 import os
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.data.internal import to_public
-from fedmf.errors import MissingExtra, ModelError, SettingError
+from fedmf.errors import ModelError, SettingError, optional
+from fedmf.models.recommender import Stored
 from fedmf.settings import check
 
 Floats = NDArray[np.float64]
@@ -24,39 +25,15 @@ Format = Literal["npz", "parquet", "implicit"]
 """Formats of exported factors."""
 
 SUFFIXES = {"npz": (".npz",), "implicit": (".npz",), "parquet": (".parquet", ".pq")}
-OTHERS = (
-    ".csv",
-    ".feather",
-    ".json",
-    ".npy",
-    ".tsv",
-    ".txt",
-    ".xlsx",
-)  # formats without export
+# formats without export
+OTHERS = (".csv", ".feather", ".json", ".npy", ".tsv", ".txt", ".xlsx")
 
 
-class Exportable(Protocol):
-    """Factors and ids that are exported."""
+class Exportable(Stored):
+    """Trained model of factors P, shape (n_users, k), and Q, shape (n_items, k)."""
 
-    @property
-    def user_factors(self) -> Floats:
-        """P, shape (users, k)."""
-
-    @property
-    def item_factors(self) -> Floats:
-        """Q, shape (items, k)."""
-
-    @property
-    def user_ids(self) -> NDArray[Any]:
-        """Ids of the rows of P."""
-
-    @property
-    def item_ids(self) -> NDArray[Any]:
-        """Ids of the rows of Q."""
-
-    @property
-    def scale(self) -> tuple[float, float] | None:
-        """Lowest and highest rating, or None."""
+    user_factors: Floats
+    item_factors: Floats
 
 
 def public_factors(factors: Exportable) -> tuple[Floats, Floats]:
@@ -139,14 +116,8 @@ def _npz(arrays: dict[str, Any]) -> bytes:
 
 
 def _parquet(factors: Exportable, p: Floats, q: Floats) -> bytes:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ModuleNotFoundError:
-        raise MissingExtra(
-            "pyarrow, which Parquet files need, is not installed: pip install pyarrow",
-            name="pyarrow",
-        ) from None
+    pyarrow = optional("pyarrow", "Parquet files need")
+    parquet = optional("pyarrow.parquet", "Parquet files need")
     sides = ["user"] * len(p) + ["item"] * len(q)
     names = [str(one) for ids in (factors.user_ids, factors.item_ids) for one in ids.tolist()]
     columns = {"side": sides, "id": names, "factors": [*p.tolist(), *q.tolist()]}

@@ -25,9 +25,9 @@ from fedmf.models.additions import (
     rating_parts,
     rating_row,
 )
-from fedmf.models.export import Format, export
-from fedmf.models.factors_file import FACTORS, IDS, Form, read_tables, write_tables
-from fedmf.models.recommender import Recommender, number, numbers, pairs, rated
+from fedmf.models.export import Exportable, Format, export
+from fedmf.models.factors_file import FACTORS, SEEN, Form, read_tables, write_tables
+from fedmf.models.recommender import numbers, one_user, pairs, rated
 from fedmf.settings import Positive, check
 
 Floats = NDArray[np.float64]
@@ -35,10 +35,7 @@ Floats = NDArray[np.float64]
 TABLES: Form = {
     "user_factors": (np.float64,),
     "item_factors": (np.float64,),
-    "seen_indptr": (np.int64,),
-    "seen_items": (np.int32,),
-    "user_ids": IDS,
-    "item_ids": IDS,
+    **SEEN,
     "scale": (np.float64,),
     "ranks": (np.bool_,),
     "implicit": (np.float64,),
@@ -53,7 +50,7 @@ PER_RATING = 0.12  # λ of a new user's row, as in the preset `fast`
 
 
 @dataclass(frozen=True, eq=False)
-class Factors(Recommender):
+class Factors(Exportable):
     """Item and user factors, and the items that each user rated.
 
     In a deployment the server has only Q, and each user has their p_u and ratings. A simulation
@@ -102,8 +99,7 @@ class Factors(Recommender):
             or not k
             or self.user_ids.shape != (n_users,)
             or self.item_ids.shape != (n_items,)
-            or self.seen_indptr.shape != (n_users + 1,)
-            or self.seen_items.shape != (self.seen_indptr[-1],)
+            or not self._seen_fits()
         ):
             raise ModelError(
                 f"the model's tables do not fit together: {n_users} users of {k} factors, "
@@ -125,16 +121,6 @@ class Factors(Recommender):
         """Return factors with the items and ids of `ratings`; ModelError if shapes differ."""
         of_ratings = ratings.indptr, ratings.items, ratings.user_ids, ratings.item_ids
         return cls(user_factors, item_factors, *of_ratings, scale, ranks, implicit)
-
-    @property
-    def n_users(self) -> int:
-        """Number of users."""
-        return int(self.user_factors.shape[0])
-
-    @property
-    def n_items(self) -> int:
-        """Number of items, m."""
-        return int(self.item_factors.shape[0])
 
     @property
     def k(self) -> int:
@@ -188,11 +174,6 @@ class Factors(Recommender):
         p, to = self.user_factors, int(column[0])
         return rating_parts(p, q, rated_items, own, self.scale, PER_RATING, to)
 
-    def seen(self, user: int) -> NDArray[np.int32]:
-        """Return the items that a user has rated in training."""
-        user = number("user", user, self.n_users)
-        return self.seen_items[self.seen_indptr[user] : self.seen_indptr[user + 1]]
-
     def fold_in(
         self,
         items: ArrayLike,
@@ -232,13 +213,7 @@ class Factors(Recommender):
         else:
             penalty = PER_RATING if reg is None else reg
             row = rating_row(self.user_factors, q, rows, values, self.scale, penalty)
-        return replace(
-            self,
-            user_factors=row[None],
-            seen_indptr=np.array([0, rows.size]),
-            seen_items=rows,
-            user_ids=np.zeros(1, dtype=np.int64),
-        )
+        return replace(self, user_factors=row[None], **one_user(rows))
 
     def with_items(
         self, ids: ArrayLike, features: Features, known: Features, *, penalty: float = 20.0
@@ -312,7 +287,12 @@ class Factors(Recommender):
         scale = (float(ends[0]), float(ends[1])) if ends.size else None
         implicit = ImplicitSettings(*how.tolist())
         factors = cls(**tables, scale=scale, ranks=bool(ranks), implicit=implicit)
-        _check_numbers(factors, path)
+        for name in ("user_factors", "item_factors"):
+            if not np.isfinite(getattr(factors, name)).all():
+                raise ModelError(
+                    f"{name} of the model {path} has NaN or infinity: train the model again"
+                )
+        factors._check_seen(path)
         return factors
 
 
@@ -324,30 +304,3 @@ def _table(factors: ArrayLike) -> Floats:
             "the factors must be two tables of real numbers, one row per user and per item"
         )
     return np.ascontiguousarray(table, dtype=np.float64)
-
-
-def _check_numbers(factors: Factors, path: str | os.PathLike[str]) -> None:
-    for name in ("user_factors", "item_factors"):
-        if not np.isfinite(getattr(factors, name)).all():
-            raise ModelError(
-                f"{name} of the model {path} has NaN or infinity: train the model again"
-            )
-    check_seen(factors.seen_indptr, factors.seen_items, factors.n_items, path)
-
-
-def check_seen(
-    indptr: NDArray[np.int64],
-    items: NDArray[np.int32],
-    n_items: int,
-    path: str | os.PathLike[str],
-) -> None:
-    """Validate the rated items of a model file; raises ModelError."""
-    if indptr[0] != 0 or (np.diff(indptr) < 0).any():
-        raise ModelError(
-            f"seen_indptr of the model {path} does not ascend from 0: train the model again"
-        )
-    if items.size and not (items.min() >= 0 and items.max() < n_items):
-        raise ModelError(
-            f"seen_items of the model {path} are not among the items 0 to "
-            f"{n_items - 1}: train the model again"
-        )

@@ -35,6 +35,13 @@ FACTORS = "factors"  # the kind of `Factors`, and of every file of version 1
 HEADER = struct.Struct(f"<{len(MAGIC)}sIQ32s")  # magic, version, length, SHA-256
 
 IDS = (np.int64, np.str_)
+SEEN: Form = {
+    "seen_indptr": (np.int64,),
+    "seen_items": (np.int32,),
+    "user_ids": IDS,
+    "item_ids": IDS,
+}
+"""Tables of every `Stored`."""
 
 
 def write_tables(path: str | os.PathLike[str], kind: str, tables: Mapping[str, Any]) -> None:
@@ -94,7 +101,7 @@ def read_tables(
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[int, bytes]:
-    """Return the version of a file and the bytes of the archive."""
+    """Validate header and checksum; return the version and the bytes of the archive."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -102,11 +109,6 @@ def _read(path: str | os.PathLike[str]) -> tuple[int, bytes]:
             f"the model {path} cannot be read ({error.strerror}): give a folder or a file that "
             "fedmf train --out wrote"
         ) from error
-    return _checked_body(data, path)
-
-
-def _checked_body(data: bytes, path: str | os.PathLike[str]) -> tuple[int, bytes]:
-    """Validate the header and the checksum; return the version and the bytes of the archive."""
     if not data.startswith(MAGIC[: len(data)]) or not data:
         raise ModelError(
             f"{path} is not a model of fedmf: give a file that fedmf train --out wrote"

@@ -65,12 +65,10 @@ class FederatedModel(Protocol):
     @property
     def width(self) -> int:
         """Number of floats that a user sends per item."""
-        ...
 
     @property
     def needs_counts(self) -> bool:
         """True if the users must count the items' raters before the first sum."""
-        ...
 
     @property
     def needs_mean(self) -> bool:
@@ -78,34 +76,27 @@ class FederatedModel(Protocol):
 
         False if the attribute is missing; `at_mean` is then not called.
         """
-        ...
 
     @property
     def solves_users(self) -> bool:
         """True if each user can compute p_u from Q and their ratings alone, at any time."""
-        ...
 
     @property
     def bears_clipping(self) -> bool:
         """True if a step is still useful after the aggregation clipped elements of the sum."""
-        ...
 
     @property
     def remedy(self) -> str:
         """Remedy for the error message if the factors diverge, such as "halve the rate"."""
-        ...
 
     def at_mean(self, mean: float) -> Self:
         """Return the model with the mean rating, a float on the internal scale 1 to 5."""
-        ...
 
     def initial(self, ratings: Ratings, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Draw the starting factors P (n_users, k) and Q (m, k)."""
-        ...
 
     def trained_items(self, raters: Raters | None, n_items: int) -> NDArray[np.bool_]:
         """Return True for each item to train: bool, shape (m,); for all if `raters` is None."""
-        ...
 
     def find_users(self, q: Floats, p: Floats, block: Block) -> Floats:
         """Return the new factors of a block's users.
@@ -121,7 +112,6 @@ class FederatedModel(Protocol):
         p : float64, shape (n, k)
             If a user's factors diverge, the row is NaN, and the trainer raises SettingError.
         """
-        ...
 
     def local_steps(
         self, q: Floats, p: Floats, block: Block, trained: NDArray[np.bool_]
@@ -141,8 +131,6 @@ class FederatedModel(Protocol):
             The users' messages: a row of `width` floats for each rating, in the order of the
             block. The row of an item that is not trained is zero.
         """
-        ...
 
     def server_step(self, q: Floats, total: Floats, raters: Raters | None) -> Floats:
         """Return the next Q from Q, shape (m, k), and the sum of all tables, (m, width)."""
-        ...

@@ -1,22 +1,21 @@
 """Interface of all recommenders: predict ratings, and recommend unrated items.
 
-`Recommender` is a model of known users and items. An `Estimator` has settings and learns a
-recommender by `fit`, then predicts and recommends.
+`Recommender` is a model of known users and items; a `Stored` can be saved.
 """
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from typing import ClassVar
-from warnings import warn
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.data import Ratings
 from fedmf.data.ratings import Ids
-from fedmf.errors import ModelError, SettingError
-from fedmf.settings import Settings, is_whole
+from fedmf.errors import ModelError
+from fedmf.settings import is_whole
 
 Floats = NDArray[np.float64]
 
@@ -160,6 +159,66 @@ class Recommender(ABC):
         return items, scores if self.scale is None else np.clip(scores, *self.scale)
 
 
+class Stored(Recommender):
+    """Base class of trained models that can be saved.
+
+    Attributes
+    ----------
+    seen_indptr, seen_items
+        int64, shape (n_users + 1,), and int32: the items that each user rated in training, in
+        the layout of ``indptr`` and ``items`` of `Ratings`.
+    user_ids, item_ids : int64 or text, the data set's own ids
+    """
+
+    seen_indptr: NDArray[np.int64]
+    seen_items: NDArray[np.int32]
+    user_ids: Ids
+    item_ids: Ids
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return int(self.user_ids.size)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, m."""
+        return int(self.item_ids.size)
+
+    def seen(self, user: int) -> NDArray[np.int32]:
+        """Return the items that a user has rated in training."""
+        user = number("user", user, self.n_users)
+        return self.seen_items[self.seen_indptr[user] : self.seen_indptr[user + 1]]
+
+    def _seen_fits(self) -> bool:
+        """Return True if the tables of rated items fit the number of users."""
+        return self.seen_indptr.shape == (self.n_users + 1,) and self.seen_items.shape == (
+            self.seen_indptr[-1],
+        )
+
+    def _check_seen(self, path: str | os.PathLike[str]) -> None:
+        """Validate the rated items of a model file; raises ModelError."""
+        if self.seen_indptr[0] != 0 or (np.diff(self.seen_indptr) < 0).any():
+            raise ModelError(
+                f"seen_indptr of the model {path} does not ascend from 0: train the model again"
+            )
+        items = self.seen_items
+        if items.size and not (items.min() >= 0 and items.max() < self.n_items):
+            raise ModelError(
+                f"seen_items of the model {path} are not among the items 0 to "
+                f"{self.n_items - 1}: train the model again"
+            )
+
+
+def one_user(items: NDArray[np.int32]) -> dict[str, Any]:
+    """Return the tables of a `Stored` with a single user, number 0, and the rated items."""
+    return {
+        "seen_indptr": np.array([0, items.size]),
+        "seen_items": items,
+        "user_ids": np.zeros(1, dtype=np.int64),
+    }
+
+
 class Trained(Recommender):
     """Recommender for the users and items of the training ratings, `train`."""
 
@@ -178,79 +237,6 @@ class Trained(Recommender):
     def seen(self, user: int) -> NDArray[np.integer]:
         """Return the items that a user rated in training."""
         return self.train.of_user(number("user", user, self.n_users))[0]
-
-
-class Estimator(Recommender, Settings):
-    """Recommender that learns by `fit`; names of fitted attributes end in underscores."""
-
-    model_: Recommender
-    _former: ClassVar[str] = ""
-    """Former name of `model_`, which goes with 1.1; empty if there was none."""
-
-    def __getattr__(self, name: str) -> Recommender:
-        """Return `model_` under the former name, with a warning."""
-        if name == type(self)._former and "model_" in vars(self):
-            warn(
-                f"{type(self).__name__}.{name} is now model_; the old name goes with 1.1",
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            return self.model_
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    @property
-    def n_users(self) -> int:
-        """Number of users; ModelError before `fit`."""
-        return self._fitted().n_users
-
-    @property
-    def n_items(self) -> int:
-        """Number of items, m; ModelError before `fit`."""
-        return self._fitted().n_items
-
-    @property
-    def scale(self) -> tuple[float, float] | None:
-        """Public scale of the predictions, or None; ModelError before `fit`."""
-        return self._fitted().scale
-
-    @property
-    def ranks(self) -> bool:
-        """True if the model was trained to rank items; ModelError before `fit`."""
-        return self._fitted().ranks
-
-    def seen(self, user: int) -> NDArray[np.integer]:
-        """Return the items that a user rated in training; ModelError before `fit`."""
-        return self._fitted().seen(user)
-
-    def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
-        """Return r̂_ui of each pair; see `Recommender.predict`."""
-        return self._fitted().predict(users, items)
-
-    def predict_all(self, users: ArrayLike) -> Floats:
-        """Return r̂ of all items for some users; see `Recommender.predict_all`."""
-        return self._fitted().predict_all(users)
-
-    def contributions(self, user: int, item: int, values: ArrayLike | None = None) -> Floats:
-        """Return the contributions of a user's ratings; see `Recommender.contributions`."""
-        return self._fitted().contributions(user, item, values)
-
-    def _forget(self) -> None:
-        """Delete the fitted attributes, before a new `fit`."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            del vars(self)[name]
-
-    def _fitted(self) -> Recommender:
-        if "model_" not in vars(self):
-            raise ModelError("the model is not trained yet: call fit first")
-        return self.model_
-
-
-def not_continued(estimator: Estimator, start: object) -> None:
-    """Raise SettingError for a start of an estimator that begins every training anew."""
-    if start is not None:
-        raise SettingError(
-            f"{type(estimator).__name__} does not continue a training: leave start out"
-        )
 
 
 def numbers(what: str, numbers: ArrayLike, bound: int) -> NDArray[np.int64]:

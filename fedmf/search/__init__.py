@@ -13,7 +13,6 @@ SettingError, unless ``public=True`` states that the ratings are public.
 from __future__ import annotations
 
 from fedmf.search.grid import search
-from fedmf.search.scoring import cross_validate
-from fedmf.search.table import Candidate, Scores, SearchResult
+from fedmf.search.scoring import Candidate, Scores, SearchResult, cross_validate
 
 __all__ = ["Candidate", "Scores", "SearchResult", "cross_validate", "search"]

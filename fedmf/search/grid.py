@@ -10,8 +10,16 @@ from fedmf.aggregate import RoundAborted
 from fedmf.data import Ratings, Split
 from fedmf.data.splits import random_folds, random_split
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.search.scoring import Judge, Learner, Model, check_learner, clone, refuse_noise
-from fedmf.search.table import Candidate, SearchResult
+from fedmf.search.scoring import (
+    Candidate,
+    Judge,
+    Learner,
+    Model,
+    SearchResult,
+    check_learner,
+    clone,
+    refuse_noise,
+)
 
 FAILURES = (SettingError, DataError, ModelError, RoundAborted)
 """Errors that a candidate's settings may cause, such as min_raters above all raters."""
@@ -71,7 +79,10 @@ def search(
     judge = Judge(measure, first, fit_params or {})
     candidates = _candidates(model, grid)
     refuse_noise([one for _, one, _ in candidates if one is not None], public)
-    parts = _parts(ratings, validation, folds, seed)
+    if folds is None:
+        parts = [random_split(ratings, validation, seed)]
+    else:
+        parts = random_folds(ratings, folds, seed)
     done: tuple[Candidate, ...] = ()
     interrupted = False
     try:
@@ -112,12 +123,6 @@ def _candidates(model: Learner, grid: Mapping[str, Sequence[object]]) -> list[Ma
         except SettingError as error:
             made.append((settings, None, str(error)))
     return made
-
-
-def _parts(ratings: Ratings, validation: float, folds: int | None, seed: int) -> list[Split]:
-    if folds is None:
-        return [random_split(ratings, validation, seed)]
-    return random_folds(ratings, folds, seed)
 
 
 def _judged(judge: Judge, made: Made, parts: Sequence[Split]) -> Candidate:

@@ -1,10 +1,12 @@
-"""Scores of a model on validation parts of the training ratings: `cross_validate`."""
+"""Scores of a model on validation parts of the training ratings, and results of a search."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol, Self, TypeGuard, TypeVar
+from statistics import fmean, stdev
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,12 +15,137 @@ from fedmf.aggregate import NoisySum
 from fedmf.data import Ratings, Split
 from fedmf.data.splits import random_folds
 from fedmf.errors import Diverged, SettingError
-from fedmf.models.recommender import Estimator, Recommender
-from fedmf.search.table import ERRORS, Scores
+from fedmf.models.estimator import Estimator
+from fedmf.models.recommender import Recommender
 from fedmf.settings import Count, Settings, check
-from fedmf.training import mae, rmse
+from fedmf.training import Ranking, mae, ranking, rmse
+
+Found = TypeVar("Found")
+
+
+ERRORS = ("rmse", "mae")  # measures of error: less is better
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of a model, one per validation part.
+
+    Parameters
+    ----------
+    measure : name of the measure
+    values : at least one score
+    """
+
+    measure: str
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Mean of the scores."""
+        return fmean(self.values)
+
+    @property
+    def standard_error(self) -> float | None:
+        """Standard error of the mean, s / √n; None for a single part.
+
+        This value is too low, since the trainings of two folds share most ratings.
+        """
+        if len(self.values) < 2:
+            return None
+        return stdev(self.values) / math.sqrt(len(self.values))
+
+    def __str__(self) -> str:
+        error = "" if self.standard_error is None else f" ± {self.standard_error:.4f}"
+        return f"{self.measure} {self.mean:.4f}{error}"
+
+    def __repr__(self) -> str:
+        return f"<Scores: {self}>"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Candidate of a search.
+
+    Parameters
+    ----------
+    settings : settings by name, as for ``set_params``
+    scores : scores; None if the candidate failed
+    error : message of the error that the candidate failed with, or None
+    seconds : float, time of all trainings of the candidate
+    """
+
+    settings: Mapping[str, object]
+    scores: Scores | None
+    error: str | None
+    seconds: float
+
+    def __repr__(self) -> str:
+        shown = self.error if self.scores is None else self.scores
+        return f"<Candidate: {dict(self.settings)}, {shown}>"
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult(Generic[Found]):
+    """Result of `search`.
+
+    Parameters
+    ----------
+    measure : name of the measure
+    candidates : finished candidates, in the order of the grid
+    estimator : best candidate, trained on all ratings; None without ``refit``
+    interrupted : True if Ctrl-C ended the search early
+    """
+
+    measure: str
+    candidates: tuple[Candidate, ...]
+    estimator: Found | None = field(default=None, repr=False)
+    interrupted: bool = False
+
+    @property
+    def best(self) -> Candidate:
+        """Candidate with the best mean, the first if several; SettingError if all failed."""
+        scored = [(one, one.scores.mean) for one in self.candidates if one.scores is not None]
+        if not scored:
+            reason = f", the first with: {self.candidates[0].error}" if self.candidates else ""
+            raise SettingError(f"all {len(self.candidates)} candidates failed{reason}")
+        sign = 1 if self.measure in ERRORS else -1
+        return min(scored, key=lambda pair: sign * pair[1])[0]
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """Settings of the best candidate, for ``set_params``."""
+        return self.best.settings
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the result without the estimator, for ``json.dumps``; objects by `repr`."""
+        return {
+            "measure": self.measure,
+            "interrupted": self.interrupted,
+            "best": _plain(self.settings),
+            "candidates": [
+                {
+                    "settings": _plain(one.settings),
+                    "mean": None if one.scores is None else one.scores.mean,
+                    "standard_error": None if one.scores is None else one.scores.standard_error,
+                    "scores": [] if one.scores is None else list(one.scores.values),
+                    "error": one.error,
+                    "seconds": one.seconds,
+                }
+                for one in self.candidates
+            ],
+        }
+
+
+def _plain(settings: Mapping[str, object]) -> dict[str, object]:
+    simple = bool | int | float | str | None
+    return {
+        name: one if isinstance(one, simple) else repr(one) for name, one in settings.items()
+    }
+
 
 METHODS = ("fit", "predict", "get_params", "set_params")
+
+
 BUDGETS = ("epsilon", "model__epsilon")  # settings of models that make their own noise
 
 
@@ -31,15 +158,12 @@ class Learner(Protocol):
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> NDArray[np.float64]:
         """Return r̂ of each pair of a user and an item."""
-        ...
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
         """Return the settings by name."""
-        ...
 
     def set_params(self, **params: object) -> Self:
         """Change settings in place, and return the estimator."""
-        ...
 
 
 Model = TypeVar("Model", bound=Learner)
@@ -100,8 +224,6 @@ class Judge:
         check(Count, first=self.first)
         if self.measure in ERRORS:
             return
-        from fedmf.training import Ranking
-
         known = [one.name for one in fields(Ranking) if one.name not in ERRORS]
         if self.measure not in known:
             raise SettingError(
@@ -124,8 +246,6 @@ class Judge:
     def _score(self, model: Learner, part: Split) -> float:
         learner, held = self.fit(model, part.train), part.test
         if self.measure not in ERRORS:
-            from fedmf.training import ranking
-
             if not isinstance(learner, Recommender):
                 raise SettingError(
                     f"measure = {self.measure!r} needs a recommender of fedmf, not "
@@ -155,11 +275,10 @@ def check_learner(model: object) -> None:
 
 def clone(model: Model) -> Model:
     """Return an untrained estimator with the same settings; clone the parts that train, too."""
-    parts = {
-        name: clone(one) if _trains(one) else one
-        for name, one in model.get_params(deep=False).items()
-    }
-    return type(model)(**parts)
+    parts = model.get_params(deep=False).items()
+    return type(model)(
+        **{name: clone(one) if isinstance(one, Estimator) else one for name, one in parts}
+    )
 
 
 def refuse_noise(models: Iterable[Learner], public: bool) -> None:
@@ -174,7 +293,3 @@ def refuse_noise(models: Iterable[Learner], public: bool) -> None:
                     "its privacy budget again: choose the settings on public ratings, with "
                     "public=True"
                 )
-
-
-def _trains(part: object) -> TypeGuard[Learner]:
-    return isinstance(part, Estimator)

@@ -1,4 +1,4 @@
-"""Measures of the k items that a recommender recommends first.
+"""Measures of the k items that a recommender recommends first, and a baseline.
 
 Precision, recall, F1 and MAP are the usual measures (Bobadilla et al., "Recommender systems
 survey", Knowledge-Based Systems 46, 2013). The FCF paper (Ammad-ud-din et al. 2019, section
@@ -11,17 +11,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fedmf.data import Ratings
+from fedmf.data.blocks import Block
 from fedmf.errors import DataError, ModelError
-from fedmf.models.recommender import Recommender
+from fedmf.models.recommender import Recommender, Trained, pairs
 from fedmf.settings import Range
 from fedmf.training.history import rmse
 
+MEANS = ("precision", "recall", "f1", "map", "ndcg", "hit_rate")  # over the users
+
+
 BLOCK = 1 << 19  # predictions in memory at once: four megabytes
 
+
 Floats = NDArray[np.float64]
+
+
 Marks = NDArray[np.bool_]
 
 
@@ -108,17 +115,9 @@ def ranking(model: Recommender, test: Ratings, hidden: Ratings, k: int = 10) -> 
         first, hits = _first(model, test, hidden, k, users)
         shown[first[first >= 0]] = True
         found.append(_measures(hits, np.diff(test.indptr)[users], k))
-    precision, recall, f1, average, ndcg, hit = np.concatenate(found).mean(axis=0)
-    return Ranking(
-        precision=float(precision),
-        recall=float(recall),
-        f1=float(f1),
-        map=float(average),
-        ndcg=float(ndcg),
-        hit_rate=float(hit),
-        coverage=float(shown.mean()),
-        rmse=rmse(np.ones(test.n_ratings), model.predict(test.users, test.items)),
-    )
+    means = dict(zip(MEANS, np.concatenate(found).mean(axis=0).tolist(), strict=True))
+    error = rmse(np.ones(test.n_ratings), model.predict(test.users, test.items))
+    return Ranking(**means, coverage=float(shown.mean()), rmse=error)
 
 
 def best(scores: Floats, k: int) -> NDArray[np.int64]:
@@ -154,7 +153,7 @@ def _first(
 
 
 def _measures(hits: Marks, n: NDArray[np.int64], k: int) -> Floats:
-    """Return the measures of each user, shape (users, 6); each user has `n` ≥ 1 test items."""
+    """Return the `MEANS` of each user, shape (users, 6); each user has `n` ≥ 1 test items."""
     place = np.arange(1, k + 1)
     found, most = np.cumsum(hits, axis=1), np.minimum(k, n)
     average = (hits * found / place).sum(axis=1) / most
@@ -169,10 +168,19 @@ def _measures(hits: Marks, n: NDArray[np.int64], k: int) -> Floats:
 
 def _marked(ratings: Ratings, users: NDArray[np.int64]) -> Marks:
     """Return a bool table of the items that some users rated, a row per user."""
-    first = ratings.indptr[users]
-    counts = ratings.indptr[users + 1] - first
-    row = np.repeat(np.arange(users.size), counts)
-    within = np.arange(row.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    block = Block.of(ratings, users)
     marks = np.zeros((users.size, ratings.n_items), dtype=np.bool_)
-    marks[row, ratings.items[first[row] + within]] = True
+    marks[np.repeat(np.arange(users.size), block.counts), block.items] = True
     return marks
+
+
+class Popularity(Trained):
+    """Recommender that scores an item by the number of ratings, a sum over the users."""
+
+    def __init__(self, train: Ratings) -> None:
+        self.train = train
+        self._counts = np.bincount(train.items, minlength=train.n_items).astype(np.float64)
+
+    def predict(self, users: ArrayLike, items: ArrayLike) -> NDArray[np.float64]:
+        """Return the number of ratings of each item."""
+        return np.asarray(self._counts[pairs(users, items, self.n_users, self.n_items)[1]])

@@ -21,7 +21,6 @@ class Optimiser(Protocol):
 
     def fresh(self) -> Callable[[Floats], Floats]:
         """Return a new function that takes a gradient and returns the step to subtract."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Annotated
@@ -9,18 +10,35 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate import PHASES, Aggregation, Phase
+from fedmf.aggregate import PHASES, Aggregation, Phase, PlainSum
 from fedmf.errors import SettingError
-from fedmf.models.recommender import Estimator
+from fedmf.models.estimator import Estimator
 from fedmf.settings import BelowOne, Has, Seed, Settings, is_number, part_of
-from fedmf.training.history import History
+from fedmf.training.history import History, RoundRecord
 
 SMALLEST_COHORT = 3
 FIRST = ("model", "aggregation")  # settings shown without their names
-REPORTS = ("callbacks", "progress")  # settings without influence on the result
 
 Summing = Annotated[Aggregation, Has("sum", "SecAggSum()")]
 """Declared setting of a trainer: an object with the method ``sum``, such as SecAggSum()."""
+
+
+class Functions:
+    """Declaration of a setting that must be a list or tuple of functions."""
+
+    def check(self, name: str, value: object) -> None:
+        """Raise SettingError unless `value` is a list or tuple of functions."""
+        if not isinstance(value, Sequence) or not all(map(callable, value)):
+            raise SettingError(
+                f"{name} = {value!r} must be a list of functions, such as [print]"
+            )
+
+
+Callbacks = Annotated[Sequence[Callable[[RoundRecord], None]], Functions()]
+"""Declared setting of an estimator: functions that take the record of each finished round.
+
+Sums have no records, and report by `fedmf.aggregate.aggregation.Progress`.
+"""
 
 
 class Draw(IntEnum):
@@ -121,41 +139,49 @@ class Schedule(Settings):
         }
 
 
-class Scheduled(Estimator):
-    """Base class of trainers, which learn in rounds; each round sums the vectors of users.
+class Iterative(Estimator):
+    """Base class of estimators that learn in rounds.
 
     Attributes
     ----------
     history_ : History, a record of each round
     """
 
-    model: object
+    rounds: int
+    callbacks: Sequence[Callable[[RoundRecord], None]] = ()
     history_: History
 
+    def report(self, record: RoundRecord) -> None:
+        """Call the callbacks with the record of a finished round."""
+        for callback in self.callbacks:
+            callback(record)
+
+
+class Scheduled(Iterative):
+    """Base class of trainers; each round sums the vectors of users."""
+
+    model: object
+
     def __init__(
-        self, aggregation: Aggregation, *, seed: int, cohort: int | float | None, dropout: float
+        self,
+        aggregation: Aggregation | None,
+        *,
+        seed: int,
+        dropout: float,
+        cohort: int | float | None = None,
     ) -> None:
-        self.aggregation = aggregation
-        self.schedule = Schedule(seed=seed, cohort=cohort, dropout=dropout)
+        self.aggregation: Aggregation = PlainSum() if aggregation is None else aggregation
+        self.seed, self.cohort, self.dropout = seed, cohort, dropout
+        _ = self.schedule  # raises if a setting is out of range
 
     @property
-    def seed(self) -> int:
-        """Seed of every random choice of the training."""
-        return self.schedule.seed
-
-    @property
-    def cohort(self) -> int | float | None:
-        """Users in a round: a number, a fraction, or None for all users."""
-        return self.schedule.cohort
-
-    @property
-    def dropout(self) -> float:
-        """Probability that a user drops out of a round."""
-        return self.schedule.dropout
+    def schedule(self) -> Schedule:
+        """Random choices of the training, which the seed determines."""
+        return Schedule(seed=self.seed, cohort=self.cohort, dropout=self.dropout)
 
     def __repr__(self) -> str:
         names = self._names()
         first = [repr(getattr(self, name)) for name in FIRST if name in names]
-        shown = [name for name in names if name not in FIRST + REPORTS]
+        shown = [name for name in names if name not in (*FIRST, "callbacks")]
         rest = [f"{one}={getattr(self, one)!r}" for one in shown if hasattr(self, one)]
         return f"{type(self).__name__}({', '.join(first + rest)})"

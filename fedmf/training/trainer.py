@@ -6,14 +6,15 @@ has all ratings. In a deployment the users would have to sum their squared error
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate import Aggregate, PlainSum
+from fedmf.aggregate import Aggregate
 from fedmf.aggregate.vectors import Rows, Table
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
@@ -26,7 +27,7 @@ from fedmf.models.warm import warm
 from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training.history import History, RoundRecord, mae, rmse
 from fedmf.training.loop import LocalSteps, Loop, Training, check_learnt, keep
-from fedmf.training.schedule import Draw, Scheduled, Summing
+from fedmf.training.schedule import Callbacks, Draw, Scheduled, Summing
 
 Floats = NDArray[np.float64]
 
@@ -71,7 +72,7 @@ class Trainer(Scheduled):
     """
 
     model_: Factors
-    _former = "factors_"
+    _former = MappingProxyType({"factors_": "model_"})
 
     def __init__(
         self,
@@ -82,17 +83,11 @@ class Trainer(Scheduled):
         seed: Seed = 0,
         cohort: int | float | None = None,
         dropout: BelowOne = 0.0,
-        callbacks: Sequence[Callable[[RoundRecord], None]] = (),
+        callbacks: Callbacks = (),
     ) -> None:
-        summing = PlainSum() if aggregation is None else aggregation
-        super().__init__(summing, seed=seed, cohort=cohort, dropout=dropout)
+        super().__init__(aggregation, seed=seed, cohort=cohort, dropout=dropout)
         self.model: FederatedModel = FedMF() if model is None else model
-        self.rounds = rounds
-        if not isinstance(callbacks, Sequence) or not all(map(callable, callbacks)):
-            raise SettingError(
-                f"callbacks = {callbacks!r} must be a list of functions, such as [print]"
-            )
-        self.callbacks = tuple(callbacks)
+        self.rounds, self.callbacks = rounds, callbacks
         self.__post_init__()
 
     def fit(
@@ -164,7 +159,7 @@ class Trainer(Scheduled):
         def report(record: RoundRecord) -> None:
             if self.cohort is None:  # the raters of all rounds are the same
                 self._check_trained(model, train, History((record,)))
-            self._report(record)
+            self.report(record)
 
         rounds = loop.iterate(FactorTraining(model, train, test), first)
         factors, history = keep(rounds, first, report)
@@ -182,10 +177,6 @@ class Trainer(Scheduled):
             raise DataError(
                 f"no item of {train.name} has {least} raters in a round: lower min_raters"
             )
-
-    def _report(self, record: RoundRecord) -> None:
-        for callback in self.callbacks:
-            callback(record)
 
 
 class FactorSteps(LocalSteps):

@@ -18,7 +18,7 @@ pytest.importorskip("flwr")
 from fedmf import FedMF, FedMMF, Ratings, Trainer, load
 from fedmf.data.splits import random_split
 from fedmf.fcf import FCF, views
-from fedmf.models.recommender import Estimator
+from fedmf.models.estimator import Estimator
 from flower_examples import EXAMPLES, run_example
 from flower_net import Network
 

@@ -12,9 +12,8 @@ from fedmf.errors import SettingError
 from paillier_parties import paillier, tables
 from secagg import Integers, Packing, RemoteProtocolError, TooFewSurvivors
 from secagg.paillier import PrivateKey, PublicKey
-from secagg.threshold import KeyShare, ThresholdKey
+from secagg.threshold import KeyShare
 from secagg.threshold.combination import combine_parts
-from threshold_keys import claim, dealing
 
 
 @pytest.fixture
@@ -86,18 +85,6 @@ def test_check33_threshold_one_trustee_too_few_reads_nothing(seen_by_server):
         assert caught.value.check == "dealing"
 
 
-def test_shares_loaded_with_separate_keys_are_of_one_key():
-    key, shares = dealing(4, 3)
-    stored = tuple(
-        KeyShare.from_bytes(
-            share.to_bytes(), ThresholdKey.from_bytes(key.to_bytes(), allow_insecure=True)
-        )
-        for share in shares
-    )
-    aggregation = PaillierSum(trust="threshold", key=stored)
-    assert aggregation.sum(tables(range(3), 2), dropouts={}).survivors == (0, 1, 2)
-
-
 @pytest.mark.check(33)
 @pytest.mark.parametrize("trust", ["key holder", "threshold"])
 @pytest.mark.parametrize("lie", ["header", "multiple"])
@@ -124,13 +111,6 @@ def test_check33_deviating_server_reads_one_vector(trust, lie):
 
 
 @pytest.mark.check(33)
-@pytest.mark.parametrize("trust", ["key holder", "threshold"])
-def test_check33_warning_names_the_trust_in_the_server(trust):
-    """The warning says what the server is trusted with."""
-    assert "as long as the server follows the protocol" in WARNINGS[trust]
-
-
-@pytest.mark.check(33)
 def test_check33_trustees_are_asked_for_whole_sums_only(monkeypatch):
     """Trustees are only asked for sums of the whole round."""
     asked = []
@@ -150,20 +130,6 @@ def test_check33_trustees_are_asked_for_whole_sums_only(monkeypatch):
         aggregation.parties.decrypt(single, packing, 4)
     assert caught.value.check == "summands"
     assert asked == [1, 2, 3]
-
-
-def test_wrong_partial_of_a_trustee_raises_with_its_number(monkeypatch):
-    answer = KeyShare.decrypt_partially
-
-    def lying(self, ciphertexts):
-        if self.index != 2:
-            return answer(self, ciphertexts)
-        return claim(self, ciphertexts, [4] * len(ciphertexts))
-
-    monkeypatch.setattr(KeyShare, "decrypt_partially", lying)
-    with pytest.raises(RemoteProtocolError) as caught:
-        paillier("threshold").sum(tables(range(4), 4), dropouts={})
-    assert (caught.value.sender, caught.value.check) == (2, "proof")
 
 
 @pytest.mark.check(33)

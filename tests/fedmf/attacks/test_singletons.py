@@ -7,7 +7,7 @@ import pytest
 
 from fedmf import attacks
 from fedmf.attacks import from_sum
-from fedmf.attacks.outcome import chance
+from fedmf.attacks.observed import chance
 from fedmf.data.sets.simulated import simulate
 
 GRID = np.arange(1.0, 6.0)

@@ -17,7 +17,7 @@ from fedmf.data.splits import random_split, time_split
 from fedmf.fcf import FederatedCF, tuned, views
 from fedmf.models import Factors
 from fedmf.training import ranking
-from fedmf.training.baseline import Popularity
+from fedmf.training.measures import Popularity
 
 QUICK = ("train", "--model", "fedmf", "--aggregation", "plain", "--rounds", "2", "-k", "2")
 
@@ -30,7 +30,7 @@ def test_second_model_learns_from_the_training_part_alone(tmp_path):
     done = train("--out", tmp_path, "--json", "--seed", "3", "--split", "time")
     assert done.exit_code == 0, done.output
     parts = time_split(load("simulated"))
-    meant = FederatedCF(tuned(8), epochs=3, seed=3).fit(views(parts.train)).model_
+    meant = FederatedCF(tuned(8), rounds=3, seed=3).fit(views(parts.train)).model_
     kept = Factors.load(tmp_path / "ranking.fedmf")
     np.testing.assert_allclose(kept.item_factors, meant.item_factors, atol=1e-7)
     assert kept.ranks
@@ -88,14 +88,11 @@ def test_second_model_that_fails_leaves_the_first(tmp_path, monkeypatch):
 
 def interrupted_at(monkeypatch, epoch):
     def stop(self, *arguments, **options):
-        inner = self.progress
-
-        def progress(what, done, of):
-            inner(what, done, of)
-            if done == epoch:
+        def interrupt(record):
+            if record.round == epoch:
                 raise KeyboardInterrupt
 
-        self.progress = progress
+        self.callbacks = [*self.callbacks, interrupt]
         if epoch == 0:
             raise KeyboardInterrupt
         return real(self, *arguments, **options)

@@ -105,8 +105,8 @@ def test_every_model_is_searched_by_its_options(model):
 
 def test_rounds_are_the_rounds_of_each_trainer():
     for model, name in (
-        ("fedbpmf", "sweeps"),
-        ("fcf", "epochs"),
+        ("fedbpmf", "rounds"),
+        ("fcf", "rounds"),
         ("fedmmf", "trainer__rounds"),
     ):
         learner = command._learner(KINDS[model], ModelName(model), 0)

@@ -184,9 +184,9 @@ def test_models_that_rank_are_compared_beyond_what_the_start_knows():
     """Items that the start has seen are hidden from both, and it scores no new item."""
     whole = views(table(np.arange(40), np.arange(30), 3))
     first = random_split(whole, seed=1).train.take(np.arange(400))
-    start = FederatedCF(Implicit(k=2), epochs=2, min_raters=1).fit(first).model_
+    start = FederatedCF(Implicit(k=2), rounds=2, min_raters=1).fit(first).model_
     parts = random_split(whole, seed=0)
-    now = FederatedCF(Implicit(k=2), epochs=2, min_raters=1).fit(parts.train).model_
+    now = FederatedCF(Implicit(k=2), rounds=2, min_raters=1).fit(parts.train).model_
     found = compared(start, now, whole, parts)
     assert found.measure == "precision"
     known = set(zip(first.users, first.items, strict=True))

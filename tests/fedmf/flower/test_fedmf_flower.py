@@ -56,11 +56,11 @@ MAKERS = {
     ),
     "FedALS": lambda: trainer(fedmf.FedALS(k=3), fedmf.PlainSum(clip=64.0)),
     "FedMMF, ridge": masked,
-    "FCF": lambda: fcf.FCF(fcf.Implicit(k=3), epochs=2, steps=3, seed=2),
+    "FCF": lambda: fcf.FCF(fcf.Implicit(k=3), rounds=2, steps=3, seed=2),
     "FCF, one Adam": lambda: fcf.FCF(
-        fcf.Implicit(k=3), epochs=2, steps=2, reset=False, min_raters=1
+        fcf.Implicit(k=3), rounds=2, steps=2, reset=False, min_raters=1
     ),
-    "FederatedCF": lambda: fcf.FederatedCF(fcf.Implicit(k=3), epochs=3, seed=2),
+    "FederatedCF": lambda: fcf.FederatedCF(fcf.Implicit(k=3), rounds=3, seed=2),
 }
 
 
@@ -334,7 +334,7 @@ def test_a_node_with_more_users_than_the_largest_trains_like_any_other():
 
 def test_more_users_than_stated_are_rejected():
     with pytest.raises(fedmf.SettingError):
-        Run(fcf.FCF(epochs=1, min_raters=1), n_users=15).start()
+        Run(fcf.FCF(rounds=1, min_raters=1), n_users=15).start()
 
 
 def test_nodes_sum_the_mean_rating_once_and_first():
@@ -413,12 +413,12 @@ def test_a_message_of_another_strategy_is_rejected():
         run.train(message, run.grid.contexts[1])
 
 
-def test_callbacks_and_progress_are_called_for_each_round():
+def test_callbacks_are_called_for_each_round():
     seen, sums = [], []
     Run(trainer(callbacks=[seen.append])).start()
-    Run(fcf.FCF(epochs=2, steps=2, progress=lambda *done: sums.append(done))).start()
+    Run(fcf.FCF(rounds=2, steps=2, callbacks=[lambda one: sums.append(one.round)])).start()
     assert [one.round for one in seen] == [1, 2, 3, 4]
-    assert sums == [("sums", number, 4) for number in range(1, 5)]
+    assert sums == [1, 2, 3, 4]
 
 
 @pytest.mark.slow
@@ -428,7 +428,7 @@ def test_callbacks_and_progress_are_called_for_each_round():
     [
         lambda: fedmf.Trainer(fedmf.FedMF(), rounds=10),
         lambda: fedmf.FedMMF(trainer=fedmf.Trainer(fedmf.FedMF(), rounds=10)),
-        lambda: fcf.FCF(epochs=1),
+        lambda: fcf.FCF(rounds=1),
     ],
     ids=["FedMF", "FedMMF", "FCF"],
 )

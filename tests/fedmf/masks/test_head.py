@@ -8,10 +8,10 @@ from fedmf.data import Features
 from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
-from fedmf.errors import DataError, ModelError, SettingError
+from fedmf.errors import DataError, ModelError
 from fedmf.masks import FedMMF, LocalHead, MeanMask
 from fedmf.models import Factors, FedMF
-from fedmf.training import Trainer, rmse
+from fedmf.training import Trainer
 
 EVERY_PAIR = tuple(grid.ravel() for grid in np.mgrid[:60, :80])
 
@@ -52,19 +52,6 @@ def test_head_of_one_user_is_as_by_hand():
     np.testing.assert_allclose(head.predict([0, 0, 0], items), [2, 3, 4])
 
 
-def test_head_of_a_user_without_ratings_changes_nothing(split, base):
-    found = LocalHead().fit(base, split.train)
-    at = np.full(80, 59), np.arange(80)
-    np.testing.assert_array_equal(found.predict(*at), base.predict(*at))
-
-
-def test_head_lowers_the_error_if_genres_matter(split, base):
-    test = split.test.take(split.test.users < 59)
-    at = test.users, test.items
-    with_head = LocalHead().fit(base, split.train).predict(*at)
-    assert rmse(test.values, with_head) < rmse(test.values, base.predict(*at)) - 0.005
-
-
 def test_head_on_fedmmf_is_saved_as_factors(split, tmp_path):
     below = FedMMF(MeanMask(), Trainer(FedMF(k=3), rounds=4)).fit(split.train)
     found = LocalHead().fit(below.model_, split.train)
@@ -82,11 +69,6 @@ def test_model_or_features_of_other_data_raise(split, base):
         LocalHead().fit(base, split.train, item_features(other))
 
 
-def test_penalty_out_of_range_raises():
-    with pytest.raises(SettingError, match="penalty = -1"):
-        LocalHead(penalty=-1)
-
-
 def test_head_without_features_is_the_mean_residual(split, base):
     """The head without features is the mean residual."""
     nothing = Features(np.zeros((80, 0)), ())
@@ -98,23 +80,6 @@ def test_head_without_features_is_the_mean_residual(split, base):
     np.testing.assert_array_equal(found[59], before[59])
 
 
-def test_likely_mistakes_raise_settings_and_data_errors(split, base):
-    with pytest.raises(SettingError, match=r"split\.train .*split\.test"):
-        LocalHead().fit(base, split)
-    with pytest.raises(DataError, match="train"):
-        LocalHead().fit(base, split.train.take(np.array([], dtype=int)))
-    with pytest.raises(SettingError, match="penalty = True"):
-        LocalHead(penalty=True)
-
-
 def test_unfitted_model_raises_with_remedy(split):
     with pytest.raises(ModelError, match=r"trainer\.model_"):
         LocalHead().fit(Trainer(FedMF(k=2), rounds=1).fit(split.train), split.train)
-
-
-def test_repr_of_models_is_short(split):
-    factors = Trainer(FedMF(k=2), rounds=1).fit(split.train).model_
-    assert (
-        repr(factors) == f"<Factors: {factors.n_users} users, {factors.n_items} items, k = 2>"
-    )
-    assert repr(LocalHead().fit(factors, split.train)).startswith("<Combined: <Factors: ")

@@ -1,17 +1,20 @@
 """The personalised masks of FedMMF, each against a formula or a library that is not theirs."""
 
+import math
+
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from fedmf.data import Features, from_triples
+from fedmf.data import Features, Split, from_triples
 from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
-from fedmf.masks.fm import _descent as fm_descent
-from fedmf.masks.nn import _descent as nn_descent
-from fedmf.masks.padded import adam, padded
+from fedmf.masks.higher import fm_descent, nn_descent, padded
+from fedmf.masks.privacy import indicator, mean_indicator, samples_needed, well_masked
+from fedmf.masks.recipes import recipe
+from fedmf.models import PRESETS
 
 MASKS = [MeanMask(), MeanMask(shrink=3), RidgeMask(), FMMask(), NNMask()]
 QUICK = [MeanMask(), RidgeMask(), FMMask(steps=5), NNMask(steps=5)]
@@ -42,13 +45,6 @@ def test_mean_mask_is_the_shrunk_mean_of_the_user():
     assert MeanMask().fit(features, ratings).predict([0], [2]) == pytest.approx([4.0])
     shrunk = MeanMask(shrink=3).fit(features, ratings)  # (5 + 4 + 3 + 3 · 3.5) / 6
     assert shrunk.predict([0], [0]) == pytest.approx([3.75])
-
-
-def test_ridge_mask_of_three_ratings_is_as_by_hand():
-    """Centred x = −1, 0, 1 and r = −1, −1, 2: w = 3 / (2 + 1) = 1, b = 3."""
-    ratings, features = rated_by_one([[1], [2], [3]], [2, 2, 5])
-    mask = RidgeMask(penalty=1).fit(features, ratings)
-    np.testing.assert_allclose(mask.predict([0, 0, 0], [0, 1, 2]), [2, 3, 4])
 
 
 @pytest.mark.parametrize("penalty", [0.5, 4, 20])
@@ -135,25 +131,6 @@ def test_gradients_equal_differences_of_the_losses(ratings, features, descent, l
             assert found[which][place][index] == pytest.approx(slope, rel=1e-5, abs=1e-7)
 
 
-def test_adam_steps_are_as_by_hand():
-    """With a constant gradient every step is the rate, against the gradient's sign."""
-    at = [np.array([1.0, 1.0, 1.0])]
-    adam(at, lambda _: [np.array([3.0, -0.2, 0.0])], steps=4, rate=0.1)
-    np.testing.assert_allclose(at[0], [0.6, 1.4, 1.0], atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "mask", [FMMask(l2=1e-3, rate=0.05, steps=400), NNMask(l2=1e-4, steps=800)]
-)
-def test_higher_orders_learn_nonlinear_ratings(mask):
-    """Either genre alone is liked, both or none are not."""
-    matrix, values = [[0, 0], [1, 0], [0, 1], [1, 1]] * 3, [1, 5, 5, 1] * 3
-    ratings, features = rated_by_one(matrix, values)
-    at = np.zeros(4, dtype=int), np.arange(4)
-    np.testing.assert_allclose(RidgeMask(penalty=1e-9).fit(features, ratings).predict(*at), 3)
-    np.testing.assert_allclose(mask.fit(features, ratings).predict(*at), [1, 5, 5, 1], atol=0.4)
-
-
 @pytest.mark.parametrize("mask", MASKS, ids=repr)
 def test_mask_depends_on_its_user_alone(ratings, features, mask):
     """Neither the others' ratings nor who shares a block with the user change anything."""
@@ -165,14 +142,6 @@ def test_mask_depends_on_its_user_alone(ratings, features, mask):
         mask.fit(features, alone, seed=2).predict(*at),
         atol=1e-9,
     )
-
-
-@pytest.mark.parametrize("mask", MASKS, ids=repr)
-def test_mask_lowers_the_variance_and_is_repeatable(ratings, features, mask):
-    first, again = (mask.fit(features, ratings, seed=5) for _ in range(2))
-    f = first.predict(ratings.users, ratings.items)
-    np.testing.assert_array_equal(f, again.predict(ratings.users, ratings.items))
-    assert np.mean((ratings.values - f) ** 2) < 0.9 * np.var(ratings.values)
 
 
 @pytest.mark.parametrize("mask", MASKS, ids=repr)
@@ -191,60 +160,15 @@ def test_linear_masks_are_products_of_tables(ratings, features, mask):
     )
 
 
-def test_network_is_not_linear(ratings, features):
-    with pytest.raises(ModelError, match="NNMask"):
-        NNMask(steps=1).fit(features, ratings).linear()
-
-
 @pytest.mark.parametrize("mask", QUICK, ids=repr)
 def test_features_and_pairs_out_of_range_raise(ratings, features, mask):
     with pytest.raises(DataError, match=r"59 items .* 60"):
         mask.fit(Features(features.matrix[:59], features.names), ratings)
     fitted = mask.fit(features, ratings)
-    with pytest.raises(ModelError, match=r"user .* 0 to 29"):
-        fitted.predict([30], [0])
-    with pytest.raises(ModelError, match=r"item .* 0 to 59"):
-        fitted.predict([0], [60])
-    with pytest.raises(ModelError, match=r"user .* 0 to 29"):
-        fitted.predict([-1], [0])
-    with pytest.raises(ModelError):
-        fitted.predict([1, 2], [0])
+    for pairs in (([30], [0]), ([0], [60]), ([-1], [0]), ([1, 2], [0])):
+        with pytest.raises(ModelError):
+            fitted.predict(*pairs)
     assert fitted.predict(np.array([], dtype=int), np.array([], dtype=int)).shape == (0,)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: MeanMask(shrink=-1),
-        lambda: RidgeMask(penalty=float("nan")),
-        lambda: RidgeMask(penalty=-1),
-        lambda: FMMask(k=0),
-        lambda: FMMask(l2=-1),
-        lambda: FMMask(rate=float("inf")),
-        lambda: NNMask(hidden=0),
-        lambda: NNMask(steps=2.5),
-        lambda: RidgeMask(penalty=True),
-        lambda: FMMask(rate=False),
-    ],
-)
-def test_hyper_parameters_out_of_range_raise(make):
-    with pytest.raises(SettingError):
-        make()
-
-
-@pytest.mark.parametrize("mask", MASKS, ids=repr)
-def test_empty_ratings_leave_all_users_neutral(ratings, features, mask):
-    nothing = ratings.take(np.array([], dtype=int))
-    found = mask.fit(features, nothing).predict(np.arange(30), np.arange(30))
-    np.testing.assert_array_equal(found, 3.5)
-
-
-@pytest.mark.parametrize(
-    "mask", [MeanMask(), RidgeMask(), FMMask(steps=1), NNMask(steps=1)], ids=repr
-)
-def test_one_rating_is_enough_for_a_mask(mask):
-    ratings, features = rated_by_one([[0.0]], [1])
-    assert mask.fit(features, ratings).predict([0], [0]) == pytest.approx([1.0], abs=0.1)
 
 
 @pytest.mark.parametrize("mask", [RidgeMask(), FMMask(), NNMask()], ids=repr)
@@ -263,15 +187,6 @@ def test_penalty_below_the_rounding_counts_as_zero():
         np.testing.assert_allclose(weights, [[0.5, 0.5, 0.0]], atol=1e-9)
 
 
-def test_starts_are_random_with_the_variance_of_he(ratings, features):
-    """A rate of nearly zero leaves the networks where they start."""
-    fitted = NNMask(hidden=40, rate=1e-300, steps=1).fit(features, ratings, seed=1)
-    d = features.matrix.shape[1]
-    assert d >= 4
-    assert fitted.inner[:29].var() == pytest.approx(2 / d, rel=0.05)
-    assert fitted.outer[:29].var() == pytest.approx(1 / 40, rel=0.2)
-
-
 @pytest.mark.parametrize(
     ("mask", "part"),
     [(FMMask(rate=1e-300), "interactions"), (NNMask(rate=1e-300), "inner")],
@@ -286,8 +201,64 @@ def test_users_have_distinct_starts(ratings, features, mask, part):
     assert (one != other).all()
 
 
-def test_predictions_have_the_shape_of_the_pairs(ratings, features):
-    fitted = MASKS[2].fit(features, ratings)
-    square = fitted.predict([[0, 1], [2, 3]], [[4, 5], [6, 7]])
-    np.testing.assert_array_equal(square.ravel(), fitted.predict([0, 1, 2, 3], [4, 5, 6, 7]))
-    assert fitted.predict(2, 6) == square[1, 0]
+def test_j_of_the_mean_is_each_users_variance_on_a_scale_of_one():
+    ratings = simulate(20, 30, 300, seed=0)
+    ratings = ratings.take(ratings.users != 4)
+    mask = MeanMask().fit(item_features(ratings), ratings)
+    by_hand = np.array(
+        [np.var(ratings.of_user(u)[1]) / 16 if u != 4 else np.nan for u in range(20)]
+    )
+    found = indicator(ratings, mask)
+    np.testing.assert_allclose(found, by_hand)
+    assert mean_indicator(ratings, mask) == pytest.approx(np.nanmean(by_hand))
+    middle = float(np.nanmedian(by_hand))
+    assert well_masked(ratings, mask, middle) == tuple(np.flatnonzero(by_hand <= middle))
+    with pytest.raises(SettingError, match="at_most = -1"):
+        well_masked(ratings, mask, -1)
+    with pytest.raises(SettingError, match=r"split\.train"):
+        indicator(Split(ratings, ratings), mask)
+
+
+def test_bound_is_that_of_the_proof_and_twice_eq_23():
+    epsilon, delta, bits = 0.1, 0.05, 32
+    eq_18_at_half = math.log(2 * 2**bits / delta) / (2 * (epsilon / 2) ** 2)
+    eq_23 = 2 * math.log(2 * 2**bits / delta) / (2 * epsilon**2)
+    assert samples_needed(epsilon, delta, bits) == math.ceil(eq_18_at_half)
+    assert samples_needed(epsilon, delta, bits) == pytest.approx(2 * eq_23, abs=1)
+    assert samples_needed(epsilon, delta, 64 * 1000) > 0  # |F| itself would overflow
+
+
+@pytest.mark.parametrize("wrong", [(0, 0.1, 1), (0.1, 1, 1), (0.1, 0.1, -1)])
+def test_bounds_out_of_range_raise(wrong):
+    with pytest.raises(SettingError):
+        samples_needed(*wrong)
+
+
+KINDS = {"ridge": RidgeMask, "fm": FMMask, "nn": NNMask, "mean": MeanMask}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_recipe_is_a_mask_and_a_preset(kind):
+    paper, large, fast = (recipe(kind, name) for name in ("paper", "large", "fast"))
+    assert isinstance(paper.mask, KINDS[kind])
+    assert (paper.offset, paper.preset.model.start) == (False, "zero-mean")
+    assert (large.offset, large.preset) == (True, PRESETS["large"])
+    assert (fast.mask, fast.preset) == (large.mask, PRESETS["fast"])
+
+
+@pytest.mark.parametrize("name", ["paper", "large", "fast"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_changed_part_of_a_recipe_changes_no_other(kind, name):
+    before = repr(recipe(kind, name))
+    changed = recipe(kind, name)
+    changed.preset.model.set_params(k=3)
+    number = next(one for one, v in changed.mask.get_params().items() if type(v) is float)
+    changed.mask.set_params(**{number: 0.75})
+    assert repr(changed) != before
+    assert repr(recipe(kind, name)) == before
+
+
+@pytest.mark.parametrize(("mask", "preset"), [("tree", "fast"), ("ridge", "best")])
+def test_unknown_names_raise_with_the_known_ones(mask, preset):
+    with pytest.raises(SettingError, match=r"'tree' .* ridge, |'best' .* fast, "):
+        recipe(mask, preset)

@@ -39,28 +39,6 @@ def test_new_user_is_predicted_better_than_by_the_mean_user(model):
     assert np.mean(errors["own"]) < 0.95 * np.mean(errors["mean"])
 
 
-def test_new_user_gets_no_rated_item(model):
-    items, values = rated(3)
-    one = model.fold_in(items, values)
-    assert (one.n_users, one.n_items) == (1, model.n_items)
-    found = model.item_ids[one.recommend(0, model.n_items)[0]]
-    assert set(found) == set(model.item_ids) - set(items)
-
-
-def test_new_user_of_a_mapped_scale_is_the_same_user():
-    rng = np.random.default_rng(0)
-    p, q = rng.normal(size=(5, 2)), rng.normal(size=(PARTS.train.n_items, 2))
-    some = PARTS.train.take(PARTS.train.users < 5)
-    ids = some.indptr[:6], some.items, some.user_ids[:5], some.item_ids
-    wide = Factors(p, q, *ids, scale=(0.0, 100.0))
-    plain = Factors(p, q, *ids, scale=(1.0, 5.0))
-    items, values = rated(0)
-    np.testing.assert_allclose(
-        wide.fold_in(items, (values - 1) * 25).user_factors,
-        plain.fold_in(items, values).user_factors,
-    )
-
-
 def test_columns_that_all_users_share_stay(model):
     p = np.column_stack((np.ones(model.n_users), model.user_factors))
     q = np.column_stack((np.full(model.n_items, 0.5), model.item_factors))
@@ -68,30 +46,27 @@ def test_columns_that_all_users_share_stay(model):
     assert biased.fold_in(*rated(0)).user_factors[0, 0] == 1.0
 
 
-def test_implicit_user_equals_the_trained_one():
-    trained = CF(Implicit(k=3, reg=2.0, alpha=5.0), epochs=3).fit(views(PARTS.train)).model_
-    items, values = rated(7)
-    again = trained.fold_in(items, np.ones(values.size), reg=2.0, alpha=5.0)
-    np.testing.assert_allclose(again.user_factors[0], trained.user_factors[7])
-    assert again.ranks
-    with pytest.raises(ModelError):
-        trained.fold_in(items[:1], [-1.0])
-
-
 def test_new_implicit_user_takes_the_settings_of_the_file(tmp_path):
     """A film that is left out of the training, as it has few raters, adds no confidence."""
     model = Implicit(k=3, reg=0.5, alpha=5.0, power=0.5)
-    trained = FederatedCF(model, epochs=3, min_raters=30).fit(views(PARTS.train)).model_
+    trained = FederatedCF(model, rounds=3, min_raters=30).fit(views(PARTS.train)).model_
     assert not trained.item_factors.any(axis=1).all()
     trained.save(tmp_path / "model.fedmf")
     items, values = rated(7)
     again = Factors.load(tmp_path / "model.fedmf").fold_in(items, np.ones(values.size))
     np.testing.assert_allclose(again.user_factors[0], trained.user_factors[7])
+    same = trained.fold_in(items, np.ones(values.size), reg=0.5, alpha=5.0)
+    assert (same.user_factors == again.user_factors).all()
+    assert (
+        same.user_factors != trained.fold_in(items, np.ones(values.size), reg=9.0).user_factors
+    ).any()
+    with pytest.raises(ModelError):
+        trained.fold_in(items[:1], [-1.0])
 
 
 @pytest.mark.parametrize("power", [0.0, 0.5])
 def test_views_of_a_user_explain_the_whole_score(power):
-    model = CF(Implicit(k=3, reg=0.5, alpha=5.0, power=power), epochs=3).fit(views(PARTS.train))
+    model = CF(Implicit(k=3, reg=0.5, alpha=5.0, power=power), rounds=3).fit(views(PARTS.train))
     for item in range(0, 500, 50):
         parts = model.contributions(7, item)
         assert parts.sum() == pytest.approx(model.predict([7], [item])[0])
@@ -103,7 +78,7 @@ def test_views_of_a_user_explain_the_whole_score(power):
 
 def test_each_part_is_what_the_view_adds():
     """With W fixed, a score is linear in the preferences of the rated items."""
-    trained = CF(Implicit(k=3, alpha=4.0), epochs=3).fit(views(PARTS.train)).model_
+    trained = CF(Implicit(k=3, alpha=4.0), rounds=3).fit(views(PARTS.train)).model_
     y, seen = trained.item_factors, trained.seen(7)
     w = np.linalg.inv(y.T @ y + 4.0 * y[seen].T @ y[seen] + np.eye(3))
     meant = 5.0 * y[seen] @ w @ y[20]
@@ -123,46 +98,28 @@ def test_ratings_of_a_user_explain_the_new_row(model, scale):
     because, most = wide.explain(3, 20, 500, given)
     assert (most > 0).all()
     assert because.size == (parts > 0).sum()
+    assert nobody.contributions(0, 3, []).size == 0
 
 
-def test_explanations_without_ratings_are_empty(model):
-    one = model.fold_in([], [])
-    assert one.explain(0, 3, values=[])[0].size == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options"),
-    [
-        ((3, 20), {}),
-        ((3, 20), {"values": [3.0]}),
-        ((3, 20, 0), {}),
-        ((3, 500), {}),
-        ((300, 2), {}),
-    ],
-)
-def test_explanations_of_wrong_arguments_raise(model, arguments, options):
+@pytest.mark.parametrize("arguments", [(3, 20), (3, 20, 2, [3.0]), (3, 20, 0), (3, 500)])
+def test_explanations_of_wrong_arguments_raise(model, arguments):
     with pytest.raises(ModelError):
-        model.explain(*arguments, **options)
+        model.explain(*arguments)
 
 
 def test_model_that_is_no_sum_raises():
     with pytest.raises(ModelError):
-        FedBPMF(k=2, sweeps=4, burn_in=1).fit(PARTS.train).explain(0, 1)
+        FedBPMF(k=2, rounds=4, burn_in=1).fit(PARTS.train).explain(0, 1)
 
 
 @pytest.mark.parametrize(
-    ("items", "ratings", "options", "error"),
-    [
-        ([10**9], [3], {}, ModelError),
-        ([1, 1], [3, 3], {}, ModelError),
-        ([1, 2], [3], {}, ModelError),
-        ([1], [np.nan], {}, ModelError),
-        ([1], [3], {"reg": 0}, SettingError),
-    ],
+    ("items", "ratings"), [([10**9], [3]), ([1, 1], [3, 3]), ([1, 2], [3]), ([1], [np.nan])]
 )
-def test_wrong_ratings_of_a_new_user_raise(model, items, ratings, options, error):
-    with pytest.raises(error):
-        model.fold_in(items, ratings, **options)
+def test_wrong_ratings_of_a_new_user_raise(model, items, ratings):
+    with pytest.raises(ModelError):
+        model.fold_in(items, ratings)
+    with pytest.raises(SettingError):
+        model.fold_in([1], [3], reg=0)
 
 
 def linear(n, seed):
@@ -190,7 +147,7 @@ def test_new_items_after_a_new_user_raise(model, rated):
 
 @pytest.fixture(scope="module")
 def posterior():
-    sampler = FedBPMF(k=2, sweeps=4, burn_in=1)
+    sampler = FedBPMF(k=2, rounds=4, burn_in=1)
     return sampler.fit(PARTS.train, None, linear(PARTS.train.n_items, 0)).model_
 
 
@@ -250,32 +207,6 @@ def test_products_of_exported_factors_are_predictions(model, scale, tmp_path):
         np.testing.assert_array_equal(found["user_ids"], one.user_ids)
 
 
-class LikeImplicit:
-    """Factor model that reads a file as the package implicit documents `load`."""
-
-    @classmethod
-    def load(cls, path):
-        with np.load(path if path.endswith(".npz") else f"{path}.npz") as data:
-            made = cls()
-            for name, value in data.items():
-                setattr(made, name, value.item() if value.shape == () else value)
-            return made
-
-
-@pytest.mark.parametrize("name", ["als.npz", "als", "als.v2"])
-def test_factors_of_implicit_are_loaded_with_their_ids(model, name, tmp_path):
-    """A score of implicit is the product of the rows of a user and an item."""
-    written = model.export(tmp_path / name, "implicit")
-    loaded = LikeImplicit.load(str(tmp_path / name))
-    scores = loaded.user_factors[3] @ loaded.item_factors.T
-    np.testing.assert_allclose(
-        scores, model.predict(np.full(model.n_items, 3), np.arange(model.n_items)), rtol=1e-5
-    )
-    with np.load(written.with_suffix(".ids.npz"), allow_pickle=False) as ids:
-        np.testing.assert_array_equal(ids["item_ids"], model.item_ids)
-        np.testing.assert_array_equal(ids["user_ids"], model.user_ids)
-
-
 def test_parquet_has_ids_and_factors(model, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     model.export(tmp_path / "model.parquet", "parquet")
@@ -286,7 +217,9 @@ def test_parquet_has_ids_and_factors(model, tmp_path):
 
 
 def test_wrong_exports_raise(model, tmp_path):
-    with pytest.raises(SettingError):
-        export(model, tmp_path / "model", "csv")
+    for name, form in (("model", "csv"), ("model.csv", "npz"), ("model.npz", "parquet")):
+        with pytest.raises(SettingError):
+            export(model, tmp_path / name, form)
+    assert export(model, tmp_path / "als.v2", "implicit").name == "als.v2.npz"
     with pytest.raises(ModelError):
         export(model, tmp_path / "none" / "model.npz", "npz")

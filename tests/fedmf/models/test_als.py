@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fedmf.aggregate import FloatSum, PlainSum, SecAggSum
+from fedmf.aggregate import FloatSum, PlainSum
 from fedmf.data.blocks import Block
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
@@ -46,17 +46,6 @@ def centralised(train, rounds, seed, gone=()):
     return one_sided(ratings, known, q, p, ALS.reg), q
 
 
-def test_step_of_a_small_case_is_as_by_hand():
-    """One item, p = (1, 2) and (1, 0), r = 3 and 1, λ = ½.
-
-    Σ (p pᵀ + λ I) = ((3, 2), (2, 5)), Σ r p = (4, 6), so q = (8, 10) / 11.
-    """
-    model = FedALS(k=2, reg=0.5, min_raters=1)
-    total = np.array([[3.0, 2.0, 5.0, 4.0, 6.0], [0.0, 0.0, 0.0, 0.0, 0.0]])
-    moved = model.server_step(np.full((2, 2), 7.0), total, None)
-    np.testing.assert_allclose(moved, [[8 / 11, 10 / 11], [7.0, 7.0]])
-
-
 def test_user_sends_moments():
     items, values = np.array([2, 0], dtype=np.int32), np.array([4.0, 1.0])
     q = np.random.default_rng(0).normal(size=(3, 3))
@@ -93,45 +82,11 @@ def test_step_and_regularisation_exclude_dropouts(split):
     np.testing.assert_allclose(trainer.model_.user_factors, p, atol=1e-8)
 
 
-@pytest.mark.parametrize("cohort", [None, 14])
-def test_secure_sums_give_the_same_model(split, cohort):
-    model, settings = FedALS(k=3), {"rounds": 2, "seed": 8, "cohort": cohort, "dropout": 0.2}
-    secure = Trainer(model, SecAggSum(threshold=cohort and 8), **settings)
-    plain = Trainer(model, PlainSum(), **settings)
-    secure.fit(split.train, split.test)
-    plain.fit(split.train, split.test)
-    assert [one.digest for one in secure.history_] == [one.digest for one in plain.history_]
-    assert [one.count_digest for one in secure.history_] == [
-        one.count_digest for one in plain.history_
-    ]
-    np.testing.assert_array_equal(secure.model_.item_factors, plain.model_.item_factors)
-
-
 def test_items_with_few_raters_are_not_trained():
     assert FedALS().needs_counts
     assert not ALS.needs_counts
     raters = Raters(np.array([2, 3]), 1.0)
     assert FedALS().trained_items(raters, 2).tolist() == [False, True]
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"reg": 0.0}, r"reg = 0\.0 "),
-        ({"reg": -1.0}, r"reg = -1\.0 "),
-        ({"k": 0}, "k = 0"),
-        ({"spread": 0.0}, "spread = 0"),
-        ({"min_raters": 0}, "min_raters = 0"),
-    ],
-)
-def test_hyper_parameters_out_of_range_raise(setting, message):
-    with pytest.raises(SettingError, match=message):
-        FedALS(**setting)
-
-
-def test_moments_without_a_solution_raise():
-    with pytest.raises(SettingError, match=r"reg = 0\.135"):
-        FedALS(k=2).server_step(np.ones((1, 2)), np.array([[1.0, 1.0, 1.0, 2.0, 2.0]]), None)
 
 
 def test_clipped_moments_raise(split):

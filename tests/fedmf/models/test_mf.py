@@ -154,14 +154,6 @@ def test_user_without_ratings_keeps_factors_and_sends_zeros(update):
     np.testing.assert_array_equal(rows.dense(), np.zeros(21))
 
 
-@pytest.mark.parametrize("n_u", [0, 1, 6])
-def test_vectors_have_one_size_for_any_ratings(n_u):
-    """A server that saw rated rows only would know which items a user rated."""
-    q, p_u, items, values = small(1, n_u)
-    _, rows = FedMF(k=3).local_step(q, p_u, items, values, np.ones(7, dtype=bool))
-    assert rows.dense().shape == (7 * 3,)
-
-
 def test_messages_have_one_size_for_any_ratings():
     """On the wire, too: a user of no ratings and one of all send as many bytes."""
     import secagg
@@ -236,25 +228,3 @@ def test_users_with_infinite_solutions_have_no_factors(capfd):
             found, _ = FedMF(k=2).local_step(q, np.ones(2), items, np.ones(2), TWO)
         assert np.isnan(found).all()
     assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"k": 0}, "k = 0"),
-        ({"k": 2.0}, r"k = 2\.0"),
-        ({"reg": -0.1}, r"reg = -0\.1 "),
-        ({"reg": float("nan")}, "reg = nan"),
-        ({"rate": 0.0}, r"rate = 0\.0 "),
-        ({"spread": float("inf")}, "spread = inf"),
-        ({"update": "sgd"}, "update = 'sgd' .*'paper'"),
-        ({"start": "ones"}, "start = 'ones' .*'zero-mean'"),
-        ({"min_raters": 0}, "min_raters = 0"),
-        ({"mean": -1.0}, r"mean = -1\.0 "),
-        ({"biases": 1}, "biases = 1 "),
-        ({"rate": True}, "rate = True "),
-    ],
-)
-def test_hyper_parameters_out_of_range_raise_with_names(setting, message):
-    with pytest.raises(SettingError, match=message):
-        FedMF(**setting)

@@ -8,14 +8,14 @@ import math
 import numpy as np
 import pytest
 
-from fedmf import FedALS, FedBPMF, FedMF, FedMMF, RidgeMask, Trainer, load
+from fedmf import FedALS, FedBPMF, FedMF, FedMMF, Trainer
 from fedmf.aggregate import NoisySum, PlainSum, RoundAborted
 from fedmf.context import ContextTrainer, FedLR
 from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
-from fedmf.data.splits import random_folds, random_split
-from fedmf.errors import DataError, Diverged, MissingExtra, ModelError, SettingError
-from fedmf.fcf import FCF, FederatedCF, Implicit, ranking, tuned, views
+from fedmf.data.splits import random_folds
+from fedmf.errors import DataError, Diverged, MissingExtra, SettingError
+from fedmf.fcf import FederatedCF, Implicit, ranking, tuned, views
 from fedmf.models.dp import DPFedMF
 from fedmf.search import Scores, cross_validate, search
 from fedmf.settings import Settings
@@ -52,19 +52,11 @@ class Constant(Settings):
     ("model", "such"),
     [
         (FedMF, "Trainer(FedMF())"),
-        (FedALS, "Trainer(FedALS())"),
         (FedMF(), "Trainer(FedMF())"),
-        (DPFedMF(k=1), "Trainer(DPFedMF())"),
         (Trainer, "Trainer()"),
-        (FedBPMF, "FedBPMF()"),
-        (FedMMF, "FedMMF()"),
-        (FCF, "FCF()"),
         (Constant, "Constant()"),
         (Implicit(), "Trainer(FedMF())"),
         (None, "Trainer(FedMF())"),
-        ("fedmf", "Trainer(FedMF())"),
-        (RATINGS, "Trainer(FedMF())"),
-        (search, "Trainer(FedMF())"),
     ],
 )
 def test_a_search_of_no_estimator_names_one(model, such):
@@ -75,12 +67,6 @@ def test_a_search_of_no_estimator_names_one(model, such):
         with pytest.raises(SettingError) as caught:
             call()
         assert such in str(caught.value)
-
-
-@pytest.mark.parametrize("grid", [None, ["k"], "k", [("k", [2])], 3])
-def test_a_grid_that_is_no_mapping_raises(grid):
-    with pytest.raises(SettingError):
-        search(MODEL, grid, RATINGS)
 
 
 def test_folds_have_each_rating_once_as_test():
@@ -115,7 +101,7 @@ def test_scores_are_those_of_trainings_by_hand(name, measure):
 
 
 def test_ranking_measure_is_that_of_the_ranking():
-    model = FederatedCF(Implicit(k=2), epochs=2)
+    model = FederatedCF(Implicit(k=2), rounds=2)
     found = cross_validate(model, VIEWS, folds=2, measure="precision", first=5)
     parts = random_folds(VIEWS, 2)
     wanted = [ranking(model.fit(one.train).model_, one.test, one.train, 5) for one in parts]
@@ -126,11 +112,9 @@ def test_ranking_measure_is_that_of_the_ranking():
     ("model", "grid", "ratings", "options"),
     [
         (MODEL, {"model__reg": [0.1, 1.0], "rounds": [1]}, RATINGS, {}),
-        (FedBPMF(k=2, sweeps=4, burn_in=1), {"k": [1, 2]}, RATINGS, {"measure": "map"}),
-        (FedMMF(RidgeMask(), MODEL), {"trainer__model__k": [1, 2]}, RATINGS, {}),
+        (FedBPMF(k=2, rounds=4, burn_in=1), {"k": [1, 2]}, RATINGS, {"measure": "map"}),
         (FedMMF(trainer=MODEL), {"mask__penalty": [1, 9.0]}, RATINGS, {"measure": "map"}),
-        (FederatedCF(epochs=1), {"model__k": [1, 2]}, VIEWS, {"measure": "map"}),
-        (FCF(epochs=1), {"optimiser__rate": [0.1]}, VIEWS, {"measure": "recall"}),
+        (FederatedCF(tuned(), rounds=1), {"model__k": [1, 2]}, VIEWS, {"measure": "map"}),
         (
             ContextTrainer(FedLR(), rounds=2),
             {"model__rate": [0.1, 0.2]},
@@ -165,26 +149,6 @@ def test_any_estimator_is_searched_and_left_as_it_is(model, grid, ratings, optio
     assert json.loads(json.dumps(found.as_dict()))["best"] == dict(found.settings)
 
 
-def test_candidates_share_the_validation_part():
-    """Every score is that of a training by hand on the same part."""
-    trainer = Trainer(FedMF(k=2), rounds=2)
-    found = search(
-        FedMMF(trainer=trainer), {"trainer__rounds": [1, 3]}, RATINGS, validation=0.2, seed=4
-    )
-    part = random_split(RATINGS, 0.2, seed=4)
-    for one, rounds in zip(found.candidates, (1, 3), strict=True):
-        wanted = by_hand(FedMMF(trainer=Trainer(FedMF(k=2), rounds=rounds)), part, rmse)
-        assert one.scores.values == (wanted,)
-        assert one.scores.standard_error is None
-
-
-def test_trainer_of_a_masked_model_is_not_shared():
-    trainer = Trainer(FedMF(k=2), rounds=1)
-    found = search(FedMMF(trainer=trainer), {"offset": [True, False]}, RATINGS, refit=True)
-    assert not hasattr(trainer, "model_")
-    assert found.estimator.trainer is not trainer
-
-
 def test_refit_is_the_training_on_all_ratings():
     found = search(MODEL, {"model__k": [1, 2]}, RATINGS, folds=2, refit=True)
     wanted = Trainer(FedALS(k=found.settings["model__k"]), rounds=2).fit(RATINGS)
@@ -196,13 +160,7 @@ def test_refit_is_the_training_on_all_ratings():
 
 @pytest.mark.parametrize(
     "error",
-    [
-        Diverged("left the scale"),
-        SettingError("clipped"),
-        RoundAborted("lost"),
-        DataError("no item has 500 raters"),
-        ModelError("predictions are NaN"),
-    ],
+    [Diverged("left the scale"), RoundAborted("lost"), DataError("no item has 500 raters")],
 )
 def test_failed_candidate_keeps_its_message(error):
     found = search(Constant(), {"fails": [error, None]}, RATINGS)
@@ -222,13 +180,6 @@ def test_setting_out_of_range_fails_and_infinity_too():
 def test_other_errors_end_the_search():
     with pytest.raises(MissingExtra):
         search(Constant(), {"fails": [MissingExtra("no scipy"), None]}, RATINGS)
-
-
-def test_too_many_raters_for_a_candidate_keep_the_others():
-    model = FederatedCF(tuned(2), epochs=1)
-    found = search(model, {"min_raters": [1, 500]}, VIEWS, measure="map")
-    assert found.settings == {"min_raters": 1}
-    assert "min_raters" in found.candidates[1].error
 
 
 def test_interrupt_keeps_the_finished_candidates():
@@ -303,15 +254,13 @@ def test_epsilon_is_refused_unless_it_is_none():
 @pytest.mark.parametrize(
     ("grid", "options"),
     [
-        ({"reg": [0.1]}, {}),
         ({"model__rag": [0.1]}, {}),
         ({"rounds": 3}, {}),
         ({"rounds": []}, {}),
-        ({"rounds": "12"}, {}),
+        (None, {}),
         ({"rounds": [1]}, {"measure": "accuracy"}),
         ({"rounds": [1]}, {"validation": 1.0}),
         ({"rounds": [1]}, {"folds": 1}),
-        ({"rounds": [1]}, {"seed": -1}),
         ({"rounds": [1]}, {"first": 0}),
     ],
 )
@@ -330,10 +279,3 @@ def test_settings_of_a_part_in_the_grid_are_known():
     assert found.candidates[0].error is not None
     assert found.best.settings["model"] == FedMF(k=2)
     assert json.loads(json.dumps(found.as_dict()))["best"]["model"] == repr(FedMF(k=2))
-
-
-def test_more_factors_win_where_the_ratings_have_them():
-    """On the simulated set, whose ratings have structure, λ = .1 beats λ = 3."""
-    train = random_split(load("simulated"), seed=0).train
-    found = search(Trainer(FedALS(k=4), rounds=5), {"model__reg": [3.0, 0.1]}, train)
-    assert found.settings == {"model__reg": 0.1}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -12,71 +13,20 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from fedmf.bayes import FedBPMF
 from fedmf.data.sets.simulated import simulate
-from fedmf.data.splits import random_split, time_split
-from fedmf.errors import ModelError
+from fedmf.data.splits import random_split
+from fedmf.errors import DataError, ModelError
 from fedmf.fcf import CF, views
 from fedmf.masks import FedMMF, LocalHead, MeanMask
-from fedmf.models import Factors, FedMF
-from fedmf.training import Ranking, Trainer, ranking
+from fedmf.models import FedMF
+from fedmf.training import History, Ranking, RoundRecord, Trainer, mae, ranking, rmse
 from fedmf.training.measures import best
 
 PARTS = random_split(simulate(30, 40, 500, seed=3), seed=0)
-ONES = np.ones((PARTS.train.n_users, 1))
-
-
-def scored(scores):
-    """Return factors that predict scores[i] for every user."""
-    return Factors.of(ONES, np.array(scores, dtype=np.float64)[:, None], PARTS.train)
-
-
-def of_user(user, items):
-    """Return test ratings of one user."""
-    indptr = np.where(np.arange(PARTS.test.n_users + 1) > user, len(items), 0)
-    return replace(
-        PARTS.test,
-        indptr=indptr,
-        items=np.array(items, dtype=np.int32),
-        values=np.full(len(items), 3.0),
-        times=np.zeros(len(items), dtype=np.int64),
-    )
-
-
-def test_gain_hits_and_coverage_are_as_by_hand():
-    """The user's first four unrated items are 1st to 4th; the 2nd and 4th are to be found."""
-    fresh = np.setdiff1d(np.arange(40), PARTS.train.of_user(5)[0])
-    test = of_user(5, [int(fresh[1]), int(fresh[3]), int(fresh[9])])
-    found = ranking(scored(-np.arange(40)), test, PARTS.train, k=4)
-    gain = 1 / np.log2(3) + 1 / np.log2(5)
-    most = 1 + 1 / np.log2(3) + 1 / np.log2(4)  # all three of them, first
-    assert found.ndcg == pytest.approx(gain / most)
-    assert found.hit_rate == 1
-    assert found.coverage == pytest.approx(4 / 40)
-    assert (found.precision, found.recall) == pytest.approx((2 / 4, 2 / 3))
-
-
-def test_gain_of_a_full_list_is_1():
-    """There are more test items than places."""
-    fresh = np.setdiff1d(np.arange(40), PARTS.train.of_user(5)[0])[:6]
-    found = ranking(scored(-np.arange(40)), of_user(5, fresh.tolist()), PARTS.train, k=3)
-    assert (found.ndcg, found.precision) == (pytest.approx(1), 1)
-
-
-def test_user_without_a_hit_has_no_hit_and_no_gain():
-    fresh = np.setdiff1d(np.arange(40), PARTS.train.of_user(5)[0])
-    found = ranking(scored(-np.arange(40)), of_user(5, [int(fresh[-1])]), PARTS.train, k=3)
-    assert (found.ndcg, found.hit_rate) == (0, 0)
-
-
-def test_coverage_counts_no_hidden_item():
-    """A user who has rated all but one item is recommended that one."""
-    others = np.delete(np.arange(40), 7).tolist()
-    found = ranking(scored(np.zeros(40)), of_user(5, [7]), of_user(5, others), k=10)
-    assert (found.coverage, found.precision) == (1 / 40, 1 / 10)
 
 
 def recommenders():
     trainer = Trainer(FedMF(k=3), rounds=2).fit(PARTS.train)
-    posterior = FedBPMF(k=2, sweeps=4, burn_in=1).fit(PARTS.train).model_
+    posterior = FedBPMF(k=2, rounds=4, burn_in=1).fit(PARTS.train).model_
     masked = FedMMF(MeanMask(), Trainer(FedMF(k=3), rounds=2)).fit(PARTS.train)
     head = LocalHead().fit(trainer.model_, PARTS.train)
     return {
@@ -86,7 +36,7 @@ def recommenders():
         "Posterior": posterior,
         "FedMMF": masked,
         "Combined": head,
-        "CF": CF(epochs=2).fit(views(PARTS.train)),
+        "CF": CF(rounds=2).fit(views(PARTS.train)),
     }
 
 
@@ -130,7 +80,24 @@ def test_best_is_the_start_of_a_stable_sort(scores, data):
     assert (best(scores, k) == np.argsort(-scores, axis=1, kind="stable")[:, :k]).all()
 
 
-def test_model_is_measured_on_its_future():
-    parts = time_split(simulate(30, 40, 500, seed=3))
-    found = ranking(CF(epochs=2).fit(views(parts.train)), parts.test, parts.train)
-    assert 0 < found.ndcg < 1
+def test_errors_of_known_differences():
+    ratings, predictions = np.array([4.0, 2.0, 5.0]), np.array([3.0, 4.0, 5.0])
+    assert rmse(ratings, predictions) == pytest.approx((5 / 3) ** 0.5)
+    assert mae(ratings, predictions) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("error", [rmse, mae])
+def test_empty_or_unequal_shapes_raise(error):
+    with pytest.raises(DataError, match=r"\(0,\)"):
+        error(np.array([]), np.array([]))
+    with pytest.raises(DataError, match=r"\(2,\) .*\(1,\)"):
+        error(np.array([1.0]), np.array([1.0, 2.0]))
+
+
+def test_history_is_json_and_has_a_last_round():
+    history = History((RoundRecord(round=1, cohort=60), RoundRecord(round=2, cohort=60)))
+    saved = json.loads(json.dumps(history.as_dict(), allow_nan=False))
+    assert [one["round"] for one in saved["rounds"]] == [1, 2]
+    assert (history.last.round, len(history), "rounds 2" in repr(history)) == (2, 2, True)
+    with pytest.raises(ModelError):
+        _ = History().last

@@ -1,5 +1,3 @@
-import json
-import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +8,8 @@ from fedmf.aggregate import FloatSum, PlainSum, RoundAborted, SecAggSum
 from fedmf.aggregate.vectors import Vectors
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
-from fedmf.errors import ModelError
-from fedmf.models import FedMF
+from fedmf.errors import DataError, ModelError, SettingError
+from fedmf.models import FedALS, FedMF
 from fedmf.training import Schedule, Trainer, rmse
 from fedmf.training.schedule import Draw
 from watched_sum import Watched
@@ -86,68 +84,6 @@ def test_blocks_of_any_size_give_the_same_integers(split, model, cohort, monkeyp
     assert found[0] == found[1] == found[2]
 
 
-@pytest.mark.parametrize("model", [PAPER, RIDGE])
-def test_fixed_point_is_near_to_floats(split, model):
-    settings = {"rounds": 5, "seed": 8, "dropout": 0.2}
-    floats = Trainer(model, FloatSum(), **settings).fit(split.train, split.test).history_
-    for bits, far in ((6, 1e-1), (30, 1e-8)):
-        fixed = Trainer(model, PlainSum(fractional_bits=bits), **settings)
-        last = fixed.fit(split.train, split.test).history_.last
-        assert 0 < abs(last.test_rmse - floats.last.test_rmse) < far
-        assert last.count_digest == floats.last.count_digest
-        assert last.survivors == floats.last.survivors
-
-
-def test_memory_does_not_grow_with_the_rounds(split):
-    """A round's record is plain numbers and two digests."""
-
-    def peak(rounds):
-        tracemalloc.start()
-        Trainer(RIDGE, rounds=rounds, dropout=0.1).fit(split.train, split.test)
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return most
-
-    peak(2)  # what is loaded once
-    assert peak(50) - peak(5) < 45 * 2000
-
-
-@pytest.mark.parametrize("model", [replace(PAPER, biases=True), BIASED])
-def test_biases_are_learnt_and_constants_are_kept(split, model):
-    factors = Trainer(model, rounds=3).fit(split.train).model_
-    p, q = factors.user_factors, factors.item_factors
-    assert (p[:, 0] == 1).all()
-    assert (q[:, -1] == 1).all()
-    rated = np.bincount(split.train.items, minlength=40) >= model.min_raters
-    assert ((q[:, 0] != 0) == rated).all()
-    assert (p[:, -1] != 0).all()
-    by_hand = q[7, 0] + p[3, -1] + q[7, 1:-1] @ p[3, 1:-1]
-    assert factors.predict(3, 7) == pytest.approx(by_hand)
-
-
-def test_training_beats_the_mean():
-    parts = random_split(simulate(120, 80, 5000, seed=1), seed=0)
-    trainer = Trainer(rounds=25).fit(parts.train, parts.test)
-    mean = np.full(parts.test.n_ratings, parts.train.values.mean())
-    errors = [record.test_rmse for record in trainer.history_]
-    assert errors[-1] < 0.9 * rmse(parts.test.values, mean)
-    assert errors[-1] < errors[0]
-    found = trainer.predict(parts.test.users, parts.test.items)
-    assert rmse(parts.test.values, found) == errors[-1]
-    items, _ = trainer.recommend(3, k=5)
-    assert items.size == 5
-    assert not set(items.tolist()) & set(parts.train.of_user(3)[0].tolist())
-
-
-def test_seed_determines_the_training(split):
-    settings = {"rounds": 2, "cohort": 0.5, "dropout": 0.3}
-    one, same, other = (
-        Trainer(RIDGE, seed=seed, **settings).fit(split.train).history_ for seed in (1, 1, 2)
-    )
-    assert [record.digest for record in one] == [record.digest for record in same]
-    assert one.last.digest != other.last.digest
-
-
 @pytest.mark.check(31)
 def test_check31_items_with_few_raters_are_never_moved(split):
     """Items with few raters are counted and never moved."""
@@ -197,13 +133,6 @@ def test_check31_dropouts_of_the_count_are_not_counted(split):
     assert len(stay) < len(sent)
     enough = sum(sent[user] for user in stay) >= 3
     assert trainer.history_.last.trained_items == enough.sum()
-
-
-def test_rounds_have_distinct_sessions(split):
-    watched = Watched()
-    Trainer(RIDGE, watched, rounds=3, cohort=0.5).fit(split.train)
-    sessions = [session for *_, session in watched.calls]
-    assert len(set(sessions)) == len(sessions) == 6
 
 
 def test_aborted_round_changes_nothing_and_continues(split):
@@ -258,39 +187,6 @@ def test_users_outside_the_cohort_solve_for_their_factors(split):
         np.testing.assert_allclose(factors.user_factors[user], solved)
 
 
-def test_interrupt_keeps_the_finished_rounds(split):
-    whole = Trainer(RIDGE, rounds=2).fit(split.train, split.test)
-    watched = Watched(None, None, None, KeyboardInterrupt())
-    trainer = Trainer(RIDGE, watched, rounds=9).fit(split.train, split.test)
-    assert trainer.history_.interrupted
-    assert len(trainer.history_) == 2
-    np.testing.assert_array_equal(trainer.model_.item_factors, whole.model_.item_factors)
-    early = Trainer(RIDGE, Watched(KeyboardInterrupt())).fit(split.train)
-    assert early.history_.interrupted
-    with pytest.raises(ModelError):
-        _ = early.history_.last
-
-
-def test_interrupt_in_a_callback_keeps_its_round(split):
-    seen = []
-
-    def stop(record):
-        seen.append(record)
-        raise KeyboardInterrupt
-
-    trainer = Trainer(RIDGE, rounds=9, callbacks=[stop]).fit(split.train)
-    assert list(trainer.history_) == seen
-    assert len(seen) == 1
-
-
-def test_history_is_json(split):
-    trainer = Trainer(RIDGE, rounds=2, dropout=0.1).fit(split.train, split.test)
-    saved = json.loads(json.dumps(trainer.history_.as_dict(), allow_nan=False))
-    assert saved["interrupted"] is False
-    assert [one["round"] for one in saved["rounds"]] == [1, 2]
-    assert saved["rounds"][1]["digest"] == trainer.history_.last.digest
-
-
 def test_counts_and_sums_have_distinct_dropouts(split):
     """The step is divided by two standard deviations above count / share."""
     watched, settings = Watched(), {"rounds": 1, "dropout": 0.4, "seed": 6}
@@ -311,3 +207,96 @@ def test_counts_and_sums_have_distinct_dropouts(split):
     _, start = RIDGE.initial(split.train, Schedule(seed=6).rng(Draw.START))
     meant = start - RIDGE.rate * total / bound[:, None]
     np.testing.assert_allclose(trainer.model_.item_factors, meant, atol=1e-12)
+
+
+STEPS = FedMF(k=4, reg=0.05, rate=0.005, update="paper", spread=0.3, min_raters=1)
+
+
+def test_settings_out_of_range_raise(split):
+    with pytest.raises(SettingError, match="cohort = 25"):
+        Trainer(cohort=25).fit(split.train)
+    with pytest.raises(SettingError):
+        Trainer().fit(split.train, simulate(24, 41, 500))
+    for ids in ({"user_ids": np.arange(24)}, {"item_ids": np.arange(40)}):
+        with pytest.raises(SettingError):
+            Trainer().fit(split.train, replace(split.test, **ids))
+
+
+@pytest.mark.parametrize("aggregation", [PlainSum(), FloatSum()], ids=repr)
+@pytest.mark.parametrize(
+    ("model", "remedy"),
+    [
+        (FedMF(rate=1e308), r"rate = 1e\+308 "),
+        (FedMF(rate=1e308, biases=True), r"rate = 1e\+308 "),
+        (FedMF(spread=1e308), r"rate = 0\.45 .*spread = 1e\+308 "),
+        (replace(STEPS, spread=1e200), r"rate = 0\.005 .*spread = 1e\+200 "),
+        (FedALS(spread=1e308), r"reg = 0\.135 .*spread = 1e\+308 "),
+    ],
+    ids=repr,
+)
+def test_divergence_raises_without_warnings(split, model, remedy, aggregation, capfd):
+    with pytest.raises(SettingError, match=remedy):
+        Trainer(model, aggregation, rounds=9).fit(split.train)
+    assert capfd.readouterr() == ("", "")
+
+
+class Overflowing(FedMF):
+    """Its factors are finite, their products are not."""
+
+    def server_step(self, q, total, raters):
+        return np.full_like(q, 1e200)
+
+    def find_users(self, q, p, block):
+        return np.full_like(p, 1e200)
+
+
+class Exploding(FedMF):
+    """Its items' factors are not finite, and then no user should be asked."""
+
+    def server_step(self, q, total, raters):
+        return np.full_like(q, np.inf)
+
+    def find_users(self, q, p, block):
+        assert np.isfinite(q).all()
+        return p
+
+
+def test_factors_are_validated_before_their_use(split):
+    watched = Watched()
+    with pytest.raises(SettingError):
+        Trainer(replace(RIDGE, spread=1e308), watched).fit(split.train)
+    assert watched.calls == []
+    with pytest.raises(SettingError):
+        Trainer(Exploding(k=2), rounds=1).fit(split.train)
+
+
+def test_infinite_errors_are_not_recorded(split):
+    with pytest.raises(SettingError):
+        Trainer(Overflowing(k=2, min_raters=1000), rounds=1).fit(split.train)
+
+
+def test_failed_fit_leaves_no_attributes(split):
+    def fail(record):
+        if failing:
+            raise ZeroDivisionError
+
+    failing = False
+    trainer = Trainer(RIDGE, rounds=2, callbacks=[fail]).fit(split.train)
+    trainer.predict([0], [0])
+    failing = True
+    with pytest.raises(ZeroDivisionError):
+        trainer.fit(split.train)
+    with pytest.raises(ModelError):
+        trainer.predict([0], [0])
+    assert not hasattr(trainer, "history_")
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_empty_parts_raise_before_any_work(split, part):
+    empty = replace(split, **{part: getattr(split, part).take(np.array([], dtype=int))})
+    watched = Watched()
+    with pytest.raises(DataError, match=part):
+        Trainer(RIDGE, watched).fit(empty.train, empty.test)
+    assert watched.calls == []
+    with pytest.raises(SettingError, match=r"test .*Split"):
+        Trainer(RIDGE).fit(split.train, split)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedmf import FedALS, FedBPMF, FedMF, FedMMF, Trainer, from_triples
+from fedmf import FedALS, FedBPMF, FedMF, Trainer, from_triples
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import ModelError
@@ -43,33 +43,12 @@ def test_ten_rounds_and_ten_more_equal_twenty(name):
     assert len(again.history_) == 10
 
 
-def test_masked_training_continues_to_the_same_factors():
-    trainer = Trainer(FedMF(k=3), rounds=8)
-    whole = FedMMF(trainer=trainer).fit(RATINGS).model_.base
-    half = FedMMF(trainer=Trainer(FedMF(k=3), rounds=4))
-    first = half.fit(RATINGS).model_.base
-    same(half.fit(RATINGS, start=first).model_.base, whole)
-
-
 @pytest.mark.parametrize("kind", [FederatedCF, FCF])
 def test_epochs_and_more_epochs_equal_all_epochs(kind):
     """FCF restarts its optimiser in each epoch."""
-    whole = kind(Implicit(k=3), epochs=4).fit(VIEWS).model_
-    half = kind(Implicit(k=3), epochs=2)
+    whole = kind(Implicit(k=3), rounds=4).fit(VIEWS).model_
+    half = kind(Implicit(k=3), rounds=2)
     same(half.fit(VIEWS, start=half.fit(VIEWS).model_).model_, whole)
-
-
-def test_dropouts_are_drawn_again_for_the_rounds():
-    """The result is near that of twenty rounds, and another seed draws other dropouts."""
-    model, settings = FedMF(k=3), {"dropout": 0.2, "rounds": 10}
-    first = Trainer(model, **settings).fit(RATINGS).model_
-    once = Trainer(model, **settings).fit(RATINGS, start=first)
-    other = Trainer(model, seed=1, **settings).fit(RATINGS, start=first)
-    assert [one.survivors for one in once.history_] != [one.survivors for one in other.history_]
-    whole = Trainer(model, dropout=0.2, rounds=20).fit(RATINGS)
-    assert once.history_.last.train_rmse == pytest.approx(
-        whole.history_.last.train_rmse, abs=0.02
-    )
 
 
 def grown():
@@ -98,14 +77,6 @@ def test_users_and_items_are_matched_by_their_ids():
     assert (drawn[0] == 7).all()
 
 
-def test_new_ratings_need_fewer_rounds_after_a_start():
-    few = RATINGS.take(np.random.default_rng(0).random(RATINGS.n_ratings) < 0.8)
-    earlier = Trainer(FedMF(k=3), rounds=30).fit(few).model_
-    warm = Trainer(FedMF(k=3), rounds=3).fit(RATINGS, start=earlier)
-    cold = Trainer(FedMF(k=3), rounds=3).fit(RATINGS)
-    assert warm.history_.last.train_rmse < 0.95 * cold.history_.last.train_rmse
-
-
 @pytest.mark.parametrize("wrong", ["columns", "kind", "ids", "type"])
 def test_start_that_does_not_fit_raises(wrong):
     earlier = Trainer(FedMF(k=3), rounds=1).fit(RATINGS).model_
@@ -121,10 +92,10 @@ def test_start_that_does_not_fit_raises(wrong):
     assert not hasattr(trainer, "model_")
     if wrong == "ids":
         with pytest.raises(ModelError):
-            FedBPMF(k=2, sweeps=2, burn_in=1).fit(RATINGS, start=start)
+            FedBPMF(k=2, rounds=2, burn_in=1).fit(RATINGS, start=start)
     if wrong == "kind":
         with pytest.raises(ModelError):
-            FederatedCF(Implicit(k=3), epochs=1).fit(VIEWS, start=earlier)
+            FederatedCF(Implicit(k=3), rounds=1).fit(VIEWS, start=earlier)
 
 
 def test_start_without_a_scale_is_for_ratings_from_1_to_5():

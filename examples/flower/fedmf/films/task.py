@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fedmf import FedMF, FedMMF, Split, Trainer, load
 from fedmf.data.splits import random_split
 from fedmf.fcf import FCF, views
-from fedmf.models.recommender import Estimator
+from fedmf.models.estimator import Estimator
 
 
 def recommender(context: Context) -> Estimator:
@@ -21,7 +21,7 @@ def recommender(context: Context) -> Estimator:
         case "fedmmf":
             return FedMMF(trainer=Trainer(FedMF(), rounds=rounds))
         case "fcf":
-            return FCF(epochs=rounds)
+            return FCF(rounds=rounds)
     raise ValueError("model must be fedmf, fedmmf or fcf")
 
 

@@ -20,7 +20,7 @@ from secagg.flower.wire import CLIPPED_NODES, Plan
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.session import Place
 from secagg.session.batch import Batch
-from secagg.session.thread import Calls, at_once
+from secagg.session.thread import at_once
 from secagg.session.wire import REPORT
 
 
@@ -92,4 +92,4 @@ async def _opened(
     """Return the sum of the reports, after the helpers checked and opened it."""
     async with AsyncExitStack() as stack:
         helpers = reached(agreed.params, agreed.helpers, place, stack)
-        return await reports.finish(helpers, Calls(), seconds)
+        return await reports.finish(helpers, seconds)

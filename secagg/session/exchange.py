@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from secagg.errors import RemoteProtocolError
-from secagg.session.answers import Answers
 from secagg.session.deadlines import Clock
 from secagg.session.events import (
     Hooks,
@@ -21,7 +22,9 @@ from secagg.session.events import (
     TaskTaken,
 )
 from secagg.session.thread import Calls
-from secagg.session.wire import Task
+from secagg.session.wire import FRAME, Task
+
+_RECORD = struct.Struct("<Q32s")
 
 
 @dataclass(eq=False, kw_only=True)
@@ -75,6 +78,36 @@ class Exchange:
         """Wake the driver if there is nothing left to wait for."""
         if self.failure is not None or not self.awaited:
             self.done.set()
+
+
+class Answers(dict[int, bytes]):
+    """`fingerprint` of the last accepted answer of each client.
+
+    Attributes
+    ----------
+    limit : int
+        Largest size of an answer in the rounds so far, in bytes.
+    """
+
+    # until a round begins, a transport reads no more than a frame's head from a member
+    limit: int = FRAME
+
+    def to_bytes(self) -> bytes:
+        """Return the limit as u64, then the id as u64 and the fingerprint of each client."""
+        records = (_RECORD.pack(*item) for item in self.items())
+        return self.limit.to_bytes(8, "little") + b"".join(records)
+
+    def read(self, data: bytes) -> None:
+        """Restore the content of `to_bytes`; empty bytes change nothing."""
+        if data:
+            self.limit = int.from_bytes(data[:8], "little")
+            self.update(_RECORD.iter_unpack(data[8:]))
+
+
+def fingerprint(task: bytes, data: bytes) -> bytes:
+    """Return the SHA-256 of an answer: of the task's id and the content."""
+    # with the id: equal contents in two tasks are two answers
+    return hashlib.sha256(task + data).digest()
 
 
 class Exchanges(ABC):

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from contextlib import suppress
-from functools import partial
+from dataclasses import dataclass, field
 
 from secagg._printable import printable
 from secagg._secrets import without_frames
 from secagg.client import Client, SealingKey
 from secagg.client.client import answer_quietly
-from secagg.client.inputs import Outcome, Sent, send_input
+from secagg.client.inputs import Outcome, send_input
 from secagg.encoding import Encoding, Vector
-from secagg.encoding.clipping import LOSSES, warn_of_losses
-from secagg.errors import (
-    ParameterError,
-    RemoteProtocolError,
-)
+from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.oneshot import OneShotParams, OneShotPolicy
 from secagg.oneshot.client import write_report
 from secagg.protocol import (
@@ -33,9 +28,9 @@ from secagg.protocol.client_ids import ClientKey, identify
 from secagg.protocol.identities import check_registry
 from secagg.session.completed import Completed
 from secagg.session.links import Link
-from secagg.session.reporting import check_request
+from secagg.session.outcomes import Params
 from secagg.session.thread import in_thread
-from secagg.session.training import Train, outcome_of
+from secagg.session.training import Train, check_request, logger, note, outcome_of, violation
 from secagg.session.wire import (
     REPORT,
     Answer,
@@ -48,8 +43,6 @@ from secagg.session.wire import (
     read_task,
     task_id,
 )
-
-logger = logging.getLogger("secagg.session")
 
 _SHARED = "this identity is joined by another process; run each client once"
 _HINTS = {
@@ -121,8 +114,9 @@ async def take_part(
         An error of the link. Or, after the end of the session, the first error of `train` or of
         a vector. The server gets no text of it.
     """
+    number, _ = identify(client_id)
     member = _Member(
-        client_id, train, policy, identity, registry, ledger, one_shot_policy, encoding
+        number, train, policy, identity, registry, ledger, one_shot_policy, encoding
     )
     after = b""
     while (data := await link.next_task(after)) is not None:
@@ -145,52 +139,40 @@ async def take_part(
     return Completed((number for _, number in member.rounds), member.reports)
 
 
+@dataclass(eq=False, repr=False)
 class _Member:
     """Member of a session: its client in the present round, and memory of earlier rounds."""
 
-    def __init__(
-        self,
-        client_id: ClientKey,
-        train: Train,
-        policy: ClientPolicy | None,
-        identity: Identity | None,
-        registry: Registry | None,
-        ledger: CohortLedger | None,
-        one_shot_policy: OneShotPolicy | None,
-        encoding: Encoding | None,
-    ) -> None:
-        if one_shot_policy is not None and one_shot_policy.helpers is None:
+    id: int
+    train: Train
+    policy: ClientPolicy | None
+    identity: Identity | None
+    registry: Registry | None
+    ledger: CohortLedger | None
+    one_shot_policy: OneShotPolicy | None
+    encoding: Encoding | None
+    rounds: dict[tuple[bytes, int], None] = field(default_factory=dict)  # run and number
+    reports: list[int] = field(default_factory=list)
+    failed: Exception | None = None
+    _client: Client | None = None
+    _reported: int | None = None  # number of a one-shot sum
+    _name: AttemptName | None = None  # of the present attempt
+    _unbegun: tuple[int, int] | None = None  # round and attempt, of the last log line
+    # of each run of a session; not in a file as `Spent` is, so that a restarted member can
+    # be in the next attempt
+    _latest: dict[bytes, AttemptName] = field(default_factory=dict)
+    _used: set[bytes] = field(default_factory=set)  # digests of one-shot parameters
+    _trained: tuple[object, Outcome] | None = None
+    _bounds: Bounds | None = None
+
+    def __post_init__(self) -> None:
+        if self.one_shot_policy is not None and self.one_shot_policy.helpers is None:
             # the server relays the parameters here, and could have chosen the helpers' keys
             raise ParameterError(
                 "one_shot_policy has no helpers, and the parameters come from the server; pass "
                 "OneShotPolicy(helpers={the Ed25519 key of each})"
             )
-        self.rounds: dict[tuple[bytes, int], None] = {}  # run and number of each
-        self.reports: list[int] = []
-        self.failed: Exception | None = None
-        self._id, _ = identify(client_id)
-        self._train, self._encoding = train, encoding
-        self._identity, self._registry = identity, registry
-        self._one_shot_policy = one_shot_policy
-        self._new_client = partial(
-            Client,
-            self._id,
-            policy=policy,
-            identity=identity,
-            registry=registry,
-            ledger=ledger,
-            sealing_key=SealingKey(self._id),
-        )
-        self._client: Client | None = None
-        self._reported: int | None = None  # number of a one-shot sum
-        self._name: AttemptName | None = None  # of the present attempt
-        self._unbegun: tuple[int, int] | None = None  # round and attempt, of the last log line
-        # of each run of a session; not in a file as `Spent` is, so that a restarted member can
-        # be in the next attempt
-        self._latest: dict[bytes, AttemptName] = {}
-        self._used: set[bytes] = set()  # digests of one-shot parameters
-        self._trained: tuple[object, Outcome] | None = None
-        self._bounds: Bounds | None = None
+        self._sealing_key = SealingKey(self.id)
 
     async def answer(self, task: Task) -> Answer | Declined:
         """Return the answer to a task; it raises errors that the application must see."""
@@ -232,22 +214,30 @@ class _Member:
         hint = _HINTS.get(check, "")
         logger.warning(
             "client %d left the attempt: %s, check %s%s",
-            self._id,
+            self.id,
             phase,
             check,
             hint,
-            extra={"client": self._id, "phase": phase, "check": check, "hint": hint},
+            extra={"client": self.id, "phase": phase, "check": check, "hint": hint},
         )
 
     def _proposed(self, task: Task) -> Client:
         """Return a client for the parameters of a task; raise if they fail its policy."""
         self._client = None
-        params = RoundParams.from_bytes(task.params, self._encoding)
-        client = self._new_client(params)
+        params = RoundParams.from_bytes(task.params, self.encoding)
+        client = Client(
+            self.id,
+            params,
+            policy=self.policy,
+            identity=self.identity,
+            registry=self.registry,
+            ledger=self.ledger,
+            sealing_key=self._sealing_key,
+        )
         self._fix_bounds(params)
         return client
 
-    def _fix_bounds(self, params: RoundParams | OneShotParams) -> None:
+    def _fix_bounds(self, params: Params) -> None:
         """Fix the bounds of all inputs at the first parameters that the policy accepts."""
         if self._bounds is None:
             self._bounds = Bounds.of(params)
@@ -258,33 +248,33 @@ class _Member:
         params = client.params
         name = read_name(params.session)
         if name is None or (name.number, name.attempt) != (task.number, task.attempt):
-            raise _violation(task, "session", "the parameters are of another attempt")
+            raise violation(task, "session", "the parameters are of another attempt")
         # a second masked input of one attempt could be of another cohort
         last = self._latest.get(name.run)
         if last is not None and name[:3] <= last[:3]:
-            raise _violation(task, "session", "this client was in this attempt before")
+            raise violation(task, "session", "this client was in this attempt before")
         self._client, self._name, self._latest[name.run] = client, name, name
         self.rounds.pop(name[:2], None)  # so the attempt before had no sum
 
     async def _report(self, task: Task) -> Answer | Declined:
         """Return the report of a one-shot sum, or decline if this client has reported."""
-        self._client, policy = None, self._one_shot_policy
+        self._client, policy = None, self.one_shot_policy
         if policy is None:
             raise ParameterError(
                 "the server asks for a report of a one-shot sum, and one_shot_policy is "
                 "missing; pass take_part(one_shot_policy=OneShotPolicy(helpers=…))"
             )
-        params = OneShotParams.from_bytes(task.params, self._encoding)
-        if params.active == (self._identity is None):
+        params = OneShotParams.from_bytes(task.params, self.encoding)
+        if params.active == (self.identity is None):
             # transports that sign requests have an identity, and pass it on with a registry
-            check_registry(params, self._registry)
+            check_registry(params, self.registry)
         try:
-            signed = check_request(task, params, policy, self._identity)
+            signed = check_request(task, params, policy, self.identity)
             self._fix_bounds(params)
             if params.digest in self._used:  # two reports in one session have related masks
                 return Declined(task.id)
             self._used.add(params.digest)  # before the training: a failed one counts, too
-            outcome = await outcome_of(self._train, task.message, params)
+            outcome = await outcome_of(self.train, task.message, params)
         except RemoteProtocolError as error:
             self.leave(error)
             return Declined(task.id)
@@ -293,21 +283,23 @@ class _Member:
             return write_report(
                 vector,
                 params,
-                self._id,
+                self.id,
                 weight,
-                identity=self._identity,
+                identity=self.identity,
                 policy=policy,
                 endorsements=signed,
             )
 
         (made, clipped), sent = await in_thread(lambda: send_input(write, outcome, params))
-        self._note(outcome, sent, clipped, params)
+        lost = note(self.id, outcome, sent, clipped, params)
+        self.failed = self.failed or lost
         self._reported = task.number
         return Answer(task.id, made)
 
     async def _step(self, task: Task) -> Answer | Declined:
         client = self._client
-        if client is None or task.id != self._due(task, client):
+        due = client and task_id(client.params.digest, task.number, task.attempt, client.phase)
+        if client is None or task.id != due:
             self._note_unbegun(task)
             return Declined(task.id)
         if client.phase is not Phase.MASKED_INPUT:
@@ -318,47 +310,19 @@ class _Member:
             return answer_quietly(client, task.data, vector, weight, lowered=lowered)
 
         answer, sent = await in_thread(lambda: send_input(send, outcome, client.params))
-        self._note(outcome, sent, client.clipped, client.params)
+        lost = note(self.id, outcome, sent, client.clipped, client.params)
+        self.failed = self.failed or lost
         return Answer(task.id, answer)
-
-    def _note(
-        self,
-        outcome: Outcome,
-        sent: Sent,
-        clipped: int,
-        params: RoundParams | OneShotParams,
-    ) -> None:
-        """Tell this member's own side what became of its input; raise nothing now."""
-        error = sent.error
-        try:
-            vector = outcome.vector if error is None else None
-            warn_of_losses(vector, clipped, params.encoding, stacklevel=1)
-        except LOSSES as warning:  # an error by the application's filter
-            error = error or warning
-        if sent.lowered:
-            logger.warning("client %d lowered its weight to max_weight", self._id)
-        if sent.error is not None:
-            kind = type(sent.error).__name__  # its text could be private
-            # no error: where errors of a log reach the server, it would see this one
-            logger.warning("client %d sent zeros in place of its vector: %s", self._id, kind)
-        self.failed = self.failed or error
-
-    def _due(self, task: Task, client: Client) -> bytes:
-        return task_id(client.params.digest, task.number, task.attempt, client.phase)
 
     async def _input(self, task: Task, params: RoundParams) -> Outcome:
         """Return the outcome of training, which attempts at one round have in common."""
         assert self._name is not None, "set with the client"  # noqa: S101
         # each client trained on a message of its own would make the sum one client's vector
         if message_digest(task.message) != self._name.message:
-            raise _violation(task, "message", "the message is not that of the parameters")
+            raise violation(task, "message", "the message is not that of the parameters")
         fixed = params.to_bytes().removesuffix(params.session)
         about = (self._name[:2], fixed, hashlib.sha256(task.message).digest())
         if self._trained is None or self._trained[0] != about:
             self._trained = None
-            self._trained = (about, await outcome_of(self._train, task.message, params))
+            self._trained = (about, await outcome_of(self.train, task.message, params))
         return self._trained[1]
-
-
-def _violation(task: Task, check: str, why: str) -> RemoteProtocolError:
-    return RemoteProtocolError(why, sender=None, phase=task.step, check=check)

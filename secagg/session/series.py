@@ -8,31 +8,23 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Set
+from collections.abc import Awaitable, Callable, Collection, Mapping, Set
 from dataclasses import dataclass, field
 
 from secagg.errors import LocalProtocolError, RemoteProtocolError, TooFewSurvivors
 from secagg.journal.lock import errors_of
 from secagg.oneshot import OneShotParams
-from secagg.protocol import Phase, RoundParams
+from secagg.protocol import Phase
 from secagg.server import RoundResult
 from secagg.session import outcomes
-from secagg.session.cohorts import Choice
 from secagg.session.deadlines import Clock
 from secagg.session.desk import Desk
-from secagg.session.events import (
-    Gathering,
-    Hooks,
-    Place,
-    RoundBegun,
-    RoundFailed,
-    RoundFinished,
-)
+from secagg.session.events import Hooks, Place, RoundBegun, RoundFailed, RoundFinished
+from secagg.session.outcomes import Params
 from secagg.session.store import Begun, Store, program
 
-Params = RoundParams | OneShotParams
 Run = Callable[[Place, Begun | None], Awaitable[RoundResult]]
-"""Function that runs an attempt, or goes on with one that an earlier process began."""
+"""Function that runs an attempt, or goes on with an attempt that an earlier process began."""
 
 
 @dataclass(eq=False)
@@ -60,12 +52,11 @@ class Series:
     clock: Clock
     store: Store | None
     rounds: int = 0
-    id: bytes = field(default_factory=lambda: os.urandom(8))
+    id: bytes = field(init=False)
     _busy: bool = False
 
     def __post_init__(self) -> None:
-        if self.store is not None:
-            self.id = self.store.run
+        self.id = os.urandom(8) if self.store is None else self.store.run
 
     async def next(
         self, params: Params, message: bytes, left_out: Set[int], run: Run
@@ -106,24 +97,11 @@ class Series:
             self._busy = False
 
     async def choose(
-        self, place: Place, choice: Choice, away: Set[int], least: int
+        self, place: Place, pool: Collection[int], size: int, least: int
     ) -> tuple[int, ...]:
-        """Return a cohort of members that are present, without those in `away`."""
-
-        def note(present: int, wanted: int, left: float, missing: tuple[int, ...]) -> None:
-            self.hooks(
-                Gathering(
-                    place=place,
-                    present=present,
-                    wanted=wanted,
-                    needed=least,
-                    deadline=left,
-                    missing=missing,
-                )
-            )
-
+        """Return a cohort of present members; see `Presence.choose`."""
         self.desk.release()
-        return await choice.among(self.desk.presence, away, least, self.gather, note)
+        return await self.desk.presence.choose(place, pool, size, least, self.gather)
 
     async def keep_attempt(
         self, place: Place, params: Params, cohort: tuple[int, ...], largest: int
@@ -157,35 +135,29 @@ class Series:
         self, store: Store, number: int, wanted: bytes, params: Params
     ) -> tuple[RoundResult | None, Begun | None]:
         """Return the stored result of a round, and the attempt that was under way."""
-        outcome, begun = await self.desk.thread.run(lambda: store.begin(number, wanted))
-        if outcome is None:
+        run = self.desk.thread.run
+        data, begun = await run(lambda: store.begin(number, wanted))
+        if data is None:
             return None, begun
         with errors_of(store.path):
-            result = outcomes.read_result(outcome, params)
-        if result is not None:
+            outcome = outcomes.read(data, params)
+        last = await run(lambda: store.is_last(number))
+        if isinstance(outcome, RoundResult):
             # the process may have been killed between the outcome and this
-            if await self.desk.thread.run(lambda: store.is_last(number)):
-                await self.desk.thread.run(store.delete_files)
+            if last:
+                await run(store.delete_files)
             place = Place(self.name, number, begun.attempt if begun else 0)
-            self._finished(place, result, 0.0, stored=True)
-            return result, begun
-        error = outcomes.read_error(outcome)
-        # the program went on after this error, so it must meet it again
-        if error is not None and (
-            _opened(error) or not await self.desk.thread.run(lambda: store.is_last(number))
-        ):
-            raise error
+            self._finished(place, outcome, 0.0, stored=True)
+            return outcome, begun
+        # the program went on after this error, so the program must meet the error again
+        if _opened(outcome) or not last:
+            raise outcome
         return None, begun
 
     async def _attempt(
-        self,
-        number: int,
-        params: Params,
-        left_out: Set[int],
-        run: Run,
-        begun: Begun | None,
+        self, number: int, params: Params, left_out: Set[int], run: Run, begun: Begun | None
     ) -> RoundResult:
-        # a member takes part in an attempt once, so a failed one keeps its number
+        # a member takes part in an attempt once, so a failed attempt keeps its number
         first = 0 if begun is None else begun.attempt + (not begun.params)
         attempt = first
         self.desk.declined.clear()
@@ -198,7 +170,19 @@ class Series:
             except (TooFewSurvivors, RemoteProtocolError) as failure:
                 error = _explained(failure, self.desk.declined)
                 final = attempt == first + self.attempts or _opened(error)
-                self._failed(place, error, left_out, final)
+                self.hooks(
+                    RoundFailed(
+                        place=place,
+                        error=type(error).__name__,
+                        phase=error.phase,
+                        check=getattr(error, "check", ""),
+                        left_out=tuple(sorted(left_out)),
+                        declined=len(self.desk.declined),
+                        final=final,
+                        survivors=getattr(error, "survivors", 0),
+                        needed=getattr(error, "needed", 0),
+                    )
+                )
                 if not final:
                     continue
                 await self._keep(number, outcomes.write_error(error))
@@ -224,27 +208,6 @@ class Series:
                 survivors=len(result.survivors),
                 disputes=len(result.disputes),
                 stored=stored,
-            )
-        )
-
-    def _failed(
-        self,
-        place: Place,
-        error: TooFewSurvivors | RemoteProtocolError,
-        left_out: Set[int],
-        final: bool,
-    ) -> None:
-        self.hooks(
-            RoundFailed(
-                place=place,
-                error=type(error).__name__,
-                phase=error.phase,
-                check=error.check if isinstance(error, RemoteProtocolError) else "",
-                left_out=tuple(sorted(left_out)),
-                declined=len(self.desk.declined),
-                final=final,
-                survivors=error.survivors if isinstance(error, TooFewSurvivors) else 0,
-                needed=error.needed if isinstance(error, TooFewSurvivors) else 0,
             )
         )
 

@@ -21,16 +21,16 @@ from secagg.protocol.client_ids import ClientKey, Names, identify
 from secagg.protocol.identities import check_registry
 from secagg.server import RoundResult
 from secagg.session.batch import Batch
-from secagg.session.cohorts import Choice
 from secagg.session.deadlines import Clock, Deadlines
 from secagg.session.desk import Desk
 from secagg.session.events import Hook, Hooks, Place
 from secagg.session.helpers import HelperLink, Helpers, by_number
-from secagg.session.rounds import Attempt, begun_params, fresh_params, largest_answer
+from secagg.session.presence import pool_of
+from secagg.session.rounds import Attempt, fresh_params
 from secagg.session.series import Series
 from secagg.session.store import Begun, Store
 from secagg.session.thread import Thread, closed
-from secagg.session.wire import FRAME, check_bound
+from secagg.session.wire import FRAME, answer_limit, check_bound
 
 
 class Session:
@@ -160,8 +160,8 @@ class Session:
         message = as_bytes(message)
         registry = self._registry if params.active else None
         check_registry(params, registry)
-        members, least, most = self._desk.members, params.min_survivors, params.n_clients
-        choice = Choice(cohort, members, least, most)
+        members, least = self._desk.members, params.min_survivors
+        pool, size = pool_of(cohort, members, least, params.n_clients)
         if cohort is None:  # members with the default policy reject smaller cohorts
             least = ClientPolicy().smallest_cohort(params)
         left_out: set[int] = set()
@@ -169,11 +169,12 @@ class Session:
 
         async def run(place: Place, begun: Begun | None) -> RoundResult:
             if begun is None:
-                ids = await series.choose(place, choice, left_out, least)
+                ids = await series.choose(place, pool - left_out, size, least)
                 fresh = fresh_params(params, self.name, series.id, place, message)
-                await series.keep_attempt(place, fresh, ids, largest_answer(fresh))
+                await series.keep_attempt(place, fresh, ids, answer_limit(fresh))
             else:
-                ids, fresh = begun.cohort, begun_params(begun, params)
+                fresh = RoundParams.from_bytes(begun.params, params.encoding)
+                ids = begun.cohort
             series.announce(place, params, len(ids), least, resumed=begun is not None)
             attempt = Attempt(
                 place=place,
@@ -244,8 +245,8 @@ class Session:
         registry = self._registry if params.active else None
         check_registry(params, registry)
         check_bound(params, message)
-        members, least, most = self._desk.members, params.min_clients, params.n_clients
-        choice = Choice(cohort, members, least, most)
+        members, least = self._desk.members, params.min_clients
+        pool, size = pool_of(cohort, members, least, params.n_clients)
         series = self._series
         batch = Batch(
             number=series.rounds,
@@ -255,6 +256,7 @@ class Session:
             registry=registry,
             ledger=self._ledger,
             store=self._store,
+            thread=self._thread,
         )
 
         async def run(place: Place, begun: Begun | None) -> OneShotResult:
@@ -262,14 +264,14 @@ class Session:
                 await self._thread.run(batch.open)
             ids = () if begun is None else begun.cohort
             if batch.needed and begun is None:
-                away = batch.left_out | batch.reported
-                ids = await series.choose(place, choice, away, batch.needed)
+                present = pool - batch.left_out - batch.reported
+                ids = await series.choose(place, present, size, batch.needed)
                 await series.keep_attempt(place, params, ids, FRAME + params.layout.report)
             series.announce(place, params, len(ids), least, resumed=begun is not None)
             if ids and not batch.fixed:
                 await batch.collect(place, ids, self._desk, self._deadlines.reports)
             reached = Helpers(links, len(params.helpers), place, self._hooks, self._clock)
-            return await batch.finish(reached, self._thread, self._deadlines.unmask)
+            return await batch.finish(reached, self._deadlines.unmask)
 
         try:
             result = await series.next(params, message, batch.left_out, run)

@@ -12,7 +12,7 @@ import hashlib
 import os
 import sqlite3
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from secagg._check import check_kind
 from secagg.errors import JournalError, ParameterError
@@ -140,24 +140,17 @@ class Store:
     @property
     def under_way(self) -> bool:
         """True if the last process was killed during an attempt."""
-        with errors_of(self._file), self._lock.use() as connection:
-            attempts = "SELECT count(*) FROM rounds WHERE outcome IS NULL AND params != x''"
-            count: int = connection.execute(attempts).fetchone()[0]
-        return count > 0
+        attempts = "SELECT count(*) FROM rounds WHERE outcome IS NULL AND params != x''"
+        return bool(self._value(attempts))
 
     def is_last(self, number: int) -> bool:
         """Return whether no later round has begun."""
-        with errors_of(self._file), self._lock.use() as connection:
-            later = "SELECT count(*) FROM rounds WHERE number > ?"
-            count: int = connection.execute(later, (number,)).fetchone()[0]
-        return count == 0
+        return not self._value("SELECT count(*) FROM rounds WHERE number > ?", number)
 
     @property
     def answers(self) -> bytes:
         """Bytes of the session's `Answers`, as they were last stored; none in a new folder."""
-        with errors_of(self._file), self._lock.use() as connection:
-            (data,) = connection.execute("SELECT answers FROM head").fetchone()
-        return bytes(data)
+        return bytes(self._value("SELECT answers FROM head"))
 
     def keep_attempt(self, number: int, begun: Begun, answers: bytes) -> None:
         """Store an attempt before its tasks go out, and forget earlier outcomes."""
@@ -180,9 +173,7 @@ class Store:
 
     def load_ledger(self, ledger: CohortLedger) -> None:
         """Add the stored cohorts to a ledger."""
-        with errors_of(self._file), self._lock.use() as connection:
-            (data,) = connection.execute("SELECT ledger FROM head").fetchone()
-        if data:
+        if data := self._value("SELECT ledger FROM head"):
             ledger.include(CohortLedger.from_bytes(data))
 
     def keep_ledger(self, ledger: CohortLedger) -> None:
@@ -209,6 +200,11 @@ class Store:
         for path in self.path.glob("round-*"):
             if not kept or not path.name.startswith(kept):
                 path.unlink(missing_ok=True)
+
+    def _value(self, query: str, *values: object) -> Any:
+        """Return the only column of the only row of a query."""
+        with errors_of(self._file), self._lock.use() as connection:
+            return connection.execute(query, values).fetchone()[0]
 
     def _write(self, *statements: tuple[str, tuple[object, ...]]) -> None:
         with (

@@ -18,7 +18,7 @@ from msgspec.msgpack import Decoder
 from secagg._check import as_bytes
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.oneshot import OneShotParams
-from secagg.protocol import Phase, RoundParams
+from secagg.protocol import NEXT, Phase, RoundParams
 from secagg.protocol.identities import SIGNATURE_BYTES
 from secagg.protocol.messages import (
     AdvertiseKeys,
@@ -227,9 +227,9 @@ def read_answer(data: bytes, limit: int, sender: int, phase: str) -> Answer | De
     return _read(data, _ANSWER, sender, phase)
 
 
-def answer_limit(params: RoundParams, phase: Phase) -> int:
-    """Return an upper bound on the bytes of an answer in a phase of a round."""
-    return FRAME + max_bytes(_ANSWERS[phase], params)
+def answer_limit(params: RoundParams) -> int:
+    """Return an upper bound on the bytes of an answer in a round."""
+    return FRAME + max(max_bytes(_ANSWERS[phase], params) for phase in NEXT[params.security])
 
 
 def _read(data: bytes, decoder: Decoder[F], sender: int | None, phase: str) -> F:

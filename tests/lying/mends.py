@@ -194,7 +194,7 @@ def keys_sign_nothing() -> Patched:
 
         return call
 
-    changes: dict[str, object] = {"secagg.session.reporting:check_signer": nothing}
+    changes: dict[str, object] = {"secagg.session.training:check_signer": nothing}
     calls = {"secagg.session.member:Client": 1, "secagg.session.member:write_report": 1}
     if _FLOWER:
         changes["secagg.flower.policy:_active"] = lambda policy, _: policy.require_active
@@ -279,7 +279,7 @@ MENDS: dict[str, Mend] = {
         is_of("input", "arguments"),
     ),
     "B1, one-shot sums": Mend(
-        out(lambda *_: True, "secagg.session.reporting:is_bound"),
+        out(lambda *_: True, "secagg.session.training:is_bound"),
         "take_part-one-shot-semi-honest",
         lie_about("message"),
         is_of("input", "message"),

@@ -36,6 +36,7 @@ from secagg.session import (
     MessageRejected,
     PhaseClosed,
     PhaseOpened,
+    Place,
     RoundBegun,
     RoundFailed,
     RoundFinished,
@@ -547,10 +548,10 @@ def test_a_member_counts_as_present_for_a_while_after_its_last_call():
             for u in range(3):
                 assert await party.session.next_task(u, b"", 0) is None
             desk = party.session._desk.presence
-            pool = frozenset(range(3))
-            assert await desk.gather(pool, 3, 3, 1.0) == pool
+            asked = Place("session", 0, 0), range(3), 3, 3, 1.0
+            assert await desk.choose(*asked) == (0, 1, 2)
             party.hand.time = 60.0
-            ending = asyncio.create_task(desk.gather(pool, 3, 3, 1.0))
+            ending = asyncio.create_task(desk.choose(*asked))
             while not party.hand.expire():
                 await asyncio.sleep(0)
             with pytest.raises(TooFewSurvivors):

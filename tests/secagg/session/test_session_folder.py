@@ -42,7 +42,7 @@ from secagg.session import (
     Session,
     take_part,
 )
-from secagg.session.outcomes import read_error, read_result, write_error, write_result
+from secagg.session.outcomes import read, write_error, write_result
 from secagg.session.store import Store
 from secagg.session.wire import encode, read_task
 from secagg.testing import toy_policy
@@ -319,7 +319,7 @@ def test_a_remote_error_is_stored_with_all_that_it_names():
         disputes=(Dispute(1, 2), Dispute(3, 4)),
         helpers=(2,),
     )
-    found = read_error(write_error(error))
+    found = read(write_error(error), PARAMS)
     assert isinstance(found, RemoteProtocolError)
     assert str(found) == str(error)
     assert vars(found) == vars(error)
@@ -359,7 +359,7 @@ def test_results_are_the_same_when_read_again(params):
         clipped=3 if params.count_clipped else None,
         disputes=(Dispute(1, 2),),
     )
-    found = read_result(write_result(result, params), params)
+    found = read(write_result(result, params), params)
     for name in ("survivors", "weight", "clipped", "disputes"):
         assert getattr(found, name) == getattr(result, name)
     assert (found.sum == result.sum).all()

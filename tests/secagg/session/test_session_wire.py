@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import struct
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from secagg import FixedPoint, ParameterError, RemoteProtocolError, RoundParams
-from secagg.protocol import Phase
+from secagg.protocol import NEXT
 from secagg.protocol.messages import max_bytes
 from secagg.session import Session, bind, take_part
 from secagg.session.wire import (
@@ -100,11 +101,10 @@ def test_layout_of_the_frames():
 
 
 def test_answers_of_the_largest_messages_are_within_the_limit():
-    for phase in Phase:
-        if phase in _ANSWERS:
-            largest = max_bytes(_ANSWERS[phase], PARAMS)
-            answer = encode(Answer(bytes(16), bytes(largest)))
-            assert len(answer) <= answer_limit(PARAMS, phase) == largest + FRAME
+    for params in (PARAMS, replace(PARAMS, threshold=4, security="active", session=b"s")):
+        largest = max(max_bytes(_ANSWERS[phase], params) for phase in NEXT[params.security])
+        answer = encode(Answer(bytes(16), bytes(largest)))
+        assert len(answer) <= answer_limit(params) == largest + FRAME
 
 
 @st.composite

@@ -22,7 +22,7 @@ from secagg.flower.batches import Prepared, message_to
 from secagg.flower.dropouts import Dropouts
 from secagg.flower.fixed_nodes import FixedNodes
 from secagg.flower.wire import TRAINING, Task, read_answer
-from secagg.oneshot import OneShotParams, reports
+from secagg.oneshot import OneShotParams, messages
 from secagg.protocol import Registry, RoundParams
 from secagg.protocol.messages import AdvertiseKeys, decode
 from secagg.session import Clock
@@ -161,7 +161,7 @@ class Courier(Exchanges):
         """Return the client that a node's first message names, and that has to sign it."""
         params, registry = self._params, self._registry
         if isinstance(params, OneShotParams):
-            client = reports.read(data, params).client_id
+            client = messages.read_report(data, params).client_id
         else:
             client = decode(data, AdvertiseKeys, params, sender=node, phase=phase).sender
         if registry is None or client not in registry:

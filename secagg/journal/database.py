@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from secagg.errors import JournalError
-from secagg.journal.lock import spoilt
+from secagg.journal.lock import FileLock, errors_of, spoilt
 
 
 def create(
@@ -39,6 +39,23 @@ def create(
             os.fsync(file.fileno())
             os.link(file.name, path)  # unlike a rename, never replaces a file
         os.fsync(folder)
+
+
+def opened(
+    path: Path, schema: Sequence[str], fill: Callable[[sqlite3.Connection], None]
+) -> FileLock:
+    """Return the lock of a database in a file that is made if it is missing; see `claim`."""
+    with errors_of(path):
+        if not path.exists():
+            create(path, schema, fill)
+        lock = FileLock(path)
+        try:
+            with lock.use() as connection:
+                claim(connection, path, schema)
+        except BaseException:
+            lock.close()
+            raise
+    return lock
 
 
 def claim(connection: sqlite3.Connection, path: Path, schema: Sequence[str]) -> None:

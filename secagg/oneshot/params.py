@@ -193,8 +193,7 @@ class OneShotParams(Shape):
         return replace(made, modulus_bits=smallest_bits(made))
 
     def _check_helpers(self) -> None:
-        if self.suite not in suites.NAMES:
-            raise ParameterError(f"suite must be 'hybrid' or 'x25519', not {self.suite!r}")
+        suites.as_suite(self.suite)
         pairs = _pairs(self.helpers)
         object.__setattr__(self, "helpers", pairs)
         check_integer("the number of helpers", len(pairs), 1, MAX_HELPERS)
@@ -296,20 +295,7 @@ class OneShotParams(Shape):
         bytes.
         """
         return params_bytes.pack(
-            params_bytes.Fields(
-                self.security,
-                self.suite,
-                self.threshold,
-                self.n_clients,
-                self.min_clients,
-                self.length,
-                self.max_weight,
-                self.ring.modulus,
-                self.encoding.canonical(),
-                self.session,
-                self.helpers,
-                self.noise,
-            )
+            self, self.suite, self.threshold, self.min_clients, self.helpers, self.noise
         )
 
     @classmethod

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from operator import index
 
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
-from secagg.oneshot import Accumulator, OneShotParams, OneShotResult, reports
-from secagg.oneshot.layout import ID_BYTES, START_BYTES
+from secagg.oneshot import Accumulator, OneShotParams, OneShotResult, messages
+from secagg.oneshot.layout import START_BYTES
 from secagg.protocol import CohortLedger, Registry
 from secagg.protocol.messages import pack_ids
 from secagg.session.events import Place
@@ -45,6 +45,10 @@ class Batch:
         Clients with a report that failed a check.
     fixed : bool
         True once the list of clients is fixed.
+    opened : bool
+        True after `open`.
+    accumulator : Accumulator
+        Accumulator of the reports, after `open`.
     """
 
     number: int
@@ -57,7 +61,8 @@ class Batch:
     thread: Calls = field(default_factory=Calls)
     left_out: set[int] = field(default_factory=set)
     fixed: bool = False
-    _accumulator: Accumulator | None = None
+    opened: bool = False
+    accumulator: Accumulator = field(init=False)
     _reports: Reports | None = None
     _unstored: list[bytes] = field(default_factory=list)
 
@@ -72,28 +77,12 @@ class Batch:
             if listed is not None:
                 added.drop(set(added.ids) - set(listed))
                 self.fixed = True
-        self._accumulator = added
+        self.accumulator, self.opened = added, True
 
     def close(self) -> None:
         """Release the file of the reports."""
         if self._reports is not None:
             self._reports.close()
-
-    @property
-    def accumulator(self) -> Accumulator:
-        """Accumulator of the reports of this batch."""
-        assert self._accumulator is not None, "opened first"  # noqa: S101
-        return self._accumulator
-
-    @property
-    def opened(self) -> bool:
-        """True after `open`."""
-        return self._accumulator is not None
-
-    @property
-    def reported(self) -> frozenset[int]:
-        """Clients with a report in the accumulator."""
-        return frozenset(self.accumulator.ids)
 
     @property
     def needed(self) -> int:
@@ -121,7 +110,9 @@ class Batch:
         )
         # a client without an acknowledgement repeats the report, also after a restart
         stored = () if self._reports is None else self._reports.stored()
-        known = await desk.thread.run(lambda: {_id(r): fingerprint(name, r) for r in stored})
+        known = await desk.thread.run(
+            lambda: {messages.reporter(r): fingerprint(name, r) for r in stored}
+        )
         desk.answers.update(known)
         try:
             await desk.run(exchange, seconds, lambda: None)
@@ -176,7 +167,7 @@ class Batch:
 
     def receive(self, client: int, report: bytes) -> None:
         """Add the report of a client, or raise RemoteProtocolError."""
-        head = reports.read(report, self.params)
+        head = messages.read_report(report, self.params)
         if head.client_id != client:  # in a semi-honest sum nobody signs
             why = f"the report is of client {head.client_id}"
             raise RemoteProtocolError(why, sender=client, phase=REPORT, check="sender")
@@ -306,7 +297,3 @@ class Batch:
             survivors=len(self.accumulator),
             needed=least,
         )
-
-
-def _id(report: bytes) -> int:
-    return int.from_bytes(report[START_BYTES : START_BYTES + ID_BYTES], "little")

@@ -27,7 +27,7 @@ class Place:
     attempt: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Event:
     """Event of a session, at its `place`."""
 
@@ -35,7 +35,7 @@ class Event:
     place: Place
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Gathering(Event):
     """A round waits for members; again whenever others are present.
 
@@ -60,7 +60,7 @@ class Gathering(Event):
     missing: tuple[int, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RoundBegun(Event):
     """An attempt at a round has its cohort.
 
@@ -84,7 +84,7 @@ class RoundBegun(Event):
     resumed: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PhaseOpened(Event):
     """A phase begins: the clients can fetch its tasks.
 
@@ -103,7 +103,7 @@ class PhaseOpened(Event):
     deadline: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _OfClient(Event):
     """Event of one client, by its id, in a phase."""
 
@@ -112,14 +112,14 @@ class _OfClient(Event):
     client: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TaskTaken(_OfClient):
     """A client fetched its task, of `size` bytes."""
 
     size: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class MessageAccepted(_OfClient):
     """An answer of `size` bytes passed all checks, `seconds` after its phase opened."""
 
@@ -127,7 +127,7 @@ class MessageAccepted(_OfClient):
     seconds: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class MessageRejected(_OfClient):
     """An answer of `size` bytes failed a `check`, such as "late" or "signature"."""
 
@@ -136,14 +136,14 @@ class MessageRejected(_OfClient):
     check: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class MemberDeclined(_OfClient):
     """A client takes no part in this attempt any more; it states no reason."""
 
     level: ClassVar[int] = logging.INFO
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PhaseClosed(Event):
     """A phase has closed.
 
@@ -168,7 +168,7 @@ class PhaseClosed(Event):
     bytes_up: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class HelperAnswered(Event):
     """A helper, by its number, has done a phase in so many seconds."""
 
@@ -178,7 +178,7 @@ class HelperAnswered(Event):
     seconds: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class HelperFailed(Event):
     """A helper of a one-shot sum did not answer, or answered wrong; the batch goes on.
 
@@ -197,7 +197,7 @@ class HelperFailed(Event):
     check: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RoundFinished(Event):
     """A round has its result.
 
@@ -219,7 +219,7 @@ class RoundFinished(Event):
     stored: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RoundFailed(Event):
     """An attempt has failed.
 

@@ -151,14 +151,8 @@ class Exchanges(ABC):
             The error of `close`, or the error with which the server ended.
         """
         self._place, self._opened = exchange.place, self._clock.now()
-        self._hooks(
-            PhaseOpened(
-                place=exchange.place,
-                phase=exchange.phase,
-                awaited=len(exchange.awaited),
-                deadline=seconds,
-            )
-        )
+        place, phase = exchange.place, exchange.phase
+        self._hooks(PhaseOpened(place, phase, len(exchange.awaited), deadline=seconds))
         await self._collect(exchange, seconds)
         try:
             if exchange.failure is not None:
@@ -167,8 +161,8 @@ class Exchanges(ABC):
         finally:
             self._hooks(
                 PhaseClosed(
-                    place=exchange.place,
-                    phase=exchange.phase,
+                    place,
+                    phase,
                     seconds=self._clock.now() - self._opened,
                     answered=len(exchange.answered),
                     missing=tuple(sorted(exchange.clients - exchange.answered)),
@@ -184,23 +178,15 @@ class Exchanges(ABC):
     def _take_task(self, exchange: Exchange, client: int, size: int) -> None:
         """Note that a client has its task, of so many bytes."""
         exchange.bytes_down += size
-        place, phase = exchange.place, exchange.phase
-        self._hooks(TaskTaken(place=place, phase=phase, client=client, size=size))
+        self._hooks(TaskTaken(exchange.place, exchange.phase, client, size))
 
     def _accept_answer(self, exchange: Exchange, client: int, size: int) -> None:
         """Count an answer that passed all checks."""
         exchange.answered.add(client)
         exchange.bytes_up += size
         exchange.settle()
-        self._hooks(
-            MessageAccepted(
-                place=exchange.place,
-                phase=exchange.phase,
-                client=client,
-                size=size,
-                seconds=self._clock.now() - self._opened,
-            )
-        )
+        seconds = self._clock.now() - self._opened
+        self._hooks(MessageAccepted(exchange.place, exchange.phase, client, size, seconds))
 
     def _reject(
         self, exchange: Exchange | None, client: int, size: int, error: RemoteProtocolError
@@ -212,19 +198,11 @@ class Exchanges(ABC):
             exchange.rejected.add(client)
             exchange.given_up.add(client)
             exchange.settle()
-        self._hooks(
-            MessageRejected(
-                place=self._place,
-                phase=error.phase,
-                client=client,
-                size=size,
-                check=error.check,
-            )
-        )
+        self._hooks(MessageRejected(self._place, error.phase, client, size, error.check))
 
     def _decline(self, exchange: Exchange, client: int) -> None:
         """Await a client no longer that takes no part."""
         exchange.given_up.add(client)
         self.declined[client] = exchange.phase
         exchange.settle()
-        self._hooks(MemberDeclined(place=exchange.place, phase=exchange.phase, client=client))
+        self._hooks(MemberDeclined(exchange.place, exchange.phase, client))

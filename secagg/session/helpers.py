@@ -103,22 +103,12 @@ class Helpers:
         """Make a call of every helper at the same time; return the answers by number."""
         began = self._clock.now()
         self.bytes_down = self.bytes_up = 0
-        self._hooks(
-            PhaseOpened(
-                place=self._place, phase=phase, awaited=len(self.links), deadline=seconds
-            )
-        )
+        self._hooks(PhaseOpened(self._place, phase, len(self.links), deadline=seconds))
 
         async def timed(link: HelperLink) -> T:
             answer = await call(link)
-            self._hooks(
-                HelperAnswered(
-                    place=self._place,
-                    helper=link.number,
-                    phase=phase,
-                    seconds=self._clock.now() - began,
-                )
-            )
+            taken = self._clock.now() - began
+            self._hooks(HelperAnswered(self._place, link.number, phase, seconds=taken))
             return answer
 
         asked = {j: asyncio.ensure_future(timed(link)) for j, link in self.links.items()}
@@ -142,8 +132,8 @@ class Helpers:
                 found[j] = one.result()
         self._hooks(
             PhaseClosed(
-                place=self._place,
-                phase=phase,
+                self._place,
+                phase,
                 seconds=self._clock.now() - began,
                 answered=len(found),
                 missing=tuple(sorted(asked.keys() - found.keys())),
@@ -157,7 +147,7 @@ class Helpers:
         """Leave a helper out from now on."""
         self.links.pop(number, None)
         self.failed.add(number)
-        self._hooks(HelperFailed(place=self._place, helper=number, phase=phase, check=check))
+        self._hooks(HelperFailed(self._place, number, phase, check))
 
     def fail_all(self, checks: Mapping[int, str], phase: str) -> None:
         """Leave helpers out, for the failed check of each."""

@@ -72,12 +72,7 @@ class Presence:
         self._arrival.set()
 
     async def choose(
-        self,
-        place: Place,
-        pool: Collection[int],
-        size: int,
-        least: int,
-        seconds: float,
+        self, place: Place, pool: Collection[int], size: int, least: int, seconds: float
     ) -> tuple[int, ...]:
         """Wait for members of a pool; return at most `size` of these members, ascending.
 
@@ -108,9 +103,9 @@ class Presence:
                     noted = here
                     self._hooks(
                         Gathering(
-                            place=place,
-                            present=len(here),
-                            wanted=wanted,
+                            place,
+                            len(here),
+                            wanted,
                             needed=least,
                             deadline=max(0.0, end - self._clock.now()),
                             missing=tuple(sorted(pool - here)),

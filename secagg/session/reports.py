@@ -7,13 +7,12 @@ It has no sum; masked vectors and sealed boxes hide every input from its reader.
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from secagg.journal import database
 from secagg.journal.chain import Chain, link
-from secagg.journal.lock import FileLock, errors_of, spoilt
+from secagg.journal.lock import errors_of, spoilt
 from secagg.protocol.messages import pack_ids, unpack_ids
 
 _CHAIN = Chain("reports", "report", ("report",))
@@ -37,16 +36,7 @@ class Reports:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with errors_of(path):
-            if not path.exists():
-                database.create(path, _SCHEMA, _fill)
-            self._lock = FileLock(path)
-        try:
-            with errors_of(path), self._lock.use() as connection:
-                database.claim(connection, path, _SCHEMA)
-        except BaseException:
-            self.close()
-            raise
+        self._lock = database.opened(path, _SCHEMA, lambda new: _CHAIN.begin(new, _FIRST))
 
     def extend(self, reports: Sequence[bytes]) -> None:
         """Append reports; they are on the disk when the call returns."""
@@ -90,9 +80,4 @@ class Reports:
 
     def close(self) -> None:
         """Release the file."""
-        if hasattr(self, "_lock"):
-            self._lock.close()
-
-
-def _fill(new: sqlite3.Connection) -> None:
-    _CHAIN.begin(new, _FIRST)
+        self._lock.close()

@@ -151,10 +151,7 @@ class Attempt:
         number, attempt = self.place.number, self.place.attempt
         log = self._log = GroupedJournal(self.store.journal(number, attempt, self.params))
         server = Server.resume(
-            log,
-            registry=self.registry,
-            ledger=self.ledger,
-            graph_seed=self.graph_seed,
+            log, registry=self.registry, ledger=self.ledger, graph_seed=self.graph_seed
         )
         self._store()
         # the last answer of each client, and who answered last

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Set
+from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field
 
 from secagg.errors import LocalProtocolError, RemoteProtocolError, TooFewSurvivors
@@ -36,8 +36,6 @@ class Series:
     name : str
     attempts : int
         Largest number of attempts at a round in one run of the program.
-    gather : float
-        Seconds in which the members of a cohort may come.
     store : Store or None
         The session's folder.
     rounds : int
@@ -46,7 +44,6 @@ class Series:
 
     name: str
     attempts: int
-    gather: float
     desk: Desk
     hooks: Hooks
     clock: Clock
@@ -95,13 +92,6 @@ class Series:
         finally:
             self.rounds += 1
             self._busy = False
-
-    async def choose(
-        self, place: Place, pool: Collection[int], size: int, least: int
-    ) -> tuple[int, ...]:
-        """Return a cohort of present members; see `Presence.choose`."""
-        self.desk.release()
-        return await self.desk.presence.choose(place, pool, size, least, self.gather)
 
     async def keep_attempt(
         self, place: Place, params: Params, cohort: tuple[int, ...], largest: int

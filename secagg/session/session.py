@@ -104,11 +104,10 @@ class Session:
             self._desk.answers.read(self._store.answers)
             if self._store.under_way:
                 self._desk.hold()
-        if self._store is not None and ledger is not None:
-            self._store.load_ledger(ledger)
-        gather = self._deadlines.gather
+            if ledger is not None:
+                self._store.load_ledger(ledger)
         self._series = Series(
-            name, int(attempts), gather, self._desk, self._hooks, self._clock, self._store
+            name, int(attempts), self._desk, self._hooks, self._clock, self._store
         )
 
     def __repr__(self) -> str:
@@ -169,7 +168,7 @@ class Session:
 
         async def run(place: Place, begun: Begun | None) -> RoundResult:
             if begun is None:
-                ids = await series.choose(place, pool - left_out, size, least)
+                ids = await self._choose(place, pool - left_out, size, least)
                 fresh = fresh_params(params, self.name, series.id, place, message)
                 await series.keep_attempt(place, fresh, ids, answer_limit(fresh))
             else:
@@ -264,8 +263,8 @@ class Session:
                 await self._thread.run(batch.open)
             ids = () if begun is None else begun.cohort
             if batch.needed and begun is None:
-                present = pool - batch.left_out - batch.reported
-                ids = await series.choose(place, present, size, batch.needed)
+                absent = (pool - batch.left_out).difference(batch.accumulator.ids)
+                ids = await self._choose(place, absent, size, batch.needed)
                 await series.keep_attempt(place, params, ids, FRAME + params.layout.report)
             series.announce(place, params, len(ids), least, resumed=begun is not None)
             if ids and not batch.fixed:
@@ -279,6 +278,14 @@ class Session:
             batch.close()
         assert isinstance(result, OneShotResult), "as its parameters are"  # noqa: S101
         return result
+
+    async def _choose(
+        self, place: Place, pool: frozenset[int], size: int, least: int
+    ) -> tuple[int, ...]:
+        """Return a cohort of present members; see `Presence.choose`."""
+        self._desk.release()
+        seconds = self._deadlines.gather
+        return await self._desk.presence.choose(place, pool, size, least, seconds)
 
     async def next_task(
         self, client: ClientKey, after: bytes = b"", wait: float = math.inf

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from secagg._check import check_kind
 from secagg.errors import JournalError, ParameterError
 from secagg.journal import Journal, database
-from secagg.journal.lock import FileLock, errors_of, spoilt
+from secagg.journal.lock import errors_of, spoilt
 from secagg.protocol import CohortLedger, RoundParams
 from secagg.protocol.messages import pack_ids, unpack_ids
 from secagg.session.reports import Reports
@@ -78,12 +78,9 @@ class Store:
         self._file = self.path / "session"
         with errors_of(self._file):
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not self._file.exists():
-                database.create(self._file, _SCHEMA, lambda new: _fill(new, name))
-            self._lock = FileLock(self._file)
+        self._lock = database.opened(self._file, _SCHEMA, lambda new: _fill(new, name))
         try:
             with errors_of(self._file), self._lock.use() as connection:
-                database.claim(connection, self._file, _SCHEMA)
                 rows = connection.execute("SELECT name, run FROM head LIMIT 2").fetchall()
             if len(rows) != 1 or not isinstance(rows[0][1], bytes):
                 raise JournalError(f"journal {self._file}: {spoilt('it was altered')}")
@@ -121,8 +118,7 @@ class Store:
                     # of a round that was cancelled: its files go, and its name is used once
                     connection.execute("UPDATE rounds SET params = x'' WHERE outcome IS NULL")
                     connection.execute(
-                        "INSERT INTO rounds VALUES (?, ?, -1, x'', x'', NULL)",
-                        (number, wanted),
+                        "INSERT INTO rounds VALUES (?, ?, -1, x'', x'', NULL)", (number, wanted)
                     )
                 self.delete_files()
                 return None, None
@@ -192,8 +188,7 @@ class Store:
 
     def close(self) -> None:
         """Release the folder."""
-        if hasattr(self, "_lock"):
-            self._lock.close()
+        self._lock.close()
 
     def delete_files(self, kept: str = "") -> None:
         """Delete the files of all rounds, except those whose name begins with `kept`."""

@@ -355,7 +355,7 @@ def test_reservations_are_verified() -> None:
 
 
 def test_chunks_of_boxes_have_every_client_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("secagg.oneshot.reports.CHUNK", 2)
+    monkeypatch.setattr("secagg.oneshot.messages.CHUNK", 2)
     with parties() as made:
         accumulator = made.accumulator(range(5))
         assert len(list(accumulator.boxes(1))) == 3

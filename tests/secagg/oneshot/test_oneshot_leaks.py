@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from effort import examples
 from oneshot_parties import ram_folder
 from secagg import FixedPoint, Integers, SecAggError, testing
-from secagg.oneshot import OneShotParams, messages, report, reports, stored
+from secagg.oneshot import OneShotParams, messages, report, stored
 from secagg.testing.oneshot import helper_keys
 from secagg.testing.rounds import plain_encoding
 
@@ -140,7 +140,7 @@ def test_two_rounds_differ_in_their_masked_vectors_only(data: st.DataObject) -> 
             sent[0][boxes[-1] : params.layout.values]
             == sent[1][boxes[-1] : params.layout.values]
         )
-        masked = [reports.values(u, data, params).tolist() for data in sent]
+        masked = [messages.report_values(u, data, params).tolist() for data in sent]
         inputs = [
             plain_encoding(params, r.vectors[u], r.plain.weight(u)) for r in (first, second)
         ]

@@ -44,7 +44,7 @@ def create(
 def opened(
     path: Path, schema: Sequence[str], fill: Callable[[sqlite3.Connection], None]
 ) -> FileLock:
-    """Return the lock of a database in a file that is made if it is missing; see `claim`."""
+    """Return the lock of a claimed database; a missing file is created."""
     with errors_of(path):
         if not path.exists():
             create(path, schema, fill)

@@ -26,11 +26,11 @@ from secagg.session.thread import Calls, Thread, closed
 from secagg.session.wire import Answer, Declined
 
 _TOGETHER = 64
-"""Answers in one write, at most; they are in memory until then."""
+"""Answers in one write, at most. The answers are in memory until the write."""
 
 
 class _Waiting(NamedTuple):
-    """Answer that waits: its client and content, the call after its write, and its outcome."""
+    """Answer that waits: client, content, the call after the write, and the outcome."""
 
     client: int
     data: bytes
@@ -109,9 +109,12 @@ class Desk(Exchanges):
         """Let answers wait until the driver has resumed the attempt under way."""
         self._ready.clear()
 
-    def release(self) -> None:
-        """Let waiting and later answers pass."""
+    async def choose(
+        self, place: Place, pool: Collection[int], size: int, least: int, seconds: float
+    ) -> tuple[int, ...]:
+        """Let waiting answers pass; return a cohort of members, see `Presence.choose`."""
         self._ready.set()
+        return await self.presence.choose(place, pool, size, least, seconds)
 
     def close(self) -> None:
         """End the round under way, and all calls of `next_task`; later calls end at once."""
@@ -191,7 +194,7 @@ class Desk(Exchanges):
 
 
 class Intake:
-    """Intake of the answers of one exchange."""
+    """Intake of the answers of an exchange."""
 
     def __init__(self, exchange: Exchange, thread: Calls) -> None:
         self._exchange, self._thread = exchange, thread
@@ -206,7 +209,7 @@ class Intake:
         RemoteProtocolError
             The answer failed a check.
         Exception
-            The server has ended; the exchange has this error as its `failure`, too.
+            The server has ended. The `failure` of the exchange is the same error.
         """
         done = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(client, data, accepted, done))
@@ -232,7 +235,7 @@ class Intake:
             for one, error in zip(some, errors, strict=True):
                 if error is None:
                     one.accepted()
-                if one.done.done():  # cancelled by its transport
+                if one.done.done():  # cancelled by the transport
                     continue
                 if error is None:
                     one.done.set_result(None)

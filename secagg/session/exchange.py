@@ -1,4 +1,4 @@
-"""Exchanges of a session: one task for each of some clients, and their answers."""
+"""Exchanges of a session: a task for each of some clients, and the clients' answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _RECORD = struct.Struct("<Q32s")
 
 @dataclass(eq=False, kw_only=True)
 class Exchange:
-    """One task for each of some clients, and their answers.
+    """A task for each of some clients, and the clients' answers.
 
     Attributes
     ----------
@@ -39,17 +39,17 @@ class Exchange:
     clients : frozenset of int
         Clients that have a task.
     task : callable
-        Function that makes the task of a client when it is fetched.
+        Function that makes the task of a client when the client fetches the task.
     receive : callable
         Function that validates and takes the content of an answer, in the session's thread.
     store : callable
         Function that writes the taken answers to the disk, in the session's thread.
     answered : set of int
-        Clients whose answer was accepted.
+        Clients with an accepted answer.
     given_up : set of int
-        Clients that declined, or whose answer failed a check; they are not awaited.
+        Clients that declined, or sent an answer that failed a check; not awaited any more.
     rejected : set of int
-        Clients whose answer failed a check, other than "late" and "size".
+        Clients with an answer that failed a check other than "late" and "size".
     failure : Exception or None
         Error of the server itself, which ends the round.
     """
@@ -71,7 +71,7 @@ class Exchange:
 
     @property
     def awaited(self) -> frozenset[int]:
-        """Clients whose answer may still come."""
+        """Clients with an answer that may still come."""
         return self.clients - self.answered - self.given_up
 
     def settle(self) -> None:
@@ -113,7 +113,7 @@ def fingerprint(task: bytes, data: bytes) -> bytes:
 class Exchanges(ABC):
     """Exchanges as `Attempt` and `Batch` drive them. A class for each transport inherits.
 
-    Members of a session call its `Desk`. Nodes of Flower call nobody: the server pushes tasks
+    Members of a session call the `Desk`. Nodes of Flower call nobody: the server pushes tasks
     and pulls replies (`secagg.flower.courier`).
 
     Parameters
@@ -128,7 +128,7 @@ class Exchanges(ABC):
     Attributes
     ----------
     answers : Answers
-        The answers that were accepted.
+        Accepted answers.
     declined : dict of int to str
         Phase in which each member declined the present round.
     """
@@ -143,7 +143,7 @@ class Exchanges(ABC):
     async def run(
         self, exchange: Exchange, seconds: float, close: Callable[[], object]
     ) -> None:
-        """Open an exchange, collect its answers and call `close` in the session's thread.
+        """Open an exchange, collect the answers and call `close` in the session's thread.
 
         Raises
         ------
@@ -176,7 +176,7 @@ class Exchanges(ABC):
         """Carry the tasks, and the answers that come before all are there or the deadline."""
 
     def _take_task(self, exchange: Exchange, client: int, size: int) -> None:
-        """Note that a client has its task, of so many bytes."""
+        """Note that a client has a task, of so many bytes."""
         exchange.bytes_down += size
         self._hooks(TaskTaken(exchange.place, exchange.phase, client, size))
 
@@ -201,7 +201,7 @@ class Exchanges(ABC):
         self._hooks(MessageRejected(self._place, error.phase, client, size, error.check))
 
     def _decline(self, exchange: Exchange, client: int) -> None:
-        """Await a client no longer that takes no part."""
+        """Stop awaiting a client that takes no part."""
         exchange.given_up.add(client)
         self.declined[client] = exchange.phase
         exchange.settle()

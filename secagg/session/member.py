@@ -1,4 +1,4 @@
-"""Member of a session: one coroutine that takes part in every round until the session ends."""
+"""Member of a session: a coroutine that takes part in every round until the session ends."""
 
 from __future__ import annotations
 
@@ -26,23 +26,13 @@ from secagg.protocol import (
 )
 from secagg.protocol.client_ids import ClientKey, identify
 from secagg.protocol.identities import check_registry
+from secagg.session import wire
 from secagg.session.completed import Completed
 from secagg.session.links import Link
 from secagg.session.outcomes import Params
 from secagg.session.thread import in_thread
 from secagg.session.training import Train, check_request, logger, note, outcome_of, violation
-from secagg.session.wire import (
-    REPORT,
-    Answer,
-    AttemptName,
-    Declined,
-    Task,
-    encode,
-    message_digest,
-    read_name,
-    read_task,
-    task_id,
-)
+from secagg.session.wire import REPORT, Answer, AttemptName, Declined, Task
 
 _SHARED = "this identity is joined by another process; run each client once"
 _HINTS = {
@@ -67,21 +57,21 @@ async def take_part(
     one_shot_policy: OneShotPolicy | None = None,
     encoding: Encoding | None = None,
 ) -> Completed:
-    """Take part in all rounds of a session until it ends; return those completed.
+    """Take part in all rounds of a session until the end; return the completed rounds.
 
     A round or one-shot sum is completed when this member's last answer was acknowledged. No
-    member learns whether the server got the sum: the end of a session does not say it. A round
-    does not count if the member sees a later attempt at it and does not complete that.
+    member learns whether the server got the sum. A round does not count if the member sees a
+    later attempt at the round and does not complete the later attempt.
 
-    A round whose server breaks the protocol is logged and left; the next one begins anew. A
-    second attempt at a round sends the vector of the first, under new masks. All rounds have
-    one `SealingKey`, which is forgotten when the session ends. A
-    `ClippingWarning` has the number of elements of a vector that were clipped, if any.
+    If the server breaks the protocol, the round is logged and left, and the next round begins
+    anew. A second attempt at a round sends the vector of the first, under new masks. All rounds
+    have one `SealingKey`, which is forgotten at the end. `ClippingWarning` counts clipped
+    elements.
 
-    Whether and how the member answers does not depend on its numbers (docs/sessions.md, 5). If
-    `train` fails, or its vector or weight is invalid, zeros of weight 0 are sent. The error is
-    logged by its class, and raised when the session has ended. All rounds have the encoding
-    and the largest weight of the first round, or those of the policies' `bounds`.
+    No private number decides whether and how the member answers (docs/sessions.md, 5). If
+    `train` fails, or gives an invalid vector or weight, zeros of weight 0 are sent. The class
+    of the error is logged, and the error is raised when the session has ended. All rounds have
+    the encoding and the largest weight of the first round, or of the policies' `bounds`.
 
     Parameters
     ----------
@@ -89,30 +79,27 @@ async def take_part(
         Connection to the session, as this client.
     client_id : int or str
     train : callable
-        Function ``train(message, params)``, called when the vector is due. It returns the
-        vector, or ``(vector, weight)`` in a weighted round. It is a coroutine function, or runs
-        in a thread. For reasons that are not private, it may raise RemoteProtocolError to
+        Function ``train(message, params)``, called when the vector is due. `train` returns the
+        vector, or ``(vector, weight)`` in a weighted round. A coroutine function, or else run
+        in a thread. For reasons that are not private, `train` may raise RemoteProtocolError to
         decline a round, or LocalProtocolError to leave the session.
     policy : ClientPolicy, optional
-        Demands on every round; by default those of ``ClientPolicy()``.
+        Demands on every round; None: ``ClientPolicy()``.
     identity, registry, ledger
-        See `Client`; for all rounds. The ledger is in memory: nothing stores it here.
+        See `Client`. The ledger stays in memory.
     one_shot_policy : OneShotPolicy, optional
-        Demands on every one-shot sum, with the `helpers` that this client trusts. None: a
-        request for a report raises ParameterError and ends the session here.
+        Demands on one-shot sums, with trusted `helpers`. None: a request for a report raises
+        ParameterError.
     encoding : Encoding, optional
-        This client's encoding, with its own `rounding` and `beyond_clip`; see
-        `RoundParams.from_bytes`.
+        Encoding with this client's `rounding` and `beyond_clip`; see `RoundParams.from_bytes`.
 
     Raises
     ------
     ParameterError, RemoteProtocolError
-        The parameters of a round are unsafe, fail the policy or have other bounds than those of
-        the first round; the server only hears that this client declined. The message has the
-        remedy.
+        The parameters of a round are unsafe, fail the policy or have other bounds than the
+        first round. The server only hears that this client declined.
     Exception
-        An error of the link. Or, after the end of the session, the first error of `train` or of
-        a vector. The server gets no text of it.
+        An error of the link. Or at the end, the first error of `train` or of a vector.
     """
     number, _ = identify(client_id)
     member = _Member(
@@ -120,16 +107,16 @@ async def take_part(
     )
     after = b""
     while (data := await link.next_task(after)) is not None:
-        task = read_task(data)
+        task = wire.read_task(data)
         after = task.id
         try:
             answer = await member.answer(task)
         except Exception:
             with suppress(Exception):  # the first error counts
-                await link.send(encode(Declined(task.id)))  # a reason could be private
+                await link.send(wire.encode(Declined(task.id)))  # a reason could be private
             raise
         try:
-            await link.send(encode(answer))
+            await link.send(wire.encode(answer))
         except RemoteProtocolError as error:
             member.leave(error)
         else:
@@ -141,7 +128,7 @@ async def take_part(
 
 @dataclass(eq=False, repr=False)
 class _Member:
-    """Member of a session: its client in the present round, and memory of earlier rounds."""
+    """Member of a session: the client of the present round, and memory of earlier rounds."""
 
     id: int
     train: Train
@@ -175,7 +162,7 @@ class _Member:
         self._sealing_key = SealingKey(self.id)
 
     async def answer(self, task: Task) -> Answer | Declined:
-        """Return the answer to a task; it raises errors that the application must see."""
+        """Return the answer to a task, or raise an error that the application must see."""
         if task.step == REPORT:
             return await self._report(task)
         first = task.step == Phase.ADVERTISE_KEYS
@@ -189,7 +176,7 @@ class _Member:
             return Declined(task.id)
 
     def sent(self) -> None:
-        """Count a round whose last answer was acknowledged."""
+        """Count a round after the acknowledgement of the last answer."""
         if self._reported is not None:
             self.reports.append(self._reported)
             self._reported = None
@@ -198,7 +185,7 @@ class _Member:
             self._client = None
 
     def leave(self, error: RemoteProtocolError) -> None:
-        """Leave the present attempt, because of an error on either side, and log it."""
+        """Leave the present attempt, because of an error on either side, and log the error."""
         self._client, self._reported = None, None
         self._log_left(error.phase, error.check)
 
@@ -212,17 +199,12 @@ class _Member:
 
     def _log_left(self, phase: str, check: str) -> None:
         hint = _HINTS.get(check, "")
-        logger.warning(
-            "client %d left the attempt: %s, check %s%s",
-            self.id,
-            phase,
-            check,
-            hint,
-            extra={"client": self.id, "phase": phase, "check": check, "hint": hint},
-        )
+        extra = {"client": self.id, "phase": phase, "check": check, "hint": hint}
+        text = "client %d left the attempt: %s, check %s%s"
+        logger.warning(text, *extra.values(), extra=extra)
 
     def _proposed(self, task: Task) -> Client:
-        """Return a client for the parameters of a task; raise if they fail its policy."""
+        """Return a client for the parameters of a task; raise if the policy rejects them."""
         self._client = None
         params = RoundParams.from_bytes(task.params, self.encoding)
         client = Client(
@@ -244,9 +226,9 @@ class _Member:
         self._bounds.check(params)
 
     def _begin(self, task: Task, client: Client) -> None:
-        """Begin an attempt, unless this client was in it before."""
+        """Begin an attempt, unless this client was in the attempt before."""
         params = client.params
-        name = read_name(params.session)
+        name = wire.read_name(params.session)
         if name is None or (name.number, name.attempt) != (task.number, task.attempt):
             raise violation(task, "session", "the parameters are of another attempt")
         # a second masked input of one attempt could be of another cohort
@@ -298,7 +280,9 @@ class _Member:
 
     async def _step(self, task: Task) -> Answer | Declined:
         client = self._client
-        due = client and task_id(client.params.digest, task.number, task.attempt, client.phase)
+        due = client and wire.task_id(
+            client.params.digest, task.number, task.attempt, client.phase
+        )
         if client is None or task.id != due:
             self._note_unbegun(task)
             return Declined(task.id)
@@ -318,7 +302,7 @@ class _Member:
         """Return the outcome of training, which attempts at one round have in common."""
         assert self._name is not None, "set with the client"  # noqa: S101
         # each client trained on a message of its own would make the sum one client's vector
-        if message_digest(task.message) != self._name.message:
+        if wire.message_digest(task.message) != self._name.message:
             raise violation(task, "message", "the message is not that of the parameters")
         fixed = params.to_bytes().removesuffix(params.session)
         about = (self._name[:2], fixed, hashlib.sha256(task.message).digest())

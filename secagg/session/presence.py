@@ -17,9 +17,9 @@ from secagg.session.events import Gathering, Hooks, Place
 from secagg.session.thread import closed
 
 GATHER = "gather"
-"""Phase before a round, in which members come."""
+"""Phase before a round: members come."""
 _RECENT = 10.0
-"""Seconds for which a member counts as present after the last call of the member."""
+"""A member counts as present for so many seconds after the last call of the member."""
 
 
 class Presence:
@@ -133,7 +133,7 @@ class Presence:
 def pool_of(
     cohort: int | Collection[ClientKey] | None, members: Set[int], least: int, most: int
 ) -> tuple[frozenset[int], int]:
-    """Return the members of which a cohort is chosen, and the largest size of the cohort.
+    """Return the members to choose a cohort from, and the largest size of the cohort.
 
     Parameters
     ----------

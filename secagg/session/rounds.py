@@ -37,9 +37,9 @@ class GroupedJournal:
         self._entries.append(entry)
 
     def flush(self) -> None:
-        """Write the entries; they are on the disk when the call returns, all or none.
+        """Write the entries: all entries are on the disk when the call returns, or none.
 
-        JournalError is raised if they cannot be written. The server has then to be resumed.
+        JournalError is raised if the write fails. The server has then to be resumed.
         """
         if self._entries:
             self._journal.extend(self._first, self._entries)
@@ -49,7 +49,7 @@ class GroupedJournal:
 def fresh_params(
     params: RoundParams, name: str, run: bytes, place: Place, message: bytes
 ) -> RoundParams:
-    """Return the parameters of a new attempt, with a session of its own."""
+    """Return the parameters of a new attempt, with a new ``session``."""
     digest = message_digest(message)
     attempt = AttemptName(run, place.number, place.attempt, os.urandom(8), digest)
     return replace(params, session=write_name(params.session or name.encode(), attempt))
@@ -67,18 +67,18 @@ class Attempt:
     message : bytes
         Message of the application to the members.
     cohort : collection of int
-        Clients that were chosen. A transport that learns in the first exchange who its peers
-        are passes its own ids of them.
+        Clients that were chosen. A transport that learns the clients in the first exchange
+        passes ids of its own.
     registry, ledger
-        Those of the `Server`.
+        See `Server`.
     store : Store or None
         Folder for the journal and the ledger.
     graph_seed : bytes, optional
-        32 bytes, the same in all rounds until an attempt fails, so that members keep most of
-        their neighbours. None: the neighbours are chosen at random.
+        32 bytes, the same in all rounds until an attempt fails, so that members keep most
+        neighbours. None: the neighbours are chosen at random.
     left_out : set of int
-        Clients to leave out of a next attempt: a message of them failed a check, or shares
-        that they dealt do not give their secret.
+        Clients to leave out of a next attempt. A message of the client failed a check, or the
+        client dealt shares that do not give a secret.
     """
 
     place: Place
@@ -140,7 +140,7 @@ class Attempt:
         return server.result()
 
     def _open(self) -> Server:
-        """Return the server, new or resumed; nothing went out before it is stored."""
+        """Return the server, new or resumed; nothing goes out before the server is stored."""
         if self.store is None:
             return Server(
                 self.params,
@@ -169,7 +169,7 @@ class Attempt:
         try:
             server.close_round()
         finally:
-            self._store()  # before its answers go out
+            self._store()  # before the answers go out
         self._answered.clear()
 
     def _store(self) -> None:

@@ -1,7 +1,7 @@
-"""Series of numbered rounds: attempts at each, and their outcomes in the session's folder.
+"""Series of numbered rounds: the attempts at a round, and the outcomes in the session's folder.
 
-With a folder, the same program run again gets the outcomes of its finished rounds at once, and
-the round under way goes on from its files.
+With a folder, the same program run again gets the outcomes of finished rounds at once, and the
+round under way goes on from the files.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Series:
     async def next(
         self, params: Params, message: bytes, left_out: Set[int], run: Run
     ) -> RoundResult:
-        """Run the next round, in as many attempts as it takes, and return its result.
+        """Run the next round, in as many attempts as needed, and return the result.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class Series:
         TooFewSurvivors, RemoteProtocolError
             The last attempt failed, now or in an earlier process.
         ParameterError, JournalError
-            The round of the folder is another one, or the folder failed.
+            The folder has another round of this number, or the folder failed.
         LocalProtocolError
             Another round is under way.
         """
@@ -96,9 +96,9 @@ class Series:
     async def keep_attempt(
         self, place: Place, params: Params, cohort: tuple[int, ...], largest: int
     ) -> None:
-        """Store an attempt in the folder, if there is one, before any of its tasks goes out.
+        """Store an attempt in the folder, if there is a folder, before any task goes out.
 
-        Its answers have at most `largest` bytes.
+        The answers of the attempt have at most `largest` bytes.
         """
         store, answers = self.store, self.desk.answers
         answers.limit = max(answers.limit, largest)  # the last round's may come again

@@ -1,9 +1,9 @@
-"""Folder of a session: all that the server needs to go on after it was killed.
+"""Folder of a session: all that a server needs to go on after a kill.
 
-A SQLite file has a row for each round: a hash of its parameters and message, the attempt under
-way, and the outcome. A `Journal` of that attempt stands beside it, until the outcome is on the
-disk. Whoever reads the folder learns all sums, and who was in them; it has no secret that the
-journal lacks, so no single vector. Mode 600.
+A SQLite file has a row for each round: a hash of parameters and message, the attempt under way,
+and the outcome. A `Journal` of the attempt stands beside the file, until the outcome is on the
+disk. A reader of the folder learns all sums, and the clients in each sum. The folder has no
+secret that the journal lacks, so no single vector. Mode 600.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Begun(NamedTuple):
     Attributes
     ----------
     attempt : int
-        Its number.
+        Number of the attempt.
     params : bytes
-        Its parameters, with their session; empty if the attempt has failed.
+        Parameters with the session of the attempt; empty if the attempt has failed.
     cohort : tuple of int
-        Its clients, ascending.
+        Clients of the attempt, ascending.
     """
 
     attempt: int
@@ -48,12 +48,12 @@ class Begun(NamedTuple):
 
 
 def program(params: bytes, message: bytes) -> bytes:
-    """Return the hash by which a round is recognised when the program runs again."""
+    """Return the hash that recognises a round when the program runs again."""
     return hashlib.sha256(params + hashlib.sha256(message).digest()).digest()
 
 
 class Store:
-    """Folder of one session, open in one process.
+    """Folder of a session, open in a single process.
 
     Attributes
     ----------
@@ -64,14 +64,14 @@ class Store:
     """
 
     def __init__(self, folder: str | os.PathLike[str], name: str) -> None:
-        """Open the folder, or make it.
+        """Open the folder, or make the folder.
 
         Raises
         ------
         ParameterError
             The folder is of another session, or is no path.
         JournalError
-            It is open in another process, was altered, or cannot be written.
+            The folder is open in another process, was altered, or cannot be written.
         """
         check_kind("folder", folder, (str, os.PathLike), "a str or a path")
         self.path = Path(folder).absolute()
@@ -149,7 +149,7 @@ class Store:
         return bytes(self._value("SELECT answers FROM head"))
 
     def keep_attempt(self, number: int, begun: Begun, answers: bytes) -> None:
-        """Store an attempt before its tasks go out, and forget earlier outcomes."""
+        """Store an attempt before the tasks go out, and forget earlier outcomes."""
         row = (begun.attempt, begun.params, pack_ids(begun.cohort), number)
         statement = (
             "UPDATE rounds SET attempt = ?, params = ?, cohort = ?, outcome = NULL "
@@ -160,8 +160,8 @@ class Store:
     def keep_outcome(self, number: int, outcome: bytes, answers: bytes) -> None:
         """Store the outcome of a round, and the last answers in it.
 
-        A failed round may be tried again, with the reports that it has. So its files stay until
-        a next one begins, while `delete_files` follows a result.
+        A failed round may be tried again, with the stored reports. So the files of the round
+        stay until the next round begins, while `delete_files` follows a result.
         """
         statement = "UPDATE rounds SET params = x'', cohort = x'', outcome = ? WHERE number = ?"
         row = (outcome, number)
@@ -177,7 +177,7 @@ class Store:
         self._write(("UPDATE head SET ledger = ?", (ledger.to_bytes(),)))
 
     def journal(self, number: int, attempt: int, params: RoundParams) -> Journal:
-        """Open the journal of an attempt, or create it; delete the files of all others."""
+        """Open or create the journal of an attempt; delete the files of all other attempts."""
         path = self.path / f"round-{number}-{attempt}.journal"
         self.delete_files(path.name)
         return (Journal.open if path.exists() else Journal.create)(path, params)
@@ -191,7 +191,7 @@ class Store:
         self._lock.close()
 
     def delete_files(self, kept: str = "") -> None:
-        """Delete the files of all rounds, except those whose name begins with `kept`."""
+        """Delete the files of all rounds, except files with a name that begins with `kept`."""
         for path in self.path.glob("round-*"):
             if not kept or not path.name.startswith(kept):
                 path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Training of a member: checks of a request, the application's function, and its outcome.
+"""Training of a member: checks of a request, the application's function, and the outcome.
 
 No error of the function leaves this side.
 """
@@ -24,15 +24,16 @@ logger = logging.getLogger("secagg.session")
 
 Input = Vector | tuple[Vector, int]
 Train = Callable[[bytes, Params], Input | Awaitable[Input]]
-"""Function of a member that returns its vector, or vector and weight, for a round. Its
-arguments are the application's message and the parameters. It raises RemoteProtocolError to
-take no part in a sum, and LocalProtocolError to leave the session, for public reasons only."""
+"""Function of a member that returns the vector, or vector and weight, for a round. The
+arguments are the application's message and the parameters. The function raises
+RemoteProtocolError to take no part in a sum, and LocalProtocolError to leave the session, for
+public reasons only."""
 
 
 def check_request(
     task: Task, params: OneShotParams, policy: OneShotPolicy, identity: Identity | None
 ) -> list[bytes]:
-    """Return the helpers' endorsements in a task of the step "report", if it passes all checks.
+    """Return the helpers' endorsements in a task of the step "report" that passes all checks.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ def check_request(
     params : OneShotParams
         Parameters of the task.
     policy : OneShotPolicy
-        Demands of the client, with the helpers that it trusts.
+        Demands of the client, with the trusted helpers.
     identity : Identity or None
         Signing key of the client.
 
@@ -65,13 +66,13 @@ def violation(task: Task, check: str, why: str) -> RemoteProtocolError:
 
 
 async def outcome_of(train: Train, message: bytes, params: Params) -> Outcome:
-    """Return the vector and weight that an application's function gives, or its error.
+    """Return the vector and weight that an application's function gives, or the error.
 
     Raises
     ------
     RemoteProtocolError, LocalProtocolError
-        The function takes no part in this sum, or in the session any more. Its reason must not
-        be private: the server sees that it declines.
+        The function takes no part in this sum, or in the session any more. The reason must not
+        be private: the server sees that the member declines.
     """
     try:
         if iscoroutinefunction(train):
@@ -97,7 +98,7 @@ async def outcome_of(train: Train, message: bytes, params: Params) -> Outcome:
 def note(
     client: int, outcome: Outcome, sent: Sent, clipped: int, params: Params
 ) -> Exception | None:
-    """Tell a member's own side what became of its input; return the error to raise later."""
+    """Warn and log at a member what became of the input; return the error to raise later."""
     error = sent.error
     try:
         vector = outcome.vector if error is None else None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 
-from secagg import RoundParams
+from secagg import RemoteProtocolError, RoundParams
 from secagg.session import (
     Clock,
     Event,
@@ -20,7 +21,7 @@ from secagg.session import (
     TaskTaken,
     take_part,
 )
-from secagg.session.wire import Answer, Declined, encode, read_answer, read_task
+from secagg.session.wire import read_answer, read_task
 from secagg.testing import make_identity, toy_policy
 
 
@@ -168,6 +169,20 @@ class Party:
             self.hand.expire()
 
 
+async def rejects(check: str, call: Awaitable[object]) -> RemoteProtocolError:
+    """Return the RemoteProtocolError of this check that a call raises."""
+    with pytest.raises(RemoteProtocolError) as caught:
+        await call
+    assert caught.value.check == check
+    return caught.value
+
+
+async def until(true: Callable[[], object]) -> None:
+    """Let the other coroutines go on until a condition holds."""
+    while not true():
+        await asyncio.sleep(0)
+
+
 def vector_of(u: int, length: int) -> np.ndarray:
     """Return the vector of a client, exact in 16 fractional bits."""
     return np.arange(length) / 8 + u / 4
@@ -190,6 +205,3 @@ async def session_of(members: int, **options: Any) -> AsyncIterator[Party]:
         for one in party.running.values():
             one.cancel()
         await asyncio.gather(*party.running.values(), return_exceptions=True)
-
-
-__all__ = ["Answer", "Declined", "Party", "encode", "member_options", "session_of", "vector_of"]

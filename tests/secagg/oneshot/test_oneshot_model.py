@@ -103,20 +103,6 @@ def test_every_rule_has_an_attack_and_a_place_in_the_code() -> None:
     assert callable(journal.HelperJournal.reserve)
 
 
-def test_traces_tell_the_attack() -> None:
-    """Two overlapping lists are signed by both helpers, and each of them opens one."""
-    model = Model(2, 3, without={"reserve first"}, lists=2)
-    trace = verified(model.opening(INPUT), model).trace
-    lists = {event: set() for event in ("sign", "open")}
-    for line in trace:
-        words = line.partition(": ")[2].split(" ", 1)
-        if words[0] in lists:
-            lists[words[0]].add((line[7], words[1]))
-    assert {h for h, _ in lists["open"]} == {"2", "3"}
-    assert len({ids for _, ids in lists["open"]}) == 2
-    assert len(lists["sign"]) == 4  # both honest helpers sign both
-
-
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_quorum_is_that_of_the_code(size: tuple[int, int]) -> None:
     threshold, helpers = size

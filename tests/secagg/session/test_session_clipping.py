@@ -63,22 +63,16 @@ def test_member_of_a_one_shot_sum_warns_of_its_clipped_elements(tmp_path):
     assert text.startswith("2 of 4 elements")
 
 
-def test_warning_as_an_error_is_raised_after_the_session_and_changes_no_answer():
+async def test_warning_as_an_error_is_raised_after_the_session_and_changes_no_answer():
     params = RoundParams(n_clients=4, threshold=3, length=4, encoding=CLIP)
-
-    async def run() -> None:
-        async with Session(range(4), deadlines=60) as session:
-            members = [
-                asyncio.create_task(
-                    take_part(LocalLink(session, u), u, lambda *_, u=u: VECTORS[u])
-                )
-                for u in range(4)
-            ]
-            assert (await session.round(params)).survivors == (0, 1, 2, 3)
-        with pytest.raises(ClippingWarning):
-            await members[1]
-
-    asyncio.run(run())
+    async with Session(range(4), deadlines=60) as session:
+        members = [
+            asyncio.create_task(take_part(LocalLink(session, u), u, lambda *_, u=u: VECTORS[u]))
+            for u in range(4)
+        ]
+        assert (await session.round(params)).survivors == (0, 1, 2, 3)
+    with pytest.raises(ClippingWarning):
+        await members[1]
 
 
 def test_members_whose_vectors_are_below_the_step_are_warned_and_answer_alike():

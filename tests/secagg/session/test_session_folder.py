@@ -46,7 +46,7 @@ from secagg.session.outcomes import read, write_error, write_result
 from secagg.session.store import Store
 from secagg.session.wire import encode, read_task
 from secagg.testing import toy_policy
-from session_party import Party, session_of, vector_of
+from session_party import Party, session_of, until, vector_of
 from session_server import HELPERS, LENGTH, PARAMS, ROUNDS, N, SocketLink
 
 
@@ -166,14 +166,11 @@ def test_another_program_in_the_same_folder_is_an_error(ram_path):
         run_rounds(ram_path, [b"a"], name="other", again=True)
 
 
-def test_a_second_process_on_the_folder_is_rejected(ram_path):
-    async def run() -> None:
-        async with Session(range(N), folder=ram_path):
-            with pytest.raises(JournalError, match="open already"):
-                Session(range(N), folder=ram_path)
-        await Session(range(N), folder=ram_path).close()
-
-    asyncio.run(run())
+async def test_a_second_process_on_the_folder_is_rejected(ram_path):
+    async with Session(range(N), folder=ram_path):
+        with pytest.raises(JournalError, match="open already"):
+            Session(range(N), folder=ram_path)
+    await Session(range(N), folder=ram_path).close()
 
 
 def test_the_journal_stays_until_the_outcome_is_on_the_disk(ram_path, monkeypatch):
@@ -250,8 +247,14 @@ def test_a_cancelled_attempt_is_followed_by_the_next(ram_path):
         async with session_of(N, folder=ram_path) as party:
             join_all(party)
             under_way = asyncio.create_task(party.session.round(PARAMS, b"a"))
-            while cancel and not [e for e in party.of(PhaseOpened) if e.phase == "unmasking"]:
-                await asyncio.sleep(0)
+            await until(
+                lambda: (
+                    not (
+                        cancel
+                        and not [e for e in party.of(PhaseOpened) if e.phase == "unmasking"]
+                    )
+                )
+            )
             if cancel:
                 under_way.cancel()
             await asyncio.wait([under_way])
@@ -417,8 +420,7 @@ def test_an_attempt_that_failed_before_its_process_was_killed_is_followed_by_the
         async with session_of(N, folder=ram_path, deadlines=5) as party:
             join_all(party, lost)
             ending = asyncio.create_task(party.session.round(PARAMS))
-            while lost and not party.of(RoundFailed):
-                await asyncio.sleep(0)
+            await until(lambda: not (lost and not party.of(RoundFailed)))
             for u in lost:
                 party.running[u].cancel()
                 join_one(party, u)
@@ -466,86 +468,72 @@ class Patient:
         await self.hub.session.accept(self.u, answer)
 
 
-def test_acknowledged_answers_are_not_awaited_again_after_a_restart(ram_path):
-    async def run() -> None:
-        hub, now, later = Hub(), asyncio.Event(), asyncio.Event()
-        now.set()
-        members = [
-            asyncio.create_task(
-                take_part(
-                    Patient(hub, u, now if u < 3 else later),
-                    u,
-                    lambda m, p, u=u: vector_of(u, LENGTH),
-                    policy=toy_policy(PARAMS),
-                )
+async def test_acknowledged_answers_are_not_awaited_again_after_a_restart(ram_path):
+    hub, now, later = Hub(), asyncio.Event(), asyncio.Event()
+    now.set()
+    members = [
+        asyncio.create_task(
+            take_part(
+                Patient(hub, u, now if u < 3 else later),
+                u,
+                lambda m, p, u=u: vector_of(u, LENGTH),
+                policy=toy_policy(PARAMS),
             )
-            for u in range(N)
-        ]
-        first = Party(range(N), folder=ram_path)
-        first.hand.expire = lambda: False
-        hub.put(first.session)
-        ending = asyncio.create_task(first.session.round(PARAMS))
-        while len(first.of(MessageAccepted)) < 2 * N + 3:
-            await asyncio.sleep(0)
-        await first.session.close()
+        )
+        for u in range(N)
+    ]
+    first = Party(range(N), folder=ram_path)
+    first.hand.expire = lambda: False
+    hub.put(first.session)
+    ending = asyncio.create_task(first.session.round(PARAMS))
+    await until(lambda: len(first.of(MessageAccepted)) >= 2 * N + 3)
+    await first.session.close()
+    with pytest.raises(LocalProtocolError):
+        await ending
+    second = Party(range(N), folder=ram_path)
+    second.hand.expire = lambda: False
+    hub.put(second.session)
+    ending = asyncio.create_task(second.session.round(PARAMS))
+    await until(lambda: second.of(PhaseOpened))
+    assert second.of(PhaseOpened)[0].awaited == 2
+    later.set()
+    assert set((await ending).survivors) == set(range(N))
+    await second.session.close()
+    for one in members:
+        one.cancel()
+
+
+async def test_the_last_answers_of_a_finished_round_may_come_again_after_a_restart(ram_path):
+    async with session_of(N, folder=ram_path) as party:
+        join_all(party)
+        await party.session.round(PARAMS)
+        last = {u: encode(party.links[u].answers[-1]) for u in range(N)}
+        limit = party.session.answer_limit
+    async with Session(range(N), folder=ram_path) as session:
+        assert session.answer_limit == limit
+        for u in range(N):
+            await session.accept(u, last[u])
+        with pytest.raises(RemoteProtocolError) as caught:
+            await session.accept(0, last[1])
+        assert caught.value.check == "late"
+
+
+async def test_answers_of_a_closed_phase_may_come_again_after_a_restart(ram_path):
+    """The acknowledgement of a phase's last answer may be lost with the process."""
+    async with session_of(N, folder=ram_path) as party:
+        party.hand.expire = lambda: False
+        join_all(party, {0: {(0, 0, "share_keys"): "task"}})
+        ending = asyncio.create_task(party.session.round(PARAMS))
+        await until(lambda: len(party.of(MessageAccepted)) >= 2 * N - 1)
+        sent = {u: [encode(one) for one in party.links[u].answers] for u in range(N)}
+        await party.session.close()
         with pytest.raises(LocalProtocolError):
             await ending
-        second = Party(range(N), folder=ram_path)
-        second.hand.expire = lambda: False
-        hub.put(second.session)
-        ending = asyncio.create_task(second.session.round(PARAMS))
-        while not second.of(PhaseOpened):
-            await asyncio.sleep(0)
-        assert second.of(PhaseOpened)[0].awaited == 2
-        later.set()
-        assert set((await ending).survivors) == set(range(N))
-        await second.session.close()
-        for one in members:
-            one.cancel()
-
-    asyncio.run(run())
-
-
-def test_the_last_answers_of_a_finished_round_may_come_again_after_a_restart(ram_path):
-    async def run() -> None:
-        async with session_of(N, folder=ram_path) as party:
-            join_all(party)
-            await party.session.round(PARAMS)
-            last = {u: encode(party.links[u].answers[-1]) for u in range(N)}
-            limit = party.session.answer_limit
-        async with Session(range(N), folder=ram_path) as session:
-            assert session.answer_limit == limit
-            for u in range(N):
-                await session.accept(u, last[u])
-            with pytest.raises(RemoteProtocolError) as caught:
-                await session.accept(0, last[1])
-            assert caught.value.check == "late"
-
-    asyncio.run(run())
-
-
-def test_answers_of_a_closed_phase_may_come_again_after_a_restart(ram_path):
-    """The acknowledgement of a phase's last answer may be lost with the process."""
-
-    async def run() -> None:
-        async with session_of(N, folder=ram_path) as party:
-            party.hand.expire = lambda: False
-            join_all(party, {0: {(0, 0, "share_keys"): "task"}})
-            ending = asyncio.create_task(party.session.round(PARAMS))
-            while len(party.of(MessageAccepted)) < 2 * N - 1:
-                await asyncio.sleep(0)
-            sent = {u: [encode(one) for one in party.links[u].answers] for u in range(N)}
-            await party.session.close()
-            with pytest.raises(LocalProtocolError):
-                await ending
-        async with session_of(N, folder=ram_path) as party:
-            party.hand.expire = lambda: False
-            ending = asyncio.create_task(party.session.round(PARAMS))
-            while not party.of(PhaseOpened):
-                await asyncio.sleep(0)
-            assert party.of(PhaseOpened)[0].phase == "share_keys"
-            for u in range(N):
-                await party.session.accept(u, sent[u][-1])
-            ending.cancel()
-
-    asyncio.run(run())
+    async with session_of(N, folder=ram_path) as party:
+        party.hand.expire = lambda: False
+        ending = asyncio.create_task(party.session.round(PARAMS))
+        await until(lambda: party.of(PhaseOpened))
+        assert party.of(PhaseOpened)[0].phase == "share_keys"
+        for u in range(N):
+            await party.session.accept(u, sent[u][-1])
+        ending.cancel()

@@ -38,7 +38,7 @@ from secagg.session import (
 from secagg.session.reports import Reports
 from secagg.session.wire import Answer, Declined, Task, encode, read_answer, read_task
 from secagg.testing import make_identity
-from session_party import Party, session_of, vector_of
+from session_party import Party, session_of, until, vector_of
 
 N, LENGTH = 6, 5
 MESSAGE = b"model"
@@ -205,20 +205,16 @@ def test_holders_that_contradict_each_other_end_the_batch(setting):
     assert caught.value.check == "holders"
 
 
-def test_too_few_helpers_are_an_error_and_the_list_stays_fixed(setting):
+async def test_too_few_helpers_are_an_error_and_the_list_stays_fixed(setting):
     dead = [Broken(link, "open", "dead") for link in setting.links]
-
-    async def run() -> None:
-        async with session_of_members(setting, attempts=2) as party:
-            setting.start(party)
-            with pytest.raises(RemoteProtocolError) as caught:
-                await party.session.one_shot(
-                    setting.params, dead, MESSAGE, endorsements=setting.endorsements
-                )
-            assert caught.value.check == "helpers"
-            assert len(party.of(RoundFailed)) == 2
-
-    asyncio.run(run())
+    async with session_of_members(setting, attempts=2) as party:
+        setting.start(party)
+        with pytest.raises(RemoteProtocolError) as caught:
+            await party.session.one_shot(
+                setting.params, dead, MESSAGE, endorsements=setting.endorsements
+            )
+        assert caught.value.check == "helpers"
+        assert len(party.of(RoundFailed)) == 2
 
 
 def test_helpers_that_were_restarted_get_the_boxes_again(setting):
@@ -236,37 +232,30 @@ def test_helpers_that_were_restarted_get_the_boxes_again(setting):
     assert not party.of(HelperFailed)
 
 
-def test_members_that_stay_away_are_not_in_the_sum(setting):
-    async def run() -> None:
-        async with session_of_members(setting) as party:
-            setting.start(party, {1: {(0, 0, "report"): "answer"}})
-            result = await party.session.one_shot(
+async def test_members_that_stay_away_are_not_in_the_sum(setting):
+    async with session_of_members(setting) as party:
+        setting.start(party, {1: {(0, 0, "report"): "answer"}})
+        result = await party.session.one_shot(
+            setting.params, setting.links, MESSAGE, endorsements=setting.endorsements
+        )
+        assert_plain_sum(result, {0, 2, 3, 4, 5})
+
+
+async def test_too_few_reports_are_collected_again_without_a_second_report_of_anybody(setting):
+    async with session_of_members(setting) as party:
+        lost = {(0, 0, "report"): "answer"}
+        setting.start(party, dict.fromkeys(range(1, N), lost))
+        ending = asyncio.create_task(
+            party.session.one_shot(
                 setting.params, setting.links, MESSAGE, endorsements=setting.endorsements
             )
-            assert_plain_sum(result, {0, 2, 3, 4, 5})
-
-    asyncio.run(run())
-
-
-def test_too_few_reports_are_collected_again_without_a_second_report_of_anybody(setting):
-    async def run() -> None:
-        async with session_of_members(setting) as party:
-            lost = {(0, 0, "report"): "answer"}
-            setting.start(party, dict.fromkeys(range(1, N), lost))
-            ending = asyncio.create_task(
-                party.session.one_shot(
-                    setting.params, setting.links, MESSAGE, endorsements=setting.endorsements
-                )
-            )
-            while not party.of(RoundFailed):
-                await asyncio.sleep(0)
-            for u in range(1, N):
-                party.running[u].cancel()
-                party.join(u, lambda m, p, u=u: vector_of(u, LENGTH), **setting.options(u))
-            assert_plain_sum(await ending, set(range(N)))
-            assert len(party.links[0].answers) == 1
-
-    asyncio.run(run())
+        )
+        await until(lambda: party.of(RoundFailed))
+        for u in range(1, N):
+            party.running[u].cancel()
+            party.join(u, lambda m, p, u=u: vector_of(u, LENGTH), **setting.options(u))
+        assert_plain_sum(await ending, set(range(N)))
+        assert len(party.links[0].answers) == 1
 
 
 class Spoiled(Party):
@@ -274,27 +263,23 @@ class Spoiled(Party):
 
     async def deliver(self, link: Any, task: Any, answer: bytes) -> None:
         if link._client == 1:
-            while len(self.links[2].answers) == 0:
-                await asyncio.sleep(0)
+            await until(lambda: self.links[2].answers)
             await link.send(encode(self.links[2].answers[0]))
         if link._client == 3:
             await link.send(encode(Answer(task.id, b"garbage")))
         await link.send(answer)
 
 
-def test_reports_of_others_and_garbage_are_rejected(setting):
-    async def run() -> None:
-        party = Spoiled(range(N), registry=setting.registry)
-        setting.start(party)
-        result = await party.session.one_shot(
-            setting.params, setting.links, MESSAGE, endorsements=setting.endorsements
-        )
-        assert_plain_sum(result, {0, 2, 4, 5})
-        checks = {event.client: event.check for event in party.of(MessageRejected)}
-        assert checks == {1: "sender", 3: "length"}
-        await party.end()
-
-    asyncio.run(run())
+async def test_reports_of_others_and_garbage_are_rejected(setting):
+    party = Spoiled(range(N), registry=setting.registry)
+    setting.start(party)
+    result = await party.session.one_shot(
+        setting.params, setting.links, MESSAGE, endorsements=setting.endorsements
+    )
+    assert_plain_sum(result, {0, 2, 4, 5})
+    checks = {event.client: event.check for event in party.of(MessageRejected)}
+    assert checks == {1: "sender", 3: "length"}
+    await party.end()
 
 
 def test_a_client_whose_box_fails_at_a_helper_is_dropped(setting):
@@ -343,18 +328,15 @@ def test_a_member_reports_to_trusted_helpers_only(setting):
 @pytest.mark.parametrize(
     "wrong", [None, b"x" * 64, "x", {}, set(), 3, [b"x"], [None], True, [3]]
 )
-def test_endorsements_of_another_kind_raise_before_the_sum(setting, wrong):
-    async def run() -> None:
-        async with session_of_members(setting) as party:
-            setting.start(party)
-            one_shot = party.session.one_shot
-            with pytest.raises(ParameterError, match="endorsement"):
-                await one_shot(setting.params, setting.links, MESSAGE, endorsements=wrong)
-            given = iter(setting.endorsements)
-            result = await one_shot(setting.params, setting.links, MESSAGE, endorsements=given)
-            assert_plain_sum(result, set(range(N)))
-
-    asyncio.run(run())
+async def test_endorsements_of_another_kind_raise_before_the_sum(setting, wrong):
+    async with session_of_members(setting) as party:
+        setting.start(party)
+        one_shot = party.session.one_shot
+        with pytest.raises(ParameterError, match="endorsement"):
+            await one_shot(setting.params, setting.links, MESSAGE, endorsements=wrong)
+        given = iter(setting.endorsements)
+        result = await one_shot(setting.params, setting.links, MESSAGE, endorsements=given)
+        assert_plain_sum(result, set(range(N)))
 
 
 @pytest.mark.parametrize("setting", ["active"], indirect=True)
@@ -380,23 +362,17 @@ def test_check53_a_member_with_an_identity_trains_for_active_sums_only(setting):
     assert not called
 
 
-def test_a_policy_without_helpers_is_an_error(setting):
-    async def run() -> None:
-        async with session_of_members(setting) as party:
-            ending = party.join(0, np.zeros, one_shot_policy=OneShotPolicy())
-            with pytest.raises(ParameterError):
-                await ending
-
-    asyncio.run(run())
+async def test_a_policy_without_helpers_is_an_error(setting):
+    async with session_of_members(setting) as party:
+        ending = party.join(0, np.zeros, one_shot_policy=OneShotPolicy())
+        with pytest.raises(ParameterError):
+            await ending
 
 
-def test_a_helper_passed_twice_is_an_error(setting):
-    async def run() -> None:
-        async with session_of_members(setting) as party:
-            with pytest.raises(ParameterError):
-                await party.session.one_shot(setting.params, setting.links * 2)
-
-    asyncio.run(run())
+async def test_a_helper_passed_twice_is_an_error(setting):
+    async with session_of_members(setting) as party:
+        with pytest.raises(ParameterError):
+            await party.session.one_shot(setting.params, setting.links * 2)
 
 
 class Picky(Broken):

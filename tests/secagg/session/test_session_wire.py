@@ -17,7 +17,7 @@ from effort import examples
 from secagg import FixedPoint, ParameterError, RemoteProtocolError, RoundParams
 from secagg.protocol import NEXT
 from secagg.protocol.messages import max_bytes
-from secagg.session import Session, bind, take_part
+from secagg.session import bind, take_part
 from secagg.session.wire import (
     _ANSWERS,
     FRAME,
@@ -150,14 +150,3 @@ def test_any_task_is_declined_or_an_error_for_the_application(data, step):
         assert asyncio.run(take_part(link, 0, lambda m, p: np.zeros(4))) == 0
     for answer in link.sent:
         assert isinstance(read_answer(answer, len(answer), 0, ""), Declined)
-
-
-@given(altered())
-@examples(100)
-def test_any_answer_to_an_idle_session_is_rejected(data):
-    async def run() -> None:
-        async with Session(range(3)) as session:
-            with pytest.raises(RemoteProtocolError):
-                await session.accept(0, data)
-
-    asyncio.run(run())

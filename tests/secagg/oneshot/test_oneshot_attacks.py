@@ -13,23 +13,13 @@ import pytest
 
 from oneshot_parties import LENIENT, Parties, parties, registry_for, rejects
 from secagg import ParameterError
-from secagg.oneshot import (
-    Accumulator,
-    Helper,
-    HelperJournal,
-    OneShotPolicy,
-    messages,
-    report,
-)
+from secagg.oneshot import Accumulator, Helper, HelperJournal, OneShotPolicy, messages, report
 from secagg.oneshot.messages import Kind, Request
 from secagg.testing import make_identity
 
 
 def request(
-    made: Parties,
-    ids: Iterable[int],
-    batch: int = 0,
-    reservations: Iterable[bytes] = (),
+    made: Parties, ids: Iterable[int], batch: int = 0, reservations: Iterable[bytes] = ()
 ) -> bytes:
     """Return a request for any list, with the signatures of some reservations."""
     signatures = {int.from_bytes(r[34:36], "little"): r[68:] for r in reservations}

@@ -69,17 +69,6 @@ def test_lists_are_spent_also_after_it_was_reopened(path: Path) -> None:
         opened.reserve(b"r" * 32, 0, b"D" * 32, ids(1, 2, 3))  # another session
 
 
-def test_existing_file_is_not_replaced(path: Path) -> None:
-    before = path.read_bytes()
-    with pytest.raises(JournalError):
-        HelperJournal.create(path, "x25519")
-    assert path.read_bytes() == before
-    with pytest.raises(JournalError):
-        HelperJournal.create(path.parent / "none" / "helper", "x25519")
-    with pytest.raises(JournalError):
-        HelperJournal.open(path.with_name("none"))
-
-
 @pytest.mark.parametrize(
     "statement",
     [

@@ -114,11 +114,20 @@ def telling(round: testing.OneShotRound) -> Iterable[bytes]:
                 yield form
 
 
+@pytest.mark.filterwarnings("ignore::secagg.ClippingWarning")
+def test_two_rounds_differ_in_their_masked_vectors_only(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With the same entropy, inputs change y alone, by their difference modulo R."""
+    with caplog.at_level(logging.DEBUG):
+        compare_two_rounds()
+    assert not [r for r in caplog.records if r.name.startswith("secagg")]
+    assert capfd.readouterr() == ("", "")
+
+
 @settings(examples(100), phases=[Phase.reuse, Phase.generate])  # shrinking takes minutes
 @given(st.data())
-@pytest.mark.filterwarnings("ignore::secagg.ClippingWarning")
-def test_two_rounds_differ_in_their_masked_vectors_only(data: st.DataObject) -> None:
-    """With the same entropy, inputs change y alone, by their difference modulo R."""
+def compare_two_rounds(data: st.DataObject) -> None:
     first = data.draw(
         testing.one_shot_rounds().filter(lambda r: len(r.vectors) >= r.params.min_clients)
     )
@@ -193,19 +202,4 @@ def test_error_about_an_input_does_not_repeat_it(
     assert "9876" not in texts.replace("_", "").replace(",", "")
     assert caught.value.__context__ is None
     assert not caplog.records
-    assert capfd.readouterr() == ("", "")
-
-
-def test_round_logs_and_prints_nothing(
-    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-) -> None:
-    @examples(30)
-    @given(testing.one_shot_rounds().filter(lambda r: len(r.vectors) >= r.params.min_clients))
-    @pytest.mark.filterwarnings("ignore::secagg.ClippingWarning")
-    def check(round: testing.OneShotRound) -> None:
-        watch(round)
-
-    with caplog.at_level(logging.DEBUG):
-        check()
-    assert not [r for r in caplog.records if r.name.startswith("secagg")]
     assert capfd.readouterr() == ("", "")

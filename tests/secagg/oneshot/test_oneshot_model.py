@@ -92,11 +92,9 @@ def test_every_rule_has_an_attack_and_a_place_in_the_code() -> None:
     assert set().union(*(attack[0] for attack in ATTACKS)) == RULES.keys()
     for place in RULES.values():
         path = place.partition(":")[0].split(", in ")[0].split(".")
-        found: object = {
-            "messages": messages,
-            "replies": replies,
-            "seeds": seeds,
-        }.get(path[0]) or getattr(oneshot, path[0])
+        found: object = {"messages": messages, "replies": replies, "seeds": seeds}.get(
+            path[0]
+        ) or getattr(oneshot, path[0])
         for name in path[1:]:
             found = getattr(found, name)
         assert callable(found)

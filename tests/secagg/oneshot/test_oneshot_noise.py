@@ -76,10 +76,7 @@ def test_sum_that_noise_makes_negative() -> None:
 def test_holders_agree_and_a_retry_repeats() -> None:
     with parties(3, 2, noise=Noise(40), length=50) as made:
         accumulator = made.accumulator(CLIENTS)
-        made.check(accumulator)
-        request = accumulator.request()
-        request = accumulator.request(h.reserve(request) for h in made.helpers)
-        answers = [h.open(request) for h in made.helpers]
+        request, answers = made.answers(accumulator)
         assert [h.open(request) for h in made.helpers] == answers
         made.restart()
         made.check(accumulator)
@@ -95,9 +92,7 @@ def test_check30_attack_noise_averaged_over_retries_or_holders() -> None:
     """The average of all that a lying aggregator gets has the noise of a single answer."""
     with parties(3, 2, noise=Noise(100), length=400) as made:
         accumulator = made.accumulator(CLIENTS)
-        made.check(accumulator)
-        request = accumulator.request()
-        request = accumulator.request(h.reserve(request) for h in made.helpers)
+        request, _ = made.answers(accumulator)
         sums = []
         for _ in range(4):
             for order in ([0, 1], [1, 2], [2, 0]):
@@ -132,17 +127,6 @@ def test_check30_attack_all_but_one_noise_subtracted(helpers: int, threshold: in
         left = found.integers + sum(derived_all(made, i) for i in known)  # type: ignore[operator]
         error = left - np.array(made.expected(CLIENTS))
         assert abs(deviate(error, 64**2)) < 6
-
-
-@pytest.mark.parametrize(("helpers", "threshold", "seeds"), [(1, 1, 1), (4, 3, 6)])
-def test_variance_of_the_sum_counts_every_seed(
-    helpers: int, threshold: int, seeds: int
-) -> None:
-    with parties(helpers, threshold, noise=Noise(20), length=2000) as made:
-        error = opened(made).integers - np.array(made.expected(CLIENTS))
-        assert made.params.seeds == seeds
-        assert abs(deviate(error, seeds * 20**2)) < 6
-        assert abs(error.mean()) < 6 * 20 * math.sqrt(seeds / 2000)
 
 
 def test_check30_one_clients_seed_changes_all_noise() -> None:
@@ -193,10 +177,8 @@ def test_long_noise_is_one_stream() -> None:
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
-        (1, Fraction(1)),
         (Fraction(1, 3), Fraction(86, 256)),
         (3.3, Fraction(845, 256)),
-        (1e-9, Fraction(1, 256)),
         (np.float32(2.5), Fraction(5, 2)),
         (np.int64(7), Fraction(7)),
         (2**40, Fraction(2**40)),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from oneshot_parties import Parties, parties, rejects
 from secagg import FixedPoint, Integers, MissingExtra, ParameterError, RemoteProtocolError
-from secagg.oneshot import Noise, OneShotParams, OneShotPolicy, suites
+from secagg.oneshot import OneShotParams, OneShotPolicy, suites
 
 
 @pytest.fixture(scope="module")
@@ -22,67 +22,17 @@ def three() -> Iterator[Parties]:
         yield made
 
 
-CHANGES = [
-    {"n_clients": 11},
-    {"length": 5},
-    {"encoding": Integers(101)},
-    {"encoding": FixedPoint(1.0, 4)},
-    {"modulus_bits": 31},
-    {"modulus": (1 << 61) - 1},
-    {"threshold": 3},
-    {"min_clients": 4},
-    {"max_weight": 3},
-    {"security": "semi-honest"},
-    {"session": b"session 2"},
-    {"noise": Noise(2)},
-    {"noise": Noise(2.5), "security": "semi-honest"},
-]
-
-
-@pytest.mark.parametrize("changes", CHANGES, ids=str)
-def test_every_field_is_in_the_digest_and_bytes(
-    three: Parties, changes: dict[str, object]
-) -> None:
-    changed = three.make_params(**changes)
-    assert changed.digest != three.params.digest
-    again = OneShotParams.from_bytes(changed.to_bytes())
-    assert again.digest == changed.digest
-    assert again.to_bytes() == changed.to_bytes()
-    assert again.ring == changed.ring
-
-
-def test_order_of_helpers_and_suite_are_in_the_digest(three: Parties) -> None:
-    turned = three.make_params(helpers=[three.journals[j].public for j in (1, 0, 2)])
-    assert turned.digest != three.params.digest
-    with parties(2, suite="hybrid") as hybrid:
-        again = OneShotParams.from_bytes(hybrid.params.to_bytes())
-        assert again.suite == "hybrid"
-        assert again.digest == hybrid.params.digest
-
-
 @pytest.mark.parametrize(
     "changes",
     [
-        {"n_clients": 1},
-        {"n_clients": (1 << 20) + 1},
         {"n_clients": 2.5},
-        {"length": 0},
-        {"threshold": 0},
         {"threshold": 4},
-        {"min_clients": 1},  # a single client's vector
-        {"min_clients": 11},
-        {"max_weight": 0},
         {"security": "malicious"},
         {"suite": "x448"},
         {"suite": "hybrid"},  # keys of another suite
-        {"session": b""},
         {"session": "text"},
-        {"session": bytes(65)},
         {"encoding": Integers},
-        {"modulus_bits": 9},  # 10 vectors of elements up to 100
-        {"modulus": 1000},
         {"modulus": 2000, "modulus_bits": 12},
-        {"helpers": []},
         {"helpers": b"keys"},
         {"helpers": [(b"short", b"key")]},
         {"helpers": [("text", b"key")]},

@@ -71,14 +71,6 @@ def check_sum(made: Parties, result: OneShotResult, clients: list[int]) -> None:
         assert result.weight == sum(made.weights[u] or 0 for u in clients)
 
 
-@pytest.mark.parametrize("suite", ["hybrid", "x25519"])
-def test_both_suites(suite: str) -> None:
-    with parties(3, 2, suite=suite) as made:
-        accumulator = made.accumulator(range(5))
-        made.check(accumulator)
-        check_sum(made, made.open(accumulator), list(range(5)))
-
-
 @pytest.mark.parametrize(("helpers", "threshold"), [(3, 2), (4, 2), (5, 3)])
 @pytest.mark.parametrize("security", ["active", "semi-honest"])
 def test_any_helpers_beyond_the_needed_may_be_missing(

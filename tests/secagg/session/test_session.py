@@ -44,24 +44,13 @@ from secagg.session import (
     TaskTaken,
 )
 from secagg.session.rounds import Attempt
-from secagg.session.wire import (
-    Answer,
-    Declined,
-    encode,
-    message_digest,
-    read_name,
-    write_name,
-)
+from secagg.session.wire import Answer, Declined, encode, message_digest, read_name, write_name
 from secagg.testing import make_identity
 from session_party import Party, member_options, rejects, session_of, until, vector_of
 
 N, LENGTH = 5, 6
 SEMI = RoundParams(
-    n_clients=N,
-    threshold=3,
-    length=LENGTH,
-    encoding=FixedPoint(clip=8.0),
-    session=b"app",
+    n_clients=N, threshold=3, length=LENGTH, encoding=FixedPoint(clip=8.0), session=b"app"
 )
 ACTIVE = replace(SEMI, threshold=4, security="active")
 REGISTRY = Registry({u: make_identity(u).public for u in range(N)})

@@ -46,7 +46,7 @@ from secagg.session.outcomes import read, write_error, write_result
 from secagg.session.store import Store
 from secagg.session.wire import encode
 from secagg.testing import toy_policy
-from session_party import Party, session_of, until, vector_of
+from session_party import Party, rejects, session_of, until, vector_of
 from session_server import HELPERS, LENGTH, PARAMS, ROUNDS, N, SocketLink
 
 
@@ -437,9 +437,7 @@ async def test_the_last_answers_of_a_finished_round_may_come_again_after_a_resta
         assert session.answer_limit == limit
         for u in range(N):
             await session.accept(u, last[u])
-        with pytest.raises(RemoteProtocolError) as caught:
-            await session.accept(0, last[1])
-        assert caught.value.check == "late"
+        await rejects("late", session.accept(0, last[1]))
 
 
 async def test_answers_from_before_a_restart_count_and_may_come_again(ram_path):

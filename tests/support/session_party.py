@@ -21,7 +21,7 @@ from secagg.session import (
     TaskTaken,
     take_part,
 )
-from secagg.session.wire import read_answer, read_task
+from secagg.session.wire import encode, read_answer, read_task
 from secagg.testing import make_identity, toy_policy
 
 
@@ -58,12 +58,13 @@ class Link:
     """Link of a member that a test can cut: ``lost`` names steps, by attempt of a round.
 
     At ``(number, attempt, step): "task"`` the member does not get the task, and stays away for
-    good. At ``"answer"`` its answer does not get out.
+    good. At ``"answer"`` its answer does not get out. `alter` changes tasks, as a liar would.
     """
 
     def __init__(self, party: Party, u: int, lost: Mapping[tuple[int, int, str], str]) -> None:
         self.party, self.u, self.lost = party, u, lost
         self.link = LocalLink(party.session, u)
+        self.alter: Callable[[Any], Any] = lambda task: task
         self.tasks: list[Any] = []
         self.answers: list[Any] = []
 
@@ -71,7 +72,8 @@ class Link:
         self.party._expire_if_quiet()
         data = await self.link.next_task(after)
         if data is not None:
-            task = read_task(data)
+            task = self.alter(read_task(data))
+            data = encode(task)
             self.tasks.append(task)
             if self.lost.get((task.number, task.attempt, task.step)) == "task":
                 await self.party.silence(self.u)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import independent_hpke
 import independent_oneshot as independent
 import independent_primitives as primitives
 from effort import examples
@@ -71,22 +72,13 @@ class World:
         self.p = independent.Parameters.decode(made.params.to_bytes())
         registry = registry_for(made.params)
         self.registry = None if registry is None else dict(registry)
-        self._paths = [folder / f"rival {j}" for j in range(len(made.journals))]
         self.journals = [
-            independent.Journal(path, (drawn[0], drawn[1]))
-            for path, drawn in zip(self._paths, made._secrets, strict=True)
+            independent.Journal(folder / f"rival {j}", (drawn[0], drawn[1]))
+            for j, drawn in enumerate(made._secrets)
         ]
-        self._start()
-
-    def _start(self) -> None:
         self.rivals = [
             independent.Helper(self.p, journal, self.registry, 2) for journal in self.journals
         ]
-
-    def reopen(self) -> None:
-        self.close()
-        self.journals = [independent.Journal(path) for path in self._paths]
-        self._start()
 
     def close(self) -> None:
         for journal in self.journals:
@@ -259,3 +251,20 @@ def both_read(data: bytes) -> object:
 @examples(EXAMPLES)
 def test_both_read_the_same_parameters(session: dict[str, str], script: bytes) -> None:
     both_read(altered_by(b(session["bytes"]), Script(script), [b""]))
+
+
+def test_the_others_hpke_is_that_of_rfc_9180() -> None:
+    given = {name: b(value) for name, value in load("oneshot")["rfc9180"].items()}
+    box = independent_hpke.seal(
+        given["public"],
+        given["info"],
+        given["plaintext"],
+        given["ephemeral"],
+        given["aad"],
+    )
+    assert box == given["enc"] + given["ciphertext"]
+    secret = b("4612c550263fc8ad58375df3f557aac531d26850903e55a9f23f21d8534e8ac8")
+    assert independent_hpke.public_key(secret) == given["public"]
+    assert (
+        independent_hpke.unseal(secret, given["info"], box, given["aad"]) == given["plaintext"]
+    )

@@ -501,18 +501,15 @@ async def test_a_missing_registry_is_an_error_before_anything_is_sent():
         assert not party.events
 
 
-class Stale(Party):
-    """Party in which client 1 first sends an answer of an earlier step."""
-
-    async def deliver(self, link: Any, task: Any, answer: bytes) -> None:
+async def test_a_late_client_is_in_the_next_attempt():
+    async def stale(link: Any, task: Any, answer: bytes) -> None:
         if link._client == 1 and (task.attempt, task.step) == (0, "masked_input"):
-            answer = encode(Answer(bytes(16), b"\x03stale"))
+            answer = encode(Answer(bytes(16), b"\x03of an earlier step"))
         await link.send(answer)
 
-
-async def test_a_late_client_is_in_the_next_attempt():
     params = replace(SEMI, threshold=5)
-    party = Stale(range(N))
+    party = Party(range(N))
+    party.deliver = stale
     start(party, params)
     assert_plain_sum(await party.session.round(params), set(range(N)))
     assert [event.check for event in party.of(MessageRejected)] == ["late"]
@@ -520,23 +517,20 @@ async def test_a_late_client_is_in_the_next_attempt():
     await party.end()
 
 
-class Counted(Party):
-    """Party that counts the masked inputs on their way to the session."""
+async def test_answers_that_came_before_the_deadline_count_also_if_the_thread_is_busy():
+    sent: list[str] = []
 
-    sent = 0
-
-    async def deliver(self, link: Any, task: Any, answer: bytes) -> None:
-        self.sent += task.step == "masked_input"
+    async def counted(link: Any, task: Any, answer: bytes) -> None:
+        sent.append(task.step)
         await link.send(answer)
 
-
-async def test_answers_that_came_before_the_deadline_count_also_if_the_thread_is_busy():
-    party, free = Counted(range(N), attempts=1), threading.Event()
+    party, free = Party(range(N), attempts=1), threading.Event()
+    party.deliver = counted
     start(party, SEMI)
     ending = asyncio.create_task(party.session.round(SEMI))
     await until(lambda: any(e.phase == "masked_input" for e in party.of(PhaseOpened)))
     busy = asyncio.create_task(party.session._thread.run(free.wait))
-    await until(lambda: party.sent >= N)
+    await until(lambda: sent.count("masked_input") == N)
     party.hand.expire()
     for _ in range(9):
         await asyncio.sleep(0)

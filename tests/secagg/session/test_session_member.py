@@ -36,7 +36,6 @@ from secagg.session.wire import (
     encode,
     message_digest,
     read_answer,
-    read_task,
     task_id,
     write_name,
 )
@@ -256,18 +255,14 @@ async def test_a_server_that_breaks_the_protocol_loses_the_attempt_not_the_membe
     async with session_of(N) as party:
         for u in range(N):
             party.join(u, lambda m, p, u=u: vector_of(u, LENGTH), policy=toy_policy(PARAMS))
-        link = party.links[1]
-        fetch = link.link.next_task
 
-        async def spoiled(after: bytes) -> bytes | None:
-            data = await fetch(after)
-            task = None if data is None else read_task(data)
-            if task is not None and (task.number, task.step) == (0, step):
-                wrong = task.data[:-1] + bytes([task.data[-1] ^ 1])
-                return encode(msgspec.structs.replace(task, data=wrong))
-            return data
+        def spoiled(task: Task) -> Task:
+            if (task.number, task.step) != (0, step):
+                return task
+            wrong = task.data[:-1] + bytes([task.data[-1] ^ 1])
+            return msgspec.structs.replace(task, data=wrong)
 
-        link.link.next_task = spoiled
+        party.links[1].alter = spoiled
         result = await party.session.round(PARAMS)
         assert len(result.survivors) == (N if step == "unmasking" else N - 1)
         assert [event.client for event in party.of(MemberDeclined)] == [1]
@@ -316,20 +311,9 @@ def test_check51_members_of_an_attempt_train_on_one_message(security):
         async with session_of(N, registry=known, attempts=1) as party:
             for u in range(N):
                 party.join(u, train, registry=known, **member_options(u, params))
-            link = party.links[1]
-            fetch, true = link.link.next_task, list[bytes]()
-
-            async def swapped(after: bytes) -> bytes | None:
-                if true:  # too late: the member has left the attempt
-                    return true.pop()
-                data = await fetch(after)
-                task = None if data is None else read_task(data)
-                if data is not None and task is not None and task.step == "masked_input":
-                    true.append(data)
-                    return encode(msgspec.structs.replace(task, message=b"other"))
-                return data
-
-            link.link.next_task = swapped
+            party.links[1].alter = lambda task: msgspec.structs.replace(
+                task, message=task.message and b"other"
+            )
             result = await party.session.round(params, b"model")
             assert result.survivors == (0, 2, 3, 4)
             assert [event.client for event in party.of(MemberDeclined)] == [1]

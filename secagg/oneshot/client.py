@@ -71,14 +71,7 @@ def report(
         The installed cryptography lacks ``params.suite``.
     """
     made, clipped = write_report(
-        vector,
-        params,
-        client_id,
-        weight,
-        identity=identity,
-        policy=policy,
-        endorsements=endorsements,
-        entropy=entropy,
+        vector, params, client_id, weight, identity, policy, endorsements, entropy
     )
     warn_of_losses(vector, clipped, params.encoding)
     return made
@@ -89,7 +82,6 @@ def write_report(
     params: OneShotParams,
     client_id: ClientKey,
     weight: int | None = None,
-    *,
     identity: Identity | None = None,
     policy: OneShotPolicy | None = None,
     endorsements: Iterable[bytes] = (),

@@ -262,15 +262,7 @@ class _Member:
             return Declined(task.id)
 
         def write(vector: Vector, weight: int | None, _: bool) -> tuple[bytes, int]:
-            return write_report(
-                vector,
-                params,
-                self.id,
-                weight,
-                identity=self.identity,
-                policy=policy,
-                endorsements=signed,
-            )
+            return write_report(vector, params, self.id, weight, self.identity, policy, signed)
 
         (made, clipped), sent = await in_thread(lambda: send_input(write, outcome, params))
         lost = note(self.id, outcome, sent, clipped, params)

@@ -125,7 +125,7 @@ def test_two_rounds_differ_in_their_masked_vectors_only(
     assert capfd.readouterr() == ("", "")
 
 
-@settings(examples(100), phases=[Phase.reuse, Phase.generate])  # shrinking takes minutes
+@settings(examples(60), phases=[Phase.reuse, Phase.generate])  # shrinking takes minutes
 @given(st.data())
 def compare_two_rounds(data: st.DataObject) -> None:
     first = data.draw(
@@ -166,16 +166,12 @@ def compare_two_rounds(data: st.DataObject) -> None:
     ("encoding", "vector", "weight"),
     [
         (Integers(100), [1, 2, 987_654_321], 2),
-        (Integers(100), [1, 2, -987_654_321], 2),
         (Integers(100), [1, 2, 9876.54321], 2),
         (Integers(100), [1, 2], 2),
         (Integers(100), [98, 76, 54], 987_654_321),
-        (Integers(100), [98, 76, 54], -987_654_321),
-        (Integers(100), [98, 76, 54], 9.87654321),
         (Integers(100), [98, 76, 54], None),
         (FixedPoint(1.0, beyond_clip="refuse"), [0.5, 0.25, 98765.4321], 2),
         (FixedPoint(1.0), [0.5, 0.98765432, np.nan], 2),
-        (FixedPoint(1.0), [0.5, 0.98765432, np.inf], 2),
     ],
 )
 def test_error_about_an_input_does_not_repeat_it(

@@ -8,7 +8,7 @@ import pytest
 
 from oneshot_model import RULES, Model
 from oneshot_parties import parties
-from oneshot_view import REPORTS, Run, opened, rank
+from oneshot_view import Run, opened
 from secagg import oneshot
 from secagg.oneshot import journal, messages, replies, seeds
 
@@ -55,7 +55,7 @@ def verified(run: Run | None, model: Model) -> Run:
 
 
 @pytest.mark.parametrize("active", [True, False])
-@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("size", SIZES[:6], ids=str)  # (3, 5) takes as long as all others
 def test_no_input_opens_with_all_rules(size: tuple[int, int], active: bool) -> None:
     model = Model(*size, active=active)
     assert model.attack() is None
@@ -114,15 +114,3 @@ def test_quorum_is_that_of_the_code(size: tuple[int, int]) -> None:
             for j in model.helpers:
                 held = [i for i, s in enumerate(model.subsets, 1) if j not in s]
                 assert tuple(held) == made.params.held_by(j)
-
-
-def test_helpers_without_the_aggregator_learn_nothing_of_an_input() -> None:
-    """All ℓ of them know every mask and no masked vector."""
-    n, seeds_ = len(REPORTS), 3
-    masks = [[int(i == j) for j in range(n * (seeds_ + 1))] for i in range(n, n * (seeds_ + 1))]
-    for v in range(n):
-        x = [int(j == v) for j in range(n * (seeds_ + 1))]
-        assert rank([*masks, x]) == rank(masks) + 1
-    # with the masked vectors, they have all inputs
-    run = Run([], {0, 1, 2}, [])
-    assert opened(run, seeds_, [Fraction(c) for c in INPUT])

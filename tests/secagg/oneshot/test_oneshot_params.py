@@ -140,8 +140,6 @@ def test_check53_policy_leaves_two_honest_vectors_in_every_sum(three: Parties, n
         {"helpers": b"key"},
         {"helpers": [b"key"]},
         {"corrupt": 1},
-        {"corrupt": -0.1},
-        {"corrupt": "0.2"},
         {"colluders": -1},
         {"max_length": 0},
         {"max_clients": 1},

@@ -24,7 +24,7 @@ MODULI = [
 ENCODINGS = [Integers(100), FixedPoint(3.0, 5, "nearest")]
 
 
-@examples(100)
+@examples(60)
 @given(st.data())
 def test_sum_is_the_plain_sum_bit_for_bit(data: st.DataObject) -> None:
     draw = data.draw

@@ -240,14 +240,8 @@ def test_a_cancelled_attempt_is_followed_by_the_next(ram_path):
         async with session_of(N, folder=ram_path) as party:
             join_all(party)
             under_way = asyncio.create_task(party.session.round(PARAMS, b"a"))
-            await until(
-                lambda: (
-                    not (
-                        cancel
-                        and not [e for e in party.of(PhaseOpened) if e.phase == "unmasking"]
-                    )
-                )
-            )
+            opened = lambda: [e.phase for e in party.of(PhaseOpened)]  # noqa: E731
+            await until(lambda: not cancel or "unmasking" in opened())
             if cancel:
                 under_way.cancel()
             await asyncio.wait([under_way])

@@ -276,6 +276,10 @@ def test_every_helper_rejecting_every_report_is_too_few_survivors(setting):
         run_batch(setting, links, attempts=1)
 
 
+def refuse_to_train(*_: object) -> None:
+    pytest.fail("trained for helpers that are not trusted")
+
+
 def test_a_member_reports_to_trusted_helpers_only(setting):
     other = OneShotPolicy(helpers=[make_identity(77).public])
     endorsed = setting.endorsements
@@ -289,7 +293,7 @@ def test_a_member_reports_to_trusted_helpers_only(setting):
     for options, endorsements in cases:
         asked, sent = replace(setting, endorsements=endorsements), list[type]()
         with pytest.raises(ParameterError):
-            take_tasks(asked, [(0, 0, MESSAGE)], pytest.fail, sent=sent, **options)
+            take_tasks(asked, [(0, 0, MESSAGE)], refuse_to_train, sent=sent, **options)
         assert sent in ([], [Declined])
 
 

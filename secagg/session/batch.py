@@ -75,6 +75,7 @@ class Batch:
                 added.add(report)
             listed = self._reports.fixed
             if listed is not None:
+                # reports that a helper rejected before the list was fixed are in the file, too
                 added.drop(set(added.ids) - set(listed))
                 self.fixed = True
         self.accumulator, self.opened = added, True
@@ -162,6 +163,7 @@ class Batch:
             result = await run(lambda: self._result(answers, wrong, helpers))
         finally:
             helpers.fail_all(wrong, "open")
+        # the sum is right all the same: the events name the liars
         helpers.fail_all(dict.fromkeys(result.outvoted, "outvoted"), "open")
         return result
 
@@ -203,6 +205,7 @@ class Batch:
         except RemoteProtocolError as error:
             if error.check != "unchecked":
                 raise
+            # a restarted helper has its journal, but not the boxes that it checked
             await self._check(link, helpers)
             answer = await call(request)
         helpers.bytes_up += len(answer)

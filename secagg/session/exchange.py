@@ -159,6 +159,7 @@ class Exchanges(ABC):
                 raise exchange.failure
             await self.thread.run(close)
         finally:
+            # also after an error, so that hooks see the end of every phase
             self._hooks(
                 PhaseClosed(
                     place,

@@ -180,6 +180,7 @@ class _Member:
         if self._reported is not None:
             self.reports.append(self._reported)
             self._reported = None
+        # before its last answer arrives, the server has no sum of this round
         elif self._client and self._name and self._client.phase is Phase.FINISHED:
             self.rounds[self._name[:2]] = None
             self._client = None

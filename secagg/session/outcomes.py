@@ -24,7 +24,7 @@ Params = RoundParams | OneShotParams
 _DIGEST_BYTES = 32
 
 
-class _Sum(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=True):
+class _Result(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=True):
     """Sum modulo R, packed at ⌈log2 R⌉ bits an element, and the survivors, packed."""
 
     total: bytes
@@ -60,7 +60,7 @@ def write_result(result: RoundResult, params: Params) -> bytes:
         total[:] = np.mod(integers, ring.modulus)
     outvoted = result.outvoted if isinstance(result, OneShotResult) else ()
     packed = _fast.pack_bits(total, ring.bits)
-    return _write(_Sum(packed, pack_ids(result.survivors), result.disputes, outvoted))
+    return _write(_Result(packed, pack_ids(result.survivors), result.disputes, outvoted))
 
 
 def read(data: bytes, params: Params) -> RoundResult | TooFewSurvivors | RemoteProtocolError:
@@ -72,11 +72,13 @@ def read(data: bytes, params: Params) -> RoundResult | TooFewSurvivors | RemoteP
     if hashlib.sha256(body).digest() == digest:
         with suppress(msgspec.MsgspecError):
             found = _DECODER.decode(body)
-            return _read_error(found) if isinstance(found, _Error) else _sum(found, params)
+            return (
+                _read_error(found) if isinstance(found, _Error) else _read_result(found, params)
+            )
     raise _altered()
 
 
-def _sum(found: _Sum, params: Params) -> RoundResult:
+def _read_result(found: _Result, params: Params) -> RoundResult:
     total = params.ring.zeros(params.elements)
     ids = unpack_ids(found.survivors)
     with suppress(ValueError, RemoteProtocolError):
@@ -127,4 +129,4 @@ def _altered() -> Exception:
     return spoilt("a stored result was altered")
 
 
-_DECODER: msgspec.msgpack.Decoder[_Sum | _Error] = msgspec.msgpack.Decoder(_Sum | _Error)
+_DECODER: msgspec.msgpack.Decoder[_Result | _Error] = msgspec.msgpack.Decoder(_Result | _Error)

@@ -117,6 +117,7 @@ class Presence:
                 if self._closed:
                     raise closed()
         here = frozenset(filter(self.is_present, pool))
+        # or the next attempt would wait for them until its deadline, too
         self.lose(pool - here)
         if len(here) < least:
             raise TooFewSurvivors(

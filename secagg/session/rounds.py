@@ -108,6 +108,7 @@ class Attempt:
         phases = NEXT[self.params.security]
         try:
             server = await desk.thread.run(self._open)
+            # clients repeat an answer if the process died before its acknowledgement
             desk.answers.update(self._accepted)
             while server.phase in phases:
                 exchange = self._exchange(server)
@@ -122,6 +123,7 @@ class Attempt:
         finally:
             if self._log is not None:
                 self._log.close()
+        # the journal does not tell whether the sum was opened before it failed
         if server.phase is Phase.FAILED and self._closed == len(phases):
             raise RemoteProtocolError(
                 "the attempt failed at its end and its process was killed; its sum may be "

@@ -90,6 +90,7 @@ class Series:
                     return found
             return await self._attempt(number, params, left_out, run, begun)
         finally:
+            # also after an error: the next call is another round of the program
             self.rounds += 1
             self._busy = False
 

@@ -243,7 +243,7 @@ class Session:
             if not batch.opened:
                 await self._thread.run(batch.open)
             ids = () if begun is None else begun.cohort
-            if batch.needed and begun is None:
+            if batch.needed and begun is None:  # else only the helpers failed before
                 absent = (pool - batch.left_out).difference(batch.accumulator.ids)
                 ids = await desk.choose(place, absent, size, batch.needed, gather)
                 await series.keep_attempt(place, params, ids, FRAME + params.layout.report)

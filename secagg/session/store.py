@@ -151,6 +151,7 @@ class Store:
     def keep_attempt(self, number: int, begun: Begun, answers: bytes) -> None:
         """Store an attempt before the tasks go out, and forget earlier outcomes."""
         row = (begun.attempt, begun.params, pack_ids(begun.cohort), number)
+        # the outcome of an earlier attempt goes: it would be returned after a restart
         statement = (
             "UPDATE rounds SET attempt = ?, params = ?, cohort = ?, outcome = NULL "
             "WHERE number = ?"

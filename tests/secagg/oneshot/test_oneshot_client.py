@@ -76,7 +76,7 @@ ENDORSED: dict[str, tuple[bool, Callable[[list[bytes]], object]]] = {
     "bytes of all": (False, b"".join),
     "texts": (False, lambda given: [one.hex() for one in given]),
     "dict": (False, lambda given: dict(enumerate(given, 1))),
-    "set": (False, set),
+    "empty set": (False, lambda _: set()),
     "nested": (False, lambda given: [given]),
     "short": (False, lambda given: [one[:63] for one in given]),
     "class": (False, lambda _: list),

@@ -160,12 +160,6 @@ def session_of_members(setting: Setting, **options: Any) -> Any:
     return session_of(N, registry=setting.registry, **options)
 
 
-def test_a_batch_gives_the_plain_sum(setting):
-    result, party = run_batch(setting, setting.links)
-    assert_plain_sum(result, set(range(N)))
-    assert not party.of(HelperFailed)
-
-
 def test_one_helper_may_be_missing(setting):
     result, _ = run_batch(setting, setting.links[1:])
     assert_plain_sum(result, set(range(N)))

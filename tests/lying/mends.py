@@ -18,6 +18,7 @@ from unittest.mock import patch
 from lying.checker import Finding
 from lying.search import Search, alone, compare, downgrade, honest, lie, lies, repeat
 from lying.worlds import PAIRS
+from secagg import Identity
 from secagg.client.inputs import Outcome, Sent
 from secagg.errors import ParameterError
 from secagg.oneshot import Helper
@@ -189,7 +190,9 @@ def keys_sign_nothing() -> Patched:
         def call(*given: Any, **named: Any) -> Any:
             if not given[at].active:
                 named = {name: one for name, one in named.items() if name not in KEYS}
-                given = tuple(None if isinstance(one, tuple) else one for one in given)
+                given = tuple(
+                    None if isinstance(one, tuple | Identity) else one for one in given
+                )
             return made(*given, **named)
 
         return call

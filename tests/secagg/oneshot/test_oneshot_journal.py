@@ -48,6 +48,8 @@ def test_keys_come_back_with_the_journal(ram_path: Path, suite: str) -> None:
     with HelperJournal.open(ram_path / "helper") as again:
         assert again.public == public
         assert again.identity.sign(b"content") == signature
+    with pytest.raises(JournalError):
+        HelperJournal.open(ram_path / "another")
 
 
 def test_lists_are_spent_also_after_it_was_reopened(path: Path) -> None:

@@ -47,7 +47,7 @@ PRONOUNS: dict[str, float] = {
     "secagg.paillier": 1.9,
     "secagg.protocol": 4.7,
     "secagg.server": 3.9,
-    "secagg.session": 26.2,
+    "secagg.session": 2.9,
     "secagg.shamir": 5.7,
     "secagg.simulate": 4.7,
     "secagg.testing": 2.6,

@@ -21,8 +21,8 @@ from secagg.kit.table import as_json, duration, volume
 from secagg.kit.timing import peak_memory
 from secagg.oneshot import Noise, OneShotParams, epsilon
 from secagg.oneshot.layout import DIGEST_BYTES, ID_BYTES, START_BYTES
+from secagg.oneshot.messages import CHUNK
 from secagg.oneshot.params import MAX_HELPERS
-from secagg.oneshot.reports import CHUNK
 from secagg.oneshot.suites import SECRET_BYTES, BoxKey, as_suite
 from secagg.protocol import Identity
 from secagg.protocol.shape import Security

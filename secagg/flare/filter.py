@@ -31,7 +31,7 @@ from secagg.flare.policy import policy_of
 from secagg.flare.training import read_outcome, training_task
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.client import write_report
-from secagg.session.reporting import check_request
+from secagg.session.training import check_request
 from secagg.session.wire import REPORT, Answer, encode, read_task
 from secagg.vault.spent import Spent
 

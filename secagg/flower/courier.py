@@ -36,7 +36,7 @@ from secagg.flower.wire import (
     task_record,
     violation,
 )
-from secagg.oneshot import OneShotParams, reports
+from secagg.oneshot import OneShotParams, messages
 from secagg.protocol import Registry, RoundParams
 from secagg.protocol.messages import AdvertiseKeys, decode
 from secagg.session import Clock
@@ -222,7 +222,7 @@ class Courier(Exchanges):
         """Return the client that a node's first message names, and that has to sign it."""
         params, registry = self._params, self._registry
         if isinstance(params, OneShotParams):
-            client = reports.read(data, params).client_id
+            client = messages.read_report(data, params).client_id
         else:
             client = decode(data, AdvertiseKeys, params, sender=node, phase=phase).sender
         if registry is None or client not in registry:

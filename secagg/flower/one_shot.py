@@ -20,7 +20,7 @@ from secagg.flower.wrapper import SecureStrategy
 from secagg.oneshot import OneShotParams
 from secagg.protocol.identities import check_registry
 from secagg.session.batch import Batch
-from secagg.session.thread import Calls, at_once
+from secagg.session.thread import at_once
 from secagg.session.wire import REPORT
 
 
@@ -138,7 +138,7 @@ class OneShot(SecureStrategy):
         async def opened() -> RoundResult:
             async with AsyncExitStack() as stack:
                 helpers = reached(agreed.params, agreed.helpers, place, stack)
-                return await reports.finish(helpers, Calls(), seconds)
+                return await reports.finish(helpers, seconds)
 
         courier = Courier(grid, prepared, agreed.params, self._registry, self._poll)
         try:

@@ -28,7 +28,7 @@ from secagg.http.server import Certificate, listening
 from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
 from secagg.oneshot.helper import policy_of
 from secagg.oneshot.layout import ID_BYTES, START_BYTES
-from secagg.oneshot.reports import CHUNK
+from secagg.oneshot.messages import CHUNK
 from secagg.protocol import Registry
 from secagg.protocol.identities import SIGNATURE_BYTES
 from secagg.session.thread import Thread

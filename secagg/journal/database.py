@@ -15,7 +15,7 @@ from pathlib import Path
 
 from secagg._files import sync_folder
 from secagg.errors import JournalError
-from secagg.journal.lock import spoilt
+from secagg.journal.lock import FileLock, errors_of, spoilt
 
 
 def create(
@@ -43,6 +43,23 @@ def create(
             os.fsync(file.fileno())
             os.link(file.name, path)  # unlike a rename, never replaces a file
         sync_folder(path.parent)
+
+
+def opened(
+    path: Path, schema: Sequence[str], fill: Callable[[sqlite3.Connection], None]
+) -> FileLock:
+    """Return the lock of a claimed database; a missing file is created."""
+    with errors_of(path):
+        if not path.exists():
+            create(path, schema, fill)
+        lock = FileLock(path)
+        try:
+            with lock.use() as connection:
+                claim(connection, path, schema)
+        except BaseException:
+            lock.close()
+            raise
+    return lock
 
 
 def claim(connection: sqlite3.Connection, path: Path, schema: Sequence[str]) -> None:

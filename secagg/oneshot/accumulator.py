@@ -14,7 +14,7 @@ from secagg._check import as_bytes, check_integer, check_kind
 from secagg._records import Ids, Records
 from secagg.encoding import Lanes
 from secagg.errors import LocalProtocolError, ParameterError, TooFewSurvivors
-from secagg.oneshot import messages, replies, reports, stored
+from secagg.oneshot import messages, replies, stored
 from secagg.oneshot.layout import DIGEST_BYTES
 from secagg.oneshot.messages import Request, violation
 from secagg.oneshot.params import OneShotParams
@@ -85,7 +85,7 @@ class Accumulator:
         """
         self._check_open()
         report = as_bytes(report, "a report")
-        head = reports.read(report, self.params)
+        head = messages.read_report(report, self.params)
         # before the signature: a report that a client sends again costs no verification
         known = self._digests.get(head.client_id)
         if known is not None:
@@ -96,8 +96,8 @@ class Accumulator:
         if len(self) >= self.params.n_clients:
             why = f"the batch has {len(self)} reports, n_clients; begin another batch"
             raise violation("report", "count", why, sender=head.client_id)
-        reports.check_signature(head, report, self.params, self._registry)
-        values = reports.values(head.client_id, report, self.params)
+        messages.check_reporter(head, report, self.params, self._registry)
+        values = messages.report_values(head.client_id, report, self.params)
         self.params.ring.add_into(self._total, values)
         self._digests[head.client_id] = head.digest
         self._reports[head.client_id] = report
@@ -117,7 +117,7 @@ class Accumulator:
             There is no such helper.
         """
         check_integer("helper", helper, 1, len(self.params.helpers))
-        return reports.boxes(list(self._reports.values()), int(helper), self.params)
+        return messages.boxes(list(self._reports.values()), int(helper), self.params)
 
     def drop(self, ids: Iterable[int]) -> None:
         """Take the reports of some clients out of the sum, such as clients a helper rejected.
@@ -143,7 +143,7 @@ class Accumulator:
                 state = "settled" if u in self._digests else "not in the sum"
                 raise ParameterError(f"the report of client {u} is {state}; drop others only")
         for u in dropped:
-            values = reports.values(u, self._reports.pop(u), self.params)
+            values = messages.report_values(u, self._reports.pop(u), self.params)
             self.params.ring.subtract_from(self._total, values)
         self._digests.discard(dropped)
 
@@ -285,10 +285,12 @@ class Accumulator:
         new._total = state.total
         new._digests = state.digests
         for u, report in state.reports.items():
-            head = reports.read(report, params)
+            head = messages.read_report(report, params)
             if head.client_id != u or head.digest != new._digests.get(u):
                 raise violation("accumulator", "ids", f"it has another report of client {u}")
-            reports.values(u, report, params)  # raises unless `drop` could subtract the vector
+            messages.report_values(
+                u, report, params
+            )  # raises unless `drop` could subtract the vector
             new._reports[u] = report
         if state.fixed:
             new._list = new._listed()

@@ -71,14 +71,7 @@ def report(
         The installed cryptography lacks ``params.suite``.
     """
     made, clipped = write_report(
-        vector,
-        params,
-        client_id,
-        weight,
-        identity=identity,
-        policy=policy,
-        endorsements=endorsements,
-        entropy=entropy,
+        vector, params, client_id, weight, identity, policy, endorsements, entropy
     )
     lost = is_lost(vector, params.encoding)
     warn_of_losses(params.encoding, clipped, vector.size, lost)
@@ -90,7 +83,6 @@ def write_report(
     params: OneShotParams,
     client_id: ClientKey,
     weight: int | None = None,
-    *,
     identity: Identity | None = None,
     policy: OneShotPolicy | None = None,
     endorsements: Iterable[bytes] = (),

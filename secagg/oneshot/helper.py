@@ -227,7 +227,12 @@ class Helper(Confined):
         asked, digest, drawn = self._read(as_bytes(request, "a request"))
         # before the journal: a list without a quorum must spend no ids
         if self.params.quorum:
-            self._check_quorum(asked.signatures, digest)
+            for j, signature in asked.signatures.items():
+                replies.check_signature(j, signature, self.params, digest, "open")
+        if len(asked.signatures) < self.params.quorum:
+            why = f"{len(asked.signatures)} helpers signed the list; it takes "
+            why += f"{self.params.quorum}; pass their answers of Helper.reserve to "
+            raise violation("open", "quorum", why + "Accumulator.request")
         # also with a quorum: this helper may not be among the helpers that reserved the list
         self._journal.reserve(self.params.digest, asked.batch, digest, asked.ids)
         size = self.params.layout.packed
@@ -297,11 +302,3 @@ class Helper(Confined):
         digests, drawn = np.hsplit(kept, [DIGEST_BYTES])
         digest = messages.list_digest(self.params, asked.batch, asked.ids, digests)
         return asked, digest, drawn
-
-    def _check_quorum(self, signatures: dict[int, bytes], digest: bytes) -> None:
-        for j, signature in signatures.items():
-            replies.check_signature(j, signature, self.params, digest, "open")
-        if len(signatures) < self.params.quorum:
-            why = f"{len(signatures)} helpers signed the list; it takes {self.params.quorum}; "
-            why += "pass their answers of Helper.reserve to Accumulator.request"
-            raise violation("open", "quorum", why)

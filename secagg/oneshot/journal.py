@@ -26,7 +26,7 @@ from secagg._check import check_kind
 from secagg._secrets import Confined, without_frames
 from secagg.encoding import Entropy
 from secagg.encoding.encoding import take
-from secagg.errors import JournalError, ParameterError
+from secagg.errors import JournalError
 from secagg.journal import database
 from secagg.journal.chain import Chain
 from secagg.journal.lock import FileLock, errors_of, spoilt
@@ -104,8 +104,7 @@ class HelperJournal(Confined):
             The installed cryptography lacks the suite.
         """
         where = _absolute(path)
-        if suite not in suites.NAMES:
-            raise ParameterError(f"suite must be 'hybrid' or 'x25519', not {suite!r}")
+        suites.as_suite(suite)
         secrets = take(entropy, suites.SECRET_BYTES[suite]), take(entropy, 32)
         # raises for a missing suite, before there is a file with keys that nobody can use
         BoxKey(suite, secrets[0])
@@ -256,9 +255,7 @@ def _keys(connection: sqlite3.Connection) -> tuple[Identity, BoxKey]:
     suite, box, identity = connection.execute(
         "SELECT suite, box, identity FROM head"
     ).fetchone()
-    lengths = (suites.SECRET_BYTES.get(suite), 32)
-    if not isinstance(box, bytes) or not isinstance(identity, bytes):
-        raise spoilt("its keys were altered")
-    if (len(box), len(identity)) != lengths:
+    found = [len(key) if isinstance(key, bytes) else 0 for key in (box, identity)]
+    if found != [suites.SECRET_BYTES.get(suite), 32]:
         raise spoilt("its keys were altered")
     return Identity(identity), BoxKey(suite, box)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple, cast
 
@@ -21,9 +21,12 @@ from secagg.encoding import Lanes, Ring
 from secagg.errors import RemoteProtocolError
 from secagg.oneshot.layout import ID_BYTES, START_BYTES
 from secagg.oneshot.params import OneShotParams
+from secagg.protocol import Registry
 from secagg.protocol.identities import SIGNATURE_BYTES
 
 VERSION = 1
+CHUNK = 1000
+"""Clients in a chunk of boxes, at most."""
 _BLOCK = 1 << 14
 PLACE = struct.Struct("<H")
 _COUNTS = struct.Struct("<QQ")
@@ -126,6 +129,66 @@ def unpack(packed: memoryview, params: OneShotParams) -> Lanes | None:
     if not ring.is_power_of_two and int(values.max()) >= ring.modulus:
         return None
     return values
+
+
+def read_report(report: bytes, params: OneShotParams) -> Head:
+    """Return the head of a report.
+
+    Raises
+    ------
+    RemoteProtocolError
+        "length", "version", "encoding" or "parameters": not a report under `params`.
+    """
+    content = body(report, Kind.REPORT, params, "report")
+    if len(report) != params.layout.report:
+        why = f"{len(report)} bytes; a report of this session has {params.layout.report}"
+        raise violation("report", "length", why)
+    return read_head(bytes(content[: params.layout.head]), params)
+
+
+def reporter(report: bytes | memoryview) -> int:
+    """Return the id in a report, which is not validated."""
+    return int.from_bytes(report[START_BYTES : START_BYTES + ID_BYTES], "little")
+
+
+def check_reporter(
+    head: Head, report: bytes, params: OneShotParams, registry: Registry | None
+) -> None:
+    """Raise RemoteProtocolError ("signature") unless the client signed; None: nobody signs."""
+    if registry is None:
+        return
+    signature = report[params.layout.boxes[-1] : params.layout.values]
+    if not registry.verifies(head.client_id, head.content, signature):
+        why = "the client is not in the registry, or the signature is not its own"
+        raise violation("report", "signature", why, sender=head.client_id)
+
+
+def report_values(client_id: int, report: bytes, params: OneShotParams) -> Lanes:
+    """Return the masked vector of a report.
+
+    Raises
+    ------
+    RemoteProtocolError
+        "range": an element is not in [0, R).
+    """
+    found = unpack(memoryview(report)[params.layout.values :], params)
+    if found is None:
+        why = "an element is not below R, or a padding bit is set"
+        raise violation("report", "range", why, sender=client_id)
+    return found
+
+
+def boxes(reports: Sequence[bytes], helper: int, params: OneShotParams) -> Iterator[bytes]:
+    """Yield a helper's part of each report, in chunks: head, the helper's box and signature."""
+    layout = params.layout
+    first_bytes = start(Kind.BOXES, params) + PLACE.pack(helper)
+    head, box = slice(START_BYTES, START_BYTES + layout.head), layout.box(helper)
+    signature = slice(layout.boxes[-1], layout.values)
+    for first in range(0, len(reports), CHUNK):
+        chunk = reports[first : first + CHUNK]
+        yield first_bytes + b"".join(
+            part for r in chunk for part in (r[head], r[box], r[signature])
+        )
 
 
 def read_request(data: bytes, params: OneShotParams) -> Request:

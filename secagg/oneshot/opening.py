@@ -44,10 +44,13 @@ def write_masks(
     """
     ring, elements = params.ring, params.elements
     # keys are derived here, once, and not again for every block
-    passes = [
-        _sum_of(ids[first : first + _MASKS], drawn[first : first + _MASKS], index, params)
-        for first in range(0, ids.size, _MASKS)
-    ]
+    passes = []
+    for first in range(0, ids.size, _MASKS):
+        part = slice(first, first + _MASKS)
+        places = ((u, index) for u in ids[part].tolist())
+        keys = seeds.mask_keys(drawn[part], params.digest, places)
+        passes.append(MaskSum())
+        passes[-1].extend(keys, np.zeros(len(keys), bool))
     add_noise = _noise(drawn, index, digest, params)
     into = np.frombuffer(packed, np.uint8)
     memory = ring.zeros(min(_BLOCK, elements))
@@ -60,13 +63,6 @@ def write_masks(
         first = start * ring.bits // 8  # packing drops bits above `bits`
         last = first + ring.packed_bytes(values.size)
         _fast.pack_into(values, ring.bits, into[first:last])
-
-
-def _sum_of(ids: Ids, drawn: Rows, index: int, params: OneShotParams) -> MaskSum:
-    keys = seeds.mask_keys(drawn, params.digest, ((u, index) for u in ids.tolist()))
-    masks = MaskSum()
-    masks.extend(keys, np.zeros(len(keys), bool))
-    return masks
 
 
 def _add(masks: MaskSum, values: Lanes, start: int, params: OneShotParams) -> None:

@@ -18,7 +18,7 @@ from secagg.oneshot import params_bytes, suites
 from secagg.oneshot.layout import Layout
 from secagg.oneshot.noise import Noise
 from secagg.oneshot.seeds import held
-from secagg.oneshot.suites import KEY_BYTES, SuiteName
+from secagg.oneshot.suites import SuiteName
 from secagg.protocol import Registry, RoundParams
 from secagg.protocol.params_bytes import malformed
 from secagg.protocol.shape import Security, Shape, read_encoding, smallest_bits
@@ -51,8 +51,7 @@ class OneShotParams(Shape):
         b for R = 2^b, or R itself, as in `secagg.RoundParams`. If neither is given, b is 32, or
         as many bits as the sum and the noise need.
     helpers : sequence of (bytes, bytes)
-        Public HPKE key and Ed25519 key of each helper, ``HelperJournal.public``, in order; 1 to
-        16 helpers. All keys differ.
+        HPKE key and Ed25519 key of each of 1 to 16 helpers, ``HelperJournal.public``, in order.
     threshold : int
         t, 1 ≤ t ≤ ℓ: any t helpers open a batch, and any t − 1 together learn nothing of a
         vector. At most 256 subsets of t − 1 helpers.
@@ -144,8 +143,7 @@ class OneShotParams(Shape):
     ) -> Self:
         """Return complete and safe parameters of sums of n clients.
 
-        The suite follows from the helpers' keys. Two helpers open a sum of ⌈0.7 n⌉ clients or
-        more, at least 3.
+        The suite follows from the keys. Two helpers open a sum of ⌈0.7 n⌉ ≥ 3 clients or more.
 
         Parameters
         ----------
@@ -156,10 +154,8 @@ class OneShotParams(Shape):
         corrupt, dropout : float
             Largest fractions of the clients that collude, and that never report. If more than
             30 % may be missing, fewer clients are enough, with two honest clients at least.
-        threshold : int, optional
-            t in place of the suggestion.
-        min_clients : int, optional
-            Smallest number of clients in place of the suggestion.
+        threshold, min_clients : int, optional
+            Numbers in place of the suggestion.
         modulus_bits : int, optional
             b for R = 2^b. None: the smallest that fits the sum and the noise.
 
@@ -184,7 +180,7 @@ class OneShotParams(Shape):
             ),
             max_weight=max_weight,
             security=security,
-            suite=_suite_of(found),
+            suite=suites.suite_of(found[0][0] if found else b""),
             session=session,
             noise=noise,
         )
@@ -193,38 +189,23 @@ class OneShotParams(Shape):
         return replace(made, modulus_bits=smallest_bits(made))
 
     def _check_helpers(self) -> None:
-        if self.suite not in suites.NAMES:
-            raise ParameterError(f"suite must be 'hybrid' or 'x25519', not {self.suite!r}")
+        suites.as_suite(self.suite)
         pairs = _pairs(self.helpers)
         object.__setattr__(self, "helpers", pairs)
         check_integer("the number of helpers", len(pairs), 1, MAX_HELPERS)
         for number, pair in enumerate(pairs, 1):
             if not all(isinstance(key, bytes) for key in pair):
                 raise ParameterError(f"a key of helper {number} is not bytes")
-            try:
-                suites.load_key(self.suite, pair[0])
-            except ParameterError as error:
-                raise ParameterError(f"helper {number} has {error}") from None
-        # a key at two places would get the seeds of both places
-        curves = [box[-32:] for box, _ in pairs]
-        for keys in ([box[:-32] for box, _ in pairs] if self.suite == "hybrid" else [], curves):
-            if len(set(keys)) != len(keys):
-                raise ParameterError(
-                    "two helpers have a key in common, so that one could open the boxes of "
-                    "both; give every helper a journal of its own"
-                )
-        try:
-            Registry(self._signing_keys())
-        except ParameterError as error:
-            raise ParameterError(f"among the helpers' Ed25519 keys {error}") from None
+        suites.check_keys(self.suite, [box for box, _ in pairs])
+        _ = self.identities  # raises for a weak key, and for a key at two places
 
     @cached_property
     def identities(self) -> Registry:
         """The helpers' Ed25519 keys, by their numbers from 1 on."""
-        return Registry(self._signing_keys())
-
-    def _signing_keys(self) -> dict[int, bytes]:
-        return {j: identity for j, (_, identity) in enumerate(self.helpers, 1)}
+        try:
+            return Registry({j: key for j, (_, key) in enumerate(self.helpers, 1)})
+        except ParameterError as error:
+            raise ParameterError(f"among the helpers' Ed25519 keys {error}") from None
 
     @property
     def sums(self) -> RoundParams:
@@ -292,24 +273,10 @@ class OneShotParams(Shape):
     def to_bytes(self) -> bytes:
         """Return the parameters as bytes, equal for equal parameters.
 
-        The encoding's `rounding` and `beyond_clip` are each client's own choice, and not in the
-        bytes.
+        The bytes lack `rounding` and `beyond_clip` of the encoding, each client's own choice.
         """
         return params_bytes.pack(
-            params_bytes.Fields(
-                self.security,
-                self.suite,
-                self.threshold,
-                self.n_clients,
-                self.min_clients,
-                self.length,
-                self.max_weight,
-                self.ring.modulus,
-                self.encoding.canonical(),
-                self.session,
-                self.helpers,
-                self.noise,
-            )
+            self, self.suite, self.threshold, self.min_clients, self.helpers, self.noise
         )
 
     @classmethod
@@ -351,10 +318,3 @@ def _pairs(helpers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes],
             "helpers must be pairs of an HPKE key and an Ed25519 key; pass "
             "HelperJournal.public of each helper"
         ) from None
-
-
-def _suite_of(helpers: tuple[tuple[bytes, bytes], ...]) -> SuiteName:
-    """Return the suite of the first helper's key; the constructor checks all keys."""
-    first = helpers[0][0] if helpers else b""
-    short = isinstance(first, bytes) and len(first) == KEY_BYTES["x25519"]
-    return "x25519" if short else "hybrid"

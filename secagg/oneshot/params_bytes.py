@@ -15,7 +15,7 @@ from secagg.errors import ParameterError
 from secagg.oneshot.noise import STEPS, Noise
 from secagg.oneshot.suites import KEY_BYTES, NAMES, SuiteName
 from secagg.protocol.params_bytes import malformed, prefixed
-from secagg.protocol.shape import Security
+from secagg.protocol.shape import Security, Shape
 
 VERSION = 1
 _HEAD = struct.Struct("<BBBBBIIQQQ")
@@ -44,24 +44,31 @@ class Fields(NamedTuple):
     noise: Noise | None
 
 
-def pack(fields: Fields) -> bytes:
+def pack(
+    shape: Shape,
+    suite: SuiteName,
+    threshold: int,
+    min_clients: int,
+    helpers: tuple[tuple[bytes, bytes], ...],
+    noise: Noise | None,
+) -> bytes:
     """Return valid parameters as bytes."""
     head = _HEAD.pack(
         VERSION,
-        _SECURITY.index(fields.security),
-        NAMES.index(fields.suite),
-        fields.threshold,
-        len(fields.helpers),
-        fields.n_clients,
-        fields.min_clients,
-        fields.length,
-        fields.max_weight or 0,
-        fields.modulus - 1,  # 2^64 itself has no place in 8 bytes
+        _SECURITY.index(shape.security),
+        NAMES.index(suite),
+        threshold,
+        len(helpers),
+        shape.n_clients,
+        min_clients,
+        shape.length,
+        shape.max_weight or 0,
+        shape.ring.modulus - 1,  # 2^64 itself has no place in 8 bytes
     )
-    named = b"".join(bytes([len(part)]) + part for part in (fields.encoding, fields.session))
-    keys = b"".join(box + identity for box, identity in fields.helpers)
-    noise = b"" if fields.noise is None else _NOISE.pack(fields.noise.scaled)
-    return head + named + keys + noise
+    texts = shape.encoding.canonical(), shape.session
+    named = b"".join(bytes([len(part)]) + part for part in texts)
+    keys = b"".join(box + identity for box, identity in helpers)
+    return head + named + keys + (b"" if noise is None else _NOISE.pack(noise.scaled))
 
 
 def unpack(data: bytes) -> Fields:
@@ -97,7 +104,10 @@ def unpack(data: bytes) -> Fields:
         top + 1,
         encoding,
         session,
-        tuple((keys[at : at + box], keys[at + box : at + each]) for at in _steps(keys, each)),
+        tuple(
+            (keys[at : at + box], keys[at + box : at + each])
+            for at in range(0, len(keys), each)
+        ),
         _noise(noise),
     )
 
@@ -110,7 +120,3 @@ def _noise(data: bytes) -> Noise | None:
         return Noise(Fraction(scaled, STEPS))
     except ParameterError as error:
         raise malformed("parameters", str(error)) from None
-
-
-def _steps(data: bytes, each: int) -> range:
-    return range(0, len(data), each)

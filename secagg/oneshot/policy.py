@@ -13,7 +13,6 @@ from secagg.oneshot.params import MAX_HELPERS, OneShotParams
 from secagg.protocol.bounds import Bounds
 from secagg.protocol.identities import SIGNATURE_BYTES
 
-_ENDORSED = b"secagg/1 one-shot endorsed"
 _REMEDY = "endorsements=[Helper.endorse() of each, in order]"
 _HONEST = 2
 """Honest vectors in every sum: a single one would be read."""
@@ -21,7 +20,7 @@ _HONEST = 2
 
 def endorsement(params: OneShotParams) -> bytes:
     """Return the bytes that a helper signs to endorse parameters."""
-    return _ENDORSED + params.digest
+    return b"secagg/1 one-shot endorsed" + params.digest
 
 
 def listed(endorsements: Iterable[bytes]) -> list[bytes]:
@@ -195,10 +194,7 @@ class OneShotPolicy:
                 f"length {params.length} is above the policy's max_length {self.max_length}; "
                 "take shorter vectors, or raise max_length if the memory suffices"
             )
-        self._check_colluders(params, population, smallest)
-
-    def _check_colluders(self, params: OneShotParams, population: int, smallest: int) -> None:
-        """Raise unless c colluders leave two honest vectors in a sum of `smallest` clients."""
+        # c colluders must leave two honest vectors in a sum of `smallest` clients
         if self.colluders is None:
             colluders, named = count(self.corrupt, population), "corrupt"
             shown = f"{self.corrupt:.3g} of {population}, that is {colluders},"

@@ -54,7 +54,14 @@ def epsilon(
         )
     if not isinstance(delta, float | np.floating) or not 0 < delta < 1:
         raise ParameterError(f"delta must be a float above 0 and below 1, not {delta!r}")
-    square = _square(params) if sensitivity is None else _given(sensitivity) ** 2
+    if sensitivity is None:
+        square = _square(params)
+    elif (exact := as_fraction(sensitivity)) is not None and exact > 0:
+        square = exact**2
+    else:
+        raise ParameterError(
+            f"sensitivity must be a finite number above 0, not {sensitivity!r}"
+        )
     try:
         import dp_accounting
         from dp_accounting import rdp
@@ -74,12 +81,3 @@ def _square(params: OneShotParams) -> Fraction:
     largest = params.length * (params.encoding.max_encoded * (params.max_weight or 1)) ** 2
     from_zero = largest + (params.max_weight or 0) ** 2
     return Fraction(max(from_zero, 4 * largest) if params.encoding.signed else from_zero)
-
-
-def _given(sensitivity: object) -> Fraction:
-    exact = as_fraction(sensitivity)
-    if exact is None or exact <= 0:
-        raise ParameterError(
-            f"sensitivity must be a finite number above 0, not {sensitivity!r}"
-        )
-    return exact

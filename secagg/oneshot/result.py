@@ -92,14 +92,7 @@ def decode(
     total: Lanes, ids: tuple[int, ...], outvoted: tuple[int, ...], params: OneShotParams
 ) -> OneShotResult:
     """Return an unmasked total in the caller's units; see `secagg.server.result.decode_sum`."""
-    found = decode_sum(total, ids, (), params)
-    return OneShotResult(
-        sum=found.sum,
-        integers=found.integers,
-        survivors=found.survivors,
-        weight=found.weight,
-        outvoted=outvoted,
-    )
+    return OneShotResult(**vars(decode_sum(total, ids, (), params)), outvoted=outvoted)
 
 
 def _elect(votes: dict[bytes, list[int]], threshold: int) -> bytes:

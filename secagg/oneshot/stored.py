@@ -16,7 +16,7 @@ import numpy as np
 from secagg._records import Records
 from secagg.encoding import Lanes
 from secagg.oneshot import messages
-from secagg.oneshot.layout import DIGEST_BYTES, ID_BYTES, START_BYTES
+from secagg.oneshot.layout import DIGEST_BYTES, ID_BYTES
 from secagg.oneshot.messages import Kind, violation
 from secagg.oneshot.params import OneShotParams
 
@@ -76,7 +76,7 @@ def unpack(data: bytes, params: OneShotParams) -> State:
     records = np.frombuffer(body[first:last], np.uint8).reshape(count, _RECORD)
     ids = records[:, :ID_BYTES].copy().view("<u8").ravel().astype(np.uint64, copy=False)
     waiting = {
-        _id_of(body[at : at + each]): bytes(body[at : at + each])
+        messages.reporter(body[at : at + each]): bytes(body[at : at + each])
         for at in range(last, len(body), each)
     }
     unsorted = (ids[1:] <= ids[:-1]).any() or any(u >= v for u, v in pairwise(waiting))
@@ -84,7 +84,3 @@ def unpack(data: bytes, params: OneShotParams) -> State:
         raise violation("accumulator", "ids", "its ids are not strictly ascending")
     digests = Records.of(ids, records[:, ID_BYTES:].copy())
     return State(batch, bool(fixed), total.copy(), digests, waiting)
-
-
-def _id_of(report: memoryview) -> int:
-    return int.from_bytes(report[START_BYTES : START_BYTES + ID_BYTES], "little")

@@ -7,6 +7,7 @@ has everything that a box must be bound to, and boxes differ from run to run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -41,6 +42,29 @@ def as_suite(name: str) -> SuiteName:
     if name not in NAMES:
         raise ParameterError(f"suite must be hybrid or x25519, not {name!r}")
     return name
+
+
+def suite_of(key: object) -> SuiteName:
+    """Return the suite of a public key of this length, without other checks."""
+    short = isinstance(key, bytes) and len(key) == KEY_BYTES["x25519"]
+    return "x25519" if short else "hybrid"
+
+
+def check_keys(suite: SuiteName, keys: Sequence[bytes]) -> None:
+    """Raise `ParameterError` unless the helpers' public keys are valid, and all differ."""
+    for number, key in enumerate(keys, 1):
+        try:
+            load_key(suite, key)
+        except ParameterError as error:
+            raise ParameterError(f"helper {number} has {error}") from None
+    # a key at two places would get the seeds of both places
+    lattices = [key[:-32] for key in keys] if suite == "hybrid" else []
+    for parts in (lattices, [key[-32:] for key in keys]):
+        if len(set(parts)) != len(parts):
+            raise ParameterError(
+                "two helpers have a key in common, so that one could open the boxes of both; "
+                "give every helper a journal of its own"
+            )
 
 
 class BoxKey(Confined):

@@ -66,31 +66,14 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a node of Flower starts a process for each message, and needs the wire
-    __getattr__, __dir__ = lazily(
-        __name__,
-        {
-            "completed": ("Completed",),
-            "deadlines": ("Clock", "Deadlines"),
-            "events": (
-                "Event",
-                "Gathering",
-                "HelperAnswered",
-                "HelperFailed",
-                "MemberDeclined",
-                "MessageAccepted",
-                "MessageRejected",
-                "PhaseClosed",
-                "PhaseOpened",
-                "Place",
-                "RoundBegun",
-                "RoundFailed",
-                "RoundFinished",
-                "TaskTaken",
-            ),
-            "helpers": ("HelperLink", "LocalHelper"),
-            "links": ("Link", "LocalLink"),
-            "member": ("take_part",),
-            "session": ("Session",),
-            "wire": ("bind",),
-        },
-    )
+    _HOMES = {
+        "completed": ("Completed",),
+        "deadlines": ("Clock", "Deadlines"),
+        "helpers": ("HelperLink", "LocalHelper"),
+        "links": ("Link", "LocalLink"),
+        "member": ("take_part",),
+        "session": ("Session",),
+        "wire": ("bind",),
+    }
+    _HOMES["events"] = set(__all__).difference(*_HOMES.values())
+    __getattr__, __dir__ = lazily(__name__, _HOMES)

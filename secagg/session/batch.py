@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from operator import index
 
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
-from secagg.oneshot import Accumulator, OneShotParams, OneShotResult, reports
-from secagg.oneshot.layout import ID_BYTES, START_BYTES
+from secagg.oneshot import Accumulator, OneShotParams, OneShotResult, messages
+from secagg.oneshot.layout import START_BYTES
 from secagg.protocol import CohortLedger, Registry
 from secagg.protocol.messages import pack_ids
-from secagg.session.answers import fingerprint
 from secagg.session.events import Place
-from secagg.session.exchange import Exchange, Exchanges
+from secagg.session.exchange import Exchange, Exchanges, fingerprint
 from secagg.session.helpers import HelperLink, Helpers
 from secagg.session.reports import Reports
 from secagg.session.store import Store
@@ -40,8 +39,16 @@ class Batch:
         Cohorts of earlier sums.
     store : Store or None
         Folder for the reports.
+    thread : Calls
+        Thread of the accumulator.
     left_out : set of int
         Clients with a report that failed a check.
+    fixed : bool
+        True once the list of clients is fixed.
+    opened : bool
+        True after `open`.
+    accumulator : Accumulator
+        Accumulator of the reports, after `open`.
     """
 
     number: int
@@ -51,11 +58,13 @@ class Batch:
     registry: Registry | None
     ledger: CohortLedger | None = None
     store: Store | None = None
+    thread: Calls = field(default_factory=Calls)
     left_out: set[int] = field(default_factory=set)
-    _accumulator: Accumulator | None = None
+    fixed: bool = False
+    opened: bool = False
+    accumulator: Accumulator = field(init=False)
     _reports: Reports | None = None
     _unstored: list[bytes] = field(default_factory=list)
-    _fixed: bool = False
 
     def open(self) -> None:
         """Read the reports of an earlier process; called once, in the session's thread."""
@@ -66,9 +75,10 @@ class Batch:
                 added.add(report)
             listed = self._reports.fixed
             if listed is not None:
+                # reports that a helper rejected before the list was fixed are in the file, too
                 added.drop(set(added.ids) - set(listed))
-                self._fixed = True
-        self._accumulator = added
+                self.fixed = True
+        self.accumulator, self.opened = added, True
 
     def close(self) -> None:
         """Release the file of the reports."""
@@ -76,30 +86,9 @@ class Batch:
             self._reports.close()
 
     @property
-    def accumulator(self) -> Accumulator:
-        """Accumulator of the reports of this batch."""
-        assert self._accumulator is not None, "opened first"  # noqa: S101
-        return self._accumulator
-
-    @property
-    def opened(self) -> bool:
-        """True after `open`."""
-        return self._accumulator is not None
-
-    @property
-    def fixed(self) -> bool:
-        """True once the list of clients is fixed."""
-        return self._fixed
-
-    @property
-    def reported(self) -> frozenset[int]:
-        """Clients with a report in the accumulator."""
-        return frozenset(self.accumulator.ids)
-
-    @property
     def needed(self) -> int:
         """Number of reports that a sum still lacks; 0 if the list is fixed."""
-        if self._fixed:
+        if self.fixed:
             return 0
         return max(0, self.params.min_clients - len(self.accumulator))
 
@@ -122,21 +111,21 @@ class Batch:
         )
         # a client without an acknowledgement repeats the report, also after a restart
         stored = () if self._reports is None else self._reports.stored()
-        known = await desk.thread.run(lambda: {_id(r): fingerprint(name, r) for r in stored})
+        known = await desk.thread.run(
+            lambda: {messages.reporter(r): fingerprint(name, r) for r in stored}
+        )
         desk.answers.update(known)
         try:
             await desk.run(exchange, seconds, lambda: None)
         finally:
             self.left_out |= exchange.rejected
 
-    async def finish(self, helpers: Helpers, thread: Calls, seconds: float) -> OneShotResult:
+    async def finish(self, helpers: Helpers, seconds: float) -> OneShotResult:
         """Let the helpers check the boxes and open the sum.
 
         Parameters
         ----------
         helpers : Helpers
-        thread : Calls
-            Thread of the accumulator.
         seconds : float
             Deadline of each step of the helpers.
 
@@ -148,14 +137,12 @@ class Batch:
         RemoteProtocolError
             "helpers": too few helpers are left. Or see `Accumulator.result`.
         """
-        params, run = self.params, thread.run
+        params, run = self.params, self.thread.run
         if self.needed:  # before the helpers work for nothing
             raise self._too_few(f"{len(self.accumulator)} clients reported")
-        rejected = await helpers.ask(
-            "check", seconds, lambda link: self._check(link, helpers, thread)
-        )
+        rejected = await helpers.ask("check", seconds, lambda link: self._check(link, helpers))
         # a fixed list stays: helpers that reserved the list would reject another list
-        if not self._fixed:
+        if not self.fixed:
             dropped = self._dropped(helpers, rejected)
             await run(lambda: self.accumulator.drop(dropped))
         helpers.require(params.quorum or params.threshold, "check")
@@ -163,27 +150,26 @@ class Batch:
         wrong: dict[int, str] = {}
         if params.quorum:
             reserved = await helpers.ask(
-                "reserve",
-                seconds,
-                lambda link: self._call(link.reserve, first, link, helpers, thread),
+                "reserve", seconds, lambda link: self._call(link.reserve, first, link, helpers)
             )
             valid = await run(lambda: self._valid(reserved, self.accumulator.request, wrong))
             helpers.fail_all(wrong, "reserve")
             helpers.require(params.quorum, "reserve")
             request = await run(lambda: self.accumulator.request(valid.values()))
         answers = await helpers.ask(
-            "open", seconds, lambda link: self._call(link.open, request, link, helpers, thread)
+            "open", seconds, lambda link: self._call(link.open, request, link, helpers)
         )
         try:
             result = await run(lambda: self._result(answers, wrong, helpers))
         finally:
             helpers.fail_all(wrong, "open")
+        # the sum is right all the same: the events name the liars
         helpers.fail_all(dict.fromkeys(result.outvoted, "outvoted"), "open")
         return result
 
     def receive(self, client: int, report: bytes) -> None:
         """Add the report of a client, or raise RemoteProtocolError."""
-        head = reports.read(report, self.params)
+        head = messages.read_report(report, self.params)
         if head.client_id != client:  # in a semi-honest sum nobody signs
             why = f"the report is of client {head.client_id}"
             raise RemoteProtocolError(why, sender=client, phase=REPORT, check="sender")
@@ -196,11 +182,11 @@ class Batch:
             self._reports.extend(self._unstored)
             self._unstored.clear()
 
-    async def _check(self, link: HelperLink, helpers: Helpers, thread: Calls) -> set[int]:
+    async def _check(self, link: HelperLink, helpers: Helpers) -> set[int]:
         """Send all boxes to a helper; return the ids that the helper rejects."""
         chunks = self.accumulator.boxes(link.number)
         rejected: set[int] = set()
-        while (chunk := await thread.run(lambda: next(chunks, None))) is not None:
+        while (chunk := await self.thread.run(lambda: next(chunks, None))) is not None:
             helpers.bytes_down += len(chunk)
             rejected.update(map(index, await link.check(chunk)))
         return rejected
@@ -211,7 +197,6 @@ class Batch:
         request: bytes,
         link: HelperLink,
         helpers: Helpers,
-        thread: Calls,
     ) -> bytes:
         """Return a helper's answer; a restarted helper gets all boxes again first."""
         helpers.bytes_down += len(request)
@@ -220,7 +205,8 @@ class Batch:
         except RemoteProtocolError as error:
             if error.check != "unchecked":
                 raise
-            await self._check(link, helpers, thread)
+            # a restarted helper has its journal, but not the boxes that it checked
+            await self._check(link, helpers)
             answer = await call(request)
         helpers.bytes_up += len(answer)
         return answer
@@ -243,23 +229,20 @@ class Batch:
         return dropped
 
     def _fix(self) -> bytes:
-        """Return the request for the helpers, after storing list and ledger."""
-        request = self.accumulator.request()
-        # on the disk first: after a crash the helpers must get the same list again
-        if not self._fixed and self._reports is not None:
-            self._reports.fix(self.accumulator.ids)
-        self._fixed = True
-        self._record(self.accumulator.ids)
-        return request
+        """Return the request for the helpers, after storing list and ledger.
 
-    def _record(self, clients: Sequence[int]) -> None:
-        """Record the list; raise TooFewSurvivors if an earlier cohort is too close."""
-        ledger = self.ledger
-        if ledger is None:
-            return
-        ledger.page("").require(pack_ids(clients), REPORT)
-        if self.store is not None:
-            self.store.keep_ledger(ledger)
+        TooFewSurvivors is raised if an earlier cohort of the ledger is too close to the list.
+        """
+        request, clients = self.accumulator.request(), self.accumulator.ids
+        # on the disk first: after a crash the helpers must get the same list again
+        if not self.fixed and self._reports is not None:
+            self._reports.fix(clients)
+        self.fixed = True
+        if self.ledger is not None:
+            self.ledger.page("").require(pack_ids(clients), REPORT)
+            if self.store is not None:
+                self.store.keep_ledger(self.ledger)
+        return request
 
     def _valid(
         self,
@@ -317,7 +300,3 @@ class Batch:
             survivors=len(self.accumulator),
             needed=least,
         )
-
-
-def _id(report: bytes) -> int:
-    return int.from_bytes(report[START_BYTES : START_BYTES + ID_BYTES], "little")

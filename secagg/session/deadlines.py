@@ -1,4 +1,4 @@
-"""Deadlines of a session's phases, and its clock."""
+"""Deadlines of the phases of a session, and the clock."""
 
 from __future__ import annotations
 

@@ -2,26 +2,40 @@
 
 A single exchange at a time is open. An exchange ends when all awaited members have answered, or
 at the deadline. Later answers are rejected with the check "late" and change nothing.
+
+An answer is acknowledged when the answer is on the disk, which takes milliseconds. Answers that
+come meanwhile wait for the next write, so that many answers share a write.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
+from typing import NamedTuple
 
 from secagg.errors import RemoteProtocolError
 from secagg.session import wire
-from secagg.session.answers import fingerprint
 from secagg.session.deadlines import Clock
 from secagg.session.events import Hooks, Place
-from secagg.session.exchange import Exchange, Exchanges
-from secagg.session.intake import Intake
+from secagg.session.exchange import Exchange, Exchanges, fingerprint
 from secagg.session.presence import GATHER, Presence
-from secagg.session.thread import Thread, closed
+from secagg.session.thread import Calls, Thread, closed
 from secagg.session.wire import Answer, Declined
+
+_TOGETHER = 64
+"""Answers in one write, at most. The answers are in memory until the write."""
+
+
+class _Waiting(NamedTuple):
+    """Answer that waits: client, content, the call after the write, and the outcome."""
+
+    client: int
+    data: bytes
+    accepted: Callable[[], None]
+    done: asyncio.Future[None]
 
 
 class Desk(Exchanges):
@@ -51,7 +65,7 @@ class Desk(Exchanges):
         super().__init__(Place(name, 0, 0), thread, hooks, clock)
         self.members = frozenset(members)
         self.closed = False
-        self.presence = Presence(clock)
+        self.presence = Presence(hooks, clock)
         self._exchange: Exchange | None = None
         self._intake: Intake | None = None
         self._calls: dict[int, set[asyncio.Event]] = {}  # pending calls of next_task
@@ -95,9 +109,12 @@ class Desk(Exchanges):
         """Let answers wait until the driver has resumed the attempt under way."""
         self._ready.clear()
 
-    def release(self) -> None:
-        """Let waiting and later answers pass."""
+    async def choose(
+        self, place: Place, pool: Collection[int], size: int, least: int, seconds: float
+    ) -> tuple[int, ...]:
+        """Let waiting answers pass; return a cohort of members, see `Presence.choose`."""
         self._ready.set()
+        return await self.presence.choose(place, pool, size, least, seconds)
 
     def close(self) -> None:
         """End the round under way, and all calls of `next_task`; later calls end at once."""
@@ -141,7 +158,7 @@ class Desk(Exchanges):
         frame = wire.read_answer(answer, self.answers.limit, client, phase)
         # before the check "late": a repeated answer is acknowledged also in a later phase
         given = fingerprint(frame.task, frame.data) if isinstance(frame, Answer) else b""
-        if given and self.answers.has(client, given):
+        if given and self.answers.get(client) == given:
             return
         if not given and self._declined.get(client) == frame.task:
             return
@@ -161,7 +178,7 @@ class Desk(Exchanges):
         await intake.put(client, frame.data, accepted)
 
     def _accepted_now(self, client: int, frame: Answer, size: int, exchange: Exchange) -> None:
-        self.answers.add(client, fingerprint(frame.task, frame.data))
+        self.answers[client] = fingerprint(frame.task, frame.data)
         if client not in exchange.answered:  # the same answer came twice at the same time
             self._accept_answer(exchange, client, size)
 
@@ -174,6 +191,67 @@ class Desk(Exchanges):
         for u in clients:
             for news in self._calls.get(u, ()):
                 news.set()
+
+
+class Intake:
+    """Intake of the answers of an exchange."""
+
+    def __init__(self, exchange: Exchange, thread: Calls) -> None:
+        self._exchange, self._thread = exchange, thread
+        self._waiting: list[_Waiting] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def put(self, client: int, data: bytes, accepted: Callable[[], None]) -> None:
+        """Validate and store an answer, then call `accepted`, also if this call is cancelled.
+
+        Raises
+        ------
+        RemoteProtocolError
+            The answer failed a check.
+        Exception
+            The server has ended. The `failure` of the exchange is the same error.
+        """
+        done = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(client, data, accepted, done))
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._drain())
+        await done
+
+    async def join(self) -> None:
+        """Wait until all answers are taken or rejected."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    async def _drain(self) -> None:
+        while self._waiting:
+            some, self._waiting = self._waiting[:_TOGETHER], self._waiting[_TOGETHER:]
+            errors: list[Exception | None]
+            try:
+                errors = await self._thread.run(partial(self._take, some))
+            except Exception as failure:  # the server has ended, and nothing more is stored
+                self._exchange.failure = self._exchange.failure or failure
+                self._exchange.settle()
+                errors = [failure] * len(some)
+            for one, error in zip(some, errors, strict=True):
+                if error is None:
+                    one.accepted()
+                if one.done.done():  # cancelled by the transport
+                    continue
+                if error is None:
+                    one.done.set_result(None)
+                else:
+                    one.done.set_exception(error)
+
+    def _take(self, some: list[_Waiting]) -> list[Exception | None]:
+        errors: list[Exception | None] = []
+        for one in some:
+            try:
+                self._exchange.receive(one.client, one.data)
+                errors.append(None)
+            except RemoteProtocolError as error:
+                errors.append(error)
+        self._exchange.store()
+        return errors
 
 
 def _violation(client: int, phase: str, check: str, why: str) -> RemoteProtocolError:

@@ -1,4 +1,4 @@
-"""Events of a session, for hooks, metrics and the log. They have sizes, never contents."""
+"""Events of a session, for hooks, metrics and the log. Events have sizes, never contents."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ class Place:
     attempt: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Event:
-    """Event of a session, at its `place`."""
+    """Event of a session, at a `place`."""
 
     level: ClassVar[int] = logging.INFO
     place: Place
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Gathering(Event):
-    """A round waits for members; again whenever others are present.
+    """A round waits for members. The event comes again whenever other members are present.
 
     Attributes
     ----------
     present : int
         Number of members that are present, or were 10 seconds ago.
     wanted : int
-        Number of members with which the round begins at once.
+        Number of present members that let the round begin at once.
     needed : int
-        Number of members without which it fails at the deadline.
+        Smallest number of present members for a round at the deadline.
     deadline : float
-        Seconds until then.
+        Seconds until the deadline.
     missing : tuple of int, ascending
         Ids of the members that the round could take and that are not present.
     """
@@ -60,9 +60,9 @@ class Gathering(Event):
     missing: tuple[int, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RoundBegun(Event):
-    """An attempt at a round has its cohort.
+    """An attempt at a round has a cohort and begins.
 
     Attributes
     ----------
@@ -70,7 +70,9 @@ class RoundBegun(Event):
     cohort : int
         Number of clients that were chosen.
     needed : int
-        Number of clients without which there is no sum.
+        Smallest number of clients for the attempt: ``params.min_clients`` of a one-shot sum. In
+        a round, the smallest cohort that members with the default policy accept, or for a
+        given `cohort` ``params.min_survivors``.
     length : int
         Number of elements of a vector.
     resumed : bool
@@ -84,16 +86,16 @@ class RoundBegun(Event):
     resumed: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PhaseOpened(Event):
-    """A phase begins: the clients can fetch its tasks.
+    """A phase begins: the clients can fetch the tasks of the phase.
 
     Attributes
     ----------
     phase : str
         Phase of the round, "report", or "check", "reserve" and "open" of the helpers.
     awaited : int
-        Number of clients or helpers whose answers are missing.
+        Number of clients or helpers without an answer.
     deadline : float
         Seconds until the phase closes in any case.
     """
@@ -103,31 +105,31 @@ class PhaseOpened(Event):
     deadline: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _OfClient(Event):
-    """Event of one client, by its id, in a phase."""
+    """Event of a client, with the id of the client, in a phase."""
 
     level: ClassVar[int] = logging.DEBUG
     phase: str
     client: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TaskTaken(_OfClient):
-    """A client fetched its task, of `size` bytes."""
+    """A client fetched a task of `size` bytes."""
 
     size: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class MessageAccepted(_OfClient):
-    """An answer of `size` bytes passed all checks, `seconds` after its phase opened."""
+    """An answer of `size` bytes passed all checks, `seconds` after the phase opened."""
 
     size: int
     seconds: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class MessageRejected(_OfClient):
     """An answer of `size` bytes failed a `check`, such as "late" or "signature"."""
 
@@ -136,14 +138,14 @@ class MessageRejected(_OfClient):
     check: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class MemberDeclined(_OfClient):
-    """A client takes no part in this attempt any more; it states no reason."""
+    """A client takes no part in this attempt any more. A client states no reason."""
 
     level: ClassVar[int] = logging.INFO
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PhaseClosed(Event):
     """A phase has closed.
 
@@ -155,7 +157,7 @@ class PhaseClosed(Event):
     answered : int
         Number of clients or helpers with an accepted answer.
     missing : tuple of int, ascending
-        Ids of the clients, or numbers of the helpers, without one.
+        Ids of the clients, or numbers of the helpers, without an accepted answer.
     bytes_down, bytes_up : int
         Bytes of the tasks that were fetched and of the answers that were accepted.
     """
@@ -168,9 +170,9 @@ class PhaseClosed(Event):
     bytes_up: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class HelperAnswered(Event):
-    """A helper, by its number, has done a phase in so many seconds."""
+    """A helper has done a phase in so many seconds; `helper` is the helper's number."""
 
     level: ClassVar[int] = logging.DEBUG
     helper: int
@@ -178,7 +180,7 @@ class HelperAnswered(Event):
     seconds: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class HelperFailed(Event):
     """A helper of a one-shot sum did not answer, or answered wrong; the batch goes on.
 
@@ -197,9 +199,9 @@ class HelperFailed(Event):
     check: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RoundFinished(Event):
-    """A round has its result.
+    """A round has a result.
 
     Attributes
     ----------
@@ -219,7 +221,7 @@ class RoundFinished(Event):
     stored: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RoundFailed(Event):
     """An attempt has failed.
 
@@ -230,14 +232,14 @@ class RoundFailed(Event):
     phase, check : str
         Phase of the error; the failed check, or "" if too few clients were left.
     left_out : tuple of int, ascending
-        Clients that the next attempts at this round leave out: their messages failed a check,
-        or they dealt shares that do not give their secret.
+        Clients that the next attempts at this round leave out. A message of the client failed a
+        check, or the client dealt shares that do not give a secret.
     declined : int
         Number of members that declined this round so far.
     final : bool
         True if no attempt follows: the application gets the error.
     survivors, needed : int
-        Those of `TooFewSurvivors`, if too few clients were left.
+        The numbers in `TooFewSurvivors`, if too few clients were left; else 0.
     """
 
     level: ClassVar[int] = logging.WARNING
@@ -256,7 +258,7 @@ Hook = Callable[[Event], object]
 
 
 class Hooks:
-    """Hooks of a session, and its log. A hook that raises is logged, and the round goes on."""
+    """Hooks and log of a session. A hook that raises is logged, and the round goes on."""
 
     def __init__(self, hooks: Iterable[Hook]) -> None:
         self._hooks = tuple(hooks)
@@ -266,7 +268,7 @@ class Hooks:
         self._hooks = (*self._hooks, hook)
 
     def __call__(self, event: Event) -> None:
-        """Log an event and pass it to all hooks."""
+        """Log an event, and pass the event to all hooks."""
         if logger.isEnabledFor(event.level):
             fields = asdict(event)
             fields |= fields.pop("place")

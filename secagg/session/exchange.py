@@ -1,14 +1,15 @@
-"""Exchanges of a session: one task for each of some clients, and their answers."""
+"""Exchanges of a session: a task for each of some clients, and the clients' answers."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from secagg.errors import RemoteProtocolError
-from secagg.session.answers import Answers
 from secagg.session.deadlines import Clock
 from secagg.session.events import (
     Hooks,
@@ -21,12 +22,14 @@ from secagg.session.events import (
     TaskTaken,
 )
 from secagg.session.thread import Calls
-from secagg.session.wire import Task
+from secagg.session.wire import FRAME, Task
+
+_RECORD = struct.Struct("<Q32s")
 
 
 @dataclass(eq=False, kw_only=True)
 class Exchange:
-    """One task for each of some clients, and their answers.
+    """A task for each of some clients, and the clients' answers.
 
     Attributes
     ----------
@@ -36,17 +39,17 @@ class Exchange:
     clients : frozenset of int
         Clients that have a task.
     task : callable
-        Function that makes the task of a client when it is fetched.
+        Function that makes the task of a client when the client fetches the task.
     receive : callable
         Function that validates and takes the content of an answer, in the session's thread.
     store : callable
         Function that writes the taken answers to the disk, in the session's thread.
     answered : set of int
-        Clients whose answer was accepted.
+        Clients with an accepted answer.
     given_up : set of int
-        Clients that declined, or whose answer failed a check; they are not awaited.
+        Clients that declined, or sent an answer that failed a check; not awaited any more.
     rejected : set of int
-        Clients whose answer failed a check, other than "late" and "size".
+        Clients with an answer that failed a check other than "late" and "size".
     failure : Exception or None
         Error of the server itself, which ends the round.
     """
@@ -68,7 +71,7 @@ class Exchange:
 
     @property
     def awaited(self) -> frozenset[int]:
-        """Clients whose answer may still come."""
+        """Clients with an answer that may still come."""
         return self.clients - self.answered - self.given_up
 
     def settle(self) -> None:
@@ -77,10 +80,40 @@ class Exchange:
             self.done.set()
 
 
+class Answers(dict[int, bytes]):
+    """`fingerprint` of the last accepted answer of each client.
+
+    Attributes
+    ----------
+    limit : int
+        Largest size of an answer in the rounds so far, in bytes.
+    """
+
+    # until a round begins, a transport reads no more than a frame's head from a member
+    limit: int = FRAME
+
+    def to_bytes(self) -> bytes:
+        """Return the limit as u64, then the id as u64 and the fingerprint of each client."""
+        records = (_RECORD.pack(*item) for item in self.items())
+        return self.limit.to_bytes(8, "little") + b"".join(records)
+
+    def read(self, data: bytes) -> None:
+        """Restore the content of `to_bytes`; empty bytes change nothing."""
+        if data:
+            self.limit = int.from_bytes(data[:8], "little")
+            self.update(_RECORD.iter_unpack(data[8:]))
+
+
+def fingerprint(task: bytes, data: bytes) -> bytes:
+    """Return the SHA-256 of an answer: of the task's id and the content."""
+    # with the id: equal contents in two tasks are two answers
+    return hashlib.sha256(task + data).digest()
+
+
 class Exchanges(ABC):
     """Exchanges as `Attempt` and `Batch` drive them. A class for each transport inherits.
 
-    Members of a session call its `Desk`. Nodes of Flower call nobody: the server pushes tasks
+    Members of a session call the `Desk`. Nodes of Flower call nobody: the server pushes tasks
     and pulls replies (`secagg.flower.courier`).
 
     Parameters
@@ -95,7 +128,7 @@ class Exchanges(ABC):
     Attributes
     ----------
     answers : Answers
-        The answers that were accepted.
+        Accepted answers.
     declined : dict of int to str
         Phase in which each member declined the present round.
     """
@@ -110,7 +143,7 @@ class Exchanges(ABC):
     async def run(
         self, exchange: Exchange, seconds: float, close: Callable[[], object]
     ) -> None:
-        """Open an exchange, collect its answers and call `close` in the session's thread.
+        """Open an exchange, collect the answers and call `close` in the session's thread.
 
         Raises
         ------
@@ -118,24 +151,19 @@ class Exchanges(ABC):
             The error of `close`, or the error with which the server ended.
         """
         self._place, self._opened = exchange.place, self._clock.now()
-        self._hooks(
-            PhaseOpened(
-                place=exchange.place,
-                phase=exchange.phase,
-                awaited=len(exchange.awaited),
-                deadline=seconds,
-            )
-        )
+        place, phase = exchange.place, exchange.phase
+        self._hooks(PhaseOpened(place, phase, len(exchange.awaited), deadline=seconds))
         await self._collect(exchange, seconds)
         try:
             if exchange.failure is not None:
                 raise exchange.failure
             await self.thread.run(close)
         finally:
+            # also after an error, so that hooks see the end of every phase
             self._hooks(
                 PhaseClosed(
-                    place=exchange.place,
-                    phase=exchange.phase,
+                    place,
+                    phase,
                     seconds=self._clock.now() - self._opened,
                     answered=len(exchange.answered),
                     missing=tuple(sorted(exchange.clients - exchange.answered)),
@@ -149,25 +177,17 @@ class Exchanges(ABC):
         """Carry the tasks, and the answers that come before all are there or the deadline."""
 
     def _take_task(self, exchange: Exchange, client: int, size: int) -> None:
-        """Note that a client has its task, of so many bytes."""
+        """Note that a client has a task, of so many bytes."""
         exchange.bytes_down += size
-        place, phase = exchange.place, exchange.phase
-        self._hooks(TaskTaken(place=place, phase=phase, client=client, size=size))
+        self._hooks(TaskTaken(exchange.place, exchange.phase, client, size))
 
     def _accept_answer(self, exchange: Exchange, client: int, size: int) -> None:
         """Count an answer that passed all checks."""
         exchange.answered.add(client)
         exchange.bytes_up += size
         exchange.settle()
-        self._hooks(
-            MessageAccepted(
-                place=exchange.place,
-                phase=exchange.phase,
-                client=client,
-                size=size,
-                seconds=self._clock.now() - self._opened,
-            )
-        )
+        seconds = self._clock.now() - self._opened
+        self._hooks(MessageAccepted(exchange.place, exchange.phase, client, size, seconds))
 
     def _reject(
         self, exchange: Exchange | None, client: int, size: int, error: RemoteProtocolError
@@ -179,19 +199,11 @@ class Exchanges(ABC):
             exchange.rejected.add(client)
             exchange.given_up.add(client)
             exchange.settle()
-        self._hooks(
-            MessageRejected(
-                place=self._place,
-                phase=error.phase,
-                client=client,
-                size=size,
-                check=error.check,
-            )
-        )
+        self._hooks(MessageRejected(self._place, error.phase, client, size, error.check))
 
     def _decline(self, exchange: Exchange, client: int) -> None:
-        """Await a client no longer that takes no part."""
+        """Stop awaiting a client that takes no part."""
         exchange.given_up.add(client)
         self.declined[client] = exchange.phase
         exchange.settle()
-        self._hooks(MemberDeclined(place=exchange.place, phase=exchange.phase, client=client))
+        self._hooks(MemberDeclined(exchange.place, exchange.phase, client))

@@ -1,4 +1,4 @@
-"""Helpers of a one-shot sum as a session reaches them, also while some of them fail."""
+"""Helpers of a one-shot sum, called by a session, also while some helpers fail."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _QUOTED = 500
 
 
 class HelperLink(Protocol):
-    """Connection to one helper; implement it for a transport.
+    """Connection to a helper; a transport implements the connection.
 
-    The helper acknowledges a call when it has done it. Any error counts as the helper's: the
-    batch goes on without it if the others can open.
+    The helper answers a call when the work is done. Any error counts as the helper's error: the
+    batch goes on without the helper, if the other helpers can open.
     """
 
     @property
     def number(self) -> int:
-        """Number of the helper, from 1 on, as `OneShotParams.helpers` has it."""
+        """Number of the helper, from 1 on, in the order of `OneShotParams.helpers`."""
         ...
 
     async def check(self, boxes: bytes) -> tuple[int, ...]:
@@ -76,7 +76,7 @@ class LocalHelper:
 
 
 class Helpers:
-    """Helpers of a batch. Those that failed are not asked again in this attempt.
+    """Helpers of a batch. A helper that failed is not asked again in this attempt.
 
     Parameters
     ----------
@@ -103,22 +103,12 @@ class Helpers:
         """Make a call of every helper at the same time; return the answers by number."""
         began = self._clock.now()
         self.bytes_down = self.bytes_up = 0
-        self._hooks(
-            PhaseOpened(
-                place=self._place, phase=phase, awaited=len(self.links), deadline=seconds
-            )
-        )
+        self._hooks(PhaseOpened(self._place, phase, len(self.links), deadline=seconds))
 
         async def timed(link: HelperLink) -> T:
             answer = await call(link)
-            self._hooks(
-                HelperAnswered(
-                    place=self._place,
-                    helper=link.number,
-                    phase=phase,
-                    seconds=self._clock.now() - began,
-                )
-            )
+            taken = self._clock.now() - began
+            self._hooks(HelperAnswered(self._place, link.number, phase, seconds=taken))
             return answer
 
         asked = {j: asyncio.ensure_future(timed(link)) for j, link in self.links.items()}
@@ -142,8 +132,8 @@ class Helpers:
                 found[j] = one.result()
         self._hooks(
             PhaseClosed(
-                place=self._place,
-                phase=phase,
+                self._place,
+                phase,
                 seconds=self._clock.now() - began,
                 answered=len(found),
                 missing=tuple(sorted(asked.keys() - found.keys())),
@@ -157,7 +147,7 @@ class Helpers:
         """Leave a helper out from now on."""
         self.links.pop(number, None)
         self.failed.add(number)
-        self._hooks(HelperFailed(place=self._place, helper=number, phase=phase, check=check))
+        self._hooks(HelperFailed(self._place, number, phase, check))
 
     def fail_all(self, checks: Mapping[int, str], phase: str) -> None:
         """Leave helpers out, for the failed check of each."""
@@ -172,7 +162,7 @@ class Helpers:
     def too_few(
         self, left: int, needed: int, phase: str, failed: Collection[int]
     ) -> RemoteProtocolError:
-        """Return the error of a step that too few helpers did, with what each of them said."""
+        """Return the error of a step that too few helpers did, with the text of each error."""
         why = "".join(f"; helper {j}: {text}" for j, text in sorted(self._reasons.items()))
         return RemoteProtocolError(
             f"{left} helpers are left, and this step takes {needed}; bring the others back and "
@@ -185,7 +175,7 @@ class Helpers:
 
 
 def by_number(links: Iterable[HelperLink]) -> list[HelperLink]:
-    """Return the links; raise `ParameterError` if two have one number."""
+    """Return the links; raise `ParameterError` if two links have the same number."""
     found = list(links)
     numbers = [link.number for link in found]
     if len(set(numbers)) != len(numbers):

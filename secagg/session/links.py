@@ -9,15 +9,15 @@ from secagg.session.session import Session
 
 
 class Link(Protocol):
-    """Connection of one member to its session; implement it for a transport.
+    """Connection of a member to a session; a transport implements the connection.
 
     A link repeats requests that got no reply. `take_part` makes one call at a time. An error of
-    a link ends `take_part`, except for `RemoteProtocolError` of `send`. So raise others for a
-    permanent refusal only, such as `LinkError`. docs/how-to/own-transport.md has an example.
+    a link ends `take_part`, except for `RemoteProtocolError` of `send`. So raise another error,
+    such as `LinkError`, for a permanent refusal only. See docs/how-to/own-transport.md.
     """
 
     async def next_task(self, after: bytes) -> bytes | None:
-        """Wait for the next task and return it, or None once the session has ended.
+        """Wait for the next task and return the task, or None once the session has ended.
 
         Parameters
         ----------
@@ -34,7 +34,7 @@ class Link(Protocol):
         ...
 
     async def send(self, answer: bytes) -> None:
-        """Send an answer, and return once the server has acknowledged it.
+        """Send an answer, and return after the acknowledgement of the server.
 
         Raises
         ------

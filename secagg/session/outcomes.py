@@ -24,17 +24,17 @@ Params = RoundParams | OneShotParams
 _DIGEST_BYTES = 32
 
 
-class _Sum(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=True):
-    """Sum modulo R, packed at ⌈log2 R⌉ bits an element, and its survivors, packed."""
+class _Result(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=True):
+    """Sum modulo R, packed at ⌈log2 R⌉ bits an element, and the survivors, packed."""
 
     total: bytes
     survivors: bytes
-    disputes: tuple[tuple[int, int], ...]
+    disputes: tuple[Dispute, ...]
     outvoted: tuple[int, ...]
 
 
 class _Error(Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=True):
-    """Error of a failed round; without a `check` it is TooFewSurvivors."""
+    """Error of a failed round; an error without a `check` is TooFewSurvivors."""
 
     why: str
     phase: str
@@ -42,7 +42,7 @@ class _Error(Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=
     survivors: int
     needed: int
     sender: int | None
-    disputes: tuple[tuple[int, int], ...]
+    disputes: tuple[Dispute, ...]
     helpers: tuple[int, ...]
 
 
@@ -60,18 +60,25 @@ def write_result(result: RoundResult, params: Params) -> bytes:
         total[:] = np.mod(integers, ring.modulus)
     outvoted = result.outvoted if isinstance(result, OneShotResult) else ()
     packed = _fast.pack_bits(total, ring.bits)
-    disputes = tuple((dealer, holder) for dealer, holder in result.disputes)
-    return _write(_Sum(packed, pack_ids(result.survivors), disputes, outvoted))
+    return _write(_Result(packed, pack_ids(result.survivors), result.disputes, outvoted))
 
 
-def read_result(data: bytes, params: Params) -> RoundResult | None:
-    """Return the result that `write_result` wrote, or None for an error.
+def read(data: bytes, params: Params) -> RoundResult | TooFewSurvivors | RemoteProtocolError:
+    """Return the result or error that `write_result` or `write_error` wrote.
 
     `JournalError` is raised if the bytes were altered.
     """
-    found = _read(data)
-    if isinstance(found, _Error):
-        return None
+    digest, body = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+    if hashlib.sha256(body).digest() == digest:
+        with suppress(msgspec.MsgspecError):
+            found = _DECODER.decode(body)
+            return (
+                _read_error(found) if isinstance(found, _Error) else _read_result(found, params)
+            )
+    raise _altered()
+
+
+def _read_result(found: _Result, params: Params) -> RoundResult:
     total = params.ring.zeros(params.elements)
     ids = unpack_ids(found.survivors)
     with suppress(ValueError, RemoteProtocolError):
@@ -79,13 +86,12 @@ def read_result(data: bytes, params: Params) -> RoundResult | None:
         if ids is not None and isinstance(params, OneShotParams):
             return decode(total, ids, found.outvoted, params)
         if ids is not None and isinstance(params, RoundParams):
-            disputes = tuple(Dispute(*pair) for pair in found.disputes)
-            return decode_sum(total, ids, disputes, params)
-    raise spoilt("a stored result was altered")
+            return decode_sum(total, ids, found.disputes, params)
+    raise _altered()
 
 
 def reason(error: TooFewSurvivors | RemoteProtocolError) -> str:
-    """Return the text of an error without sender, phase and check, which it states first."""
+    """Return the text of an error after sender, phase and check."""
     return str(error).partition(": ")[2]
 
 
@@ -95,16 +101,11 @@ def write_error(error: TooFewSurvivors | RemoteProtocolError) -> bytes:
     if isinstance(error, TooFewSurvivors):
         counts = error.survivors, error.needed
         return _write(_Error(why, error.phase, "", *counts, None, (), ()))
-    disputes = tuple((dealer, holder) for dealer, holder in error.disputes)
-    who = error.sender
-    return _write(_Error(why, error.phase, error.check, 0, 0, who, disputes, error.helpers))
+    who = error.sender, error.disputes, error.helpers
+    return _write(_Error(why, error.phase, error.check, 0, 0, *who))
 
 
-def read_error(data: bytes) -> TooFewSurvivors | RemoteProtocolError | None:
-    """Return the error that `write_error` wrote, or None for a result."""
-    found = _read(data)
-    if isinstance(found, _Sum):
-        return None
+def _read_error(found: _Error) -> TooFewSurvivors | RemoteProtocolError:
     if not found.check:
         return TooFewSurvivors(
             found.why, phase=found.phase, survivors=found.survivors, needed=found.needed
@@ -114,7 +115,7 @@ def read_error(data: bytes) -> TooFewSurvivors | RemoteProtocolError | None:
         sender=found.sender,
         phase=found.phase,
         check=found.check,
-        disputes=tuple(Dispute(*pair) for pair in found.disputes),
+        disputes=found.disputes,
         helpers=found.helpers,
     )
 
@@ -124,12 +125,8 @@ def _write(outcome: Struct) -> bytes:
     return hashlib.sha256(body).digest() + body
 
 
-def _read(data: bytes) -> _Sum | _Error:
-    digest, body = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
-    if hashlib.sha256(body).digest() == digest:
-        with suppress(msgspec.MsgspecError):
-            return _DECODER.decode(body)
-    raise spoilt("a stored result was altered")
+def _altered() -> Exception:
+    return spoilt("a stored result was altered")
 
 
-_DECODER: msgspec.msgpack.Decoder[_Sum | _Error] = msgspec.msgpack.Decoder(_Sum | _Error)
+_DECODER: msgspec.msgpack.Decoder[_Result | _Error] = msgspec.msgpack.Decoder(_Result | _Error)

@@ -1,32 +1,32 @@
-"""Presence of a session's members: those that wait for a task, or called a moment ago."""
+"""Presence of a session's members, and the choice of a cohort of present members."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator, Set
 from contextlib import contextmanager
+from secrets import SystemRandom
 
-from secagg.errors import TooFewSurvivors
+from secagg._check import check_integer
+from secagg.errors import ParameterError, TooFewSurvivors
+from secagg.protocol.client_ids import ClientKey, Names
 from secagg.session.deadlines import Clock
+from secagg.session.events import Gathering, Hooks, Place
 from secagg.session.thread import closed
 
 GATHER = "gather"
-"""Phase before a round, in which members come."""
+"""Phase before a round: members come."""
 _RECENT = 10.0
-"""Seconds for which a member counts as present after its last call."""
-
-Note = Callable[[int, int, float, tuple[int, ...]], object]
-"""Function that gets the number of members present, the number with which the gathering ends,
-the seconds left, and the ids of the missing ones."""
+"""A member counts as present for so many seconds after the last call of the member."""
 
 
 class Presence:
-    """Members that are there, and those that missed a deadline and were not seen since."""
+    """Members that are present, and members that missed a deadline and did not call since."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, hooks: Hooks, clock: Clock) -> None:
+        self._hooks, self._clock = hooks, clock
         self._closed = False
         self._polls: Counter[int] = Counter()
         self._seen: dict[int, float] = {}
@@ -35,7 +35,7 @@ class Presence:
 
     @contextmanager
     def waiting(self, client: int) -> Iterator[None]:
-        """Count a member as present while it waits for a task."""
+        """Count a member as present while the member waits for a task."""
         self._polls[client] += 1
         self.see(client)
         try:
@@ -56,14 +56,14 @@ class Presence:
         self._arrival.set()
 
     def lose(self, clients: Collection[int]) -> None:
-        """Note members that missed a deadline; those that wait for a task have not gone."""
+        """Note members that missed a deadline; a member that waits for a task is not gone."""
         for u in clients:
             if not self._polls[u]:
                 self._lost.add(u)
                 self._seen.pop(u, None)
 
     def forget(self, client: int) -> None:
-        """Count a member as present again once it calls: it may be about to end."""
+        """Count a member as present only after a next call: the member may be about to end."""
         self._seen.pop(client, None)
 
     def close(self) -> None:
@@ -71,24 +71,27 @@ class Presence:
         self._closed = True
         self._arrival.set()
 
-    async def gather(
-        self,
-        pool: frozenset[int],
-        goal: int,
-        least: int,
-        seconds: float,
-        note: Note = lambda *_: None,
-    ) -> frozenset[int]:
-        """Wait until enough members of a pool are present, and return all that are.
+    async def choose(
+        self, place: Place, pool: Collection[int], size: int, least: int, seconds: float
+    ) -> tuple[int, ...]:
+        """Wait for members of a pool; return at most `size` of these members, ascending.
 
-        Enough are `goal` of them, or all but those that missed the last deadline. `note` is
-        called before the first wait, and whenever others are present.
+        The wait ends when `size` of the members are present, or all but the members that missed
+        the last deadline. The hooks get the event `Gathering` before the first wait, and
+        whenever other members are present.
 
         Raises
         ------
         TooFewSurvivors
-            Fewer than `least` are present at the deadline.
+            Fewer than `least` members are present at the deadline.
         """
+        here = await self._gather(place, frozenset(pool), size, least, seconds)
+        # the system's generator: colluding members must not foresee a cohort
+        return tuple(sorted(SystemRandom().sample(sorted(here), min(len(here), size))))
+
+    async def _gather(
+        self, place: Place, pool: frozenset[int], goal: int, least: int, seconds: float
+    ) -> frozenset[int]:
         noted, end = None, self._clock.now() + seconds
         async with self._clock.deadline(seconds) as deadline:
             while len(pool) >= least:
@@ -98,14 +101,23 @@ class Presence:
                     return here
                 if here != noted:
                     noted = here
-                    missing = tuple(sorted(pool - here))
-                    note(len(here), wanted, max(0.0, end - self._clock.now()), missing)
+                    self._hooks(
+                        Gathering(
+                            place,
+                            len(here),
+                            wanted,
+                            needed=least,
+                            deadline=max(0.0, end - self._clock.now()),
+                            missing=tuple(sorted(pool - here)),
+                        )
+                    )
                 self._arrival.clear()
                 if not await deadline.before(self._arrival):
                     break
                 if self._closed:
                     raise closed()
         here = frozenset(filter(self.is_present, pool))
+        # or the next attempt would wait for them until its deadline, too
         self.lose(pool - here)
         if len(here) < least:
             raise TooFewSurvivors(
@@ -117,3 +129,37 @@ class Presence:
                 needed=least,
             )
         return here
+
+
+def pool_of(
+    cohort: int | Collection[ClientKey] | None, members: Set[int], least: int, most: int
+) -> tuple[frozenset[int], int]:
+    """Return the members to choose a cohort from, and the largest size of the cohort.
+
+    Parameters
+    ----------
+    cohort : int or collection of clients, optional
+        Number of members to choose at random, or the members to wait for. None: all.
+    members : set of int
+        Members of the session.
+    least, most : int
+        Smallest and largest size of a cohort.
+
+    Raises
+    ------
+    ParameterError
+        The cohort is too small or too large, or has a client that is no member.
+    """
+    if cohort is None:
+        return frozenset(members), most
+    if not isinstance(cohort, Collection):
+        check_integer("cohort", cohort, least, most)
+        return frozenset(members), int(cohort)
+    pool = frozenset(Names().keys(cohort))
+    if strangers := pool - members:
+        raise ParameterError(
+            f"client {min(strangers)} of the cohort is no member of the session; pass "
+            "it to Session(members=…)"
+        )
+    check_integer("the size of the cohort", len(pool), least, most)
+    return pool, most

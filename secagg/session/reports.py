@@ -1,19 +1,18 @@
-"""File of a batch's reports: each is on the disk before it is acknowledged.
+"""File of a batch's reports: a report is on the disk before the acknowledgement.
 
-It has the reports in the order in which they came, and the list of clients once that is fixed.
-It has no sum; masked vectors and sealed boxes hide every input from its reader.
+The file has the reports in the order of arrival, and the list of clients once the list is
+fixed. The file has no sum. Masked vectors and sealed boxes hide every input from a reader.
 """
 
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from secagg.journal import database
 from secagg.journal.chain import Chain, link
-from secagg.journal.lock import FileLock, errors_of, spoilt
+from secagg.journal.lock import errors_of, spoilt
 from secagg.protocol.messages import pack_ids, unpack_ids
 
 _CHAIN = Chain("reports", "report", ("report",))
@@ -22,12 +21,12 @@ _FIRST = hashlib.sha256(b"secagg/3 reports").digest()
 
 
 class Reports:
-    """Reports of one batch in a file, open in one process.
+    """Reports of a batch in a file, open in a single process.
 
     Parameters
     ----------
     path : Path
-        Absolute path. The file is made if it is missing.
+        Absolute path. A missing file is made.
 
     Raises
     ------
@@ -37,26 +36,17 @@ class Reports:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with errors_of(path):
-            if not path.exists():
-                database.create(path, _SCHEMA, _fill)
-            self._lock = FileLock(path)
-        try:
-            with errors_of(path), self._lock.use() as connection:
-                database.claim(connection, path, _SCHEMA)
-        except BaseException:
-            self.close()
-            raise
+        self._lock = database.opened(path, _SCHEMA, lambda new: _CHAIN.begin(new, _FIRST))
 
     def extend(self, reports: Sequence[bytes]) -> None:
-        """Append reports; they are on the disk when the call returns."""
+        """Append reports, which are on the disk when the call returns."""
         with errors_of(self.path), self._lock.use() as connection:
             end, rows = _CHAIN.end(connection), ((report,) for report in reports)
             with database.transaction(connection, self.close):
                 _CHAIN.append(connection, end, rows)
 
     def fix(self, ids: tuple[int, ...]) -> None:
-        """Store the list of clients before the first helper gets it."""
+        """Store the list of clients before the first helper gets the list."""
         packed = pack_ids(ids)
         with errors_of(self.path), self._lock.use() as connection:
             _, chain = _CHAIN.end(connection)
@@ -65,10 +55,10 @@ class Reports:
                 connection.execute("INSERT INTO list VALUES (?, ?)", row)
 
     def stored(self) -> Iterator[bytes]:
-        """Yield all reports, in the order in which they came.
+        """Yield all reports, in the order of arrival.
 
-        JournalError is raised if one was altered or is missing. Do not rely on the reports that
-        were yielded before.
+        JournalError is raised if a report was altered or is missing. Do not rely on the reports
+        that were yielded before.
         """
         with errors_of(self.path):
             for (report,) in _CHAIN.rows(self._lock.use, _FIRST):
@@ -90,9 +80,4 @@ class Reports:
 
     def close(self) -> None:
         """Release the file."""
-        if hasattr(self, "_lock"):
-            self._lock.close()
-
-
-def _fill(new: sqlite3.Connection) -> None:
-    _CHAIN.begin(new, _FIRST)
+        self._lock.close()

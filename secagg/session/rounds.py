@@ -9,32 +9,47 @@ from dataclasses import dataclass, field, replace
 from secagg.errors import RemoteProtocolError, TooFewSurvivors
 from secagg.journal import Journal
 from secagg.protocol import NEXT, CohortLedger, Phase, Registry, RoundParams
-from secagg.server import RoundResult, Server
-from secagg.session.answers import fingerprint
+from secagg.server import Entry, RoundResult, Server
 from secagg.session.deadlines import Deadlines
 from secagg.session.events import Place
-from secagg.session.exchange import Exchange, Exchanges
-from secagg.session.grouped import GroupedJournal
-from secagg.session.store import Begun, Store
-from secagg.session.wire import (
-    AttemptName,
-    Task,
-    answer_limit,
-    message_digest,
-    task_id,
-    write_name,
-)
+from secagg.session.exchange import Exchange, Exchanges, fingerprint
+from secagg.session.store import Store
+from secagg.session.wire import AttemptName, Task, message_digest, task_id, write_name
 
 
-def largest_answer(params: RoundParams) -> int:
-    """Return an upper bound on the bytes of an answer in a round."""
-    return max(answer_limit(params, phase) for phase in NEXT[params.security])
+class GroupedJournal:
+    """Log of a `Server`, with the entries in memory until `flush`, which precedes any answer.
+
+    Parameters
+    ----------
+    journal : Journal
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.params, self.entries, self.close = journal.params, journal.entries, journal.close
+        self._first, self._entries = 0, list[Entry]()
+
+    def append(self, number: int, entry: Entry) -> None:
+        """Take an entry as number `number`; the entry is on the disk after `flush`."""
+        if not self._entries:
+            self._first = number
+        self._entries.append(entry)
+
+    def flush(self) -> None:
+        """Write the entries: all entries are on the disk when the call returns, or none.
+
+        JournalError is raised if the write fails. The server has then to be resumed.
+        """
+        if self._entries:
+            self._journal.extend(self._first, self._entries)
+            self._entries.clear()
 
 
 def fresh_params(
     params: RoundParams, name: str, run: bytes, place: Place, message: bytes
 ) -> RoundParams:
-    """Return the parameters of a new attempt, with a session of its own."""
+    """Return the parameters of a new attempt, with a new ``session``."""
     digest = message_digest(message)
     attempt = AttemptName(run, place.number, place.attempt, os.urandom(8), digest)
     return replace(params, session=write_name(params.session or name.encode(), attempt))
@@ -52,18 +67,18 @@ class Attempt:
     message : bytes
         Message of the application to the members.
     cohort : collection of int
-        Clients that were chosen. A transport that learns in the first exchange who its peers
-        are passes its own ids of them.
+        Clients that were chosen. A transport that learns the clients in the first exchange
+        passes ids of its own.
     registry, ledger
-        Those of the `Server`.
+        See `Server`.
     store : Store or None
         Folder for the journal and the ledger.
     graph_seed : bytes, optional
-        32 bytes, the same in all rounds until an attempt fails, so that members keep most of
-        their neighbours. None: the neighbours are chosen at random.
+        32 bytes, the same in all rounds until an attempt fails, so that members keep most
+        neighbours. None: the neighbours are chosen at random.
     left_out : set of int
-        Clients to leave out of a next attempt: a message of them failed a check, or shares
-        that they dealt do not give their secret.
+        Clients to leave out of a next attempt. A message of the client failed a check, or the
+        client dealt shares that do not give a secret.
     """
 
     place: Place
@@ -75,7 +90,6 @@ class Attempt:
     store: Store | None = None
     graph_seed: bytes | None = field(default=None, repr=False)
     left_out: set[int] = field(default_factory=set)
-    _journal: Journal | None = None
     _log: GroupedJournal | None = None
     _accepted: dict[int, bytes] = field(default_factory=dict)
     _answered: set[int] = field(default_factory=set)
@@ -94,6 +108,7 @@ class Attempt:
         phases = NEXT[self.params.security]
         try:
             server = await desk.thread.run(self._open)
+            # clients repeat an answer if the process died before its acknowledgement
             desk.answers.update(self._accepted)
             while server.phase in phases:
                 exchange = self._exchange(server)
@@ -106,8 +121,9 @@ class Attempt:
             self.left_out |= {dispute.dealer for dispute in error.disputes}
             raise
         finally:
-            if self._journal is not None:
-                self._journal.close()
+            if self._log is not None:
+                self._log.close()
+        # the journal does not tell whether the sum was opened before it failed
         if server.phase is Phase.FAILED and self._closed == len(phases):
             raise RemoteProtocolError(
                 "the attempt failed at its end and its process was killed; its sum may be "
@@ -126,7 +142,7 @@ class Attempt:
         return server.result()
 
     def _open(self) -> Server:
-        """Return the server, new or resumed; nothing went out before it is stored."""
+        """Return the server, new or resumed; nothing goes out before the server is stored."""
         if self.store is None:
             return Server(
                 self.params,
@@ -135,34 +151,27 @@ class Attempt:
                 graph_seed=self.graph_seed,
             )
         number, attempt = self.place.number, self.place.attempt
-        self._journal = self.store.journal(number, attempt, self.params)
-        self._log = GroupedJournal(self._journal)
+        log = self._log = GroupedJournal(self.store.journal(number, attempt, self.params))
         server = Server.resume(
-            self._log,
-            registry=self.registry,
-            ledger=self.ledger,
-            graph_seed=self.graph_seed,
+            log, registry=self.registry, ledger=self.ledger, graph_seed=self.graph_seed
         )
         self._store()
-        self._read(self._journal)
-        return server
-
-    def _read(self, journal: Journal) -> None:
-        """Read from a journal the last answer of each client, and who answered last."""
+        # the last answer of each client, and who answered last
         phases = list(NEXT[self.params.security])
-        for place, (client, data) in enumerate(journal.entries()):
+        for place, (client, data) in enumerate(log.entries()):
             if client is not None:
                 self._accepted[client] = fingerprint(self._task_id(phases[self._closed]), data)
                 self._answered.add(client)
             elif place:
                 self._closed += 1
                 self._answered.clear()
+        return server
 
     def _close(self, server: Server) -> None:
         try:
             server.close_round()
         finally:
-            self._store()  # before its answers go out
+            self._store()  # before the answers go out
         self._answered.clear()
 
     def _store(self) -> None:
@@ -196,8 +205,3 @@ class Attempt:
             store=self._flush,
             answered=self._answered & data.keys(),
         )
-
-
-def begun_params(begun: Begun, params: RoundParams) -> RoundParams:
-    """Return the parameters of an attempt that an earlier process began."""
-    return RoundParams.from_bytes(begun.params, params.encoding)

@@ -1,7 +1,7 @@
-"""Series of numbered rounds: attempts at each, and their outcomes in the session's folder.
+"""Series of numbered rounds: the attempts at a round, and the outcomes in the session's folder.
 
-With a folder, the same program run again gets the outcomes of its finished rounds at once, and
-the round under way goes on from its files.
+With a folder, the same program run again gets the outcomes of finished rounds at once, and the
+round under way goes on from the files.
 """
 
 from __future__ import annotations
@@ -14,25 +14,17 @@ from dataclasses import dataclass, field
 from secagg.errors import LocalProtocolError, RemoteProtocolError, TooFewSurvivors
 from secagg.journal.lock import errors_of
 from secagg.oneshot import OneShotParams
-from secagg.protocol import Phase, RoundParams
+from secagg.protocol import Phase
 from secagg.server import RoundResult
 from secagg.session import outcomes
-from secagg.session.cohorts import Choice
 from secagg.session.deadlines import Clock
 from secagg.session.desk import Desk
-from secagg.session.events import (
-    Gathering,
-    Hooks,
-    Place,
-    RoundBegun,
-    RoundFailed,
-    RoundFinished,
-)
+from secagg.session.events import Hooks, Place, RoundBegun, RoundFailed, RoundFinished
+from secagg.session.outcomes import Params
 from secagg.session.store import Begun, Store, program
 
-Params = RoundParams | OneShotParams
 Run = Callable[[Place, Begun | None], Awaitable[RoundResult]]
-"""Function that runs an attempt, or goes on with one that an earlier process began."""
+"""Function that runs an attempt, or goes on with an attempt that an earlier process began."""
 
 
 @dataclass(eq=False)
@@ -44,8 +36,6 @@ class Series:
     name : str
     attempts : int
         Largest number of attempts at a round in one run of the program.
-    gather : float
-        Seconds in which the members of a cohort may come.
     store : Store or None
         The session's folder.
     rounds : int
@@ -54,23 +44,21 @@ class Series:
 
     name: str
     attempts: int
-    gather: float
     desk: Desk
     hooks: Hooks
     clock: Clock
     store: Store | None
     rounds: int = 0
-    id: bytes = field(default_factory=lambda: os.urandom(8))
+    id: bytes = field(init=False)
     _busy: bool = False
 
     def __post_init__(self) -> None:
-        if self.store is not None:
-            self.id = self.store.run
+        self.id = os.urandom(8) if self.store is None else self.store.run
 
     async def next(
         self, params: Params, message: bytes, left_out: Set[int], run: Run
     ) -> RoundResult:
-        """Run the next round, in as many attempts as it takes, and return its result.
+        """Run the next round, in as many attempts as needed, and return the result.
 
         Parameters
         ----------
@@ -86,7 +74,7 @@ class Series:
         TooFewSurvivors, RemoteProtocolError
             The last attempt failed, now or in an earlier process.
         ParameterError, JournalError
-            The round of the folder is another one, or the folder failed.
+            The folder has another round of this number, or the folder failed.
         LocalProtocolError
             Another round is under way.
         """
@@ -102,35 +90,16 @@ class Series:
                     return found
             return await self._attempt(number, params, left_out, run, begun)
         finally:
+            # also after an error: the next call is another round of the program
             self.rounds += 1
             self._busy = False
-
-    async def choose(
-        self, place: Place, choice: Choice, away: Set[int], least: int
-    ) -> tuple[int, ...]:
-        """Return a cohort of members that are present, without those in `away`."""
-
-        def note(present: int, wanted: int, left: float, missing: tuple[int, ...]) -> None:
-            self.hooks(
-                Gathering(
-                    place=place,
-                    present=present,
-                    wanted=wanted,
-                    needed=least,
-                    deadline=left,
-                    missing=missing,
-                )
-            )
-
-        self.desk.release()
-        return await choice.among(self.desk.presence, away, least, self.gather, note)
 
     async def keep_attempt(
         self, place: Place, params: Params, cohort: tuple[int, ...], largest: int
     ) -> None:
-        """Store an attempt in the folder, if there is one, before any of its tasks goes out.
+        """Store an attempt in the folder, if there is a folder, before any task goes out.
 
-        Its answers have at most `largest` bytes.
+        The answers of the attempt have at most `largest` bytes.
         """
         store, answers = self.store, self.desk.answers
         answers.limit = max(answers.limit, largest)  # the last round's may come again
@@ -157,35 +126,29 @@ class Series:
         self, store: Store, number: int, wanted: bytes, params: Params
     ) -> tuple[RoundResult | None, Begun | None]:
         """Return the stored result of a round, and the attempt that was under way."""
-        outcome, begun = await self.desk.thread.run(lambda: store.begin(number, wanted))
-        if outcome is None:
+        run = self.desk.thread.run
+        data, begun = await run(lambda: store.begin(number, wanted))
+        if data is None:
             return None, begun
         with errors_of(store.path):
-            result = outcomes.read_result(outcome, params)
-        if result is not None:
+            outcome = outcomes.read(data, params)
+        last = await run(lambda: store.is_last(number))
+        if isinstance(outcome, RoundResult):
             # the process may have been killed between the outcome and this
-            if await self.desk.thread.run(lambda: store.is_last(number)):
-                await self.desk.thread.run(store.delete_files)
+            if last:
+                await run(store.delete_files)
             place = Place(self.name, number, begun.attempt if begun else 0)
-            self._finished(place, result, 0.0, stored=True)
-            return result, begun
-        error = outcomes.read_error(outcome)
-        # the program went on after this error, so it must meet it again
-        if error is not None and (
-            _opened(error) or not await self.desk.thread.run(lambda: store.is_last(number))
-        ):
-            raise error
+            self._finished(place, outcome, 0.0, stored=True)
+            return outcome, begun
+        # the program went on after this error, so the program must meet the error again
+        if _opened(outcome) or not last:
+            raise outcome
         return None, begun
 
     async def _attempt(
-        self,
-        number: int,
-        params: Params,
-        left_out: Set[int],
-        run: Run,
-        begun: Begun | None,
+        self, number: int, params: Params, left_out: Set[int], run: Run, begun: Begun | None
     ) -> RoundResult:
-        # a member takes part in an attempt once, so a failed one keeps its number
+        # a member takes part in an attempt once, so a failed attempt keeps its number
         first = 0 if begun is None else begun.attempt + (not begun.params)
         attempt = first
         self.desk.declined.clear()
@@ -198,7 +161,19 @@ class Series:
             except (TooFewSurvivors, RemoteProtocolError) as failure:
                 error = _explained(failure, self.desk.declined)
                 final = attempt == first + self.attempts or _opened(error)
-                self._failed(place, error, left_out, final)
+                self.hooks(
+                    RoundFailed(
+                        place=place,
+                        error=type(error).__name__,
+                        phase=error.phase,
+                        check=getattr(error, "check", ""),
+                        left_out=tuple(sorted(left_out)),
+                        declined=len(self.desk.declined),
+                        final=final,
+                        survivors=getattr(error, "survivors", 0),
+                        needed=getattr(error, "needed", 0),
+                    )
+                )
                 if not final:
                     continue
                 await self._keep(number, outcomes.write_error(error))
@@ -224,27 +199,6 @@ class Series:
                 survivors=len(result.survivors),
                 disputes=len(result.disputes),
                 stored=stored,
-            )
-        )
-
-    def _failed(
-        self,
-        place: Place,
-        error: TooFewSurvivors | RemoteProtocolError,
-        left_out: Set[int],
-        final: bool,
-    ) -> None:
-        self.hooks(
-            RoundFailed(
-                place=place,
-                error=type(error).__name__,
-                phase=error.phase,
-                check=error.check if isinstance(error, RemoteProtocolError) else "",
-                left_out=tuple(sorted(left_out)),
-                declined=len(self.desk.declined),
-                final=final,
-                survivors=error.survivors if isinstance(error, TooFewSurvivors) else 0,
-                needed=error.needed if isinstance(error, TooFewSurvivors) else 0,
             )
         )
 

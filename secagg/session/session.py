@@ -1,7 +1,6 @@
 """Session of a server: many rounds with the same members, over any transport.
 
-Its transports carry the calls of known members. Nodes of Flower make none, and are known by
-their first reply only: `secagg.flower.courier` carries the same attempts and batches to them.
+Nodes of Flower call nobody: `secagg.flower.courier` carries the same attempts to nodes.
 """
 
 from __future__ import annotations
@@ -21,22 +20,22 @@ from secagg.protocol.client_ids import ClientKey, Names, identify
 from secagg.protocol.identities import check_registry
 from secagg.server import RoundResult
 from secagg.session.batch import Batch
-from secagg.session.cohorts import Choice
 from secagg.session.deadlines import Clock, Deadlines
 from secagg.session.desk import Desk
 from secagg.session.events import Hook, Hooks, Place
 from secagg.session.helpers import HelperLink, Helpers, by_number
-from secagg.session.rounds import Attempt, begun_params, fresh_params, largest_answer
+from secagg.session.presence import pool_of
+from secagg.session.rounds import Attempt, fresh_params
 from secagg.session.series import Series
 from secagg.session.store import Begun, Store
 from secagg.session.thread import Thread, closed
-from secagg.session.wire import FRAME, check_bound
+from secagg.session.wire import FRAME, answer_limit, check_bound
 
 
 class Session:
-    """Session of a server. Its members call `next_task` and `accept`, over some transport.
+    """Session of a server. The members call `next_task` and `accept`, over some transport.
 
-    Use it as an asynchronous context manager, or `close` it. One round runs at a time.
+    A session is an asynchronous context manager. One round runs at a time.
 
     Parameters
     ----------
@@ -45,29 +44,25 @@ class Session:
     name : str
         Name of the session, in events and in the rounds' ``params.session``.
     folder : str or path, optional
-        Folder that is made for this session. If the process is killed, run the same program
-        again: `round` returns the results of finished rounds at once, and goes on with the
-        round under way. A reader of the folder learns all sums. None: nothing is stored.
+        Folder of this session. After a kill, run the same program again: `round` returns the
+        results of finished rounds, and goes on with the round under way. A reader of the folder
+        learns all sums. None: nothing is stored.
     deadlines : Deadlines or float
-        Seconds that a phase may take; one number for all phases.
+        Seconds that a phase may take.
     attempts : int
-        Largest number of attempts at a round, 1 to 1000. A next one leaves out the clients
-        whose messages failed a check.
-    registry : Registry, optional
-        Public identity keys of the members, for rounds with ``security="active"``.
-    ledger : CohortLedger, optional
-        Cohorts of earlier sums; see `Server`.
+        Most attempts at a round, 1 to 1000. Clients with a wrong message are left out.
+    registry, ledger : optional
+        See `Server`; the registry has the members, for rounds with ``security="active"``.
     on_event : iterable of callables
-        Functions that are called with every event; see `secagg.session.events`.
+        Functions of an event, called with every event.
     clock : Clock, optional
-        Clock of all deadlines; replace it only in a test.
+        Clock of all deadlines, for tests.
 
     Raises
     ------
-    ParameterError
-        An argument is invalid, or the folder is of another session.
-    JournalError
-        The folder is open in another process, was altered, or cannot be written.
+    ParameterError, JournalError
+        An argument is invalid. Or the folder is of another session, is open in another process,
+        was altered, or cannot be written.
     """
 
     def __init__(
@@ -90,8 +85,7 @@ class Session:
             raise ParameterError(f"name {name!r} is no valid text; take another name") from None
         check_integer("attempts", attempts, 1, 1000)
         self.name = name
-        if ledger is not None:
-            check_kind("ledger", ledger, CohortLedger, "a secagg.CohortLedger")
+        check_kind("ledger", ledger, (CohortLedger, type(None)), "a secagg.CohortLedger")
         self._deadlines = Deadlines() if deadlines is None else Deadlines.of(deadlines)
         self._registry, self._ledger = registry, ledger
         self._hooks, self._clock = Hooks(on_event), clock or Clock()
@@ -104,11 +98,10 @@ class Session:
             self._desk.answers.read(self._store.answers)
             if self._store.under_way:
                 self._desk.hold()
-        if self._store is not None and ledger is not None:
-            self._store.load_ledger(ledger)
-        gather = self._deadlines.gather
+            if ledger is not None:
+                self._store.load_ledger(ledger)
         self._series = Series(
-            name, int(attempts), gather, self._desk, self._hooks, self._clock, self._store
+            name, int(attempts), self._desk, self._hooks, self._clock, self._store
         )
 
     def __repr__(self) -> str:
@@ -133,26 +126,22 @@ class Session:
         Parameters
         ----------
         params : RoundParams
-            Parameters, of which each attempt gets a ``session`` of its own. It begins with the
-            given one, or with the session's name.
+            Parameters. The ``session`` of an attempt begins with the given ``session``, or with
+            the session's name.
         message : bytes
-            Message to the members of the cohort, such as a model. `take_part` passes it to
-            `train`. It is not secret.
+            Message for `train` of the members, such as a model, not secret.
         cohort : int or collection of clients, optional
-            Number of members to choose at random from those present, or the members to wait
-            for. None: all that are present, at most ``params.n_clients``.
+            Number of members to choose at random, or the members to wait for. None: all
+            present members, at most ``params.n_clients``.
 
         Raises
         ------
         ParameterError
-            An argument is invalid. Or the folder has this round with other parameters or
-            another message.
+            An argument is invalid, or the folder has another program for this round.
         TooFewSurvivors, RemoteProtocolError
             All attempts have failed; the error of the last attempt.
-        JournalError
-            The folder failed.
-        LocalProtocolError
-            Another round is under way, or the session is closed.
+        JournalError, LocalProtocolError
+            The folder failed. Or another round is under way, or the session is closed.
         """
         if self.closed:
             raise closed()
@@ -160,20 +149,20 @@ class Session:
         message = as_bytes(message)
         registry = self._registry if params.active else None
         check_registry(params, registry)
-        members, least, most = self._desk.members, params.min_survivors, params.n_clients
-        choice = Choice(cohort, members, least, most)
+        desk, least, gather = self._desk, params.min_survivors, self._deadlines.gather
+        pool, size = pool_of(cohort, desk.members, least, params.n_clients)
         if cohort is None:  # members with the default policy reject smaller cohorts
             least = ClientPolicy().smallest_cohort(params)
-        left_out: set[int] = set()
-        series = self._series
+        left_out, series = set[int](), self._series
 
         async def run(place: Place, begun: Begun | None) -> RoundResult:
             if begun is None:
-                ids = await series.choose(place, choice, left_out, least)
+                ids = await desk.choose(place, pool - left_out, size, least, gather)
                 fresh = fresh_params(params, self.name, series.id, place, message)
-                await series.keep_attempt(place, fresh, ids, largest_answer(fresh))
+                await series.keep_attempt(place, fresh, ids, answer_limit(fresh))
             else:
-                ids, fresh = begun.cohort, begun_params(begun, params)
+                fresh = RoundParams.from_bytes(begun.params, params.encoding)
+                ids = begun.cohort
             series.announce(place, params, len(ids), least, resumed=begun is not None)
             attempt = Attempt(
                 place=place,
@@ -186,7 +175,7 @@ class Session:
                 graph_seed=self._graph_seed,
             )
             try:
-                return await attempt.run(self._desk, self._deadlines)
+                return await attempt.run(desk, self._deadlines)
             except (TooFewSurvivors, RemoteProtocolError):
                 self._graph_seed = os.urandom(SEED_BYTES)  # or it could fail in the same way
                 raise
@@ -206,36 +195,28 @@ class Session:
     ) -> OneShotResult:
         """Collect one report of each client of a cohort, and return the sum that helpers open.
 
-        A member may leave after its report. If security is "semi-honest", any ℓ − t helpers may
-        be missing or fail, and if it is "active", any ℓ − q, one of which may lie.
+        A member may leave after the report. If security is "semi-honest", any ℓ − t helpers may
+        be missing or fail. If security is "active", any ℓ − q helpers may, and one may lie.
 
         Parameters
         ----------
         params : OneShotParams
-            Parameters of a session of the helpers. A member reports once under them, so take
-            new ones for each sum.
+            Parameters, new for each sum: a member reports once under the same parameters.
         helpers : iterable of HelperLink
             The helpers that can be reached.
-        message : bytes
-            Message to the members of the cohort, which `take_part` passes to `train`.
-            ``params.session`` must name it; see `bind`.
         endorsements : iterable of bytes
             ``Helper.endorse()`` of all ℓ helpers, in order. Members ask for them.
-        cohort : int or collection of clients, optional
-            As in `round`.
+        message, cohort
+            As in `round`; ``params.session`` must name the message, see `bind`.
 
         Raises
         ------
-        ParameterError
-            An argument is invalid, or the parameters do not name the message. Or the folder
-            has this round with other parameters or another message.
+        ParameterError, JournalError, LocalProtocolError
+            As in `round`. Or the parameters do not name the message.
         TooFewSurvivors
-            Fewer reports than ``params.min_clients`` came in all attempts. Or the ledger has a
-            cohort too close to that of the sum.
+            Fewer than ``params.min_clients`` reports came, or the ledger has a close cohort.
         RemoteProtocolError
             "helpers": too few helpers are left. Or as `Accumulator.result`.
-        JournalError, LocalProtocolError
-            As in `round`.
         """
         if self.closed:
             raise closed()
@@ -244,8 +225,8 @@ class Session:
         registry = self._registry if params.active else None
         check_registry(params, registry)
         check_bound(params, message)
-        members, least, most = self._desk.members, params.min_clients, params.n_clients
-        choice = Choice(cohort, members, least, most)
+        desk, least, gather = self._desk, params.min_clients, self._deadlines.gather
+        pool, size = pool_of(cohort, desk.members, least, params.n_clients)
         series = self._series
         batch = Batch(
             number=series.rounds,
@@ -255,21 +236,22 @@ class Session:
             registry=registry,
             ledger=self._ledger,
             store=self._store,
+            thread=self._thread,
         )
 
         async def run(place: Place, begun: Begun | None) -> OneShotResult:
             if not batch.opened:
                 await self._thread.run(batch.open)
             ids = () if begun is None else begun.cohort
-            if batch.needed and begun is None:
-                away = batch.left_out | batch.reported
-                ids = await series.choose(place, choice, away, batch.needed)
+            if batch.needed and begun is None:  # else only the helpers failed before
+                absent = (pool - batch.left_out).difference(batch.accumulator.ids)
+                ids = await desk.choose(place, absent, size, batch.needed, gather)
                 await series.keep_attempt(place, params, ids, FRAME + params.layout.report)
             series.announce(place, params, len(ids), least, resumed=begun is not None)
             if ids and not batch.fixed:
-                await batch.collect(place, ids, self._desk, self._deadlines.reports)
+                await batch.collect(place, ids, desk, self._deadlines.reports)
             reached = Helpers(links, len(params.helpers), place, self._hooks, self._clock)
-            return await batch.finish(reached, self._thread, self._deadlines.unmask)
+            return await batch.finish(reached, self._deadlines.unmask)
 
         try:
             result = await series.next(params, message, batch.left_out, run)
@@ -283,36 +265,34 @@ class Session:
     ) -> bytes | None:
         """Return the task of a member, or None after `wait` seconds or if the session ended.
 
-        A transport calls it for a member that it has authenticated. If it returns None, the
-        session has ended, or is not `closed` and the call should be repeated.
+        A transport authenticates members, and calls again after None unless `closed`.
 
         Parameters
         ----------
         client : int or str
         after : bytes
-            Id of the last task that the member has, or no bytes. That task is not returned.
+            Id of the member's last task, which is not returned, or no bytes.
         wait : float
             Largest number of seconds to wait for a task, ≥ 0.
 
         Raises
         ------
         RemoteProtocolError
-            "unknown client": it is no member of the session.
+            "unknown client": the client is no member of the session.
         """
         return await self._desk.next_task(identify(client)[0], after, wait)
 
     async def accept(self, client: ClientKey, answer: bytes) -> None:
         """Validate and accept a member's answer to a task; the same bytes again are ignored.
 
-        Acknowledge it when this call returns. It is then stored, if the session has a folder.
+        Acknowledge the answer when this call returns. The answer is then in the folder, if any.
 
         Raises
         ------
         RemoteProtocolError
-            "late": its task is closed, or was never given. "unknown client": it is no member of
-            the session or the cohort. "size", "version" or "encoding": it is malformed. Or a
-            check of `Server.receive`. The answer was not taken. Unless the check is "late" or
-            "size", the client is left out of the attempt.
+            "late": the task is closed, or was never given. "unknown client": no member of the
+            session or the cohort. "size", "version", "encoding": malformed. Or a check of
+            `Server.receive`. But for "late" and "size", the client is left out of the attempt.
         JournalError, LocalProtocolError
             The server has ended.
         """

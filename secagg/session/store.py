@@ -1,9 +1,9 @@
-"""Folder of a session: all that the server needs to go on after it was killed.
+"""Folder of a session: all that a server needs to go on after a kill.
 
-A SQLite file has a row for each round: a hash of its parameters and message, the attempt under
-way, and the outcome. A `Journal` of that attempt stands beside it, until the outcome is on the
-disk. Whoever reads the folder learns all sums, and who was in them; it has no secret that the
-journal lacks, so no single vector. Mode 600.
+A SQLite file has a row for each round: a hash of parameters and message, the attempt under way,
+and the outcome. A `Journal` of the attempt stands beside the file, until the outcome is on the
+disk. A reader of the folder learns all sums, and the clients in each sum. The folder has no
+secret that the journal lacks, so no single vector. Mode 600.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import hashlib
 import os
 import sqlite3
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from secagg._check import check_kind
 from secagg.errors import JournalError, ParameterError
 from secagg.journal import Journal, database
-from secagg.journal.lock import FileLock, errors_of, spoilt
+from secagg.journal.lock import errors_of, spoilt
 from secagg.protocol import CohortLedger, RoundParams
 from secagg.protocol.messages import pack_ids, unpack_ids
 from secagg.session.reports import Reports
@@ -35,11 +35,11 @@ class Begun(NamedTuple):
     Attributes
     ----------
     attempt : int
-        Its number.
+        Number of the attempt.
     params : bytes
-        Its parameters, with their session; empty if the attempt has failed.
+        Parameters with the session of the attempt; empty if the attempt has failed.
     cohort : tuple of int
-        Its clients, ascending.
+        Clients of the attempt, ascending.
     """
 
     attempt: int
@@ -48,12 +48,12 @@ class Begun(NamedTuple):
 
 
 def program(params: bytes, message: bytes) -> bytes:
-    """Return the hash by which a round is recognised when the program runs again."""
+    """Return the hash that recognises a round when the program runs again."""
     return hashlib.sha256(params + hashlib.sha256(message).digest()).digest()
 
 
 class Store:
-    """Folder of one session, open in one process.
+    """Folder of a session, open in a single process.
 
     Attributes
     ----------
@@ -64,26 +64,23 @@ class Store:
     """
 
     def __init__(self, folder: str | os.PathLike[str], name: str) -> None:
-        """Open the folder, or make it.
+        """Open the folder, or make the folder.
 
         Raises
         ------
         ParameterError
             The folder is of another session, or is no path.
         JournalError
-            It is open in another process, was altered, or cannot be written.
+            The folder is open in another process, was altered, or cannot be written.
         """
         check_kind("folder", folder, (str, os.PathLike), "a str or a path")
         self.path = Path(folder).absolute()
         self._file = self.path / "session"
         with errors_of(self._file):
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not self._file.exists():
-                database.create(self._file, _SCHEMA, lambda new: _fill(new, name))
-            self._lock = FileLock(self._file)
+        self._lock = database.opened(self._file, _SCHEMA, lambda new: _fill(new, name))
         try:
             with errors_of(self._file), self._lock.use() as connection:
-                database.claim(connection, self._file, _SCHEMA)
                 rows = connection.execute("SELECT name, run FROM head LIMIT 2").fetchall()
             if len(rows) != 1 or not isinstance(rows[0][1], bytes):
                 raise JournalError(f"journal {self._file}: {spoilt('it was altered')}")
@@ -121,8 +118,7 @@ class Store:
                     # of a round that was cancelled: its files go, and its name is used once
                     connection.execute("UPDATE rounds SET params = x'' WHERE outcome IS NULL")
                     connection.execute(
-                        "INSERT INTO rounds VALUES (?, ?, -1, x'', x'', NULL)",
-                        (number, wanted),
+                        "INSERT INTO rounds VALUES (?, ?, -1, x'', x'', NULL)", (number, wanted)
                     )
                 self.delete_files()
                 return None, None
@@ -140,28 +136,22 @@ class Store:
     @property
     def under_way(self) -> bool:
         """True if the last process was killed during an attempt."""
-        with errors_of(self._file), self._lock.use() as connection:
-            attempts = "SELECT count(*) FROM rounds WHERE outcome IS NULL AND params != x''"
-            count: int = connection.execute(attempts).fetchone()[0]
-        return count > 0
+        attempts = "SELECT count(*) FROM rounds WHERE outcome IS NULL AND params != x''"
+        return bool(self._value(attempts))
 
     def is_last(self, number: int) -> bool:
         """Return whether no later round has begun."""
-        with errors_of(self._file), self._lock.use() as connection:
-            later = "SELECT count(*) FROM rounds WHERE number > ?"
-            count: int = connection.execute(later, (number,)).fetchone()[0]
-        return count == 0
+        return not self._value("SELECT count(*) FROM rounds WHERE number > ?", number)
 
     @property
     def answers(self) -> bytes:
         """Bytes of the session's `Answers`, as they were last stored; none in a new folder."""
-        with errors_of(self._file), self._lock.use() as connection:
-            (data,) = connection.execute("SELECT answers FROM head").fetchone()
-        return bytes(data)
+        return bytes(self._value("SELECT answers FROM head"))
 
     def keep_attempt(self, number: int, begun: Begun, answers: bytes) -> None:
-        """Store an attempt before its tasks go out, and forget earlier outcomes."""
+        """Store an attempt before the tasks go out, and forget earlier outcomes."""
         row = (begun.attempt, begun.params, pack_ids(begun.cohort), number)
+        # the outcome of an earlier attempt goes: it would be returned after a restart
         statement = (
             "UPDATE rounds SET attempt = ?, params = ?, cohort = ?, outcome = NULL "
             "WHERE number = ?"
@@ -171,8 +161,8 @@ class Store:
     def keep_outcome(self, number: int, outcome: bytes, answers: bytes) -> None:
         """Store the outcome of a round, and the last answers in it.
 
-        A failed round may be tried again, with the reports that it has. So its files stay until
-        a next one begins, while `delete_files` follows a result.
+        A failed round may be tried again, with the stored reports. So the files of the round
+        stay until the next round begins, while `delete_files` follows a result.
         """
         statement = "UPDATE rounds SET params = x'', cohort = x'', outcome = ? WHERE number = ?"
         row = (outcome, number)
@@ -180,9 +170,7 @@ class Store:
 
     def load_ledger(self, ledger: CohortLedger) -> None:
         """Add the stored cohorts to a ledger."""
-        with errors_of(self._file), self._lock.use() as connection:
-            (data,) = connection.execute("SELECT ledger FROM head").fetchone()
-        if data:
+        if data := self._value("SELECT ledger FROM head"):
             ledger.include(CohortLedger.from_bytes(data))
 
     def keep_ledger(self, ledger: CohortLedger) -> None:
@@ -190,7 +178,7 @@ class Store:
         self._write(("UPDATE head SET ledger = ?", (ledger.to_bytes(),)))
 
     def journal(self, number: int, attempt: int, params: RoundParams) -> Journal:
-        """Open the journal of an attempt, or create it; delete the files of all others."""
+        """Open or create the journal of an attempt; delete the files of all other attempts."""
         path = self.path / f"round-{number}-{attempt}.journal"
         self.delete_files(path.name)
         return (Journal.open if path.exists() else Journal.create)(path, params)
@@ -201,14 +189,18 @@ class Store:
 
     def close(self) -> None:
         """Release the folder."""
-        if hasattr(self, "_lock"):
-            self._lock.close()
+        self._lock.close()
 
     def delete_files(self, kept: str = "") -> None:
-        """Delete the files of all rounds, except those whose name begins with `kept`."""
+        """Delete the files of all rounds, except files with a name that begins with `kept`."""
         for path in self.path.glob("round-*"):
             if not kept or not path.name.startswith(kept):
                 path.unlink(missing_ok=True)
+
+    def _value(self, query: str, *values: object) -> Any:
+        """Return the only column of the only row of a query."""
+        with errors_of(self._file), self._lock.use() as connection:
+            return connection.execute(query, values).fetchone()[0]
 
     def _write(self, *statements: tuple[str, tuple[object, ...]]) -> None:
         with (

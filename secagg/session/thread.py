@@ -1,4 +1,4 @@
-"""Thread of a session, in which its cryptography and its files are: one call at a time."""
+"""Thread of a session for cryptography and files: one call at a time."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ T = TypeVar("T")
 async def in_thread(call: Callable[[], T]) -> T:
     """Return the result of a call in any thread.
 
-    Unlike with `asyncio.to_thread`, no frame of its error has the arguments: not those of a
-    pool either, which holds the call in a frame until its thread goes on.
+    Unlike with `asyncio.to_thread`, no frame of an error has the arguments. The frame of a pool
+    would hold the call until the thread goes on.
     """
 
     def caught() -> tuple[T | None, BaseException | None]:
@@ -32,18 +32,18 @@ async def in_thread(call: Callable[[], T]) -> T:
 
 
 class Calls:
-    """Calls of a driver, made at once in its own thread."""
+    """Calls of a driver, made at once in the driver's thread."""
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Return the result of a call, or raise its error."""
+        """Return the result of a call, or raise the error of the call."""
         return call()
 
 
 def at_once(work: Coroutine[object, None, T]) -> T:
     """Return the result of a coroutine that waits for nothing.
 
-    No event loop runs it, so the thread may have one under way, as in a notebook. A coroutine
-    that waits is an error of the caller, and is closed.
+    No event loop runs the coroutine, so the thread may have a loop, as in a notebook. A
+    coroutine that waits is an error of the caller, and is closed.
     """
     try:
         work.send(None)
@@ -64,13 +64,13 @@ class Thread(Calls):
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="secagg-session")
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Return the result of a call, or raise its error; LocalProtocolError after `close`."""
+        """Return the result of a call, or raise the call's error or LocalProtocolError."""
         if self._closed:
             raise closed()
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
 
     def close(self) -> None:
-        """End the thread after the calls that it has."""
+        """End the thread after the calls under way."""
         self._closed = True
         self._pool.shutdown(wait=False)
 

@@ -1,7 +1,7 @@
-"""Frames between a session and its members: tasks, answers, and the names of attempts.
+"""Frames between a session and the members: tasks, answers, and the names of attempts.
 
 A frame is the byte 1 (the version) and a MessagePack array: an integer tag, then the fields.
-docs/sessions.md specifies them. The messages of the protocol are inside, as they are.
+docs/sessions.md specifies the frames. The messages of the protocol are inside, unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec.msgpack import Decoder
 from secagg._check import as_bytes
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.oneshot import OneShotParams
-from secagg.protocol import Phase, RoundParams
+from secagg.protocol import NEXT, Phase, RoundParams
 from secagg.protocol.identities import SIGNATURE_BYTES
 from secagg.protocol.messages import (
     AdvertiseKeys,
@@ -31,7 +31,7 @@ from secagg.protocol.messages import (
 
 VERSION = 1
 REPORT = "report"
-"""Step of a one-shot sum; the steps of a round are its phases."""
+"""Step of a one-shot sum; the steps of a round are the phases."""
 FRAME = 64
 """More than version, tag, task id and length prefix of an answer take."""
 _SESSION_BYTES = 64
@@ -56,9 +56,9 @@ class Task(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=Tr
     id : bytes
         `task_id` of the round, attempt and step.
     number, attempt : int
-        Number of the round in its session and of the attempt at it, from 0.
+        Number of the round in the session, and of the attempt at the round, from 0.
     step : str
-        Phase whose message is due, or "report" for a report of a one-shot sum.
+        Phase of the due message, or "report" for a report of a one-shot sum.
     params : bytes
         Parameters, in the first task of an attempt and in "report"; empty in all others.
     message : bytes
@@ -77,14 +77,14 @@ class Task(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=Tr
 
 
 class Answer(Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=True):
-    """Answer of a member to a task: its message of the protocol, or its report."""
+    """Answer of a member to a task: a message of the protocol, or a report."""
 
     task: TaskId
     data: bytes
 
 
 class Declined(Struct, frozen=True, array_like=True, tag=3, forbid_unknown_fields=True):
-    """Answer of a member that takes no part; it has no reason, which could be private."""
+    """Answer of a member that takes no part. A reason could be private."""
 
     task: TaskId
 
@@ -99,7 +99,7 @@ class AttemptName(NamedTuple):
     Attributes
     ----------
     run : bytes
-        8 random bytes of the session, the same after a restart from its folder.
+        8 random bytes of the session, the same after a restart from the folder.
     number, attempt : int
     fresh : bytes
         8 random bytes of the attempt.
@@ -115,12 +115,12 @@ class AttemptName(NamedTuple):
 
 
 def message_digest(message: bytes) -> bytes:
-    """Return the 32 bytes by which all clients of an attempt agree on a message."""
+    """Return the 32 bytes that tell the clients of an attempt whether their messages agree."""
     return hashlib.sha256(b"secagg/1 session message" + message).digest()
 
 
 def bind(session: bytes, message: bytes) -> bytes:
-    """Return a session name for a one-shot sum, by which all its clients agree on a message.
+    """Return a session name for a one-shot sum that makes all clients agree on a message.
 
     Without this agreement a lying server could send a model without a gradient to all clients
     but one, and the sum would be that client's vector (Pasquini et al. 2022).
@@ -130,7 +130,7 @@ def bind(session: bytes, message: bytes) -> bytes:
     session : bytes
         Name of the sum, different for every sum, ≥ 1 byte. More than 32 bytes are hashed.
     message : bytes
-        The application's message, as `Session.one_shot` gets it; b"" for none.
+        The application's message, as for `Session.one_shot`; b"" for none.
 
     Returns
     -------
@@ -151,7 +151,7 @@ def bind(session: bytes, message: bytes) -> bytes:
 
 
 def is_bound(params: OneShotParams, message: bytes) -> bool:
-    """Return whether parameters name the message, so that all clients have it."""
+    """Return whether parameters name the message, so that all clients have the same message."""
     return params.session.endswith(message_digest(message))
 
 
@@ -172,17 +172,17 @@ def check_bound(params: OneShotParams, message: bytes) -> None:
 
 
 def task_id(params_digest: bytes, number: int, attempt: int, step: str) -> bytes:
-    """Return the id of a task, 16 bytes; both sides compute it."""
+    """Return the id of a task, 16 bytes, which both sides compute."""
     place = struct.pack("<IH", number, attempt)
     label = b"secagg/1 session task"
     return hashlib.sha256(label + params_digest + place + step.encode()).digest()[:16]
 
 
 def write_name(prefix: bytes, name: AttemptName) -> bytes:
-    """Return the ``params.session`` of an attempt: `prefix`, or its hash if long, and the name.
+    """Return the ``params.session`` of an attempt: the prefix and the name.
 
-    The prefix stays as it is up to 10 bytes; of a longer one the session has 10 bytes of the
-    SHA-256.
+    A prefix of up to 10 bytes is unchanged. A longer prefix is replaced by 10 bytes of the
+    SHA-256 of the prefix.
     """
     most = _SESSION_BYTES - _TAIL.size
     if len(prefix) > most:
@@ -191,7 +191,7 @@ def write_name(prefix: bytes, name: AttemptName) -> bytes:
 
 
 def read_name(session: bytes) -> AttemptName | None:
-    """Return the name of an attempt from its ``params.session``, or None if it has none."""
+    """Return the name of an attempt from the ``params.session``, or None without a name."""
     if len(session) < _TAIL.size:
         return None
     return AttemptName(*_TAIL.unpack(session[-_TAIL.size :]))
@@ -208,7 +208,7 @@ def read_task(data: bytes) -> Task:
     Raises
     ------
     RemoteProtocolError
-        "version" or "encoding": it is not a task.
+        "version" or "encoding": the data are not a task.
     """
     return _read(data, _TASK, None, "task")
 
@@ -219,7 +219,7 @@ def read_answer(data: bytes, limit: int, sender: int, phase: str) -> Answer | De
     Raises
     ------
     RemoteProtocolError
-        "size", "version" or "encoding": it is not an answer.
+        "size", "version" or "encoding": the data are not an answer.
     """
     if len(data) > limit:
         why = f"{len(data)} bytes; an answer has at most {limit} here"
@@ -227,9 +227,9 @@ def read_answer(data: bytes, limit: int, sender: int, phase: str) -> Answer | De
     return _read(data, _ANSWER, sender, phase)
 
 
-def answer_limit(params: RoundParams, phase: Phase) -> int:
-    """Return an upper bound on the bytes of an answer in a phase of a round."""
-    return FRAME + max_bytes(_ANSWERS[phase], params)
+def answer_limit(params: RoundParams) -> int:
+    """Return an upper bound on the bytes of an answer in a round."""
+    return FRAME + max(max_bytes(_ANSWERS[phase], params) for phase in NEXT[params.security])
 
 
 def _read(data: bytes, decoder: Decoder[F], sender: int | None, phase: str) -> F:

@@ -19,7 +19,7 @@ def test_security_checks_have_tests_in_the_named_files() -> None:
     }
     found = defaultdict(set)
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        for number in re.findall(r"^def test_check(\d\d)_", path.read_text(), re.MULTILINE):
+        for number in re.findall(r"^(?:async )?def test_check(\d\d)_", path.read_text(), re.M):
             found[int(number)].add(path.stem)
     assert table == dict(found)
     assert set(table) == REQUIRED

@@ -18,6 +18,7 @@ from unittest.mock import patch
 from lying.checker import Finding
 from lying.search import Search, alone, compare, downgrade, honest, lie, lies, repeat
 from lying.worlds import PAIRS
+from secagg import Identity
 from secagg.client.inputs import Outcome, Sent
 from secagg.errors import ParameterError
 from secagg.oneshot import Helper
@@ -189,12 +190,14 @@ def keys_sign_nothing() -> Patched:
         def call(*given: Any, **named: Any) -> Any:
             if not given[at].active:
                 named = {name: one for name, one in named.items() if name not in KEYS}
-                given = tuple(None if isinstance(one, tuple) else one for one in given)
+                given = tuple(
+                    None if isinstance(one, tuple | Identity) else one for one in given
+                )
             return made(*given, **named)
 
         return call
 
-    changes: dict[str, object] = {"secagg.session.reporting:check_signer": nothing}
+    changes: dict[str, object] = {"secagg.session.training:check_signer": nothing}
     calls = {"secagg.session.member:Client": 1, "secagg.session.member:write_report": 1}
     if _FLOWER:
         changes["secagg.flower.policy:_active"] = lambda policy, _: policy.require_active
@@ -268,7 +271,7 @@ MENDS: dict[str, Mend] = {
     "B1, FLARE, filter": Mend(_NO_CHECK["flare-filter"], "flare-filter", *_ARGUMENTS),
     "B1, FLARE, executor": Mend(_NO_CHECK["flare-executor"], "flare-executor", *_ARGUMENTS),
     "B1, one-shot sums": Mend(
-        out(lambda *_: True, "secagg.session.reporting:is_bound"),
+        out(lambda *_: True, "secagg.session.training:is_bound"),
         "take_part-one-shot-semi-honest",
         lie_about("message"),
         is_of("input", "message"),

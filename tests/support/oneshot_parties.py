@@ -139,6 +139,14 @@ class Parties:
             for u in self.helpers[j - 1].check(chunk)
         }
 
+    def answers(self, accumulator: Accumulator) -> tuple[bytes, list[bytes]]:
+        """Check, reserve and open at all helpers; return the last request and all answers."""
+        assert not self.check(accumulator)
+        request = accumulator.request()
+        if self.params.quorum:
+            request = accumulator.request(h.reserve(request) for h in self.helpers)
+        return request, [h.open(request) for h in self.helpers]
+
     def open(self, accumulator: Accumulator, who: Sequence[int] | None = None) -> OneShotResult:
         """Reserve and open at all helpers, or at some, and return the result."""
         numbers = range(1, len(self.helpers) + 1) if who is None else who

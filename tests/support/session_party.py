@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 
-from secagg import RoundParams
+from secagg import RemoteProtocolError, RoundParams
 from secagg.session import (
     Clock,
     Event,
@@ -60,12 +61,13 @@ class Link:
     """Link of a member that a test can cut: ``lost`` names steps, by attempt of a round.
 
     At ``(number, attempt, step): "task"`` the member does not get the task, and stays away for
-    good. At ``"answer"`` its answer does not get out.
+    good. At ``"answer"`` its answer does not get out. `alter` changes tasks, as a liar would.
     """
 
     def __init__(self, party: Party, u: int, lost: Mapping[tuple[int, int, str], str]) -> None:
         self.party, self.u, self.lost = party, u, lost
         self.link = LocalLink(party.session, u)
+        self.alter: Callable[[Any], Any] = lambda task: task
         self.tasks: list[Any] = []
         self.answers: list[Any] = []
 
@@ -73,7 +75,8 @@ class Link:
         self.party._expire_if_quiet()
         data = await self.link.next_task(after)
         if data is not None:
-            task = read_task(data)
+            task = self.alter(read_task(data))
+            data = encode(task)
             self.tasks.append(task)
             if self.lost.get((task.number, task.attempt, task.step)) == "task":
                 await self.party.silence(self.u)
@@ -169,6 +172,20 @@ class Party:
             )
         if quiet:
             self.hand.expire()
+
+
+async def rejects(check: str, call: Awaitable[object]) -> RemoteProtocolError:
+    """Return the RemoteProtocolError of this check that a call raises."""
+    with pytest.raises(RemoteProtocolError) as caught:
+        await call
+    assert caught.value.check == check
+    return caught.value
+
+
+async def until(true: Callable[[], object]) -> None:
+    """Let the other coroutines go on until a condition holds."""
+    while not true():
+        await asyncio.sleep(0)
 
 
 def vector_of(u: int, length: int) -> np.ndarray:

@@ -26,6 +26,7 @@ from secagg.protocol import Bounds
 from secagg.protocol.identities import check_identity, check_registry
 from secagg.session.batch import Batch
 from secagg.session.deadlines import Clock
+from secagg.session.events import Hooks, Place
 from secagg.session.presence import Presence
 from secagg.testing import make_identity
 
@@ -103,7 +104,8 @@ def too_few(parties: Parties) -> None:
 
 
 def gathered(_: Parties) -> None:
-    asyncio.run(Presence(Clock()).gather(frozenset({1, 2, 3}), 3, 3, 0.0))
+    presence = Presence(Hooks(()), Clock())
+    asyncio.run(presence.choose(Place("session", 0, 0), {1, 2, 3}, 3, 3, 0.0))
 
 
 def at_helper(policy: OneShotPolicy, **fields: Any) -> Call:

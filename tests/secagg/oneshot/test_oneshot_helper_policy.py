@@ -11,15 +11,7 @@ import pytest
 
 from oneshot_parties import LENIENT, Parties, parties, rejects
 from secagg import ParameterError, Registry
-from secagg.oneshot import (
-    Accumulator,
-    Helper,
-    Noise,
-    OneShotPolicy,
-    messages,
-    opening,
-    report,
-)
+from secagg.oneshot import Accumulator, Helper, Noise, OneShotPolicy, messages, opening, report
 from secagg.oneshot.helper import MAX_LENGTH
 from secagg.oneshot.messages import Request
 from secagg.testing import make_identity
@@ -134,7 +126,7 @@ def test_arguments_out_of_range_raise(two: Parties, changes: dict[str, Any]) -> 
         Helper(params, two.journals[0], registry=registry_of(5), **changes)
 
 
-@pytest.mark.parametrize("modulus", [1 << 32, 1 << 33, (1 << 61) - 1, 100_003, 1 << 64])
+@pytest.mark.parametrize("modulus", [1 << 32, 1 << 33, 100_003, 1 << 64])
 @pytest.mark.parametrize("noise", [None, Noise(3)])
 def test_answer_is_the_same_in_blocks(
     modulus: int, noise: Noise | None, monkeypatch: pytest.MonkeyPatch
@@ -142,10 +134,7 @@ def test_answer_is_the_same_in_blocks(
     sizes = {"_BLOCK": 16, "_MASKS": 3}
     with parties(3, 2, modulus=modulus, noise=noise, length=53, max_weight=3) as made:
         accumulator = made.accumulator(range(8))
-        made.check(accumulator)
-        request = accumulator.request()
-        request = accumulator.request(one.reserve(request) for one in made.helpers)
-        whole = [one.open(request) for one in made.helpers]
+        request, whole = made.answers(accumulator)
         for name, size in sizes.items():
             monkeypatch.setattr(opening, name, size)
         assert [one.open(request) for one in made.helpers] == whole

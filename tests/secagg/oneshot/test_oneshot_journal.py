@@ -6,9 +6,6 @@ import copy
 import os
 import pickle
 import sqlite3
-import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -26,7 +23,7 @@ from secagg.oneshot import journal as oneshot_journal
 from secagg.oneshot.messages import Request
 
 PARAMS = b"p" * 32
-STATEMENTS = ["BEGIN", "INSERT", "UPDATE", "COMMIT", "PRAGMA wal_checkpoint", "answered"]
+STATEMENTS = ["INSERT", "COMMIT", "PRAGMA wal_checkpoint", "answered"]
 
 
 def ids(*numbers: int) -> np.ndarray:
@@ -51,22 +48,8 @@ def test_keys_come_back_with_the_journal(ram_path: Path, suite: str) -> None:
     with HelperJournal.open(ram_path / "helper") as again:
         assert again.public == public
         assert again.identity.sign(b"content") == signature
-
-
-def test_every_journal_has_new_keys(ram_path: Path) -> None:
-    publics = []
-    for name in "ab":
-        with HelperJournal.create(ram_path / name, "x25519") as made:
-            publics += made.public
-    assert len(set(publics)) == 4
-
-
-def test_file_is_for_its_owner_only(path: Path) -> None:
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    with HelperJournal.open(path) as opened:
-        opened.reserve(PARAMS, 2, b"G" * 32, ids(9, 10))
-        for file in path.parent.iterdir():
-            assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    with pytest.raises(JournalError):
+        HelperJournal.open(ram_path / "another")
 
 
 def test_lists_are_spent_also_after_it_was_reopened(path: Path) -> None:
@@ -88,91 +71,16 @@ def test_lists_are_spent_also_after_it_was_reopened(path: Path) -> None:
         opened.reserve(b"r" * 32, 0, b"D" * 32, ids(1, 2, 3))  # another session
 
 
-def test_second_process_is_rejected(path: Path) -> None:
-    script = (
-        "import sys; from secagg import JournalError, oneshot\n"
-        "try: oneshot.HelperJournal.open(sys.argv[1])\n"
-        "except JournalError: print('rejected')"
-    )
-
-    def other() -> str:
-        done = subprocess.run(  # noqa: S603
-            [sys.executable, "-c", script, str(path)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout
-
-    with HelperJournal.open(path):
-        assert other() == "rejected\n"
-        with pytest.raises(JournalError):
-            HelperJournal.open(path)
-    assert other() == ""
-
-
-@pytest.mark.parametrize("same_id", [False, True], ids=["child", "child in a container"])
-def test_forked_child_reserves_nothing(path: Path, same_id: bool) -> None:
-    with HelperJournal.open(path) as opened:
-        parent = os.getpid()
-        child = os.fork()
-        if child == 0:
-            if same_id:
-                os.getpid = lambda: parent
-            try:
-                opened.reserve(PARAMS, 5, b"X" * 32, ids(20, 21))
-            except JournalError:
-                os._exit(0)
-            os._exit(1)
-        assert os.waitpid(child, 0)[1] == 0
-        opened.reserve(PARAMS, 5, b"Y" * 32, ids(20, 21))
-
-
-@pytest.mark.parametrize("how", ["gone", "moved", "replaced", "closed"])
-def test_lost_file_reserves_nothing(path: Path, how: str) -> None:
-    with HelperJournal.open(path) as opened:
-        if how == "gone":
-            path.unlink()
-        elif how == "closed":
-            opened.close()
-        else:
-            path.rename(path.with_name("elsewhere"))
-            if how == "replaced":
-                path.write_bytes(path.with_name("elsewhere").read_bytes())
-        with pytest.raises(JournalError):
-            opened.reserve(PARAMS, 5, b"X" * 32, ids(20, 21))
-
-
-def test_existing_file_is_not_replaced(path: Path) -> None:
-    before = path.read_bytes()
-    with pytest.raises(JournalError):
-        HelperJournal.create(path, "x25519")
-    assert path.read_bytes() == before
-    with pytest.raises(JournalError):
-        HelperJournal.create(path.parent / "none" / "helper", "x25519")
-    with pytest.raises(JournalError):
-        HelperJournal.open(path.with_name("none"))
-
-
 @pytest.mark.parametrize(
     "statement",
     [
         "DELETE FROM lists WHERE number = 2",
-        "DELETE FROM lists WHERE number = 0",
-        "UPDATE lists SET ids = x'0100000000000000' WHERE number = 0",
         "UPDATE lists SET params = digest WHERE number = 1",
-        "UPDATE lists SET number = 7 WHERE number = 2",
-        "UPDATE lists SET batch = 'text' WHERE number = 1",
-        "UPDATE head SET lists = 2",
-        "UPDATE head SET chain = x'00'",
         "UPDATE head SET box = x'00'",
         "UPDATE head SET identity = 'text'",
         "UPDATE head SET suite = 'hybrid'",
         "UPDATE head SET suite = 'none'",
         "DELETE FROM head",
-        "INSERT INTO head SELECT * FROM head",
-        "CREATE TABLE more (a)",
-        "DROP TABLE lists",
     ],
 )
 def test_altered_file_is_rejected(path: Path, statement: str) -> None:
@@ -181,14 +89,6 @@ def test_altered_file_is_rejected(path: Path, statement: str) -> None:
     connection.close()
     with pytest.raises(JournalError):
         HelperJournal.open(path)
-
-
-def test_truncated_file_is_rejected(path: Path) -> None:
-    whole = path.read_bytes()
-    for size in (0, 100, 4096, len(whole) - 1):
-        path.write_bytes(whole[:size])
-        with pytest.raises(JournalError):
-            HelperJournal.open(path)
 
 
 @pytest.mark.parametrize(
@@ -352,7 +252,6 @@ def test_killed_at_every_point_of_a_reservation(
     assert answer is not None
     assert len(answer) == 68 + made.params.layout.packed
     assert call(ram_path, journal, second) == b"rejected spent"
-    assert call(ram_path, journal, request(made, [0, 1, 2], 0)) == b"rejected batch"
     assert call(ram_path, journal, first) == answer  # the same answer again
 
 

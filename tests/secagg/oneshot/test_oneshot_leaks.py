@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from effort import examples
 from oneshot_parties import ram_folder
 from secagg import FixedPoint, Integers, SecAggError, testing
-from secagg.oneshot import OneShotParams, messages, report, reports, stored
+from secagg.oneshot import OneShotParams, messages, report, stored
 from secagg.testing.oneshot import helper_keys
 from secagg.testing.rounds import plain_encoding
 
@@ -114,11 +114,20 @@ def telling(round: testing.OneShotRound) -> Iterable[bytes]:
                 yield form
 
 
-@settings(examples(100), phases=[Phase.reuse, Phase.generate])  # shrinking takes minutes
-@given(st.data())
 @pytest.mark.filterwarnings("ignore::secagg.ClippingWarning")
-def test_two_rounds_differ_in_their_masked_vectors_only(data: st.DataObject) -> None:
+def test_two_rounds_differ_in_their_masked_vectors_only(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
     """With the same entropy, inputs change y alone, by their difference modulo R."""
+    with caplog.at_level(logging.DEBUG):
+        compare_two_rounds()
+    assert not [r for r in caplog.records if r.name.startswith("secagg")]
+    assert capfd.readouterr() == ("", "")
+
+
+@settings(examples(60), phases=[Phase.reuse, Phase.generate])  # shrinking takes minutes
+@given(st.data())
+def compare_two_rounds(data: st.DataObject) -> None:
     first = data.draw(
         testing.one_shot_rounds().filter(lambda r: len(r.vectors) >= r.params.min_clients)
     )
@@ -140,7 +149,7 @@ def test_two_rounds_differ_in_their_masked_vectors_only(data: st.DataObject) -> 
             sent[0][boxes[-1] : params.layout.values]
             == sent[1][boxes[-1] : params.layout.values]
         )
-        masked = [reports.values(u, data, params).tolist() for data in sent]
+        masked = [messages.report_values(u, data, params).tolist() for data in sent]
         inputs = [
             plain_encoding(params, r.vectors[u], r.plain.weight(u)) for r in (first, second)
         ]
@@ -157,16 +166,12 @@ def test_two_rounds_differ_in_their_masked_vectors_only(data: st.DataObject) -> 
     ("encoding", "vector", "weight"),
     [
         (Integers(100), [1, 2, 987_654_321], 2),
-        (Integers(100), [1, 2, -987_654_321], 2),
         (Integers(100), [1, 2, 9876.54321], 2),
         (Integers(100), [1, 2], 2),
         (Integers(100), [98, 76, 54], 987_654_321),
-        (Integers(100), [98, 76, 54], -987_654_321),
-        (Integers(100), [98, 76, 54], 9.87654321),
         (Integers(100), [98, 76, 54], None),
         (FixedPoint(1.0, beyond_clip="refuse"), [0.5, 0.25, 98765.4321], 2),
         (FixedPoint(1.0), [0.5, 0.98765432, np.nan], 2),
-        (FixedPoint(1.0), [0.5, 0.98765432, np.inf], 2),
     ],
 )
 def test_error_about_an_input_does_not_repeat_it(
@@ -193,19 +198,4 @@ def test_error_about_an_input_does_not_repeat_it(
     assert "9876" not in texts.replace("_", "").replace(",", "")
     assert caught.value.__context__ is None
     assert not caplog.records
-    assert capfd.readouterr() == ("", "")
-
-
-def test_round_logs_and_prints_nothing(
-    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-) -> None:
-    @examples(30)
-    @given(testing.one_shot_rounds().filter(lambda r: len(r.vectors) >= r.params.min_clients))
-    @pytest.mark.filterwarnings("ignore::secagg.ClippingWarning")
-    def check(round: testing.OneShotRound) -> None:
-        watch(round)
-
-    with caplog.at_level(logging.DEBUG):
-        check()
-    assert not [r for r in caplog.records if r.name.startswith("secagg")]
     assert capfd.readouterr() == ("", "")

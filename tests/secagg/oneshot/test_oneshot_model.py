@@ -8,7 +8,7 @@ import pytest
 
 from oneshot_model import RULES, Model
 from oneshot_parties import parties
-from oneshot_view import REPORTS, Run, opened, rank
+from oneshot_view import Run, opened
 from secagg import oneshot
 from secagg.oneshot import journal, messages, replies, seeds
 
@@ -55,7 +55,7 @@ def verified(run: Run | None, model: Model) -> Run:
 
 
 @pytest.mark.parametrize("active", [True, False])
-@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("size", SIZES[:6], ids=str)  # (3, 5) takes as long as all others
 def test_no_input_opens_with_all_rules(size: tuple[int, int], active: bool) -> None:
     model = Model(*size, active=active)
     assert model.attack() is None
@@ -92,29 +92,13 @@ def test_every_rule_has_an_attack_and_a_place_in_the_code() -> None:
     assert set().union(*(attack[0] for attack in ATTACKS)) == RULES.keys()
     for place in RULES.values():
         path = place.partition(":")[0].split(", in ")[0].split(".")
-        found: object = {
-            "messages": messages,
-            "replies": replies,
-            "seeds": seeds,
-        }.get(path[0]) or getattr(oneshot, path[0])
+        found: object = {"messages": messages, "replies": replies, "seeds": seeds}.get(
+            path[0]
+        ) or getattr(oneshot, path[0])
         for name in path[1:]:
             found = getattr(found, name)
         assert callable(found)
     assert callable(journal.HelperJournal.reserve)
-
-
-def test_traces_tell_the_attack() -> None:
-    """Two overlapping lists are signed by both helpers, and each of them opens one."""
-    model = Model(2, 3, without={"reserve first"}, lists=2)
-    trace = verified(model.opening(INPUT), model).trace
-    lists = {event: set() for event in ("sign", "open")}
-    for line in trace:
-        words = line.partition(": ")[2].split(" ", 1)
-        if words[0] in lists:
-            lists[words[0]].add((line[7], words[1]))
-    assert {h for h, _ in lists["open"]} == {"2", "3"}
-    assert len({ids for _, ids in lists["open"]}) == 2
-    assert len(lists["sign"]) == 4  # both honest helpers sign both
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
@@ -130,15 +114,3 @@ def test_quorum_is_that_of_the_code(size: tuple[int, int]) -> None:
             for j in model.helpers:
                 held = [i for i, s in enumerate(model.subsets, 1) if j not in s]
                 assert tuple(held) == made.params.held_by(j)
-
-
-def test_helpers_without_the_aggregator_learn_nothing_of_an_input() -> None:
-    """All ℓ of them know every mask and no masked vector."""
-    n, seeds_ = len(REPORTS), 3
-    masks = [[int(i == j) for j in range(n * (seeds_ + 1))] for i in range(n, n * (seeds_ + 1))]
-    for v in range(n):
-        x = [int(j == v) for j in range(n * (seeds_ + 1))]
-        assert rank([*masks, x]) == rank(masks) + 1
-    # with the masked vectors, they have all inputs
-    run = Run([], {0, 1, 2}, [])
-    assert opened(run, seeds_, [Fraction(c) for c in INPUT])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -18,8 +17,8 @@ from oneshot_parties import Parties, parties, rejects
 from secagg import FixedPoint, Integers, ParameterError
 from secagg._fast import reference
 from secagg.encoding import Ring
-from secagg.oneshot import Noise, OneShotParams, OneShotResult, messages, result
-from secagg.oneshot.noise import adder, noise_key
+from secagg.oneshot import Noise, OneShotResult, result
+from secagg.oneshot.noise import adder
 from secagg.server.result import decode_sum
 
 CLIENTS = range(1, 6)
@@ -45,50 +44,33 @@ def opened(made: Parties, clients: Sequence[int] = CLIENTS) -> OneShotResult:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"helpers": 2, "threshold": 2},
         {"helpers": 3, "threshold": 2, "max_weight": 5},
         {"helpers": 3, "threshold": 1, "modulus": (1 << 61) - 1},
         {"helpers": 4, "threshold": 3, "modulus_bits": 20, "security": "semi-honest"},
-        {
-            "helpers": 2,
-            "threshold": 2,
-            "modulus_bits": 64,
-            "encoding": FixedPoint(4.0, 8, "nearest"),
-        },
-        {"helpers": 2, "threshold": 2, "modulus": 99_991, "max_weight": 2},
+        {"noise": Noise(500), "max_weight": 1, "length": 200},  # without the sign, beyond R
     ],
     ids=str,
 )
 def test_sum_is_the_exact_one_and_the_noise_of_every_seed(changes: dict[str, object]) -> None:
-    with parties(**changes, noise=Noise(95.5)) as made:  # type: ignore[arg-type]
+    with parties(**{"noise": Noise(95.5)} | changes) as made:  # type: ignore[arg-type]
         found = opened(made)
         noise = sum(derived(made, CLIENTS, i) for i in range(1, made.params.seeds + 1))
         exact = np.array(made.expected(CLIENTS))
-        assert (found.integers == exact - noise[:4]).all()  # type: ignore[index]
+        length = made.params.length
+        assert (found.sum == found.integers).all()
+        assert (found.integers == exact - noise[:length]).all()  # type: ignore[index]
         assert (found.integers != exact).any()
+        assert length < 200 or (found.integers < 0).any()
         if made.params.max_weight is not None:
             weights = sum(made.weights[u] or 0 for u in CLIENTS)
-            assert found.weight == weights - noise[4]  # type: ignore[index]
+            assert found.weight == weights - noise[length]  # type: ignore[index]
 
 
-def test_sum_that_noise_makes_negative() -> None:
-    """Without the sign, elements near R would be rejected."""
-    with parties(noise=Noise(500), max_weight=1, length=200) as made:
-        found = opened(made)
-        noise = sum(derived(made, CLIENTS, i) for i in range(1, made.params.seeds + 1))
-        exact = np.array(made.expected(CLIENTS))
-        assert found.sum.dtype == np.int64
-        assert (found.integers < 0).any()
-        assert (found.sum == exact - noise[:200]).all()  # type: ignore[index]
-
-
-def test_holders_agree_and_a_retry_repeats() -> None:
+def test_check30_attack_noise_averaged_over_retries_or_holders() -> None:
+    """All that a lying aggregator gets has the noise of a single answer."""
     with parties(3, 2, noise=Noise(40), length=50) as made:
         accumulator = made.accumulator(CLIENTS)
-        made.check(accumulator)
-        request = accumulator.request()
-        request = accumulator.request(h.reserve(request) for h in made.helpers)
-        answers = [h.open(request) for h in made.helpers]
+        request, answers = made.answers(accumulator)
         assert [h.open(request) for h in made.helpers] == answers
         made.restart()
         made.check(accumulator)
@@ -100,60 +82,16 @@ def test_holders_agree_and_a_retry_repeats() -> None:
             assert not some.outvoted
 
 
-def test_check30_attack_noise_averaged_over_retries_or_holders() -> None:
-    """The average of all that a lying aggregator gets has the noise of a single answer."""
-    with parties(3, 2, noise=Noise(100), length=400) as made:
-        accumulator = made.accumulator(CLIENTS)
-        made.check(accumulator)
-        request = accumulator.request()
-        request = accumulator.request(h.reserve(request) for h in made.helpers)
-        sums = []
-        for _ in range(4):
-            for order in ([0, 1], [1, 2], [2, 0]):
-                made.restart()
-                made.check(accumulator)
-                answers = [made.helpers[j].open(request) for j in order]
-                sums.append(accumulator.result(answers).integers)
-        error = np.mean(sums, axis=0) - np.array(made.expected(CLIENTS))
-        assert abs(deviate(error, made.params.seeds * 100**2)) < 6
-        # another list, or the same under another number, would have other noise
-        for batch, clients in ((0, [*CLIENTS][1:]), (1, CLIENTS)):
-            other = made.accumulator(clients, batch=batch)
-            for helper in made.helpers:
-                for call in (helper.reserve, helper.open):
-                    check = "signature" if call == helper.open else ("batch", "spent")[batch]
-                    signed = messages.read_request(request, made.params).signatures
-                    lied = messages.Request(
-                        batch, messages.read_request(other.request(), made.params).ids, signed
-                    )
-                    rejects(
-                        check, lambda c=call, a=lied: c(messages.write_request(a, made.params))
-                    )  # type: ignore[misc]
-
-
-@pytest.mark.parametrize(("helpers", "threshold"), [(3, 2), (3, 3), (5, 3)])
+@pytest.mark.parametrize(("helpers", "threshold"), [(3, 2), (3, 3)])
 def test_check30_attack_all_but_one_noise_subtracted(helpers: int, threshold: int) -> None:
     """An aggregator with t − 1 helpers subtracts all noise but that of one seed: full σ²."""
-    with parties(helpers, threshold, noise=Noise(64), length=3000) as made:
+    with parties(helpers, threshold, noise=Noise(64), length=1000) as made:
         found = opened(made)
         known = {i for j in range(1, threshold) for i in made.params.held_by(j)}
         assert len(known) == made.params.seeds - 1
         left = found.integers + sum(derived_all(made, i) for i in known)  # type: ignore[operator]
         error = left - np.array(made.expected(CLIENTS))
         assert abs(deviate(error, 64**2)) < 6
-
-
-@pytest.mark.parametrize(
-    ("helpers", "threshold", "seeds"), [(1, 1, 1), (2, 2, 2), (3, 2, 3), (5, 3, 10)]
-)
-def test_variance_of_the_sum_counts_every_seed(
-    helpers: int, threshold: int, seeds: int
-) -> None:
-    with parties(helpers, threshold, noise=Noise(20), length=5000) as made:
-        error = opened(made).integers - np.array(made.expected(CLIENTS))
-        assert made.params.seeds == seeds
-        assert abs(deviate(error, seeds * 20**2)) < 6
-        assert abs(error.mean()) < 6 * 20 * math.sqrt(seeds / 5000)
 
 
 def test_check30_one_clients_seed_changes_all_noise() -> None:
@@ -168,15 +106,6 @@ def test_check30_one_clients_seed_changes_all_noise() -> None:
             kept[u] = right[:32] + bytes(16)
             assert np.abs(derived_all(made, 1) - left).max() > 2**18
             kept[u] = right
-
-
-def test_key_has_index_seeds_in_order_and_list() -> None:
-    seeds, digest = [bytes([u]) * 16 for u in range(3)], b"D" * 32
-    expected = hashlib.sha256(
-        b"secagg/1 one-shot noise\x07\x00" + b"".join(seeds) + digest
-    ).digest()[:16]
-    assert noise_key(7, seeds, digest) == expected
-    assert noise_key(7, iter(seeds), digest) == expected
 
 
 @examples(30)
@@ -213,10 +142,8 @@ def test_long_noise_is_one_stream() -> None:
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
-        (1, Fraction(1)),
         (Fraction(1, 3), Fraction(86, 256)),
         (3.3, Fraction(845, 256)),
-        (1e-9, Fraction(1, 256)),
         (np.float32(2.5), Fraction(5, 2)),
         (np.int64(7), Fraction(7)),
         (2**40, Fraction(2**40)),
@@ -247,12 +174,6 @@ def test_check14_bound_is_the_least_integer_of_ten_deviations(
     assert bound**2 >= 100 * summands * noise.sigma**2 > (bound - 1) ** 2
 
 
-def test_probability_beyond_the_bound_is_as_stated() -> None:
-    each = 2 * math.exp(-(10**2) / 2)
-    assert each < 2**-71
-    assert each * (2**31 + 1) < 2**-40
-
-
 @pytest.fixture(scope="module")
 def three() -> Iterator[Parties]:
     with parties(3, 2) as made:
@@ -273,24 +194,8 @@ def test_check14_headroom_counts_the_noise(three: Parties) -> None:
         three.make_params(noise=Noise(2**40), modulus_bits=32)
     assert three.make_params(noise=Noise(2**40)).ring.bits == 46
     assert three.params.noise_bound == 0
-
-
-@pytest.mark.parametrize("noise", [8, Fraction(1, 2), Noise, "8"])
-def test_noise_of_another_kind_raises(three: Parties, noise: object) -> None:
     with pytest.raises(ParameterError):
-        three.make_params(noise=noise)
-
-
-def test_malformed_noise_in_the_bytes(three: Parties) -> None:
-    data = three.params.to_bytes()
-    again = OneShotParams.from_bytes(data + (640).to_bytes(8, "little"))
-    assert again.noise == Noise(2.5)
-    assert again.to_bytes() == data + (640).to_bytes(8, "little")
-    for scaled in (0, (1 << 48) + 1, (1 << 64) - 1):
-        data_ = data + scaled.to_bytes(8, "little")
-        rejects("parameters", lambda d=data_: OneShotParams.from_bytes(d))  # type: ignore[misc]
-    for size in (1, 7, 9, 16):
-        rejects("length", lambda s=size: OneShotParams.from_bytes(data + bytes(s)))  # type: ignore[misc]
+        three.make_params(noise=8)
 
 
 @pytest.mark.parametrize("encoding", [Integers(100), FixedPoint(100.0, 0)])

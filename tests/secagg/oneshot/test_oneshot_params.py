@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from oneshot_parties import Parties, parties, rejects
 from secagg import FixedPoint, Integers, MissingExtra, ParameterError, RemoteProtocolError
-from secagg.oneshot import Noise, OneShotParams, OneShotPolicy, suites
-from secagg.protocol import identities
+from secagg.oneshot import OneShotParams, OneShotPolicy, suites
 
 
 @pytest.fixture(scope="module")
@@ -23,67 +22,17 @@ def three() -> Iterator[Parties]:
         yield made
 
 
-CHANGES = [
-    {"n_clients": 11},
-    {"length": 5},
-    {"encoding": Integers(101)},
-    {"encoding": FixedPoint(1.0, 4)},
-    {"modulus_bits": 31},
-    {"modulus": (1 << 61) - 1},
-    {"threshold": 3},
-    {"min_clients": 4},
-    {"max_weight": 3},
-    {"security": "semi-honest"},
-    {"session": b"session 2"},
-    {"noise": Noise(2)},
-    {"noise": Noise(2.5), "security": "semi-honest"},
-]
-
-
-@pytest.mark.parametrize("changes", CHANGES, ids=str)
-def test_every_field_is_in_the_digest_and_bytes(
-    three: Parties, changes: dict[str, object]
-) -> None:
-    changed = three.make_params(**changes)
-    assert changed.digest != three.params.digest
-    again = OneShotParams.from_bytes(changed.to_bytes())
-    assert again.digest == changed.digest
-    assert again.to_bytes() == changed.to_bytes()
-    assert again.ring == changed.ring
-
-
-def test_order_of_helpers_and_suite_are_in_the_digest(three: Parties) -> None:
-    turned = three.make_params(helpers=[three.journals[j].public for j in (1, 0, 2)])
-    assert turned.digest != three.params.digest
-    with parties(2, suite="hybrid") as hybrid:
-        again = OneShotParams.from_bytes(hybrid.params.to_bytes())
-        assert again.suite == "hybrid"
-        assert again.digest == hybrid.params.digest
-
-
 @pytest.mark.parametrize(
     "changes",
     [
-        {"n_clients": 1},
-        {"n_clients": (1 << 20) + 1},
         {"n_clients": 2.5},
-        {"length": 0},
-        {"threshold": 0},
         {"threshold": 4},
-        {"min_clients": 1},  # a single client's vector
-        {"min_clients": 11},
-        {"max_weight": 0},
         {"security": "malicious"},
         {"suite": "x448"},
         {"suite": "hybrid"},  # keys of another suite
-        {"session": b""},
         {"session": "text"},
-        {"session": bytes(65)},
         {"encoding": Integers},
-        {"modulus_bits": 9},  # 10 vectors of elements up to 100
-        {"modulus": 1000},
         {"modulus": 2000, "modulus_bits": 12},
-        {"helpers": []},
         {"helpers": b"keys"},
         {"helpers": [(b"short", b"key")]},
         {"helpers": [("text", b"key")]},
@@ -95,131 +44,9 @@ def test_value_out_of_range_raises(three: Parties, changes: dict[str, object]) -
         three.make_params(**changes)
 
 
-def test_headroom_is_exact(three: Parties) -> None:
-    three.make_params(modulus=1001)
-    three.make_params(encoding=FixedPoint(100.0, 0), modulus=2001)
-    with pytest.raises(ParameterError):
-        three.make_params(encoding=FixedPoint(100.0, 0), modulus=2000)
-    with pytest.raises(ParameterError):
-        three.make_params(modulus=1001, max_weight=2)
-
-
-def test_too_many_seeds_raise() -> None:
-    with parties(12) as many:
-        assert many.make_params(threshold=4).seeds == 220
-        with pytest.raises(ParameterError):
-            many.make_params(threshold=5)  # 495
-
-
-@pytest.mark.parametrize("half", [0, 1])
-def test_one_helpers_key_at_two_places_raises(three: Parties, half: int) -> None:
-    """The owner of both places would get all seeds of a 2-of-2 sum."""
-    keys = [list(journal.public) for journal in three.journals]
-    keys[2][half] = keys[0][half]
-    with pytest.raises(ParameterError):
-        three.make_params(helpers=[tuple(pair) for pair in keys])
-
-
-def test_half_a_hybrid_key_at_two_places_raises() -> None:
-    with parties(2, suite="hybrid") as hybrid:
-        (first, a), (second, b) = hybrid.params.helpers
-        for mixed in (first[:-32] + second[-32:], second[:-32] + first[-32:]):
-            with pytest.raises(ParameterError):
-                hybrid.make_params(suite="hybrid", helpers=[(first, a), (mixed, b)])
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        bytes(32),
-        (1).to_bytes(32, "little"),
-        (2**255 - 19).to_bytes(32, "little"),
-        (2**255 - 19 + 9).to_bytes(32, "little"),  # the base point in another encoding
-    ],
-    ids=["zero", "one", "p", "p + 9"],
-)
-def test_weak_hpke_key_raises(three: Parties, key: bytes) -> None:
-    with pytest.raises(ParameterError):
-        three.make_params(
-            helpers=[three.journals[0].public, (key, three.journals[1].public[1])]
-        )
-
-
-def test_weak_identity_key_raises(three: Parties) -> None:
-    for y in identities._SMALL_ORDER:
-        weak = (three.journals[1].public[0], y.to_bytes(32, "little"))
-        with pytest.raises(ParameterError):
-            three.make_params(helpers=[three.journals[0].public, weak])
-
-
-def test_lattice_key_that_is_not_canonical_raises() -> None:
-    with parties(2, suite="hybrid") as hybrid:
-        (first, a), (second, b) = hybrid.params.helpers
-        with pytest.raises(ParameterError):
-            hybrid.make_params(
-                suite="hybrid", helpers=[(first, a), (b"\xff\xff" + second[2:], b)]
-            )
-
-
-def test_quorum_is_more_than_half_of_the_helpers_and_the_liars() -> None:
-    expected = {(2, 2): 0, (2, 3): 3, (2, 4): 3, (3, 5): 4, (3, 7): 5, (7, 7): 0, (1, 3): 2}
-    with parties(7) as seven:
-        for (t, helpers), quorum in expected.items():
-            params = seven.make_params(threshold=t, helpers=seven.params.helpers[:helpers])
-            assert params.quorum == quorum
-            assert not quorum or 2 * quorum > helpers + t - 1
-        honest = seven.make_params(threshold=3, security="semi-honest")
-        assert honest.quorum == 0
-
-
-def test_seeds_of_any_t_helpers_are_all_and_of_t_minus_1_lack_one() -> None:
-    with parties(5, 3) as five:
-        params = five.params
-        assert params.seeds == 10
-        everything = set(range(1, 11))
-        held = {j: set(params.held_by(j)) for j in range(1, 6)}
-        assert all(len(indices) == 6 for indices in held.values())
-        for a in held:
-            for b in held.keys() - {a}:
-                assert len(everything - held[a] - held[b]) == 1
-                for c in held.keys() - {a, b}:
-                    assert held[a] | held[b] | held[c] == everything
-
-
 def test_params_can_be_pickled_after_use(three: Parties) -> None:
     three.params.layout  # noqa: B018
     assert pickle.loads(pickle.dumps(three.params)) == three.params  # noqa: S301
-
-
-@pytest.mark.parametrize("at", range(5))
-def test_bytes_with_an_unknown_code_are_malformed(three: Parties, at: int) -> None:
-    data = bytearray(three.params.to_bytes())
-    data[at] ^= 0x80
-    with pytest.raises(RemoteProtocolError):
-        OneShotParams.from_bytes(bytes(data))
-
-
-@pytest.mark.parametrize("at", [1, 2, 5, 9, 13])
-@pytest.mark.parametrize("cut", [-1, -40, 1, 9])
-def test_of_a_wrong_value_and_a_wrong_length_either_is_named(
-    three: Parties, at: int, cut: int
-) -> None:
-    data = three.params.to_bytes()
-    data = data[:at] + b"\xff" * 4 + data[at + 4 :]
-    with pytest.raises(RemoteProtocolError) as caught:
-        OneShotParams.from_bytes(data[:cut] if cut < 0 else data + bytes(cut))
-    assert caught.value.check in ("length", "parameters")
-
-
-def test_bytes_of_another_length_are_malformed(three: Parties) -> None:
-    data = three.params.to_bytes()
-    for end in range(len(data)):
-        with pytest.raises(RemoteProtocolError):
-            OneShotParams.from_bytes(data[:end])
-    rejects("length", lambda: OneShotParams.from_bytes(data + b"\0"))
-    rejects("version", lambda: OneShotParams.from_bytes(b"\2" + data[1:]))
-    with pytest.raises(ParameterError):
-        OneShotParams.from_bytes("text")  # type: ignore[arg-type]
 
 
 @given(st.data())
@@ -313,8 +140,6 @@ def test_check53_policy_leaves_two_honest_vectors_in_every_sum(three: Parties, n
         {"helpers": b"key"},
         {"helpers": [b"key"]},
         {"corrupt": 1},
-        {"corrupt": -0.1},
-        {"corrupt": "0.2"},
         {"colluders": -1},
         {"max_length": 0},
         {"max_clients": 1},

@@ -53,10 +53,10 @@ def exact_epsilon(sigma: float, shift: tuple[int, ...], delta: float) -> float:
     return high
 
 
-@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("delta", [1e-3, 1e-9])
 @pytest.mark.parametrize(
     ("sigma", "shift"),
-    [(1, (1,)), (4, (3,)), (10, (1,)), (0.5, (1,)), (2, (1, 1)), (1.5, (2, 2)), (2, (1, 1, 1))],
+    [(1, (1,)), (4, (3,)), (0.5, (1,)), (1.5, (2, 2))],
 )
 def test_epsilon_against_the_exact_sum(
     two: Parties, sigma: float, shift: tuple[int, ...], delta: float
@@ -67,33 +67,6 @@ def test_epsilon_against_the_exact_sum(
     assert hockey_stick(sigma, shift, found) <= delta
     exact = exact_epsilon(sigma, shift, delta)
     assert exact <= found < (1.34 if sigma >= 1 else 1.5) * exact
-
-
-@pytest.mark.parametrize("sigma", [0.3, 0.5, 1, 3.25, 20])
-@pytest.mark.parametrize("shift", [1, 2, 7])
-@pytest.mark.parametrize("order", [1.05, 1.5, 2, 8, 40])
-def test_noise_is_zcdp(sigma: float, shift: int, order: float) -> None:
-    """Rényi divergences of shifted noise, summed over all integers, are at most α ρ."""
-    far = math.ceil(40 * sigma + order * shift)  # the mass of order α lies around α · shift
-    each = logs(sigma, far + shift)
-    first, second = each[shift : each.size - shift], each[: each.size - 2 * shift]
-    divergence = np.logaddexp.reduce(order * first + (1 - order) * second) / (order - 1)
-    assert divergence <= order * shift**2 / (2 * sigma**2) * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("rho", [1e-8, 1e-3, 0.1, 1, 30])
-@pytest.mark.parametrize("delta", [1e-3, 1e-10])
-def test_conversion_is_that_of_the_paper(two: Parties, rho: float, delta: float) -> None:
-    """Proposition 12 of Canonne, Kamath and Steinke, minimised over all orders.
-
-    dp-accounting knows that ε = 0 suffices for tiny ρ, which the proposition does not.
-    """
-    params = two.make_params(noise=Noise(2**20), encoding=FixedPoint(1.0, 1), modulus_bits=40)
-    found = epsilon(params, delta, sensitivity=2**20 * math.sqrt(2 * rho))
-    orders = 1 + np.exp(np.linspace(math.log(0.011), math.log(1e7), 200_000))
-    bounds = rho * orders + np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)
-    best = max(0, float(bounds.min()))
-    assert best * (1 - 1e-9) <= found <= best * 1.002 or found == 0
 
 
 @pytest.mark.parametrize("weight", [None, 3])
@@ -149,8 +122,6 @@ def test_sensitivity_out_of_range_raises(two: Parties, sensitivity: object) -> N
 def test_exact_sums_have_no_epsilon(two: Parties) -> None:
     with pytest.raises(ParameterError):
         epsilon(two.params, 1e-6)
-    with pytest.raises(ParameterError):
-        epsilon(two.params, 1e-6)  # type: ignore[arg-type]
 
 
 def test_without_dp_accounting(two: Parties, monkeypatch: pytest.MonkeyPatch) -> None:

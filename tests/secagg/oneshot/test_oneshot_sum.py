@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from itertools import combinations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
-from oneshot_parties import Parties, parties, registry_for, rejects
+from oneshot_parties import Parties, parties, registry_for
 from secagg import FixedPoint, Integers, ParameterError
 from secagg.oneshot import Accumulator, OneShotResult
 
@@ -25,7 +24,7 @@ MODULI = [
 ENCODINGS = [Integers(100), FixedPoint(3.0, 5, "nearest")]
 
 
-@examples(100)
+@examples(60)
 @given(st.data())
 def test_sum_is_the_plain_sum_bit_for_bit(data: st.DataObject) -> None:
     draw = data.draw
@@ -70,14 +69,6 @@ def check_sum(made: Parties, result: OneShotResult, clients: list[int]) -> None:
     assert result.outvoted == ()
     if made.params.max_weight is not None:
         assert result.weight == sum(made.weights[u] or 0 for u in clients)
-
-
-@pytest.mark.parametrize("suite", ["hybrid", "x25519"])
-def test_both_suites(suite: str) -> None:
-    with parties(3, 2, suite=suite) as made:
-        accumulator = made.accumulator(range(5))
-        made.check(accumulator)
-        check_sum(made, made.open(accumulator), list(range(5)))
 
 
 @pytest.mark.parametrize(("helpers", "threshold"), [(3, 2), (4, 2), (5, 3)])
@@ -137,29 +128,3 @@ def test_batches_of_a_session_are_of_different_clients() -> None:
             accumulator = made.accumulator(clients, batch=batch)
             made.check(accumulator)
             check_sum(made, made.open(accumulator), clients)
-
-
-def test_impossible_sum_and_weight_raise() -> None:
-    """A helper that returns another mask makes a sum that no vectors can have."""
-    with parties(2, 2, max_weight=3) as made:
-        accumulator = made.accumulator(range(4))
-        made.check(accumulator)
-        request = accumulator.request()
-        answers = [helper.open(request) for helper in made.helpers]
-        size = made.params.layout.packed
-        high = answers[0][:-1] + bytes([answers[0][-1] ^ 0x40])
-        rejects("weight", lambda: accumulator.result([high, answers[1]]))
-        at = len(answers[0]) - size + 3
-        high = answers[0][:at] + bytes([answers[0][at] ^ 0x40]) + answers[0][at + 1 :]
-        rejects("sum", lambda: accumulator.result([high, answers[1]]))
-        assert accumulator.result(answers).integers.tolist() == made.expected(range(4))
-
-
-def test_mean_and_repr() -> None:
-    with parties(2, 2) as made:
-        accumulator = made.accumulator(range(4))
-        made.check(accumulator)
-        result = made.open(accumulator)
-        assert np.allclose(result.mean, np.array(made.expected(range(4))) / 4)
-        shown = repr((result, accumulator, made.helpers, made.journals))
-        assert all(str(int(x)) not in shown for x in result.integers if x > 10)

@@ -36,6 +36,7 @@ from secagg.session import (
     MessageRejected,
     PhaseClosed,
     PhaseOpened,
+    Place,
     RoundBegun,
     RoundFailed,
     RoundFinished,
@@ -43,25 +44,13 @@ from secagg.session import (
     TaskTaken,
 )
 from secagg.session.rounds import Attempt
-from secagg.session.thread import Thread
-from secagg.session.wire import (
-    Answer,
-    Declined,
-    encode,
-    message_digest,
-    read_name,
-    write_name,
-)
+from secagg.session.wire import Answer, Declined, encode, message_digest, read_name, write_name
 from secagg.testing import make_identity
-from session_party import Party, member_options, session_of, vector_of
+from session_party import Party, member_options, rejects, session_of, until, vector_of
 
 N, LENGTH = 5, 6
 SEMI = RoundParams(
-    n_clients=N,
-    threshold=3,
-    length=LENGTH,
-    encoding=FixedPoint(clip=8.0),
-    session=b"app",
+    n_clients=N, threshold=3, length=LENGTH, encoding=FixedPoint(clip=8.0), session=b"app"
 )
 ACTIVE = replace(SEMI, threshold=4, security="active")
 REGISTRY = Registry({u: make_identity(u).public for u in range(N)})
@@ -81,6 +70,14 @@ def start(party: Party, params: RoundParams, lost: dict[int, Any] | None = None)
         party.join(u, train_of(u), (lost or {}).get(u), **options_of(u, params))
 
 
+async def rejoin(party: Party, clients: Any, params: RoundParams, **more: Any) -> None:
+    """Restart members after the first attempt has failed."""
+    await until(lambda: party.of(RoundFailed))
+    for u in clients:
+        party.running[u].cancel()
+        party.join(u, train_of(u, more.get("seen")), more.get("lost"), **options_of(u, params))
+
+
 def options_of(u: int, params: RoundParams) -> dict[str, Any]:
     return member_options(u, params) | ({"registry": REGISTRY} if params.active else {})
 
@@ -95,29 +92,26 @@ def registry_of(params: RoundParams) -> Registry | None:
 
 
 @pytest.mark.parametrize("params", [SEMI, ACTIVE], ids=["semi-honest", "active"])
-def test_rounds_give_the_plain_sum_and_members_end_with_the_session(params):
-    async def run() -> None:
-        party = Party(range(N), registry=registry_of(params))
-        seen: list[bytes] = []
-        for u in range(N):
-            party.join(u, train_of(u, seen), **options_of(u, params))
-        for number in range(3):
-            result = await party.session.round(params, b"model %d" % (number // 2))
-            assert_plain_sum(result, set(range(N)))
-        assert await party.end() == dict.fromkeys(range(N), 3)
-        for task in (task for link in party.links.values() for task in link.tasks):
-            assert bool(task.params) == (task.step == "advertise_keys")
-            assert bool(task.message) == (task.step == "masked_input")
-        assert sorted(seen) == sorted([b"model 0", b"model 0", b"model 1"] * N)
-        finished = party.of(RoundFinished)
-        assert [event.place.number for event in finished] == [0, 1, 2]
-        closed = [event for event in party.of(PhaseClosed) if event.place.number == 1]
-        assert [event.phase for event in closed] == list(NEXT[params.security])
-        taken = sum(event.size for event in party.of(TaskTaken))
-        assert sum(event.bytes_down for event in party.of(PhaseClosed)) == taken
-        assert all(event.missing == () and event.bytes_up for event in closed)
-
-    asyncio.run(run())
+async def test_rounds_give_the_plain_sum_and_members_end_with_the_session(params):
+    party = Party(range(N), registry=registry_of(params))
+    seen: list[bytes] = []
+    for u in range(N):
+        party.join(u, train_of(u, seen), **options_of(u, params))
+    for number in range(3):
+        result = await party.session.round(params, b"model %d" % (number // 2))
+        assert_plain_sum(result, set(range(N)))
+    assert await party.end() == dict.fromkeys(range(N), 3)
+    for task in (task for link in party.links.values() for task in link.tasks):
+        assert bool(task.params) == (task.step == "advertise_keys")
+        assert bool(task.message) == (task.step == "masked_input")
+    assert sorted(seen) == sorted([b"model 0", b"model 0", b"model 1"] * N)
+    finished = party.of(RoundFinished)
+    assert [event.place.number for event in finished] == [0, 1, 2]
+    closed = [event for event in party.of(PhaseClosed) if event.place.number == 1]
+    assert [event.phase for event in closed] == list(NEXT[params.security])
+    taken = sum(event.size for event in party.of(TaskTaken))
+    assert sum(event.bytes_down for event in party.of(PhaseClosed)) == taken
+    assert all(event.missing == () and event.bytes_up for event in closed)
 
 
 @pytest.mark.parametrize("lost", ["task", "answer"])
@@ -138,20 +132,19 @@ def test_a_member_may_drop_out_in_any_phase(params, lost):
         asyncio.run(run(step.value))
 
 
-def test_a_member_that_rejoins_without_state_takes_part_in_the_next_round():
-    async def run() -> None:
-        async with session_of(N) as party:
-            start(party, SEMI, {2: {(0, 0, "share_keys"): "answer"}})
-            closing = asyncio.create_task(party.session.round(SEMI))
-            while 2 not in party.silent:
-                await asyncio.sleep(0)
-            party.running[2].cancel()
-            party.join(2, train_of(2), **options_of(2, SEMI))
-            assert_plain_sum(await closing, {0, 1, 3, 4})
-            assert [event.client for event in party.of(MemberDeclined)] == [2]
-            assert_plain_sum(await party.session.round(SEMI), set(range(N)))
-
-    asyncio.run(run())
+async def test_a_member_that_rejoins_without_state_takes_part_in_the_next_round():
+    async with session_of(N) as party:
+        start(party, SEMI, {2: {(0, 0, "share_keys"): "answer"}})
+        closing = asyncio.create_task(party.session.round(SEMI))
+        await until(lambda: 2 in party.silent)
+        party.running[2].cancel()
+        party.join(2, train_of(2), **options_of(2, SEMI))
+        assert_plain_sum(await closing, {0, 1, 3, 4})
+        assert [event.client for event in party.of(MemberDeclined)] == [2]
+        (declined,) = party.links[2].answers
+        await party.session.accept(2, encode(declined))  # again, after its task has closed
+        assert not party.of(MessageRejected)
+        assert_plain_sum(await party.session.round(SEMI), set(range(N)))
 
 
 class Twice(Party):
@@ -170,21 +163,18 @@ class Twice(Party):
         self.later.append(asyncio.ensure_future(link.send(answer)))
 
 
-def test_the_same_answer_again_is_accepted_and_changes_nothing():
-    async def run() -> None:
-        party = Twice(range(N))
-        start(party, SEMI)
-        assert_plain_sum(await party.session.round(SEMI), set(range(N)))
-        await asyncio.gather(*party.later)
-        closed = party.of(PhaseClosed)
-        assert [event.answered for event in closed] == [N] * 4
-        accepted = party.of(MessageAccepted)
-        assert len(accepted) == 4 * N
-        assert sum(e.bytes_up for e in closed) == sum(e.size for e in accepted)
-        assert not party.of(MessageRejected)
-        await party.end()
-
-    asyncio.run(run())
+async def test_the_same_answer_again_is_accepted_and_changes_nothing():
+    party = Twice(range(N))
+    start(party, SEMI)
+    assert_plain_sum(await party.session.round(SEMI), set(range(N)))
+    await asyncio.gather(*party.later)
+    closed = party.of(PhaseClosed)
+    assert [event.answered for event in closed] == [N] * 4
+    accepted = party.of(MessageAccepted)
+    assert len(accepted) == 4 * N
+    assert sum(e.bytes_up for e in closed) == sum(e.size for e in accepted)
+    assert not party.of(MessageRejected)
+    await party.end()
 
 
 class Spoiled(Party):
@@ -200,119 +190,74 @@ class Spoiled(Party):
 
 @pytest.mark.parametrize("garbage", [b"", b"garbage", b"\x01garbage"], ids=range(3))
 @pytest.mark.parametrize("step", NEXT["semi-honest"])
-def test_garbage_is_rejected_and_its_sender_not_awaited(step, garbage):
-    async def run() -> None:
-        party = Spoiled(range(N))
-        party.step, party.garbage = step.value, garbage
-        awaited: list[bool] = []
+async def test_garbage_is_rejected_and_its_sender_not_awaited(step, garbage):
+    party = Spoiled(range(N))
+    party.step, party.garbage = step.value, garbage
+    awaited: list[bool] = []
 
-        def look(event: object) -> None:
-            if isinstance(event, MessageRejected):
-                awaited.append(1 in party.session._desk._exchange.awaited)
+    def look(event: object) -> None:
+        if isinstance(event, MessageRejected):
+            awaited.append(1 in party.session._desk._exchange.awaited)
 
-        party.on_event = look
-        start(party, SEMI)
+    party.on_event = look
+    start(party, SEMI)
+    result = await party.session.round(SEMI)
+    late = step == "unmasking"
+    assert_plain_sum(result, set(range(N)) - (set() if late else {1}))
+    (rejected,) = party.of(MessageRejected)
+    assert (rejected.client, rejected.phase) == (1, step)
+    assert rejected.check in ("version", "encoding")
+    assert awaited == [False]
+    assert_plain_sum(await party.session.round(SEMI), set(range(N)))
+    await party.end()
+
+
+async def test_a_late_answer_is_refused_and_changes_nothing():
+    async with session_of(N) as party:
+        start(party, SEMI, {2: {(0, 0, "masked_input"): "answer"}})
         result = await party.session.round(SEMI)
-        late = step == "unmasking"
-        assert_plain_sum(result, set(range(N)) - (set() if late else {1}))
-        (rejected,) = party.of(MessageRejected)
-        assert (rejected.client, rejected.phase) == (1, step)
-        assert rejected.check in ("version", "encoding")
-        assert awaited == [False]
+        assert_plain_sum(result, {0, 1, 3, 4})
+        late = encode(party.links[2].answers[-1])
+        for _ in range(2):
+            assert (await rejects("late", party.session.accept(2, late))).sender == 2
+        # a late answer is no offence
+        party.join(2, train_of(2), **options_of(2, SEMI))
         assert_plain_sum(await party.session.round(SEMI), set(range(N)))
-        await party.end()
-
-    asyncio.run(run())
 
 
-def test_a_late_answer_is_refused_and_changes_nothing():
-    async def run() -> None:
-        async with session_of(N) as party:
-            start(party, SEMI, {2: {(0, 0, "masked_input"): "answer"}})
-            result = await party.session.round(SEMI)
-            assert_plain_sum(result, {0, 1, 3, 4})
-            late = encode(party.links[2].answers[-1])
-            for _ in range(2):
-                with pytest.raises(RemoteProtocolError) as caught:
-                    await party.session.accept(2, late)
-                assert (caught.value.check, caught.value.sender) == ("late", 2)
-            # a late answer is no offence
-            party.join(2, train_of(2), **options_of(2, SEMI))
-            assert_plain_sum(await party.session.round(SEMI), set(range(N)))
-
-    asyncio.run(run())
+async def test_answers_of_strangers_and_of_members_outside_the_cohort_are_rejected():
+    async with session_of(N) as party:
+        start(party, SEMI)
+        check, accept = "unknown client", party.session.accept
+        await rejects(check, party.session.next_task(17))
+        await rejects(check, accept(17, encode(Declined(bytes(16)))))
+        closing = asyncio.create_task(party.session.round(SEMI, cohort=[0, 1, 3, 4]))
+        await until(lambda: party.links[0].tasks)
+        await rejects(check, accept(2, encode(Declined(party.links[0].tasks[0].id))))
+        assert_plain_sum(await closing, {0, 1, 3, 4})
 
 
-def test_a_member_may_decline_again_after_its_task_has_closed():
-    async def run() -> None:
-        async with session_of(N) as party:
-            start(party, SEMI, {2: {(0, 0, "share_keys"): "answer"}})
-            closing = asyncio.create_task(party.session.round(SEMI))
-            while 2 not in party.silent:
-                await asyncio.sleep(0)
-            party.running[2].cancel()
-            party.join(2, train_of(2), **options_of(2, SEMI))
-            await closing
-            (declined,) = party.links[2].answers
-            assert isinstance(declined, Declined)
-            await party.session.accept(2, encode(declined))
-            assert not party.of(MessageRejected)
-
-    asyncio.run(run())
-
-
-def test_answers_of_strangers_and_of_members_outside_the_cohort_are_rejected():
-    async def run() -> None:
-        async with session_of(N) as party:
-            start(party, SEMI)
-            with pytest.raises(RemoteProtocolError) as caught:
-                await party.session.next_task(17)
-            assert caught.value.check == "unknown client"
-            with pytest.raises(RemoteProtocolError) as caught:
-                await party.session.accept(17, encode(Declined(bytes(16))))
-            assert caught.value.check == "unknown client"
-            closing = asyncio.create_task(party.session.round(SEMI, cohort=[0, 1, 3, 4]))
-            while not party.links[0].tasks:
-                await asyncio.sleep(0)
-            with pytest.raises(RemoteProtocolError) as caught:
-                await party.session.accept(2, encode(Declined(party.links[0].tasks[0].id)))
-            assert caught.value.check == "unknown client"
-            assert_plain_sum(await closing, {0, 1, 3, 4})
-
-    asyncio.run(run())
-
-
-def test_too_few_survivors_retry_with_a_fresh_session_and_the_same_vectors():
-    async def run() -> None:
-        async with session_of(N) as party:
-            seen: list[bytes] = []
-            for u in range(N):
-                lost = {(0, 0, "masked_input"): "answer"} if u < 2 else {}
-                lost |= {(0, 0, "share_keys"): "answer"} if u == 0 else {}
-                party.join(u, train_of(u, seen), lost, **options_of(u, SEMI))
-            params = replace(SEMI, threshold=4)
-            result = asyncio.create_task(party.session.round(params, b"model"))
-            while not party.of(RoundFailed):
-                await asyncio.sleep(0)
-            for u in (0, 1):
-                party.running[u].cancel()
-                party.join(u, train_of(u, seen), **options_of(u, SEMI))
-            assert_plain_sum(await result, set(range(N)))
-            sessions = {
-                bytes(task.params[-64:])
-                for link in party.links.values()
-                for task in link.tasks
-                if task.params
-            }
-            assert len(sessions) == 2
-            # clients 2, 3 and 4 trained once for both attempts, client 1 anew as it came back
-            assert len(seen) == 3 + 1 + 2
-
-    asyncio.run(run())
+async def test_too_few_survivors_retry_with_a_fresh_session_and_the_same_vectors():
+    async with session_of(N) as party:
+        seen: list[bytes] = []
+        for u in range(N):
+            lost = {(0, 0, "masked_input"): "answer"} if u < 2 else {}
+            lost |= {(0, 0, "share_keys"): "answer"} if u == 0 else {}
+            party.join(u, train_of(u, seen), lost, **options_of(u, SEMI))
+        params = replace(SEMI, threshold=4)
+        result = asyncio.create_task(party.session.round(params, b"model"))
+        await rejoin(party, (0, 1), SEMI, seen=seen)
+        assert_plain_sum(await result, set(range(N)))
+        tasks = [task for link in party.links.values() for task in link.tasks]
+        assert len({task.params[-64:] for task in tasks if task.params}) == 2
+        # clients 2, 3 and 4 trained once for both attempts, client 1 anew as it came back
+        assert len(seen) == 3 + 1 + 2
 
 
 @pytest.mark.parametrize("change", ["message", "parameters"])
-def test_an_attempt_with_another_message_or_parameters_is_trained_for(change, monkeypatch):
+async def test_an_attempt_with_another_message_or_parameters_is_trained_for(
+    change, monkeypatch
+):
     """No honest server changes them; the vector would not be that of its parameters."""
 
     class Changed(Attempt):
@@ -333,81 +278,44 @@ def test_an_attempt_with_another_message_or_parameters_is_trained_for(change, mo
         seen.append((message, params.length))
         return vector_of(4, params.length)
 
-    async def run() -> None:
-        async with session_of(N) as party:
-            for u in range(N):
-                lost = {(0, 0, "masked_input"): "answer"} if u < 2 else {}
-                own = train if u == 4 else train_of(u)
-                party.join(u, own, lost, **options_of(u, params))
-            result = asyncio.create_task(party.session.round(params, b"model"))
-            while not party.of(RoundFailed):
-                await asyncio.sleep(0)
-            for u in (0, 1):
-                party.running[u].cancel()
-                party.join(u, train_of(u), **options_of(u, params))
-            length = len((await result).sum)
-            expected = (b"model again", LENGTH) if change == "message" else (b"model", length)
-            assert seen == [(b"model", LENGTH), expected]
-            assert length == LENGTH - (change == "parameters")
-
-    asyncio.run(run())
-
-
-class FailsOnce(Server):
-    """Server whose first unmasking fails a check, with client 1 as the dealer of a dispute."""
-
-    check = "shares"
-    failed = False
-
-    def close_round(self) -> None:
-        if self.phase is Phase.UNMASKING and not type(self).failed:
-            type(self).failed = True
-            raise RemoteProtocolError(
-                "", sender=None, phase=self.phase, check=self.check, disputes=(Dispute(1, 2),)
-            )
-        super().close_round()
+    async with session_of(N) as party:
+        for u in range(N):
+            lost = {(0, 0, "masked_input"): "answer"} if u < 2 else {}
+            own = train if u == 4 else train_of(u)
+            party.join(u, own, lost, **options_of(u, params))
+        result = asyncio.create_task(party.session.round(params, b"model"))
+        await rejoin(party, (0, 1), params)
+        length = len((await result).sum)
+        expected = (b"model again", LENGTH) if change == "message" else (b"model", length)
+        assert seen == [(b"model", LENGTH), expected]
+        assert length == LENGTH - (change == "parameters")
 
 
 @pytest.mark.parametrize("check", ["shares", "sum", "weight", "clipped"])
-def test_after_a_failed_unmasking_the_dealer_is_left_out_and_an_opened_sum_is_final(
+async def test_after_a_failed_unmasking_the_dealer_is_left_out_and_an_opened_sum_is_final(
     check, monkeypatch
 ):
-    class Fails(FailsOnce):
-        pass
+    disputes, failures = (Dispute(1, 2),), iter([True])
 
-    Fails.check = check
+    class Fails(Server):
+        def close_round(self) -> None:
+            phase = self.phase
+            if phase is Phase.UNMASKING and next(failures, False):
+                raise RemoteProtocolError(
+                    "", sender=None, phase=phase, check=check, disputes=disputes
+                )
+            super().close_round()
+
     monkeypatch.setattr("secagg.session.rounds.Server", Fails)
-
-    async def run() -> None:
-        async with session_of(N) as party:
-            start(party, SEMI)
-            if check == "shares":
-                assert_plain_sum(await party.session.round(SEMI), {0, 2, 3, 4})
-            else:
-                with pytest.raises(RemoteProtocolError):
-                    await party.session.round(SEMI)
-            failed = [(event.left_out, event.final) for event in party.of(RoundFailed)]
-            assert failed == [((1,), check != "shares")]
-
-    asyncio.run(run())
-
-
-def test_all_attempts_failed_is_the_error_of_the_last():
-    async def run() -> None:
-        party = Party(range(N), attempts=2)
-        for u in range(N):
-            lost = {(0, a, "masked_input"): "answer" for a in (0, 1)} if u < 3 else {}
-            party.join(u, train_of(u), lost, **options_of(u, SEMI))
-        ending = asyncio.create_task(party.session.round(SEMI))
-        while not party.of(RoundFailed):
-            await asyncio.sleep(0)
-        with pytest.raises(TooFewSurvivors) as caught:
-            await ending
-        assert caught.value.phase == "gather"
-        assert [event.final for event in party.of(RoundFailed)] == [False, True]
-        await party.end()
-
-    asyncio.run(run())
+    async with session_of(N) as party:
+        start(party, SEMI)
+        if check == "shares":
+            assert_plain_sum(await party.session.round(SEMI), {0, 2, 3, 4})
+        else:
+            with pytest.raises(RemoteProtocolError):
+                await party.session.round(SEMI)
+        failed = [(event.left_out, event.final) for event in party.of(RoundFailed)]
+        assert failed == [((1,), check != "shares")]
 
 
 def test_a_round_waits_for_a_cohort_that_members_accept():
@@ -428,74 +336,59 @@ def test_a_round_waits_for_a_cohort_that_members_accept():
     asyncio.run(run(193))  # its caller knows better, or learns better
 
 
-def test_the_last_error_has_the_members_that_declined():
+async def test_the_last_error_has_the_members_that_declined():
     """Their processes have ended, so the next attempt knows only that nobody is present."""
+    async with session_of(N, attempts=2) as party:
+        party.on_event = lambda event: (
+            party.silent.add(event.client) if isinstance(event, MemberDeclined) else None
+        )
+        policy = ClientPolicy(colluders=N)
+        members = [party.join(u, train_of(u), policy=policy) for u in range(N)]
+        with pytest.raises(TooFewSurvivors) as caught:
+            await party.session.round(SEMI)
+        error = caught.value
+        assert (error.phase, error.survivors, error.needed) == ("gather", 0, 3)
+        assert error.__cause__ is None
+        assert "advertise_keys" in str(error)
+        failed = [(event.declined, event.final) for event in party.of(RoundFailed)]
+        assert failed == [(N, False), (N, True)]
+        errors = await asyncio.gather(*members, return_exceptions=True)
+        assert {type(error) for error in errors} == {ParameterError}
+        with pytest.raises(TooFewSurvivors) as caught:
+            await party.session.round(SEMI)
+        assert "declined" not in str(caught.value)
 
-    async def run() -> None:
-        async with session_of(N, attempts=2) as party:
-            party.on_event = lambda event: (
-                party.silent.add(event.client) if isinstance(event, MemberDeclined) else None
-            )
-            policy = ClientPolicy(colluders=N)
-            members = [party.join(u, train_of(u), policy=policy) for u in range(N)]
-            with pytest.raises(TooFewSurvivors, match="5 in advertise_keys") as caught:
-                await party.session.round(SEMI)
-            assert (caught.value.phase, caught.value.survivors) == ("gather", 0)
-            assert (caught.value.needed, caught.value.__cause__) == (3, None)
-            assert [event.declined for event in party.of(RoundFailed)] == [N, N]
-            errors = await asyncio.gather(*members, return_exceptions=True)
-            assert {type(error) for error in errors} == {ParameterError}
-            with pytest.raises(TooFewSurvivors) as caught:
-                await party.session.round(SEMI)
-            assert "declined" not in str(caught.value)
 
-    asyncio.run(run())
-
-
-def test_a_client_whose_message_failed_a_check_is_left_out_of_the_next_attempt():
-    async def run() -> None:
-        params = replace(SEMI, threshold=4)
-        party = Spoiled(range(N))
-        start(party, params, {0: {(0, 0, "masked_input"): "answer"}})
-        ending = asyncio.create_task(party.session.round(params))
-        while not party.of(RoundFailed):
-            await asyncio.sleep(0)
-        party.running[0].cancel()
-        party.join(0, train_of(0), **options_of(0, params))
-        assert_plain_sum(await ending, {0, 2, 3, 4})
-        assert party.of(RoundFailed)[0].left_out == (1,)
-        assert [event.cohort for event in party.of(RoundBegun)] == [5, 4]
-        await party.end()
-
-    asyncio.run(run())
+async def test_a_client_whose_message_failed_a_check_is_left_out_of_the_next_attempt():
+    params = replace(SEMI, threshold=4)
+    party = Spoiled(range(N))
+    start(party, params, {0: {(0, 0, "masked_input"): "answer"}})
+    ending = asyncio.create_task(party.session.round(params))
+    await rejoin(party, [0], params)
+    assert_plain_sum(await ending, {0, 2, 3, 4})
+    assert party.of(RoundFailed)[0].left_out == (1,)
+    assert [event.cohort for event in party.of(RoundBegun)] == [5, 4]
+    await party.end()
 
 
 @pytest.mark.parametrize(
     ("again", "completed"), [({}, 1), ({(0, 1, "masked_input"): "answer"}, 0)]
 )
-def test_a_round_of_two_attempts_is_completed_in_its_last(again, completed):
+async def test_a_round_of_two_attempts_is_completed_in_its_last(again, completed):
     """Clients 0 and 1 fail in the first attempt, and perhaps in the second."""
-
-    async def run() -> None:
-        params = replace(SEMI, threshold=4)
-        party = Party(range(N), attempts=2)
-        start(party, params, {u: {(0, 0, "unmasking"): "answer"} for u in (0, 1)})
-        ending = asyncio.create_task(party.session.round(params))
-        while not party.of(RoundFailed) and not ending.done():
-            await asyncio.sleep(0)
-        for u in (0, 1):
-            party.running[u].cancel()
-            party.join(u, train_of(u), again, **options_of(u, params))
-        with nullcontext() if completed else pytest.raises(TooFewSurvivors):
-            await ending
-        members = dict(party.running)
-        await party.end()
-        for u in (2, 3, 4):
-            done = members[u].result()
-            assert isinstance(done, Completed)
-            assert (done, done.rounds, done.reports) == (completed, (0,) * completed, ())
-
-    asyncio.run(run())
+    params = replace(SEMI, threshold=4)
+    party = Party(range(N), attempts=2)
+    start(party, params, {u: {(0, 0, "unmasking"): "answer"} for u in (0, 1)})
+    ending = asyncio.create_task(party.session.round(params))
+    await rejoin(party, (0, 1), params, lost=again)
+    with nullcontext() if completed else pytest.raises(TooFewSurvivors):
+        await ending
+    members = dict(party.running)
+    await party.end()
+    for u in (2, 3, 4):
+        done = members[u].result()
+        assert isinstance(done, Completed)
+        assert (done, done.rounds, done.reports) == (completed, (0,) * completed, ())
 
 
 def test_completed_sums_are_copied_and_pickled():
@@ -504,215 +397,144 @@ def test_completed_sums_are_copied_and_pickled():
         assert (same, same.rounds, same.reports) == (3, (0, 2), (5,))
 
 
-def test_cohorts_are_all_some_or_these():
-    async def run() -> None:
-        params = replace(SEMI, n_clients=4)
-        party = Party(range(8))
-        start(party, params)
-        chosen = [await party.session.round(params) for _ in range(4)]
-        assert all(len(result.survivors) == 4 for result in chosen)
-        assert len({result.survivors for result in chosen}) > 1  # 1 in 343,000 fails
-        assert len((await party.session.round(params, cohort=3)).survivors) == 3
-        assert_plain_sum(await party.session.round(params, cohort=[7, 1, 4]), {1, 4, 7})
-        for wrong in (2, 5, [1, 2], [1, 2, 99], range(5)):
-            with pytest.raises(ParameterError):
-                await party.session.round(params, cohort=wrong)
-        await party.end()
-
-    asyncio.run(run())
+async def test_cohorts_are_all_some_or_these():
+    params = replace(SEMI, n_clients=4)
+    party = Party(range(8))
+    start(party, params)
+    chosen = [await party.session.round(params) for _ in range(4)]
+    assert all(len(result.survivors) == 4 for result in chosen)
+    assert len({result.survivors for result in chosen}) > 1  # 1 in 343,000 fails
+    assert len((await party.session.round(params, cohort=3)).survivors) == 3
+    assert_plain_sum(await party.session.round(params, cohort=[7, 1, 4]), {1, 4, 7})
+    for wrong in (2, 5, [1, 2], [1, 2, 99], range(5)):
+        with pytest.raises(ParameterError):
+            await party.session.round(params, cohort=wrong)
+    await party.end()
 
 
-def test_a_round_begins_without_members_that_do_not_come():
-    async def run() -> None:
-        async with session_of(N) as party:
-            ending = asyncio.create_task(party.session.round(SEMI))
-            for u in range(4):
-                party.join(u, train_of(u), **options_of(u, SEMI))
-            while len(party.session._desk._calls) < 4:
-                await asyncio.sleep(0)
-            while not party.hand.expire():
-                await asyncio.sleep(0)
-            assert_plain_sum(await ending, {0, 1, 2, 3})
-            assert_plain_sum(await party.session.round(SEMI), {0, 1, 2, 3})  # not awaited
-            party.join(4, train_of(4), **options_of(4, SEMI))
-            await asyncio.sleep(0)
-            assert_plain_sum(await party.session.round(SEMI), set(range(N)))
-
-    asyncio.run(run())
+async def test_a_round_begins_without_members_that_do_not_come():
+    async with session_of(N) as party:
+        ending = asyncio.create_task(party.session.round(SEMI))
+        for u in range(4):
+            party.join(u, train_of(u), **options_of(u, SEMI))
+        await until(lambda: len(party.session._desk._calls) >= 4)
+        await until(lambda: party.hand.expire())
+        assert_plain_sum(await ending, {0, 1, 2, 3})
+        assert_plain_sum(await party.session.round(SEMI), {0, 1, 2, 3})  # not awaited
+        party.join(4, train_of(4), **options_of(4, SEMI))
+        await asyncio.sleep(0)
+        assert_plain_sum(await party.session.round(SEMI), set(range(N)))
 
 
-def test_a_member_counts_as_present_for_a_while_after_its_last_call():
-    async def run() -> None:
-        async with session_of(3) as party:
-            for u in range(3):
-                assert await party.session.next_task(u, b"", 0) is None
-            desk = party.session._desk.presence
-            pool = frozenset(range(3))
-            assert await desk.gather(pool, 3, 3, 1.0) == pool
-            party.hand.time = 60.0
-            ending = asyncio.create_task(desk.gather(pool, 3, 3, 1.0))
-            while not party.hand.expire():
-                await asyncio.sleep(0)
-            with pytest.raises(TooFewSurvivors):
-                await ending
-
-    asyncio.run(run())
+async def test_a_member_counts_as_present_for_a_while_after_its_last_call():
+    async with session_of(3) as party:
+        for u in range(3):
+            assert await party.session.next_task(u, b"", 0) is None
+        desk = party.session._desk.presence
+        asked = Place("session", 0, 0), range(3), 3, 3, 1.0
+        assert await desk.choose(*asked) == (0, 1, 2)
+        party.hand.time = 60.0
+        ending = asyncio.create_task(desk.choose(*asked))
+        await until(lambda: party.hand.expire())
+        with pytest.raises(TooFewSurvivors):
+            await ending
 
 
-def test_the_ledger_rejects_a_cohort_too_close_to_an_earlier_one():
-    async def run() -> None:
-        ledger = CohortLedger(min_difference=3)
-        async with session_of(N, ledger=ledger, attempts=1) as party:
-            start(party, SEMI)
+async def test_the_ledger_rejects_a_cohort_too_close_to_an_earlier_one():
+    ledger = CohortLedger(min_difference=3)
+    async with session_of(N, ledger=ledger, attempts=1) as party:
+        start(party, SEMI)
+        await party.session.round(SEMI)
+        with pytest.raises(TooFewSurvivors):
+            await party.session.round(SEMI, cohort=[0, 1, 2, 3])
+        assert_plain_sum(await party.session.round(SEMI), set(range(N)))
+
+
+async def test_rounds_are_one_at_a_time_and_none_after_the_end():
+    async with session_of(N) as party:
+        start(party, SEMI)
+        first = asyncio.create_task(party.session.round(SEMI))
+        await asyncio.sleep(0)
+        with pytest.raises(LocalProtocolError):
             await party.session.round(SEMI)
-            with pytest.raises(TooFewSurvivors):
-                await party.session.round(SEMI, cohort=[0, 1, 2, 3])
-            assert_plain_sum(await party.session.round(SEMI), set(range(N)))
-
-    asyncio.run(run())
-
-
-def test_rounds_are_one_at_a_time_and_none_after_the_end():
-    async def run() -> None:
-        async with session_of(N) as party:
-            start(party, SEMI)
-            first = asyncio.create_task(party.session.round(SEMI))
-            await asyncio.sleep(0)
-            with pytest.raises(LocalProtocolError):
-                await party.session.round(SEMI)
-            await first
-            await party.session.close()
-            assert party.session.closed
-            assert await party.session.next_task(0) is None
-            with pytest.raises(LocalProtocolError):
-                await party.session.round(SEMI)
-
-    asyncio.run(run())
+        await first
+        await party.session.close()
+        assert party.session.closed
+        assert await party.session.next_task(0) is None
+        with pytest.raises(LocalProtocolError):
+            await party.session.round(SEMI)
 
 
-def test_closing_ends_a_round_under_way():
-    async def run() -> None:
-        async with session_of(N) as party:
-            start(party, SEMI, {2: {(0, 0, "share_keys"): "answer"}})
-            party._check = lambda: None  # no deadline expires
-            ending = asyncio.create_task(party.session.round(SEMI))
-            while 2 not in party.silent:
-                await asyncio.sleep(0)
-            await party.session.close()
-            with pytest.raises(LocalProtocolError):
-                await ending
-
-    asyncio.run(run())
+async def test_closing_ends_a_round_under_way():
+    async with session_of(N) as party:
+        start(party, SEMI, {2: {(0, 0, "share_keys"): "answer"}})
+        party._check = lambda: None  # no deadline expires
+        ending = asyncio.create_task(party.session.round(SEMI))
+        await until(lambda: 2 in party.silent)
+        await party.session.close()
+        with pytest.raises(LocalProtocolError):
+            await ending
 
 
-def test_hooks_that_raise_do_not_stop_a_round():
-    async def run() -> None:
-        def broken(event: object) -> None:
-            raise ZeroDivisionError
+async def test_hooks_that_raise_do_not_stop_a_round():
+    def broken(event: object) -> None:
+        raise ZeroDivisionError
 
-        async with session_of(N, on_event=[broken]) as party:
-            start(party, SEMI)
-            assert_plain_sum(await party.session.round(SEMI), set(range(N)))
-
-    asyncio.run(run())
+    async with session_of(N, on_event=[broken]) as party:
+        start(party, SEMI)
+        assert_plain_sum(await party.session.round(SEMI), set(range(N)))
 
 
 def test_arguments_are_validated():
-    for wrong in (0, -1.0, float("nan"), True):
+    for wrong in (0, float("nan"), True):
         with pytest.raises(ParameterError):
             Deadlines.of(wrong)
-    with pytest.raises(ParameterError):
-        Session(range(3), attempts=0)
-    with pytest.raises(ParameterError):
-        Session(range(3), name="\ud800")
-    with pytest.raises(ParameterError):
-        Session([-1])
+    for wrong in ({"attempts": 0}, {"name": "\ud800"}, {"members": [-1]}, {"ledger": 3}):
+        with pytest.raises(ParameterError):
+            Session(**({"members": range(3)} | wrong))
 
 
-def test_the_last_answer_of_a_round_may_come_again_in_the_next_one():
-    async def run() -> None:
-        async with session_of(N) as party:
-            start(party, SEMI)
-            await party.session.round(SEMI)
-            last = encode(party.links[3].answers[-1])
-            begun = asyncio.create_task(party.session.round(SEMI))
-            while len(party.of(RoundBegun)) < 2:
-                await asyncio.sleep(0)
-            await party.session.accept(3, last)
-            assert_plain_sum(await begun, set(range(N)))
-
-    asyncio.run(run())
+async def test_a_missing_registry_is_an_error_before_anything_is_sent():
+    async with session_of(N) as party:
+        with pytest.raises(ParameterError):
+            await party.session.round(ACTIVE)
+        assert not party.events
 
 
-def test_a_missing_registry_is_an_error_before_anything_is_sent():
-    async def run() -> None:
-        async with session_of(N) as party:
-            with pytest.raises(ParameterError, match="registry"):
-                await party.session.round(ACTIVE)
-            assert not party.events
-
-    asyncio.run(run())
-
-
-class Stale(Party):
-    """Party in which client 1 first sends an answer of an earlier step."""
-
-    async def deliver(self, link: Any, task: Any, answer: bytes) -> None:
+async def test_a_late_client_is_in_the_next_attempt():
+    async def stale(link: Any, task: Any, answer: bytes) -> None:
         if link._client == 1 and (task.attempt, task.step) == (0, "masked_input"):
-            answer = encode(Answer(bytes(16), b"\x03stale"))
+            answer = encode(Answer(bytes(16), b"\x03of an earlier step"))
         await link.send(answer)
 
-
-def test_a_late_client_is_in_the_next_attempt():
-    async def run() -> None:
-        params = replace(SEMI, threshold=5)
-        party = Stale(range(N))
-        start(party, params)
-        assert_plain_sum(await party.session.round(params), set(range(N)))
-        assert [event.check for event in party.of(MessageRejected)] == ["late"]
-        assert [event.left_out for event in party.of(RoundFailed)] == [()]
-        await party.end()
-
-    asyncio.run(run())
+    params = replace(SEMI, threshold=5)
+    party = Party(range(N))
+    party.deliver = stale
+    start(party, params)
+    assert_plain_sum(await party.session.round(params), set(range(N)))
+    assert [event.check for event in party.of(MessageRejected)] == ["late"]
+    assert [event.left_out for event in party.of(RoundFailed)] == [()]
+    await party.end()
 
 
-class Counted(Party):
-    """Party that counts the masked inputs on their way to the session."""
+async def test_answers_that_came_before_the_deadline_count_also_if_the_thread_is_busy():
+    sent: list[str] = []
 
-    sent = 0
-
-    async def deliver(self, link: Any, task: Any, answer: bytes) -> None:
-        self.sent += task.step == "masked_input"
+    async def counted(link: Any, task: Any, answer: bytes) -> None:
+        sent.append(task.step)
         await link.send(answer)
 
-
-def test_answers_that_came_before_the_deadline_count_also_if_the_thread_is_busy():
-    async def run() -> None:
-        party, free = Counted(range(N), attempts=1), threading.Event()
-        start(party, SEMI)
-        ending = asyncio.create_task(party.session.round(SEMI))
-        while not any(e.phase == "masked_input" for e in party.of(PhaseOpened)):
-            await asyncio.sleep(0)
-        busy = asyncio.create_task(party.session._thread.run(free.wait))
-        while party.sent < N:
-            await asyncio.sleep(0)
-        party.hand.expire()
-        for _ in range(9):
-            await asyncio.sleep(0)
-        free.set()
-        await busy
-        assert_plain_sum(await ending, set(range(N)))
-        await party.end()
-
-    asyncio.run(run())
-
-
-def test_a_closed_thread_makes_no_call():
-    async def run() -> None:
-        thread = Thread()
-        assert await thread.run(lambda: 3) == 3
-        thread.close()
-        with pytest.raises(LocalProtocolError):
-            await thread.run(lambda: 3)
-
-    asyncio.run(run())
+    party, free = Party(range(N), attempts=1), threading.Event()
+    party.deliver = counted
+    start(party, SEMI)
+    ending = asyncio.create_task(party.session.round(SEMI))
+    await until(lambda: any(e.phase == "masked_input" for e in party.of(PhaseOpened)))
+    busy = asyncio.create_task(party.session._thread.run(free.wait))
+    await until(lambda: sent.count("masked_input") == N)
+    party.hand.expire()
+    for _ in range(9):
+        await asyncio.sleep(0)
+    free.set()
+    await busy
+    assert_plain_sum(await ending, set(range(N)))
+    await party.end()

@@ -42,11 +42,11 @@ from secagg.session import (
     Session,
     take_part,
 )
-from secagg.session.outcomes import read_error, read_result, write_error, write_result
+from secagg.session.outcomes import read, write_error, write_result
 from secagg.session.store import Store
-from secagg.session.wire import encode, read_task
+from secagg.session.wire import encode
 from secagg.testing import toy_policy
-from session_party import Party, session_of, vector_of
+from session_party import Party, rejects, session_of, until, vector_of
 from session_server import HELPERS, LENGTH, PARAMS, ROUNDS, N, SocketLink
 
 
@@ -111,7 +111,7 @@ def assert_same_exact_sums(outputs: list[list[Any]]) -> None:
         model = hashlib.sha256(model + exact.tobytes()).digest()
 
 
-POINTS = {"event": [4, 16, 23, 31, 38], "commit": [2, 9, 15, 21, 24, 27]}
+POINTS = {"event": [4, 23, 38], "commit": [2, 15, 24]}
 
 
 @pytest.mark.parametrize("kind", POINTS)
@@ -147,33 +147,26 @@ def run_rounds(folder: Path, messages: list[bytes], **options: Any) -> tuple[lis
     return asyncio.run(run())
 
 
+def assert_same(one: RoundResult, two: RoundResult) -> None:
+    assert one.sum.dtype == two.sum.dtype
+    for name, value in vars(one).items():
+        assert np.array_equal(value, getattr(two, name))
+
+
 def test_finished_rounds_are_returned_without_any_member(ram_path):
     first, _ = run_rounds(ram_path, [b"a", b"b"])
     second, party = run_rounds(ram_path, [b"a", b"b"], again=True)
     for one, two in zip(first, second, strict=True):
-        for name in ("survivors", "weight", "clipped", "disputes"):
-            assert getattr(one, name) == getattr(two, name)
-        assert (one.sum == two.sum).all()
-        assert (one.integers == two.integers).all()
+        assert_same(one, two)
     assert [event.stored for event in party.of(RoundFinished)] == [True, True]
 
 
 def test_another_program_in_the_same_folder_is_an_error(ram_path):
     run_rounds(ram_path, [b"a"])
-    with pytest.raises(ParameterError, match="another message"):
+    with pytest.raises(ParameterError):
         run_rounds(ram_path, [b"b"], again=True)
-    with pytest.raises(ParameterError, match="session 'session'"):
+    with pytest.raises(ParameterError):
         run_rounds(ram_path, [b"a"], name="other", again=True)
-
-
-def test_a_second_process_on_the_folder_is_rejected(ram_path):
-    async def run() -> None:
-        async with Session(range(N), folder=ram_path):
-            with pytest.raises(JournalError, match="open already"):
-                Session(range(N), folder=ram_path)
-        await Session(range(N), folder=ram_path).close()
-
-    asyncio.run(run())
 
 
 def test_the_journal_stays_until_the_outcome_is_on_the_disk(ram_path, monkeypatch):
@@ -207,7 +200,7 @@ def test_altered_results_are_found(ram_path):
     for place in (0, 40, len(outcome) - 1):
         wrong = outcome[:place] + bytes([outcome[place] ^ 1]) + outcome[place + 1 :]
         in_database(ram_path, "UPDATE rounds SET outcome = ?", wrong)
-        with pytest.raises(JournalError, match="altered"):
+        with pytest.raises(JournalError):
             run_rounds(ram_path, [b"a"], again=True)
 
 
@@ -250,8 +243,8 @@ def test_a_cancelled_attempt_is_followed_by_the_next(ram_path):
         async with session_of(N, folder=ram_path) as party:
             join_all(party)
             under_way = asyncio.create_task(party.session.round(PARAMS, b"a"))
-            while cancel and not [e for e in party.of(PhaseOpened) if e.phase == "unmasking"]:
-                await asyncio.sleep(0)
+            opened = lambda: [e.phase for e in party.of(PhaseOpened)]  # noqa: E731
+            await until(lambda: not cancel or "unmasking" in opened())
             if cancel:
                 under_way.cancel()
             await asyncio.wait([under_way])
@@ -319,7 +312,7 @@ def test_a_remote_error_is_stored_with_all_that_it_names():
         disputes=(Dispute(1, 2), Dispute(3, 4)),
         helpers=(2,),
     )
-    found = read_error(write_error(error))
+    found = read(write_error(error), PARAMS)
     assert isinstance(found, RemoteProtocolError)
     assert str(found) == str(error)
     assert vars(found) == vars(error)
@@ -334,7 +327,7 @@ def test_the_ledger_survives_its_process(ram_path):
                 await party.session.round(PARAMS, cohort=cohort)
 
     asyncio.run(run([None]))
-    with pytest.raises(TooFewSurvivors, match="earlier sum"):
+    with pytest.raises(TooFewSurvivors):
         asyncio.run(run([None, range(4)]))
 
 
@@ -359,12 +352,8 @@ def test_results_are_the_same_when_read_again(params):
         clipped=3 if params.count_clipped else None,
         disputes=(Dispute(1, 2),),
     )
-    found = read_result(write_result(result, params), params)
-    for name in ("survivors", "weight", "clipped", "disputes"):
-        assert getattr(found, name) == getattr(result, name)
-    assert (found.sum == result.sum).all()
-    assert (found.integers == result.integers).all()
-    assert found.sum.dtype == result.sum.dtype
+    found = read(write_result(result, params), params)
+    assert_same(found, result)
 
 
 def test_a_failing_disk_ends_the_round_and_acknowledges_nothing(ram_path, monkeypatch):
@@ -378,7 +367,7 @@ def test_a_failing_disk_ends_the_round_and_acknowledges_nothing(ram_path, monkey
     async def run() -> int:
         async with session_of(N, folder=ram_path) as party:
             join_all(party)
-            with pytest.raises(JournalError, match="full"):
+            with pytest.raises(JournalError):
                 await party.session.round(PARAMS)
             assert not party.of(RoundFailed)  # it is no attempt of the members that failed
             return len(party.of(MessageAccepted))
@@ -417,8 +406,7 @@ def test_an_attempt_that_failed_before_its_process_was_killed_is_followed_by_the
         async with session_of(N, folder=ram_path, deadlines=5) as party:
             join_all(party, lost)
             ending = asyncio.create_task(party.session.round(PARAMS))
-            while lost and not party.of(RoundFailed):
-                await asyncio.sleep(0)
+            await until(lambda: not (lost and not party.of(RoundFailed)))
             for u in lost:
                 party.running[u].cancel()
                 join_one(party, u)
@@ -432,120 +420,36 @@ def test_an_attempt_that_failed_before_its_process_was_killed_is_followed_by_the
     assert asyncio.run(run({})) == (set(range(N)), [0, 1])
 
 
-class Hub:
-    """The present session of members that outlive it."""
-
-    def __init__(self) -> None:
-        self.session: Session | None = None
-        self.changed = asyncio.Event()
-
-    def put(self, session: Session) -> None:
-        self.session = session
-        self.changed.set()
-        self.changed = asyncio.Event()
-
-
-class Patient:
-    """Link of a member that waits for the next session when one has ended."""
-
-    def __init__(self, hub: Hub, u: int, held: asyncio.Event) -> None:
-        self.hub, self.u, self.held = hub, u, held
-
-    async def next_task(self, after: bytes) -> bytes | None:
-        while True:
-            session, changed = self.hub.session, self.hub.changed
-            task = None if session is None else await session.next_task(self.u, after)
-            if task is not None:
-                self.step = read_task(task).step
-                return task
-            await changed.wait()
-
-    async def send(self, answer: bytes) -> None:
-        if self.step == "masked_input":
-            await self.held.wait()
-        await self.hub.session.accept(self.u, answer)
+async def test_the_last_answers_of_a_finished_round_may_come_again_after_a_restart(ram_path):
+    async with session_of(N, folder=ram_path) as party:
+        join_all(party)
+        await party.session.round(PARAMS)
+        last = {u: encode(party.links[u].answers[-1]) for u in range(N)}
+        limit = party.session.answer_limit
+    async with Session(range(N), folder=ram_path) as session:
+        assert session.answer_limit == limit
+        for u in range(N):
+            await session.accept(u, last[u])
+        await rejects("late", session.accept(0, last[1]))
 
 
-def test_acknowledged_answers_are_not_awaited_again_after_a_restart(ram_path):
-    async def run() -> None:
-        hub, now, later = Hub(), asyncio.Event(), asyncio.Event()
-        now.set()
-        members = [
-            asyncio.create_task(
-                take_part(
-                    Patient(hub, u, now if u < 3 else later),
-                    u,
-                    lambda m, p, u=u: vector_of(u, LENGTH),
-                    policy=toy_policy(PARAMS),
-                )
-            )
-            for u in range(N)
-        ]
-        first = Party(range(N), folder=ram_path)
-        first.hand.expire = lambda: False
-        hub.put(first.session)
-        ending = asyncio.create_task(first.session.round(PARAMS))
-        while len(first.of(MessageAccepted)) < 2 * N + 3:
-            await asyncio.sleep(0)
-        await first.session.close()
+async def test_answers_from_before_a_restart_count_and_may_come_again(ram_path):
+    """The acknowledgement of a phase's last answer may be lost with the process."""
+    async with session_of(N, folder=ram_path) as party:
+        party.hand.expire = lambda: False
+        join_all(party, {u: {(0, 0, "masked_input"): "task"} for u in (3, 4)})
+        ending = asyncio.create_task(party.session.round(PARAMS))
+        await until(lambda: len(party.of(MessageAccepted)) >= 2 * N + 3)
+        sent = {u: encode(party.links[u].answers[-1]) for u in range(N)}
+        await party.session.close()
         with pytest.raises(LocalProtocolError):
             await ending
-        second = Party(range(N), folder=ram_path)
-        second.hand.expire = lambda: False
-        hub.put(second.session)
-        ending = asyncio.create_task(second.session.round(PARAMS))
-        while not second.of(PhaseOpened):
-            await asyncio.sleep(0)
-        assert second.of(PhaseOpened)[0].awaited == 2
-        later.set()
-        assert set((await ending).survivors) == set(range(N))
-        await second.session.close()
-        for one in members:
-            one.cancel()
-
-    asyncio.run(run())
-
-
-def test_the_last_answers_of_a_finished_round_may_come_again_after_a_restart(ram_path):
-    async def run() -> None:
-        async with session_of(N, folder=ram_path) as party:
-            join_all(party)
-            await party.session.round(PARAMS)
-            last = {u: encode(party.links[u].answers[-1]) for u in range(N)}
-            limit = party.session.answer_limit
-        async with Session(range(N), folder=ram_path) as session:
-            assert session.answer_limit == limit
-            for u in range(N):
-                await session.accept(u, last[u])
-            with pytest.raises(RemoteProtocolError) as caught:
-                await session.accept(0, last[1])
-            assert caught.value.check == "late"
-
-    asyncio.run(run())
-
-
-def test_answers_of_a_closed_phase_may_come_again_after_a_restart(ram_path):
-    """The acknowledgement of a phase's last answer may be lost with the process."""
-
-    async def run() -> None:
-        async with session_of(N, folder=ram_path) as party:
-            party.hand.expire = lambda: False
-            join_all(party, {0: {(0, 0, "share_keys"): "task"}})
-            ending = asyncio.create_task(party.session.round(PARAMS))
-            while len(party.of(MessageAccepted)) < 2 * N - 1:
-                await asyncio.sleep(0)
-            sent = {u: [encode(one) for one in party.links[u].answers] for u in range(N)}
-            await party.session.close()
-            with pytest.raises(LocalProtocolError):
-                await ending
-        async with session_of(N, folder=ram_path) as party:
-            party.hand.expire = lambda: False
-            ending = asyncio.create_task(party.session.round(PARAMS))
-            while not party.of(PhaseOpened):
-                await asyncio.sleep(0)
-            assert party.of(PhaseOpened)[0].phase == "share_keys"
-            for u in range(N):
-                await party.session.accept(u, sent[u][-1])
-            ending.cancel()
-
-    asyncio.run(run())
+    async with session_of(N, folder=ram_path) as party:
+        party.hand.expire = lambda: False
+        ending = asyncio.create_task(party.session.round(PARAMS))
+        await until(lambda: party.of(PhaseOpened))
+        (opened,) = party.of(PhaseOpened)
+        assert (opened.phase, opened.awaited) == ("masked_input", 2)
+        for u in range(N):  # in this phase, and of clients 3 and 4 in the phase before
+            await party.session.accept(u, sent[u])
+        ending.cancel()

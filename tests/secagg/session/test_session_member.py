@@ -26,14 +26,8 @@ from secagg import (
 )
 from secagg.protocol.messages import Roster
 from secagg.protocol.params_bytes import pack, unpack
-from secagg.session import (
-    MemberDeclined,
-    MessageAccepted,
-    Session,
-    take_part,
-)
+from secagg.session import MemberDeclined, MessageAccepted, Session, take_part
 from secagg.session.member import _Member
-from secagg.session.thread import in_thread
 from secagg.session.wire import (
     Answer,
     AttemptName,
@@ -42,12 +36,11 @@ from secagg.session.wire import (
     encode,
     message_digest,
     read_answer,
-    read_task,
     task_id,
     write_name,
 )
 from secagg.testing import make_identity, toy_policy
-from session_party import member_options, session_of, vector_of
+from session_party import member_options, rejects, session_of, vector_of
 
 N, LENGTH = 5, 4
 PARAMS = RoundParams(n_clients=N, threshold=3, length=LENGTH, encoding=FixedPoint(clip=8.0))
@@ -85,56 +78,6 @@ def run_script(tasks: list[Task], **options: Any) -> list[Answer | Declined]:
     return script.answers
 
 
-def test_a_task_is_answered_and_its_repetition_only_declined():
-    params = named(PARAMS)
-    answers = run_script([first_task(params), first_task(params)])
-    assert [type(answer) for answer in answers] == [Answer, Declined]
-
-
-@pytest.mark.parametrize(
-    ("second", "kind"),
-    [
-        ((0, 0, b"another!"), Declined),
-        ((0, 1, b"another!"), Answer),
-        ((1, 0, b"another!"), Answer),
-        ((1, 0, b"8 random"), Answer),
-    ],
-    ids=["same attempt", "next attempt", "next round", "same random bytes"],
-)
-def test_a_member_is_in_each_attempt_once(second, kind):
-    number, attempt, fresh = second
-    other = named(PARAMS, number, attempt, fresh=fresh)
-    answers = run_script([first_task(named(PARAMS)), first_task(other, number, attempt)])
-    assert [type(answer) for answer in answers] == [Answer, kind]
-
-
-def test_no_session_is_used_twice_though_another_came_in_between():
-    first, other = (first_task(named(PARAMS, run=run)) for run in (b"the run!", b"earlier!"))
-    answers = run_script([first, other, first])
-    assert [type(answer) for answer in answers] == [Answer, Answer, Declined]
-
-
-def test_an_earlier_round_is_declined():
-    tasks = [first_task(named(PARAMS, number), number) for number in (3, 2)]
-    assert [type(answer) for answer in run_script(tasks)] == [Answer, Declined]
-
-
-def test_an_earlier_attempt_is_declined_though_another_session_came_in_between():
-    def task(number: int, attempt: int, **other: Any) -> Task:
-        return first_task(named(PARAMS, number, attempt, **other), number, attempt)
-
-    tasks = [
-        task(3, 0),
-        task(0, 0, run=b"another!"),
-        task(3, 0, fresh=b"another!"),
-        task(2, 1),
-        task(0, 0, run=b"another!", fresh=b"another!"),
-        task(3, 1),
-    ]
-    kinds = [Answer, Answer, Declined, Declined, Declined, Answer]
-    assert [type(answer) for answer in run_script(tasks)] == kinds
-
-
 @pytest.mark.parametrize(
     "task",
     [
@@ -151,63 +94,58 @@ def test_a_task_that_does_not_belong_is_declined(task):
     assert isinstance(answer, Declined)
 
 
-UNSAFE = {
-    "two clients": (
-        RoundParams(
-            n_clients=2,
-            threshold=2,
-            length=1,
-            encoding=FixedPoint(clip=8.0),
-            allow_two_clients=True,
-        ),
-        "allow_two_clients",
+ATTEMPTS = {
+    "repeated": ([(0, 0), (0, 0)], "AD"),
+    "same attempt": ([(0, 0), (0, 0, "b")], "AD"),
+    "next attempt": ([(0, 0), (0, 1, "b")], "AA"),
+    "next round, same random bytes": ([(0, 0), (1, 0)], "AA"),
+    "session between": ([(0, 0), (0, 0, "a", b"earlier!"), (0, 0)], "AAD"),
+    "earlier round": ([(3, 0), (2, 0)], "AD"),
+    "earlier attempts, session between": (
+        [
+            (3, 0),
+            (0, 0, "a", b"another!"),
+            (3, 0, "b"),
+            (2, 1),
+            (0, 0, "b", b"another!"),
+            (3, 1),
+        ],
+        "AADDDA",
     ),
-    "low threshold": (replace(PARAMS, n_clients=40, threshold=21), "threshold of"),
-    "long": (replace(PARAMS, length=5), "max_length"),
 }
+"""Number, attempt, random bytes and run of tasks, and which are answered or declined."""
 
 
-@pytest.mark.parametrize("case", UNSAFE)
-def test_unsafe_parameters_are_refused_with_the_remedy_before_data_leaves(case):
-    params, remedy = UNSAFE[case]
-    policy = ClientPolicy(colluders=30, max_length=4) if case != "two clients" else None
-    script = Script([first_task(named(params))])
-    with pytest.raises(ParameterError, match=remedy):
+@pytest.mark.parametrize("case", ATTEMPTS)
+def test_a_member_is_in_each_attempt_once(case):
+    def task(number: int, attempt: int, fresh: str = "a", run: bytes = b"the run!") -> Task:
+        params = named(PARAMS, number, attempt, fresh=fresh.encode() * 8, run=run)
+        return first_task(params, number, attempt)
+
+    asked, kinds = ATTEMPTS[case]
+    answers = run_script([task(*place) for place in asked])
+    assert "".join(type(answer).__name__[0] for answer in answers) == kinds
+
+
+TWO = RoundParams(
+    n_clients=2, threshold=2, length=1, encoding=PARAMS.encoding, allow_two_clients=True
+)
+UNSAFE = [TWO, replace(PARAMS, n_clients=40, threshold=21), replace(PARAMS, length=5)]
+NO_PARAMS = pack(unpack(named(PARAMS).to_bytes())._replace(n_clients=2, threshold=2))
+"""Parameters that no application can make."""
+
+
+@pytest.mark.parametrize("data", [*(named(params).to_bytes() for params in UNSAFE), NO_PARAMS])
+def test_unsafe_parameters_are_refused_before_data_leaves(data):
+    policy = ClientPolicy(colluders=30, max_length=4)
+    script = Script([Task(bytes(16), 0, 0, "advertise_keys", data, b"", b"")])
+    with pytest.raises(RemoteProtocolError if data == NO_PARAMS else ParameterError):
         asyncio.run(take_part(script, 0, refuse_to_train, policy=policy))
     assert [type(answer) for answer in script.answers] == [Declined]
 
 
 def refuse_to_train(message: bytes, params: RoundParams) -> Any:
     raise AssertionError("trained for an unsafe round")
-
-
-@pytest.mark.parametrize(
-    ("change", "remedy"),
-    [
-        ({"n_clients": 2, "threshold": 2}, "allow_two_clients=True"),
-        ({"threshold": 1}, "take more than half, 3 to 5"),
-        ({"modulus": 1 << 20}, "take modulus_bits=23 or more"),
-    ],
-    ids=["two clients", "threshold 1", "overflow"],
-)
-def test_parameters_that_no_application_can_make_are_refused_too(change, remedy):
-    data = pack(unpack(named(PARAMS).to_bytes())._replace(**change))
-    script = Script([Task(bytes(16), 0, 0, "advertise_keys", data, b"", b"")])
-    with pytest.raises(RemoteProtocolError, match=remedy) as caught:
-        asyncio.run(take_part(script, 0, refuse_to_train))
-    assert caught.value.check == "parameters"
-    assert [type(answer) for answer in script.answers] == [Declined]
-
-
-def test_a_server_cannot_ask_for_unsafe_rounds():
-    unsafe: list[dict[str, Any]] = [
-        {"n_clients": 2},
-        {"threshold": 1},
-        {"encoding": FixedPoint(clip=1e9), "modulus_bits": 32},
-    ]
-    for change in unsafe:
-        with pytest.raises(ParameterError, match=r"take|lower"):
-            replace(PARAMS, **change)
 
 
 def failing(message: bytes, params: RoundParams) -> Any:
@@ -218,14 +156,9 @@ INPUTS: dict[str, Any] = {
     "error": failing,
     "nothing": lambda m, p: None,
     "long": lambda m, p: (np.full(LENGTH + 1, MARK), 3),
-    "matrix": lambda m, p: (np.full((2, 2), MARK), 3),
-    "text": lambda m, p: ("1.5", 3),
     "nan": lambda m, p: (np.array([MARK, np.nan] * 2), 3),
-    "infinite": lambda m, p: (np.array([MARK, -np.inf] * 2), 3),
     "no weight": lambda m, p: np.full(LENGTH, MARK),
-    "weight of None": lambda m, p: (np.full(LENGTH, MARK), None),
     "negative weight": lambda m, p: (np.full(LENGTH, MARK), -1),
-    "fraction as weight": lambda m, p: (np.full(LENGTH, MARK), 2.5),
     "three values": lambda m, p: (np.full(LENGTH, MARK), 2, 2),
 }
 """Trainings of which none gives a valid input for a weighted sum."""
@@ -259,34 +192,20 @@ def test_check52_zeros_of_weight_0_take_the_place_of_an_invalid_input(given, cap
         asyncio.run(run())
 
 
-def test_check52_a_weight_above_the_largest_is_lowered():
+async def test_check52_a_weight_above_the_largest_is_lowered():
     params = replace(PARAMS, max_weight=9, modulus_bits=40)
-
-    async def run() -> None:
-        async with session_of(N) as party:
-            for u in range(N):
-                weight = 10**30 if u == 2 else 1
-                party.join(
-                    u, lambda m, p, w=weight: (np.ones(LENGTH), w), policy=toy_policy(params)
-                )
-            result = await party.session.round(params)
-            assert (result.weight, result.sum.tolist()) == (9 + 4, [13.0] * LENGTH)
-            assert await party.end() == dict.fromkeys(range(N), 1)
-
-    asyncio.run(run())
+    async with session_of(N) as party:
+        for u in range(N):
+            weight = 10**30 if u == 2 else 1
+            party.join(
+                u, lambda m, p, w=weight: (np.ones(LENGTH), w), policy=toy_policy(params)
+            )
+        result = await party.session.round(params)
+        assert (result.weight, result.sum.tolist()) == (9 + 4, [13.0] * LENGTH)
+        assert await party.end() == dict.fromkeys(range(N), 1)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"max_weight": 8},
-        {"max_weight": None},
-        {"encoding": FixedPoint(clip=4.0)},
-        {"encoding": FixedPoint(clip=8.0, fractional_bits=15)},
-        {"encoding": Integers(8)},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("change", [{"max_weight": 8}, {"encoding": Integers(8)}], ids=str)
 @pytest.mark.parametrize("stated", [False, True], ids=["first round", "policy"])
 def test_check52_a_server_cannot_vary_the_bounds_of_an_input(change, stated):
     first = replace(PARAMS, max_weight=9, modulus_bits=40)
@@ -301,85 +220,53 @@ def test_check52_a_server_cannot_vary_the_bounds_of_an_input(change, stated):
 
 
 @pytest.mark.parametrize("kind", [RemoteProtocolError, LocalProtocolError])
-def test_an_application_can_decline_for_public_reasons(kind):
+async def test_an_application_can_decline_for_public_reasons(kind):
     def train(message: bytes, params: RoundParams) -> Any:
         if kind is LocalProtocolError:
             raise LocalProtocolError("no data for this sum")
         raise RemoteProtocolError("unknown", sender=None, phase="train", check="message")
 
-    async def run() -> None:
-        async with session_of(N) as party:
-            for u in range(1, N):
-                party.join(u, lambda m, p, u=u: vector_of(u, LENGTH), policy=toy_policy(PARAMS))
-            party.join(0, train, policy=toy_policy(PARAMS))
-            assert (await party.session.round(PARAMS)).survivors == (1, 2, 3, 4)
-            (declined,) = party.of(MemberDeclined)
-            assert (declined.client, declined.phase) == (0, "masked_input")
-            if kind is LocalProtocolError:
-                with pytest.raises(LocalProtocolError):
-                    await party.running.pop(0)
-
-    asyncio.run(run())
+    async with session_of(N) as party:
+        for u in range(1, N):
+            party.join(u, lambda m, p, u=u: vector_of(u, LENGTH), policy=toy_policy(PARAMS))
+        party.join(0, train, policy=toy_policy(PARAMS))
+        assert (await party.session.round(PARAMS)).survivors == (1, 2, 3, 4)
+        (declined,) = party.of(MemberDeclined)
+        assert (declined.client, declined.phase) == (0, "masked_input")
+        if kind is LocalProtocolError:
+            with pytest.raises(LocalProtocolError):
+                await party.running.pop(0)
 
 
-def test_coroutine_functions_train_too():
-    async def run() -> None:
-        async def train(message: bytes, params: RoundParams) -> np.ndarray:
-            await asyncio.sleep(0)
-            return vector_of(0, LENGTH)
+async def test_coroutine_functions_train_too():
+    async def train(message: bytes, params: RoundParams) -> np.ndarray:
+        await asyncio.sleep(0)
+        return vector_of(0, LENGTH)
 
-        async with session_of(N) as party:
-            for u in range(N):
-                party.join(u, train, policy=toy_policy(PARAMS))
-            result = await party.session.round(PARAMS)
-            assert (result.mean == vector_of(0, LENGTH)).all()
-
-    asyncio.run(run())
-
-
-def test_weights_are_summed():
-    async def run() -> None:
-        params = replace(PARAMS, max_weight=10)
-        async with session_of(N) as party:
-            for u in range(N):
-                party.join(
-                    u, lambda m, p, u=u: (vector_of(u, LENGTH), u), policy=toy_policy(params)
-                )
-            result = await party.session.round(params)
-            assert result.weight == sum(range(N))
-            assert (result.sum == sum(u * vector_of(u, LENGTH) for u in range(N))).all()
-
-    asyncio.run(run())
+    async with session_of(N) as party:
+        for u in range(N):
+            party.join(u, train, policy=toy_policy(PARAMS))
+        result = await party.session.round(PARAMS)
+        assert (result.mean == vector_of(0, LENGTH)).all()
 
 
 @pytest.mark.parametrize("step", ["share_keys", "masked_input", "unmasking"])
-def test_a_server_that_breaks_the_protocol_loses_the_attempt_not_the_member(step):
-    async def run() -> None:
-        async with session_of(N) as party:
-            for u in range(N):
-                party.join(u, lambda m, p, u=u: vector_of(u, LENGTH), policy=toy_policy(PARAMS))
-            link = party.links[1]
-            fetch = link.link.next_task
+async def test_a_server_that_breaks_the_protocol_loses_the_attempt_not_the_member(step):
+    async with session_of(N) as party:
+        for u in range(N):
+            party.join(u, lambda m, p, u=u: vector_of(u, LENGTH), policy=toy_policy(PARAMS))
 
-            async def spoiled(after: bytes) -> bytes | None:
-                data = await fetch(after)
-                task = None if data is None else read_task(data)
-                if task is not None and (task.number, task.step) == (0, step):
-                    wrong = task.data[:-1] + bytes([task.data[-1] ^ 1])
-                    return encode(Task(*task_fields(task)[:-1], wrong))
-                return data
+        def spoiled(task: Task) -> Task:
+            if (task.number, task.step) != (0, step):
+                return task
+            wrong = task.data[:-1] + bytes([task.data[-1] ^ 1])
+            return msgspec.structs.replace(task, data=wrong)
 
-            link.link.next_task = spoiled
-            result = await party.session.round(PARAMS)
-            assert len(result.survivors) == (N if step == "unmasking" else N - 1)
-            assert [event.client for event in party.of(MemberDeclined)] == [1]
-            assert len((await party.session.round(PARAMS)).survivors) == N
-
-    asyncio.run(run())
-
-
-def task_fields(task: Task) -> tuple[Any, ...]:
-    return tuple(getattr(task, name) for name in Task.__struct_fields__)
+        party.links[1].alter = spoiled
+        result = await party.session.round(PARAMS)
+        assert len(result.survivors) == (N if step == "unmasking" else N - 1)
+        assert [event.client for event in party.of(MemberDeclined)] == [1]
+        assert len((await party.session.round(PARAMS)).survivors) == N
 
 
 def test_the_log_has_sizes_and_no_contents(caplog):
@@ -402,15 +289,10 @@ def test_the_log_has_sizes_and_no_contents(caplog):
     assert "4711" not in caplog.text
 
 
-def test_an_answer_that_is_too_large_is_refused_at_bounded_cost():
-    async def run() -> None:
-        session = Session(range(N))
-        with pytest.raises(RemoteProtocolError) as caught:
-            await session.accept(0, bytes(1 << 20))
-        assert caught.value.check == "size"
-        await session.close()
-
-    asyncio.run(run())
+async def test_an_answer_that_is_too_large_is_refused_at_bounded_cost():
+    session = Session(range(N))
+    await rejects("size", session.accept(0, bytes(1 << 20)))
+    await session.close()
 
 
 @pytest.mark.parametrize("security", ["semi-honest", "active"])
@@ -429,20 +311,9 @@ def test_check51_members_of_an_attempt_train_on_one_message(security):
         async with session_of(N, registry=known, attempts=1) as party:
             for u in range(N):
                 party.join(u, train, registry=known, **member_options(u, params))
-            link = party.links[1]
-            fetch, true = link.link.next_task, list[bytes]()
-
-            async def swapped(after: bytes) -> bytes | None:
-                if true:  # too late: the member has left the attempt
-                    return true.pop()
-                data = await fetch(after)
-                task = None if data is None else read_task(data)
-                if data is not None and task is not None and task.step == "masked_input":
-                    true.append(data)
-                    return encode(msgspec.structs.replace(task, message=b"other"))
-                return data
-
-            link.link.next_task = swapped
+            party.links[1].alter = lambda task: msgspec.structs.replace(
+                task, message=task.message and b"other"
+            )
             result = await party.session.round(params, b"model")
             assert result.survivors == (0, 2, 3, 4)
             assert [event.client for event in party.of(MemberDeclined)] == [1]
@@ -455,43 +326,28 @@ def test_a_member_that_runs_twice_gets_a_hint_in_its_log(caplog):
     member = _Member(0, print, None, None, None, None, None, None)
     for check in ("repeated", "late", "size"):
         member.leave(RemoteProtocolError("", sender=0, phase="p", check=check))
-    texts = [record.getMessage() for record in caplog.records]
-    assert ["joined by another process" in text for text in texts] == [True, True, False]
+    assert [bool(record.hint) for record in caplog.records] == [True, True, False]
 
 
 @pytest.mark.parametrize("stored", [False, True])
-def test_check01_members_keep_sealing_keys_and_neighbours_over_rounds(stored, tmp_path) -> None:
+async def test_check01_members_keep_sealing_keys_and_neighbours_over_rounds(
+    stored, tmp_path
+) -> None:
     """Later rounds agree on little that is new; masking keys are fresh all the same."""
     params = RoundParams(
-        n_clients=8,
-        threshold=3,
-        length=2,
-        encoding=FixedPoint(clip=8.0),
-        neighbours=4,
+        n_clients=8, threshold=3, length=2, encoding=FixedPoint(clip=8.0), neighbours=4
     )
-
-    async def run() -> None:
-        async with session_of(8, folder=tmp_path / "session" if stored else None) as party:
-            for u in range(8):
-                party.join(u, lambda *_: np.ones(2), **member_options(u, params))
-            for _ in range(3):
-                result = await party.session.round(params)
-                assert result.sum.tolist() == [8.0, 8.0]
-            for link in party.links.values():
-                tasks = [task for task in link.tasks if task.step == "share_keys"]
-                rosters = [read(task.data, Roster) for task in tasks]
-                assert len(rosters) == 3
-                assert len({roster.ids for roster in rosters}) == 1
-                assert len({roster.seal_keys for roster in rosters}) == 1
-                fresh = {key for r in rosters for key in pieces(r.mask_keys, 32)}
-                assert len(fresh) == 3 * 5
-
-    asyncio.run(run())
-
-
-def test_error_of_a_call_has_no_frame_of_the_pool_that_ran_it() -> None:
-    """The pool's frame holds the call, and with it the vector, until its thread goes on."""
-    with pytest.raises(ValueError, match="no vector") as caught:
-        asyncio.run(in_thread(lambda: int("no vector")))
-    modules = {entry.frame.f_globals["__name__"] for entry in caught.traceback}
-    assert not any(name.startswith("concurrent") for name in modules)
+    async with session_of(8, folder=tmp_path / "session" if stored else None) as party:
+        for u in range(8):
+            party.join(u, lambda *_: np.ones(2), **member_options(u, params))
+        for _ in range(3):
+            result = await party.session.round(params)
+            assert result.sum.tolist() == [8.0, 8.0]
+        for link in party.links.values():
+            tasks = [task for task in link.tasks if task.step == "share_keys"]
+            rosters = [read(task.data, Roster) for task in tasks]
+            assert len(rosters) == 3
+            assert len({roster.ids for roster in rosters}) == 1
+            assert len({roster.seal_keys for roster in rosters}) == 1
+            fresh = {key for r in rosters for key in pieces(r.mask_keys, 32)}
+            assert len(fresh) == 3 * 5

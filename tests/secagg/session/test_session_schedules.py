@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from secagg import FixedPoint, Registry, RoundParams, TooFewSurvivors
 from secagg.protocol import NEXT
 from secagg.session.wire import Answer, encode
@@ -55,6 +56,7 @@ class Faulty(Party):
         await link.send(answer)
 
 
+@examples(40)
 @given(schedules())
 def test_every_sum_is_the_plain_sum_of_its_survivors(schedule):
     params, faults = schedule

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from secagg.errors import LocalProtocolError, ParameterError
-from secagg.session.thread import Calls, at_once, in_thread
+from secagg.session.thread import Calls, Thread, at_once, in_thread
 
 
 async def driven(value: object) -> list[object]:
@@ -19,7 +19,7 @@ async def driven(value: object) -> list[object]:
     return [await calls.run(lambda: (value, threading.get_ident())) for _ in range(3)]
 
 
-@pytest.mark.parametrize("value", [None, 0, 1, -1.5, "", "text", b"", b"bytes", (), (1, 2)])
+@pytest.mark.parametrize("value", [None, 1])
 def test_calls_are_made_in_the_callers_thread(value: object) -> None:
     expected = [(value, threading.get_ident())] * 3
     assert at_once(driven(value)) == expected
@@ -30,7 +30,7 @@ def test_calls_are_made_in_the_callers_thread(value: object) -> None:
     assert asyncio.run(in_a_loop()) == expected
 
 
-@pytest.mark.parametrize("kind", [ParameterError, ValueError, KeyError, KeyboardInterrupt])
+@pytest.mark.parametrize("kind", [ParameterError, KeyboardInterrupt])
 def test_errors_are_those_of_the_call(kind: type[BaseException]) -> None:
     async def failing() -> None:
         def fail() -> None:
@@ -42,32 +42,34 @@ def test_errors_are_those_of_the_call(kind: type[BaseException]) -> None:
         at_once(failing())
 
 
-WAITS: dict[str, Callable[[], Awaitable[Any]]] = {
-    "sleep": lambda: asyncio.sleep(0),
-    "future": lambda: asyncio.get_running_loop().create_future(),
-    "event": lambda: asyncio.Event().wait(),
-    "thread": lambda: in_thread(int),
-    "queue": lambda: asyncio.Queue().get(),
-}
+async def test_closed_thread_makes_no_call() -> None:
+    thread = Thread()
+    assert await thread.run(lambda: 3) == 3
+    thread.close()
+    with pytest.raises(LocalProtocolError):
+        await thread.run(lambda: 3)
 
 
-@pytest.mark.parametrize("wait", WAITS)
-@pytest.mark.parametrize("calls", range(2))
-def test_a_coroutine_that_waits_is_closed(wait: str, calls: int) -> None:
+@pytest.mark.parametrize("wait", [lambda: asyncio.sleep(0), lambda: in_thread(int)])
+async def test_a_coroutine_that_waits_is_closed(wait: Callable[[], Awaitable[Any]]) -> None:
     ended = []
 
     async def waiting() -> None:
         try:
-            for _ in range(calls):
-                await Calls().run(int)
-            await WAITS[wait]()
+            await Calls().run(int)
+            await wait()
         finally:
             ended.append(True)
 
-    async def main() -> None:
-        work = waiting()  # with this name it is not closed by the end of its last reference
-        with pytest.raises(LocalProtocolError):
-            at_once(work)
-        assert ended == [True]
+    work = waiting()  # with this name it is not closed by the end of its last reference
+    with pytest.raises(LocalProtocolError):
+        at_once(work)
+    assert ended == [True]
 
-    asyncio.run(main())
+
+def test_error_of_a_call_has_no_frame_of_the_pool_that_ran_it() -> None:
+    """The pool's frame holds the call, and with it the vector, until its thread goes on."""
+    with pytest.raises(ValueError, match="no vector") as caught:
+        asyncio.run(in_thread(lambda: int("no vector")))
+    modules = {entry.frame.f_globals["__name__"] for entry in caught.traceback}
+    assert not any(name.startswith("concurrent") for name in modules)

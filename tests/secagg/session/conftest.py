@@ -1,0 +1,17 @@
+"""Coroutine functions as tests, each in an event loop of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from inspect import iscoroutinefunction
+
+import pytest
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    if not iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True

@@ -177,7 +177,7 @@ WRONG = [{"aggregator": object()}, {"aggregation_weights": {"site-1": 2.0}}, {"c
 WRONG += [{"fedprox_mu": 0.1}, {"threshold": 2}, {"num_clients": 2}, {"train_timeout": 0}]
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=str)
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda one: next(iter(one)))
 def test_settings_that_no_sum_allows_are_rejected(wrong: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         controller(**wrong)

@@ -238,8 +238,7 @@ NEW = os.urandom(32)
         (0, 1, (1, 1), "duplicate key"),
         (0, 0, (0, 1), "duplicate key"),
         (0, 1, (2, 0), "duplicate key"),
-        (2, 0, NEW, "own keys"),
-        (2, 1, NEW, "own keys"),
+        *(pytest.param(2, which, NEW, "own keys", id=f"new {which}") for which in (0, 1)),
         *((0, which, low, "public key") for which in (0, 1) for low in LOW_ORDER),
     ],
 )

@@ -207,7 +207,6 @@ def test_state_dict_goes_to_a_vector_and_back_to_tensors() -> None:
             )
         ),
     ],
-    ids=repr,
 )
 def test_array_that_is_no_float64_is_rejected(model: object) -> None:
     with pytest.raises(ParameterError):

@@ -33,7 +33,7 @@ from secagg.oneshot import OneShotParams
 from secagg.oneshot.client import write_report
 from secagg.session.training import check_request
 from secagg.session.wire import REPORT, Answer, encode, read_task
-from secagg.vault.spent import Spent
+from secagg.vault.files import spend
 
 
 class SecAggFilter(Filter):
@@ -90,7 +90,7 @@ def _opened(request: Shareable, fl_ctx: Any) -> Shareable:
     folder = own_folder(fl_ctx)
     fix_site_bounds(folder, due.params)
     # before the training, so that the end of the training decides nothing
-    last = Spent(folder).spend(f"job {fl_ctx.get_job_id()}", due.model.round)
+    last = spend(folder, f"job {fl_ctx.get_job_id()}", due.model.round)
     if last is not None:
         raise _violation(
             "repeated",

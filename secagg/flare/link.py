@@ -16,7 +16,7 @@ from secagg.flare import names
 from secagg.flare.configuration import check_configuration
 from secagg.flare.log import log_rejection
 from secagg.flare.model import read_model
-from secagg.session.thread import in_thread
+from secagg.session.exchange import in_thread
 from secagg.session.wire import Declined, encode, read_task
 
 _INTERVAL = 0.2

@@ -20,7 +20,7 @@ from secagg.errors import LocalProtocolError, RemoteProtocolError
 from secagg.flare import names
 from secagg.flare.link import Stop
 from secagg.session import Session
-from secagg.session.thread import closed
+from secagg.session.exchange import closed
 
 T = TypeVar("T")
 _CHECK_ABORT = 0.5

@@ -10,7 +10,7 @@ import pytest
 from flower_helpers import Party
 from flower_nodes import wrapped
 from secagg import ClientPolicy, ParameterError
-from secagg.flower.policy import strictest, strictest_one_shot
+from secagg.flower.state import strictest, strictest_one_shot
 from secagg.oneshot import OneShotPolicy
 from wrong_values import AMOUNTS, COUNTS, FLAGS, IN_TOML
 

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from effort import examples
 from flower_helpers import Party
 from flower_nodes import FIXED, Meddler, configs, make_app, wrapped
-from secagg.flower import OneShotMod, SecAggMod, mod, node, shown
+from secagg.flower import OneShotMod, SecAggMod, mod, node
 from secagg.flower.node import Guard
 from secagg.flower.wire import RECORD
 from secagg.oneshot import OneShotPolicy
@@ -246,7 +246,7 @@ def leak_errors_of_the_application(patch: pytest.MonkeyPatch) -> None:
 
 
 def leak_metadata(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(shown, "shown", lambda message, context, state: (message, context))
+    patch.setattr(node, "shown", lambda message, context, state: (message, context))
 
 
 def leak_records(patch: pytest.MonkeyPatch) -> None:

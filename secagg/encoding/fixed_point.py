@@ -89,8 +89,8 @@ class FixedPoint:
         if steps > 2.0**61:
             raise ParameterError(
                 f"clip {self.clip} with {self.fractional_bits} fractional bits exceeds 2^61; "
-                f"take {61 - suggestion.exponent_of(self.clip)} fractional bits or fewer, or a clip of at "
-                f"most {1 << (61 - self.fractional_bits)}"
+                f"take {61 - suggestion.exponent_of(self.clip)} fractional bits or fewer, or "
+                f"a clip of at most {1 << (61 - self.fractional_bits)}"
             )
         # from 1 on few steps are a choice: whole numbers and halves are multiples of a step
         if steps >= 1 and (self.clip >= 1 or steps >= suggestion.FEW_STEPS):

@@ -125,7 +125,7 @@ class LyingGrid(LocalGrid):
         except Exception as error:
             raise Unbuildable(str(error)) from None
         try:
-            with self._digests_noted(node), patch.object(node, "now", lambda: CLOCK):
+            with self._digests_noted(node), patch.object(flower_node, "now", lambda: CLOCK):
                 reply = self._app(received, context)
         except Exception as error:
             reply = Message(Error(_RAISED, f"{type(error)}:<'{error}'>"), reply_to=received)

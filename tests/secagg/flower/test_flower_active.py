@@ -86,11 +86,6 @@ def test_mean_is_that_of_all_nodes():
     assert len(grid.replies) == 5 * len(NODES)
 
 
-def test_configuration_that_requires_the_active_variant_is_satisfied():
-    own = {n: {**c, "secagg-require-active": True} for n, c in signed_configs().items()}
-    assert_mean(run(LocalGrid(secure_app(), own), active()).arrays, NODES)
-
-
 def test_check49_nodes_with_identities_are_in_no_semi_honest_sum():
     own = {n: {**c, "secagg-require-active": False} for n, c in signed_configs().items()}
     grid = LocalGrid(secure_app(), own)

@@ -113,14 +113,6 @@ def test_check49_a_metric_that_is_no_number_is_left_out_with_a_warning(
     assert not any("'loss'" in line for line in server)
 
 
-@pytest.mark.parametrize("value", [0, -1, 0.25])
-def test_finite_numbers_are_no_missing_metrics(door: Door, value: float) -> None:
-    grid = grid_of(door, given(value), NODES)
-    found = run(grid, door.strategy(FedAvg(), metrics=ASKED, evaluate=ASKED))
-    assert found.train_metrics_clientapp[1]["accuracy"] == pytest.approx(value, abs=ERROR)
-    assert found.evaluate_metrics_clientapp[1]["accuracy"] == pytest.approx(value, abs=ERROR)
-
-
 @pytest.mark.parametrize(("largest", "lowered"), [(500, 0), (499, 1), (250, 3), (99, 5)])
 @pytest.mark.parametrize("far", [0, 1])
 def test_lowered_weights_count_as_clipped_and_name_the_argument(

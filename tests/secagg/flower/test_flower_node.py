@@ -218,15 +218,6 @@ def context(folder: object, node: int = 1, run_id: int = 1) -> Context:
     return Context(run_id, node, {"secagg-state-dir": folder}, RecordDict(), {})
 
 
-def test_check49_number_of_a_sum_must_grow_also_after_a_restart(ram_path: Path) -> None:
-    NodeState(context(str(ram_path))).begin(3)
-    for number in (0, 2, 3):
-        with pytest.raises(RemoteProtocolError) as caught:
-            NodeState(context(str(ram_path))).begin(number)
-        assert caught.value.check == "session"
-    NodeState(context(str(ram_path))).begin(4)
-
-
 def test_check49_number_of_a_client_is_that_of_its_identity(ram_path: Path) -> None:
     NodeState(context(str(ram_path)), client_id=5).begin(3)
     with pytest.raises(RemoteProtocolError):

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
-from flwr.app import Message
 
 from flower_helpers import Faulty, dies, garbage, grid_of, lies
 from flower_nodes import (
     NODES,
     assert_mean,
-    registry,
     run,
 )
-from secagg import LinkError, ParameterError, RemoteProtocolError
+from secagg import LinkError, RemoteProtocolError
 from secagg.flower.testing import LocalHelper
-
-Answer = Callable[[Message], Message]
-OTHERS = [node for node in NODES if node != NODES[0]]
-REFUSED = "secagg: RemoteProtocolError"
 
 
 def unreachable(answer: object) -> object:
@@ -82,22 +76,3 @@ def test_a_helper_at_the_place_of_another_is_left_out(semi_honest):
     helpers[1] = LocalHelper(semi_honest.journals[0])
     helpers[1].public = semi_honest.journals[1].public
     assert_mean(run(grid_of(semi_honest), semi_honest.wrapped(helpers=helpers)).arrays, NODES)
-
-
-def test_helpers_without_the_registry_endorse_no_active_sum(active):
-    helpers = [LocalHelper(journal) for journal in active.journals]
-    with pytest.raises(RemoteProtocolError) as caught:
-        run(grid_of(active), active.wrapped(helpers=helpers))
-    assert caught.value.check == "helpers"
-
-
-def test_helpers_with_a_registry_endorse_no_semi_honest_sum(semi_honest):
-    helpers = [LocalHelper(one, registry=registry()) for one in semi_honest.journals]
-    with pytest.raises(RemoteProtocolError) as caught:
-        run(grid_of(semi_honest), semi_honest.wrapped(helpers=helpers))
-    assert caught.value.check == "helpers"
-
-
-def test_one_helper_at_two_places_is_rejected(semi_honest):
-    with pytest.raises(ParameterError):
-        semi_honest.wrapped(helpers=[semi_honest.helpers[0]] * 2)

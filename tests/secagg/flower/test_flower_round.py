@@ -79,12 +79,6 @@ def test_weight_has_the_key_of_the_strategy():
     assert_mean(run(LocalGrid(secure_app(train=renamed), configs()), secagg).arrays, NODES)
 
 
-def test_arrays_keep_their_order_shapes_and_dtypes():
-    arrays = run(LocalGrid(secure_app(), configs())).arrays
-    before = [(name, a.dtype, a.shape) for name, a in model().items()]
-    assert [(name, a.dtype, a.shape) for name, a in arrays.items()] == before
-
-
 @pytest.mark.parametrize("exchanges", range(4))
 def test_a_node_drops_out_at_an_exchange(exchanges: int) -> None:
     grid = LocalGrid(secure_app(), configs())

@@ -26,9 +26,8 @@ from secagg.flare.configuration import check_configuration, digest_configuration
 from secagg.flare.files import fix_site_bounds, own_folder, read_identity
 from secagg.flare.guard import Answered, Due, GivesSums, guard, note, noted
 from secagg.flare.log import log_class, log_rejection, logger
-from secagg.flare.model import read_model
+from secagg.flare.model import read_model, read_outcome, training_task
 from secagg.flare.policy import policy_of
-from secagg.flare.training import read_outcome, training_task
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.client import write_report
 from secagg.session.training import check_request

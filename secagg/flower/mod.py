@@ -1,4 +1,4 @@
-"""Mod of a node for the four exchanges."""
+"""Mod of a node for the four exchanges, and the training of a node in either protocol."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ logger = logging.getLogger("flwr.secagg")
 
 class Trainer:
     """Application of a node, and the places of the reply in the vector of a sum.
+
+    After the beginning, nothing of the outcome raises an error.
 
     Parameters
     ----------

@@ -166,11 +166,6 @@ def test_vector_is_the_difference_in_the_order_of_names_and_the_metrics():
     assert metrics == {"loss": 1.0}
 
 
-def test_reply_may_have_the_excluded_arrays_and_other_floats():
-    after = {"n": np.array(9), "b": np.ones(2), "a": np.ones((1, 2), dtype=np.float16)}
-    assert LAYOUT.vector(content(after, loss=0.0))[0].tolist() == [0, 0, 1, 1, 0]
-
-
 @pytest.mark.parametrize(
     "reply",
     [

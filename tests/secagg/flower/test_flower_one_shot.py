@@ -1,18 +1,22 @@
-"""One-shot rounds in one process: means, and nodes that drop out or send garbage."""
+"""One-shot rounds in one process: means, and nodes and helpers that drop out or lie."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from flwr.app import Array, ArrayRecord, Message, RecordDict
 from flwr.serverapp.strategy import FedAvg
 
-from flower_helpers import Faulty, grid_of
-from flower_nodes import NODES, assert_mean, run
-from secagg import ParameterError, TooFewSurvivors
+from flower_helpers import Faulty, dies, garbage, grid_of, lies
+from flower_nodes import (
+    NODES,
+    assert_mean,
+    run,
+)
+from secagg import LinkError, ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.flower import OneShot
-from secagg.flower.testing import LocalGrid
+from secagg.flower.testing import LocalGrid, LocalHelper
 from secagg.flower.wire import RECORD
 
 Answer = Callable[[Message], Message]
@@ -126,3 +130,65 @@ def test_settings_out_of_range_are_rejected(semi_honest, settings):
     given = {"helpers": semi_honest.helpers, "clip": 1.0, "max_weight": 100, **settings}
     with pytest.raises(ParameterError):
         OneShot(FedAvg(), **given)
+
+
+def unreachable(answer: object) -> object:
+    raise LinkError("nobody answers", check="connection")
+
+
+@pytest.mark.parametrize("fault", [dies, unreachable])
+@pytest.mark.parametrize("step", ["endorse", "check", "open"])
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_helper_that_dies_is_left_out(party, step, number, fault):
+    helpers: list[LocalHelper] = party.helpers
+    helpers[number] = Faulty(party.journals[number], step, fault, registry=party.registry)
+    assert_mean(run(grid_of(party), party.wrapped(helpers=helpers)).arrays, NODES)
+
+
+@pytest.mark.parametrize("fault", [dies, lies, garbage])
+def test_an_active_sum_leaves_out_a_helper_that_fails_to_reserve(active, fault):
+    helpers: list[LocalHelper] = active.helpers
+    helpers[1] = Faulty(active.journals[1], "reserve", fault, registry=active.registry)
+    assert_mean(run(grid_of(active), active.wrapped(helpers=helpers)).arrays, NODES)
+
+
+@pytest.mark.parametrize("fault", [lies, garbage])
+def test_an_active_sum_is_right_though_a_helper_lies(active, fault):
+    helpers: list[LocalHelper] = active.helpers
+    helpers[0] = Faulty(active.journals[0], "open", fault, registry=active.registry)
+    assert_mean(run(grid_of(active), active.wrapped(helpers=helpers)).arrays, NODES)
+
+
+def test_a_helper_that_rejects_every_node_is_left_out(party):
+    helpers: list[LocalHelper] = party.helpers
+    ids = tuple(NODES) if not party.active else tuple(party.registry)
+    helpers[0] = Faulty(party.journals[0], "check", lambda _: ids, registry=party.registry)
+    assert_mean(run(grid_of(party), party.wrapped(helpers=helpers)).arrays, NODES)
+
+
+def test_helpers_that_contradict_each_other_end_the_round(semi_honest):
+    helpers: list[LocalHelper] = semi_honest.helpers
+    helpers[0] = Faulty(semi_honest.journals[0], "open", lies)
+    with pytest.raises(RemoteProtocolError) as caught:
+        run(grid_of(semi_honest), semi_honest.wrapped(helpers=helpers))
+    assert caught.value.check == "holders"
+
+
+@pytest.mark.parametrize("step", ["endorse", "check", "open"])
+def test_too_few_helpers_are_an_error(party, step):
+    helpers: list[LocalHelper] = [
+        Faulty(journal, step, dies, registry=party.registry) for journal in party.journals
+    ]
+    helpers[-1] = party.helpers[-1]
+    with pytest.raises(RemoteProtocolError) as caught:
+        run(grid_of(party), party.wrapped(helpers=helpers))
+    assert caught.value.check == "helpers"
+    skipped = run(grid_of(party), party.wrapped(helpers=helpers, on_failure="skip"))
+    assert not skipped.arrays
+
+
+def test_a_helper_at_the_place_of_another_is_left_out(semi_honest):
+    helpers: Sequence[LocalHelper] = semi_honest.helpers
+    helpers[1] = LocalHelper(semi_honest.journals[0])
+    helpers[1].public = semi_honest.journals[1].public
+    assert_mean(run(grid_of(semi_honest), semi_honest.wrapped(helpers=helpers)).arrays, NODES)

@@ -17,6 +17,7 @@ from flower_nodes import (
     Meddler,
     assert_mean,
     configs,
+    errors,
     model,
     phase_of,
     run,
@@ -185,8 +186,7 @@ def test_check49_two_models_for_two_nodes_are_not_summed(door: Door) -> None:
     grid = door.grid()
     grid.meddle = meddle
     assert_mean(run(grid, door.strategy()).arrays, OTHERS)
-    errors = [reply.error.reason for reply in grid.replies if reply.has_error()]
-    assert errors == ["secagg: RemoteProtocolError"]
+    assert errors(grid) == ["secagg: RemoteProtocolError"]
 
 
 @pytest.mark.parametrize("field", ["params", "plan", "data", "phase", "version"])

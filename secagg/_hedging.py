@@ -52,11 +52,9 @@ class Hedged:
 
     def __call__(self, size: int, /) -> bytes:
         """Return the next `size` bytes."""
-        return b"".join(
-            self._piece(min(_PIECE, size - start)) for start in range(0, size, _PIECE)
-        )
-
-    def _piece(self, size: int) -> bytes:
-        info = self._statement + struct.pack("<Q", self._pieces)
-        self._pieces += 1
-        return HKDFExpand(SHA256(), size, info).derive(self._key)
+        made = b""
+        for start in range(0, size, _PIECE):
+            info = self._statement + struct.pack("<Q", self._pieces)
+            made += HKDFExpand(SHA256(), min(_PIECE, size - start), info).derive(self._key)
+            self._pieces += 1
+        return made

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from secagg._forks import process
+from secagg._secrets import process
 
 
 class Event:

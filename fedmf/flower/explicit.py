@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from fedmf.data import Features, Ratings
 from fedmf.data.internal import internal
-from fedmf.errors import DataError
+from fedmf.errors import DataError, SettingError
 from fedmf.flower.plan import ITEMS, Arrays, Plan
 from fedmf.masks import FedMMF
 from fedmf.masks.combined import around
 from fedmf.models import Factors
+from fedmf.models.estimator import Estimator
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Recommender
 from fedmf.training import RoundRecord, Trainer
@@ -125,3 +126,20 @@ class Explicit(Plan):
     def report(self, record: RoundRecord) -> None:
         """Call the trainer's callbacks."""
         self._trainer.report(record)
+
+
+def plan_of(recommender: Estimator) -> Plan:
+    """Return the plan of a `Trainer`, FedMMF, FCF or FederatedCF; else raise SettingError."""
+    if isinstance(recommender, Trainer):
+        return Explicit(recommender)
+    if isinstance(recommender, FedMMF):
+        return Explicit(recommender.trainer, recommender)
+    from fedmf.fcf.federated import FederatedRecommender  # needs scipy
+    from fedmf.flower.implicit import ImplicitPlan
+
+    if isinstance(recommender, FederatedRecommender):
+        return ImplicitPlan(recommender)
+    raise SettingError(
+        f"{type(recommender).__name__} does not train on Flower: pass a Trainer, FedMMF, FCF "
+        "or FederatedCF"
+    )

@@ -16,9 +16,8 @@ from fedmf.aggregate import Aggregate
 from fedmf.data import from_triples
 from fedmf.data.internal import internal
 from fedmf.errors import SettingError
-from fedmf.flower.kinds import plan_of
-from fedmf.flower.plan import Arrays
-from fedmf.flower.wire import COUNTS, MEAN, RATERS, STEP, TABLE, USERS, WEIGHT, Step
+from fedmf.flower.explicit import plan_of
+from fedmf.flower.plan import COUNTS, MEAN, RATERS, STEP, TABLE, USERS, WEIGHT, Arrays, Step
 from fedmf.models.estimator import Estimator
 from fedmf.models.federated import Raters
 from fedmf.settings import Count, check

@@ -16,7 +16,7 @@ from secagg.bench.per_float import PerFloat, owners_gain
 from secagg.bench.run import Comparison
 from secagg.bench.ss import DROPOUT
 from secagg.errors import ParameterError
-from secagg.graph.assumptions import CORRUPT
+from secagg.graph.graph import CORRUPT
 from secagg.kit import table as kit
 from secagg.kit.table import NONE, Column, Table, duration, volume
 from secagg.kit.timing import machine

@@ -16,7 +16,7 @@ from secagg.cli import console as options
 from secagg.cli.console import App, Document
 from secagg.encoding import FixedPoint
 from secagg.errors import MissingExtra, ParameterError
-from secagg.graph.assumptions import DROPOUT
+from secagg.graph.graph import DROPOUT
 from secagg.kit.table import as_json, duration, volume
 from secagg.kit.timing import peak_memory
 from secagg.oneshot import Noise, OneShotParams, epsilon

@@ -18,7 +18,7 @@ from secagg import _fast, graph, shamir
 from secagg.bench.cases import round_params
 from secagg.cli import console as options
 from secagg.encoding import FixedPoint
-from secagg.graph.assumptions import CORRUPT, DROPOUT, count, to_adversary
+from secagg.graph.graph import CORRUPT, DROPOUT, count, to_adversary
 from secagg.kit.timing import mean_seconds
 from secagg.protocol import RoundParams, keys
 from secagg.protocol.masks import MaskSum
@@ -26,7 +26,7 @@ from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS
 from secagg.protocol.params_bytes import MAX_SESSION_BYTES
 from secagg.protocol.suggestion import suggest_graph
 from secagg.protocol.traffic import client_traffic
-from secagg.server.recovery import Recovery
+from secagg.server.unmasking import Recovery
 
 # most elements and shares that are timed; larger times are scaled
 _ELEMENTS, _SHARES = 1 << 18, 512
@@ -162,7 +162,10 @@ def _keys() -> tuple[float, float, float, float, float]:
     The work is a key agreement, a new key pair, a check of a key, a sealing, and a mask key
     from a client's revealed masking seed.
     """
-    mine, theirs = keys.KeyPair.generate(os.urandom), keys.KeyPair.generate(os.urandom)
+    mine, theirs = (
+        keys.KeyPair(os.urandom(keys.SEED_BYTES)),
+        keys.KeyPair(os.urandom(keys.SEED_BYTES)),
+    )
     session = os.urandom(keys.SEED_BYTES)
     one = np.ones(1, np.uint64), keys.rows_of([theirs.public])
 
@@ -170,7 +173,7 @@ def _keys() -> tuple[float, float, float, float, float]:
         shared = keys.rows_of([mine.agree(theirs.public) or b""])
         keys.pairwise_mask_keys(shared, session, (0, mine.public), *one)
 
-    make_pair = mean_seconds(lambda: keys.KeyPair.generate(os.urandom))
+    make_pair = mean_seconds(lambda: keys.KeyPair(os.urandom(keys.SEED_BYTES)))
     check = mean_seconds(lambda: keys.is_usable(mine.public))
     peers = np.ones(_PEERS, np.uint64), keys.rows_of([theirs.public] * _PEERS)
     shares = np.zeros((_PEERS, 2 * SHARE_BYTES), np.uint8)

@@ -26,7 +26,7 @@ from secagg.cli.notices import notices
 from secagg.cli.sums import Aggregator, Sums, prepare, summed, write
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
-from secagg.graph.assumptions import CORRUPT, DROPOUT
+from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.kit.table import as_json as to_json
 from secagg.oneshot import OneShotParams
 from secagg.protocol.shape import Security

@@ -12,7 +12,7 @@ from secagg.bench.cases import RandomVectors, check_sum, round_params
 from secagg.cli import console as options
 from secagg.encoding import FixedPoint
 from secagg.errors import SecAggError, TooFewSurvivors
-from secagg.graph.assumptions import CORRUPT, DROPOUT
+from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.kit.timing import peak_memory
 from secagg.protocol import NEXT, ClientPolicy
 from secagg.protocol.suggestion import suggest_pair

@@ -10,7 +10,7 @@ state of a client that continues in another process.
 from __future__ import annotations
 
 from secagg.client.client import Client
-from secagg.client.sealing_key import SealingKey
+from secagg.client.states import SealingKey
 from secagg.client.stored import KeySlot
 
 __all__ = ["Client", "KeySlot", "SealingKey"]

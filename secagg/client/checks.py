@@ -47,7 +47,10 @@ def check_roster(
     ids = _ids(phase, roster.ids)
     if len(roster.seal_keys) != 32 * len(ids) or len(roster.mask_keys) != 32 * len(ids):
         reject(phase, "length", f"expected one pair of keys for each of {len(ids)} ids")
-    seal_keys, mask_keys = _split(roster.seal_keys), _split(roster.mask_keys)
+    seal_keys, mask_keys = (
+        [key for (key,) in iter_unpack("32s", joined)]
+        for joined in (roster.seal_keys, roster.mask_keys)
+    )
     publics = dict(zip(ids, zip(seal_keys, mask_keys, strict=True), strict=True))
     if publics.get(me[0]) != me[1:]:
         reject(
@@ -186,24 +189,19 @@ def check_agreement(
     _check_signatures(phase, request.signatures, signed, registry)
 
 
-def check_ledger(page: Page | None, survivors: bytes, phase: Phase) -> None:
+def check_ledger(page: Page, survivors: bytes, phase: Phase) -> None:
     """Record the survivors in the ledger; raise if an earlier cohort is too close.
 
     `survivors` are packed ids that have passed all other checks.
     """
-    difference = 0 if page is None else page.record(survivors)
-    if page is not None and difference:
+    difference = page.record(survivors)
+    if difference:
         reject(
             phase,
             "ledger",
             f"the survivors differ from an earlier cohort by {difference} clients, and this "
             f"client's ledger asks for {page.ledger.min_difference}",
         )
-
-
-def _split(joined: bytes) -> list[bytes]:
-    """Split a string into keys of 32 bytes."""
-    return [key for (key,) in iter_unpack("32s", joined)]
 
 
 def _ids(phase: Phase, packed: bytes, name: str = "the ids") -> tuple[int, ...]:

@@ -6,30 +6,37 @@ message of the server ends the client, which then drops its secrets.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
+
+import numpy as np
 
 from secagg._check import as_bytes
 from secagg._secrets import without_frames
 from secagg.client import checks
 from secagg.client.lifecycle import OneLife
-from secagg.client.masked_input import Input, masks_of, open_from
-from secagg.client.sealing import seal_for
-from secagg.client.sealing_key import SealingKey
-from secagg.client.states import Advertised, ClientState, Ended, Entrusted, New, Shared
+from secagg.client.masked_input import Input, open_from, seal_for
+from secagg.client.states import (
+    Advertised,
+    ClientState,
+    Ended,
+    Entrusted,
+    New,
+    SealingKey,
+    Shared,
+)
 from secagg.encoding import Vector
 from secagg.encoding.clipping import is_lost, warn_of_losses
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.protocol import NEXT, Phase, identities, keys, messages
-from secagg.protocol.masks import filled
+from secagg.protocol.masks import MaskSum, filled
 from secagg.protocol.phases import out_of_order
 
-_USER = 7
+_USER = 6
 """Frames from a warning of `Client._mask` to the caller of `Client.answer`."""
 M = TypeVar("M", messages.Shares, messages.ConsistencyRequest, messages.UnmaskRequest)
-S = TypeVar("S", bound=ClientState)
 
 
 class Client(OneLife):
@@ -123,23 +130,16 @@ class Client(OneLife):
         RemoteProtocolError
             The message breaks the protocol or this client's policy; the client has ended.
         """
-        match self.phase:
-            case Phase.ADVERTISE_KEYS:
-                return self.advertise_keys()
-            case Phase.SHARE_KEYS:
-                return self.share_keys(data)
-            case Phase.MASKED_INPUT:
-                if vector is None:
-                    raise ParameterError(
-                        "no vector was given in phase masked_input; call answer(data, vector)"
-                    )
-                return self._masked(data, vector, weight, lowered, warn=True)
-            case Phase.CONSISTENCY_CHECK:
-                return self.check_consistency(data)
-            case Phase.UNMASKING:
-                return self.unmask(data)
-            case ended:
-                raise out_of_order("answer", ended)
+        phase = self.phase
+        if phase not in _STEPS:
+            raise out_of_order("answer", phase)
+        if phase is not Phase.MASKED_INPUT:
+            return self._run(phase, b"" if phase is Phase.ADVERTISE_KEYS else data)
+        if vector is None:
+            raise ParameterError(
+                "no vector was given in phase masked_input; call answer(data, vector)"
+            )
+        return self._run(phase, data, vector=vector, weight=weight, lowered=lowered)
 
     @without_frames
     def advertise_keys(self) -> bytes:
@@ -148,25 +148,25 @@ class Client(OneLife):
         The methods of all rounds raise the errors of `answer`. They also raise
         `LocalProtocolError` if the client is in the phase of another round.
         """
-        return self._run("advertise_keys", Phase.ADVERTISE_KEYS, New, self._advertise)
+        return self._run(Phase.ADVERTISE_KEYS, b"")
 
     @without_frames
     def share_keys(self, roster: bytes) -> bytes:
         """Round 1: return shares of b_u and of the seed of s_u, sealed for each holder."""
-        return self._run("share_keys", Phase.SHARE_KEYS, Advertised, self._share, roster)
+        return self._run(Phase.SHARE_KEYS, roster)
 
     @without_frames
     def masked_input(
         self, shares: bytes, vector: Vector, weight: int | None = None, *, lowered: bool = False
     ) -> bytes:
         """Round 2: encode the vector, add all its masks and return the masked input y_u."""
-        return self._masked(shares, vector, weight, lowered, warn=True)
+        given = {"vector": vector, "weight": weight, "lowered": lowered}
+        return self._run(Phase.MASKED_INPUT, shares, **given)
 
     @without_frames
     def check_consistency(self, survivors: bytes) -> bytes:
         """Round 3, active variant only: return a signature over U3, the survivors to sum."""
-        due = Phase.CONSISTENCY_CHECK
-        return self._run("check_consistency", due, Entrusted, self._sign, survivors)
+        return self._run(Phase.CONSISTENCY_CHECK, survivors)
 
     @without_frames
     def unmask(self, request: bytes) -> bytes:
@@ -174,33 +174,21 @@ class Client(OneLife):
 
         An invalid request ends the client and reveals nothing.
         """
-        return self._run("unmask", Phase.UNMASKING, Entrusted, self._reveal, request)
+        return self._run(Phase.UNMASKING, request)
 
-    def _masked(
-        self, data: bytes, vector: Vector, weight: int | None, lowered: bool, *, warn: bool
-    ) -> bytes:
-        step = partial(self._mask, vector=vector, weight=weight, lowered=lowered, warn=warn)
-        return self._run("masked_input", Phase.MASKED_INPUT, Shared, step, data)
+    def _run(self, phase: Phase, data: bytes, **given: object) -> bytes:
+        """Return the message of a phase, if the phase is due; only `_mask` takes more.
 
-    def _run(
-        self,
-        call: str,
-        phase: Phase,
-        kind: type[S],
-        step: Callable[[S, bytes], bytes],
-        data: bytes = b"",
-    ) -> bytes:
-        """Return the message of a step, if the step is due; `kind` is the class of its state.
-
-        The client ends if the step raises RemoteProtocolError.
+        The client ends if the step of the phase raises RemoteProtocolError.
         """
+        call, kind, step = _STEPS[phase]
         data = as_bytes(data)
         with self._exclusive:
             state = self._state
             if state.phase is not phase or not isinstance(state, kind):
                 raise out_of_order(call, state.phase)
             try:
-                return step(state, data)
+                return step(self, state, data, **given)
             except RemoteProtocolError:
                 self._state = Ended(Phase.FAILED)
                 raise
@@ -211,7 +199,7 @@ class Client(OneLife):
         secret = identities.hedging_secret(self._identity)
         sealing = self._sealing_key or SealingKey(self.client_id)
         sealing.draw(lambda: self._hedged(b"sealing seed", secret, digest)(keys.SEED_BYTES))
-        mask_pair = keys.KeyPair.generate(self._hedged(b"masking seed", secret, digest))
+        mask_pair = keys.KeyPair(self._hedged(b"masking seed", secret, digest)(keys.SEED_BYTES))
         # the state alone keeps the sealing key from now on, and drops it after round 1
         due = NEXT[self.params.security][state.phase]
         self._state, self._sealing_key = Advertised(due, sealing, mask_pair), None
@@ -239,15 +227,17 @@ class Client(OneLife):
         vector: Vector,
         weight: int | None,
         lowered: bool,
-        *,
-        warn: bool,
+        warn: bool = True,
     ) -> bytes:
         me, params = self.client_id, self.params
         given = Input(vector, weight, params, self._entropy, lowered=lowered)
         message = self._read(data, messages.Shares, state)
         senders = checks.check_senders(message.senders, state.opening, params, self.policy, me)
         opened = open_from(senders, message.sealed, state, me)
-        masks = masks_of(state, me, senders)
+        masks = MaskSum()
+        masks.add(keys.self_mask_key(state.seed, state.session, me))
+        derived = keys.rows_of((state.mask_keys[v] for v in senders), keys.MASK_KEY_BYTES)
+        masks.extend(derived, keys.subtracts(me, np.array(senders, np.uint64)))
         size = params.ring.packed_bytes(params.elements)
         head = messages.start(messages.MaskedInput(me, state.session, b""), size)
         masked, clipped = filled([head], size, partial(given.write, masks=masks))
@@ -264,7 +254,8 @@ class Client(OneLife):
         survivors = self._read(data, messages.ConsistencyRequest, state).survivors
         checks.check_survivors(survivors, state.self_shares, self.params, self.policy, me)
         # last: a request that fails another check must not leave a cohort in the ledger
-        checks.check_ledger(self._page, survivors, state.phase)
+        if self._page is not None:
+            checks.check_ledger(self._page, survivors, state.phase)
         signature = self._signature(identities.signed_survivors(session, me, survivors))
         due = NEXT[self.params.security][state.phase]
         self._state = replace(state, phase=due, signed=survivors)
@@ -278,7 +269,8 @@ class Client(OneLife):
             request, state.self_shares, params, policy, me
         )
         checks.check_agreement(message, state.signed, session, params, policy, self._registry)
-        checks.check_ledger(self._page, message.survivors, state.phase)
+        if self._page is not None:
+            checks.check_ledger(self._page, message.survivors, state.phase)
         revealed = [state.self_shares[v] for v in survivors]
         revealed += [state.mask_shares[v] for v in dropped]
         # the secrets go before the answer leaves, so that no second request is answered
@@ -308,4 +300,15 @@ def answer_quietly(
     """
     if client.phase is not Phase.MASKED_INPUT or vector is None:
         return client.answer(data, vector, weight, lowered=lowered)
-    return client._masked(data, vector, weight, lowered, warn=False)
+    given = {"vector": vector, "weight": weight, "lowered": lowered, "warn": False}
+    return client._run(Phase.MASKED_INPUT, data, **given)
+
+
+_STEPS: Mapping[Phase, tuple[str, type[ClientState], Callable[..., bytes]]] = {
+    Phase.ADVERTISE_KEYS: ("advertise_keys", New, Client._advertise),
+    Phase.SHARE_KEYS: ("share_keys", Advertised, Client._share),
+    Phase.MASKED_INPUT: ("masked_input", Shared, Client._mask),
+    Phase.CONSISTENCY_CHECK: ("check_consistency", Entrusted, Client._sign),
+    Phase.UNMASKING: ("unmask", Entrusted, Client._reveal),
+}
+"""Public method of each phase, class of the client's state, and function of the message."""

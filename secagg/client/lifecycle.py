@@ -12,12 +12,18 @@ import struct
 from typing import NoReturn
 
 from secagg._check import as_bytes, check_kind
-from secagg._forks import Exclusive
 from secagg._hedging import Hedged
-from secagg._secrets import without_frames
+from secagg._secrets import Exclusive, without_frames
 from secagg.client import stored
-from secagg.client.sealing_key import SealingKey
-from secagg.client.states import Advertised, ClientState, Ended, Entrusted, New, Shared
+from secagg.client.states import (
+    Advertised,
+    ClientState,
+    Ended,
+    Entrusted,
+    New,
+    SealingKey,
+    Shared,
+)
 from secagg.client.stored import KeySlot
 from secagg.encoding import Entropy
 from secagg.errors import LocalProtocolError, ParameterError, VaultError

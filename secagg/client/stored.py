@@ -15,8 +15,7 @@ from typing import Protocol, runtime_checkable
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from secagg.client.sealing_key import SealingKey
-from secagg.client.states import Advertised, ClientState, Entrusted, Shared
+from secagg.client.states import Advertised, ClientState, Entrusted, SealingKey, Shared
 from secagg.errors import VaultError
 from secagg.protocol import NEXT, Phase, RoundParams, keys
 from secagg.protocol.messages import SHARE_BYTES, pack_ids, unpack_ids
@@ -145,41 +144,37 @@ def unpack(data: bytes, me: int, params: RoundParams) -> tuple[ClientState, int]
             raise spoilt()
         return part
 
-    unpacked = _unpacked(due, read, me, params)
-    if content.read():
-        raise spoilt()
-    return unpacked
-
-
-def _unpacked(
-    due: Phase, read: Callable[[int], bytes], me: int, params: RoundParams
-) -> tuple[Advertised | Shared | Entrusted, int]:
-    """Return the state whose bytes `read` returns in order, and the number of clipped."""
+    state: Advertised | Shared | Entrusted
+    clipped = 0
     if due is Phase.SHARE_KEYS:
         seal_seed, mask_pair = read(keys.SEED_BYTES), keys.KeyPair(read(keys.SEED_BYTES))
         sealing = SealingKey(me)
         sealing.draw(lambda: seal_seed)
-        return Advertised(due, sealing, mask_pair), 0
-    session = read(32)
-    if due is Phase.MASKED_INPUT:
-        seed, own_share = read(keys.SEED_BYTES), read(SHARE_BYTES)
+        state = Advertised(due, sealing, mask_pair)
+    elif due is Phase.MASKED_INPUT:
+        session, seed, own_share = read(32), read(keys.SEED_BYTES), read(SHARE_BYTES)
         (count,) = _COUNT.unpack(read(_COUNT.size))
         peers = [v for v in _ids(read, count, params.holders) if v != me]
         mask_keys = {v: read(keys.MASK_KEY_BYTES) for v in peers}
         opening = {v: read(keys.KEY_BYTES) for v in peers}
-        return Shared(due, session, seed, own_share, mask_keys, opening), 0
-    clipped, holders, signers = _ENTRUSTED.unpack(read(_ENTRUSTED.size))
-    holding = _ids(read, holders, params.holders)
-    self_shares = {v: read(SHARE_BYTES) for v in holding}
-    mask_shares = {v: read(SHARE_BYTES) for v in holding if v != me}
-    signed = read(8 * signers)
-    ids = unpack_ids(signed)
-    if ids is None or not set(ids) <= set(holding):
+        state = Shared(due, session, seed, own_share, mask_keys, opening)
+    else:
+        session = read(32)
+        clipped, holders, signers = _ENTRUSTED.unpack(read(_ENTRUSTED.size))
+        holding = _ids(read, holders, params.holders)
+        self_shares = {v: read(SHARE_BYTES) for v in holding}
+        mask_shares = {v: read(SHARE_BYTES) for v in holding if v != me}
+        signed = read(8 * signers)
+        ids = unpack_ids(signed)
+        if ids is None or not set(ids) <= set(holding):
+            raise spoilt()
+        # only the active variant signs U3, in round 3
+        if bool(ids) != (params.active and due is Phase.UNMASKING):
+            raise spoilt()
+        state = Entrusted(due, session, self_shares, mask_shares, signed or None)
+    if content.read():
         raise spoilt()
-    # only the active variant signs U3, in round 3
-    if bool(ids) != (params.active and due is Phase.UNMASKING):
-        raise spoilt()
-    return Entrusted(due, session, self_shares, mask_shares, signed or None), clipped
+    return state, clipped
 
 
 def _ids(read: Callable[[int], bytes], count: int, most: int) -> tuple[int, ...]:

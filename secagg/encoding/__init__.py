@@ -8,11 +8,9 @@ The sum is exact if R exceeds the largest possible sum, which `secagg.RoundParam
 
 from __future__ import annotations
 
-from secagg.encoding.canonical import from_canonical
-from secagg.encoding.encoding import Encoding, Entropy, Vector
-from secagg.encoding.fixed_point import FixedPoint, Suggestion
+from secagg.encoding.encoding import Encoding, Entropy, Lanes, Ring, Vector
+from secagg.encoding.fixed_point import FixedPoint, Suggestion, from_canonical
 from secagg.encoding.integers import Integers
-from secagg.encoding.ring import Lanes, Ring
 from secagg.encoding.schema import Schema, flatten
 
 __all__ = [

@@ -6,13 +6,105 @@ or `secagg.Packing`. The ``canonical()`` bytes must differ from all other encodi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg.encoding.ring import Lanes, Ring
+from secagg._printable import in_short
 from secagg.errors import ParameterError
+
+Lanes = NDArray[np.uint32] | NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Ring:
+    """Ring of the integers modulo R.
+
+    Parameters
+    ----------
+    modulus : int
+        R: a power of two up to 2^64, or any integer 2 ≤ R ≤ 2^62.
+
+    Raises
+    ------
+    ParameterError
+        The modulus is not such an int.
+    """
+
+    modulus: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.modulus, int) or isinstance(self.modulus, bool):
+            raise ParameterError(f"modulus must be an int, not {in_short(self.modulus)}")
+        if self.modulus < 2:
+            raise ParameterError(
+                f"modulus {in_short(self.modulus)} is below 2; a sum needs at least 2"
+            )
+        limit = 64 if self.is_power_of_two else 62
+        if self.modulus > 1 << limit:
+            raise ParameterError(
+                f"modulus {in_short(self.modulus)} is above 2^{limit}; take a power of two up "
+                "to 2^64 or any other modulus up to 2^62"
+            )
+
+    def __str__(self) -> str:
+        return f"2^{self.bits}" if self.is_power_of_two else str(self.modulus)
+
+    @cached_property
+    def is_power_of_two(self) -> bool:
+        """True if R = 2^b for some b."""
+        return self.modulus & (self.modulus - 1) == 0
+
+    @cached_property
+    def bits(self) -> int:
+        """Bits of an element on the wire: ⌈log2 R⌉."""
+        return (self.modulus - 1).bit_length()
+
+    @cached_property
+    def dtype(self) -> np.dtype[np.uint32] | np.dtype[np.uint64]:
+        """The dtype of a lane, which stores one element: uint32 or uint64."""
+        narrow = self.is_power_of_two and self.bits <= 32
+        return np.dtype(np.uint32) if narrow else np.dtype(np.uint64)
+
+    def zeros(self, length: int) -> Lanes:
+        """Return an array of `length` zeros, in the dtype of this ring."""
+        return np.zeros(length, dtype=self.dtype)
+
+    def packed_bytes(self, length: int) -> int:
+        """Return the number of bytes of `length` packed elements."""
+        return -(-length * self.bits // 8)
+
+    def add_into(self, total: Lanes, values: Lanes) -> None:
+        """Add `values` to `total` in place; both are arrays of this ring, of equal shape."""
+        np.add(total, values, out=total)
+        if not self.is_power_of_two:
+            # where total < R the difference wraps to a huge number, so the minimum is
+            # total mod R in either case
+            np.minimum(total, total - np.uint64(self.modulus), out=total)
+
+    def subtract_from(self, total: Lanes, values: Lanes) -> None:
+        """Subtract `values` from `total` in place, as `add_into` adds values."""
+        if self.is_power_of_two:
+            np.subtract(total, values, out=total)
+        else:
+            self.add_into(total, np.uint64(self.modulus) - values)
+
+    def reduce(self, values: Lanes) -> None:
+        """Reduce `values` to [0, R) in place, after sums modulo a power of two."""
+        if self.is_power_of_two and self.bits < 8 * self.dtype.itemsize:
+            np.bitwise_and(values, values.dtype.type(self.modulus - 1), out=values)
+
+    def centre(self, values: Lanes) -> NDArray[np.int64]:
+        """Return elements of [0, R) as the congruent int64 in [−R/2, R/2)."""
+        wide = values.astype(np.uint64)
+        negative = wide > np.uint64((self.modulus - 1) // 2)
+        # 2^64 fits no uint64; taken as 0, the signed view alone makes the number negative
+        wide -= negative * np.uint64(self.modulus % (1 << 64))
+        return wide.view(np.int64)
+
 
 Vector = (
     NDArray[np.float64]

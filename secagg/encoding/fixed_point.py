@@ -12,7 +12,7 @@ import os
 import struct
 import warnings
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,9 @@ from secagg._check import check_integer, is_real
 from secagg._printable import at_least, in_short
 from secagg._secrets import without_frames
 from secagg._threads import in_slices
-from secagg.encoding.encoding import Entropy, Vector
+from secagg.encoding import suggestion
+from secagg.encoding.encoding import Entropy, Lanes, Ring, Vector
+from secagg.encoding.integers import INTEGERS, Integers
 from secagg.encoding.pieces import (
     FixedPointPieces,
     Floats,
@@ -30,17 +32,10 @@ from secagg.encoding.pieces import (
     check_weight,
     one_dimensional,
 )
-from secagg.encoding.ring import Lanes, Ring
-from secagg.encoding.suggestion import (
-    FEW_STEPS,
-    bits_for,
-    clip_for,
-    exponent_of,
-    remedy_for_steps,
-)
 from secagg.errors import ParameterError, PrecisionWarning
 
 _CHOICES = {"rounding": ("stochastic", "nearest"), "beyond_clip": ("clip", "refuse")}
+_LABEL = b"fixed point"
 _ALONE, _LEAST = 1 << 19, 1 << 16
 """Elements that one thread encodes or decodes in a millisecond, and the least for a slice."""
 
@@ -87,38 +82,35 @@ class FixedPoint:
         for name, (one, other) in _CHOICES.items():
             value: object = getattr(self, name)
             if value not in (one, other):
-                shown = in_short(value)
-                raise ParameterError(f"{name} must be {one!r} or {other!r}, not {shown}")
-        if self.clip * self.scale > 2.0**61:
+                raise ParameterError(
+                    f"{name} must be {one!r} or {other!r}, not {in_short(value)}"
+                )
+        steps = self.clip * self.scale
+        if steps > 2.0**61:
             raise ParameterError(
                 f"clip {self.clip} with {self.fractional_bits} fractional bits exceeds 2^61; "
-                f"take {61 - exponent_of(self.clip)} fractional bits or fewer, or a clip of at "
-                f"most {1 << (61 - self.fractional_bits)}"
+                f"take {61 - suggestion.exponent_of(self.clip)} fractional bits or fewer, or "
+                f"a clip of at most {1 << (61 - self.fractional_bits)}"
             )
-        self._check_steps()
-
-    def _check_steps(self) -> None:
-        """Raise for a clip below the step, and warn of a clip of a few steps only."""
-        steps = self.clip * self.scale
-        wanted = math.ceil(math.log2(FEW_STEPS) - math.log2(self.clip))
+        # from 1 on few steps are a choice: whole numbers and halves are multiples of a step
+        if steps >= 1 and (self.clip >= 1 or steps >= suggestion.FEW_STEPS):
+            return
+        wanted = math.ceil(math.log2(suggestion.FEW_STEPS) - math.log2(self.clip))
         # beyond 52 bits only a scale helps
         finer = f"raise fractional_bits to {wanted}, " if wanted <= 52 else ""
-        larger = at_least(min(1.0, FEW_STEPS / self.scale))
+        larger = at_least(min(1.0, suggestion.FEW_STEPS / self.scale))
         remedy = f"take a larger clip, {larger} or more, {finer}or "
         if steps < 1:
             raise ParameterError(
                 f"clip {self.clip} is below the step, 2^-{self.fractional_bits}, so rounding "
                 f"would lose every element; {remedy}scale clip and vectors up"
             )
-        # from 1 on few steps are a choice: whole numbers and halves are multiples of a step
-        if self.clip < 1 and steps < FEW_STEPS:
-            warnings.warn(
-                f"clip {self.clip} is only {steps:.3g} steps of 2^-{self.fractional_bits}, and "
-                f"rounding moves an element by up to one step; {remedy}scale clip and vectors "
-                "up",
-                PrecisionWarning,
-                stacklevel=4,  # of the dataclass's constructor
-            )
+        warnings.warn(
+            f"clip {self.clip} is only {steps:.3g} steps of 2^-{self.fractional_bits}, and "
+            f"rounding moves an element by up to one step; {remedy}scale clip and vectors up",
+            PrecisionWarning,
+            stacklevel=3,  # of the dataclass's constructor
+        )
 
     @classmethod
     @without_frames
@@ -161,17 +153,17 @@ class FixedPoint:
         PrecisionWarning
             The clip is below 1 and has fewer than 100 steps.
         """
-        clip, clipped = clip_for(sample, quantile)
-        bits = bits_for(clip, summands, max_weight, modulus_bits)
+        clip, clipped = suggestion.clip_for(sample, quantile)
+        bits = suggestion.bits_for(clip, summands, max_weight, modulus_bits)
         with warnings.catch_warnings():  # its remedies are not arguments of this function
             warnings.simplefilter("ignore", PrecisionWarning)
             encoding = cls(clip, bits)
         steps = clip * encoding.scale
-        if clip < 1 and steps < FEW_STEPS:
+        if clip < 1 and steps < suggestion.FEW_STEPS:
             warnings.warn(
                 f"the suggested clip {clip} is only {steps:.3g} steps of 2^-{bits}, and "
                 "rounding moves an element by up to one step; "
-                + remedy_for_steps(clip, summands, max_weight),
+                + suggestion.remedy_for_steps(clip, summands, max_weight),
                 PrecisionWarning,
                 stacklevel=3,  # of without_frames
             )
@@ -201,7 +193,7 @@ class FixedPoint:
 
     def canonical(self) -> bytes:
         """Return the bytes that identify this encoding in the parameters' digest."""
-        return b"fixed point" + struct.pack("<dQ", self.clip, self.fractional_bits)
+        return _LABEL + struct.pack("<dQ", self.clip, self.fractional_bits)
 
     @without_frames
     def encode(
@@ -244,11 +236,8 @@ class FixedPoint:
         """Begin to encode a vector with a valid weight; see `encode`."""
         floats = one_dimensional(vector, "f", "float64 or float32")
         # the kernel widens: numpy takes longer for subnormals
-        values: Floats
-        if floats.dtype.itemsize == 4:
-            values = np.ascontiguousarray(floats, np.float32)
-        else:
-            values = np.ascontiguousarray(floats, np.float64)
+        wanted = np.float32 if floats.dtype.itemsize == 4 else np.float64
+        values = cast("Floats", np.ascontiguousarray(floats, wanted))
         seed = None if self.rounding == "nearest" else entropy(16)
         how = self.clip, self.scale, weight, ring.modulus
         return FixedPointPieces(values, how, seed, self.beyond_clip == "refuse")
@@ -315,3 +304,14 @@ class Suggestion:
     sum_error: float
     mean_error: float
     clipped: float
+
+
+def from_canonical(data: bytes) -> FixedPoint | Integers | None:
+    """Return the encoding of ``canonical()`` bytes, or None for another class.
+
+    `rounding` and `beyond_clip` are the defaults. ParameterError: a value is out of range.
+    """
+    if data[:-16] == _LABEL:
+        return FixedPoint(*struct.unpack("<dQ", data[-16:]))
+    label, largest = data[:-8], data[-8:]
+    return Integers(int.from_bytes(largest, "little")) if label == INTEGERS else None

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from secagg._check import check_integer
 from secagg._secrets import without_frames
 from secagg._threads import in_slices
-from secagg.encoding.encoding import Entropy, Vector
+from secagg.encoding.encoding import Entropy, Lanes, Ring, Vector
 from secagg.encoding.pieces import check_lanes, check_weight, one_dimensional
-from secagg.encoding.ring import Lanes, Ring
 from secagg.errors import ParameterError
 
+INTEGERS = b"integers"
+"""Label of the canonical bytes."""
 _ALONE, _LEAST = 1 << 19, 1 << 16
 """Elements that one thread encodes in a millisecond, and the least for a slice."""
 
@@ -54,7 +55,7 @@ class Integers:
 
     def canonical(self) -> bytes:
         """Return the bytes that identify this encoding in the parameters' digest."""
-        return b"integers" + struct.pack("<Q", self.max)
+        return INTEGERS + struct.pack("<Q", self.max)
 
     @without_frames
     def encode(

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from secagg import _fast
 from secagg._check import is_integer
-from secagg.encoding.encoding import Vector
-from secagg.encoding.ring import Lanes, Ring
+from secagg.encoding.encoding import Lanes, Ring, Vector
 from secagg.errors import ParameterError
 
 Floats = NDArray[np.float32] | NDArray[np.float64]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, cast, overload, runtime_checkable
 
@@ -113,39 +113,35 @@ class Schema(Generic[Container]):
             The vector is not of this length, an element does not fit the array's dtype, or the
             names or shapes of `like` differ from the schema.
         """
-        arrays: dict[str, Array] = dict(zip(self.names, self._split(vector), strict=True))
-        for name, leaf in self._leaves(like):
-            if isinstance(leaf, _Tensor):
-                arrays[name] = cast("Array", leaf.new_tensor(arrays[name]))
+        if np.shape(vector) != (self.length,):
+            raise ParameterError(
+                f"the vector's shape is {np.shape(vector)}, and the schema's arrays have "
+                f"{self.length} elements together; pass the sum or mean of such vectors"
+            )
+        arrays: dict[str, Array] = {}
+        start = 0
+        for name, shape, dtype in zip(self.names, self.shapes, self.dtypes, strict=True):
+            part = np.asarray(vector[start : start + math.prod(shape)], np.float64)
+            start += part.size
+            arrays[name] = _cast(part, np.dtype(dtype), name).reshape(shape)
+        if like is not None:
+            for name, leaf in self._leaves(like):
+                if isinstance(leaf, _Tensor):
+                    arrays[name] = cast("Array", leaf.new_tensor(arrays[name]))
         return cast("Container", arrays if self.named else [*arrays.values()])
 
-    def _leaves(
-        self, like: Mapping[str, Leaf] | Sequence[Leaf] | None
-    ) -> list[tuple[str, Leaf]]:
+    def _leaves(self, like: Mapping[str, Leaf] | Sequence[Leaf]) -> list[tuple[str, Leaf]]:
         """Return names and arrays of `like`, which must have the names and shapes here."""
-        leaves = [] if like is None else _items(like)
+        leaves = _items(like)
         given = {name: tuple(getattr(leaf, "shape", ())) for name, leaf in leaves}
         expected = dict(zip(self.names, self.shapes, strict=True))
-        if like is not None and given != expected:
+        if given != expected:
             odd = min(dict(given.items() ^ expected.items()))
             raise ParameterError(
                 f"array {odd!r} has the shape {given.get(odd)} in `like` and "
                 f"{expected.get(odd)} in the schema; pass the arrays that were flattened"
             )
         return leaves
-
-    def _split(self, vector: NDArray[np.float64]) -> Iterator[Array]:
-        """Yield the arrays in the order of `names`."""
-        if np.shape(vector) != (self.length,):
-            raise ParameterError(
-                f"the vector's shape is {np.shape(vector)}, and the schema's arrays have "
-                f"{self.length} elements together; pass the sum or mean of such vectors"
-            )
-        start = 0
-        for name, shape, dtype in zip(self.names, self.shapes, self.dtypes, strict=True):
-            part = np.asarray(vector[start : start + math.prod(shape)], np.float64)
-            start += part.size
-            yield _cast(part, np.dtype(dtype), name).reshape(shape)
 
 
 @overload

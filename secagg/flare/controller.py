@@ -23,7 +23,7 @@ from nvflare.apis.shareable import Shareable
 from secagg.encoding import FixedPoint
 from secagg.flare import names
 from secagg.flare.averaging import SumFedAvg
-from secagg.flare.running import SiteDesk
+from secagg.flare.link import SiteDesk
 from secagg.flare.tasks import configuration, enrol
 from secagg.protocol import RoundParams
 from secagg.protocol.shape import Security

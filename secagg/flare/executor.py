@@ -22,17 +22,15 @@ from nvflare.private.privacy_manager import Scope
 from secagg.encoding import Vector
 from secagg.errors import ParameterError
 from secagg.flare import names
-from secagg.flare.certificates import Authority
 from secagg.flare.configuration import digest_configuration, fix_job
 from secagg.flare.files import fixing, own_folder
 from secagg.flare.filter import SecAggFilter
 from secagg.flare.guard import GivesSums, note
-from secagg.flare.identities import SiteIdentity
+from secagg.flare.identities import Authority, SiteIdentity
 from secagg.flare.link import AgreedLink, FlareLink
 from secagg.flare.log import log_class, log_rejection, logger
-from secagg.flare.model import Model, read_model
+from secagg.flare.model import Model, agreed_context, read_model, read_update, training_task
 from secagg.flare.policy import policy_of
-from secagg.flare.training import agreed_context, read_update, training_task
 from secagg.oneshot import OneShotParams
 from secagg.protocol import RoundParams
 from secagg.session import take_part

@@ -10,7 +10,7 @@ from secagg._secrets import without_frames
 from secagg.errors import ParameterError
 from secagg.oneshot import OneShotParams
 from secagg.protocol import ClientPolicy, Identity, Registry, RoundParams
-from secagg.vault.bounds import fix_bounds
+from secagg.vault.files import fix_bounds
 
 
 @without_frames

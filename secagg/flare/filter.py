@@ -26,14 +26,13 @@ from secagg.flare.configuration import check_configuration, digest_configuration
 from secagg.flare.files import fix_site_bounds, own_folder, read_identity
 from secagg.flare.guard import Answered, Due, GivesSums, guard, note, noted
 from secagg.flare.log import log_class, log_rejection, logger
-from secagg.flare.model import read_model
+from secagg.flare.model import read_model, read_outcome, training_task
 from secagg.flare.policy import policy_of
-from secagg.flare.training import read_outcome, training_task
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.client import write_report
 from secagg.session.training import check_request
 from secagg.session.wire import REPORT, Answer, encode, read_task
-from secagg.vault.spent import Spent
+from secagg.vault.files import spend
 
 
 class SecAggFilter(Filter):
@@ -90,7 +89,7 @@ def _opened(request: Shareable, fl_ctx: Any) -> Shareable:
     folder = own_folder(fl_ctx)
     fix_site_bounds(folder, due.params)
     # before the training, so that the end of the training decides nothing
-    last = Spent(folder).spend(f"job {fl_ctx.get_job_id()}", due.model.round)
+    last = spend(folder, f"job {fl_ctx.get_job_id()}", due.model.round)
     if last is not None:
         raise _violation(
             "repeated",

@@ -19,8 +19,7 @@ from nvflare.apis.fl_constant import FLContextKey, ReturnCode
 from nvflare.apis.shareable import Shareable, make_reply
 
 from secagg.flare.log import log_class
-from secagg.flare.model import Model
-from secagg.flare.training import agreed_context
+from secagg.flare.model import Model, agreed_context
 from secagg.oneshot import OneShotParams
 from secagg.protocol import Identity
 from secagg.session.wire import Task

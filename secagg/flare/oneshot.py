@@ -28,7 +28,7 @@ from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flare import names
 from secagg.flare.averaging import SumFedAvg
 from secagg.flare.files import read_identity, read_registry
-from secagg.flare.running import RunningSession
+from secagg.flare.link import RunningSession
 from secagg.flare.tasks import configuration
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.oneshot.helper_files import HelperEntry, helpers_from_json

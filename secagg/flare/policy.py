@@ -12,7 +12,7 @@ from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
 from secagg.flare import names
 from secagg.flare.configuration import fix_job
-from secagg.graph.assumptions import CORRUPT
+from secagg.graph.graph import CORRUPT
 from secagg.oneshot import OneShotPolicy
 from secagg.protocol import Bounds, ClientPolicy
 

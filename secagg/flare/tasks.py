@@ -12,8 +12,7 @@ from nvflare.apis.shareable import Shareable
 
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.flare import names
-from secagg.flare.certificates import Authority
-from secagg.flare.identities import Roster
+from secagg.flare.identities import Authority, Roster
 from secagg.protocol import Registry
 
 _FEWEST = 3

@@ -41,9 +41,8 @@ from secagg.protocol import Registry, RoundParams
 from secagg.protocol.messages import AdvertiseKeys, decode
 from secagg.session import Clock
 from secagg.session.events import Hooks
-from secagg.session.exchange import Exchange, Exchanges
+from secagg.session.exchange import Calls, Exchange, Exchanges
 from secagg.session.outcomes import reason
-from secagg.session.thread import Calls
 
 logger = logging.getLogger("flwr.secagg")
 

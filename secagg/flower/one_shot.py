@@ -20,7 +20,7 @@ from secagg.flower.wrapper import SecureStrategy
 from secagg.oneshot import OneShotParams
 from secagg.protocol.identities import check_registry
 from secagg.session.batch import Batch
-from secagg.session.thread import at_once
+from secagg.session.exchange import at_once
 from secagg.session.wire import REPORT
 
 

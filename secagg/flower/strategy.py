@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Literal
 
 from flwr.app import Message
@@ -20,8 +19,8 @@ from secagg.flower.wrapper import SecureStrategy
 from secagg.protocol import Phase
 from secagg.protocol.shape import Security
 from secagg.session import Deadlines
+from secagg.session.exchange import at_once
 from secagg.session.rounds import Attempt
-from secagg.session.thread import at_once
 
 
 class SecAgg(SecureStrategy):
@@ -162,9 +161,10 @@ class SecAgg(SecureStrategy):
             cohort=list(own),
             registry=self._registry,
         )
+        keys = self._key_timeout
         # an exchange has one pull, also without time for another one
-        seconds = timeout or sys.float_info.min
-        deadlines = replace(Deadlines.of(self._key_timeout), input=seconds)
+        training = timeout or sys.float_info.min
+        deadlines = Deadlines(keys=keys, shares=keys, input=training, unmask=keys)
         courier = Courier(grid, prepared, params, self._registry, self._poll)
         try:
             return at_once(attempt.run(courier, deadlines)), courier.errors

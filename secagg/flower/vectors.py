@@ -94,16 +94,11 @@ class Layout:
                 raise ParameterError(
                     f"exclude has {unknown[0]!r}, and the model has no such array; leave it out"
                 )
-            for name, array in record.items():
-                if name not in plan.exclude and not _is_float(array.dtype):
-                    raise ParameterError(
-                        f"array {name!r} is of {array.dtype}, and only floats are summed; "
-                        f"convert it, or pass exclude=({name!r},), with which it keeps the "
-                        "server's value"
-                    )
+            remedy = "convert it, or pass its name to exclude; it then keeps the server's value"
+            arrays = self._summed(record, remedy)
             check_finite(record, plan.exclude)
             self._record = record
-            self._model, self._schema = flatten(self._summed(record))
+            self._model, self._schema = flatten(arrays)
         self.size = self._model.size
         self.length = self.size + len(plan.metrics)
 
@@ -195,14 +190,9 @@ class Layout:
         schema = self._schema
         if schema is None:
             return self._model
-        record = _only(reply, ArrayRecord)
-        for name, array in record.items():
-            if name not in self._plan.exclude and not _is_float(array.dtype):
-                raise ParameterError(
-                    f"array {name!r} of the reply is of {array.dtype}, and only floats are "
-                    "summed; reply with floats, as in the global model"
-                )
-        local, found = flatten(self._summed(record))
+        remedy = "reply with floats, as in the global model"
+        arrays = self._summed(_only(reply, ArrayRecord), remedy)
+        local, found = flatten(arrays)
         if (found.names, found.shapes) != (schema.names, schema.shapes):
             raise ParameterError(
                 "names or shapes of the reply's arrays are not those of the global model; "
@@ -211,15 +201,18 @@ class Layout:
         with np.errstate(over="ignore"):  # an infinite difference is an error below
             changed: Floats = local - self._model
         if not np.isfinite(changed).all():
-            raise ParameterError(_first_spoiled(self._summed(record)))
+            raise ParameterError(_first_spoiled(arrays))
         return changed
 
-    def _summed(self, record: ArrayRecord) -> Mapping[str, NDArray[np.generic]]:
-        return {
-            name: array.numpy()
-            for name, array in record.items()
-            if name not in self._plan.exclude
-        }
+    def _summed(self, record: ArrayRecord, remedy: str) -> Mapping[str, NDArray[np.generic]]:
+        """Return the arrays that are not excluded, or raise `ParameterError` if not floats."""
+        summed = {n: array for n, array in record.items() if n not in self._plan.exclude}
+        for name, array in summed.items():
+            if not _is_float(array.dtype):
+                raise ParameterError(
+                    f"array {name!r} is of {array.dtype}, and only floats are summed; {remedy}"
+                )
+        return {name: array.numpy() for name, array in summed.items()}
 
 
 def _first_spoiled(arrays: Mapping[str, NDArray[np.generic]]) -> str:

@@ -6,7 +6,6 @@ import logging
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from numbers import Real
 from typing import Literal
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
@@ -142,10 +141,8 @@ class SecureStrategy(Strategy):
         arrays = "an ArrayRecord of the global model, such as ArrayRecord([weights])"
         check_kind("initial_arrays", initial_arrays, ArrayRecord, arrays)
         check_integer("num_rounds", num_rounds, 0, 1 << 53)
-        seconds: object = 0.0 if timeout is None else timeout  # None is an hour
-        # a bool is a Real, too, and a NaN is not above 0
-        real = isinstance(seconds, Real) and not isinstance(seconds, bool)
-        if not real or not float(timeout or 0) >= 0:
+        # None is an hour, and a NaN is not above 0
+        if timeout is not None and not (is_real(timeout) and timeout >= 0):
             raise ParameterError(f"timeout is {timeout!r}; it must be seconds, 0 or more")
         configs = {"train_config": train_config, "evaluate_config": evaluate_config}
         for name, config in configs.items():

@@ -11,8 +11,8 @@ up.
 from __future__ import annotations
 
 from secagg.graph.cohorts import smallest_cohort
-from secagg.graph.finder import Recommendation, privacy_bits, recommend
-from secagg.graph.graph import SEED_BYTES, Graph, draw
+from secagg.graph.finder import privacy_bits, recommend
+from secagg.graph.graph import SEED_BYTES, Graph, Recommendation, draw
 
 __all__ = [
     "SEED_BYTES",

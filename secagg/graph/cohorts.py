@@ -7,8 +7,8 @@ cohort smaller than the cohort that k and t were chosen for has a larger fractio
 from __future__ import annotations
 
 from secagg.errors import ParameterError
-from secagg.graph.assumptions import Adversary, count
 from secagg.graph.finder import decide, is_private
+from secagg.graph.graph import Adversary, count
 
 
 def smallest_cohort(

@@ -6,59 +6,23 @@ bounds in the paper. See docs/parameters.md for the derivation and figures.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 from secagg._check import check_integer
 from secagg.errors import ParameterError
 from secagg.graph import tails
-from secagg.graph.assumptions import (
+from secagg.graph.graph import (
     Adversary,
+    Recommendation,
     check_fractions,
     count,
-    least_threshold,
+    lowest_complete,
     to_adversary,
 )
 
 MOST_SEARCHED = 1024
 """Largest number of neighbours that `remedy` tries, which takes a fraction of a second."""
-
-
-@dataclass(frozen=True, eq=False)
-class Recommendation(tuple[int | None, int]):
-    """Pair ``k, t`` of neighbours and threshold, with the guaranteed probabilities.
-
-    Attributes
-    ----------
-    neighbours : int or None
-        k, even. None: the complete graph, because no smaller k is safe.
-    threshold : int
-        t, the smallest private threshold.
-    highest_threshold : int
-        Largest safe threshold; all thresholds from `threshold` to this threshold are safe. A
-        higher threshold withstands more colluding clients and fewer dropouts.
-    privacy_bits : float
-        −log2 of the probability, over the random graph, that some client is exposed; infinite
-        if the probability is 0.
-    completion_bits : float
-        −log2 of the probability that dropouts make some client's secret unrecoverable; infinite
-        if the probability is 0.
-    """
-
-    neighbours: int | None
-    threshold: int
-    highest_threshold: int
-    privacy_bits: float
-    completion_bits: float
-
-    # a tuple, so that type checkers know that in `k, t = …` only k can be None
-    def __new__(cls, neighbours: int | None, threshold: int, *_: float) -> Recommendation:
-        """Make the pair (k, t); the generated ``__init__`` sets the attributes."""
-        return super().__new__(cls, (neighbours, threshold))
-
-    def __getnewargs__(self) -> tuple[int | None, int]:
-        return self.neighbours, self.threshold
 
 
 def recommend(
@@ -296,15 +260,6 @@ def _complete(
         f"with {bad} of {n} clients corrupt and {gone} dropping out, not even the complete "
         f"graph is safe: {why}; lower corrupt or dropout, or add clients"
     )
-
-
-def lowest_complete(n: int, bad: int, security: Adversary) -> int:
-    """Return the smallest threshold on the complete graph that `bad` corrupt clients permit.
-
-    The result is more than half of the n holders, and more than the corrupt clients can reach.
-    """
-    reached = 0 if security == "semi-honest" else (n + bad) // 2
-    return max(n // 2 + 1, reached + 1, least_threshold(bad))
 
 
 def _counts(

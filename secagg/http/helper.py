@@ -31,7 +31,7 @@ from secagg.oneshot.layout import ID_BYTES, START_BYTES
 from secagg.oneshot.messages import CHUNK
 from secagg.protocol import Registry
 from secagg.protocol.identities import SIGNATURE_BYTES
-from secagg.session.thread import Thread
+from secagg.session.exchange import Thread
 
 T = TypeVar("T")
 AGGREGATOR = 0

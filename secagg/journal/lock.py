@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from secagg._forks import process
+from secagg._secrets import process
 from secagg.errors import JournalError
 
 try:

@@ -13,7 +13,7 @@ from secagg._check import as_bytes, check_integer, check_kind
 from secagg._printable import fingerprints, short_repr
 from secagg.encoding import Encoding
 from secagg.errors import ParameterError
-from secagg.graph.assumptions import CORRUPT, DROPOUT
+from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.oneshot import params_bytes, suites
 from secagg.oneshot.layout import Layout
 from secagg.oneshot.noise import Noise

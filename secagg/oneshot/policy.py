@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from secagg._check import as_bytes, check_flag, check_integer, check_kind
 from secagg._printable import fingerprints, short_repr
 from secagg.errors import ParameterError
-from secagg.graph.assumptions import CORRUPT, check_fractions, count, to_float
+from secagg.graph.graph import CORRUPT, check_fractions, count, to_float
 from secagg.oneshot.params import MAX_HELPERS, OneShotParams
-from secagg.protocol.bounds import Bounds
 from secagg.protocol.identities import SIGNATURE_BYTES
+from secagg.protocol.shape import Bounds
 
 _REMEDY = "endorsements=[Helper.endorse() of each, in order]"
 _HONEST = 2

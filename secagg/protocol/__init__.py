@@ -15,13 +15,13 @@ derives the secrets and masks, `client_ids` makes ids of names, `identities` sig
 
 from __future__ import annotations
 
-from secagg.protocol.bounds import Bounds
 from secagg.protocol.client_ids import client_id
 from secagg.protocol.identities import Identity, Registry
 from secagg.protocol.ledger import CohortLedger
 from secagg.protocol.params import RoundParams
 from secagg.protocol.phases import NEXT, Phase
 from secagg.protocol.policy import ClientPolicy
+from secagg.protocol.shape import Bounds
 
 __all__ = [
     "NEXT",

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from secagg import _fast
 from secagg._secrets import Confined
 from secagg._threads import in_slices
-from secagg.encoding import Entropy
 
 U8 = NDArray[np.uint8]
 U64 = NDArray[np.uint64]
@@ -75,11 +74,6 @@ class KeyPair(Confined):
 
     def __repr__(self) -> str:
         return f"KeyPair(public={self.public.hex()})"
-
-    @classmethod
-    def generate(cls, entropy: Entropy) -> KeyPair:
-        """Draw a fresh key pair."""
-        return cls(entropy(SEED_BYTES))
 
     def agree(self, peer: bytes) -> bytes | None:
         """Return the X25519 secret shared with a peer, or None if the public key is unusable.

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from secagg._check import as_bytes, check_integer, check_kind
-from secagg._forks import Exclusive
+from secagg._secrets import Exclusive
 from secagg.errors import ParameterError, TooFewSurvivors
 from secagg.protocol.messages import pack_ids, unpack_ids
 

@@ -14,7 +14,7 @@ from typing import Literal, Self
 from secagg._check import as_bytes, check_flag, check_integer
 from secagg.encoding import Encoding
 from secagg.errors import ParameterError
-from secagg.graph.assumptions import CORRUPT, DROPOUT
+from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.protocol.params_bytes import Fields, malformed, pack, unpack
 from secagg.protocol.shape import Security, Shape, read_encoding, smallest_bits
 from secagg.protocol.suggestion import check_no_fraction, suggest_pair
@@ -84,7 +84,6 @@ class RoundParams(Shape):
     def __post_init__(self) -> None:
         self._take_integers()
         check_flag("allow_two_clients", self.allow_two_clients)
-        self._check_security()
         self._check_cohort()
         self._check_shape()
 
@@ -166,6 +165,24 @@ class RoundParams(Shape):
         return hash(self.to_bytes())
 
     def _check_cohort(self) -> None:
+        """Raise `ParameterError` unless security, cohort, graph and threshold are possible."""
+        # any str at run time: only type checkers see the type of the field
+        security: str = self.security
+        if security not in ("semi-honest", "active"):
+            hint = (
+                "; 'semi-malicious' is for secagg.graph.recommend, whose graphs are for "
+                "'semi-honest' rounds"
+            )
+            raise ParameterError(
+                f"security must be 'semi-honest' or 'active', not {security!r}"
+                f"{hint if security == 'semi-malicious' else ''}"
+            )
+        # before the threshold, which has other rules with neighbours
+        if self.active and self.neighbours is not None:
+            raise ParameterError(
+                f"neighbours is {self.neighbours}, but a lying server would draw the graph: "
+                "security 'active' needs the complete one, neighbours=None"
+            )
         check_integer("n_clients", self.n_clients, 2, 1 << 20)
         if self.n_clients == 2 and not self.allow_two_clients:
             raise ParameterError(
@@ -184,9 +201,6 @@ class RoundParams(Shape):
                 )
         check_no_fraction(self.n_clients, self.threshold)
         check_integer("threshold", self.threshold, 1, 1 << 20)
-        self._check_threshold()
-
-    def _check_threshold(self) -> None:
         if self.neighbours is None:
             most, part = (2, "two thirds") if self.active else (1, "half")
             low, high = most * self.n_clients // (most + 1) + 1, self.n_clients
@@ -199,25 +213,6 @@ class RoundParams(Shape):
         if not low <= self.threshold <= high:
             wrong = "large" if self.threshold > high else "small"
             raise ParameterError(f"threshold is {self.threshold}, too {wrong} for {rule}")
-
-    def _check_security(self) -> None:
-        # any str at run time: only type checkers see the type of the field
-        security: str = self.security
-        if security not in ("semi-honest", "active"):
-            hint = (
-                "; 'semi-malicious' is for secagg.graph.recommend, whose graphs are for "
-                "'semi-honest' rounds"
-            )
-            raise ParameterError(
-                f"security must be 'semi-honest' or 'active', not {security!r}"
-                f"{hint if security == 'semi-malicious' else ''}"
-            )
-        # before the threshold, which has other rules with neighbours
-        if self.active and self.neighbours is not None:
-            raise ParameterError(
-                f"neighbours is {self.neighbours}, but a lying server would draw the graph: "
-                "security 'active' needs the complete one, neighbours=None"
-            )
 
     @property
     def holders(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from secagg._check import check_flag, check_integer, check_kind
 from secagg.errors import ParameterError
 from secagg.graph import finder, smallest_cohort
-from secagg.graph.assumptions import (
+from secagg.graph.graph import (
     CORRUPT,
     DROPOUT,
     check_fractions,
@@ -15,8 +15,8 @@ from secagg.graph.assumptions import (
     least_threshold,
     to_float,
 )
-from secagg.protocol.bounds import Bounds
 from secagg.protocol.params import RoundParams
+from secagg.protocol.shape import Bounds
 
 _RANGES = {
     "min_threshold": (1, 1 << 20),

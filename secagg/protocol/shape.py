@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Literal
+from math import inf
+from typing import Literal, Self
 
-from secagg._check import check_flag, check_integer, check_session, is_integer
+from secagg._check import check_flag, check_integer, check_session, is_integer, is_real
 from secagg._printable import in_short
 from secagg.encoding import Encoding, Ring, from_canonical
 from secagg.errors import ParameterError
@@ -96,15 +99,15 @@ def smallest_bits(shape: Shape) -> int:
 
     The modulus of `shape` has no influence. A result above 64 means that no modulus has room.
     """
-    _, needed = _range(shape)
+    _, needed, clipped = _range(shape)
     # R = 2^b must reach `needed`, and exceed the number of clipped elements
-    return max(needed - 1, _clipped(shape)).bit_length()
+    return max(needed - 1, clipped).bit_length()
 
 
 def _check_headroom(shape: Shape) -> None:
     """Raise `ParameterError` unless R, a message and an int64 hold every sum of n vectors."""
     weight = shape.max_weight or 1
-    largest, needed = _range(shape)
+    largest, needed, clipped = _range(shape)
     noise = shape.noise_bound
     if shape.ring.modulus < needed:
         raise ParameterError(
@@ -114,7 +117,6 @@ def _check_headroom(shape: Shape) -> None:
             f"{f' and noise up to {noise}' if noise else ''} needs R ≥ "
             f"{needed}; {_remedy((needed - 1).bit_length())}"
         )
-    clipped = _clipped(shape)
     if shape.ring.modulus <= clipped:
         raise ParameterError(
             f"modulus {shape.ring} has no headroom: {clipped} elements in all can be "
@@ -132,20 +134,17 @@ def _check_headroom(shape: Shape) -> None:
         raise ParameterError(f"sums up to {largest} do not fit an int64; encode smaller values")
 
 
-def _range(shape: Shape) -> tuple[int, int]:
-    """Return the largest element of a sum, and the number of values that an element can have.
+def _range(shape: Shape) -> tuple[int, int, int]:
+    """Return the largest element of a sum, the number of an element's values, and of clipped.
 
     There are n clients, weights up to W, encoded integers up to M and noise up to Y. The
-    results are L = n · max(M · W, W) + Y and, for a signed encoding, 2 L + 1, else L + Y + 1.
+    results are L = n · max(M · W, W) + Y and, for a signed encoding, 2 L + 1, else L + Y + 1,
+    and the largest number of clipped elements, 0 without a count.
     """
     weight, noise = shape.max_weight or 1, shape.noise_bound
     largest = shape.n_clients * max(shape.encoding.max_encoded * weight, weight) + noise
-    return largest, largest + (largest if shape.encoding.signed else noise) + 1
-
-
-def _clipped(shape: Shape) -> int:
-    """Return the largest number of clipped elements, 0 without a count."""
-    return shape.n_clients * shape.length if shape.count_clipped else 0
+    values = largest + (largest if shape.encoding.signed else noise) + 1
+    return largest, values, shape.n_clients * shape.length if shape.count_clipped else 0
 
 
 def _remedy(bits: int) -> str:
@@ -193,3 +192,95 @@ def read_encoding(canonical: bytes, own: Encoding | None) -> Encoding:
     if known is None:
         raise malformed("parameters", "their encoding is unknown; pass it as encoding=")
     return known
+
+
+MAX_METRICS = 1024
+"""Largest number of metrics in the bounds of a client: a server could name metrics for ever."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds of a client's input. A client takes no part in a sum with other bounds.
+
+    Parameters
+    ----------
+    encoding : FixedPoint or Integers
+        Encoding of the vectors, with its clip and fractional bits.
+    max_weight : int, optional
+        The largest weight, 1 to 2^53. None: the sums are unweighted.
+    metrics : mapping of str to float
+        Largest absolute value of each metric that may be in a vector, > 0. Metrics are numbers
+        that a door of this package, such as `secagg.flower`, appends to the vector.
+    weight : str, optional
+        Name of the weight among the metrics of a node of Flower. None: ``num-examples``.
+
+    Raises
+    ------
+    ParameterError
+        A value is out of range.
+    """
+
+    encoding: Encoding
+    max_weight: int | None = None
+    _: KW_ONLY
+    metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
+    weight: str | None = None
+
+    def __post_init__(self) -> None:
+        check_encoding(self.encoding)
+        if self.max_weight is not None:
+            check_integer("max_weight", self.max_weight, 1, 1 << 53)
+            object.__setattr__(self, "max_weight", int(self.max_weight))
+        check_integer("the number of metrics", len(self.metrics), 0, MAX_METRICS)
+        for name, bound in self.metrics.items():
+            if not is_real(bound) or not 0 < bound < inf:
+                raise ParameterError(
+                    f"metrics has the bound {in_short(bound)} for {name!r}; pass its largest "
+                    "size"
+                )
+        # a copy, since the caller's mapping may change later
+        object.__setattr__(self, "metrics", dict(self.metrics))
+
+    @classmethod
+    def of(
+        cls,
+        params: Shape,
+        metrics: Mapping[str, float] | None = None,
+        weight: str | None = None,
+    ) -> Self:
+        """Return the bounds of the parameters of a sum, and of the metrics in the vectors."""
+        return cls(params.encoding, params.max_weight, metrics=metrics or {}, weight=weight)
+
+    def objection(self, wanted: Bounds) -> str | None:
+        """Return the difference to the bounds of a sum, or None if the bounds agree.
+
+        A sum may have a part of the metrics. Weights are compared only if both have a name.
+        """
+        if wanted.encoding.canonical() != self.encoding.canonical():
+            return f"the encoding is {wanted.encoding}, and this client's is {self.encoding}"
+        if wanted.max_weight != self.max_weight:
+            return f"max_weight is {wanted.max_weight}, and this client's is {self.max_weight}"
+        # as a weight, a metric that is 0 in all clients but one would single out that client
+        if None not in (self.weight, wanted.weight) and wanted.weight != self.weight:
+            return f"the weight is {wanted.weight!r}, and this client's is {self.weight!r}"
+        for name, bound in wanted.metrics.items():
+            own = self.metrics.get(name)
+            if own != bound:
+                return (
+                    f"the bound of the metric {name!r} is {bound}, and this client's is {own}"
+                )
+        return None
+
+    def check(
+        self,
+        params: Shape,
+        metrics: Mapping[str, float] | None = None,
+        weight: str | None = None,
+    ) -> None:
+        """Raise `ParameterError` unless a sum has these bounds."""
+        why = self.objection(Bounds.of(params, metrics, weight))
+        if why is not None:
+            raise ParameterError(
+                f"{why}; take this client's bounds at the server, or state others in the "
+                "client's policy: bounds=secagg.Bounds(encoding, max_weight)"
+            )

@@ -14,16 +14,16 @@ from typing import Literal
 from secagg._check import check_integer, is_integer
 from secagg.errors import ParameterError
 from secagg.graph import Recommendation, recommend
-from secagg.graph.assumptions import (
+from secagg.graph.graph import (
     CORRUPT,
     DROPOUT,
     Adversary,
     check_fractions,
     count,
     least_threshold,
+    lowest_complete,
     most_left,
 )
-from secagg.graph.finder import lowest_complete
 
 COMPLETE_UP_TO = 100
 """Number of clients up to which the complete graph is cheap."""

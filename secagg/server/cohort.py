@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from itertools import accumulate
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,65 @@ from secagg import graph
 from secagg.encoding import Lanes
 from secagg.protocol import Registry, RoundParams, keys
 from secagg.protocol.messages import ConsistencyRequest, Roster, UnmaskRequest, encode, pack_ids
+
+T = TypeVar("T", np.uint8, np.uint64)
+
+
+class PerPeer(Generic[T]):
+    """Items of equal width that clients send for their peers.
+
+    Parameters
+    ----------
+    peers : mapping of id to uint64 array
+        The clients, by ascending ids, and for each client the peers with an item, in the order
+        of the items.
+    width : int
+        Length of an item.
+    dtype : type of numpy
+        Type of an item's elements.
+
+    Attributes
+    ----------
+    items : array of `dtype`, shape (all peers of all clients, width)
+        Only the rows of clients in `came` have content.
+    rows : dict of id to slice
+        Rows of each client's items.
+    came : set of ids
+        Clients that sent their items.
+    """
+
+    def __init__(
+        self, peers: Mapping[int, NDArray[np.uint64]], width: int, dtype: type[T]
+    ) -> None:
+        ends = accumulate(map(len, peers.values()))
+        self.rows = {
+            u: slice(end - len(ids), end)
+            for (u, ids), end in zip(peers.items(), ends, strict=True)
+        }
+        self._peers = np.concatenate([np.empty(0, np.uint64), *peers.values()])
+        self.items: NDArray[T] = np.empty((self._peers.size, width), dtype)
+        self.came: set[int] = set()
+
+    def peers_of(self, u: int) -> int:
+        """Return the number of peers of client u."""
+        return self.rows[u].stop - self.rows[u].start
+
+    def put(self, u: int, items: NDArray[T]) -> None:
+        """Keep the items of client u, shape (`peers_of`, width)."""
+        self.items[self.rows[u]] = items
+        self.came.add(u)
+
+    def by_peer(self) -> dict[int, NDArray[np.intp]]:
+        """Return for each peer the rows of `items`, by ascending ids of senders in `came`."""
+        came = np.zeros(self._peers.size, dtype=bool)
+        for u in self.came:
+            came[self.rows[u]] = True
+        rows = np.flatnonzero(came)
+        # stable: each peer's rows keep the ascending order of the senders
+        rows = rows[np.argsort(self._peers[rows], kind="stable")]
+        peers, first = np.unique(self._peers[rows], return_index=True)
+        return dict(zip(peers.tolist(), np.split(rows, first[1:]), strict=True))
+
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -65,26 +125,20 @@ class Cohort:
 
     def rosters(self) -> dict[int, bytes]:
         """Return each client's message of round 1; clients with the same holders share one."""
-        return made_once(self.graph.holders, self._roster)
-
-    def _roster(self, holders: tuple[int, ...]) -> bytes:
-        """Return the message of round 1 to a client: the holders and their public keys."""
-        return encode(
-            Roster(
-                self.params.to_bytes(),
-                len(self.publics),
-                self._digest,
-                pack_ids(holders),
-                b"".join(self.publics[v][0] for v in holders),
-                b"".join(self.publics[v][1] for v in holders),
-                b"".join(self._signatures[v] for v in holders),
-            )
+        return made_once(
+            self.graph.holders,
+            lambda holders: encode(
+                Roster(
+                    self.params.to_bytes(),
+                    len(self.publics),
+                    self._digest,
+                    pack_ids(holders),
+                    b"".join(self.publics[v][0] for v in holders),
+                    b"".join(self.publics[v][1] for v in holders),
+                    b"".join(self._signatures[v] for v in holders),
+                )
+            ),
         )
-
-    def receivers(self) -> dict[int, NDArray[np.uint64]]:
-        """Return the ids of the other holders of each client's shares, ascending."""
-        ids = made_once(self.graph.holders, lambda holders: np.array(holders, dtype=np.uint64))
-        return {u: own[own != u] for u, own in ids.items()}
 
     def seen_by(self, u: int, clients: Container[int]) -> list[int]:
         """Return the clients of `clients` that are holders of u's shares, ascending."""

@@ -13,7 +13,7 @@ from contextlib import suppress
 from cryptography.hazmat.primitives.poly1305 import Poly1305
 
 from secagg._check import as_bytes, check_kind
-from secagg._forks import Exclusive
+from secagg._secrets import Exclusive
 from secagg.encoding import Entropy
 from secagg.errors import (
     JournalError,
@@ -97,7 +97,8 @@ class Server:
             )
         self._stage: Stage | Over = Advertising(params, registry, seed)
         self._journal, self._entries = journal, 0
-        self._write(first_entry(seed, self._page))
+        if journal is not None:
+            self._write(first_entry(seed, self._page))
         self._exclusive = Exclusive()
         self._received: set[int] = set()
         self._names: dict[int, str] = {}

@@ -32,12 +32,9 @@ from secagg.protocol.messages import (
     pack_ids,
 )
 from secagg.protocol.params_bytes import compare
-from secagg.server.cohort import Cohort, Question, Summed, made_once
-from secagg.server.per_peer import PerPeer
+from secagg.server.cohort import Cohort, PerPeer, Question, Summed, made_once
 
-InSession = ShareKeys | MaskedInput | ConsistencySignature | UnmaskShares
-M = TypeVar("M", bound=AdvertiseKeys | InSession)
-S = TypeVar("S", bound=InSession)
+M = TypeVar("M", AdvertiseKeys, ShareKeys, MaskedInput, ConsistencySignature, UnmaskShares)
 
 
 class Stage(ABC):
@@ -51,10 +48,13 @@ class Stage(ABC):
         Messages of the server to the clients at the beginning of the stage.
     expected : collection of ids or None
         Clients that may answer; None if any client may.
+    session : bytes or None
+        Session of all messages after round 0.
     """
 
     phase: ClassVar[Phase]
     expected: Collection[int] | None = None
+    session: bytes | None = None
 
     def __init__(self, params: RoundParams, asks: Mapping[int, bytes]) -> None:
         self.params = params
@@ -73,6 +73,8 @@ class Stage(ABC):
         message = decode(data, kind, self.params, sender=u, phase=self.phase)
         named = message.sender
         self.require(named == u, u, "sender", f"the message names client {named}")
+        same = isinstance(message, AdvertiseKeys) or message.session == self.session
+        self.require(same, u, "session", "the message belongs to another session")
         return message
 
     def require(self, condition: bool, u: int, check: str, why: str) -> None:
@@ -97,15 +99,8 @@ class SessionStage(Stage):
 
     def __init__(self, cohort: Cohort, asks: Mapping[int, bytes]) -> None:
         super().__init__(cohort.params, asks)
-        self.cohort = cohort
+        self.cohort, self.session = cohort, cohort.session
         self.expected = frozenset(asks)
-
-    def read_in_session(self, u: int, data: bytes, kind: type[S]) -> S:
-        """Decode a message of client u; raise RemoteProtocolError, also for another session."""
-        message = self.read(u, data, kind)
-        same = message.session == self.cohort.session
-        self.require(same, u, "session", "the message belongs to another session")
-        return message
 
 
 class Advertising(Stage):
@@ -176,15 +171,6 @@ class KeysShared:
     sealed: PerPeer[np.uint8]
     present: list[int]
 
-    def inboxes(self) -> dict[int, bytes]:
-        """Return the messages of round 2: the shares that peers sealed for each client."""
-        items, rows, session = self.sealed.items, self.sealed.by_peer(), self.cohort.session
-        made = {}
-        for u in self.present:
-            senders = [v for v in self.cohort.seen_by(u, self.commitments) if v != u]
-            made[u] = encode(Shares(session, pack_ids(senders), items[rows[u]].tobytes()))
-        return made
-
 
 class Sharing(SessionStage):
     """Round 1: send rosters and collect sealed shares; `close` returns all sealed shares."""
@@ -194,11 +180,13 @@ class Sharing(SessionStage):
     def __init__(self, cohort: Cohort) -> None:
         super().__init__(cohort, cohort.rosters())
         self._commitments: dict[int, bytes] = {}
-        self._sealed = PerPeer(cohort.receivers(), SEALED_BYTES, np.uint8)
+        ids = made_once(cohort.graph.holders, lambda holders: np.array(holders, np.uint64))
+        receivers = {u: own[own != u] for u, own in ids.items()}
+        self._sealed = PerPeer(receivers, SEALED_BYTES, np.uint8)
 
     def take(self, u: int, data: bytes) -> None:
         """Validate and store a client's commitment and sealed shares."""
-        message = self.read_in_session(u, data, ShareKeys)
+        message = self.read(u, data, ShareKeys)
         receivers = self._sealed.peers_of(u)
         whole = len(message.sealed) == SEALED_BYTES * receivers
         self.require(
@@ -223,7 +211,12 @@ class Masking(SessionStage):
     phase = Phase.MASKED_INPUT
 
     def __init__(self, shared: KeysShared) -> None:
-        super().__init__(shared.cohort, shared.inboxes())
+        cohort, items, rows = shared.cohort, shared.sealed.items, shared.sealed.by_peer()
+        inboxes = {}
+        for u in shared.present:
+            senders = pack_ids([v for v in cohort.seen_by(u, shared.commitments) if v != u])
+            inboxes[u] = encode(Shares(cohort.session, senders, items[rows[u]].tobytes()))
+        super().__init__(cohort, inboxes)
         self._commitments = shared.commitments
         self._total = self.params.ring.zeros(self.params.elements)
         # one array, in which each input is unpacked before its addition
@@ -232,7 +225,7 @@ class Masking(SessionStage):
 
     def take(self, u: int, data: bytes) -> None:
         """Validate a masked input and add the input to the total; only the total is stored."""
-        message = self.read_in_session(u, data, MaskedInput)
+        message = self.read(u, data, MaskedInput)
         ring, values = self.params.ring, self._values
         try:
             _fast.unpack_bits(message.values, ring.bits, values)
@@ -240,8 +233,9 @@ class Masking(SessionStage):
             why = f"expected {values.size} elements of {ring.bits} bits"
             self.require(False, u, "length", why)
         # with R = 2^b no pattern of b bits is out of range
-        inside = ring.is_power_of_two or int(values.max()) < ring.modulus
-        self.require(inside, u, "range", f"an element outside [0, {ring})")
+        if not ring.is_power_of_two:
+            inside = int(values.max()) < ring.modulus
+            self.require(inside, u, "range", f"an element outside [0, {ring})")
         ring.add_into(self._total, values)
         self._u3.add(u)
 
@@ -282,7 +276,7 @@ class Consistency(SessionStage):
 
     def take(self, u: int, data: bytes) -> None:
         """Validate and store a client's signature, which would end every client if invalid."""
-        message = self.read_in_session(u, data, ConsistencySignature)
+        message = self.read(u, data, ConsistencySignature)
         survivors = pack_ids(self._summed.asked[u].survivors)
         content = signed_survivors(self.cohort.session, u, survivors)
         registry = self.cohort.registry

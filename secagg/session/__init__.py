@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from secagg._lazily import lazily
 
 if TYPE_CHECKING:
+    from secagg.session.clock import Clock
     from secagg.session.completed import Completed
-    from secagg.session.deadlines import Clock, Deadlines
     from secagg.session.events import (
         Event,
         Gathering,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from secagg.session.helpers import HelperLink, LocalHelper
     from secagg.session.links import Link, LocalLink
     from secagg.session.member import take_part
+    from secagg.session.rounds import Deadlines
     from secagg.session.session import Session
     from secagg.session.wire import bind
 
@@ -68,10 +69,11 @@ __all__ = [
 if not TYPE_CHECKING:  # a node of Flower starts a process for each message, and needs the wire
     _HOMES = {
         "completed": ("Completed",),
-        "deadlines": ("Clock", "Deadlines"),
+        "clock": ("Clock",),
         "helpers": ("HelperLink", "LocalHelper"),
         "links": ("Link", "LocalLink"),
         "member": ("take_part",),
+        "rounds": ("Deadlines",),
         "session": ("Session",),
         "wire": ("bind",),
     }

@@ -13,11 +13,10 @@ from secagg.oneshot.layout import START_BYTES
 from secagg.protocol import CohortLedger, Registry
 from secagg.protocol.messages import pack_ids
 from secagg.session.events import Place
-from secagg.session.exchange import Exchange, Exchanges, fingerprint
+from secagg.session.exchange import Calls, Exchange, Exchanges, fingerprint
 from secagg.session.helpers import HelperLink, Helpers
 from secagg.session.reports import Reports
 from secagg.session.store import Store
-from secagg.session.thread import Calls
 from secagg.session.wire import REPORT, Task, task_id
 
 

@@ -18,11 +18,10 @@ from typing import NamedTuple
 
 from secagg.errors import RemoteProtocolError
 from secagg.session import wire
-from secagg.session.deadlines import Clock
+from secagg.session.clock import Clock
 from secagg.session.events import Hooks, Place
-from secagg.session.exchange import Exchange, Exchanges, fingerprint
+from secagg.session.exchange import Calls, Exchange, Exchanges, Thread, closed, fingerprint
 from secagg.session.presence import GATHER, Presence
-from secagg.session.thread import Calls, Thread, closed
 from secagg.session.wire import Answer, Declined
 
 _TOGETHER = 64

@@ -10,7 +10,7 @@ from secagg._check import check_integer
 from secagg._printable import printable
 from secagg.errors import LinkError, ParameterError, RemoteProtocolError
 from secagg.oneshot import Helper
-from secagg.session.deadlines import Clock
+from secagg.session.clock import Clock
 from secagg.session.events import (
     HelperAnswered,
     HelperFailed,
@@ -19,7 +19,7 @@ from secagg.session.events import (
     PhaseOpened,
     Place,
 )
-from secagg.session.thread import in_thread
+from secagg.session.exchange import in_thread
 
 T = TypeVar("T")
 _QUOTED = 500

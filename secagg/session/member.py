@@ -28,9 +28,9 @@ from secagg.protocol.client_ids import ClientKey, identify
 from secagg.protocol.identities import check_registry
 from secagg.session import wire
 from secagg.session.completed import Completed
+from secagg.session.exchange import in_thread
 from secagg.session.links import Link
 from secagg.session.outcomes import Params
-from secagg.session.thread import in_thread
 from secagg.session.training import Train, check_request, logger, note, outcome_of, violation
 from secagg.session.wire import REPORT, Answer, AttemptName, Declined, Task
 

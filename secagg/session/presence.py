@@ -12,9 +12,9 @@ from secrets import SystemRandom
 from secagg._check import check_integer
 from secagg.errors import ParameterError, TooFewSurvivors
 from secagg.protocol.client_ids import ClientKey, Names
-from secagg.session.deadlines import Clock
+from secagg.session.clock import Clock
 from secagg.session.events import Gathering, Hooks, Place
-from secagg.session.thread import closed
+from secagg.session.exchange import closed
 
 GATHER = "gather"
 """Phase before a round: members come."""

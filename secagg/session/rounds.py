@@ -1,16 +1,16 @@
-"""Attempt at a round of the four-exchange protocol: a `Server` behind the desk."""
+"""Attempt at a round of the four exchanges: a `Server` behind the desk, with deadlines."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
+from secagg._check import check_seconds
 from secagg.errors import RemoteProtocolError, TooFewSurvivors
 from secagg.journal import Journal
 from secagg.protocol import NEXT, CohortLedger, Phase, Registry, RoundParams
 from secagg.server import Entry, RoundResult, Server
-from secagg.session.deadlines import Deadlines
 from secagg.session.events import Place
 from secagg.session.exchange import Exchange, Exchanges, fingerprint
 from secagg.session.store import Store
@@ -53,6 +53,60 @@ def fresh_params(
     digest = message_digest(message)
     attempt = AttemptName(run, place.number, place.attempt, os.urandom(8), digest)
     return replace(params, session=write_name(params.session or name.encode(), attempt))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deadlines:
+    """Seconds after which a phase closes without the missing answers, each > 0.
+
+    A phase closes earlier once all awaited clients have answered.
+
+    Parameters
+    ----------
+    gather : float
+        For the members to come. At the deadline a round begins with the present members, if
+        they are enough.
+    keys, shares : float
+        For fresh keys, and for the shares sealed under them.
+    input : float
+        For the vectors, training included.
+    unmask : float
+        For the signatures of an active round, for the shares that open the sum, and for each
+        step of the helpers of a one-shot sum.
+    reports : float
+        For the reports of a one-shot sum, training included.
+
+    Raises
+    ------
+    ParameterError
+        A number is not positive.
+    """
+
+    gather: float = 60.0
+    keys: float = 60.0
+    shares: float = 60.0
+    input: float = 600.0
+    unmask: float = 60.0
+    reports: float = 600.0
+
+    def __post_init__(self) -> None:
+        for name, seconds in vars(self).items():
+            check_seconds(**{f"deadline {name}": seconds})
+
+    @classmethod
+    def of(cls, seconds: Deadlines | float) -> Deadlines:
+        """Return deadlines; a number is the deadline of every phase."""
+        if isinstance(seconds, Deadlines):
+            return seconds
+        return cls(**dict.fromkeys((one.name for one in fields(cls)), seconds))
+
+    def in_phase(self, phase: Phase) -> float:
+        """Return the deadline of a phase of a round."""
+        return {
+            Phase.ADVERTISE_KEYS: self.keys,
+            Phase.SHARE_KEYS: self.shares,
+            Phase.MASKED_INPUT: self.input,
+        }.get(phase, self.unmask)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -160,7 +214,9 @@ class Attempt:
         phases = list(NEXT[self.params.security])
         for place, (client, data) in enumerate(log.entries()):
             if client is not None:
-                self._accepted[client] = fingerprint(self._task_id(phases[self._closed]), data)
+                self._accepted[client] = fingerprint(
+                    task_id(self.params.digest, number, attempt, phases[self._closed]), data
+                )
                 self._answered.add(client)
             elif place:
                 self._closed += 1
@@ -184,15 +240,12 @@ class Attempt:
         if self._log is not None:
             self._log.flush()
 
-    def _task_id(self, phase: Phase) -> bytes:
-        return task_id(self.params.digest, self.place.number, self.place.attempt, phase)
-
     def _exchange(self, server: Server) -> Exchange:
         """Return the exchange of the phase that the server is in."""
-        phase, name = server.phase, self._task_id(server.phase)
+        phase, number, attempt = server.phase, self.place.number, self.place.attempt
+        name = task_id(self.params.digest, number, attempt, phase)
         first = phase is Phase.ADVERTISE_KEYS
         data = dict.fromkeys(self.cohort, b"") if first else server.outbox
-        number, attempt = self.place.number, self.place.attempt
         about = self.params.to_bytes() if first else b""
         message = self.message if phase is Phase.MASKED_INPUT else b""
         return Exchange(

@@ -17,7 +17,7 @@ from secagg.oneshot import OneShotParams
 from secagg.protocol import Phase
 from secagg.server import RoundResult
 from secagg.session import outcomes
-from secagg.session.deadlines import Clock
+from secagg.session.clock import Clock
 from secagg.session.desk import Desk
 from secagg.session.events import Hooks, Place, RoundBegun, RoundFailed, RoundFinished
 from secagg.session.outcomes import Params

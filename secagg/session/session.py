@@ -20,15 +20,15 @@ from secagg.protocol.client_ids import ClientKey, Names, identify
 from secagg.protocol.identities import check_registry
 from secagg.server import RoundResult
 from secagg.session.batch import Batch
-from secagg.session.deadlines import Clock, Deadlines
+from secagg.session.clock import Clock
 from secagg.session.desk import Desk
 from secagg.session.events import Hook, Hooks, Place
+from secagg.session.exchange import Thread, closed
 from secagg.session.helpers import HelperLink, Helpers, by_number
 from secagg.session.presence import pool_of
-from secagg.session.rounds import Attempt, fresh_params
+from secagg.session.rounds import Attempt, Deadlines, fresh_params
 from secagg.session.series import Series
 from secagg.session.store import Begun, Store
-from secagg.session.thread import Thread, closed
 from secagg.session.wire import FRAME, answer_limit, check_bound
 
 

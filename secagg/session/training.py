@@ -16,8 +16,8 @@ from secagg.errors import LocalProtocolError, ParameterError, RemoteProtocolErro
 from secagg.oneshot import OneShotParams, OneShotPolicy
 from secagg.oneshot.client import check_signer
 from secagg.protocol import Identity
+from secagg.session.exchange import in_thread
 from secagg.session.outcomes import Params
-from secagg.session.thread import in_thread
 from secagg.session.wire import Task, endorsements_of, is_bound
 
 logger = logging.getLogger("secagg.session")

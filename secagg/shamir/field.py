@@ -5,21 +5,111 @@ Two-dimensional arrays are matrices for ``matmul`` and ``evaluate``.
 
 A limb has w = ⌊(b − 1) / 8⌋ bytes, little-endian, for a prime of b bits, so that a limb is
 below p: seven bytes in GF(2^61 − 1).
+
+GF(2^61 − 1) has its own kernels, and odd primes below 2^63 have others (`secagg._fast`). All
+other primes are computed with integers, of gmpy2 if installed, else of Python.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from secagg import _fast
 from secagg.errors import ParameterError
-from secagg.shamir import arithmetic
-from secagg.shamir.arithmetic import M61, U64, Elements, narrow, objects, packed
 from secagg.shamir.primality import is_prime
+
+M61 = (1 << 61) - 1
+"""The Mersenne prime 2^61 − 1: secrets are shared in this field."""
+
+U64 = NDArray[np.uint64]
+Elements = U64 | NDArray[np.object_]
+
+
+def evaluate(coefficients: Elements, points: Elements, p: int) -> Elements:
+    """Evaluate m polynomials, shape (t, m), at n points by Horner's rule: shape (n, m)."""
+    if p == M61:
+        return _fast.m61_poly_eval(narrow(coefficients), narrow(points))
+    if _has_kernel(p):
+        return _fast.prime_poly_eval(narrow(coefficients), narrow(points), p)
+    number = _number()
+    # Horner's rule begins at the highest coefficient
+    polynomials = [[number(c) for c in column[::-1]] for column in coefficients.T.tolist()]
+    values, prime = [], number(p)
+    for x in map(number, points.tolist()):
+        for polynomial in polynomials:
+            value = number(0)
+            for coefficient in polynomial:
+                value = (value * x + coefficient) % prime
+            values.append(int(value))
+    return packed(objects(values), p).reshape(points.size, len(polynomials))
+
+
+def matmul(a: Elements, b: Elements, p: int) -> Elements:
+    """Return the product of the matrices a (n × k) and b (k × m)."""
+    if p == M61:
+        return _fast.m61_matmul(narrow(a), narrow(b))
+    if _has_kernel(p):
+        return _fast.prime_matmul(narrow(a), narrow(b), p)
+    return packed(a.astype(object) @ b.astype(object) % p, p)
+
+
+def lagrange_at_zero(points: Elements, p: int) -> Elements:
+    """Return Lagrange's coefficients at zero; points are distinct and non-zero."""
+    if p == M61:
+        return _fast.m61_lagrange_at_zero(narrow(points))
+    if _has_kernel(p):
+        return _fast.prime_lagrange_at_zero(narrow(points), p)
+    number = _number()
+    xs, prime, above = [number(x) for x in points.tolist()], number(p), number(1)
+    for x in xs:
+        above = above * x % prime
+    weights = []
+    for i, x in enumerate(xs):
+        below = x
+        for other in xs[:i] + xs[i + 1 :]:
+            below = below * (other - x) % prime
+        weights.append(int(above * pow(below, -1, prime) % prime))
+    return packed(objects(weights), p)
+
+
+def packed(values: Elements, p: int) -> Elements:
+    """Return canonical elements as ``uint64`` for p < 2^63, as Python integers beyond."""
+    if p < 1 << 63:
+        return values.astype(np.uint64)
+    return objects([int(value) for value in values.ravel()]).reshape(values.shape)
+
+
+def objects(values: Sequence[int]) -> NDArray[np.object_]:
+    """Return a vector of Python integers."""
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out
+
+
+def _has_kernel(p: int) -> bool:
+    return 2 < p < 1 << 63
+
+
+@lru_cache
+def _number() -> Callable[[int], int]:
+    try:
+        from gmpy2 import mpz  # imported here: the fields with kernels do not need gmpy2
+    except ModuleNotFoundError:
+        return int
+    integer: Callable[[int], int] = mpz
+    return integer
+
+
+def narrow(a: Elements) -> U64:
+    """Return elements below 2^64 as the kernels take them."""
+    return np.ascontiguousarray(a, dtype=np.uint64)
+
 
 _SHOWN = 4096  # bits of a modulus in an error; Python refuses to print some longer ones
 
@@ -61,7 +151,7 @@ class Field:
                 raise ParameterError("field elements must be integers")
         if wide.size and not (int(wide.min()) >= 0 and int(wide.max()) < self.modulus):
             raise ParameterError(f"field elements must lie in [0, {self.modulus})")
-        return self._pack(wide)
+        return packed(wide, self.modulus)
 
     def add(self, a: Elements, b: Elements) -> Elements:
         """Return a + b, elementwise."""
@@ -100,14 +190,14 @@ class Field:
     def dot(self, a: Elements, b: Elements) -> int:
         """Return Σ a_i · b_i."""
         a, b = self._pair(a, b)
-        return int(arithmetic.matmul(a.reshape(1, -1), b.reshape(-1, 1), self.modulus)[0, 0])
+        return int(matmul(a.reshape(1, -1), b.reshape(-1, 1), self.modulus)[0, 0])
 
     def matmul(self, a: Elements, b: Elements) -> Elements:
         """Return the product of the matrices a (n × k) and b (k × m)."""
         a, b = self.array(a), self.array(b)
         if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
             raise ParameterError(f"matrices of shapes {a.shape} and {b.shape} do not multiply")
-        return arithmetic.matmul(a, b, self.modulus)
+        return matmul(a, b, self.modulus)
 
     def evaluate(self, coefficients: Elements, points: Elements) -> Elements:
         """Evaluate m polynomials of t coefficients at n points by Horner's rule.
@@ -124,7 +214,7 @@ class Field:
         coefficients, points = self.array(coefficients), self.array(points)
         _check_dimensions(coefficients, 2)
         _check_dimensions(points, 1)
-        return arithmetic.evaluate(coefficients, points, self.modulus)
+        return evaluate(coefficients, points, self.modulus)
 
     def lagrange_at_zero(self, points: Elements) -> Elements:
         """Return λ_i = Π_{j≠i} x_j / (x_j − x_i), so that f(0) = Σ λ_i f(x_i).
@@ -135,7 +225,7 @@ class Field:
         _check_dimensions(points, 1)
         if not points.all() or len(set(points.tolist())) != points.size:
             raise ParameterError("points of interpolation must be distinct and non-zero")
-        return arithmetic.lagrange_at_zero(points, self.modulus)
+        return lagrange_at_zero(points, self.modulus)
 
     def _each(
         self, a: Elements, b: Elements, kernel: Callable[[U64, U64], U64], rest: np.ufunc
@@ -190,7 +280,7 @@ def to_limbs(secret: bytes, field: Field = PROTOCOL_FIELD) -> Elements:
     if field.modulus >= 1 << 63:
         cuts = (secret[i : i + width] for i in range(0, len(secret), width))
         return objects([int.from_bytes(cut, "little") for cut in cuts])
-    rows = np.zeros((limb_count(len(secret), field), 8), dtype=np.uint8)
+    rows = np.zeros((-(-len(secret) // width), 8), dtype=np.uint8)
     padded = secret.ljust(len(rows) * width, b"\x00")
     rows[:, :width] = np.frombuffer(padded, dtype=np.uint8).reshape(-1, width)
     return rows.view("<u8").ravel().astype(np.uint64)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from secagg import _fast
 from secagg.encoding import Entropy
-from secagg.shamir.arithmetic import U64, Elements, narrow
+from secagg.shamir.field import U64, Elements, narrow
 from secagg.shamir.sharing import uniform
 
 _FAILURES = 3

@@ -23,9 +23,21 @@ from secagg._hedging import Hedged
 from secagg._secrets import without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
-from secagg.shamir import arithmetic
-from secagg.shamir.arithmetic import M61, U64, Elements
-from secagg.shamir.field import PROTOCOL_FIELD, Field, from_limbs, limb_count, to_limbs
+from secagg.shamir.field import (
+    M61,
+    PROTOCOL_FIELD,
+    U64,
+    Elements,
+    Field,
+    evaluate,
+    from_limbs,
+    lagrange_at_zero,
+    limb_count,
+    matmul,
+    objects,
+    packed,
+    to_limbs,
+)
 
 _MOST = 1 << 20  # holders
 
@@ -162,8 +174,8 @@ def combine(shares: Sequence[Share[Secret]]) -> Secret:
         raise ParameterError("the points of the shares must be distinct and non-zero")
     if not all(is_integer(limb) and 0 <= limb < p for s in shares for limb in s.limbs):
         raise ParameterError(f"a share has a limb that is not an int in [0, {p})")
-    points = arithmetic.packed(np.array([s.x for s in shares], object), p)
-    values = arithmetic.packed(np.array([s.limbs for s in shares], object), p)
+    points = packed(np.array([s.x for s in shares], object), p)
+    values = packed(np.array([s.limbs for s in shares], object), p)
     found = set[bytes | int | None]()
     # together these quorums use every share, so a wrong share changes one of the secrets
     for start in range(len(shares) - t + 1):
@@ -222,7 +234,7 @@ def split_limbs(
     coefficients[0] = constants
     drawn = uniform((threshold - 1) * constants.size, entropy, field.modulus)
     coefficients[1:] = drawn.reshape(threshold - 1, constants.size)
-    shares: Limbs = arithmetic.evaluate(coefficients, xs, field.modulus)  # type: ignore[assignment]
+    shares: Limbs = evaluate(coefficients, xs, field.modulus)  # type: ignore[assignment]
     return shares
 
 
@@ -265,7 +277,7 @@ def uniform(count: int, entropy: Entropy, p: int = M61) -> Elements:
         size = -(-bits // 8)
         data = entropy(size * count)
         cuts = (data[i : i + size] for i in range(0, len(data), size))
-        return arithmetic.objects([int.from_bytes(cut, "little") & mask for cut in cuts])
+        return objects([int.from_bytes(cut, "little") & mask for cut in cuts])
 
     # rejection, because remainders modulo p would not be uniform
     draws = draw(count)
@@ -284,5 +296,5 @@ def _statement(threshold: int, n: int, length: int | None, p: int) -> bytes:
 
 
 def _at_zero(points: Elements, values: Elements, p: int) -> Elements:
-    weights = arithmetic.lagrange_at_zero(points, p).reshape(1, -1)
-    return arithmetic.matmul(weights, values, p).ravel()
+    weights = lagrange_at_zero(points, p).reshape(1, -1)
+    return matmul(weights, values, p).ravel()

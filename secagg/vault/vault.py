@@ -27,7 +27,7 @@ from secagg._secrets import without_frames
 from secagg.encoding import Entropy
 from secagg.encoding.encoding import take
 from secagg.errors import VaultError
-from secagg.vault.errors import errors_of
+from secagg.vault.files import errors_of
 
 _KEY_BYTES = 32
 

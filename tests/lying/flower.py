@@ -36,7 +36,7 @@ from lying.liar import Liar
 from lying.walk import Opened, Unbuildable, opener
 from lying.worlds import EVERY
 from secagg import ClientPolicy, SecAggError
-from secagg.flower import OneShot, OneShotMod, SecAgg, SecAggMod, shown
+from secagg.flower import OneShot, OneShotMod, SecAgg, SecAggMod
 from secagg.flower import node as flower_node
 from secagg.flower.testing import LocalGrid, LocalHelper
 from secagg.flower.wire import RECORD
@@ -125,7 +125,7 @@ class LyingGrid(LocalGrid):
         except Exception as error:
             raise Unbuildable(str(error)) from None
         try:
-            with self._digests_noted(node), patch.object(shown, "now", lambda: CLOCK):
+            with self._digests_noted(node), patch.object(flower_node, "now", lambda: CLOCK):
                 reply = self._app(received, context)
         except Exception as error:
             reply = Message(Error(_RAISED, f"{type(error)}:<'{error}'>"), reply_to=received)

@@ -200,7 +200,7 @@ def keys_sign_nothing() -> Patched:
     changes: dict[str, object] = {"secagg.session.training:check_signer": nothing}
     calls = {"secagg.session.member:Client": 1, "secagg.session.member:write_report": 1}
     if _FLOWER:
-        changes["secagg.flower.policy:_active"] = lambda policy, _: policy.require_active
+        changes["secagg.flower.state:_active"] = lambda policy, _: policy.require_active
         changes["secagg.flower.one_shot_mod:check_signer"] = nothing
         calls["secagg.flower.mod:new_client"] = 1
         calls["secagg.flower.one_shot_mod:write_report"] = 1
@@ -263,7 +263,7 @@ MENDS: dict[str, Mend] = {
     "B1, Flower": Mend(configuration_is_free, "flower", *_CONFIGURATION),
     "B1, Flower, one-shot": Mend(configuration_is_free, "flower-one-shot", *_CONFIGURATION),
     "B1, Flower, metadata": Mend(
-        out(call_with_all, "secagg.flower.trained:call_agreed"),
+        out(call_with_all, "secagg.flower.mod:call_agreed"),
         "flower-one-shot",
         lie_about("message.metadata"),
         is_of("input", "message.metadata"),

@@ -12,7 +12,7 @@ import fedmf
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import FedMFError
 from fedmf.flower import FedSum, Node
-from fedmf.flower.wire import COUNTS
+from fedmf.flower.plan import COUNTS
 from flower_nodes import registry
 from lying.door import CLIENTS, Settings
 from lying.flower import FlowerDoor

@@ -12,7 +12,7 @@ import fedmf
 from harness import make_params
 from secagg import Bounds, FixedPoint, Packing, ParameterError, RemoteProtocolError, RoundParams
 from secagg.errors import VaultError
-from secagg.vault.bounds import fix_bounds
+from secagg.vault.files import fix_bounds
 
 TINY = 1e-8
 

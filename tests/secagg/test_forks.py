@@ -18,7 +18,7 @@ import pytest
 from forked import in_fork
 from harness import make_params
 from interruptions import interrupted
-from secagg import Client, Vault, _forks, simulate_round
+from secagg import Client, Vault, _secrets, simulate_round
 from secagg.errors import JournalError, LocalProtocolError
 from secagg.journal.lock import FileLock
 
@@ -33,13 +33,13 @@ FORKS = pytest.mark.parametrize("fork", [os.fork, LIBC.fork], ids=["Python", "C"
 
 @FORKS
 def test_fork_has_one_mark_of_its_own(fork: Callable[[], int]) -> None:
-    mark = _forks.process()
+    mark = _secrets.process()
 
     def marks() -> set[tuple[int, int]]:
-        return {_forks.process(), _forks.process()}
+        return {_secrets.process(), _secrets.process()}
 
     def twice(again: Callable[[], int]) -> bool:
-        own = _forks.process()
+        own = _secrets.process()
         return in_fork(again, lambda: len({mark, own} | marks())) == "3"
 
     assert in_fork(fork, lambda: len({mark} | marks())) == "2"
@@ -54,14 +54,14 @@ def test_threads_of_a_fork_have_one_mark() -> None:
 
         def draw() -> None:
             together.wait(60)
-            found.append(_forks.process())
+            found.append(_secrets.process())
 
         threads = [threading.Thread(target=draw) for _ in range(8)]
         for one in threads:
             one.start()
         for one in threads:
             one.join()
-        return len({*found, _forks.process()})
+        return len({*found, _secrets.process()})
 
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -75,14 +75,14 @@ def test_threads_of_a_fork_have_one_mark() -> None:
 def test_call_of_another_thread_at_any_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
     """A handler of signals is such a call, too: both have the same mark."""
     found = list[tuple[int, int]]()
-    before = signal.signal(signal.SIGUSR1, lambda *_: found.append(_forks.process()))
+    before = signal.signal(signal.SIGUSR1, lambda *_: found.append(_secrets.process()))
     try:
         at, going_on = 0, True
         while going_on:
-            monkeypatch.setattr(_forks, "_page", bytearray(8))  # as in a fork
-            monkeypatch.setattr(_forks, "_latest", 5)
+            monkeypatch.setattr(_secrets, "_page", bytearray(8))  # as in a fork
+            monkeypatch.setattr(_secrets, "_latest", 5)
             found.clear()
-            going_on = interrupted(lambda: found.append(_forks.process()), at)
+            going_on = interrupted(lambda: found.append(_secrets.process()), at)
             assert set(found) == {(os.getpid(), 6)}
             at += 1
     finally:
@@ -94,10 +94,10 @@ def test_call_of_another_thread_at_any_instruction(monkeypatch: pytest.MonkeyPat
 def test_without_wiping_pages_ids_and_hooks_tell_forks_apart(
     fork: Callable[[], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_forks, "_MADV_WIPEONFORK", -1)  # as in an older kernel
-    monkeypatch.setattr(_forks, "_page", _forks._new_page())
-    mark = _forks.process()
-    found = in_fork(fork, lambda: _forks.process() == mark, same_id=fork is os.fork)
+    monkeypatch.setattr(_secrets, "_MADV_WIPEONFORK", -1)  # as in an older kernel
+    monkeypatch.setattr(_secrets, "_page", _secrets._new_page())
+    mark = _secrets.process()
+    found = in_fork(fork, lambda: _secrets.process() == mark, same_id=fork is os.fork)
     assert found == "False"
 
 
@@ -131,14 +131,14 @@ def test_fork_answers_with_clients_of_its_own(fork: Callable[[], int]) -> None:
 
 NAMESPACE = """
 import ctypes, os, sys
-from secagg import _forks
+from secagg import _secrets
 libc = ctypes.PyDLL(None)
 assert os.getpid() == 1
-mark = _forks.process()
+mark = _secrets.process()
 assert libc.unshare(0x20000000) == 0
 child = libc.fork()
 if child == 0:
-    os._exit(10 * (os.getpid() == mark[0]) + (_forks.process() == mark))
+    os._exit(10 * (os.getpid() == mark[0]) + (_secrets.process() == mark))
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 

@@ -17,7 +17,7 @@ from effort import examples
 from harness import ReplayedEntropy, make_identity, make_params, registry_of
 from secagg import Client, ParameterError, Registry, RoundParams, Server, shamir
 from secagg._hedging import Hedged
-from secagg.shamir.arithmetic import M61
+from secagg.shamir.field import M61
 
 IDS = range(3)
 

@@ -21,7 +21,7 @@ from secagg.cli import params as cli_params
 from secagg.cli import simulate as cli_simulate
 from secagg.cli.sums import Aggregator, Sums
 from secagg.errors import ParameterError
-from secagg.graph.assumptions import CORRUPT, DROPOUT
+from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.helper_files import HelperEntry
 from secagg.oneshot.suites import SECRET_BYTES, BoxKey

@@ -182,6 +182,20 @@ def logged_errors(records: Iterable[logging.LogRecord]) -> list[BaseException]:
     return [one for one in found if isinstance(one, BaseException)]
 
 
+def errors(grid: LocalGrid) -> list[str]:
+    """Texts of the errors that nodes replied with."""
+    return [reply.error.reason for reply in grid.replies if reply.has_error()]
+
+
+def sizes(grid: LocalGrid) -> list[tuple[int, int]]:
+    """Node and size of every reply of the protocol."""
+    found = []
+    for reply in grid.replies:
+        (data,) = reply.content[RECORD].values()
+        found.append((reply.metadata.src_node_id, len(getattr(data, "data", data))))
+    return sorted(found)
+
+
 def phase_of(message: Message) -> str:
     """Phase of a message of the server, or "" of one without the protocol."""
     record = message.content.get(RECORD)

@@ -439,7 +439,7 @@ def test_ml_100k_in_8_shards_gives_the_digests_of_one_process(make):
 
 
 def test_clipped_elements_that_the_model_does_not_bear_are_rejected():
-    any_clipped = fcf.FCF(aggregation=fedmf.PlainSum(clip=0.01), epochs=1)
+    any_clipped = fcf.FCF(aggregation=fedmf.PlainSum(clip=0.01), rounds=1)
     for recommender in (any_clipped, trainer(aggregation=fedmf.PlainSum(clip=0.3))):
         with pytest.raises(fedmf.SettingError):
             Run(recommender).start()

@@ -25,7 +25,7 @@ from secagg.oneshot.client import check_signer
 from secagg.protocol import Bounds
 from secagg.protocol.identities import check_identity, check_registry
 from secagg.session.batch import Batch
-from secagg.session.deadlines import Clock
+from secagg.session.clock import Clock
 from secagg.session.events import Hooks, Place
 from secagg.session.presence import Presence
 from secagg.testing import make_identity

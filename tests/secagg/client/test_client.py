@@ -48,7 +48,7 @@ from secagg.protocol.messages import (
     pack_ids,
     unpack_ids,
 )
-from secagg.shamir.arithmetic import M61
+from secagg.shamir.field import M61
 
 ids = pack_ids
 

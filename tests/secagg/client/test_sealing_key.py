@@ -11,7 +11,7 @@ import pytest
 
 from harness import Cohort, make_params, read, seal_keys_of
 from secagg import Client, LocalProtocolError, ParameterError, RoundParams, SealingKey, testing
-from secagg.client import sealing_key
+from secagg.client import states
 from secagg.protocol import keys
 from secagg.protocol.messages import AdvertiseKeys
 
@@ -112,7 +112,7 @@ def test_unusable_key_is_rejected_and_not_remembered() -> None:
 
 
 def test_secrets_of_a_bounded_number_of_peers_are_kept(monkeypatch, agreements) -> None:
-    monkeypatch.setattr(sealing_key, "_PEERS", 2)
+    monkeypatch.setattr(states, "_PEERS", 2)
     key = SealingKey(0)
     key.draw(lambda: bytes([7]) * 32)
     peers = {u: keys.KeyPair(bytes([u]) * 32).public for u in (1, 2, 3)}

@@ -516,7 +516,7 @@ def test_log_of_the_filter_has_no_text_of_an_error(request_for, monkeypatch, cap
     def fail(*args: object) -> None:
         raise ValueError(TEXT)
 
-    monkeypatch.setattr("secagg.flare.training.read_update", fail)
+    monkeypatch.setattr("secagg.flare.model.read_update", fail)
     performed(request_for.site(Returning(trained())), request_for())
     assert "ValueError" in caplog.text
     assert TEXT not in caplog.text

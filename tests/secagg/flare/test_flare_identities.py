@@ -25,8 +25,7 @@ from flare_kits import Project, rsa_key
 from flare_network import Adding, Network, Site
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flare import SecAggFedAvg, SitePolicy
-from secagg.flare.certificates import Authority, sign
-from secagg.flare.identities import Roster, SiteIdentity
+from secagg.flare.identities import Authority, Roster, SiteIdentity, sign
 from secagg.protocol import Identity, client_id
 
 CONTENT = b"content"

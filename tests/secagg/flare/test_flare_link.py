@@ -1,31 +1,31 @@
-"""Requests of a site and the answers of the desk, malformed ones among them."""
+"""Requests of a site, answers of the desk, and arguments of components; also malformed."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("nvflare")
-
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
 from flare_network import Adding, Network, Site
-from secagg import Bounds, FixedPoint
+from secagg import Bounds, FixedPoint, Identity
 from secagg.errors import LinkError, LocalProtocolError, ParameterError, RemoteProtocolError
-from secagg.flare import SecAggFedAvg, SitePolicy
-from secagg.flare.link import FlareLink
+from secagg.flare import OneShotFedAvg, SecAggFedAvg, SitePolicy
+from secagg.flare.link import FlareLink, SiteDesk
 from secagg.flare.policy import policy_of
-from secagg.flare.running import SiteDesk
 from secagg.oneshot import OneShotPolicy
+from secagg.oneshot.suites import SECRET_BYTES, BoxKey
 from secagg.protocol import ClientPolicy
 from secagg.session import Deadlines, Session
+from wrong_values import AMOUNTS, COUNTS, FLAGS
 
 TOKEN = bytes(16)
 
@@ -168,7 +168,7 @@ def test_tokens_of_a_desk_are_its_own(desk):
 
 
 def test_aborted_job_ends_in_the_middle_of_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("secagg.flare.running._CHECK_ABORT", 0.01)
+    monkeypatch.setattr("secagg.flare.link._CHECK_ABORT", 0.01)
     monkeypatch.setattr("secagg.flare.controller._LEAVE", 0.01)
     network = Network([Site(f"site-{i}", Adding(0.0), SitePolicy()) for i in (1, 2, 3)])
     ended = threading.Event()
@@ -245,3 +245,39 @@ def test_wrong_policy_ends_the_task_without_a_text(fails, monkeypatch, caplog):
     assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
     assert ("ValueError" if fails else "ParameterError") in caplog.text
     assert "4711" not in caplog.text
+
+
+SITE = {"require_active": FLAGS, "min_clients": COUNTS, "min_threshold": COUNTS}
+SITE |= {"fractional_bits": COUNTS, "corrupt": AMOUNTS}
+JOB = {"fractional_bits": COUNTS, "max_weight": COUNTS, "threshold": COUNTS}
+JOB |= {"clip": AMOUNTS, "train_timeout": AMOUNTS}
+
+
+def entry() -> dict[str, str]:
+    """Return a helper as a job's configuration lists it."""
+    box = BoxKey("x25519", os.urandom(SECRET_BYTES["x25519"])).public.hex()
+    key = Identity.generate().public.hex()
+    return {"url": "https://host:8444", "suite": "x25519", "hpke": box, "ed25519": key}
+
+
+GOOD = {"clip": 8.0, "num_clients": 5}
+HELPERS = {"helpers": [entry() for _ in range(3)], "identity": "a"}
+DOORS: dict[str, tuple[Any, dict[str, list[Any]]]] = {
+    "site": (SitePolicy, SITE),
+    "site with bounds": (partial(SitePolicy, clip=8.0), {"max_weight": COUNTS}),
+    "rounds": (partial(SecAggFedAvg, **GOOD), JOB | {"exchange_timeout": AMOUNTS}),
+    "one-shot sums": (
+        partial(OneShotFedAvg, **GOOD, **HELPERS),
+        JOB | {"helper_timeout": AMOUNTS, "min_clients": COUNTS},
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("door", "name"), [(door, name) for door, (_, names) in DOORS.items() for name in names]
+)
+def test_arguments_are_strict(door, name):
+    make, wrong = DOORS[door]
+    for value in wrong[name]:
+        with pytest.raises(ParameterError):
+            make(**{name: value})

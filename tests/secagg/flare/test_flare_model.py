@@ -17,8 +17,7 @@ from nvflare.app_common.utils.fl_model_utils import FLModelUtils
 
 from secagg.encoding import flatten
 from secagg.errors import ParameterError, RemoteProtocolError
-from secagg.flare.model import Model, difference, read_model, summed, write_model
-from secagg.flare.training import read_update
+from secagg.flare.model import Model, difference, read_model, read_update, summed, write_model
 
 ARRAYS = st.dictionaries(
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1),

@@ -294,12 +294,6 @@ def test_site_reports_once_in_a_round_also_after_a_restart(make):
     assert make.added(Network(make.sites(), job="job 2")) == mean(1, 2, 3, 4)
 
 
-def test_sum_takes_70_percent_of_the_sites_by_default(make):
-    for given, least in [(None, 5), (3, 3)]:
-        controller = make.controller(num_clients=6, min_clients=given)
-        assert controller._params(6, 1, b"").min_clients == least
-
-
 def test_addresses_of_helpers_may_be_interchanged(make):
     first, second, *others = make.served.entries
     entries = [first | {"url": second["url"]}, second | {"url": first["url"]}, *others]

@@ -1,28 +1,36 @@
-"""Arguments of a wrong kind, and runs that would wait for ever, are errors of the project."""
+"""Arguments of a wrong kind, and runs that cannot go well, are errors before any message."""
 
 from __future__ import annotations
 
 import logging
 import time
+import tomllib
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from flwr.app import ArrayRecord, ConfigRecord, MetricRecord
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord
 from flwr.serverapp.strategy import FedAvg
 
+from flower_helpers import Door, Party
 from flower_nodes import (
     NODES,
     assert_mean,
     configs,
+    evaluate,
     model,
     run,
     secure_app,
+    train,
     wrapped,
 )
-from secagg import ParameterError, PrecisionWarning, TooFewSurvivors
+from secagg import ClientPolicy, ParameterError, PrecisionWarning, TooFewSurvivors
+from secagg.flower.state import strictest, strictest_one_shot
 from secagg.flower.testing import LocalGrid
+from secagg.oneshot import OneShotPolicy
+from wrong_values import AMOUNTS, COUNTS, FLAGS, IN_TOML
 
 ARRAY = np.zeros(3)
 KINDS: list[tuple[str, Any]] = [
@@ -133,3 +141,149 @@ def test_a_run_that_only_evaluates_says_so(caplog):
     assert result.evaluate_metrics_clientapp[1]["eval-loss"] > 0
     own = [one.getMessage() for one in caplog.records if one.name == "flwr.secagg"]
     assert any("fraction_train" in line for line in own)
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf])
+def test_an_excluded_array_may_be_infinite(bad: float, door: Door) -> None:
+    start = model(w=np.zeros(3), causal=np.array([[0, bad], [0, 0]]), n=np.array(3))
+    found = door.strategy(exclude=["n", "causal"]).start(door.grid(), start, num_rounds=1)
+    assert found.arrays["causal"].numpy()[0, 1] == bad
+
+
+@pytest.mark.parametrize("summed", [{"eval-loss": 4.0}, {}], ids=["summed", "public"])
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_a_model_that_a_strategy_spoiled_is_not_sent_to_be_evaluated(bad, summed, door):
+    class Diverging(FedAvg):
+        def aggregate_train(self, server_round, replies):
+            found, metrics = super().aggregate_train(server_round, replies)
+            found["bias"] = model(bias=np.full(5, bad))["bias"]
+            return found, metrics
+
+    grid = door.grid(evaluate=evaluate, public=["num-examples", "eval-loss"])
+    strategy = door.strategy(Diverging(), averaging=True, evaluate=summed)
+    with pytest.raises(ParameterError):
+        run(grid, strategy)
+    assert {reply.metadata.message_type for reply in grid.replies} == {"train"}
+
+
+TOML = """
+[project]
+name = "app"
+version = "1"
+[tool.flwr.app]
+publisher = "me"
+[tool.flwr.app.components]
+serverapp = "a:app"
+clientapp = "a:app"
+[tool.flwr.app.config]
+local-epochs = 2
+"""
+CONFIGS: dict[str, Any] = {
+    "a float of numpy": {"local-epochs": np.float64(2)},
+    "tables": {"local-epochs": 2, "train": {"lr": 0.1, "warm": {"up": True}}},
+    "folder": TOML,
+}
+
+
+@pytest.mark.parametrize("given", CONFIGS.values(), ids=list(CONFIGS))
+def test_local_grid_has_the_runs_configuration(given, tmp_path: Path):
+    seen: list[dict[str, Any]] = []
+
+    def noting(message: Message, context: Context) -> Message:
+        seen.append(dict(context.run_config))
+        return train(message, context)
+
+    if isinstance(given, str):
+        (tmp_path / "pyproject.toml").write_text(given)
+        given = str(tmp_path)
+    assert run(LocalGrid(secure_app(train=noting), configs(), run_config=given)).arrays
+    assert seen[0]["local-epochs"] == 2
+    if "train" in given:
+        assert (seen[0]["train.lr"], seen[0]["train.warm.up"]) == (0.1, True)
+
+
+WRONG: dict[str, Any] = {
+    "nothing": {"lr": None},
+    "list": {"lr": [1, 2]},
+    "class": {"lr": int},
+    "argument of flwr run": "lr=0.1",
+    "no folder": "/nonexistent",
+    "pairs": [("lr", 0.1)],
+    "number": 3,
+}
+
+
+@pytest.mark.parametrize("given", WRONG.values(), ids=list(WRONG))
+def test_other_configurations_are_errors(given):
+    with pytest.raises(ParameterError):
+        LocalGrid(secure_app(), configs(), run_config=given)
+
+
+@pytest.mark.parametrize("content", ["", "not toml [", TOML.replace("2", "[1]")])
+def test_a_folder_without_an_application_is_an_error(content, tmp_path: Path):
+    (tmp_path / "pyproject.toml").write_text(content)
+    with pytest.raises(ParameterError):
+        LocalGrid(secure_app(), configs(), run_config=tmp_path)
+
+
+@pytest.mark.parametrize("fraction", [None, 1, 0.2])
+def test_a_strategy_that_evaluates_needs_bounds(fraction: Any, door: Door) -> None:
+    given = {} if fraction is None else {"fraction_evaluate": fraction}
+    grid = door.grid()
+    with pytest.raises(ParameterError):
+        run(grid, door.strategy(FedAvg(**given)))
+    assert not grid.replies
+    assert run(grid, door.strategy(FedAvg(**given), evaluate={})).arrays
+
+
+ARGUMENTS: list[tuple[str, list[Any]]] = [
+    ("averaging", FLAGS),
+    ("max_weight", COUNTS),
+    ("fractional_bits", COUNTS),
+    ("threshold", COUNTS),
+    ("clip", AMOUNTS),
+    ("poll", AMOUNTS),
+]
+CONFIG: list[tuple[str, str]] = [
+    ("secagg-require-active", "flags"),
+    ("secagg-min-clients", "counts"),
+    ("secagg-min-cohort", "counts"),
+    ("secagg-min-threshold", "counts"),
+    ("secagg-min-helper-threshold", "counts"),
+]
+
+
+@pytest.mark.parametrize(("name", "values"), ARGUMENTS, ids=[name for name, _ in ARGUMENTS])
+def test_arguments_of_strategies_are_strict(
+    name: str, values: list[Any], semi_honest: Party
+) -> None:
+    for value in values:
+        for strategy in (wrapped, semi_honest.wrapped):
+            with pytest.raises(ParameterError):
+                strategy(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [("key_timeout", AMOUNTS), ("neighbours", COUNTS)], ids=str
+)
+def test_arguments_of_rounds_are_strict(name: str, values: list[Any]) -> None:
+    for value in values:
+        with pytest.raises(ParameterError):
+            wrapped(**{"threshold": 3, name: value})
+
+
+@pytest.mark.parametrize("value", AMOUNTS, ids=repr)
+@pytest.mark.parametrize("name", ["metrics", "evaluate"])
+def test_bounds_of_metrics_are_numbers(name: str, value: Any) -> None:
+    with pytest.raises(ParameterError):
+        wrapped(**{name: {"loss": value}})
+
+
+@pytest.mark.parametrize(("key", "kind"), CONFIG)
+def test_values_of_a_node_are_strict(key: str, kind: str) -> None:
+    for text in IN_TOML[kind]:
+        config = tomllib.loads(f"{key} = {text}")
+        with pytest.raises(ParameterError, match=key):
+            strictest(ClientPolicy(), config)
+        with pytest.raises(ParameterError, match=key):
+            strictest_one_shot(OneShotPolicy(helpers=frozenset()), config)

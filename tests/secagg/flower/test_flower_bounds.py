@@ -21,11 +21,13 @@ from flower_nodes import (
     Reply,
     assert_mean,
     configs,
+    errors,
     logged_errors,
     noting,
     run,
     secure_app,
     signed_configs,
+    sizes,
     train,
     wrapped,
 )
@@ -40,12 +42,7 @@ from secagg.flower.vectors import Layout
 from secagg.flower.wire import Plan
 
 FIRST, *OTHERS = NODES
-REFUSED = {"secagg: ParameterError"}
-DEVIANT = 0.0731
-
-
-def errors(grid: LocalGrid) -> set[str]:
-    return {reply.error.reason for reply in grid.replies if reply.has_error()}
+REFUSED = "secagg: ParameterError"
 
 
 def replying(**metrics: Any) -> Reply:
@@ -115,28 +112,6 @@ def test_check49_a_node_without_a_valid_update_sends_zeros_of_weight_0(
     assert "zeros" in record.getMessage()
     (error,) = logged_errors([record])
     assert bool(record.exc_info) != isinstance(error, SecAggError)  # one line, or a traceback
-
-
-def sizes(grid: LocalGrid) -> list[tuple[int, int]]:
-    """Node and size of every reply."""
-    found = []
-    for reply in grid.replies:
-        (record,) = reply.content["secagg"].values()
-        data = record.data if isinstance(record, Array) else record
-        found.append((reply.metadata.src_node_id, len(data)))
-    return sorted(found)
-
-
-def test_check49_a_weight_above_the_largest_one_is_lowered(door: Door) -> None:
-    grid = door.grid(replying(num_examples=4711))
-    result = run(grid, door.strategy(max_weight=5))
-    same = run(door.grid(replying(num_examples=5)), door.strategy(max_weight=5))
-    for name, array in result.arrays.items():
-        np.testing.assert_allclose(array.numpy(), same.arrays[name].numpy(), atol=2 * ERROR)
-    assert not errors(grid)
-    if door.name == "one":
-        clipped = result.train_metrics_clientapp[1]["secagg-clipped-nodes"]
-        assert clipped == pytest.approx(5 / 19, abs=ERROR)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +184,7 @@ def test_check49_bounds_of_the_first_sum_hold_for_all(
     else:
         assert not result.arrays
         assert not trained
-    assert errors(grid) == REFUSED
+    assert set(errors(grid)) == {REFUSED}
     again = run(door.grid(nodes=nodes, run_id=3), door.strategy(**given))
     assert_mean(again.arrays, NODES)
 
@@ -230,7 +205,7 @@ def test_check49_the_metric_that_is_the_weight_holds_for_all_sums(door: Door) ->
     )
     grid = door.grid(counted, nodes, run_id=2)
     assert not run(grid, other).arrays
-    assert errors(grid) == REFUSED
+    assert set(errors(grid)) == {REFUSED}
     stated = Bounds(encoding=FixedPoint(1.0, 16), max_weight=100, weight="rare-cases")
     assert run(door.grid(counted, nodes, policy={"bounds": stated}, run_id=3), other).arrays
 
@@ -249,7 +224,7 @@ def test_check49_bounds_of_the_policy_count_alone(door: Door) -> None:
         grid = door.grid(nodes=nodes, policy={"bounds": own}, run_id=2)
         found = run(grid, door.strategy(**settings, on_failure="skip")).arrays
         assert bool(found) == accepted
-        assert errors(grid) == (set() if accepted else REFUSED)
+        assert set(errors(grid)) == (set() if accepted else {REFUSED})
     names = {path.name for path in Path(nodes[FIRST]["secagg-state-dir"]).iterdir()}
     assert {name for name in names if "bounds" in name} == {f"{node}.bounds" for node in NODES}
 
@@ -263,7 +238,7 @@ def test_check49_bounds_are_those_of_the_identity(active: Party) -> None:
     moved = {node + 100: config for node, config in nodes.items()}
     grid = LocalGrid(secure_app(), moved, run_id=2)
     assert not run(grid, wrapped(**given, clip=2.0, on_failure="skip")).arrays
-    assert errors(grid) == REFUSED
+    assert set(errors(grid)) == {REFUSED}
 
 
 def test_an_application_refuses_where_the_server_broke_its_protocol(door: Door) -> None:
@@ -276,7 +251,7 @@ def test_an_application_refuses_where_the_server_broke_its_protocol(door: Door) 
 
     grid = door.grid(reply)
     assert_mean(run(grid, door.strategy()).arrays, OTHERS)
-    assert errors(grid) == {"secagg: RemoteProtocolError"}
+    assert set(errors(grid)) == {"secagg: RemoteProtocolError"}
 
 
 @pytest.mark.parametrize("kind", ["exits", "clears its state", "replaces its state"])

@@ -30,8 +30,7 @@ from secagg.flower.grid import Prepared
 from secagg.flower.testing import LocalGrid
 from secagg.flower.wire import RECORD
 from secagg.session import Clock, Place
-from secagg.session.exchange import Exchange
-from secagg.session.thread import at_once
+from secagg.session.exchange import Exchange, at_once
 from secagg.session.wire import Task
 
 FIRST = NODES[0]

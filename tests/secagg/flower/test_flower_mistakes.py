@@ -15,6 +15,7 @@ from flower_nodes import (
     NODES,
     Meddler,
     configs,
+    errors,
     fedavg,
     logged_errors,
     make_app,
@@ -100,7 +101,7 @@ def test_an_update_below_the_step_is_logged_in_the_node_alone(
     run(grid, door.strategy())
     (lost,) = [line for line in caplog.messages if "fractional_bits" in line]
     assert lost.startswith(f"node {NODES[0]}: ")
-    assert not any(reply.has_error() for reply in grid.replies)
+    assert not errors(grid)
 
 
 @pytest.mark.parametrize("wrong", ["url", None, ("url", b"key"), RemoteHelper, [LocalHelper]])

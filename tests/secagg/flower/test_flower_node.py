@@ -166,11 +166,6 @@ def test_vector_is_the_difference_in_the_order_of_names_and_the_metrics():
     assert metrics == {"loss": 1.0}
 
 
-def test_reply_may_have_the_excluded_arrays_and_other_floats():
-    after = {"n": np.array(9), "b": np.ones(2), "a": np.ones((1, 2), dtype=np.float16)}
-    assert LAYOUT.vector(content(after, loss=0.0))[0].tolist() == [0, 0, 1, 1, 0]
-
-
 @pytest.mark.parametrize(
     "reply",
     [
@@ -216,15 +211,6 @@ def test_model_with_other_arrays_than_floats_is_an_error_in_a_node(array: Array)
 
 def context(folder: object, node: int = 1, run_id: int = 1) -> Context:
     return Context(run_id, node, {"secagg-state-dir": folder}, RecordDict(), {})
-
-
-def test_check49_number_of_a_sum_must_grow_also_after_a_restart(ram_path: Path) -> None:
-    NodeState(context(str(ram_path))).begin(3)
-    for number in (0, 2, 3):
-        with pytest.raises(RemoteProtocolError) as caught:
-            NodeState(context(str(ram_path))).begin(number)
-        assert caught.value.check == "session"
-    NodeState(context(str(ram_path))).begin(4)
 
 
 def test_check49_number_of_a_client_is_that_of_its_identity(ram_path: Path) -> None:

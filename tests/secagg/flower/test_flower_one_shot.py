@@ -1,24 +1,26 @@
-"""One-shot rounds in one process: means, and nodes that drop out or send garbage."""
+"""One-shot rounds in one process: means, and nodes and helpers that drop out or lie."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-import numpy as np
 import pytest
-from flwr.app import Array, ArrayRecord, Context, Message, RecordDict
+from flwr.app import Array, ArrayRecord, Message, RecordDict
 from flwr.serverapp.strategy import FedAvg
 
-from flower_helpers import Faulty, grid_of
-from flower_nodes import NODES, assert_mean, make_app, run, train
-from secagg import ParameterError, TooFewSurvivors
+from flower_helpers import Faulty, dies, garbage, grid_of, lies
+from flower_nodes import (
+    NODES,
+    assert_mean,
+    run,
+)
+from secagg import LinkError, ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.flower import OneShot
-from secagg.flower.testing import LocalGrid
+from secagg.flower.testing import LocalGrid, LocalHelper
 from secagg.flower.wire import RECORD
 
 Answer = Callable[[Message], Message]
 OTHERS = [node for node in NODES if node != NODES[0]]
-REFUSED = "secagg: RemoteProtocolError"
 
 
 def test_mean_is_that_of_all_nodes_after_one_exchange(party):
@@ -32,20 +34,6 @@ def test_mean_is_that_of_all_nodes_after_one_exchange(party):
     assert "secagg-clipped" not in metrics
     assert metrics["secagg-clipped-nodes"] == 0
     assert not any(context.state for context in grid.contexts.values())
-
-
-@pytest.mark.parametrize("far", [3.0, -3.0])
-def test_weight_of_nodes_that_clipped_is_in_the_metrics(party, far):
-    def moved(message: Message, context: Context) -> Message:
-        reply = train(message, context)
-        if context.node_id in NODES[:2]:
-            bias = reply.content["arrays"]["bias"].numpy() + np.array([0, far, 0, 0, 0])
-            reply.content["arrays"]["bias"] = Array(bias)
-        return reply
-
-    result = run(LocalGrid(party.app(moved), party.configs()), party.wrapped())
-    found = result.train_metrics_clientapp[1]["secagg-clipped-nodes"]
-    assert found == pytest.approx((1 + 2) / (1 + 2 + 3 + 4 + 5), abs=2**-16)
 
 
 def test_below_the_minimum_of_nodes_nothing_is_opened(party):
@@ -144,10 +132,63 @@ def test_settings_out_of_range_are_rejected(semi_honest, settings):
         OneShot(FedAvg(), **given)
 
 
-def test_metrics_of_evaluation_are_averaged_in_one_shot(party):
-    grid = grid_of(party)
-    result = run(grid, party.wrapped(FedAvg(), evaluate={"eval-loss": 4.0}))
-    plain = run(LocalGrid(make_app([]), party.configs()), FedAvg())
-    found, mean = (r.evaluate_metrics_clientapp[1]["eval-loss"] for r in (result, plain))
-    assert found == pytest.approx(mean, abs=4 * 2**-16)
-    assert all(set(reply.content) == {RECORD} for reply in grid.replies)
+def unreachable(answer: object) -> object:
+    raise LinkError("nobody answers", check="connection")
+
+
+@pytest.mark.parametrize("fault", [dies, unreachable])
+@pytest.mark.parametrize("step", ["endorse", "check", "open"])
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_helper_that_dies_is_left_out(party, step, number, fault):
+    helpers: list[LocalHelper] = party.helpers
+    helpers[number] = Faulty(party.journals[number], step, fault, registry=party.registry)
+    assert_mean(run(grid_of(party), party.wrapped(helpers=helpers)).arrays, NODES)
+
+
+@pytest.mark.parametrize("fault", [dies, lies, garbage])
+def test_an_active_sum_leaves_out_a_helper_that_fails_to_reserve(active, fault):
+    helpers: list[LocalHelper] = active.helpers
+    helpers[1] = Faulty(active.journals[1], "reserve", fault, registry=active.registry)
+    assert_mean(run(grid_of(active), active.wrapped(helpers=helpers)).arrays, NODES)
+
+
+@pytest.mark.parametrize("fault", [lies, garbage])
+def test_an_active_sum_is_right_though_a_helper_lies(active, fault):
+    helpers: list[LocalHelper] = active.helpers
+    helpers[0] = Faulty(active.journals[0], "open", fault, registry=active.registry)
+    assert_mean(run(grid_of(active), active.wrapped(helpers=helpers)).arrays, NODES)
+
+
+def test_a_helper_that_rejects_every_node_is_left_out(party):
+    helpers: list[LocalHelper] = party.helpers
+    ids = tuple(NODES) if not party.active else tuple(party.registry)
+    helpers[0] = Faulty(party.journals[0], "check", lambda _: ids, registry=party.registry)
+    assert_mean(run(grid_of(party), party.wrapped(helpers=helpers)).arrays, NODES)
+
+
+def test_helpers_that_contradict_each_other_end_the_round(semi_honest):
+    helpers: list[LocalHelper] = semi_honest.helpers
+    helpers[0] = Faulty(semi_honest.journals[0], "open", lies)
+    with pytest.raises(RemoteProtocolError) as caught:
+        run(grid_of(semi_honest), semi_honest.wrapped(helpers=helpers))
+    assert caught.value.check == "holders"
+
+
+@pytest.mark.parametrize("step", ["endorse", "check", "open"])
+def test_too_few_helpers_are_an_error(party, step):
+    helpers: list[LocalHelper] = [
+        Faulty(journal, step, dies, registry=party.registry) for journal in party.journals
+    ]
+    helpers[-1] = party.helpers[-1]
+    with pytest.raises(RemoteProtocolError) as caught:
+        run(grid_of(party), party.wrapped(helpers=helpers))
+    assert caught.value.check == "helpers"
+    skipped = run(grid_of(party), party.wrapped(helpers=helpers, on_failure="skip"))
+    assert not skipped.arrays
+
+
+def test_a_helper_at_the_place_of_another_is_left_out(semi_honest):
+    helpers: Sequence[LocalHelper] = semi_honest.helpers
+    helpers[1] = LocalHelper(semi_honest.journals[0])
+    helpers[1].public = semi_honest.journals[1].public
+    assert_mean(run(grid_of(semi_honest), semi_honest.wrapped(helpers=helpers)).arrays, NODES)

@@ -1,17 +1,21 @@
-"""Messages that come twice or out of order: the node completes the sum under way."""
+"""Messages that come twice or out of order, and reports: one for a sum, on one message."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import pytest
 from flwr.app import ConfigRecord, Message
 from flwr.common.serde import message_from_proto, message_to_proto
 
+from flower_helpers import Door, grid_of
 from flower_nodes import (
     NODES,
     Meddler,
     assert_mean,
+    configs,
+    errors,
     noting,
     phase_of,
     registry,
@@ -20,7 +24,9 @@ from flower_nodes import (
     signed_configs,
     wrapped,
 )
-from flower_nodes import configs as plain_configs
+from secagg import ParameterError
+from secagg.flower import OneShotMod, SecAggMod
+from secagg.flower.testing import LocalGrid
 
 Answer = Callable[[Message], Message]
 FIRST = NODES[0]
@@ -38,15 +44,13 @@ def completes(security: str, meddle: Callable[[Message, Answer], Message]) -> li
     trained: list[int] = []
 
     active = security == "active"
-    grid = Meddler(
-        secure_app(train=noting(trained)), signed_configs() if active else plain_configs()
-    )
+    grid = Meddler(secure_app(train=noting(trained)), signed_configs() if active else configs())
     grid.meddle = lambda message, answer: (
         meddle(message, answer) if message.metadata.dst_node_id == FIRST else answer(message)
     )
     settings = {"security": "active", "registry": registry()} if active else {}
     assert_mean(run(grid, wrapped(**settings)).arrays, NODES)
-    assert not any(reply.has_error() for reply in grid.replies)
+    assert not errors(grid)
     assert not grid.contexts[FIRST].state
     return trained
 
@@ -124,7 +128,83 @@ def test_check49_a_phase_of_the_context_is_no_more_than_a_hint() -> None:
             refused.append(answer(copied(message, phase="share_keys")).error.reason)
         return answer(message)
 
-    grid = Meddler(secure_app(), plain_configs())
+    grid = Meddler(secure_app(), configs())
     grid.meddle = meddle
     assert_mean(run(grid).arrays, NODES)
     assert refused == [REFUSED]
+
+
+OTHERS = [node for node in NODES if node != NODES[0]]
+
+
+def test_check50_a_node_reports_once_for_a_sum(party):
+    trained = []
+
+    def meddle(message: Message, answer: Answer) -> Message:
+        reply, again = answer(message), answer(copy.deepcopy(message))
+        if reply.has_content():
+            assert again.error.reason == REFUSED
+        return reply
+
+    grid = Meddler(party.app(noting(trained)), party.configs())
+    grid.meddle = meddle
+    assert_mean(run(grid, party.wrapped()).arrays, NODES)
+    assert sorted(trained) == list(NODES)
+
+
+def test_check50_an_identity_reports_once_also_under_a_new_node_id(active):
+    first: list[Message] = []
+
+    def meddle(message: Message, answer: Answer) -> Message:
+        if message.metadata.dst_node_id == NODES[0]:
+            first.append(copy.deepcopy(message))
+        return answer(message)
+
+    grid = grid_of(active, meddle)
+    run(grid, active.wrapped())
+    moved = LocalGrid(active.app(), {99: grid.contexts[NODES[0]].node_config})
+    first[0].metadata.__dict__["_dst_node_id"] = 99
+    assert moved.answer(first[0]).error.reason == REFUSED
+
+
+def test_check50_a_sum_of_another_run_gets_no_report(party):
+    def meddle(message: Message, answer: Answer) -> Message:
+        grid.contexts[message.metadata.dst_node_id].run_id = 2
+        return answer(message)
+
+    grid = grid_of(party, meddle)
+    assert not run(grid, party.wrapped(on_failure="skip")).arrays
+    assert set(errors(grid)) == {REFUSED}
+
+
+@pytest.mark.parametrize("mod", [SecAggMod, OneShotMod])
+def test_arguments_of_the_mods_are_validated(mod):
+    with pytest.raises(ParameterError):
+        mod("policy")
+    with pytest.raises(ParameterError):
+        mod(public="loss")
+
+
+def test_check50_a_restarted_node_is_in_no_earlier_sum(door: Door) -> None:
+    first: list[Message] = []
+
+    def meddle(message: Message, answer: Answer) -> Message:
+        if message.metadata.dst_node_id == NODES[0]:
+            first.append(copy.deepcopy(message))
+        return answer(message)
+
+    grid = door.grid()
+    grid.meddle = meddle
+    run(grid, door.strategy(), rounds=2)
+    again = door.grid(nodes={NODES[0]: grid.contexts[NODES[0]].node_config})
+    for message in first:
+        assert again.answer(message).has_error()
+
+
+def test_a_mod_refuses_the_other_protocol(semi_honest):
+    for grid, strategy in (
+        (grid_of(semi_honest), wrapped(on_failure="skip")),
+        (LocalGrid(secure_app(), configs()), semi_honest.wrapped(on_failure="skip")),
+    ):
+        assert not run(grid, strategy).arrays
+        assert set(errors(grid)) == {REFUSED}

@@ -13,7 +13,6 @@ from flower_nodes import (
     FIXED,
     NODES,
     configs,
-    evaluate,
     make_app,
     model,
     run,
@@ -67,14 +66,6 @@ def test_declared_metrics_are_sent(kind: str) -> None:
     grid = LocalGrid(make_app([mod]), configs())
     (reply,) = grid.send_and_receive([Message(RecordDict(), NODES[0], kind)])
     assert dict(reply.content["metrics"]) == {"num-examples": 1, "eval-loss": 11 / 8}
-
-
-def test_declaring_metrics_does_not_open_training():
-    mod = SecAggMod(public=["num-examples", "eval-loss"])
-    grid = LocalGrid(make_app([mod], evaluate), configs())
-    message = Message(RecordDict({"arrays": model()}), NODES[0], "train")
-    (reply,) = grid.send_and_receive([message])
-    assert reply.error.reason in FIXED
 
 
 @pytest.mark.parametrize(

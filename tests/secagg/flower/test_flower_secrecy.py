@@ -7,7 +7,6 @@ import struct
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 from flwr.app import (
     Array,
     ArrayRecord,
@@ -19,13 +18,13 @@ from flwr.app import (
     RecordDict,
 )
 from flwr.common.serde import message_to_proto
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
 from flower_helpers import Party
 from flower_nodes import FIXED, Meddler, configs, make_app, wrapped
-from secagg.flower import OneShotMod, SecAggMod, mod, node, shown
+from secagg.flower import OneShotMod, SecAggMod
 from secagg.flower.node import Guard
 from secagg.flower.wire import RECORD
 from secagg.oneshot import OneShotPolicy
@@ -228,68 +227,3 @@ def test_check49_no_reply_of_a_node_has_anything_of_it(end, change, meddle, publ
 @given_applications
 def test_check50_no_reply_of_a_node_has_anything_of_it(journals, end, change, meddle, public):
     assert_silent(Party(journals[:2]), end, change, meddle, public)
-
-
-def leak_text(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(node, "_public_class", lambda error: str(error.args))
-
-
-def leak_name(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(node, "_public_class", lambda error: type(error).__name__)
-
-
-def leak_errors_of_the_application(patch: pytest.MonkeyPatch) -> None:
-    def raised(error: Exception) -> str:
-        raise error
-
-    patch.setattr(node, "_public_class", raised)
-
-
-def leak_metadata(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(shown, "shown", lambda message, context, state: (message, context))
-
-
-def leak_records(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(node.Guard, "_declared", lambda self, content: content)
-
-
-def leak_undeclared_metrics(patch: pytest.MonkeyPatch) -> None:
-    def declared(self: node.Guard, content: RecordDict) -> RecordDict:
-        return RecordDict(dict(content.metric_records))
-
-    patch.setattr(node.Guard, "_declared", declared)
-
-
-def leak_training(patch: pytest.MonkeyPatch) -> None:
-    honest = node.Guard.__call__
-
-    def call(self, message, context, call_next):
-        if RECORD in message.content:
-            return honest(self, message, context, call_next)
-        return Message(call_next(message, context).content, reply_to=message)
-
-    patch.setattr(node.Guard, "__call__", call)
-
-
-def leak_beside_the_masked_input(patch: pytest.MonkeyPatch) -> None:
-    honest = mod.answer_record
-    more = {"data": Array(np.full(5, LOSS)), "loss": Array(np.full(1, 0.5))}
-
-    def answer(data: bytes, *, large: bool) -> object:
-        return ArrayRecord(more) if large else honest(data, large=large)
-
-    patch.setattr(mod, "answer_record", answer)
-
-
-BROKEN = [value for name, value in list(globals().items()) if name.startswith("leak_")]
-
-
-@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__)
-def test_property_fails_for_a_broken_mod(
-    broken: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken(monkeypatch)
-    options = {"database": None, "phases": [Phase.generate], "report_multiple_bugs": False}
-    search = settings(max_examples=300, **options)
-    with pytest.raises(AssertionError):
-        search(given_applications(assert_silent))(party=None)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from secagg import ParameterError
 from secagg.graph import finder, privacy_bits, recommend, smallest_cohort
-from secagg.graph.assumptions import count
+from secagg.graph.graph import count
 
 FRACTIONS = st.sampled_from([0.0, 0.05, 0.1, 0.2, 0.33, 0.45])
 SECURITY = st.sampled_from(["semi-honest", "semi-malicious"])

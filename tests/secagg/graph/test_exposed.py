@@ -12,7 +12,7 @@ import pytest
 
 from secagg import FixedPoint, RoundParams
 from secagg.graph import draw
-from secagg.graph.assumptions import CORRUPT, DROPOUT, count
+from secagg.graph.graph import CORRUPT, DROPOUT, count
 from secagg.protocol.suggestion import COMPLETE_UP_TO
 
 BLOCK = 2_000

@@ -20,7 +20,7 @@ import protocol_doc
 from effort import examples
 from independent_views import as_bounds, as_one_shot_policy, as_parameters, as_policy
 from secagg import Bounds, ClientPolicy, FixedPoint, Identity, Integers, ParameterError
-from secagg.graph import assumptions, finder, tails
+from secagg.graph import finder, graph, tails
 from secagg.oneshot import OneShotParams, OneShotPolicy
 from secagg.protocol import RoundParams
 from vectors_reader import b, load
@@ -220,10 +220,10 @@ def test_table_of_graphs_is_right() -> None:
 )
 @examples(300)
 def test_fractions_are_the_decimals_as_written(fraction: float, n: int) -> None:
-    assert assumptions.count(fraction, n) == independent.rounded_up(fraction, n)
+    assert graph.count(fraction, n) == independent.rounded_up(fraction, n)
     narrow = np.float32(fraction)
     if narrow < 1:
-        assert assumptions.count(narrow, n) == independent.rounded_up(narrow, n)
+        assert graph.count(narrow, n) == independent.rounded_up(narrow, n)
 
 
 FIELDS = st.sampled_from(

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from secagg.server.per_peer import PerPeer
+from secagg.server.cohort import PerPeer
 
 
 def test_rows_of_a_peer_are_those_of_the_clients_that_came_by_ascending_ids() -> None:
@@ -20,7 +20,7 @@ def test_rows_of_a_peer_are_those_of_the_clients_that_came_by_ascending_ids() ->
         items = np.stack([np.full(len(peers[u]), u, np.uint64), peers[u]], axis=1)
         shares.put(u, items)
         assert shares.peers_of(u) == len(peers[u])
-        assert (shares.of(u) == items).all()
+        assert (shares.items[shares.rows[u]] == items).all()
     assert shares.came == set(came)
     found = {v: shares.items[rows].tolist() for v, rows in shares.by_peer().items()}
     expected = {v: [[u, v] for u in sorted(came) if v in peers[u]] for v in ids}

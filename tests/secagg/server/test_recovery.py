@@ -19,7 +19,7 @@ from secagg.protocol.messages import (
     UnmaskShares,
     unpack_ids,
 )
-from secagg.server.recovery import Recovery
+from secagg.server.unmasking import Recovery
 
 Patch = pytest.MonkeyPatch
 

@@ -22,7 +22,7 @@ from secagg.protocol.messages import (
     UnmaskShares,
     pack_ids,
 )
-from secagg.shamir.arithmetic import M61
+from secagg.shamir.field import M61
 
 # ---- dropping out
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from secagg.errors import LocalProtocolError, ParameterError
-from secagg.session.thread import Calls, Thread, at_once, in_thread
+from secagg.session.exchange import Calls, Thread, at_once, in_thread
 
 
 async def driven(value: object) -> list[object]:

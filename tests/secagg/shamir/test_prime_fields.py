@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from effort import examples
 from harness import ReplayedEntropy
 from secagg import Field, ParameterError, shamir
-from secagg.shamir import arithmetic, primality, sharing
-from secagg.shamir.arithmetic import M61
+from secagg.shamir import field as fields
+from secagg.shamir import primality, sharing
+from secagg.shamir.field import M61
 
 LARGE = (1 << 127) - 1
 
@@ -251,7 +252,7 @@ def test_integers_of_both_kinds_agree(integers: str, p: int, data: st.DataObject
     distinct = sorted({x or 1 for x in points})
     with pytest.MonkeyPatch.context() as patch:
         if integers == "python":
-            patch.setattr(arithmetic, "_number", lambda: int)
+            patch.setattr(fields, "_number", lambda: int)
         column = field.array([[c] for c in coefficients])
         values = field.evaluate(column, field.array(points))[:, 0]
         weights = field.lagrange_at_zero(field.array(distinct))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness import ReplayedEntropy
 from secagg import ParameterError, shamir
-from secagg.shamir.arithmetic import M61
+from secagg.shamir.field import M61
 
 
 def test_check10_t_minus_one_shares_reveal_nothing() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from secagg import FixedPoint, Integers, ParameterError, RoundParams, VaultError
 from secagg.encoding import Lanes, Ring
-from secagg.vault.bounds import fix_bounds
+from secagg.vault.files import fix_bounds
 
 PARAMS = RoundParams(
     n_clients=5, threshold=4, length=3, encoding=FixedPoint(2.0, 8), max_weight=7

@@ -1,8 +1,11 @@
-"""Bounds of a client's input in a file: the first sum fixes the bounds of all later sums."""
+"""Files of a client beside the vault: the bounds of the input, and the last sum's number."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +16,20 @@ from secagg.encoding import Encoding, from_canonical
 from secagg.errors import ParameterError, VaultError
 from secagg.protocol import Bounds
 from secagg.protocol.shape import Shape
-from secagg.vault.errors import errors_of
+
+
+@contextmanager
+def errors_of(path: Path, name: str = "") -> Iterator[None]:
+    """Turn any OSError in the block into a VaultError with the path, after the `name`."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise VaultError(
+            f"{name}{path}: {why}; it needs a folder on a local disk that this process may "
+            "write to",
+            check="file",
+        ) from None
 
 
 class _Stored(msgspec.Struct, forbid_unknown_fields=True):
@@ -95,3 +111,61 @@ def _read(path: Path, own: Encoding) -> Bounds | None:
             check="file",
         )
     return Bounds(known, stored.max_weight, metrics=stored.metrics, weight=stored.weight)
+
+
+_LAST = struct.Struct("<Q")
+_LONGEST = 64
+
+
+def spend(folder: Path, owner: str, number: int) -> int | None:
+    """Record a sum, durably; only one of several threads and processes succeeds.
+
+    Two vectors of the same client in almost the same sum can give a vector away, as the
+    difference of the two sums. So a client is in a sum only if the sum's number is above the
+    numbers of all the client's sums before, also after a restart.
+
+    A member of a session remembers attempts in memory instead. A restarted member may be in the
+    next attempt of a round (docs/sessions.md, 5), which this rule would forbid.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder on a local disk, which is made if missing; never copy or restore the folder.
+        Clients may share a folder.
+    owner : str
+        Name of the client and of the sequence of sums.
+    number : int
+        Number of the sum, 0 ≤ number < 2^64.
+
+    Returns
+    -------
+    last : int or None
+        None: the sum is recorded, and the client may send the vector. Otherwise the number of
+        the last sum, which is not below `number`: the client must not send the vector.
+
+    Raises
+    ------
+    VaultError
+        The file cannot be read or written, or was altered ("file").
+    """
+    # the owner's own name may not be a valid file name
+    plain = owner.isascii() and owner.replace("-", "").isalnum() and len(owner) <= _LONGEST
+    name = owner if plain else hashlib.sha256(owner.encode()).hexdigest()[:32]
+    path = folder / f"{name}.last"
+    with errors_of(path):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with locked(folder):  # a second process may have the same request
+            with suppress(FileNotFoundError):
+                stored = path.read_bytes()
+                if len(stored) != _LAST.size:
+                    raise VaultError(
+                        f"{path} has not the number of a sum; delete it after the run has "
+                        "ended",
+                        check="file",
+                    )
+                (last,) = _LAST.unpack(stored)
+                if number <= last:
+                    return int(last)
+            # on the disk before the vector leaves: a restart must not send another vector
+            replace_file(path, _LAST.pack(number), private=True)
+            return None

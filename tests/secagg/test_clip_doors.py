@@ -10,7 +10,7 @@ import pytest
 
 import fedmf
 from harness import make_params
-from secagg import Bounds, FixedPoint, Packing, ParameterError, RemoteProtocolError, RoundParams
+from secagg import FixedPoint, ParameterError, RemoteProtocolError, RoundParams
 from secagg.errors import VaultError
 from secagg.vault.bounds import fix_bounds
 
@@ -35,16 +35,11 @@ def flare(name: str) -> object:
 
 DOORS: dict[str, Callable[[], object]] = {
     "RoundParams": lambda: make_params(5, encoding=FixedPoint(TINY)),
-    "suggest": lambda: RoundParams.suggest(5, 3, FixedPoint(TINY)),
-    "Packing": lambda: Packing(encoding=FixedPoint(TINY), length=3, summands=5),
-    "Bounds": lambda: Bounds(encoding=FixedPoint(TINY)),
     "by numpy": lambda: FixedPoint(np.float32(TINY)),
     "SecAgg": flower,
     "SecAggFedAvg": lambda: flare("SecAggFedAvg"),
     "SitePolicy": lambda: flare("SitePolicy"),
     "PlainSum": lambda: fedmf.PlainSum(clip=TINY),
-    "SecAggSum": lambda: fedmf.SecAggSum(clip=TINY),
-    "OneShotSum": lambda: fedmf.OneShotSum(clip=TINY),
     "PaillierSum": lambda: fedmf.PaillierSum(clip=TINY, trust="key holder"),
 }
 

@@ -115,8 +115,9 @@ def test_sum_of_too_few_survivors_aborts():
     leaving = dict.fromkeys(range(6), "masked_input")
     with pytest.raises(RoundAborted, match="masked_input"):
         SecAggSum().sum(gradients(range(12)), dropouts=leaving, session=b"few")
-    with pytest.raises(RoundAborted, match="12"):
-        PlainSum().sum(gradients(range(12)), dropouts=dict.fromkeys(range(12), "share_keys"))
+    for clear in (PlainSum(), FloatSum()):
+        with pytest.raises(RoundAborted, match="12"):
+            clear.sum(gradients(range(12)), dropouts=dict.fromkeys(range(12), "share_keys"))
 
 
 @pytest.mark.parametrize(
@@ -149,7 +150,7 @@ def test_settings_that_do_not_fit_the_cohort_raise(settings):
 
 def test_sum_of_infinite_gradients_raises():
     rows = Rows(np.array([0], dtype=np.int32), np.array([[np.inf]]), 1)
-    for aggregation in (PlainSum(), SecAggSum()):
+    for aggregation in (PlainSum(), SecAggSum(), FloatSum()):
         with pytest.raises(SettingError):
             aggregation.sum(Vectors(range(4), lambda _: rows, (1, 1)), dropouts={})
 
@@ -166,14 +167,6 @@ def test_float_sum_neither_rounds_nor_clips():
         a.count(indicators(range(9)), dropouts={}).digest for a in (FloatSum(), PlainSum())
     ]
     assert counts[0] == counts[1]
-
-
-def test_float_sum_of_no_user_or_infinity_raises():
-    with pytest.raises(RoundAborted, match="2 users"):
-        FloatSum().sum(gradients([1, 2]), dropouts={1: "share_keys", 2: "share_keys"})
-    rows = Rows(np.array([0], dtype=np.int32), np.array([[np.inf]]), 1)
-    with pytest.raises(SettingError):
-        FloatSum().sum(Vectors(range(4), lambda _: rows, (1, 1)), dropouts={})
 
 
 def test_sums_of_one_object_are_rounds_of_one_session():

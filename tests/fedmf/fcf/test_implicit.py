@@ -100,17 +100,6 @@ def test_labels_of_0_alone_raise():
         views(ratings)
 
 
-def test_cf_of_one_user_and_item_is_as_by_hand():
-    """c = 3, p = 1, y = 2, λ = 1 give x = 3 · 2 / (3 · 4 + 1); nothing seen gives 0."""
-    ratings = simulate_views(5, 32).take(np.array([0]))
-    model = Implicit(k=1, alpha=2.0)
-    excess, weighted = model.confidence(ratings).tables()
-    y = np.zeros((32, 1))
-    y[ratings.items[0]] = 2.0
-    x = solve(y, excess, weighted, model.reg)
-    assert x[:, 0].tolist() == pytest.approx([6 / 13, 0, 0, 0, 0])
-
-
 def test_cf_alternates_eq_7_and_eq_9():
     ratings = replace(tiny(), scale=(0.0, 9.0))
     ratings = replace(ratings, values=np.arange(ratings.n_ratings) % 4.0)  # also r = 0

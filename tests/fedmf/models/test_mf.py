@@ -3,8 +3,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedmf.aggregate import PlainSum, SecAggSum
-from fedmf.aggregate.vectors import Vectors
 from fedmf.data import load
 from fedmf.errors import SettingError
 from fedmf.models import FedMF
@@ -152,23 +150,6 @@ def test_user_without_ratings_keeps_factors_and_sends_zeros(update):
     moved, rows = model.local_step(q, p_u, nothing, np.array([]), np.ones(7, dtype=bool))
     np.testing.assert_array_equal(moved, p_u)
     np.testing.assert_array_equal(rows.dense(), np.zeros(21))
-
-
-def test_messages_have_one_size_for_any_ratings():
-    """On the wire, too: a user of no ratings and one of all send as many bytes."""
-    import secagg
-
-    tables = {}
-    for user, n_u in enumerate((0, 1, 3, 7)):
-        q, p_u, items, values = small(user, n_u)
-        model = FedMF(k=3)
-        _, tables[user] = model.local_step(q, p_u, items, values, np.ones(7, dtype=bool))
-    vectors = Vectors(tables, tables.__getitem__, (7, 3))
-    encoding = secagg.FixedPoint(16.0, rounding="nearest")
-    params = SecAggSum().params(4, 21, encoding, b"sizes")
-    result = secagg.simulate_round(vectors.dense(), params)
-    assert len(set(result.bytes_up.values())) == 1
-    assert PlainSum().sum(vectors, dropouts={}).digest  # the same tables, and they add up
 
 
 @pytest.mark.check(31)

@@ -6,7 +6,6 @@ import copy
 import pickle
 from collections.abc import Callable
 from functools import cache
-from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -118,14 +117,6 @@ def test_an_estimator_before_fit_raises(name: str) -> None:
     for call in ("predict", "recommend"):
         with pytest.raises(fedmf.ModelError, match="fit"):
             getattr(ESTIMATORS[name](), call)(0, 1)
-
-
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_fit_takes_the_same_first_arguments(name: str) -> None:
-    found = signature(type(ESTIMATORS[name]()).fit).parameters
-    assert [*found][1:3] == ["train", "test"]
-    assert (found["test"].default, found["start"].default) == (None, None)
-    assert found["start"].kind is Parameter.KEYWORD_ONLY
 
 
 FORMER = {fedmf.FedBPMF: "posterior_", fedmf.DPEase: "weights_", ContextTrainer: "recommender_"}

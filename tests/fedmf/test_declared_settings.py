@@ -160,13 +160,6 @@ class Passing(Trainer):
         self.__post_init__()
 
 
-class Keeping(Trainer):
-    """Constructor that drops its own setting, `extra`."""
-
-    def __init__(self, *args, extra=1, **settings):
-        super().__init__(*args, **settings)
-
-
 class Thin(FedMF):
     """Constructor over the one of a dataclass."""
 
@@ -195,7 +188,6 @@ class Unresolved(FedMF):
         (lambda: Passing(FedMF(), "nonsense"), "aggregation"),
         (lambda: Passing(rounds="x"), "rounds"),
         (lambda: Passing(extra=0), "extra"),
-        (lambda: Keeping(FedMF(), rounds="x"), "rounds"),
         (lambda: Thin(k=0), "k = 0"),
         (lambda: Fixed(k=0), "k = 0"),
         (lambda: Unresolved(k=0), "k = 0"),

@@ -1,10 +1,11 @@
 import hashlib
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from fedmf.aggregate import PHASES, FloatSum, PlainSum, RoundAborted, SecAggSum
+from fedmf.aggregate import PHASES, FloatSum, OneShotSum, PlainSum, RoundAborted, SecAggSum
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.errors import SettingError
 
@@ -76,13 +77,21 @@ SCHEDULES = [
 ]
 
 
-@pytest.mark.parametrize("neighbours", [None, 8])
+@pytest.mark.parametrize(
+    "private",
+    [
+        SecAggSum(threshold=7),
+        SecAggSum(neighbours=8, threshold=5),
+        OneShotSum(helpers=2),
+        OneShotSum(),
+        OneShotSum(helpers=5, threshold=3),
+    ],
+    ids=repr,
+)
 @pytest.mark.parametrize("dropouts", SCHEDULES)
-def test_plain_and_secure_sums_are_equal(dropouts, neighbours):
-    """In the real protocol, for any users that drop out, before any message."""
-    secure, plain = SecAggSum(neighbours=neighbours, threshold=7), PlainSum()
-    if neighbours:
-        secure = SecAggSum(neighbours=neighbours, threshold=5)
+def test_plain_and_private_sums_are_equal(dropouts, private):
+    """In the real protocols, for any users that drop out, before any message."""
+    secure, plain = replace(private), PlainSum()
     ids = [u * u + 1 for u in range(12)]
     leaving = {ids[u]: phase for u, phase in dropouts.items()}
     vectors = gradients(ids, big=(ids[6],))

@@ -12,6 +12,7 @@ from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.ease.noise import DiscreteNoise, deviation
 from fedmf.ease.shallow import closed_form, denoised, from_triangle, marks, triangle
 from fedmf.errors import SettingError
+from watched_sum import Kept
 
 SCALE = 2.0**16
 
@@ -35,14 +36,6 @@ def summed(noise, vectors, dropouts=None):
     return noise.sum(vectors, dropouts=dropouts or {}, session=b"")
 
 
-class Spy(PlainSum):
-    """Sum that keeps the tables of the users."""
-
-    def sum(self, vectors, *, dropouts, session=b""):
-        object.__setattr__(self, "seen", [vectors[user].dense() for user in vectors])
-        return super().sum(vectors, dropouts=dropouts, session=session)
-
-
 @pytest.mark.parametrize("where", ["central", "distributed"])
 def test_noise_of_the_sum_has_the_deviation_sigma(where):
     total = summed(noised(where), empty(9, 20_000))
@@ -55,11 +48,11 @@ def test_noise_of_the_sum_has_the_deviation_sigma(where):
 
 
 def test_share_of_a_user_has_the_variance_of_one_of_the_honest():
-    spy = Spy()
+    spy = Kept()
     summed(noised(inner=spy, honest=0.5), empty(8, 20_000))
-    for table in spy.seen:
+    for table in spy.sums[0]:
         assert table.std() == pytest.approx(0.5 / math.sqrt(4), rel=0.03)
-    assert not np.array_equal(spy.seen[0], spy.seen[1])
+    assert not np.array_equal(spy.sums[0][0], spy.sums[0][1])
 
 
 def test_fewer_users_than_the_honest_abort():
@@ -114,11 +107,11 @@ def test_sent_integers_have_at_most_the_norm(items, part):
     items = np.array(sorted(items), dtype=np.int32)
     for made in (triangle, marks):
         rows = made(items, 60, math.sqrt(part))
-        spy = Spy()
+        spy = Kept()
         vectors = Vectors([0], lambda user: rows, (rows.n_rows, 1))  # noqa: B023
         summed(noised("central", spy), vectors)
-        sent = (spy.seen[0] * SCALE).astype(int)
-        np.testing.assert_array_equal(sent, spy.seen[0] * SCALE)
+        sent = (spy.sums[0][0] * SCALE).astype(int)
+        np.testing.assert_array_equal(sent, spy.sums[0][0] * SCALE)
         assert sum(int(one) ** 2 for one in sent) <= part * 2**32
         count = items.size * (items.size + 1) // 2 if made is triangle else items.size
         assert np.count_nonzero(sent) == count

@@ -54,47 +54,29 @@ def cost(x, y, c, p, reg):
 
 
 @pytest.mark.parametrize(
-    ("values", "scale", "left"),
+    ("values", "scale", "left", "warning"),
     [
-        ([0, 1, 0, 1], (0, 1), 2),
-        ([0.0, 0.5, -0.0, 1.0], (0, 1), 2),
-        ([False, True, True, True], (0, 1), 3),
-        ([0, 1e-300, 1, 1], (0, 1), 3),
-        ([1, 2, 3, 4], (1, 5), 4),
+        ([0, 1, 0, 1], (0, 1), 2, "no view"),
+        ([0.0, 0.5, -0.0, 1.0], (0, 1), 2, "no view"),
+        ([0, 1e-300, 1, 1], (0, 1), 3, "no view"),
+        ([1, 2, 3, 4], (1, 5), 4, None),
+        ([-1, 1, 1, 1], (-1, 1), 4, "1 of 4 .* below 0"),
+        ([-1e-9, 1, 1, 1], (-1, 1), 4, "1 of 4 .* below 0"),
+        ([-5, -4, -3, -2], (-5, -1), 4, "4 of 4 .* below 0"),
+        ([0, 1, 1, 0], (-1, 1), 4, None),
+        ([-0.0, 1, 1, 1], (-1, 1), 4, None),
     ],
 )
-def test_label_of_0_is_no_view(values, scale, left):
+def test_label_of_0_is_no_view_and_below_0_is_with_a_warning(values, scale, left, warning):
+    """Other libraries take −1 for a dislike."""
     values = np.asarray(values, dtype=np.float64)
     ratings = from_triples(["a", "a", "b", "b"], [1, 2, 1, 3], values, scale=scale)
-    with nullcontext() if left == 4 else pytest.warns(DataWarning, match="no view"):
+    with nullcontext() if warning is None else pytest.warns(DataWarning, match=warning):
         found = views(ratings)
     assert found.values.tolist() == [1.0] * left
     viewed = values != 0 if scale[0] == 0 else np.ones(4, np.bool_)
     assert found.items.tolist() == ratings.items[viewed].tolist()
     assert (found.n_users, found.n_items) == (ratings.n_users, ratings.n_items)
-
-
-@pytest.mark.parametrize(
-    ("values", "scale", "below"),
-    [
-        ([-1, 1, 1, 1], (-1, 1), 1),
-        ([0, -1, 1, 1], (-1, 1), 1),
-        ([-1e-9, 1, 1, 1], (-1, 1), 1),
-        ([-5, -4, -3, -2], (-5, -1), 4),
-        ([0, 1, 1, 0], (-1, 1), 0),
-        ([-0.0, 1, 1, 1], (-1, 1), 0),
-    ],
-)
-def test_label_below_0_is_a_view_with_a_warning(values, scale, below):
-    """Other libraries take −1 for a dislike."""
-    values = np.asarray(values, dtype=np.float64)
-    ratings = from_triples(["a", "a", "b", "b"], [1, 2, 1, 3], values, scale=scale)
-    with (
-        pytest.warns(DataWarning, match=f"{below} of 4 .* below 0") if below else nullcontext()
-    ):
-        found = views(ratings)
-    assert found.values.tolist() == [1.0] * 4
-    assert found.items.tolist() == ratings.items.tolist()
 
 
 def test_labels_of_0_alone_raise():

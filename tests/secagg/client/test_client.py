@@ -182,21 +182,6 @@ def shares_or_rejects(client: Client, roster: bytes, accepted: bool) -> None:
         rejects(client, roster, "size")
 
 
-@pytest.mark.parametrize(("present", "accepted"), [(599, False), (600, True)])
-def test_check43_colluders_are_a_number(present: int, accepted: bool) -> None:
-    """(40, 23) keeps 40 bits from 50 colluders even among 400; min_cohort asks for 600."""
-    policy = ClientPolicy(colluders=50, min_cohort=600, dropout=0.05)
-    shares_or_rejects(*of_thousand(present, policy, neighbours=40, threshold=23), accepted)
-
-
-@pytest.mark.parametrize(("least", "accepted"), [(5, True), (6, False)])
-def test_check43_minimum_cohort_on_the_complete_graph(least: int, accepted: bool) -> None:
-    client = Client(2, make_params(6, 4), policy=ClientPolicy(min_cohort=least))
-    cohort = Cohort(client.params, range(5))
-    cohort.clients[2] = client
-    shares_or_rejects(client, cohort.advance(1)[2], accepted)
-
-
 # ---- rosters
 
 
@@ -291,28 +276,6 @@ def test_check16_input_that_is_rejected_sends_and_shows_nothing(vector, weight):
 
 
 # ---- one call for a transport
-
-
-@pytest.mark.parametrize("security", ["semi-honest", "active"])
-def test_answer_in_each_phase_is_the_message_of_that_phase(security: str) -> None:
-    """The vector and weight are given each time, and in round 0 any bytes."""
-    settings = {"security": security, "max_weight": 9}
-    cohort, named = Cohort(make_params(4, **settings)), Cohort(make_params(4, **settings))
-    steps = {
-        Phase.ADVERTISE_KEYS: lambda c, _: c.advertise_keys(),
-        Phase.SHARE_KEYS: lambda c, data: c.share_keys(data),
-        Phase.MASKED_INPUT: lambda c, data: c.masked_input(data, named.vectors[2], 3),
-        Phase.CONSISTENCY_CHECK: lambda c, data: c.check_consistency(data),
-        Phase.UNMASKING: lambda c, data: c.unmask(data),
-    }
-    for phase in cohort.phases():
-        data = cohort.inbox[2] or b"nothing was sent yet"
-        expected = steps[phase](named.clients[2], data)
-        assert cohort.clients[2].answer(data, cohort.vectors[2], 3) == expected
-        for either in (cohort, named):
-            either.deliver(either.step(without=[2]) | {2: expected})
-    with pytest.raises(LocalProtocolError):
-        cohort.clients[2].answer(b"", cohort.vectors[2], 3)
 
 
 # ---- secrets

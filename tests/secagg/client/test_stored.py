@@ -17,31 +17,6 @@ from suspended import CASES, KINDS, ME, again, refused, suspended
 
 
 @pytest.mark.parametrize(("kind", "phases"), CASES)
-def test_check48_head_is_authenticated(kind: str, phases: int) -> None:
-    """The head names the client and the round that it is restored for, but not by suspend."""
-    cohort, state, slot = suspended(kind, phases)
-    params, client = cohort.params, cohort.clients[ME]
-    sealed = stored.sealed_part(state, ME, params)
-    others = [(1, params), (ME, replace(params, session=b"two"))]
-    for u, other in others:
-        identity = make_identity(u) if params.active else None
-        registry = cohort.registry
-        copy = Client(u, other, policy=client.policy, identity=identity, registry=registry)
-        refused(copy, stored.head(u, other) + sealed, slot, "latest")
-
-
-def test_check48_head_has_the_version_under_its_label(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No later version, and no other use of a key, opens a state of this one."""
-    for name, value in (("VERSION", 3), ("_LABEL", b"secagg/2 other")):
-        cohort, state, slot = suspended("complete", 1)
-        sealed = stored.sealed_part(state, ME, cohort.params)
-        with monkeypatch.context() as changed:
-            changed.setattr(stored, name, value)
-            other = stored.head(ME, cohort.params) + sealed
-            refused(again(cohort.clients[ME]), other, slot, "latest")
-
-
-@pytest.mark.parametrize(("kind", "phases"), CASES)
 def test_check48_damaged_states_are_rejected(kind: str, phases: int) -> None:
     """Truncated at any length, longer, or with any byte changed: nothing is restored."""
     cohort, state, slot = suspended(kind, phases)

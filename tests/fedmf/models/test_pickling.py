@@ -12,35 +12,14 @@ import numpy as np
 import pytest
 
 import fedmf
-from fedmf.context import ContextTrainer, FedLR
+from estimators import ESTIMATORS, fit
+from fedmf.context import ContextTrainer
 from fedmf.data.features import item_features
-from fedmf.fcf import CF, FCF, FederatedCF, Implicit, views
+from fedmf.fcf import CF, FCF, FederatedCF, views
 
 RATINGS = fedmf.load("simulated")
 RATINGS = RATINGS.take(RATINGS.users != 7)
-WIDE = fedmf.PlainSum(clip=4096.0, fractional_bits=32)
 FEATURES = item_features(RATINGS)
-
-
-def context(model: Any) -> Any:
-    return ContextTrainer(model, rounds=1)
-
-
-ESTIMATORS: dict[str, Callable[[], Any]] = {
-    "cf": lambda: CF(Implicit(k=2), rounds=1),
-    "fcf": lambda: FCF(Implicit(k=2), rounds=1),
-    "federated cf": lambda: FederatedCF(Implicit(k=2), WIDE, rounds=1),
-    "fedmf": lambda: fedmf.Trainer(fedmf.FedMF(k=2), rounds=1),
-    "one-shot": lambda: fedmf.Trainer(
-        fedmf.FedMF(k=2), fedmf.OneShotSum(), rounds=1, cohort=10
-    ),
-    "fedbpmf": lambda: fedmf.FedBPMF(k=2, rounds=2, burn_in=1),
-    "fedmmf": lambda: fedmf.FedMMF(fedmf.MeanMask(), fedmf.Trainer(fedmf.FedMF(k=2), rounds=1)),
-    "dpease": lambda: fedmf.DPEase(
-        fedmf.PlainSum(clip=64.0), epsilon=None, reveals_profiles_to_peeling=True
-    ),
-    "fedlr": lambda: context(FedLR()),
-}
 
 
 @cache
@@ -54,8 +33,7 @@ def fitted(name: str) -> Any:
     model = ESTIMATORS[name]()
     if isinstance(model, ContextTrainer):
         return model.fit(RATINGS, items=FEATURES)
-    views_only = isinstance(model, CF | FCF | FederatedCF | fedmf.DPEase)
-    return model.fit(views(RATINGS) if views_only else RATINGS)
+    return fit(model, RATINGS)
 
 
 @pytest.mark.parametrize("again", [lambda one: pickle.loads(pickle.dumps(one)), copy.deepcopy])  # noqa: S301

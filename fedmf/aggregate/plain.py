@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 
 import secagg
 from fedmf import _fast
@@ -18,7 +17,7 @@ from fedmf.aggregate.aggregation import (
     in_the_sum,
     modulus_bits,
 )
-from fedmf.aggregate.vectors import Aggregate, Table, Vectors
+from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
 from fedmf.settings import Settings
 
@@ -39,10 +38,14 @@ class PlainSum(IntegerSum):
         self, vectors: Vectors, dropouts: Dropouts, session: bytes, encoding: Encoding
     ) -> Aggregate:
         survivors = _survivors(vectors, dropouts)
+        fixed = encoding if isinstance(encoding, secagg.FixedPoint) else None
         total = np.zeros(vectors.shape, dtype=np.int64)
         clipped, server_seconds, start = 0, 0.0, perf_counter()
         for rows in vectors.blocks(survivors):
-            integers, beyond = _integers(encoding, rows.values.reshape(-1))
+            vector = rows.values.reshape(-1)
+            integers, beyond = (
+                fixed.encode_integers(vector) if fixed else (vector.astype(np.int64), 0)
+            )
             clipped += beyond
             arrived = perf_counter()
             _fast.add_rows(total, rows.indices, integers.reshape(rows.values.shape))
@@ -50,14 +53,13 @@ class PlainSum(IntegerSum):
         client_seconds = perf_counter() - start - server_seconds
         flat = total.reshape(-1)
         return Aggregate(
-            sum=_decoded(encoding, flat),
+            sum=fixed.decode_integers(flat) if fixed else flat.astype(np.float64),
             integers=flat,
             survivors=survivors,
             clipped=clipped,
             client_seconds=client_seconds,
             server_seconds=server_seconds,
             bytes_up=flat.size * modulus_bits(len(vectors), encoding) / 8,
-            bytes_down=0.0,
         )
 
 
@@ -84,9 +86,7 @@ class FloatSum(Settings):
             survivors=survivors,
             clipped=0,
             client_seconds=perf_counter() - start,
-            server_seconds=0.0,
             bytes_up=float(flat.nbytes),
-            bytes_down=0.0,
         )
 
     def count(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
@@ -99,16 +99,3 @@ def _survivors(vectors: Vectors, dropouts: Dropouts) -> tuple[int, ...]:
     if not survivors:
         raise RoundAborted(f"all {len(vectors)} users of the cohort have dropped out")
     return survivors
-
-
-def _integers(encoding: Encoding, vector: Table) -> tuple[NDArray[np.int64], int]:
-    """Return the integers that a client sends, and the number of clipped integers."""
-    if isinstance(encoding, secagg.FixedPoint):
-        return encoding.encode_integers(vector)
-    return vector.astype(np.int64), 0
-
-
-def _decoded(encoding: Encoding, integers: NDArray[np.int64]) -> NDArray[np.float64]:
-    if isinstance(encoding, secagg.FixedPoint):
-        return encoding.decode_integers(integers)
-    return integers.astype(np.float64)

@@ -26,7 +26,7 @@ from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
 from fedmf.settings import Range
 from secagg.encoding.clipping import losses_ignored
-from secagg.oneshot import HelperJournal, OneShotParams
+from secagg.oneshot import OneShotParams
 from secagg.oneshot.params import MAX_HELPERS, MAX_SEEDS
 from secagg.protocol.suggestion import fewest_hiding
 from secagg.simulate import temporary_journals
@@ -177,16 +177,29 @@ class OneShotSum(IntegerSum):
         self, vectors: Vectors, dropouts: Dropouts, session: bytes, encoding: Encoding
     ) -> Aggregate:
         reporting = in_the_sum(vectors, dropouts)
-        length = math.prod(vectors.shape)
+        n_clients = max(FEWEST, len(vectors))  # a smaller cohort is aborted
         try:
             # no warning: the Aggregate counts clipped values, and a training has many rounds
             with (
                 temporary_journals(self.helpers, "x25519") as journals,
                 losses_ignored(),
             ):
+                params = OneShotParams.suggest(
+                    n_clients,
+                    math.prod(vectors.shape),
+                    encoding,
+                    helpers=[journal.public for journal in journals],
+                    security="semi-honest",
+                    threshold=self.threshold,
+                    # fewer than the suggested 70 %, which simulated dropouts would often miss:
+                    # reports need no answers of other users, so two honest users in each sum
+                    # are enough
+                    min_clients=fewest_hiding(n_clients),
+                    session=session,
+                )
                 result = secagg.simulate_one_shot(
                     vectors.dense(),
-                    self._params(journals, len(vectors), length, encoding, session),
+                    replace(params, modulus_bits=None),  # 32 bits need no packing
                     journals,
                     absent=vectors.keys() - set(reporting),
                     progress=self.progress,
@@ -203,26 +216,3 @@ class OneShotSum(IntegerSum):
             bytes_up=result.report_bytes * len(reporting) / len(vectors),
             key_holder_seconds=sum(result.helper_seconds.values()),
         )
-
-    def _params(
-        self,
-        journals: list[HelperJournal],
-        n_clients: int,
-        length: int,
-        encoding: Encoding,
-        session: bytes,
-    ) -> OneShotParams:
-        n_clients = max(FEWEST, n_clients)  # a smaller cohort is aborted
-        found = OneShotParams.suggest(
-            n_clients,
-            length,
-            encoding,
-            helpers=[journal.public for journal in journals],
-            security="semi-honest",
-            threshold=self.threshold,
-            # fewer than the suggested 70 %, which simulated dropouts would often miss: reports
-            # need no answers of other users, so two honest users in each sum are enough
-            min_clients=fewest_hiding(n_clients),
-            session=session,
-        )
-        return replace(found, modulus_bits=None)  # 32 bits need no packing

@@ -139,24 +139,16 @@ def under_masks(
             vector = np.asarray(vectors[user].dense(), np.float64) if masking else None
             answer = answer_quietly(clients[user], data, vector)
             if masking and user in users:
-                masked[user] = _as_gradient(answer, user, params, encoding).reshape(of.q.shape)
+                message = decode(answer, MaskedInput, params, sender=user, phase=server.phase)
+                lanes = params.ring.zeros(params.elements)
+                _fast.unpack_bits(message.values, params.ring.bits, lanes)
+                masked[user] = encoding.decode(lanes, params.ring)[0].reshape(of.q.shape)
             server.receive(user, answer)
             if masking:
                 progress("secure aggregation", done, len(clients))
         inbox = server.close_round()
     total = np.asarray(server.result().sum, dtype=np.float64)
     return SecureRound(masked, total.reshape(of.q.shape))
-
-
-def _as_gradient(
-    data: bytes, user: int, params: secagg.RoundParams, encoding: secagg.FixedPoint
-) -> Floats:
-    """Decode y_u in the bytes of a masked input like a gradient."""
-    message = decode(data, MaskedInput, params, sender=user, phase=Phase.MASKED_INPUT)
-    lanes = params.ring.zeros(params.elements)
-    _fast.unpack_bits(message.values, params.ring.bits, lanes)
-    floats, _ = encoding.decode(lanes, params.ring)
-    return floats
 
 
 def attacked(ratings: Ratings, users: ArrayLike, seed: int) -> Users:

@@ -231,26 +231,19 @@ class FedBPMF(Scheduled):
         items[:, -1] = 0.0
         if model is not None:
             earlier = model.factors(self.k) if isinstance(model, Posterior) else model
-            items = _warm(items, earlier, train)
+            if not isinstance(earlier, Factors):
+                raise ModelError(
+                    f"start = {earlier!r} must be Factors or a Posterior, such as model_ of "
+                    "an earlier training"
+                )
+            if earlier.ranks:
+                raise ModelError(
+                    "start was trained on implicit feedback, and this is a training on "
+                    "ratings: pass the result of a training on ratings"
+                )
+            mine, theirs = shared_items(train, earlier)
+            width = min(earlier.k, self.k)
+            items[mine, :width] = earlier.item_factors[theirs, :width]
         nobody, prior = np.zeros((train.n_users, d)), Prior.standard(d)
         links = Link.none(f, d), Link.none(d - 1, d)
         return Chain(nobody, items, np.ones(train.n_users), 1.0, prior, prior, *links)
-
-
-def _warm(items: Floats, earlier: Factors, train: Ratings) -> Floats:
-    """Return the start with the items of an earlier model, matched by id."""
-    if not isinstance(earlier, Factors):
-        raise ModelError(
-            f"start = {earlier!r} must be Factors or a Posterior, such as model_ of "
-            "an earlier training"
-        )
-    if earlier.ranks:
-        raise ModelError(
-            "start was trained on implicit feedback, and this is a training on ratings: pass "
-            "the result of a training on ratings"
-        )
-    mine, theirs = shared_items(train, earlier)
-    width = min(earlier.k, items.shape[1] - 1)
-    items = items.copy()
-    items[mine, :width] = earlier.item_factors[theirs, :width]
-    return items

@@ -25,7 +25,7 @@ from fedmf.models.estimator import not_continued
 from fedmf.settings import BelowOne, Count, Positive, ProperFraction, Seed, UpToOne, part_of
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.loop import COSTS
-from fedmf.training.schedule import Draw, Schedule, Scheduled, Summing
+from fedmf.training.schedule import Draw, Scheduled, Summing
 
 Floats = NDArray[np.float64]
 
@@ -165,15 +165,37 @@ class DPEase(Scheduled):
         check_parts(train)
         self.schedule.size(train.n_users)
         sigma = None if self.epsilon is None else deviation(self.epsilon, self.delta)
-        sums = _Sums(self._summing(sigma), self.schedule, train.n_users)
+        summing, records = self._summing(sigma), list[RoundRecord]()
+        everyone = np.arange(train.n_users)
+
+        def summed(vectors: Vectors) -> Floats:
+            """Return the sum over the users who do not drop out, and record the sum."""
+            number, start = len(records) + 1, perf_counter()
+            total = summing(
+                vectors,
+                dropouts=self.schedule.dropouts(Draw.DROPOUTS, number, everyone),
+                session=f"fedmf ease {number}".encode(),
+            )
+            record = RoundRecord(
+                round=number,
+                cohort=train.n_users,
+                survivors=len(total.survivors),
+                clipped=total.clipped,
+                digest=total.digest,
+                seconds=perf_counter() - start,
+                **{name: getattr(total, name) for name in COSTS},
+            )
+            records.append(record)
+            return total.sum
+
         kept, norm = np.arange(train.n_items, dtype=np.int32), 1.0
         if self.items < train.n_items:
-            totals = sums.of(_marks(train, _norm(sigma, ITEMS)))
+            totals = summed(_marks(train, _norm(sigma, ITEMS)))
             largest = np.argsort(-totals, kind="stable")[: self.items]
             kept, norm = np.sort(largest).astype(np.int32), 1 - ITEMS
-        column = sums.of(_triangles(train, kept, _norm(sigma, norm)))
+        column = summed(_triangles(train, kept, _norm(sigma, norm)))
         self.gram_ = shallow.from_triangle(column, kept.size)
-        self.sigma_ = 0.0 if sigma is None else sigma * self._excess(sums, train.n_users)
+        self.sigma_ = 0.0 if sigma is None else sigma * self._excess(records[-1])
         self.model_ = ItemWeights(
             self._weights(kept.size),
             kept,
@@ -182,7 +204,7 @@ class DPEase(Scheduled):
             train.user_ids,
             train.item_ids,
         )
-        self.history_ = History(tuple(sums.records))
+        self.history_ = History(tuple(records))
         return self
 
     def _summing(self, sigma: float | None) -> Callable[..., Aggregate]:
@@ -198,11 +220,11 @@ class DPEase(Scheduled):
         )
         return noised.sum
 
-    def _excess(self, sums: _Sums, n_users: int) -> float:
+    def _excess(self, last: RoundRecord) -> float:
         """Return the last sum's noise in units of σ, ≥ 1: more users may stay than needed."""
         if self.where == "central":
             return 1.0
-        return float(np.sqrt(sums.records[-1].survivors / part_of(self.honest, n_users)))
+        return float(np.sqrt(last.survivors / part_of(self.honest, last.cohort)))
 
     def _weights(self, m: int) -> Floats:
         """Return B, from the released sum and public numbers alone."""
@@ -210,36 +232,6 @@ class DPEase(Scheduled):
             return shallow.closed_form(self.gram_, self.reg or EXACT_REG)
         reg = self.reg or REG * self.sigma_ * np.sqrt(m)
         return shallow.closed_form(shallow.denoised(self.gram_, self.sigma_), float(reg))
-
-
-class _Sums:
-    """Sums of all users' messages, and their records."""
-
-    def __init__(
-        self, summing: Callable[..., Aggregate], schedule: Schedule, n_users: int
-    ) -> None:
-        self._summing, self._schedule, self._users = summing, schedule, np.arange(n_users)
-        self.records: list[RoundRecord] = []
-
-    def of(self, vectors: Vectors) -> Floats:
-        """Return the sum over the users who do not drop out, and record the sum."""
-        number, start = len(self.records) + 1, perf_counter()
-        total = self._summing(
-            vectors,
-            dropouts=self._schedule.dropouts(Draw.DROPOUTS, number, self._users),
-            session=f"fedmf ease {number}".encode(),
-        )
-        record = RoundRecord(
-            round=number,
-            cohort=self._users.size,
-            survivors=len(total.survivors),
-            clipped=total.clipped,
-            digest=total.digest,
-            seconds=perf_counter() - start,
-            **{name: getattr(total, name) for name in COSTS},
-        )
-        self.records.append(record)
-        return total.sum
 
 
 def _norm(sigma: float | None, part: float) -> float | None:

@@ -74,15 +74,12 @@ class CF(Iterative):
         self._forget()
         not_continued(self, start)
         nothing = XY(np.empty(0), np.empty(0))
-        rounds = (
-            Round(
-                state,
-                None,
-                RoundRecord(round=n, cohort=len(state.x), survivors=len(state.x)),
-                None,
-            )
-            for n, state in enumerate(self.iterate(train), start=1)
+        records = (
+            RoundRecord(round=number, cohort=train.n_users, survivors=train.n_users)
+            for number in range(1, self.rounds + 1)
         )
+        pairs = zip(self.iterate(train), records, strict=True)
+        rounds = (Round(state, None, record, None) for state, record in pairs)
         found, history = keep(rounds, nothing, self.report)
         if found is nothing:
             raise KeyboardInterrupt

@@ -54,24 +54,20 @@ def padded(features: Floats, ratings: Ratings) -> Iterator[Padded]:
         # as many users as fit when padded to the length of the last user; at least one user
         sizes = rated[order] * np.arange(1, order.size + 1) * features.shape[1]
         fit = max(1, int(np.searchsorted(sizes, ELEMENTS, side="right")))
-        yield _block(order[:fit], features, ratings)
-        order = order[fit:]
-
-
-def _block(users: NDArray[np.int64], features: Floats, ratings: Ratings) -> Padded:
-    rated = np.diff(ratings.indptr)[users]
-    place = np.arange(rated.max())
-    there = place < rated[:, None]
-    which = np.where(there, ratings.indptr[users][:, None] + place, 0)
-    values = np.where(there, ratings.values[which], 0.0)
-    means = values.sum(axis=1) / rated
-    return Padded(
-        users=users,
-        x=features[ratings.items[which]] * there[:, :, None],
-        values=np.where(there, values - means[:, None], 0.0),
-        means=means,
-        share=there / rated[:, None],
-    )
+        users, order = order[:fit], order[fit:]
+        counts = rated[users]
+        place = np.arange(counts.max())
+        there = place < counts[:, None]
+        which = np.where(there, ratings.indptr[users][:, None] + place, 0)
+        values = np.where(there, ratings.values[which], 0.0)
+        means = values.sum(axis=1) / counts
+        yield Padded(
+            users=users,
+            x=features[ratings.items[which]] * there[:, :, None],
+            values=np.where(there, values - means[:, None], 0.0),
+            means=means,
+            share=there / counts[:, None],
+        )
 
 
 def adam(parameters: Sequence[Floats], gradient: Gradient, steps: int, rate: float) -> None:

@@ -25,6 +25,7 @@ from fedmf.data.features import check_are_features
 from fedmf.data.internal import to_internal, to_public
 from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
+from fedmf.models.export import Exportable
 
 Floats = NDArray[np.float64]
 
@@ -38,56 +39,42 @@ class ImplicitSettings(NamedTuple):
 
 
 def rating_row(
-    users: Floats,
-    items: Floats,
-    numbers: NDArray[np.int32],
-    values: Floats,
-    scale: tuple[float, float] | None,
-    reg: float,
+    model: Exportable, numbers: NDArray[np.int32], values: Floats, reg: float
 ) -> Floats:
     """Return the row of a new user, float64 of shape (k,), from their ratings.
 
     Parameters
     ----------
-    users, items : P and Q, shapes (n_users, k) and (n_items, k)
+    model : factors of all users and items, with any public scale of the ratings
     numbers, values : shape (n,), the numbers of the rated items, and the ratings
-    scale : public scale of the ratings; None if the ratings need no mapping
     reg : float, λ per rating, > 0
     """
-    centre, free = _centre(users)
+    centre, free = _centre(model.user_factors)
     row: Floats = centre.copy()
     if numbers.size and free.any():
-        inside = values if scale is None else to_internal(values, scale)
-        q = items[numbers]
+        q, inside = model.item_factors[numbers], _inside(model, values)
         normal = _normal(q[:, free], reg)
         row[free] += np.linalg.solve(normal, q[:, free].T @ (inside - q @ centre))
     return row
 
 
 def rating_parts(
-    users: Floats,
-    items: Floats,
-    numbers: NDArray[np.int32],
-    values: Floats,
-    scale: tuple[float, float] | None,
-    reg: float,
-    item: int,
+    model: Exportable, numbers: NDArray[np.int32], values: Floats, reg: float, item: int
 ) -> Floats:
     """Return the contribution of each rating to the prediction of an item, shape (n,).
 
     The prediction uses the row of `rating_row`. The prediction is q_i · p̄ without ratings, plus
     the contributions q_iᵀ A⁻¹ q_j (r_j − q_j · p̄). Contributions are on the public scale.
     """
-    centre, free = _centre(users)
+    centre, free = _centre(model.user_factors)
     if not (numbers.size and free.any()):
         return np.zeros(numbers.size)
-    inside = values if scale is None else to_internal(values, scale)
-    q = items[numbers]
-    towards = np.linalg.solve(_normal(q[:, free], reg), items[item, free])
+    q, inside = model.item_factors[numbers], _inside(model, values)
+    towards = np.linalg.solve(_normal(q[:, free], reg), model.item_factors[item, free])
     parts = (q[:, free] @ towards) * (inside - q @ centre)
-    if scale is None:
+    if model.scale is None:
         return np.asarray(parts)
-    ends = to_public(np.array([0.0, 1.0]), scale)
+    ends = to_public(np.array([0.0, 1.0]), model.scale)
     return np.asarray(parts * (ends[1] - ends[0]))
 
 
@@ -116,6 +103,11 @@ def implicit_parts(
     """
     normal, weighted = _confident(items, numbers, values, settings)
     return np.asarray(weighted * (items[numbers] @ np.linalg.solve(normal, items[item])))
+
+
+def _inside(model: Exportable, values: Floats) -> Floats:
+    """Return ratings on the internal scale; as they are if the model has no scale."""
+    return values if model.scale is None else to_internal(values, model.scale)
 
 
 def _centre(users: Floats) -> tuple[Floats, NDArray[np.bool_]]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 from warnings import warn
@@ -55,7 +54,7 @@ class Estimator(Recommender, Settings):
                 text = f"{type(self).__name__}.{name} is now {self._former[name]}"
                 warn(f"{text}; the old name goes with 1.1", DeprecationWarning, stacklevel=3)
             now = self._former.get(name, name)
-            found[now] = (_Progress(self, value),) if name == "progress" else value
+            found[now] = (partial(_report, self, value),) if name == "progress" else value
         return found
 
     @property
@@ -105,16 +104,10 @@ class Estimator(Recommender, Settings):
         return self.model_
 
 
-@dataclass(frozen=True, eq=False)
-class _Progress:
-    """Former function `progress` of an estimator, as a function of a round's record."""
-
-    estimator: Any
-    progress: Any  # function of the text, the finished rounds and all rounds
-
-    def __call__(self, record: Any) -> None:
-        rounds = self.estimator.rounds * getattr(self.estimator, "steps", 1)
-        self.progress("rounds", record.round, rounds)
+def _report(estimator: Any, progress: Any, record: Any) -> None:
+    """Call the former function `progress` of an estimator with a round's record."""
+    rounds = estimator.rounds * getattr(estimator, "steps", 1)
+    progress("rounds", record.round, rounds)
 
 
 def not_continued(estimator: Estimator, start: object) -> None:

@@ -168,11 +168,10 @@ class Factors(Exportable):
                 f"values = {values!r} must be one number for each of the {rated_items.size} "
                 "items that the user rated"
             )
-        own, q = given.astype(np.float64), self.item_factors
+        own, to = given.astype(np.float64), int(column[0])
         if self.ranks:
-            return implicit_parts(q, rated_items, own, self.implicit, int(column[0]))
-        p, to = self.user_factors, int(column[0])
-        return rating_parts(p, q, rated_items, own, self.scale, PER_RATING, to)
+            return implicit_parts(self.item_factors, rated_items, own, self.implicit, to)
+        return rating_parts(self, rated_items, own, PER_RATING, to)
 
     def fold_in(
         self,
@@ -205,14 +204,13 @@ class Factors(Exportable):
         """
         check(Positive | None, reg=reg, alpha=alpha)
         rows, values = rated(items, ratings, self.item_ids, self.scale)
-        q = self.item_factors
         if self.ranks:
             changes = {"reg": reg, "alpha": alpha}
             given = {name: one for name, one in changes.items() if one is not None}
-            row = implicit_row(q, rows, values, self.implicit._replace(**given))
+            settings = self.implicit._replace(**given)
+            row = implicit_row(self.item_factors, rows, values, settings)
         else:
-            penalty = PER_RATING if reg is None else reg
-            row = rating_row(self.user_factors, q, rows, values, self.scale, penalty)
+            row = rating_row(self, rows, values, PER_RATING if reg is None else reg)
         return replace(self, user_factors=row[None], **one_user(rows))
 
     def with_items(

@@ -7,7 +7,7 @@ from itertools import product
 from time import perf_counter
 
 from fedmf.aggregate import RoundAborted
-from fedmf.data import Ratings, Split
+from fedmf.data import Ratings
 from fedmf.data.splits import random_folds, random_split
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.search.scoring import (
@@ -86,8 +86,13 @@ def search(
     done: tuple[Candidate, ...] = ()
     interrupted = False
     try:
-        for made in candidates:
-            done = (*done, _judged(judge, made, parts))
+        for settings, learner, failure in candidates:
+            start, scores, message = perf_counter(), None, failure
+            try:
+                scores = None if learner is None else judge.scores(learner, parts)
+            except FAILURES as error:  # that the settings cause, and so kept
+                message = str(error)
+            done = (*done, Candidate(settings, scores, message, perf_counter() - start))
             progress(done[-1], len(done), len(candidates))
     except KeyboardInterrupt:
         interrupted = True
@@ -123,15 +128,3 @@ def _candidates(model: Learner, grid: Mapping[str, Sequence[object]]) -> list[Ma
         except SettingError as error:
             made.append((settings, None, str(error)))
     return made
-
-
-def _judged(judge: Judge, made: Made, parts: Sequence[Split]) -> Candidate:
-    """Train and score a candidate; an error that the settings cause is kept, not raised."""
-    settings, model, message = made
-    start, scores = perf_counter(), None
-    if model is not None:
-        try:
-            scores = judge.scores(model, parts)
-        except FAILURES as error:
-            message = str(error)
-    return Candidate(settings, scores, message, perf_counter() - start)

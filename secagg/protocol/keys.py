@@ -47,7 +47,7 @@ _LOW_ORDER = frozenset(
         "ec" + "ff" * 30 + "7f",
     )
 )
-"""The u of the points with an order that divides 8, also on the twist; a test computes them."""
+"""The u of the points with an order that divides 8, also of the twist; as in tests/vectors."""
 
 
 class KeyPair(Confined):

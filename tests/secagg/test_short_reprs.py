@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from paillier_keys import keypair
-from secagg import ClientPolicy, FixedPoint, Identity, Packing, Registry, RoundParams
-from secagg import simulate_round as simulated
+from secagg import FixedPoint, Identity, Packing, Registry
 from secagg.oneshot import OneShotParams, OneShotPolicy
 from secagg.oneshot.helper_files import HelperEntry
 from secagg.oneshot.suites import SECRET_BYTES, BoxKey, SuiteName
@@ -29,10 +28,6 @@ def one_shot(suite: SuiteName) -> OneShotParams:
     return OneShotParams.suggest(9, 5, FixedPoint(1.0), helpers=pairs, session=LONG)
 
 
-def round_params() -> RoundParams:
-    return RoundParams.suggest(9, 5, FixedPoint(1.0), session=LONG)
-
-
 PACKING = Packing(encoding=FixedPoint(8.0), length=500, summands=5, session=LONG)
 OBJECTS: dict[str, Callable[[], object]] = {
     "OneShotParams": lambda: one_shot("x25519"),
@@ -41,10 +36,7 @@ OBJECTS: dict[str, Callable[[], object]] = {
         helpers=frozenset(key for _, key in helpers("x25519"))
     ),
     "HelperEntry": lambda: HelperEntry("https://host", "hybrid", *helpers("hybrid", 1)[0]),
-    "RoundParams": round_params,
-    "ClientPolicy": ClientPolicy,
     "Registry": lambda: Registry({u: Identity.generate().public for u in range(100)}),
-    "Identity": Identity.generate,
     "PublicKey": lambda: keypair().public_key,
     "PrivateKey": keypair,
     "Ciphertexts": lambda: keypair().public_key.encrypt(range(20)),
@@ -52,7 +44,6 @@ OBJECTS: dict[str, Callable[[], object]] = {
     "DecryptedSum": lambda: keypair().decrypt_vector(
         keypair().public_key.encrypt_vector(np.ones(500), PACKING)
     ),
-    "SimulatedRound": lambda: simulated(np.ones((9, 5)), round_params()),
 }
 
 

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import tracemalloc
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pytest
 
-from harness import TWO, Cohort, ReplayedEntropy, make_params, make_vector
+from harness import ReplayedEntropy, make_params
 from secagg import (
     Client,
     ClippingWarning,
@@ -15,10 +17,14 @@ from secagg import (
     Integers,
     ParameterError,
     RoundParams,
+    Server,
+    SimulatedSession,
     TooFewSurvivors,
     simulate_round,
 )
 from secagg.simulate import DROPOUT_PHASES
+from secagg.simulate import session as simulated
+from secagg.testing import InsecureReplayedEntropy, toy_policy
 
 
 def test_result_has_the_sum_and_its_costs() -> None:
@@ -47,17 +53,6 @@ def test_clipped_elements_are_counted_over_the_survivors_in_one_warning() -> Non
         simulate_round(vectors, strict)
 
 
-@pytest.mark.parametrize("phase", DROPOUT_PHASES)
-def test_check18_client_dropping_out_in_each_round(phase: str) -> None:
-    """Rounds 0 to 4; the input counts once it was sent."""
-    params = make_params(6, encoding=Integers(max=100))
-    vectors = [np.full(4, 10 + u) for u in range(6)]
-    result = simulate_round(vectors, params, dropouts={1: phase})
-    sent = phase in ("consistency_check", "unmasking")
-    assert result.survivors == tuple(u for u in range(6) if sent or u != 1)
-    assert result.sum.tolist() == [75 if sent else 64] * 4
-
-
 def test_check18_clients_dropping_out_in_every_phase() -> None:
     params = make_params(12, 7, encoding=Integers(max=100))
     vectors = [np.full(4, 1 << (u % 6)) for u in range(12)]
@@ -69,12 +64,6 @@ def test_check18_clients_dropping_out_in_every_phase() -> None:
         simulate_round(vectors, params, dropouts=dropouts | {5: "unmasking", 6: "unmasking"})
 
 
-def test_two_clients_need_allow_two_clients() -> None:
-    params = make_params(2, 2, allow_two_clients=True)
-    vectors = [np.ones(4), np.ones(4)]
-    assert simulate_round(vectors, params, policy=TWO).sum.tolist() == [2.0] * 4
-
-
 @pytest.mark.parametrize(
     ("dropouts", "named"),
     [({9: "unmasking"}, "dropouts .*client 9"), ({0: "lunch"}, "client 0 .*'lunch'")],
@@ -82,15 +71,6 @@ def test_two_clients_need_allow_two_clients() -> None:
 def test_impossible_dropouts_are_rejected(dropouts: dict[int, str], named: str) -> None:
     with pytest.raises(ParameterError, match=named):
         simulate_round([np.zeros(4)] * 5, make_params(5), dropouts=dropouts)
-
-
-def test_with_replayed_entropy_a_round_repeats_byte_for_byte() -> None:
-    params = make_params(7, neighbours=4, encoding=FixedPoint(8.0))
-    first, second, other = (Cohort(params, seed=s) for s in (1, 1, 2))
-    for cohort in (first, second, other):
-        cohort.advance(4)
-    assert first.sent == second.sent
-    assert all(a != b for a, b in zip(first.sent, other.sent, strict=True))
 
 
 def test_progress_is_reported_after_each_client() -> None:
@@ -190,10 +170,73 @@ def test_numpy_numbers_are_accepted() -> None:
     assert type(params.n_clients) is int
 
 
-def test_check30_two_sums_differ_by_one_clients_vector() -> None:
-    """No protocol prevents this; the documentation must state it."""
-    params = make_params(6, threshold=4, encoding=Integers(max=9))
-    vectors = {u: make_vector(params, u) for u in range(6)}
-    with_it = simulate_round(vectors, params)
-    without = simulate_round(vectors, params, dropouts={2: "masked_input"})
-    assert (with_it.integers - without.integers).tolist() == vectors[2].tolist()
+PARAMS = make_params(12, neighbours=4, length=3)
+VECTORS = {u: np.full(3, u / 4) for u in range(12)}
+
+
+def summed(session: SimulatedSession | None, **more: object) -> list[float]:
+    result = simulate_round(VECTORS, PARAMS, policy=toy_policy(PARAMS), session=session, **more)
+    return result.sum.tolist()
+
+
+def test_session_gives_the_sums_of_rounds_apart() -> None:
+    session = SimulatedSession()
+    for dropouts in ({}, {3: "masked_input"}, {4: "unmasking"}):
+        assert summed(session, dropouts=dropouts) == summed(None, dropouts=dropouts)
+
+
+def test_clients_have_keys_of_their_own_and_later_rounds_their_graph() -> None:
+    session = SimulatedSession()
+    summed(session)
+    summed(session)
+    assert {key.peers for key in session._keys.values()} == {4}
+    secrets = [set(dict(key._agreed).values()) for key in session._keys.values()]
+    assert len(secrets) == 12
+    seeds = {key.pair.seed for key in session._keys.values()}
+    assert len(seeds) == 12
+
+
+def test_copy_of_a_session_begins_anew() -> None:
+    session = SimulatedSession()
+    summed(session)
+    for copied in (copy.deepcopy(session), pickle.loads(pickle.dumps(session))):  # noqa: S301
+        assert not copied._keys
+        assert copied.begin(PARAMS) != session.begin(PARAMS)
+
+
+def test_round_too_large_for_one_memory_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = SimulatedSession()
+    monkeypatch.setattr(simulated, "_PAIRS", 12 * 5 - 1)
+    assert session.begin(PARAMS) is None
+    assert session.sealing_key(1, PARAMS) is None
+    monkeypatch.setattr(simulated, "_PAIRS", 12 * 5)
+    assert session.begin(PARAMS) is not None
+    assert session.sealing_key(1, PARAMS) is session.sealing_key(1, PARAMS)
+
+
+def test_session_of_changing_cohorts_forgets_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated, "_PAIRS", 150)
+    session, most = SimulatedSession(), 0
+    for first in range(0, 120, 12):  # other clients in each round
+        vectors = {first + u: vector for u, vector in VECTORS.items()}
+        result = simulate_round(vectors, PARAMS, policy=toy_policy(PARAMS), session=session)
+        assert len(result.survivors) == 12
+        most = max(most, sum(key.peers for key in session._keys.values()))
+    assert 12 * 4 < most <= 150
+
+
+def test_session_of_another_type_is_rejected() -> None:
+    with pytest.raises(ParameterError):
+        summed(b"session")  # type: ignore[arg-type]
+
+
+def test_server_orders_its_graph_by_the_given_seed() -> None:
+    def used(seed: bytes | None) -> bytes:
+        server = Server(PARAMS, graph_seed=seed, entropy=InsecureReplayedEntropy(1))
+        return server._stage._seed
+
+    assert used(bytes(32)) == bytes(32)
+    assert used(None) != bytes(32)
+    for wrong in (b"", bytes(31), bytes(33)):
+        with pytest.raises(ParameterError):
+            Server(PARAMS, graph_seed=wrong)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from secagg import RemoteProtocolError, RoundParams
+from secagg import Registry, RemoteProtocolError, RoundParams
 from secagg.session import (
     Clock,
     Event,
@@ -119,6 +119,17 @@ class Party:
         self.running[u] = asyncio.create_task(take_part(self.links[u], u, train, **options))
         return self.running[u]
 
+    def come(
+        self,
+        params: RoundParams,
+        members: Collection[int] | None = None,
+        lost: Mapping[int, Mapping[tuple[int, int, str], str]] | None = None,
+        seen: list[bytes] | None = None,
+    ) -> None:
+        """Start members, all by default, with their vectors; `seen` gets their messages."""
+        for u in sorted(self.session._desk.members) if members is None else members:
+            self.join(u, train_of(u, seen), (lost or {}).get(u), **member_options(u, params))
+
     async def deliver(self, link: LocalLink, task: Any, answer: bytes) -> None:
         """Deliver an answer; a test may override it."""
         await link.send(answer)
@@ -193,9 +204,26 @@ def vector_of(u: int, length: int) -> np.ndarray:
     return np.arange(length) / 8 + u / 4
 
 
+def train_of(u: int, seen: list[bytes] | None = None) -> Callable[..., np.ndarray]:
+    """Return the training of a member, which gives its vector and keeps the messages."""
+
+    def train(message: bytes, params: RoundParams) -> np.ndarray:
+        if seen is not None:
+            seen.append(message)
+        return vector_of(u, params.length)
+
+    return train
+
+
+def registry_of(params: RoundParams) -> Registry | None:
+    """Return the registry of an active round's members, None for other rounds."""
+    members = range(params.n_clients) if params.active else ()
+    return Registry({u: make_identity(u).public for u in members}) if members else None
+
+
 def member_options(u: int, params: RoundParams) -> dict[str, Any]:
     """Return the policy, and in active rounds identity and registry, of a member."""
-    more: dict[str, Any] = {"policy": toy_policy(params)}
+    more: dict[str, Any] = {"policy": toy_policy(params), "registry": registry_of(params)}
     return more | ({"identity": make_identity(u)} if params.active else {})
 
 

@@ -24,3 +24,12 @@ class Watched:
 
     def count(self, vectors, *, dropouts, session):
         return self._call("count", vectors, dropouts, session)
+
+
+class Kept(PlainSum):
+    """Plain sum that keeps the users' tables of each sum, in `sums`."""
+
+    def sum(self, vectors, *, dropouts, session=b""):
+        tables = [vectors[user].dense() for user in vectors]
+        vars(self).setdefault("sums", []).append(tables)
+        return super().sum(vectors, dropouts=dropouts, session=session)

@@ -1,10 +1,11 @@
 import hashlib
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from fedmf.aggregate import PHASES, FloatSum, PlainSum, RoundAborted, SecAggSum
+from fedmf.aggregate import PHASES, FloatSum, OneShotSum, PlainSum, RoundAborted, SecAggSum
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.errors import SettingError
 
@@ -76,13 +77,21 @@ SCHEDULES = [
 ]
 
 
-@pytest.mark.parametrize("neighbours", [None, 8])
+@pytest.mark.parametrize(
+    "private",
+    [
+        SecAggSum(threshold=7),
+        SecAggSum(neighbours=8, threshold=5),
+        OneShotSum(helpers=2),
+        OneShotSum(),
+        OneShotSum(helpers=5, threshold=3),
+    ],
+    ids=repr,
+)
 @pytest.mark.parametrize("dropouts", SCHEDULES)
-def test_plain_and_secure_sums_are_equal(dropouts, neighbours):
-    """In the real protocol, for any users that drop out, before any message."""
-    secure, plain = SecAggSum(neighbours=neighbours, threshold=7), PlainSum()
-    if neighbours:
-        secure = SecAggSum(neighbours=neighbours, threshold=5)
+def test_plain_and_private_sums_are_equal(dropouts, private):
+    """In the real protocols, for any users that drop out, before any message."""
+    secure, plain = replace(private), PlainSum()
     ids = [u * u + 1 for u in range(12)]
     leaving = {ids[u]: phase for u, phase in dropouts.items()}
     vectors = gradients(ids, big=(ids[6],))
@@ -115,8 +124,9 @@ def test_sum_of_too_few_survivors_aborts():
     leaving = dict.fromkeys(range(6), "masked_input")
     with pytest.raises(RoundAborted, match="masked_input"):
         SecAggSum().sum(gradients(range(12)), dropouts=leaving, session=b"few")
-    with pytest.raises(RoundAborted, match="12"):
-        PlainSum().sum(gradients(range(12)), dropouts=dict.fromkeys(range(12), "share_keys"))
+    for clear in (PlainSum(), FloatSum()):
+        with pytest.raises(RoundAborted, match="12"):
+            clear.sum(gradients(range(12)), dropouts=dict.fromkeys(range(12), "share_keys"))
 
 
 @pytest.mark.parametrize(
@@ -149,7 +159,7 @@ def test_settings_that_do_not_fit_the_cohort_raise(settings):
 
 def test_sum_of_infinite_gradients_raises():
     rows = Rows(np.array([0], dtype=np.int32), np.array([[np.inf]]), 1)
-    for aggregation in (PlainSum(), SecAggSum()):
+    for aggregation in (PlainSum(), SecAggSum(), FloatSum()):
         with pytest.raises(SettingError):
             aggregation.sum(Vectors(range(4), lambda _: rows, (1, 1)), dropouts={})
 
@@ -166,14 +176,6 @@ def test_float_sum_neither_rounds_nor_clips():
         a.count(indicators(range(9)), dropouts={}).digest for a in (FloatSum(), PlainSum())
     ]
     assert counts[0] == counts[1]
-
-
-def test_float_sum_of_no_user_or_infinity_raises():
-    with pytest.raises(RoundAborted, match="2 users"):
-        FloatSum().sum(gradients([1, 2]), dropouts={1: "share_keys", 2: "share_keys"})
-    rows = Rows(np.array([0], dtype=np.int32), np.array([[np.inf]]), 1)
-    with pytest.raises(SettingError):
-        FloatSum().sum(Vectors(range(4), lambda _: rows, (1, 1)), dropouts={})
 
 
 def test_sums_of_one_object_are_rounds_of_one_session():

@@ -1,33 +1,15 @@
 """One-shot sums: the integers of the plain sum, whoever stays away, in every model."""
 
-import numpy as np
 import pytest
-from test_aggregate import SCHEDULES, K, M, gradients, indicators
+from test_aggregate import K, M, gradients
 
-from fedmf import OneShotSum, PlainSum, RoundAborted
+from fedmf import OneShotSum, RoundAborted
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import SettingError
 from secagg.oneshot.params import MAX_HELPERS
 
 RATINGS, VIEWS = simulate(16, 20, 160, seed=1), simulate_views(20, 32, seed=1)
-
-
-@pytest.mark.parametrize(("helpers", "threshold"), [(2, 2), (3, 2), (5, 3)])
-@pytest.mark.parametrize("dropouts", SCHEDULES)
-def test_plain_and_one_shot_sums_are_equal(dropouts, helpers, threshold):
-    one_shot, plain = OneShotSum(helpers=helpers, threshold=threshold), PlainSum()
-    ids = [u * u + 1 for u in range(12)]
-    leaving = {ids[u]: phase for u, phase in dropouts.items()}
-    vectors = gradients(ids, big=(ids[6],))
-    meant = plain.sum(vectors, dropouts=leaving)
-    found = one_shot.sum(vectors, dropouts=leaving, session=b"test sum")
-    assert found.digest == meant.digest
-    np.testing.assert_array_equal(found.sum, meant.sum)
-    assert found.survivors == meant.survivors
-    assert found.clipped == meant.clipped == 2
-    counted = one_shot.count(indicators(ids), dropouts=leaving, session=b"test count")
-    assert counted.digest == plain.count(indicators(ids), dropouts=leaving).digest
 
 
 def test_costs_are_reported_per_user():

@@ -158,15 +158,19 @@ def test_sum_of_the_watched_round_is_that_of_gradients(few):
     np.testing.assert_array_equal(under_masks(seen, (), 0).total, total)
 
 
-@pytest.mark.parametrize("penalty", [0.5, 4.0, 40.0])
-def test_from_ridge_undoes_a_mask_of_unknown_penalty(penalty):
-    """By hand: the residuals of ridge regression, from its normal equations."""
+def ridge_of(n, penalty):
+    """Return features, ratings, and the residuals of a ridge, from its normal equations."""
     rng = np.random.default_rng(3)
-    x = rng.integers(0, 2, size=(30, 5)).astype(float)
-    ratings = rng.choice(GRID, 30)
+    x = rng.integers(0, 2, size=(n, 5)).astype(float)
+    ratings = rng.choice(GRID, n)
     centred = x - x.mean(axis=0)
     w = np.linalg.solve(centred.T @ centred + penalty * np.eye(5), centred.T @ ratings)
-    residuals = ratings - ratings.mean() - centred @ w
+    return x, ratings, ratings - ratings.mean() - centred @ w
+
+
+@pytest.mark.parametrize("penalty", [0.5, 4.0, 40.0])
+def test_from_ridge_undoes_a_mask_of_unknown_penalty(penalty):
+    x, ratings, residuals = ridge_of(30, penalty)
     found = from_ridge(residuals, x, ratings.mean(), GRID)
     np.testing.assert_array_equal(found.ratings, ratings)
     assert found.penalty == pytest.approx(penalty)
@@ -174,12 +178,7 @@ def test_from_ridge_undoes_a_mask_of_unknown_penalty(penalty):
 
 
 def test_from_ridge_finds_the_sign_by_the_grid():
-    rng = np.random.default_rng(3)
-    x = rng.integers(0, 2, size=(31, 5)).astype(float)
-    ratings = rng.choice(GRID, 31)
-    centred = x - x.mean(axis=0)
-    w = np.linalg.solve(centred.T @ centred + 4 * np.eye(5), centred.T @ ratings)
-    residuals = ratings - ratings.mean() - centred @ w
+    x, ratings, residuals = ridge_of(31, 4.0)
     assert (2 * ratings.mean()) % 1 != 0
     assert from_ridge(-residuals, x, ratings.mean(), GRID).misfit > 0.01
 

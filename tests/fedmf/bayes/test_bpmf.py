@@ -15,9 +15,11 @@ from fedmf.data.features import Features
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import DataError, Diverged, ModelError, SettingError
+from watched_sum import Watched
 
 RATINGS = simulate(30, 40, 500, seed=3)
 SPLIT = random_split(RATINGS, seed=1)
+LOST = RoundAborted("as the test wants")
 
 
 def made(aggregation=None, **settings):
@@ -111,19 +113,9 @@ def test_chain_beats_the_mean_of_all_ratings():
     assert 0.85 < inside.mean() < 0.95
 
 
-class Failing(PlainSum):
-    """Sum that is aborted in some rounds."""
-
-    failing: tuple[int, ...] = ()
-
-    def sum(self, vectors, *, dropouts, session=b""):
-        if any(session.endswith(b"sum %d" % number) for number in self.failing):
-            raise RoundAborted("as the test wants")
-        return super().sum(vectors, dropouts=dropouts, session=session)
-
-
 def failing(*rounds):
-    return type("Some", (Failing,), {"failing": rounds})()
+    """Return a sum that is aborted in these rounds, after the mean and the count."""
+    return Watched(None, None, *(LOST if one in rounds else None for one in range(1, 9)))
 
 
 @pytest.mark.parametrize("rounds", [range(1, 7), range(3, 7)], ids=["all", "after burn-in"])

@@ -92,18 +92,6 @@ def test_noise_and_weight_have_the_means_of_their_posteriors():
     assert np.mean(weights) == pytest.approx((gaussian.NU + 20) / (gaussian.NU + 10), rel=0.02)
 
 
-def test_link_recovers_the_weights_of_features():
-    features = RNG.normal(size=(3000, 2))
-    weights = np.array([[1.0, -1.0, 0.5], [0.0, 2.0, -0.5]])
-    rows = features @ weights + 0.3 + 0.1 * RNG.normal(size=(3000, 3))
-    prior = gaussian.Prior(np.full(3, 0.3), 100 * np.eye(3))
-    sums = features.T @ features, features.T @ (rows - prior.mean)
-    link = gaussian.draw_link(RNG, *sums, prior, gaussian.Link.none(2, 3))
-    np.testing.assert_allclose(link.weights, weights, atol=0.02)
-    assert link.precision > 0
-    assert (link.weights != gaussian.draw_link(RNG, *sums, prior, link).weights).all()
-
-
 def test_linked_prior_recovers_the_line_from_sums():
     """With features off the centre, of unequal spread, and one of a single value."""
     centre = np.array([5.0, 1.0, 2.0])

@@ -8,7 +8,6 @@ import pytest
 
 from fedmf import Factors, FedBPMF, ModelError, Posterior
 from fedmf.bayes.sample import Scaling
-from fedmf.data.features import Features, item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.models.factors_file import HEADER, kind_of, write_tables
 
@@ -94,17 +93,6 @@ def test_new_user_with_the_ratings_of_a_user_is_predicted_alike(model):
     assert (apart.predict(0, 0)) != new.predict(0, 0)
     nobody = model.fold_in([], [])
     assert np.isfinite(nobody.predict(0, 0))
-
-
-def test_new_items_come_from_their_features(model):
-    features = item_features(RATINGS)
-    same = Features(features.matrix[:2], features.names)
-    more = model.with_items([901, 902], same)
-    assert more.n_items == 42
-    assert (more.predict([3], [5]) == model.predict([3], [5])).all()
-    assert np.isfinite(more.predict([0, 0], [40, 41])).all()
-    with pytest.raises(ModelError):
-        model.with_items([901], Features(np.ones((1, 1)), ["other"]))
 
 
 def test_factors_of_full_rank_predict_as_the_posterior(model):

@@ -10,6 +10,7 @@ from fedmf.data.sets.simulated import simulate
 from fedmf.ease import DPEase
 from fedmf.fcf import views
 from paillier_keys import keypair
+from watched_sum import Kept
 
 RATINGS = views(simulate(30, 40, 500, seed=3))
 SPARSE = simulate(60, 80, 400, seed=3)
@@ -64,15 +65,9 @@ def test_all_items_take_one_sum_with_the_whole_norm():
 
 def test_items_take_their_part_of_the_norm():
     """Both messages have a squared norm of 1 together."""
-    seen = []
-
-    class Spy(PlainSum):
-        def sum(self, vectors, *, dropouts, session=b""):
-            seen.append([float(np.sum(vectors[user].values ** 2)) for user in vectors])
-            return super().sum(vectors, dropouts=dropouts, session=session)
-
-    made(Spy(), where="central", items=30).fit(RATINGS)
-    first, second = map(np.array, seen)
+    spy = Kept()
+    made(spy, where="central", items=30).fit(RATINGS)
+    first, second = ((np.array(tables) ** 2).sum(axis=1) for tables in spy.sums)
     assert first.max() < 0.05
     assert first.min() > 0.049
     assert (first + second).max() <= 1

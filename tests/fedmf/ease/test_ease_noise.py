@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from fedmf.aggregate import PlainSum, RoundAborted, SecAggSum
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.ease.noise import DiscreteNoise, deviation
-from fedmf.ease.shallow import marks, triangle
+from fedmf.ease.shallow import closed_form, denoised, from_triangle, marks, triangle
 from fedmf.errors import SettingError
+from watched_sum import Kept
 
 SCALE = 2.0**16
 
@@ -35,14 +36,6 @@ def summed(noise, vectors, dropouts=None):
     return noise.sum(vectors, dropouts=dropouts or {}, session=b"")
 
 
-class Spy(PlainSum):
-    """Sum that keeps the tables of the users."""
-
-    def sum(self, vectors, *, dropouts, session=b""):
-        object.__setattr__(self, "seen", [vectors[user].dense() for user in vectors])
-        return super().sum(vectors, dropouts=dropouts, session=session)
-
-
 @pytest.mark.parametrize("where", ["central", "distributed"])
 def test_noise_of_the_sum_has_the_deviation_sigma(where):
     total = summed(noised(where), empty(9, 20_000))
@@ -55,11 +48,11 @@ def test_noise_of_the_sum_has_the_deviation_sigma(where):
 
 
 def test_share_of_a_user_has_the_variance_of_one_of_the_honest():
-    spy = Spy()
+    spy = Kept()
     summed(noised(inner=spy, honest=0.5), empty(8, 20_000))
-    for table in spy.seen:
+    for table in spy.sums[0]:
         assert table.std() == pytest.approx(0.5 / math.sqrt(4), rel=0.03)
-    assert not np.array_equal(spy.seen[0], spy.seen[1])
+    assert not np.array_equal(spy.sums[0][0], spy.sums[0][1])
 
 
 def test_fewer_users_than_the_honest_abort():
@@ -114,11 +107,11 @@ def test_sent_integers_have_at_most_the_norm(items, part):
     items = np.array(sorted(items), dtype=np.int32)
     for made in (triangle, marks):
         rows = made(items, 60, math.sqrt(part))
-        spy = Spy()
+        spy = Kept()
         vectors = Vectors([0], lambda user: rows, (rows.n_rows, 1))  # noqa: B023
         summed(noised("central", spy), vectors)
-        sent = (spy.seen[0] * SCALE).astype(int)
-        np.testing.assert_array_equal(sent, spy.seen[0] * SCALE)
+        sent = (spy.sums[0][0] * SCALE).astype(int)
+        np.testing.assert_array_equal(sent, spy.sums[0][0] * SCALE)
         assert sum(int(one) ** 2 for one in sent) <= part * 2**32
         count = items.size * (items.size + 1) // 2 if made is triangle else items.size
         assert np.count_nonzero(sent) == count
@@ -142,3 +135,48 @@ def test_deviation_is_that_of_concentrated_privacy(epsilon):
     sigma = deviation(epsilon, delta)
     assert reached(sigma) <= delta * 1.0001
     assert reached(0.99 * sigma) > delta
+
+
+PLACES = np.array([1, 2, 4])
+
+
+def test_triangle_is_that_of_the_outer_product():
+    x = np.zeros(5)
+    x[PLACES] = 1
+    rows = triangle(PLACES, 5, None)
+    assert rows.values.dtype == np.int64
+    column = rows.dense()
+    np.testing.assert_array_equal(from_triangle(column, 5), np.outer(x, x))
+    scaled = triangle(PLACES, 5, 1.0).dense()
+    np.testing.assert_allclose(scaled, column / np.sqrt(6))
+
+
+def test_marks_are_the_rated_items():
+    np.testing.assert_array_equal(marks(PLACES, 6, None).dense(), [0, 1, 1, 0, 1, 0])
+    np.testing.assert_allclose(marks(PLACES, 6, 0.5).dense()[PLACES], 0.5 / np.sqrt(3))
+    assert not marks(PLACES[:0], 6, 0.5).dense().any()
+
+
+def test_columns_of_the_closed_form_solve_their_regressions():
+    """Each column is the ridge regression of an item on all others."""
+    rng = np.random.default_rng(0)
+    x = (rng.random((40, 6)) < 0.4).astype(float)
+    weights = closed_form(x.T @ x, 2.0)
+    for item in range(6):
+        others = np.delete(np.arange(6), item)
+        left = x[:, others].T @ x[:, others] + 2.0 * np.eye(5)
+        np.testing.assert_allclose(
+            weights[others, item], np.linalg.solve(left, x[:, others].T @ x[:, item])
+        )
+        assert weights[item, item] == 0
+
+
+def test_denoising_brings_a_table_of_low_rank_closer():
+    rng = np.random.default_rng(1)
+    parts = rng.normal(size=(200, 3))
+    exact = 3.0 * parts @ parts.T
+    noise = np.triu(rng.normal(size=(200, 200)))
+    noise += np.triu(noise, 1).T
+    found = denoised(exact + noise, 1.0)
+    assert np.abs(found - exact).std() < 0.3 * noise.std()
+    assert np.linalg.matrix_rank(found) == 3

@@ -3,8 +3,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedmf.aggregate import PlainSum, SecAggSum
-from fedmf.aggregate.vectors import Vectors
 from fedmf.data import load
 from fedmf.errors import SettingError
 from fedmf.models import FedMF
@@ -18,26 +16,6 @@ def small(seed, n_u=5, k=3, m=7):
     rng = np.random.default_rng(seed)
     items = rng.choice(m, n_u, replace=False).astype(np.int32)
     return rng.normal(size=(m, k)), rng.normal(size=k), items, rng.uniform(1, 5, n_u)
-
-
-def test_paper_step_is_as_by_hand():
-    """Two users, two items, one factor: eq. 7, 6 and 3 on paper.
-
-    q = (1, 2), λ = .5, γ = .1. User 0 has p = 1 and r = (3, 4), so e = (2, 2),
-    p ← 1 − .1 · (2 · .5 · 1 − (2·1 + 2·2)) = 1.5, e = (1.5, 1), η = (.5 − 2.25, 1 − 1.5).
-    User 1 has p = 2 and r_1 = 1 for item 1 only, so e = −3, p ← 2 − .1 · (.5 · 2 + 6) = 1.3,
-    e = −1.6, η_1 = 1 + 1.6 · 1.3 = 3.08.
-    """
-    model = FedMF(k=1, reg=0.5, rate=0.1, update="paper", start="zero-mean", min_raters=1)
-    q = np.array([[1.0], [2.0]])
-    both = np.array([0, 1], dtype=np.int32)
-    p_0, eta_0 = model.local_step(q, np.array([1.0]), both, np.array([3.0, 4.0]), TWO)
-    p_1, eta_1 = model.local_step(q, np.array([2.0]), both[1:], np.array([1.0]), TWO)
-    np.testing.assert_allclose([p_0, p_1], [[1.5], [1.3]])
-    np.testing.assert_allclose(eta_0.dense(), [-1.75, -0.5])
-    np.testing.assert_allclose(eta_1.dense(), [0.0, 3.08])
-    total = (eta_0.dense() + eta_1.dense()).reshape(2, 1)
-    np.testing.assert_allclose(model.server_step(q, total, None), [[1.175], [1.742]])
 
 
 def test_paper_step_with_biases_is_as_by_hand():
@@ -152,23 +130,6 @@ def test_user_without_ratings_keeps_factors_and_sends_zeros(update):
     moved, rows = model.local_step(q, p_u, nothing, np.array([]), np.ones(7, dtype=bool))
     np.testing.assert_array_equal(moved, p_u)
     np.testing.assert_array_equal(rows.dense(), np.zeros(21))
-
-
-def test_messages_have_one_size_for_any_ratings():
-    """On the wire, too: a user of no ratings and one of all send as many bytes."""
-    import secagg
-
-    tables = {}
-    for user, n_u in enumerate((0, 1, 3, 7)):
-        q, p_u, items, values = small(user, n_u)
-        model = FedMF(k=3)
-        _, tables[user] = model.local_step(q, p_u, items, values, np.ones(7, dtype=bool))
-    vectors = Vectors(tables, tables.__getitem__, (7, 3))
-    encoding = secagg.FixedPoint(16.0, rounding="nearest")
-    params = SecAggSum().params(4, 21, encoding, b"sizes")
-    result = secagg.simulate_round(vectors.dense(), params)
-    assert len(set(result.bytes_up.values())) == 1
-    assert PlainSum().sum(vectors, dropouts={}).digest  # the same tables, and they add up
 
 
 @pytest.mark.check(31)

@@ -6,42 +6,20 @@ import copy
 import pickle
 from collections.abc import Callable
 from functools import cache
-from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fedmf
-from fedmf.context import ContextTrainer, FedLR
+from estimators import ESTIMATORS, fit
+from fedmf.context import ContextTrainer
 from fedmf.data.features import item_features
-from fedmf.fcf import CF, FCF, FederatedCF, Implicit, views
+from fedmf.fcf import CF, FCF, FederatedCF, views
 
 RATINGS = fedmf.load("simulated")
 RATINGS = RATINGS.take(RATINGS.users != 7)
-WIDE = fedmf.PlainSum(clip=4096.0, fractional_bits=32)
 FEATURES = item_features(RATINGS)
-
-
-def context(model: Any) -> Any:
-    return ContextTrainer(model, rounds=1)
-
-
-ESTIMATORS: dict[str, Callable[[], Any]] = {
-    "cf": lambda: CF(Implicit(k=2), rounds=1),
-    "fcf": lambda: FCF(Implicit(k=2), rounds=1),
-    "federated cf": lambda: FederatedCF(Implicit(k=2), WIDE, rounds=1),
-    "fedmf": lambda: fedmf.Trainer(fedmf.FedMF(k=2), rounds=1),
-    "one-shot": lambda: fedmf.Trainer(
-        fedmf.FedMF(k=2), fedmf.OneShotSum(), rounds=1, cohort=10
-    ),
-    "fedbpmf": lambda: fedmf.FedBPMF(k=2, rounds=2, burn_in=1),
-    "fedmmf": lambda: fedmf.FedMMF(fedmf.MeanMask(), fedmf.Trainer(fedmf.FedMF(k=2), rounds=1)),
-    "dpease": lambda: fedmf.DPEase(
-        fedmf.PlainSum(clip=64.0), epsilon=None, reveals_profiles_to_peeling=True
-    ),
-    "fedlr": lambda: context(FedLR()),
-}
 
 
 @cache
@@ -55,8 +33,7 @@ def fitted(name: str) -> Any:
     model = ESTIMATORS[name]()
     if isinstance(model, ContextTrainer):
         return model.fit(RATINGS, items=FEATURES)
-    views_only = isinstance(model, CF | FCF | FederatedCF | fedmf.DPEase)
-    return model.fit(views(RATINGS) if views_only else RATINGS)
+    return fit(model, RATINGS)
 
 
 @pytest.mark.parametrize("again", [lambda one: pickle.loads(pickle.dumps(one)), copy.deepcopy])  # noqa: S301
@@ -118,14 +95,6 @@ def test_an_estimator_before_fit_raises(name: str) -> None:
     for call in ("predict", "recommend"):
         with pytest.raises(fedmf.ModelError, match="fit"):
             getattr(ESTIMATORS[name](), call)(0, 1)
-
-
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_fit_takes_the_same_first_arguments(name: str) -> None:
-    found = signature(type(ESTIMATORS[name]()).fit).parameters
-    assert [*found][1:3] == ["train", "test"]
-    assert (found["test"].default, found["start"].default) == (None, None)
-    assert found["start"].kind is Parameter.KEYWORD_ONLY
 
 
 FORMER = {fedmf.FedBPMF: "posterior_", fedmf.DPEase: "weights_", ContextTrainer: "recommender_"}

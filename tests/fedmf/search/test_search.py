@@ -149,6 +149,20 @@ def test_any_estimator_is_searched_and_left_as_it_is(model, grid, ratings, optio
     assert json.loads(json.dumps(found.as_dict()))["best"] == dict(found.settings)
 
 
+@pytest.mark.parametrize(
+    ("model", "former", "ratings"),
+    [
+        (FedBPMF(k=1, burn_in=1), "sweeps", RATINGS),
+        (FederatedCF(Implicit(k=1)), "epochs", VIEWS),
+    ],
+)
+def test_former_settings_in_the_grid_warn(model, former, ratings):
+    with pytest.warns(DeprecationWarning, match=r"rounds.* 1\.1"):
+        found = search(model, {former: [2, 3]}, ratings, refit=True)
+    assert [one.error for one in found.candidates] == [None, None]
+    assert found.estimator.rounds == found.settings[former]
+
+
 def test_refit_is_the_training_on_all_ratings():
     found = search(MODEL, {"model__k": [1, 2]}, RATINGS, folds=2, refit=True)
     wanted = Trainer(FedALS(k=found.settings["model__k"]), rounds=2).fit(RATINGS)

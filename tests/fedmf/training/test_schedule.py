@@ -2,8 +2,14 @@ import numpy as np
 import pytest
 
 from fedmf.aggregate import PHASES
+from fedmf.context import ContextTrainer, FedLR
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.splits import random_split
 from fedmf.errors import SettingError
-from fedmf.training import Schedule
+from fedmf.fcf import ranking
+from fedmf.models import FedMF
+from fedmf.models.dp import noise_multiplier
+from fedmf.training import Schedule, Trainer
 from fedmf.training.schedule import Draw
 
 
@@ -69,3 +75,31 @@ def test_settings_out_of_range_raise(settings):
 def test_cohort_out_of_range_of_the_data_raises(cohort, n_users):
     with pytest.raises(SettingError, match=f"of {n_users} users"):
         Schedule(cohort=cohort).size(n_users)
+
+
+def test_functions_compute_with_pythons_numbers():
+    """In 8 bits 127 + 1 wraps; in 32 z would be another."""
+    split = random_split(simulate(24, 128, 900, seed=5), seed=1)
+    factors = Trainer(FedMF(k=2), rounds=1).fit(split.train).model_
+    judged = [ranking(factors, split.test, split.train, k) for k in (127, np.int8(127))]
+    assert judged[0] == judged[1]
+    pythons = noise_multiplier(1.5, 2.0**-17, 100)
+    numpys = noise_multiplier(np.float32(1.5), np.float32(2.0**-17), np.int8(100))
+    assert (type(numpys), numpys) == (float, pythons)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Trainer(FedMF(), FedMF()),
+        lambda: Trainer(FedLR()),
+        lambda: ContextTrainer(FedMF()),
+        lambda: ContextTrainer(FedLR),
+        lambda: Trainer(callbacks=print),
+        lambda: Trainer(callbacks=[3]),
+        lambda: noise_multiplier(1.0, 1e-5, 1, sampling_rate="1"),
+    ],
+)
+def test_parts_of_wrong_types_raise_setting_errors(make):
+    with pytest.raises(SettingError):
+        make()

@@ -15,7 +15,6 @@ import pytest
 
 from forked import in_fork
 from harness import (
-    LOW_ORDER,
     Cohort,
     altered,
     client_rejects,
@@ -24,7 +23,6 @@ from harness import (
     pieces,
     read,
     rejects,
-    seal_of,
 )
 from rosters import entries_of, roster_of
 from secagg import (
@@ -42,13 +40,10 @@ from secagg.protocol.messages import (
     SEALED_BYTES,
     AdvertiseKeys,
     MaskedInput,
-    Roster,
     Shares,
     UnmaskRequest,
     pack_ids,
-    unpack_ids,
 )
-from secagg.shamir.field import M61
 
 ids = pack_ids
 
@@ -112,29 +107,6 @@ def test_check02_never_both_shares_of_one_peer() -> None:
         for again in (request, split):
             with pytest.raises(LocalProtocolError):
                 client.unmask(again)
-
-
-@pytest.mark.parametrize(
-    ("survivors", "dropped", "check"),
-    [
-        ([0, 1, 2, 3, 4, 5], [1], "both shares"),
-        ([1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5], "both shares"),
-        ([0, 1, 2, 3, 4, 5, 9], [], "unknown id"),
-        ([0, 1, 2, 3, 4], [5, 9], "unknown id"),
-        ([0, 1, 3, 4, 5], [2], "self"),
-        ([0, 1, 2, 3, 4], [], "missing id"),
-        ([0, 1, 2], [3, 4, 5], "size"),
-        ([0, 1, 2, 2, 3, 4, 5], [], "ids"),
-        ([0, 1, 2, 3, 4], [5, 5], "ids"),
-    ],
-)
-def test_check03_malformed_unmask_request_reveals_nothing(survivors, dropped, check):
-    _, client, request = at_phase(3)
-    rejects(
-        client,
-        altered(request, UnmaskRequest, survivors=ids(survivors), dropped=ids(dropped)),
-        check,
-    )
 
 
 def test_check03_only_clients_that_shared_keys_can_be_named() -> None:
@@ -210,45 +182,10 @@ def shares_or_rejects(client: Client, roster: bytes, accepted: bool) -> None:
         rejects(client, roster, "size")
 
 
-@pytest.mark.parametrize(("present", "accepted"), [(599, False), (600, True)])
-def test_check43_colluders_are_a_number(present: int, accepted: bool) -> None:
-    """(40, 23) keeps 40 bits from 50 colluders even among 400; min_cohort asks for 600."""
-    policy = ClientPolicy(colluders=50, min_cohort=600, dropout=0.05)
-    shares_or_rejects(*of_thousand(present, policy, neighbours=40, threshold=23), accepted)
-
-
-@pytest.mark.parametrize(("least", "accepted"), [(5, True), (6, False)])
-def test_check43_minimum_cohort_on_the_complete_graph(least: int, accepted: bool) -> None:
-    client = Client(2, make_params(6, 4), policy=ClientPolicy(min_cohort=least))
-    cohort = Cohort(client.params, range(5))
-    cohort.clients[2] = client
-    shares_or_rejects(client, cohort.advance(1)[2], accepted)
-
-
 # ---- rosters
 
 
 NEW = os.urandom(32)
-
-
-@pytest.mark.parametrize(
-    ("u", "which", "key", "check"),
-    [
-        (0, 0, (1, 0), "duplicate key"),
-        (0, 1, (1, 1), "duplicate key"),
-        (0, 0, (0, 1), "duplicate key"),
-        (0, 1, (2, 0), "duplicate key"),
-        *(pytest.param(2, which, NEW, "own keys", id=f"new {which}") for which in (0, 1)),
-        *((0, which, low, "public key") for which in (0, 1) for low in LOW_ORDER),
-    ],
-)
-def test_check07_duplicate_own_and_unusable_keys_are_rejected(u, which, key, check):
-    _, client, roster = at_phase(1)
-
-    def plant(entries: dict[int, list[bytes]]) -> None:
-        entries[u][which] = key if isinstance(key, bytes) else entries[key[0]][key[1]]
-
-    rejects(client, rewritten(roster, plant), check)
 
 
 def test_check07_roster_without_the_client_or_with_more_is_rejected() -> None:
@@ -258,35 +195,6 @@ def test_check07_roster_without_the_client_or_with_more_is_rejected() -> None:
     ):
         _, client, roster = at_phase(1)
         rejects(client, rewritten(roster, change), check)
-
-
-@pytest.mark.parametrize(
-    ("changes", "check"),
-    [
-        ({"ids": ids([0, 1, 2, 2, 4, 5])}, "ids"),
-        ({"ids": ids([1, 0, 2, 3, 4, 5])}, "ids"),
-        ({"ids": ids([0, 1, 2, 3, 4])}, "length"),
-        ({"seal_keys": bytes(32 * 5)}, "length"),
-        ({"mask_keys": bytes(32 * 7)}, "length"),
-        ({"size": 5}, "cohort"),
-        ({"size": 7}, "cohort"),
-        ({"digest": bytes(32)}, "digest"),
-        ({"parameters": bytes(32)}, "parameters"),
-    ],
-)
-def test_check21_roster_with_duplicates_is_rejected(changes, check):
-    """A roster with duplicate ids or lengths that differ is rejected."""
-    _, client, roster = at_phase(1)
-    rejects(client, altered(roster, Roster, **changes), check)
-
-
-def test_on_a_graph_the_roster_is_the_whole_neighbourhood() -> None:
-    _, client, roster = at_phase(1, n=9, neighbours=4)
-    known = unpack_ids(read(roster, Roster).ids)
-    drop = next(u for u in known if u != 2)
-    rejects(
-        client, altered(rewritten(roster, lambda e: e.pop(drop)), Roster, size=9), "neighbours"
-    )
 
 
 # ---- sealed shares
@@ -368,28 +276,6 @@ def test_check16_input_that_is_rejected_sends_and_shows_nothing(vector, weight):
 
 
 # ---- one call for a transport
-
-
-@pytest.mark.parametrize("security", ["semi-honest", "active"])
-def test_answer_in_each_phase_is_the_message_of_that_phase(security: str) -> None:
-    """The vector and weight are given each time, and in round 0 any bytes."""
-    settings = {"security": security, "max_weight": 9}
-    cohort, named = Cohort(make_params(4, **settings)), Cohort(make_params(4, **settings))
-    steps = {
-        Phase.ADVERTISE_KEYS: lambda c, _: c.advertise_keys(),
-        Phase.SHARE_KEYS: lambda c, data: c.share_keys(data),
-        Phase.MASKED_INPUT: lambda c, data: c.masked_input(data, named.vectors[2], 3),
-        Phase.CONSISTENCY_CHECK: lambda c, data: c.check_consistency(data),
-        Phase.UNMASKING: lambda c, data: c.unmask(data),
-    }
-    for phase in cohort.phases():
-        data = cohort.inbox[2] or b"nothing was sent yet"
-        expected = steps[phase](named.clients[2], data)
-        assert cohort.clients[2].answer(data, cohort.vectors[2], 3) == expected
-        for either in (cohort, named):
-            either.deliver(either.step(without=[2]) | {2: expected})
-    with pytest.raises(LocalProtocolError):
-        cohort.clients[2].answer(b"", cohort.vectors[2], 3)
 
 
 # ---- secrets
@@ -490,18 +376,6 @@ def test_check10_clients_sharings_have_t_coefficients() -> None:
         assert len(held) >= 5
         for column in np.array(list(held.values())).T.tolist():
             assert [has_coefficients(list(held), column, t) for t in (3, 4)] == [False, True]
-
-
-@pytest.mark.parametrize("limb", [0, 2 * messages.SHARE_LIMBS - 1])
-@pytest.mark.parametrize("value", [M61, (1 << 64) - 1])
-def test_check10_sealed_share_outside_the_field_is_rejected(limb: int, value: int) -> None:
-    """Client 0 sealed it well, and it opens; but p is not in GF(p)."""
-    _, client, shares = at_phase(2)
-    state = client._state
-    limbs = np.zeros(2 * messages.SHARE_LIMBS, dtype="<u8")
-    limbs[limb] = value
-    forged = seal_of(state.opening[0], state.session, 0, 2, limbs.tobytes())
-    rejects(client, with_sealed(shares, lambda sealed: sealed.__setitem__(0, forged)), "share")
 
 
 # ---- threads and forks

@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
-from harness import Cohort, altered, finish, make_params, server_rejects
+from harness import Cohort, finish, make_params
 from secagg.protocol.messages import (
     ConsistencyRequest,
-    ConsistencySignature,
     Roster,
     UnmaskRequest,
 )
 from secagg.server import cohort as summed
 from secagg.server import stages
-
-
-def at_round_3(n: int = 7) -> tuple[Cohort, dict[int, bytes]]:
-    """A cohort whose signatures are made but not delivered."""
-    cohort = Cohort(make_params(n, security="active"))
-    cohort.advance(3)
-    return cohort, cohort.step()
-
-
-def test_check23_signature_of_another_session_is_rejected() -> None:
-    """The sender's own right signature, in a message that names another sender or session."""
-    cohort, sent = at_round_3()
-    kind = ConsistencySignature
-    server_rejects(cohort.server, 2, altered(sent[2], kind, sender=3), "sender")
-    server_rejects(cohort.server, 2, altered(sent[2], kind, session=os.urandom(32)), "session")
-    server_rejects(cohort.server, 2, sent[3], "sender")
-    cohort.deliver(sent)
-    finish(cohort)
 
 
 @pytest.mark.parametrize("security", ["active", "semi-honest"])

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness import Cohort, make_params, read, seal_keys_of
+from harness import Cohort, make_params, read
 from secagg import Client, LocalProtocolError, ParameterError, RoundParams, SealingKey, testing
 from secagg.client import states
 from secagg.protocol import keys
@@ -71,20 +71,6 @@ def test_check01_public_sealing_key_stays_and_masking_key_is_fresh() -> None:
     sent = [read(cohort.step()[1], AdvertiseKeys) for cohort in cohorts]
     assert len({m.seal_key for m in sent}) == 1
     assert len({m.mask_key for m in sent}) == 3
-
-
-def test_check01_sealing_keys_of_a_round_are_of_no_other() -> None:
-    """Every key that seals is of one round, also if the server names one session twice."""
-    c, peer = keys.KeyPair(bytes([1]) * 32), keys.KeyPair(bytes([2]) * 32)
-    kept, session = c.agree(peer.public), bytes(32)
-    assert kept is not None
-    made = set()
-    for mine in (b"A" * 32, b"B" * 32):  # masking keys of two rounds
-        for theirs in (b"C" * 32, b"D" * 32):
-            ends = (1, c.public + mine), (2, peer.public + theirs)
-            for masking_secret in (b"E" * 32, b"F" * 32):  # without it a thief opens nothing
-                made |= set(seal_keys_of(kept + masking_secret, session, *ends))
-    assert len(made) == 16
 
 
 def test_peer_with_another_sealing_key_is_agreed_with_again(agreements) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import replace
 
 import pytest
@@ -15,31 +14,6 @@ from secagg import Client, RoundParams, VaultError, testing
 from secagg.client import stored
 from slots import Slot
 from suspended import CASES, KINDS, ME, again, refused, suspended
-
-
-@pytest.mark.parametrize(("kind", "phases"), CASES)
-def test_check48_head_is_authenticated(kind: str, phases: int) -> None:
-    """The head names the client and the round that it is restored for, but not by suspend."""
-    cohort, state, slot = suspended(kind, phases)
-    params, client = cohort.params, cohort.clients[ME]
-    sealed = stored.sealed_part(state, ME, params)
-    others = [(1, params), (ME, replace(params, session=b"two"))]
-    for u, other in others:
-        identity = make_identity(u) if params.active else None
-        registry = cohort.registry
-        copy = Client(u, other, policy=client.policy, identity=identity, registry=registry)
-        refused(copy, stored.head(u, other) + sealed, slot, "latest")
-
-
-def test_check48_head_has_the_version_under_its_label(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No later version, and no other use of a key, opens a state of this one."""
-    for name, value in (("VERSION", 3), ("_LABEL", b"secagg/2 other")):
-        cohort, state, slot = suspended("complete", 1)
-        sealed = stored.sealed_part(state, ME, cohort.params)
-        with monkeypatch.context() as changed:
-            changed.setattr(stored, name, value)
-            other = stored.head(ME, cohort.params) + sealed
-            refused(again(cohort.clients[ME]), other, slot, "latest")
 
 
 @pytest.mark.parametrize(("kind", "phases"), CASES)
@@ -83,16 +57,6 @@ def test_content_is_read_strictly(kind: str, phases: int) -> None:
                 stored.unpack(data, me, params)
         with pytest.raises(VaultError):
             stored.unpack(data, ME, replace(params, n_clients=3, threshold=3, neighbours=None))
-
-
-def test_content_with_foreign_or_unsorted_signers_is_not_read() -> None:
-    data, params = content_of("active", 4)
-    ids = struct.pack("<5Q", *range(5))
-    assert data.endswith(ids)
-    for signed in (struct.pack("<5Q", 0, 1, 2, 3, 9), struct.pack("<5Q", 1, 0, 2, 3, 4)):
-        with pytest.raises(VaultError) as caught:
-            stored.unpack(data.removesuffix(ids) + signed, ME, params)
-        assert caught.value.check == "content"
 
 
 @examples(50)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -14,15 +13,13 @@ from hypothesis import given
 from effort import examples
 from forked import in_fork
 from frames import leaks
-from harness import Cohort, make_identity
+from harness import Cohort
 from secagg import (
     Client,
-    Identity,
     LocalProtocolError,
     ParameterError,
     Phase,
     RemoteProtocolError,
-    RoundParams,
     TooFewSurvivors,
     VaultError,
     testing,
@@ -107,24 +104,6 @@ def test_check48_older_state_is_not_restored(kind: str, phases: int, same_phase:
         latest = client.suspend(slot)
         refused(again(client), older, slot, "latest")
         again(client).restore(latest, slot)
-
-
-@pytest.mark.parametrize(("kind", "phases"), CASES)
-def test_check48_state_of_another_client_or_round_is_rejected(kind: str, phases: int) -> None:
-    cohort, state, slot = suspended(kind, phases)
-    params, client = cohort.params, cohort.clients[ME]
-    identity = make_identity(ME) if params.active else None
-
-    def made(u: int, other: RoundParams, identity: Identity | None = identity) -> Client:
-        return Client(
-            u, other, policy=client.policy, identity=identity, registry=cohort.registry
-        )
-
-    theirs = make_identity(1) if params.active else None
-    refused(made(1, params, theirs), state, slot, "client")
-    refused(made(ME, replace(params, session=b"two")), state, slot, "session")
-    refused(made(ME, replace(params, length=5)), state, slot, "parameters")
-    made(ME, params).restore(state, slot)  # none of them has spoilt it
 
 
 @pytest.mark.parametrize("kind", KINDS)

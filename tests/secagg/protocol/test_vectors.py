@@ -91,11 +91,6 @@ def test_check27_bytes_that_are_no_parameters_are_rejected(case) -> None:
     assert caught.value.check == case["check"]
 
 
-def test_check27_any_change_of_the_parameters_changes_the_digest() -> None:
-    digests = [case["digest"] for case in load("parameters")["digests"]]
-    assert len(set(digests)) == len(digests) > 20
-
-
 @pytest.mark.parametrize("case", load("client_ids")["names"], ids=lambda c: ascii(c["name"]))
 def test_check27_ids_of_names(case) -> None:
     assert client_id(case["name"]) == int(case["id"])

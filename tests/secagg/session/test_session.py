@@ -20,7 +20,6 @@ from secagg import (
     FixedPoint,
     LocalProtocolError,
     ParameterError,
-    Registry,
     RemoteProtocolError,
     RoundParams,
     RoundResult,
@@ -45,29 +44,22 @@ from secagg.session import (
 )
 from secagg.session.rounds import Attempt
 from secagg.session.wire import Answer, Declined, encode, message_digest, read_name, write_name
-from secagg.testing import make_identity
-from session_party import Party, member_options, rejects, session_of, until, vector_of
+from session_party import (
+    Party,
+    member_options,
+    registry_of,
+    rejects,
+    session_of,
+    train_of,
+    until,
+    vector_of,
+)
 
 N, LENGTH = 5, 6
 SEMI = RoundParams(
     n_clients=N, threshold=3, length=LENGTH, encoding=FixedPoint(clip=8.0), session=b"app"
 )
 ACTIVE = replace(SEMI, threshold=4, security="active")
-REGISTRY = Registry({u: make_identity(u).public for u in range(N)})
-
-
-def train_of(u: int, seen: list[bytes] | None = None) -> Any:
-    def train(message: bytes, params: RoundParams) -> np.ndarray:
-        if seen is not None:
-            seen.append(message)
-        return vector_of(u, params.length)
-
-    return train
-
-
-def start(party: Party, params: RoundParams, lost: dict[int, Any] | None = None) -> None:
-    for u in sorted(party.session._desk.members):
-        party.join(u, train_of(u), (lost or {}).get(u), **options_of(u, params))
 
 
 async def rejoin(party: Party, clients: Any, params: RoundParams, **more: Any) -> None:
@@ -75,11 +67,7 @@ async def rejoin(party: Party, clients: Any, params: RoundParams, **more: Any) -
     await until(lambda: party.of(RoundFailed))
     for u in clients:
         party.running[u].cancel()
-        party.join(u, train_of(u, more.get("seen")), more.get("lost"), **options_of(u, params))
-
-
-def options_of(u: int, params: RoundParams) -> dict[str, Any]:
-    return member_options(u, params) | ({"registry": REGISTRY} if params.active else {})
+        party.come(params, [u], **more)
 
 
 def assert_plain_sum(result: RoundResult, survivors: set[int]) -> None:
@@ -87,16 +75,11 @@ def assert_plain_sum(result: RoundResult, survivors: set[int]) -> None:
     assert (result.sum == sum(vector_of(u, LENGTH) for u in survivors)).all()
 
 
-def registry_of(params: RoundParams) -> Registry | None:
-    return REGISTRY if params.active else None
-
-
 @pytest.mark.parametrize("params", [SEMI, ACTIVE], ids=["semi-honest", "active"])
 async def test_rounds_give_the_plain_sum_and_members_end_with_the_session(params):
     party = Party(range(N), registry=registry_of(params))
     seen: list[bytes] = []
-    for u in range(N):
-        party.join(u, train_of(u, seen), **options_of(u, params))
+    party.come(params, seen=seen)
     for number in range(3):
         result = await party.session.round(params, b"model %d" % (number // 2))
         assert_plain_sum(result, set(range(N)))
@@ -119,7 +102,7 @@ async def test_rounds_give_the_plain_sum_and_members_end_with_the_session(params
 def test_a_member_may_drop_out_in_any_phase(params, lost):
     async def run(step: str) -> None:
         async with session_of(N, registry=registry_of(params)) as party:
-            start(party, params, {2: {(0, 0, step): lost}})
+            party.come(params, lost={2: {(0, 0, step): lost}})
             result = await party.session.round(params)
             late = step in ("consistency_check", "unmasking")
             assert_plain_sum(result, set(range(N)) - (set() if late else {2}))
@@ -134,11 +117,11 @@ def test_a_member_may_drop_out_in_any_phase(params, lost):
 
 async def test_a_member_that_rejoins_without_state_takes_part_in_the_next_round():
     async with session_of(N) as party:
-        start(party, SEMI, {2: {(0, 0, "share_keys"): "answer"}})
+        party.come(SEMI, lost={2: {(0, 0, "share_keys"): "answer"}})
         closing = asyncio.create_task(party.session.round(SEMI))
         await until(lambda: 2 in party.silent)
         party.running[2].cancel()
-        party.join(2, train_of(2), **options_of(2, SEMI))
+        party.come(SEMI, [2])
         assert_plain_sum(await closing, {0, 1, 3, 4})
         assert [event.client for event in party.of(MemberDeclined)] == [2]
         (declined,) = party.links[2].answers
@@ -147,27 +130,20 @@ async def test_a_member_that_rejoins_without_state_takes_part_in_the_next_round(
         assert_plain_sum(await party.session.round(SEMI), set(range(N)))
 
 
-class Twice(Party):
-    """Party in which each answer is posted four times, twice at the same moment."""
+async def test_the_same_answer_again_is_accepted_and_changes_nothing():
+    """Each answer is posted four times, twice at the same moment, and once much later."""
+    party, later = Party(range(N)), []
 
-    def __init__(self, members: Any) -> None:
-        super().__init__(members)
-        self.later: list[Any] = []
-
-    async def deliver(self, link: Any, task: Any, answer: bytes) -> None:
+    async def deliver(link: Any, task: Any, answer: bytes) -> None:
         await asyncio.gather(link.send(answer), link.send(answer))
         await link.send(answer)
-        asyncio.get_running_loop().call_later(0, self.again, link, answer)
+        again = lambda: later.append(asyncio.ensure_future(link.send(answer)))  # noqa: E731
+        asyncio.get_running_loop().call_later(0, again)
 
-    def again(self, link: Any, answer: bytes) -> None:
-        self.later.append(asyncio.ensure_future(link.send(answer)))
-
-
-async def test_the_same_answer_again_is_accepted_and_changes_nothing():
-    party = Twice(range(N))
-    start(party, SEMI)
+    party.deliver = deliver
+    party.come(SEMI)
     assert_plain_sum(await party.session.round(SEMI), set(range(N)))
-    await asyncio.gather(*party.later)
+    await asyncio.gather(*later)
     closed = party.of(PhaseClosed)
     assert [event.answered for event in closed] == [N] * 4
     accepted = party.of(MessageAccepted)
@@ -200,7 +176,7 @@ async def test_garbage_is_rejected_and_its_sender_not_awaited(step, garbage):
             awaited.append(1 in party.session._desk._exchange.awaited)
 
     party.on_event = look
-    start(party, SEMI)
+    party.come(SEMI)
     result = await party.session.round(SEMI)
     late = step == "unmasking"
     assert_plain_sum(result, set(range(N)) - (set() if late else {1}))
@@ -214,20 +190,20 @@ async def test_garbage_is_rejected_and_its_sender_not_awaited(step, garbage):
 
 async def test_a_late_answer_is_refused_and_changes_nothing():
     async with session_of(N) as party:
-        start(party, SEMI, {2: {(0, 0, "masked_input"): "answer"}})
+        party.come(SEMI, lost={2: {(0, 0, "masked_input"): "answer"}})
         result = await party.session.round(SEMI)
         assert_plain_sum(result, {0, 1, 3, 4})
         late = encode(party.links[2].answers[-1])
         for _ in range(2):
             assert (await rejects("late", party.session.accept(2, late))).sender == 2
         # a late answer is no offence
-        party.join(2, train_of(2), **options_of(2, SEMI))
+        party.come(SEMI, [2])
         assert_plain_sum(await party.session.round(SEMI), set(range(N)))
 
 
 async def test_answers_of_strangers_and_of_members_outside_the_cohort_are_rejected():
     async with session_of(N) as party:
-        start(party, SEMI)
+        party.come(SEMI)
         check, accept = "unknown client", party.session.accept
         await rejects(check, party.session.next_task(17))
         await rejects(check, accept(17, encode(Declined(bytes(16)))))
@@ -240,10 +216,9 @@ async def test_answers_of_strangers_and_of_members_outside_the_cohort_are_reject
 async def test_too_few_survivors_retry_with_a_fresh_session_and_the_same_vectors():
     async with session_of(N) as party:
         seen: list[bytes] = []
-        for u in range(N):
-            lost = {(0, 0, "masked_input"): "answer"} if u < 2 else {}
-            lost |= {(0, 0, "share_keys"): "answer"} if u == 0 else {}
-            party.join(u, train_of(u, seen), lost, **options_of(u, SEMI))
+        lost = {u: {(0, 0, "masked_input"): "answer"} for u in (0, 1)}
+        lost[0][0, 0, "share_keys"] = "answer"
+        party.come(SEMI, lost=lost, seen=seen)
         params = replace(SEMI, threshold=4)
         result = asyncio.create_task(party.session.round(params, b"model"))
         await rejoin(party, (0, 1), SEMI, seen=seen)
@@ -279,10 +254,8 @@ async def test_an_attempt_with_another_message_or_parameters_is_trained_for(
         return vector_of(4, params.length)
 
     async with session_of(N) as party:
-        for u in range(N):
-            lost = {(0, 0, "masked_input"): "answer"} if u < 2 else {}
-            own = train if u == 4 else train_of(u)
-            party.join(u, own, lost, **options_of(u, params))
+        party.come(params, range(4), {u: {(0, 0, "masked_input"): "answer"} for u in (0, 1)})
+        party.join(4, train, **member_options(4, params))
         result = asyncio.create_task(party.session.round(params, b"model"))
         await rejoin(party, (0, 1), params)
         length = len((await result).sum)
@@ -308,7 +281,7 @@ async def test_after_a_failed_unmasking_the_dealer_is_left_out_and_an_opened_sum
 
     monkeypatch.setattr("secagg.session.rounds.Server", Fails)
     async with session_of(N) as party:
-        start(party, SEMI)
+        party.come(SEMI)
         if check == "shares":
             assert_plain_sum(await party.session.round(SEMI), {0, 2, 3, 4})
         else:
@@ -362,7 +335,7 @@ async def test_the_last_error_has_the_members_that_declined():
 async def test_a_client_whose_message_failed_a_check_is_left_out_of_the_next_attempt():
     params = replace(SEMI, threshold=4)
     party = Spoiled(range(N))
-    start(party, params, {0: {(0, 0, "masked_input"): "answer"}})
+    party.come(params, lost={0: {(0, 0, "masked_input"): "answer"}})
     ending = asyncio.create_task(party.session.round(params))
     await rejoin(party, [0], params)
     assert_plain_sum(await ending, {0, 2, 3, 4})
@@ -378,9 +351,9 @@ async def test_a_round_of_two_attempts_is_completed_in_its_last(again, completed
     """Clients 0 and 1 fail in the first attempt, and perhaps in the second."""
     params = replace(SEMI, threshold=4)
     party = Party(range(N), attempts=2)
-    start(party, params, {u: {(0, 0, "unmasking"): "answer"} for u in (0, 1)})
+    party.come(params, lost={u: {(0, 0, "unmasking"): "answer"} for u in (0, 1)})
     ending = asyncio.create_task(party.session.round(params))
-    await rejoin(party, (0, 1), params, lost=again)
+    await rejoin(party, (0, 1), params, lost=dict.fromkeys((0, 1), again))
     with nullcontext() if completed else pytest.raises(TooFewSurvivors):
         await ending
     members = dict(party.running)
@@ -400,7 +373,7 @@ def test_completed_sums_are_copied_and_pickled():
 async def test_cohorts_are_all_some_or_these():
     params = replace(SEMI, n_clients=4)
     party = Party(range(8))
-    start(party, params)
+    party.come(params)
     chosen = [await party.session.round(params) for _ in range(4)]
     assert all(len(result.survivors) == 4 for result in chosen)
     assert len({result.survivors for result in chosen}) > 1  # 1 in 343,000 fails
@@ -415,13 +388,12 @@ async def test_cohorts_are_all_some_or_these():
 async def test_a_round_begins_without_members_that_do_not_come():
     async with session_of(N) as party:
         ending = asyncio.create_task(party.session.round(SEMI))
-        for u in range(4):
-            party.join(u, train_of(u), **options_of(u, SEMI))
+        party.come(SEMI, range(4))
         await until(lambda: len(party.session._desk._calls) >= 4)
         await until(lambda: party.hand.expire())
         assert_plain_sum(await ending, {0, 1, 2, 3})
         assert_plain_sum(await party.session.round(SEMI), {0, 1, 2, 3})  # not awaited
-        party.join(4, train_of(4), **options_of(4, SEMI))
+        party.come(SEMI, [4])
         await asyncio.sleep(0)
         assert_plain_sum(await party.session.round(SEMI), set(range(N)))
 
@@ -443,7 +415,7 @@ async def test_a_member_counts_as_present_for_a_while_after_its_last_call():
 async def test_the_ledger_rejects_a_cohort_too_close_to_an_earlier_one():
     ledger = CohortLedger(min_difference=3)
     async with session_of(N, ledger=ledger, attempts=1) as party:
-        start(party, SEMI)
+        party.come(SEMI)
         await party.session.round(SEMI)
         with pytest.raises(TooFewSurvivors):
             await party.session.round(SEMI, cohort=[0, 1, 2, 3])
@@ -452,7 +424,7 @@ async def test_the_ledger_rejects_a_cohort_too_close_to_an_earlier_one():
 
 async def test_rounds_are_one_at_a_time_and_none_after_the_end():
     async with session_of(N) as party:
-        start(party, SEMI)
+        party.come(SEMI)
         first = asyncio.create_task(party.session.round(SEMI))
         await asyncio.sleep(0)
         with pytest.raises(LocalProtocolError):
@@ -467,7 +439,7 @@ async def test_rounds_are_one_at_a_time_and_none_after_the_end():
 
 async def test_closing_ends_a_round_under_way():
     async with session_of(N) as party:
-        start(party, SEMI, {2: {(0, 0, "share_keys"): "answer"}})
+        party.come(SEMI, lost={2: {(0, 0, "share_keys"): "answer"}})
         party._check = lambda: None  # no deadline expires
         ending = asyncio.create_task(party.session.round(SEMI))
         await until(lambda: 2 in party.silent)
@@ -481,7 +453,7 @@ async def test_hooks_that_raise_do_not_stop_a_round():
         raise ZeroDivisionError
 
     async with session_of(N, on_event=[broken]) as party:
-        start(party, SEMI)
+        party.come(SEMI)
         assert_plain_sum(await party.session.round(SEMI), set(range(N)))
 
 
@@ -510,7 +482,7 @@ async def test_a_late_client_is_in_the_next_attempt():
     params = replace(SEMI, threshold=5)
     party = Party(range(N))
     party.deliver = stale
-    start(party, params)
+    party.come(params)
     assert_plain_sum(await party.session.round(params), set(range(N)))
     assert [event.check for event in party.of(MessageRejected)] == ["late"]
     assert [event.left_out for event in party.of(RoundFailed)] == [()]
@@ -526,7 +498,7 @@ async def test_answers_that_came_before_the_deadline_count_also_if_the_thread_is
 
     party, free = Party(range(N), attempts=1), threading.Event()
     party.deliver = counted
-    start(party, SEMI)
+    party.come(SEMI)
     ending = asyncio.create_task(party.session.round(SEMI))
     await until(lambda: any(e.phase == "masked_input" for e in party.of(PhaseOpened)))
     busy = asyncio.create_task(party.session._thread.run(free.wait))

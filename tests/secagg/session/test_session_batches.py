@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -103,10 +103,16 @@ def assert_plain_sum(result: Any, survivors: set[int]) -> None:
 
 
 class Broken:
-    """Link to a helper that fails in one call."""
+    """Link to a helper that fails in one call; `called` is told of each answer."""
 
-    def __init__(self, link: LocalHelper, step: str, fault: str) -> None:
-        self.link, self.step, self.fault = link, step, fault
+    def __init__(
+        self,
+        link: LocalHelper,
+        step: str,
+        fault: str,
+        called: Callable[[str], object] = lambda step: None,
+    ) -> None:
+        self.link, self.step, self.fault, self.called = link, step, fault, called
         self.number = link.number
 
     async def check(self, boxes: bytes) -> tuple[int, ...]:
@@ -123,6 +129,7 @@ class Broken:
         return answer, answer[:-1] + bytes([answer[-1] ^ 1]), b"garbage"
 
     async def _spoil(self, step: str, answer: Any, lie: Any, garbage: Any) -> Any:
+        self.called(step)
         if step == self.step:
             match self.fault:
                 case "dead":
@@ -394,15 +401,13 @@ def read(reports: Reports, found: list[Any]) -> None:
 def test_the_list_is_on_the_disk_before_a_helper_gets_it(setting, ram_path):
     folder, seen = ram_path / "session", []
 
-    class Spy(Broken):
-        async def _spoil(self, step: str, answer: Any, *_: Any) -> Any:
-            copy = ram_path / f"copy {len(seen)}"  # the file itself is locked
-            copy.write_bytes((folder / "round-0.reports").read_bytes())
-            with closing(sqlite3.connect(copy)) as database:
-                seen.append((step, len(database.execute("SELECT ids FROM list").fetchall())))
-            return answer
+    def look(step: str) -> None:
+        copy = ram_path / f"copy {len(seen)}"  # the file itself is locked
+        copy.write_bytes((folder / "round-0.reports").read_bytes())
+        with closing(sqlite3.connect(copy)) as database:
+            seen.append((step, len(database.execute("SELECT ids FROM list").fetchall())))
 
-    run_batch(setting, [Spy(link, "", "") for link in setting.links], folder=folder)
+    run_batch(setting, [Broken(link, "", "", look) for link in setting.links], folder=folder)
     assert set(seen) == {
         (step, int(step != "check")) for step in STEPS[setting.params.security]
     }
@@ -513,13 +518,8 @@ def test_a_helper_that_answers_for_another_one_is_left_out(setting):
 def test_the_ledger_rejects_a_list_too_close_to_an_earlier_one(setting, ram_path):
     ledger, asked, folder = CohortLedger(min_difference=3), [], ram_path / "session"
 
-    class Spy(Broken):
-        async def _spoil(self, step: str, answer: Any, *_: Any) -> Any:
-            asked.append(step)
-            return answer
-
     assert ledger.record(range(N - 1)) == 0
-    links = [Spy(link, "", "") for link in setting.links]
+    links = [Broken(link, "", "", asked.append) for link in setting.links]
     with pytest.raises(TooFewSurvivors):
         run_batch(setting, links, ledger=ledger, folder=folder)
     assert set(asked) == {"check"}

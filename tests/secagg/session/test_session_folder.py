@@ -140,8 +140,7 @@ def run_rounds(folder: Path, messages: list[bytes], **options: Any) -> tuple[lis
 
     async def run() -> tuple[list[Any], Party]:
         async with session_of(N, folder=folder, **options) as party:
-            for u in () if again else range(N):
-                party.join(u, lambda m, p, u=u: vector_of(u, LENGTH), policy=toy_policy(PARAMS))
+            party.come(PARAMS, () if again else None)
             return [await party.session.round(PARAMS, m) for m in messages], party
 
     return asyncio.run(run())
@@ -209,22 +208,13 @@ def in_database(folder: Path, statement: str, *values: object) -> Any:
         return database.execute(statement, values).fetchone()
 
 
-def join_all(party: Party, lost: dict[int, Any] | None = None) -> None:
-    for u in range(N):
-        join_one(party, u, (lost or {}).get(u))
-
-
-def join_one(party: Party, u: int, lost: Any = None) -> None:
-    party.join(u, lambda m, p: vector_of(u, LENGTH), lost, policy=toy_policy(PARAMS))
-
-
 LOST = {u: {(0, 0, "masked_input"): "answer"} for u in range(3)}
 
 
 def test_a_failed_round_is_tried_again_if_it_was_the_last(ram_path):
     async def run(lost: dict[int, Any]) -> Any:
         async with session_of(N, folder=ram_path, attempts=1) as party:
-            join_all(party, lost)
+            party.come(PARAMS, lost=lost)
             result = await party.session.round(PARAMS)
             return result, party.of(RoundBegun)[-1].place.attempt
 
@@ -241,7 +231,7 @@ def test_a_cancelled_attempt_is_followed_by_the_next(ram_path):
 
     async def run(cancel: bool) -> list[int]:
         async with session_of(N, folder=ram_path) as party:
-            join_all(party)
+            party.come(PARAMS)
             under_way = asyncio.create_task(party.session.round(PARAMS, b"a"))
             opened = lambda: [e.phase for e in party.of(PhaseOpened)]  # noqa: E731
             await until(lambda: not cancel or "unmasking" in opened())
@@ -261,10 +251,10 @@ def test_a_cancelled_attempt_is_followed_by_the_next(ram_path):
 def test_a_failure_that_the_program_met_before_is_met_again(ram_path):
     async def run(lost: dict[int, Any]) -> Any:
         async with session_of(N, folder=ram_path, attempts=1) as party:
-            join_all(party, lost)
+            party.come(PARAMS, lost=lost)
             with pytest.raises(TooFewSurvivors) as caught:
                 await party.session.round(PARAMS)
-            join_all(party)
+            party.come(PARAMS)
             error = caught.value
             result = await party.session.round(PARAMS)
             return str(error), error.phase, error.survivors, error.needed, result.survivors
@@ -286,7 +276,7 @@ def test_a_round_whose_sum_was_opened_is_never_tried_again(killed, ram_path, mon
     async def run(members: int) -> tuple[str, str]:
         async with session_of(N, folder=ram_path) as party:
             if members:
-                join_all(party)
+                party.come(PARAMS)
             with pytest.raises((RemoteProtocolError, JournalError)) as caught:
                 await party.session.round(PARAMS)
             assert len(party.of(RoundBegun)) <= 1
@@ -322,7 +312,7 @@ def test_the_ledger_survives_its_process(ram_path):
     async def run(cohorts: list[Any]) -> None:
         ledger = CohortLedger(min_difference=3)
         async with session_of(N, folder=ram_path, ledger=ledger, attempts=1) as party:
-            join_all(party)
+            party.come(PARAMS)
             for cohort in cohorts:
                 await party.session.round(PARAMS, cohort=cohort)
 
@@ -366,7 +356,7 @@ def test_a_failing_disk_ends_the_round_and_acknowledges_nothing(ram_path, monkey
 
     async def run() -> int:
         async with session_of(N, folder=ram_path) as party:
-            join_all(party)
+            party.come(PARAMS)
             with pytest.raises(JournalError):
                 await party.session.round(PARAMS)
             assert not party.of(RoundFailed)  # it is no attempt of the members that failed
@@ -404,12 +394,12 @@ def test_an_attempt_that_failed_before_its_process_was_killed_is_followed_by_the
 
     async def run(lost: dict[int, Any]) -> Any:
         async with session_of(N, folder=ram_path, deadlines=5) as party:
-            join_all(party, lost)
+            party.come(PARAMS, lost=lost)
             ending = asyncio.create_task(party.session.round(PARAMS))
             await until(lambda: not (lost and not party.of(RoundFailed)))
             for u in lost:
                 party.running[u].cancel()
-                join_one(party, u)
+                party.come(PARAMS, [u])
             result = await ending
             return set(result.survivors), [e.place.attempt for e in party.of(RoundBegun)]
 
@@ -422,7 +412,7 @@ def test_an_attempt_that_failed_before_its_process_was_killed_is_followed_by_the
 
 async def test_the_last_answers_of_a_finished_round_may_come_again_after_a_restart(ram_path):
     async with session_of(N, folder=ram_path) as party:
-        join_all(party)
+        party.come(PARAMS)
         await party.session.round(PARAMS)
         last = {u: encode(party.links[u].answers[-1]) for u in range(N)}
         limit = party.session.answer_limit
@@ -437,7 +427,7 @@ async def test_answers_from_before_a_restart_count_and_may_come_again(ram_path):
     """The acknowledgement of a phase's last answer may be lost with the process."""
     async with session_of(N, folder=ram_path) as party:
         party.hand.expire = lambda: False
-        join_all(party, {u: {(0, 0, "masked_input"): "task"} for u in (3, 4)})
+        party.come(PARAMS, lost={u: {(0, 0, "masked_input"): "task"} for u in (3, 4)})
         ending = asyncio.create_task(party.session.round(PARAMS))
         await until(lambda: len(party.of(MessageAccepted)) >= 2 * N + 3)
         sent = {u: encode(party.links[u].answers[-1]) for u in range(N)}

@@ -20,13 +20,17 @@ from secagg import (
     Integers,
     LocalProtocolError,
     ParameterError,
-    Registry,
     RemoteProtocolError,
     RoundParams,
 )
 from secagg.protocol.messages import Roster
 from secagg.protocol.params_bytes import pack, unpack
-from secagg.session import MemberDeclined, MessageAccepted, Session, take_part
+from secagg.session import (
+    MemberDeclined,
+    MessageAccepted,
+    Session,
+    take_part,
+)
 from secagg.session.member import _Member
 from secagg.session.wire import (
     Answer,
@@ -39,8 +43,8 @@ from secagg.session.wire import (
     task_id,
     write_name,
 )
-from secagg.testing import make_identity, toy_policy
-from session_party import member_options, rejects, session_of, vector_of
+from secagg.testing import toy_policy
+from session_party import member_options, registry_of, rejects, session_of, vector_of
 
 N, LENGTH = 5, 4
 PARAMS = RoundParams(n_clients=N, threshold=3, length=LENGTH, encoding=FixedPoint(clip=8.0))
@@ -227,8 +231,7 @@ async def test_an_application_can_decline_for_public_reasons(kind):
         raise RemoteProtocolError("unknown", sender=None, phase="train", check="message")
 
     async with session_of(N) as party:
-        for u in range(1, N):
-            party.join(u, lambda m, p, u=u: vector_of(u, LENGTH), policy=toy_policy(PARAMS))
+        party.come(PARAMS, range(1, N))
         party.join(0, train, policy=toy_policy(PARAMS))
         assert (await party.session.round(PARAMS)).survivors == (1, 2, 3, 4)
         (declined,) = party.of(MemberDeclined)
@@ -253,8 +256,7 @@ async def test_coroutine_functions_train_too():
 @pytest.mark.parametrize("step", ["share_keys", "masked_input", "unmasking"])
 async def test_a_server_that_breaks_the_protocol_loses_the_attempt_not_the_member(step):
     async with session_of(N) as party:
-        for u in range(N):
-            party.join(u, lambda m, p, u=u: vector_of(u, LENGTH), policy=toy_policy(PARAMS))
+        party.come(PARAMS)
 
         def spoiled(task: Task) -> Task:
             if (task.number, task.step) != (0, step):
@@ -299,8 +301,6 @@ async def test_an_answer_that_is_too_large_is_refused_at_bounded_cost():
 def test_check51_members_of_an_attempt_train_on_one_message(security):
     """A message for one victim alone would make the sum the victim's vector."""
     params = replace(PARAMS, threshold=4, security=security, session=b"s")
-    registry = Registry({u: make_identity(u).public for u in range(N)})
-    known = registry if params.active else None
     trained = list[bytes]()
 
     def train(message: bytes, params: RoundParams) -> Any:
@@ -308,9 +308,9 @@ def test_check51_members_of_an_attempt_train_on_one_message(security):
         return np.zeros(LENGTH)
 
     async def run() -> None:
-        async with session_of(N, registry=known, attempts=1) as party:
+        async with session_of(N, registry=registry_of(params), attempts=1) as party:
             for u in range(N):
-                party.join(u, train, registry=known, **member_options(u, params))
+                party.join(u, train, **member_options(u, params))
             party.links[1].alter = lambda task: msgspec.structs.replace(
                 task, message=task.message and b"other"
             )

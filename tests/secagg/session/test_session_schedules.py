@@ -10,16 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
-from secagg import FixedPoint, Registry, RoundParams, TooFewSurvivors
+from secagg import FixedPoint, RoundParams, TooFewSurvivors
 from secagg.protocol import NEXT
 from secagg.session.wire import Answer, encode
-from secagg.testing import make_identity
-from session_party import Party, member_options, vector_of
+from session_party import Party, registry_of, vector_of
 
 N, LENGTH, ROUNDS = 6, 3, 3
 SEMI = RoundParams(n_clients=N, threshold=4, length=LENGTH, encoding=FixedPoint(clip=8.0))
 ACTIVE = replace(SEMI, threshold=5, security="active", session=b"app")
-REGISTRY = Registry({u: make_identity(u).public for u in range(N)})
 FAULTS = ("task", "answer", "garbage", "empty", "twice", "stale")
 
 
@@ -62,12 +60,8 @@ def test_every_sum_is_the_plain_sum_of_its_survivors(schedule):
     params, faults = schedule
 
     async def run() -> None:
-        party = Faulty(faults, registry=REGISTRY if params.active else None)
-        for u in range(N):
-            options = member_options(u, params)
-            if params.active:
-                options["registry"] = REGISTRY
-            party.join(u, lambda m, p, u=u: vector_of(u, LENGTH), faults[u], **options)
+        party = Faulty(faults, registry=registry_of(params))
+        party.come(params, lost=faults)
         for number in range(ROUNDS):
             try:
                 result = await party.session.round(params)

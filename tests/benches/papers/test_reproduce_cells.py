@@ -211,13 +211,8 @@ def test_picture_has_a_panel_per_measured_metric():
     names = [label.get_text() for label in panels[0].get_yticklabels()]
     assert names == ["A | B", "met"]
     assert panels[0].get_ylim()[0] > panels[0].get_ylim()[1]
-    points = {
-        line.get_marker(): line.get_xdata()[0]
-        for line in reversed(panels[0].get_lines())
-        if len(line.get_xdata()) == 1 and line.get_marker() in "oD"
-    }
-    assert points == {"o": pytest.approx(0.92), "D": 0.9491}
-    assert panels[1].get_xscale() == "log"
+    points = {line.get_marker(): line.get_xdata()[0] for line in panels[0].get_lines()[::-1]}
+    assert (points["o"], points["D"]) == (pytest.approx(0.92), 0.9491)
     (whole,) = report(*ROWS).tables
     bare = replace(whole, table=replace(whole.table, panels=()))
     for empty in (report(*ROWS[2:]).tables[0], report(ROWS[0], *ROWS[2:]).tables[0], bare):

@@ -141,6 +141,7 @@ def test_verify_reports_a_missing_file(tiny):
         (("fetch", "ml-100"), "'ml-100k'"),
         (("describe", "none.parquet"), "none.parquet"),
         (("fetch", "ml-1m", "--url", "http://example.org/x"), "http://example.org/x"),
+        (("describe", "simulated", "--scale", "1,5"), "--scale"),
     ],
 )
 def test_bad_arguments_exit_with_2(tiny, arguments, named):
@@ -170,18 +171,3 @@ def test_describe_counts_a_file(own):
     shown = run("describe", str(own), *COLUMNS, *SCALE)
     assert shown.exit_code == 0
     assert "own.csv" in shown.stdout
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ((), "--columns"),
-        (COLUMNS, "--scale"),
-        ((*COLUMNS, *SCALE, "--duplicates", "first"), "--duplicates"),
-    ],
-)
-def test_describe_of_a_file_exits_with_one_line(own, options, named):
-    found = run("describe", str(own), *options)
-    assert (found.exit_code, found.stdout) == (2, "")
-    assert named in found.stderr
-    assert found.stderr.count("\n") == 1

@@ -103,16 +103,6 @@ def test_every_model_is_searched_by_its_options(model):
     assert found["measure"] == ("map" if KINDS[model].ranks else "rmse")
 
 
-def test_rounds_are_the_rounds_of_each_trainer():
-    for model, name in (
-        ("fedbpmf", "rounds"),
-        ("fcf", "rounds"),
-        ("fedmmf", "trainer__rounds"),
-    ):
-        learner = command._learner(KINDS[model], ModelName(model), 0)
-        assert command._setting(learner, "rounds") == name
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

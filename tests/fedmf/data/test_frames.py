@@ -173,3 +173,31 @@ def test_columns_of_polars_that_are_no_ids_raise(dtype):
     assert str(frame["user"].dtype).startswith(dtype)
     with pytest.raises(DataError, match="user"):
         read_ratings(frame, scale=(1, 5))
+
+
+FLOAT_IDS = [
+    np.array([2.0**60, 7.0]),
+    np.array([7.0, -(2.0**53)]),
+    np.array([2.0**24, 7], np.float32),
+    np.array([1e30, 7], np.float32),
+    np.array([2048, 7], np.float16),
+    pandas.Series([2**60 + 1, 2**60 + 2, None]).to_numpy()[:2],
+]
+
+
+@pytest.mark.parametrize("ids", FLOAT_IDS)
+@pytest.mark.parametrize("column", ["user", "item"])
+def test_float_ids_that_stand_for_several_integers_raise(ids, column):
+    frame = pandas.DataFrame({"user": [1, 2], "item": [7, 8], "rating": [3, 4]})
+    frame[column] = ids
+    with pytest.raises(DataError, match=f"{column}.*2\\^"):
+        read_ratings(frame, scale=(1, 5))
+
+
+@pytest.mark.parametrize(
+    ("kind", "largest"), [("f2", 2047), ("f4", 2**24 - 1), ("f8", 2**53 - 1)]
+)
+def test_smaller_float_ids_are_integers(kind, largest):
+    ids = np.array([largest, largest - 1], kind)
+    frame = pandas.DataFrame({"user": ids, "item": [7, 8], "rating": [3, 4]})
+    assert read_ratings(frame, scale=(1, 5)).user_ids.tolist() == [largest - 1, largest]

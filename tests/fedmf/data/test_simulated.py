@@ -4,23 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from fedmf.data import Ratings, load
+from fedmf.data import load
 from fedmf.data.sets.simulated import SHARES, simulate
 from fedmf.errors import SettingError
-
-
-def columns(ratings: Ratings) -> list[NDArray]:
-    return [ratings.indptr, ratings.items, ratings.values, ratings.times]
-
-
-def test_ratings_depend_on_the_seed_only():
-    """The same seed gives the same ratings and another seed others."""
-    once, again, other = (simulate(40, 60, 1200, seed=seed) for seed in (3, 3, 4))
-    assert all(map(np.array_equal, columns(once), columns(again)))
-    assert once.catalogue.titles == again.catalogue.titles
-    assert not np.array_equal(once.values, other.values)
 
 
 def test_default_shape_is_that_of_ml_100k():

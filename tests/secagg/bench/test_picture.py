@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +19,6 @@ from secagg.bench.picture import SYSTEMS, canvas
 from secagg.kit import picture
 from secagg.kit.picture import DARK, DIM, INK, LINE, PAGE, svg
 
-DOCS = Path(__file__).parents[3] / "docs"
 GITHUB = "#0d1117"  # its dark page
 TEXT = {INK, DIM}
 FAINT = {picture.GRID, PAGE}  # behind the data, and inside hollow marks
@@ -136,17 +134,3 @@ def test_a_single_length_is_a_line_for_each_system() -> None:
         assert axes.lines[-1].get_markerfacecolor() == PAGE
         assert axes.lines[0].get_markerfacecolor() == picture.BLUE
     assert LINE in svg(drawn).decode()
-
-
-def test_documentation_pictures_are_linked_and_light_or_dark() -> None:
-    drawn = ("ss-or-he.svg", "learning-curve.svg", "speed.svg")
-    shown = {*(DOCS / "results").iterdir(), *(DOCS / name for name in drawn)}
-    pages = [DOCS / name for name in ("results.md", "ss-or-he.md", "fedmf.md", "speed.md")]
-    names = [one for page in pages for one in re.findall(r"\]\((.*svg)\)", page.read_text())]
-    linked = {DOCS / name for name in names if not name.startswith("pictures/")}  # by hand
-    assert linked == shown
-    for path in shown:
-        text = path.read_text()
-        assert text.startswith('<svg role="img" '), path
-        assert drawn_colours(text), path
-        assert not without_counterpart(text), path

@@ -1,7 +1,6 @@
 """``fedmf train`` with FedMMF's masks and with local heads."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -56,7 +55,7 @@ def test_masks_and_heads_use_the_items_features(monkeypatch):
     monkeypatch.setattr(models, "known_features", lambda ratings: known)
     preset, recipe = choices.chosen(ModelName.FEDMMF, MaskName.RIDGE, "fast")
     trainer = Trainer(preset.model, rounds=1)
-    order = SimpleNamespace(masked=recipe, start=None)
+    order = models.Order(masked=recipe, common={}, rounds=1)
     fitted = models.fit(trainer, models.KINDS["fedmmf"], parts, order, head=True)
     np.testing.assert_array_equal(fitted.private.features, known.matrix)
     np.testing.assert_array_equal(fitted.base.private.features, known.matrix)

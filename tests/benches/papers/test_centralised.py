@@ -53,26 +53,6 @@ def test_predict_of_unseen_user_is_mean_and_known_bias():
     np.testing.assert_allclose(model.predict(users, items), wanted)
 
 
-def test_svd_of_bad_input_raises():
-    wrong = {"k": 0, "epochs": 1.5, "seed": -1, "rate": 0.0, "spread": float("nan")}
-    for name, value in {**wrong, "reg": -0.1}.items():
-        with pytest.raises(SettingError, match=name):
-            SVD(**{name: value})
-    with pytest.raises(ModelError):
-        SVD().predict(np.array([0]), np.array([0]))
-    with pytest.raises(SettingError):
-        SVD().fit(simulate(5, 6, 15, seed=0).take(np.array([], dtype=np.int64)))
-
-
-def test_predict_of_unknown_pairs_raises():
-    model = SVD(k=2, epochs=1).fit(simulate(5, 6, 15, seed=0))
-    assert model.predict([0, 1], [2, 3]).shape == (2,)
-    assert model.predict([], []).shape == (0,)
-    for users, items in (([-1], [0]), ([5], [0]), ([0], [6]), ([0], [0, 1])):
-        with pytest.raises(ModelError):
-            model.predict(users, items)
-
-
 def test_fit_that_diverges_raises_and_leaves_no_model():
     train = simulate(15, 20, 120, seed=1)
     model = SVD(k=3, epochs=200, rate=5.0)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from benches.papers.encrypted_items import ENCODING, EncryptedItems, PlainItems, descend
+from benches.papers.encrypted_items import EncryptedItems, PlainItems, descend
 from fedmf import FedMF
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import SettingError
@@ -91,13 +91,3 @@ def test_refresh_of_matrix_beyond_the_clip_raises():
     assert items.read().tolist() == [20 << 32]
     with pytest.raises(SettingError, match="clip"):
         items.subtract([np.array([0.0])])
-
-
-def test_models_and_sizes_that_do_not_fit_raise():
-    p, q = start()
-    for model in (FedMF(), FedMF(update="paper", min_raters=3)):
-        with pytest.raises(SettingError, match="update='paper' and min_raters=1"):
-            list(descend(model, RATINGS, PlainItems(q.reshape(-1)), p, rounds=1))
-    with pytest.raises(SettingError, match=r"2\^62"):
-        EncryptedItems(np.zeros(3), keypair(1024), users=8, refresh_every=1 << 30)
-    assert ENCODING.scale == 2**32

@@ -3,14 +3,11 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import signal
-import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
 
-import secagg.bench
 from benches.papers import experiments, under_encryption
 from benches.papers.encrypted_items import PlainItems
 from benches.papers.experiments import main
@@ -27,7 +24,6 @@ from fedmf.data import load
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.data.subset import most_rated
-from fedmf.errors import MissingExtra
 from paillier_keys import keypair
 from secagg.bench import peers
 from secagg.bench.cases import Case, Figure, Load, Row
@@ -136,17 +132,6 @@ def test_phe_is_measured_like_secagg_bench():
     assert (found.measured, found.error) == (True, 0.0)
 
 
-def test_phe_missing_raises_with_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "phe", None)
-    monkeypatch.delitem(sys.modules, "secagg.bench.peers", raising=False)
-    monkeypatch.delattr(secagg.bench, "peers", raising=False)
-    with pytest.raises(MissingExtra):
-        measure_phe(3, 1, 512)
-    monkeypatch.setattr(under_encryption, "Trainer", None)  # raises before any training
-    with pytest.raises(MissingExtra):
-        fedmf_under_encryption(SPLIT, keypair())
-
-
 @pytest.mark.slow
 @needs_data
 def test_fedmf_at_3072_bits_has_the_same_rmse():
@@ -229,25 +214,3 @@ def test_command_with_bad_arguments_exits_with_2(
     shown = capsys.readouterr()
     assert shown.out == ""
     assert message in shown.err
-
-
-INTERRUPTED = "fedmf: interrupted before the end; nothing is kept\n"
-COMMAND = (sys.executable, "-m", "benches.papers.experiments")
-
-
-@pytest.mark.large
-def test_ctrl_c_ends_the_command():
-    """A real process and a real signal; it trains 100,000 rounds, twice, unless it obeys."""
-    command = [*COMMAND, "fedmf", "--no-phe", *SMALL, "--bits", "2048", "--rounds", "100000"]
-    with subprocess.Popen(  # noqa: S603
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
-    ) as process:
-        for line in process.stderr:
-            if line == "training in the clear\n":
-                break
-        process.send_signal(signal.SIGINT)
-        try:
-            stdout, stderr = process.communicate(timeout=60)
-        finally:
-            process.kill()
-    assert (process.returncode, stdout, stderr) == (130, "", INTERRUPTED)

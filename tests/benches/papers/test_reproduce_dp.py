@@ -14,11 +14,8 @@ from secagg.kit.picture import style
 
 
 @pytest.fixture(autouse=True)
-def tiny(monkeypatch):
-    """Put a few simulated ratings in the place of every data set."""
-    ratings = simulate(12, 40, 250, seed=0)
-    for module in (training, thesis):
-        monkeypatch.setattr(module, "load", lambda name: ratings)
+def tiny(put):
+    put(simulate(12, 40, 250, seed=0))
 
 
 @pytest.mark.parametrize("row", [*dp.TABLE.rows, *thesis.TABLE.rows], ids=lambda row: row.name)

@@ -15,7 +15,6 @@ from fedmf.cli import choices, own, report
 from fedmf.cli.manners import stderr
 from fedmf.errors import ModelError
 from fedmf.models import Factors
-from fedmf.training import RoundRecord
 from fedmf_command import call
 from paillier_keys import keypair
 from secagg.paillier.gmp import Missing
@@ -375,19 +374,6 @@ def test_first_round_estimates_the_time_of_all(seconds, rounds, meant, monkeypat
         for done in range(1, rounds + 1):
             live.advanced("round", done, rounds)
     assert re.findall("about .*", capsys.readouterr().err) == meant
-
-
-@pytest.mark.parametrize("aborted", [None, "too few users"])
-def test_estimate_is_that_of_a_whole_round(aborted, monkeypatch, capsys):
-    """Without the time of reading the data, and never by a round that was aborted."""
-    now = 0.0
-    monkeypatch.setattr(report, "perf_counter", lambda: now)
-    live = report.LiveReport(stderr(), 4, "")
-    now = 500.0
-    with live:
-        now += 10
-        live.round_done(RoundRecord(round=1, cohort=3, aborted=aborted))
-    assert ("about 40 s for all 4 rounds" in capsys.readouterr().err) == (aborted is None)
 
 
 @pytest.mark.parametrize("model", ["fedals", "implicit"])

@@ -188,11 +188,8 @@ def test_other_model_does_not_continue_a_posterior(table, tmp_path):
     ("model", "option"),
     [
         ("fedals", ("--rate", "0.1")),
-        ("implicit", ("--cohort", "10")),
         ("fedmf", ("--mask", "fm")),
         ("fedbpmf", ("--head",)),
-        ("fedlr", ("--start", "runs/own")),
-        ("dpfedmf", ("--cohort", "10")),
     ],
 )
 def test_options_of_other_models_are_rejected(model, option):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -183,20 +182,6 @@ def test_unwritable_cache_raises_with_its_path(server, cache):
     with pytest.raises(DataError, match=f"{NAME} .*{cache}: .*FEDMF_CACHE"):
         fetch(source(server))
     assert server.asked == 0
-
-
-def test_full_disk_leaves_no_files(server, cache):
-    """The limit on a file's size stands in for the disk: the write itself fails, half-way."""
-    server.content = zipped({**FILES, "README.txt": bytes(400_000)})
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, before[1]))
-    try:
-        with pytest.raises(DataError, match=f"{NAME} .*{cache}: .*FEDMF_CACHE"):
-            fetch(source(server))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert left_in(cache) == []
-    assert fetch(source(server)).is_dir()
 
 
 def test_interrupted_fetch_leaves_no_files(server, cache):

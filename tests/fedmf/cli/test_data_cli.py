@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import fedmf.data
+from fedmf.cli.data import figures
 from fedmf.data import NAMES, load
 from fedmf.data.sets.movielens import FORMATS
 from fedmf.data.sets.sources import SOURCES
@@ -72,6 +73,8 @@ def test_describe_prints_the_simulated_set(tiny):
         assert part in shown.stdout
     most = json.loads(run("describe", "simulated", "--json").stdout)["histogram"]
     assert sum(most.values()) == 20_000
+    lone = figures(load("simulated").take([0]))
+    assert (lone["singletons"], lone["unrated"], lone["per_user"][0]) == (1, 499, 0)
 
 
 def test_fetch_prints_terms_and_set_is_found_afterwards(tiny):

@@ -215,7 +215,7 @@ def test_blank_lines_above_the_header_do_not_count(read, above, mark, marked):
 )
 def test_columns_that_are_no_names_raise(read, columns):
     with pytest.raises(DataError):
-        read(HEAD + "a,b,3\n", columns)
+        read(HEAD + "1,2,3\n", columns)
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,9 @@ OPTIONS: Mapping[SumName, frozenset[str]] = {
     SumName.PLAIN: frozenset(),
 }
 
+OF_SUMS = ("neighbours", "threshold", "helpers", "trust", "trustees", "bits")
+"""All options of `OPTIONS`, in the order of the help."""
+
 REMEDIES: Mapping[SumName, str] = {
     SumName.SECAGG: "lower --threshold or --dropout, or raise --neighbours",
     SumName.ONE_SHOT: "lower --dropout or raise --cohort",

@@ -41,21 +41,21 @@ class Order:
 
     Parameters
     ----------
-    given : options of the model that were given, such as k, reg, rate, epsilon and min_raters
-    preset, masked : preset name, and the recipe of FedMMF or None
     common : aggregation, seed, cohort and dropout
     rounds : int, number of rounds
+    given : options of the model that were given, such as k, reg, rate, epsilon and min_raters
+    preset, masked : preset name, and the recipe of FedMMF or None
     report, progress : functions for finished rounds, see `Trainer` and `FCF`
     start : earlier model that the training continues, or None
     """
 
-    given: Mapping[str, Any]
-    preset: str
-    masked: Recipe | None
     common: Mapping[str, Any]
     rounds: int
-    report: Callable[[Any], None]
-    progress: Callable[[str, int, int], None]
+    given: Mapping[str, Any] = field(default_factory=dict)
+    preset: str = "fast"
+    masked: Recipe | None = None
+    report: Callable[[Any], None] = lambda record: None
+    progress: Callable[[str, int, int], None] = lambda what, done, of: None
     start: Saved | None = None
 
     def of(self, *names: str) -> dict[str, Any]:
@@ -65,6 +65,11 @@ class Order:
     def watched(self, what: str, sums: int) -> list[Callable[[RoundRecord], None]]:
         """Return the callbacks of a model without errors in the history."""
         return [lambda record: self.progress(what, record.round, sums)]
+
+    def learner(self, trainer: Any) -> Any:
+        """Return the trainer, or FedMMF around the trainer if the order has a recipe."""
+        masked = self.masked
+        return trainer if masked is None else FedMMF(masked.mask, trainer, offset=masked.offset)
 
     @property
     def together(self) -> dict[str, Any]:
@@ -254,13 +259,9 @@ def fit(
     trainer: Scheduled, kind: Kind, parts: Split, order: Order, *, head: bool
 ) -> Recommender:
     """Train, and return the model that predicts."""
-    learner: Any = trainer
-    given: dict[str, Any] = {"start": order.start}
-    if order.masked is not None:
-        learner = FedMMF(order.masked.mask, learner, offset=order.masked.offset)
-        given = {"features": known_features(parts.train)}
-    elif isinstance(trainer, ContextTrainer):
-        given |= {"items": known_features(parts.train), "users": profiles(parts.train)}
+    learner = order.learner(trainer)
+    given = {} if order.start is None else {"start": order.start}
+    given |= features_of(learner, parts.train)
     train = views(parts.train) if kind.ranks else parts.train
     fitted: Any = learner.fit(train, parts.test, **given).model_
     return LocalHead().fit(fitted, train, known_features(train)) if head else fitted
@@ -297,6 +298,14 @@ def ranked(fitted: Recommender, parts: Split) -> dict[str, float]:
     return found
 
 
-def profiles(ratings: Ratings) -> Any:
-    """Return the features of the users if the data set has profiles, or else None."""
-    return user_features(read_profiles(ratings)) if ratings.name in FORMS else None
+def features_of(learner: object, train: Ratings) -> dict[str, Any]:
+    """Return the features that a learner takes in `fit`, by the name of the argument.
+
+    Features of the users are None if the data set has no profiles.
+    """
+    if isinstance(learner, FedMMF):
+        return {"features": known_features(train)}
+    if not isinstance(learner, ContextTrainer):
+        return {}
+    users = user_features(read_profiles(train)) if train.name in FORMS else None
+    return {"items": known_features(train), "users": users}

@@ -9,6 +9,7 @@ from fedmf.data import NAMES, Ratings, load, read_ratings
 from fedmf.data.own import COLUMNS, Duplicates
 from fedmf.errors import DataError, SettingError
 
+TABLE = ("data", "columns", "scale", "duplicates")  # parameters of `ratings_of`
 SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
 
 

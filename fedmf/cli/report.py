@@ -229,9 +229,6 @@ def save(
         replace_file(out / "history.json", json.dumps(run, indent=2) + "\n")
     except OSError as error:
         raise ModelError(f"the history cannot be written to {out}: {error}") from error
-    if trainer.history_.last.train_rmse is None and not trainer.history_.last.aborted:
-        console.print(f"saved in {out}: {', '.join(written)}", soft_wrap=True)
-        return  # no errors to draw
     try:
         from fedmf.cli.plots import learning_curve
     except ModuleNotFoundError as error:
@@ -239,14 +236,13 @@ def save(
             raise
         console.print("no curve.svg: pip install matplotlib")
     else:
-        summing: Any = trainer.aggregation
-        way = WAYS[type(getattr(summing, "inner", summing)).__name__]
-        model_name = (
-            trainer.model if isinstance(trainer.model, str) else type(trainer.model).__name__
-        )
-        title = f"{model_name}, {way}"
-        learning_curve(trainer.history_, out / "curve.svg", title=title)
-        written.append("curve.svg")
+        last, learnt, how = trainer.history_.last, trainer.model, run["settings"]["aggregation"]
+        # without errors there is no curve
+        if last.train_rmse is not None or last.aborted:
+            name = learnt if isinstance(learnt, str) else type(learnt).__name__
+            title = f"{name}, {WAYS[how.get('inner', how)['name']]}"
+            learning_curve(trainer.history_, out / "curve.svg", title=title)
+            written.append("curve.svg")
     console.print(f"saved in {out}: {', '.join(written)}", soft_wrap=True)
 
 

@@ -21,14 +21,10 @@ from fedmf.cli.manners import (
     option,
     stderr,
 )
-from fedmf.cli.models import KINDS, Kind, Order, profiles
-from fedmf.cli.own import ratings_of
-from fedmf.context import ContextTrainer
-from fedmf.data import Ratings
-from fedmf.data.features import known_features
+from fedmf.cli.models import KINDS, Kind, Order, features_of
+from fedmf.cli.own import TABLE, ratings_of
 from fedmf.errors import SettingError
 from fedmf.fcf import views
-from fedmf.masks import FedMMF
 from fedmf.search import Candidate, SearchResult
 from fedmf.search import search as search_grid
 from secagg.cli.console import Json
@@ -51,6 +47,7 @@ ALIASES = {"factors": "k"}  # the option of fedmf train has both names
 
 
 def search(
+    context: typer.Context,
     data: Table = "simulated",
     columns: Columns = None,
     scale: Scale = None,
@@ -93,8 +90,7 @@ def search(
         chosen = _grid(kind, model, grid or [])
         learner = _learner(kind, model, seed)
         names = {name: _setting(learner, name) for name in chosen}
-        table: dict[str, Any]
-        table = {"data": data, "columns": columns, "scale": scale, "duplicates": duplicates}
+        table = {name: context.params[name] for name in TABLE}
         ratings, source = ratings_of(**table)
         train = choices.split(ratings, split, seed).train
 
@@ -116,7 +112,7 @@ def search(
                 seed=seed,
                 measure=measure or ("map" if kind.ranks else "rmse"),
                 first=min(10, train.n_items),
-                fit_params=_fit_params(learner, train),
+                fit_params=features_of(learner, train),
                 progress=report,
             )
         settings = {**source, "model": model.value, "split": split.value, "seed": seed}
@@ -178,37 +174,19 @@ def _number(text: str) -> int | float:
 def _learner(kind: Kind, model: ModelName, seed: int) -> Any:
     """Return the estimator of a model with the usual settings and a sum in the clear."""
     chosen, masked = choices.chosen(model, None, "fast")
+    summing = PlainSum().set_params(**kind.sums)
     order = Order(
-        given={},
-        preset="fast",
         masked=masked,
-        common={
-            "aggregation": PlainSum().set_params(**kind.sums),
-            "seed": seed,
-            "cohort": None,
-            "dropout": 0.0,
-        },
+        common={"aggregation": summing, "seed": seed, "cohort": None, "dropout": 0.0},
         rounds=chosen.rounds if kind.rounds is None else kind.rounds,
-        report=lambda record: None,
-        progress=lambda what, done, of: None,
     )
-    trainer: Any = kind.build(order)
-    return trainer if masked is None else FedMMF(masked.mask, trainer, offset=masked.offset)
+    return order.learner(kind.build(order))
 
 
 def _setting(learner: Any, name: str) -> str:
     """Return the name of a setting in ``get_params``, the least nested one."""
     found = [one for one in learner.get_params() if one.rpartition("__")[2] == name]
     return str(min(found, key=lambda one: one.count("__")))
-
-
-def _fit_params(learner: Any, train: Ratings) -> dict[str, object]:
-    """Return the features that ``fedmf train`` gives to the model."""
-    if isinstance(learner, FedMMF):
-        return {"features": known_features(train)}
-    if isinstance(learner, ContextTrainer):
-        return {"items": known_features(train), "users": profiles(train)}
-    return {}
 
 
 def _named(found: SearchResult[Any], names: Mapping[str, str]) -> dict[str, Any]:

@@ -200,18 +200,14 @@ def compared(
         return None
     if isinstance(start, Factors) and start.ranks:
         hidden = ratings.take(~np.isin(numbered(ratings), test[fair]))
-        models = (_renumbered(start, ratings), fitted)
+        p, q = (np.zeros((number, start.k)) for number in (ratings.n_users, ratings.n_items))
+        known = warm(p, q, start, ratings, ranks=True)  # new rows score 0
+        models = (Factors.of(*known, ratings, ranks=True), fitted)
         before, now = (ranked(one, Split(hidden, rest))["precision"] for one in models)
         return Compared("precision", before, now, rest.n_ratings)
     guesses = start.predict(users[rest.users], items[rest.items])
     now = rmse(rest.values, fitted.predict(rest.users, rest.items))
     return Compared("RMSE", rmse(rest.values, guesses), now, rest.n_ratings)
-
-
-def _renumbered(start: Factors, ratings: Ratings) -> Factors:
-    """Return a model that ranks, for the users and items of `ratings`; new rows score 0."""
-    p, q = (np.zeros((number, start.k)) for number in (ratings.n_users, ratings.n_items))
-    return Factors.of(*warm(p, q, start, ratings, ranks=True), ratings, ranks=True)
 
 
 def recorded(model: Path) -> dict[str, Any]:

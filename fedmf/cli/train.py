@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-from typing import Any
 
 import typer
 from rich.console import Console
@@ -24,7 +23,7 @@ from fedmf.cli.manners import (
     stderr,
 )
 from fedmf.cli.models import DELTA, KINDS, Order, fit, measured, ranked
-from fedmf.cli.own import ratings_of
+from fedmf.cli.own import TABLE, ratings_of
 from fedmf.cli.ranker import Ranker, train_ranker
 from fedmf.cli.report import LiveReport, document, holder_name, key_line, print_summary, save
 from fedmf.cli.start import (
@@ -40,7 +39,8 @@ from fedmf.errors import SettingError
 from secagg.cli.console import Json
 from secagg.kit.timing import INTERRUPTED, undisturbed
 
-COMMON = frozenset({"model", "seed", "dropout", "split"})  # options that all models take
+COMMON = ("model", "seed", "dropout", "split")  # options that all models take
+OPTIONS = (*COMMON, *OF_MODEL, "epsilon", "preset", "mask", "cohort", "head", "start")
 WORSE = 1  # exit code if the start is kept, as the model is worse
 
 EXAMPLES = """
@@ -73,6 +73,7 @@ fedmf train --model fedmf --cohort 30 --aggregation paillier --trust key-holder
 
 
 def train(
+    context: typer.Context,
     data: Table = "simulated",
     columns: Columns = None,
     scale: Scale = None,
@@ -80,7 +81,7 @@ def train(
     model: flags.Model = None,
     mask: flags.Mask = None,
     head: flags.Head = False,
-    preset_name: flags.PresetOption = None,
+    preset: flags.PresetOption = None,
     aggregation: flags.Aggregation = SumName.SECAGG,
     neighbours: flags.Neighbours = None,
     threshold: flags.Threshold = None,
@@ -93,7 +94,7 @@ def train(
     rounds: flags.Rounds = None,
     seed: flags.Seed = None,
     split: flags.SplitOption = None,
-    factors: flags.Factors = None,
+    k: flags.Factors = None,
     reg: flags.Reg = None,
     rate: flags.Rate = None,
     min_raters: flags.MinRaters = None,
@@ -110,49 +111,28 @@ def train(
     """
     console = stderr()
     with errors_in_one_line("before the training began; nothing is kept"):
-        options: dict[str, Any] = {
-            "model": model,
-            "k": factors,
-            "reg": reg,
-            "rate": rate,
-            "min_raters": min_raters,
-            "epsilon": epsilon,
-            "preset": preset_name,
-            "mask": mask,
-            "cohort": choices.cohort(cohort),
-            "head": head or None,
-            "start": start,
-            "seed": seed,
-            "dropout": dropout,
-            "split": split,
-        }
-        options = {name: one for name, one in options.items() if one is not None}
+        words = context.params | {"cohort": choices.cohort(cohort), "head": head or None}
+        options = {name: words[name] for name in OPTIONS if words[name] is not None}
         said = None
         if start is not None:
             options, said = continued(start, options)
-        model = options.get("model", ModelName.FEDBPMF)
+        # the context has texts
+        model = ModelName(options.get("model", ModelName.FEDBPMF))
         kind = KINDS[model]
         kind.check(model, {name: options[name] for name in options if name not in COMMON})
         given = {name: options[name] for name in (*OF_MODEL, "epsilon") if name in options}
-        preset_name = options.get("preset", "fast")
+        preset = options.get("preset", "fast")
         seed = options.get("seed", 0)
-        chosen, masked = choices.chosen(model, mask, preset_name)
+        chosen, masked = choices.chosen(model, mask, preset)
         default = chosen.rounds if kind.rounds is None else kind.rounds
         holder = holder_name(trust, one_shot=aggregation is SumName.ONE_SHOT)
         live = LiveReport(console, default if rounds is None else rounds, holder)
-        sums = {
-            "neighbours": neighbours,
-            "threshold": threshold,
-            "helpers": helpers,
-            "trust": trust,
-            "trustees": trustees,
-            "bits": bits,
-        }
+        sums = {name: words[name] for name in choices.OF_SUMS}
         summing = choices.aggregation(aggregation, sums, live.phase)
         summing.set_params(**kind.sums)
         order = Order(
             given=given,
-            preset=preset_name,
+            preset=preset,
             masked=masked,
             common={
                 "aggregation": summing,
@@ -168,14 +148,13 @@ def train(
         trainer = kind.build(order)
         if out is not None:
             make_folder(out)
-        table: dict[str, Any]
-        table = {"data": data, "columns": columns, "scale": scale, "duplicates": duplicates}
+        table = {name: words[name] for name in TABLE}
         ratings, source = ratings_of(**table)
         if said is not None and order.start is not None:
             console.print(said, soft_wrap=True)
             if (lost := forgotten(order.start, ratings)) is not None:
                 console.print(f"warning: {lost}", style="yellow", soft_wrap=True)
-        split = options.get("split", SplitName.RANDOM)
+        split = SplitName(options.get("split", SplitName.RANDOM))
         parts = choices.split(ratings, split, seed)
         if isinstance(summing, PaillierSum):
             warning = f"trust {summing.trust}: {summing.warning}"
@@ -206,7 +185,7 @@ def train(
             **source,
             "model": str(model),
             "options": given,
-            "preset": preset_name if "preset" in kind.takes else None,
+            "preset": preset if "preset" in kind.takes else None,
             "split": str(split),
             "mask": None if masked is None else repr(masked.mask),
             "head": head,

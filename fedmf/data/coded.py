@@ -61,23 +61,10 @@ def coded_integers(column: NDArray[np.int64]) -> Coded:
     return Coded(found, codes)
 
 
-def coded_wholes(texts: Sequence[str], codes: NDArray[np.int32]) -> Coded | None:
-    """Return a column of texts as integers, or None unless all are whole numbers, such as 7.0.
-
-    Row ``j`` is ``texts[codes[j]]``. Numbers with leading zeros, and of more than 18 digits,
-    are no whole numbers, as they are names.
-    """
-    if not all(map(WHOLE.fullmatch, texts)):
-        return None
-    numbers = (int(text.partition(".")[0]) for text in texts)
-    found = coded_integers(np.fromiter(numbers, np.int64, len(texts)))
-    return Coded(found.ids, found.codes.astype(np.int32)[codes])
-
-
 def twins(ids: Ids) -> tuple[int, int, int] | None:
     """Return how many texts repeat the number of another, and the first two; None without any.
 
-    Such texts are 7 and 7.0, which `coded_wholes` leaves as they are beside other texts.
+    Such texts are 7 and 7.0, which `coded_texts` leaves as they are beside other texts.
     """
     first: dict[str, int] = {}
     found: list[tuple[int, int]] = []
@@ -89,8 +76,16 @@ def twins(ids: Ids) -> tuple[int, int, int] | None:
     return (len(found), *found[0]) if found else None
 
 
-def coded_texts(texts: Sequence[str], codes: NDArray[np.int32]) -> Coded:
-    """Return the column with ``texts[codes[j]]`` in row ``j``; `texts` are different."""
+def coded_texts(texts: Sequence[str], codes: NDArray[np.int32], *, wholes: bool) -> Coded:
+    """Return the column with ``texts[codes[j]]`` in row ``j``; `texts` are different.
+
+    With `wholes`, the ids are integers if all texts are whole numbers, such as 7.0. Numbers
+    with leading zeros, and of more than 18 digits, are no whole numbers, as they are names.
+    """
+    if wholes and all(map(WHOLE.fullmatch, texts)):
+        numbers = (int(text.partition(".")[0]) for text in texts)
+        found = coded_integers(np.fromiter(numbers, np.int64, len(texts)))
+        return Coded(found.ids, found.codes.astype(np.int32)[codes])
     order = sorted(range(len(texts)), key=texts.__getitem__)
     rank = np.empty(len(texts), dtype=np.int32)
     rank[order] = np.arange(len(texts), dtype=np.int32)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.data.coded import Coded, coded_integers, coded_texts, coded_wholes, is_text
+from fedmf.data.coded import Coded, coded_integers, coded_texts, is_text
 from fedmf.data.ratings import Catalogue, Ids, Ratings
 from fedmf.data.times import mixed_units
 from fedmf.errors import DataError, DataWarning
@@ -177,7 +177,7 @@ def _ascending(name: str, item_ids: ArrayLike) -> Ids:
 def coded(name: str, what: str, given: ArrayLike, *, wholes: bool = False) -> Coded:
     """Return a column of ids, integers or texts, or raise DataError.
 
-    With `wholes`, texts become integers as the texts of a file do; see `coded_wholes`.
+    With `wholes`, texts become integers as the texts of a file do; see `coded_texts`.
     """
     entries = _entries(given)
     if entries is None or not any(isinstance(entry, str) for entry in entries):
@@ -190,9 +190,7 @@ def coded(name: str, what: str, given: ArrayLike, *, wholes: bool = False) -> Co
             )
     known = {text: number for number, text in enumerate(dict.fromkeys(entries))}
     codes = np.fromiter(map(known.__getitem__, entries), np.int32, len(entries))
-    texts = list(known)
-    found = coded_wholes(texts, codes) if wholes else None
-    return coded_texts(texts, codes) if found is None else found
+    return coded_texts(list(known), codes, wholes=wholes)
 
 
 def _entries(given: ArrayLike) -> list[Any] | None:

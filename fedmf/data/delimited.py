@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.data.coded import Coded, Codes, coded_texts, coded_wholes
+from fedmf.data.coded import Coded, Codes, coded_texts
 from fedmf.data.packed import unpacked
 from fedmf.data.table import Named, Table, is_number, positions, short
 from fedmf.data.times import Times
@@ -235,18 +235,16 @@ class _Reading:
         return Table(self.name, self.columns, self.place, users, items, values, times, nanos)
 
     def _coded(self, side: int) -> Coded:
-        """Return ids as int64 if all are whole numbers, as in `coded_wholes`, else as texts."""
+        """Return ids; raises DataError for a text that ends with NUL."""
         texts = self.ids[side].texts
         codes: NDArray[np.int32] = np.frombuffer(self.codes[side], dtype=np.int32)
-        if (found := coded_wholes(texts, codes)) is not None:
-            return found
         for number, text in enumerate(texts):
             if text.endswith("\0"):
                 row = int(np.argmax(codes == number))
                 raise self.named.wrong(
                     row, side, f"{text!r} ends with a NUL character: remove it"
                 )
-        return coded_texts(texts, codes)
+        return coded_texts(texts, codes, wholes=True)
 
 
 def _fields(line: str, mark: str) -> list[str]:

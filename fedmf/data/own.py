@@ -18,9 +18,6 @@ from fedmf.data.times import mixed_units
 from fedmf.errors import DataError, DataWarning
 from fedmf.settings import check
 
-Floats = NDArray[np.float64]
-
-
 Duplicates = Literal["last", "mean", "error"]
 """Methods for several ratings of the same item by the same user."""
 
@@ -91,7 +88,9 @@ def read_ratings(
             raise _repeated(table, pairs)
         rows = _latest(pairs, times, table.nanos)
         if duplicates == "mean":
-            values = _means(pairs, values).clip(*ends)  # a mean may be rounded off the scale
+            number = np.unique(pairs, return_inverse=True)[1]
+            means = (np.bincount(number, values) / np.bincount(number))[number]
+            values = means.clip(*ends)  # a mean may be rounded off the scale
     return from_coded(
         Coded(table.users.ids, table.users.codes[rows]),
         Coded(table.items.ids, table.items.codes[rows]),
@@ -174,12 +173,6 @@ def _latest(
     order = np.lexsort(keys)  # stable, so that of equal times the last row is the last
     last = np.append(np.diff(pairs[order]) > 0, True)
     return np.asarray(np.sort(order[last]), dtype=np.int64)
-
-
-def _means(pairs: NDArray[np.int64], values: Floats) -> Floats:
-    """Return the mean rating of each row's pair."""
-    number = np.unique(pairs, return_inverse=True)[1]
-    return np.asarray((np.bincount(number, values) / np.bincount(number))[number])
 
 
 def _repeated(table: Table, pairs: NDArray[np.int64]) -> DataError:

@@ -91,11 +91,14 @@ def print_comparison(comparison: Comparison) -> None:
 def comparison_document(comparison: Comparison) -> dict[str, object]:
     """Return the comparison for `table.as_json`; each scaled figure has its sample."""
     systems = {row.system.name: asdict(row.system) for row in comparison.rows}
+    versions = {"secagg": __version__, "phe": "none"}
+    with suppress(PackageNotFoundError):
+        versions["phe"] = version("phe")
     # without `family`, which only the command's option --compare uses
     keys = ("label", "messages", "dropouts", "decrypts")
     return {
         "version": VERSION,
-        "machine": machine() | _versions(),
+        "machine": machine() | versions,
         "budget_seconds": comparison.budget,
         "complete": comparison.complete,
         "systems": {name: {key: one[key] for key in keys} for name, one in systems.items()},
@@ -103,14 +106,6 @@ def comparison_document(comparison: Comparison) -> dict[str, object]:
         "rows": comparison.rows,
         "absent": comparison.absent,
     }
-
-
-def _versions() -> dict[str, str]:
-    """Return the versions of the packages that are compared; "none" without the package."""
-    found = {"secagg": __version__, "phe": "none"}
-    with suppress(PackageNotFoundError):
-        found["phe"] = version("phe")
-    return found
 
 
 def saving(document: Path, picture: Path) -> Callable[[Comparison], None]:

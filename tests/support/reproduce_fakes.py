@@ -15,7 +15,6 @@ MODULES = {
     "endless": "reproduce_fakes",
     "folds": "reproduce_fakes",
     "extra": "reproduce_fakes_extra",
-    "unready": "reproduce_fakes_unready",
 }
 
 

@@ -7,9 +7,7 @@ import pytest
 
 from benches.papers.centralised import SVD
 from fedmf.data.sets.simulated import simulate
-from fedmf.data.splits import random_split
 from fedmf.errors import ModelError, SettingError
-from fedmf.training import rmse
 
 
 def one_by_one(train, k, epochs, seed, rate=0.05, reg=0.02, spread=0.1):
@@ -46,15 +44,6 @@ def test_grouped_steps_equal_sequential_steps():
     np.testing.assert_allclose(model.predict(train.users, train.items), wanted)
 
 
-def test_svd_beats_the_mean_on_test_ratings():
-    split = random_split(simulate(60, 80, 2000, seed=2), seed=0)
-    test = split.test
-    model = SVD(k=5).fit(split.train)
-    error = rmse(test.values, model.predict(test.users, test.items))
-    mean = np.full(test.n_ratings, split.train.values.mean())
-    assert error < 0.95 * rmse(test.values, mean)
-
-
 def test_predict_of_unseen_user_is_mean_and_known_bias():
     ratings = simulate(10, 12, 60, seed=3)
     train = ratings.take((ratings.users != 4) & (ratings.items != 5))
@@ -62,26 +51,6 @@ def test_predict_of_unseen_user_is_mean_and_known_bias():
     users, items = np.array([4, 4, 0]), np.array([5, 6, 5])
     wanted = model.mean_ + np.array([0.0, model.item_biases_[6], model.user_biases_[0]])
     np.testing.assert_allclose(model.predict(users, items), wanted)
-
-
-def test_svd_of_bad_input_raises():
-    wrong = {"k": 0, "epochs": 1.5, "seed": -1, "rate": 0.0, "spread": float("nan")}
-    for name, value in {**wrong, "reg": -0.1}.items():
-        with pytest.raises(SettingError, match=name):
-            SVD(**{name: value})
-    with pytest.raises(ModelError):
-        SVD().predict(np.array([0]), np.array([0]))
-    with pytest.raises(SettingError):
-        SVD().fit(simulate(5, 6, 15, seed=0).take(np.array([], dtype=np.int64)))
-
-
-def test_predict_of_unknown_pairs_raises():
-    model = SVD(k=2, epochs=1).fit(simulate(5, 6, 15, seed=0))
-    assert model.predict([0, 1], [2, 3]).shape == (2,)
-    assert model.predict([], []).shape == (0,)
-    for users, items in (([-1], [0]), ([5], [0]), ([0], [6]), ([0], [0, 1])):
-        with pytest.raises(ModelError):
-            model.predict(users, items)
 
 
 def test_fit_that_diverges_raises_and_leaves_no_model():

@@ -3,20 +3,16 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import signal
-import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
 
-import secagg.bench
 from benches.papers import experiments, under_encryption
 from benches.papers.encrypted_items import PlainItems
 from benches.papers.experiments import main
 from benches.papers.under_encryption import (
     BASU,
-    Comparison,
     Cost,
     fedmf_under_encryption,
     items_under_encryption,
@@ -28,11 +24,9 @@ from fedmf.data import load
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.data.subset import most_rated
-from fedmf.errors import MissingExtra
 from paillier_keys import keypair
 from secagg.bench import peers
 from secagg.bench.cases import Case, Figure, Load, Row
-from secagg.kit.table import as_json
 from secagg.paillier import generate_keypair
 
 SPLIT = random_split(most_rated(simulate(20, 30, 300, seed=2), 6, 5), seed=0)
@@ -138,33 +132,6 @@ def test_phe_is_measured_like_secagg_bench():
     assert (found.measured, found.error) == (True, 0.0)
 
 
-def test_phe_missing_raises_with_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "phe", None)
-    monkeypatch.delitem(sys.modules, "secagg.bench.peers", raising=False)
-    monkeypatch.delattr(secagg.bench, "peers", raising=False)
-    with pytest.raises(MissingExtra):
-        measure_phe(3, 1, 512)
-    monkeypatch.setattr(under_encryption, "Trainer", None)  # raises before any training
-    with pytest.raises(MissingExtra):
-        fedmf_under_encryption(SPLIT, keypair())
-
-
-def test_comparison_table_and_document_agree():
-    cost = Cost(how="phe", user=80.0, server=0.3, key_holder=0.0, everybody=4e3, scaled=True)
-    found = Comparison(
-        data="films", users=50, items=40, factors=20, rounds=3, bits=3072,
-        rmse_plain=0.75, rmse_encrypted=0.75 + 1e-6, same_integers=True, refreshes=2,
-        costs=(cost,), phe=PHE,
-    )  # fmt: skip
-    lines = [" ".join(line.split()) for line in found.table().splitlines()]
-    assert lines[0] == "films: 50 users, 40 items, k = 20, 3 iterations, encrypted again 2×"
-    assert "phe ~1.3 min ~300 ms – ~1.1 h –" in lines
-    document = json.loads(as_json(found))
-    assert document["difference"] == pytest.approx(1e-6)
-    assert document["costs"][0]["user"] == 80.0
-    assert document["phe"]["system"] == "phe-float"
-
-
 @pytest.mark.slow
 @needs_data
 def test_fedmf_at_3072_bits_has_the_same_rmse():
@@ -247,46 +214,3 @@ def test_command_with_bad_arguments_exits_with_2(
     shown = capsys.readouterr()
     assert shown.out == ""
     assert message in shown.err
-
-
-def test_error_of_secagg_is_one_line(monkeypatch, capsys):
-    assert run(monkeypatch, "basu", *SMALL, "--bits", "1024", "--json") == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
-INTERRUPTED = "fedmf: interrupted before the end; nothing is kept\n"
-COMMAND = (sys.executable, "-m", "benches.papers.experiments")
-
-
-@pytest.mark.large
-def test_ctrl_c_ends_the_command():
-    """A real process and a real signal; it trains 100,000 rounds, twice, unless it obeys."""
-    command = [*COMMAND, "fedmf", "--no-phe", *SMALL, "--bits", "2048", "--rounds", "100000"]
-    with subprocess.Popen(  # noqa: S603
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
-    ) as process:
-        for line in process.stderr:
-            if line == "training in the clear\n":
-                break
-        process.send_signal(signal.SIGINT)
-        try:
-            stdout, stderr = process.communicate(timeout=60)
-        finally:
-            process.kill()
-    assert (process.returncode, stdout, stderr) == (130, "", INTERRUPTED)
-
-
-@pytest.fixture
-def ctrl_c():
-    """Hear Ctrl-C again after a command that it ended."""
-    yield
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def test_ctrl_c_during_key_generation_exits_with_130(monkeypatch, capsys, ctrl_c):
-    def interrupted(bits):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(experiments, "generate_keypair", interrupted)
-    assert run(monkeypatch, "basu", *SMALL) == 130
-    assert capsys.readouterr().err == f"making a key of 3072 bits\n{INTERRUPTED}"

@@ -5,19 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from benches.papers import ranked
-from benches.papers.fcf2 import parts as of_fcf2
 from benches.papers.table import Run
-from fedmf.data import load
 
 RUN = Run(seed=0)
-
-
-def test_random_parts_are_those_of_table_fcf_2(monkeypatch):
-    """Apart from the values, which FCF does not learn."""
-    monkeypatch.setattr("benches.papers.fcf2.simulate_views", lambda: load("simulated"))
-    ours, theirs = ranked.parts("simulated", ranked.RANDOM, RUN), of_fcf2("simulated", 0)
-    for mine, other in zip(ours, theirs, strict=True):
-        np.testing.assert_array_equal(mine.items, other.items)
 
 
 def test_future_is_that_of_users_with_a_past():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benches.papers import attacks, masked_ratings, training
+from benches.papers import attacks, masked_ratings
 from benches.papers.table import Run
 from fedmf.data.sets.simulated import simulate
 
@@ -13,9 +13,8 @@ QUICK = Run(seed=0, quick=True)
 
 
 @pytest.fixture
-def small(monkeypatch):
-    for module in (attacks, training):
-        monkeypatch.setattr(module, "load", lambda name: simulate(24, 50, 700, seed=2))
+def small(put):
+    put(simulate(24, 50, 700, seed=2))
     masked_ratings._hidden.cache_clear()
     yield
     masked_ratings._hidden.cache_clear()
@@ -65,16 +64,3 @@ def test_figure_4_draws_finished_rows_only(small):
     left, right = draw(results).axes
     assert left.lines[0].get_xydata().shape == right.lines[0].get_xydata().shape == (2, 2)
     assert draw({}).axes
-
-
-@pytest.mark.parametrize("table", masked_ratings.TABLES[:2])
-def test_bars_of_an_attack_are_the_papers_and_the_measured(table):
-    """Level by level, each bar of 100 %."""
-    shares = dict(zip(table.metrics, (50.0, 20.0, 15.0, 10.0, 5.0), strict=True))
-    results = {row.name: [shares] for row in table.rows}
-    (draw,) = table.pictures
-    (axes,) = draw(results).axes
-    widths = np.array([[bar.get_width() for bar in part] for part in axes.containers])
-    assert widths[:, 1].tolist() == list(shares.values())
-    assert set(widths[:, ::5].sum(axis=0)) <= {99, 100}
-    assert draw({table.rows[0].name: [shares]}).axes

@@ -187,21 +187,6 @@ def test_findings_stand_below_the_table():
     assert remarks(replace(result_of, table=table)) == ("runs: 1",)
 
 
-def test_rows_with_one_missing_reason_share_a_remark():
-    """In the order of the rows, by name unless it is all of them."""
-    near = result("near", {"RMSE": 0.9}, wanted=1)
-    far, away, bare = (
-        result(name, missing=why)
-        for name, why in (("far", "no data"), ("away", "no data"), ("bare", "no package"))
-    )
-    assert remarks(report(near, far, bare, away).tables[0]) == (
-        "far; away: left out: no data",
-        "bare: left out: no package",
-    )
-    assert remarks(report(far, away).tables[0]) == ("all 2 rows: left out: no data",)
-    assert "- all 2 rows: left out: no data\n" in markdown(report(far, away), {})
-
-
 def test_picture_has_a_panel_per_measured_metric():
     """Points of every row that was measured, the first row on top, paper and bounds beside."""
     figure = draw(report(*ROWS).tables[0])
@@ -211,13 +196,8 @@ def test_picture_has_a_panel_per_measured_metric():
     names = [label.get_text() for label in panels[0].get_yticklabels()]
     assert names == ["A | B", "met"]
     assert panels[0].get_ylim()[0] > panels[0].get_ylim()[1]
-    points = {
-        line.get_marker(): line.get_xdata()[0]
-        for line in reversed(panels[0].get_lines())
-        if len(line.get_xdata()) == 1 and line.get_marker() in "oD"
-    }
-    assert points == {"o": pytest.approx(0.92), "D": 0.9491}
-    assert panels[1].get_xscale() == "log"
+    points = {line.get_marker(): line.get_xdata()[0] for line in panels[0].get_lines()[::-1]}
+    assert (points["o"], points["D"]) == (pytest.approx(0.92), 0.9491)
     (whole,) = report(*ROWS).tables
     bare = replace(whole, table=replace(whole.table, panels=()))
     for empty in (report(*ROWS[2:]).tables[0], report(ROWS[0], *ROWS[2:]).tables[0], bare):

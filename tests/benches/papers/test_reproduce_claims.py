@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 
 import numpy as np
 import pytest
@@ -20,11 +19,8 @@ QUICK = Run(seed=0, quick=True)
 
 
 @pytest.fixture(autouse=True)
-def _few_ratings(monkeypatch):
-    """Put a few simulated ratings in the place of every data set."""
-    for name, module in sys.modules.items():
-        if name.startswith("benches.papers.") and hasattr(module, "load"):
-            monkeypatch.setattr(module, "load", lambda name: RATINGS)
+def _few_ratings(put, monkeypatch):
+    put(RATINGS)
     monkeypatch.setattr(secure, "VIEWERS", 24)
 
 

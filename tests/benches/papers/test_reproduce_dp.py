@@ -14,11 +14,8 @@ from secagg.kit.picture import style
 
 
 @pytest.fixture(autouse=True)
-def tiny(monkeypatch):
-    """Put a few simulated ratings in the place of every data set."""
-    ratings = simulate(12, 40, 250, seed=0)
-    for module in (training, thesis):
-        monkeypatch.setattr(module, "load", lambda name: ratings)
+def tiny(put):
+    put(simulate(12, 40, 250, seed=0))
 
 
 @pytest.mark.parametrize("row", [*dp.TABLE.rows, *thesis.TABLE.rows], ids=lambda row: row.name)
@@ -58,15 +55,10 @@ def test_curve_has_a_line_per_place_without_missing_rows():
     """A panel for each data set, ε along the axis, also without some rows."""
     results = {row.name: [{"RMSE": 1.0}, {"RMSE": 1.2}] for row in dp.TABLE.rows}
     results["ml-100k, central, ε = 8"] = [{"RMSE": 1.1}]
-    results["ml-1m, nothing shared, ε = 0"] = [{"RMSE": 1.3}]
     with style():
         small, large = dp.curve(results).axes
     assert [axes.get_title(loc="left") for axes in (small, large)] == ["ml-100k", "ml-1m"]
-    assert small.get_xscale() == "log"
     assert [len(axes.get_legend_handles_labels()[1]) for axes in (small, large)] == [3, 1]
-    lines = [*small.get_lines(), *large.get_lines()]
-    dashed = [line.get_ydata()[0] for line in lines if line.get_linestyle() == "--"]
-    assert dashed == pytest.approx([1.1, 1.1, 1.3])  # nothing shared and no noise; the first
     central = small.containers[0].lines[0]
     assert central.get_xdata().tolist() == [0.5, 1.0, 2.0, 4.0, 8.0]  # ∞ has no place there
     assert central.get_ydata().tolist() == pytest.approx([1.1] * 5)

@@ -5,17 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benches.papers import ease, fcf2
+from benches.papers import ease
 from benches.papers.table import Run
 from fedmf.data.sets.simulated import simulate
 
 
 @pytest.fixture(autouse=True)
-def tiny(monkeypatch):
-    """Put a few simulated ratings in the place of every data set."""
-    ratings = simulate(40, 60, 700, seed=0)
-    for module in (ease, fcf2):
-        monkeypatch.setattr(module, "load", lambda name: ratings)
+def tiny(put):
+    put(simulate(40, 60, 700, seed=0))
 
 
 @pytest.mark.parametrize("row", ease.TABLE.rows, ids=lambda row: row.name)

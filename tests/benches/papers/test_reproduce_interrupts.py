@@ -8,9 +8,10 @@ from contextlib import suppress
 from multiprocessing import active_children
 from subprocess import TimeoutExpired
 from time import monotonic
+from unittest.mock import Mock
 
 import pytest
-from test_reproduce import Silent, started
+from test_reproduce import started
 
 import reproduce_fakes
 from benches.papers import table as listed
@@ -30,16 +31,11 @@ def hammer(process):
     return process.communicate(timeout=AT_MOST)[1]
 
 
-def until_its_table_is_read(process, out):
-    while not (out.parent / "trace").exists():
-        assert process.poll() is None
-
-
-def until_the_runs_begin(process, out):
+def until_the_runs_begin(process):
     assert process.stderr.readline() == f"{BEGUN}\n"
 
 
-def until_a_run_is_kept(process, out):
+def until_a_run_is_kept(process):
     for line in process.stderr:
         if "endless, seed 0: RMSE 1" in line:
             return
@@ -47,27 +43,14 @@ def until_a_run_is_kept(process, out):
 
 @pytest.mark.large
 @pytest.mark.parametrize(
-    ("table", "wait", "said"),
+    ("wait", "said"),
     [
-        (
-            "unready",
-            until_its_table_is_read,
-            "fedmf: interrupted before the first run; no run is lost",
-        ),
-        (
-            "endless",
-            until_the_runs_begin,
-            "interrupted: 0 runs are kept in {out}, 3 are missing",
-        ),
-        (
-            "endless",
-            until_a_run_is_kept,
-            "interrupted: 1 runs are kept in {out}, 2 are missing",
-        ),
+        (until_the_runs_begin, "interrupted: 0 runs are kept in {out}, 3 are missing"),
+        (until_a_run_is_kept, "interrupted: 1 runs are kept in {out}, 2 are missing"),
     ],
 )
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_repeated_ctrl_c_ends_with_one_line(tmp_path, monkeypatch, table, wait, said, jobs):
+def test_repeated_ctrl_c_ends_with_one_line(tmp_path, monkeypatch, wait, said, jobs):
     """It neither hangs nor shows where it was, and no process of the pool is left.
 
     That the pipe is closed at the end shows the latter.
@@ -75,8 +58,8 @@ def test_repeated_ctrl_c_ends_with_one_line(tmp_path, monkeypatch, table, wait, 
     monkeypatch.setenv("FAKE_TRACE", str(tmp_path / "trace"))
     monkeypatch.setenv("FAKE_ENDLESS", "0" if wait is until_the_runs_begin else "1")
     out = tmp_path / "out"
-    with started(out, table=table, jobs=jobs) as process:
-        wait(process, out)
+    with started(out, jobs=jobs) as process:
+        wait(process)
         stderr = hammer(process)
     assert process.returncode == 130, stderr
     *printed, line = stderr.splitlines()
@@ -87,16 +70,12 @@ def test_repeated_ctrl_c_ends_with_one_line(tmp_path, monkeypatch, table, wait, 
 @pytest.mark.large
 def test_no_process_and_no_thread_is_left_after_an_interrupt(tmp_path, monkeypatch):
     """At its exit Python would race with a thread of the pool, and may show a traceback."""
-
-    class Interrupted(Silent):
-        def finished(self, job, outcome):
-            raise KeyboardInterrupt
-
     monkeypatch.setattr(listed, "MODULES", reproduce_fakes.MODULES)
     monkeypatch.setenv("FAKE_TRACE", str(tmp_path / "trace"))
+    watch = Mock(finished=Mock(side_effect=KeyboardInterrupt))
     before = {*threading.enumerate()}
     with pytest.raises(KeyboardInterrupt) as caught:  # it keeps the frames and what is in them
-        reproduce(["endless"], tmp_path, Interrupted(), jobs=2)
+        reproduce(["endless"], tmp_path, watch, jobs=2)
     assert caught
     assert active_children() == []
     assert {*threading.enumerate()} == before

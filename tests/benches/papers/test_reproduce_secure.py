@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from benches.papers import secure, training
+from benches.papers import secure
 from benches.papers.table import Run
 from fedmf.aggregate import PaillierSum, PlainSum
 from fedmf.data.sets.simulated import simulate
@@ -16,9 +16,9 @@ from paillier_keys import keypair
 
 
 @pytest.fixture(autouse=True)
-def _tiny(monkeypatch):
+def _tiny(put, monkeypatch):
     """Few users, each the neighbour of all others, and a small key."""
-    monkeypatch.setattr(training, "load", lambda name: simulate(12, 40, 250, seed=0))
+    put(simulate(12, 40, 250, seed=0))
     monkeypatch.setattr(secure, "VIEWERS", 12)
     monkeypatch.setattr(secure, "NEIGHBOURS", None)
     monkeypatch.setattr(secure, "PaillierSum", partial(PaillierSum, key=keypair()))

@@ -9,7 +9,7 @@ from benches.speed.fits import fit
 SIZES = (100, 200, 400, 800)
 
 
-@pytest.mark.parametrize("power", [-1.0, 0.0, 1.0, 2.0])
+@pytest.mark.parametrize("power", [-1.0, 2.0])
 def test_power_has_its_exponent(power: float) -> None:
     found = fit(SIZES, [3e-5 * x**power for x in SIZES])
     assert found is not None

@@ -12,7 +12,7 @@ import pytest
 import secagg
 from benches.speed import clock, releases, worker
 from benches.speed.releases import PRESENT
-from benches.speed.runner import Absent, Worker
+from benches.speed.runner import Worker
 from secagg import _fast
 from secagg.errors import SecAggError
 
@@ -88,19 +88,6 @@ def test_process_of_other_code_is_rejected(
     monkeypatch.setenv("PYTHONPATH", str(releases.ROOT))
     with pytest.raises(SecAggError):
         Worker("0123456", _fast.TIER)
-
-
-def test_missing_package_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Worker(PRESENT, _fast.TIER) as one:
-        monkeypatch.setattr(one, "_answer", lambda: {"missing": "flint"})
-        with pytest.raises(Absent):
-            one.ask("present.shares_in_flint", {}, 1)
-
-
-def test_unknown_commit_is_an_error(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(releases, "BUILDS", tmp_path)
-    with pytest.raises(SecAggError):
-        releases.folder("0" * 40)
 
 
 def test_short_call_is_repeated_and_divided(monkeypatch: pytest.MonkeyPatch) -> None:

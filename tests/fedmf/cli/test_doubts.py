@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from fedmf.cli import app
 from fedmf.cli.doubts import doubts
-from fedmf.data import from_triples, load
+from fedmf.data import from_triples
+from fedmf_command import call
 
 SHARED = from_triples([1, 2, 3], [7, 7, 8], [1, 2, 3], scale=(1, 5))
 
 
-def invoke(*arguments):
-    return CliRunner().invoke(app, ["train", "--aggregation", "plain", *map(str, arguments)])
+invoke = partial(call, "train", "--aggregation", "plain")
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,6 @@ def table(tmp_path_factory):
 def test_one_rater_of_each_item_warns(options, table, tmp_path):
     quick = ("--data", table, "--scale", "1,5", "--rounds", 3, "--out", tmp_path)
     done = invoke(*quick, "--model", *options)
-    assert done.exit_code == 0, done.stderr
     assert "warning: no item of one.csv has two raters" in done.stderr
 
 
@@ -61,10 +60,3 @@ def test_model_that_is_no_better_than_its_baseline_warns(result, ranks, named):
     found = list(doubts(given, SHARED, ranks=ranks))
     assert len(found) == (named is not None)
     assert named is None or named in found[0]
-
-
-def test_good_model_does_not_warn():
-    assert not list(doubts({"rmse": 0.9, "mean_rmse": 1.1}, load("simulated"), ranks=False))
-    done = invoke("--model", "fedals", "--rounds", "4")
-    assert done.exit_code == 0
-    assert "warning" not in done.stderr

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from fedmf.cli import app
 from fedmf.data import load
 from fedmf.models import Factors
+from fedmf_command import call
 
 RATINGS = load("simulated")
 
@@ -34,8 +33,8 @@ def model(tmp_path):
 def test_name_of_another_format_exits_with_2_and_writes_nothing(name, form, model, tmp_path):
     to = () if form is None else ("--to", form)
     out = tmp_path / name
-    done = CliRunner().invoke(app, ["export", str(model), "--out", str(out), *to])
-    assert (done.exit_code, done.stdout) == (2, "")
+    done = call("export", model, "--out", out, *to, code=2)
+    assert done.stdout == ""
     assert name in done.stderr
     assert done.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["model.fedmf"]
@@ -43,6 +42,5 @@ def test_name_of_another_format_exits_with_2_and_writes_nothing(name, form, mode
 
 @pytest.mark.parametrize("name", ["b.npz", "my.model"])
 def test_other_names_get_the_suffix(name, model, tmp_path):
-    done = CliRunner().invoke(app, ["export", str(model), "--out", str(tmp_path / name)])
-    assert done.exit_code == 0, done.stderr
+    call("export", model, "--out", tmp_path / name)
     assert (tmp_path / f"{name.removesuffix('.npz')}.npz").exists()

@@ -1,47 +1,31 @@
 """``fedmf train`` with FedMMF's masks and with local heads."""
 
 import json
-import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from fedmf.bayes import Posterior
-from fedmf.cli import app, choices, models
+from fedmf.cli import choices, models
 from fedmf.cli.choices import MaskName, ModelName
 from fedmf.data import Features, load
 from fedmf.data.splits import random_split
-from fedmf.ease import ItemWeights
-from fedmf.models import Factors
 from fedmf.training import Trainer, rmse
+from fedmf_command import call
 
 QUICK = ("--aggregation", "plain", "--rounds", "2")
 
 
-def invoke(*arguments):
-    return CliRunner().invoke(app, list(map(str, arguments)))
-
-
 def train(*arguments):
     usual = () if "--model" in arguments else ("--model", "fedmf")
-    return invoke("train", *QUICK, *usual, *arguments)
+    return call("train", *QUICK, *usual, *arguments)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        ("--head",),
-        ("--model", "fedmmf"),
-    ],
-)
+@pytest.mark.parametrize("model", [("--head",), ("--model", "fedmmf"), ("--model", "fedbpmf")])
 def test_saved_model_has_the_printed_errors(model, tmp_path):
     done = train(*model, "--json", "--out", str(tmp_path))
-    assert done.exit_code == 0, done.output
     run = json.loads(done.stdout)
     test = random_split(load("simulated"), seed=0).test
-    kept = Factors.load(tmp_path / "model.fedmf").predict(test.users, test.items)
+    kept = models.load_model(tmp_path / "model.fedmf").predict(test.users, test.items)
     meant = run["result"]["head_rmse" if "--head" in model else "rmse"]
     assert rmse(test.values, kept) == pytest.approx(meant)
     if "--head" in model:
@@ -54,7 +38,6 @@ def test_mask_without_factor_form_deletes_older_model(tmp_path):
     """A mask that cannot be saved leaves no older model behind."""
     (tmp_path / "model.fedmf").write_text("of another run")
     done = train("--model", "fedmmf", "--mask", "nn", "--out", str(tmp_path))
-    assert done.exit_code == 0
     assert "model.fedmf" in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.svg", "history.json"]
 
@@ -66,50 +49,13 @@ def test_masks_and_heads_use_the_items_features(monkeypatch):
     monkeypatch.setattr(models, "known_features", lambda ratings: known)
     preset, recipe = choices.chosen(ModelName.FEDMMF, MaskName.RIDGE, "fast")
     trainer = Trainer(preset.model, rounds=1)
-    order = SimpleNamespace(masked=recipe, start=None)
+    order = models.Order(masked=recipe, common={}, rounds=1)
     fitted = models.fit(trainer, models.KINDS["fedmmf"], parts, order, head=True)
     np.testing.assert_array_equal(fitted.private.features, known.matrix)
     np.testing.assert_array_equal(fitted.base.private.features, known.matrix)
 
 
-def test_bayesian_model_is_the_default_and_is_saved(tmp_path):
-    """The file has the printed errors, and `Posterior` reads it."""
-    arguments = ("train", *QUICK, "--factors", "2", "--json", "--out", str(tmp_path))
-    done = CliRunner().invoke(app, arguments)
-    assert done.exit_code == 0, done.output
-    run = json.loads(done.stdout)
-    assert run["settings"]["model"] == "fedbpmf"
-    test = random_split(load("simulated"), seed=0).test
-    kept = Posterior.load(tmp_path / "model.fedmf").predict(test.users, test.items)
-    assert rmse(test.values, kept) == pytest.approx(run["result"]["rmse"])
-
-
-def test_private_model_is_ranked_saved_and_recorded(tmp_path):
-    """The file of DPEase is of another kind; users who stay add the noise of dropouts."""
-    rng = np.random.default_rng(0)
-    rows = [f"{user},{item},3" for user in range(40) for item in rng.permutation(12)[:6]]
-    (tmp_path / "own.csv").write_text("\n".join(["user,item,rating", *rows]))
-    data = ("--data", tmp_path / "own.csv", "--scale", "1,5", "--aggregation", "plain")
-    out = ("--model", "dpease", "--dropout", "0.1", "--out", tmp_path / "run")
-    done = invoke("train", *data, *out)
-    assert done.exit_code == 0, done.output
-    assert re.search("noise +ε = 8, δ = 1e-05", done.stdout)
-    run = json.loads((tmp_path / "run" / "history.json").read_text())
-    assert (run["settings"]["epsilon"], run["settings"]["delta"]) == (8.0, 1e-5)
-    assert run["settings"]["hyper_parameters"]["honest"] == 0.8
-    assert 0 <= run["result"]["ranking"]["precision"] <= 1
-    model = ItemWeights.load(tmp_path / "run" / "model.fedmf")
-    shown = json.loads(invoke("recommend", tmp_path / "run", "--user", "7", "--json").stdout)
-    assert shown["ranks"]
-    user = model.user_ids.tolist().index(7)
-    items = model.item_ids[model.recommend(user)[0]].tolist()
-    assert [one["item"] for one in shown["items"]] == items
-    done = invoke("export", tmp_path / "run", "--out", tmp_path / "factors.npz")
-    assert done.exit_code == 0, done.output
-
-
 @pytest.mark.parametrize("options", [("--rounds", "3"), ("--epsilon", "0")])
 def test_private_model_rejects_options_with_2(options):
-    done = CliRunner().invoke(app, ["train", "--model", "dpease", *options])
-    assert done.exit_code == 2
+    done = call("train", "--model", "dpease", *options, code=2)
     assert options[0] in done.stderr

@@ -3,44 +3,16 @@
 from __future__ import annotations
 
 import io
+import re
+import stat
 import zipfile
-from pathlib import Path
 
 import pytest
 
+from fedmf.data.fetch import archive as module
 from fedmf.data.fetch.archive import unpack
 from fedmf.errors import DataError
-
-NAME = "ml-latest-small"
-FILES = dict.fromkeys(("ratings.csv", "movies.csv", "tags.csv"), b"a,b\r\n1,2\r\n")
-
-
-def zipped(files: dict[str, bytes]) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(f"{NAME}/{name}", content)
-    return packed.getvalue()
-
-
-GOOD = zipped(FILES | {"README.txt": b"terms\n"})
-
-
-def rejects(content: bytes, folder: Path, message: str) -> None:
-    archive = folder / "archive.zip"
-    archive.write_bytes(content)
-    (folder / "there").mkdir(exist_ok=True)
-    with pytest.raises(DataError, match=message):
-        unpack(archive, folder / "there", FILES)
-
-
-@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_archive_with_a_rare_compression_raises(tmp_path, method):
-    """Their damage would show as errors of their own kinds."""
-    packed = io.BytesIO(GOOD)
-    with zipfile.ZipFile(packed, "a") as archive:
-        archive.writestr("x", b"x" * 100, compress_type=method)
-    rejects(packed.getvalue(), tmp_path, "'x' .*compression")
+from file_server import FILES, GOOD, NAME, zipped
 
 
 def test_archive_with_any_damage_is_read_or_raises(tmp_path):
@@ -62,27 +34,67 @@ def test_archive_with_any_damage_is_read_or_raises(tmp_path):
     assert failed > len(places) // 2
 
 
-def test_archive_with_an_empty_name_raises(tmp_path):
-    packed = io.BytesIO(GOOD)
+def member(name: str = "x", *, to: bytes = GOOD, **attributes: object) -> bytes:
+    """Return an archive with another member."""
+    info = zipfile.ZipInfo(name)
+    for attribute, value in attributes.items():
+        setattr(info, attribute, value)
+    packed = io.BytesIO(to)
     with zipfile.ZipFile(packed, "a") as archive:
-        info = zipfile.ZipInfo("x")
-        info.filename = info.orig_filename = ""
-        info.external_attr = 1  # or zipfile itself asks for the name's last letter
-        with archive.open(info, "w"):
-            pass
-    rejects(packed.getvalue(), tmp_path, "member ''")
+        archive.writestr(info, b"x")
+    return packed.getvalue()
 
 
-def test_undecodable_names_and_short_fields_are_rejected(tmp_path):
-    """Names that are no text and fields that end early raise."""
-    name = zipped({"ü": b""})  # marked as UTF-8
-    rejects(name.replace("ü".encode(), b"\xff\xff"), tmp_path, "zip")
-    odd = zipfile.ZipInfo(f"{NAME}/x")
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        odd.extra = b"\x01\x00\x04\x00abcd"  # a field of 64-bit sizes with half a number
-        archive.writestr(odd, b"x")
-    content = bytearray(packed.getvalue())
-    at = content.index(b"PK\x01\x02") + 20
-    content[at : at + 8] = b"\xff" * 8  # both sizes are said to be in the field
-    rejects(bytes(content), tmp_path, "zip")
+def locked() -> bytes:
+    content = bytearray(GOOD)
+    for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.rindex(mark) + offset] |= 1
+    return bytes(content)
+
+
+def short_field() -> bytes:
+    """Return an archive whose sizes are said to be in a field with half a number."""
+    content = bytearray(member(extra=b"\x01\x00\x04\x00abcd", to=zipped({})))
+    at = content.rindex(b"PK\x01\x02") + 20
+    content[at : at + 8] = b"\xff" * 8
+    return bytes(content)
+
+
+UNSAFE = [f"{NAME}/../../x", "/etc/x", "a\\..\\x", "C:x"]
+LINK = {"external_attr": (stat.S_IFLNK | 0o777) << 16}
+# zipfile itself asks for the last letter of an empty name, unless the member is a folder
+EMPTY = {"filename": "", "orig_filename": "", "external_attr": 1}
+TWO = {name: FILES[name] for name in ("ratings.csv", "movies.csv")}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        *((member(name), re.escape(repr(name))) for name in UNSAFE),
+        (member(f"{NAME}/tags.csx").replace(b"csx", b"csv"), "tags.csv' .*twice"),
+        (member(**LINK), "'x' with a link"),
+        (member(compress_type=zipfile.ZIP_BZIP2), "'x' .*compression"),
+        (member(compress_type=zipfile.ZIP_LZMA), "'x' .*compression"),
+        (member(**EMPTY), "member ''"),
+        (locked(), f"'{NAME}/README.txt' .*password: "),
+        (zipped({"ü": b""}).replace("ü".encode(), b"\xff\xff"), "zip"),
+        (short_field(), "zip"),
+        (b"<html>no</html>", "zip"),
+        (zipped({"other.csv": b""}), r"^the archive .*ratings\.csv"),
+        (zipped(TWO), r"^the archive .*tags\.csv .*ratings\.csv"),
+        (GOOD.replace(b"B,(no genres", b"C,(no genres"), "CRC-32"),
+    ],
+)
+def test_unsound_archive_raises(content, message, tmp_path):
+    (tmp_path / "archive.zip").write_bytes(content)
+    (tmp_path / "a" / "there").mkdir(parents=True)
+    with pytest.raises(DataError, match=message):
+        unpack(tmp_path / "archive.zip", tmp_path / "a" / "there", FILES)
+    assert not list(tmp_path.rglob("x"))
+
+
+def test_archive_that_unpacks_beyond_the_limit_raises(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "LARGEST", 100)
+    (tmp_path / "archive.zip").write_bytes(GOOD)
+    with pytest.raises(DataError, match=r" \d+ bytes.* 100: "):
+        unpack(tmp_path / "archive.zip", tmp_path, FILES)

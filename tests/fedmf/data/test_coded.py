@@ -15,6 +15,7 @@ from fedmf.data.coded import is_text, text_ids
 from fedmf.errors import DataError
 from fedmf.models import Factors
 from fedmf.models.warm import matched
+from rating_sources import source_of
 
 TEXTS = st.text(st.characters(exclude_characters="\0"), min_size=1, max_size=6)
 
@@ -36,12 +37,6 @@ LONG = "x" * 100_000
 MANY = [f"u{row % 3000}" for row in range(30_000)]
 
 
-def frame_of(package, users, items):
-    columns = {"user": users, "item": items, "rating": [3] * len(users)}
-    table = pytest.importorskip(package)
-    return table.table(columns) if package == "pyarrow" else table.DataFrame(columns)
-
-
 @pytest.mark.parametrize("source", ["csv", "pandas", "polars", "pyarrow", "list", "array"])
 @pytest.mark.parametrize("side", ["user", "item"])
 def test_long_id_costs_its_own_size(tmp_path, source, side):
@@ -49,22 +44,14 @@ def test_long_id_costs_its_own_size(tmp_path, source, side):
     long = [*MANY[:15_000], LONG, *MANY[15_000:]]
     other = list(range(len(long)))
     users, items = (long, other) if side == "user" else (other, long)
-    if source == "csv":
-        given_ids = tmp_path / "ratings.csv"
-        rows = zip(users, items, strict=True)
-        given_ids.write_text(
-            "user,item,rating\n" + "".join(f"{one},{two},3\n" for one, two in rows)
-        )
-    elif source in ("list", "array"):
+    columns = {"user": users, "item": items, "rating": [3] * len(users)}
+    if source in ("list", "array"):
         make = list if source == "list" else lambda ids: np.array(ids, dtype=object)
-        given_ids = make(users), make(items), [3] * len(users)
+        given_ids, read = list(map(make, columns.values())), from_triples
     else:
-        given_ids = frame_of(source, users, items)
+        given_ids, read = [source_of(source, tmp_path, columns)], read_ratings
     tracemalloc.start()
-    if isinstance(given_ids, tuple):
-        ratings = from_triples(*given_ids, scale=(1, 5))
-    else:
-        ratings = read_ratings(given_ids, scale=(1, 5))
+    ratings = read(*given_ids, scale=(1, 5))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     ids = ratings.user_ids if side == "user" else ratings.item_ids

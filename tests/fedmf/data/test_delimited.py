@@ -172,6 +172,22 @@ def test_wrong_header_raises_with_its_remedy(read, kind):
         read(text)
 
 
+FILMS = [f"film_{i:05d}" for i in range(12_000)]
+WIDE = {
+    "a column for each item": "user," + ",".join(FILMS),
+    "one long word with spaces": "x " * 100_000,
+    "JSON in a line": "[" + '{"user":1},' * 20_000 + "]",
+    "below a title": "films\n" + "y" * 200_000,
+    "an open quote": '"' + "x" * 200_000,
+}
+
+
+@pytest.mark.parametrize("text", WIDE.values(), ids=WIDE)
+def test_first_lines_beyond_a_field_of_csv_raise(read, text):
+    with pytest.raises(DataError):
+        read(f"{text}\n")
+
+
 @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("above", ["", "\n\n", "  \n", "\ufeff\n"])
 @pytest.mark.parametrize("marked", ["", "\ufeff"])
@@ -194,11 +210,12 @@ def test_blank_lines_above_the_header_do_not_count(read, above, mark, marked):
         None,
         b"user",
         (float("nan"), "item", "rating"),
+        {"user", "item", "rating"},  # the hash seed would decide who is a user
     ],
 )
 def test_columns_that_are_no_names_raise(read, columns):
     with pytest.raises(DataError):
-        read(HEAD + "a,b,3\n", columns)
+        read(HEAD + "1,2,3\n", columns)
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import re
-import resource
 import signal
-import stat
 import subprocess
 import sys
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -181,81 +177,11 @@ def test_download_beyond_the_limit_raises(server, cache, monkeypatch, path, how)
     monkeypatch.undo()
 
 
-def member(name: str, **attributes: int) -> zipfile.ZipInfo:
-    info = zipfile.ZipInfo(name)
-    for attribute, value in attributes.items():
-        setattr(info, attribute, value)
-    return info
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        member(f"{NAME}/../../x"),
-        member("/etc/x"),
-        member("a\\..\\x"),
-        member("C:x"),
-        member(f"{NAME}/l", external_attr=(stat.S_IFLNK | 0o777) << 16),
-        member(f"{NAME}/tags.csv"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_archive_with_an_unsafe_member_raises(server, cache, odd):
-    packed = io.BytesIO(GOOD)
-    with zipfile.ZipFile(packed, "a") as archive:
-        archive.writestr(odd, b"x")
-    server.content = packed.getvalue()
-    rejects(source(server), cache, re.escape(repr(odd.filename)))
-    assert not (cache.parent / "x").exists()
-
-
-def test_archive_with_a_password_raises(server, cache):
-    content = bytearray(GOOD)
-    for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        content[content.rindex(mark) + offset] |= 1
-    server.content = bytes(content)
-    rejects(source(server), cache, "'ml-latest-small/README.txt' .*password: ")
-
-
-def test_archive_that_unpacks_beyond_the_limit_raises(server, cache, monkeypatch):
-    monkeypatch.setattr(fedmf.data.fetch.archive, "LARGEST", 100)
-    rejects(source(server), cache, r" \d+ bytes.* 100: ")
-    monkeypatch.undo()
-
-
-def test_archive_of_other_files_raises(server, cache):
-    server.content = b"<html>no</html>"
-    rejects(source(server), cache, "zip")
-    server.content = zipped({"other.csv": b""})
-    rejects(source(server), cache, r"^the archive .*ratings\.csv")
-    server.content = zipped({name: FILES[name] for name in ("ratings.csv", "movies.csv")})
-    rejects(source(server), cache, r"^the archive .*tags\.csv .*ratings\.csv")
-
-
-def test_archive_with_a_damaged_member_raises(server, cache):
-    server.content = GOOD.replace(b"B,(no genres", b"C,(no genres")
-    rejects(source(server), cache, "CRC-32")
-
-
 def test_unwritable_cache_raises_with_its_path(server, cache):
     cache.write_text("a file, where a folder should be")
     with pytest.raises(DataError, match=f"{NAME} .*{cache}: .*FEDMF_CACHE"):
         fetch(source(server))
     assert server.asked == 0
-
-
-def test_full_disk_leaves_no_files(server, cache):
-    """The limit on a file's size stands in for the disk: the write itself fails, half-way."""
-    server.content = zipped({**FILES, "README.txt": bytes(400_000)})
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, before[1]))
-    try:
-        with pytest.raises(DataError, match=f"{NAME} .*{cache}: .*FEDMF_CACHE"):
-            fetch(source(server))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert left_in(cache) == []
-    assert fetch(source(server)).is_dir()
 
 
 def test_interrupted_fetch_leaves_no_files(server, cache):

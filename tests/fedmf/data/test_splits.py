@@ -74,11 +74,6 @@ def test_leave_last_tests_the_last_k_of_those_with_more(ratings, k):
         assert sorted(split.test.of_user(user)[0]) == sorted(expected)
 
 
-def test_leave_last_breaks_ties_by_the_order_of_the_file():
-    ratings = build([[7, 7, 7, 1], [3]])
-    assert leave_last(ratings, 2).test.items.tolist() == [1, 2]
-
-
 def test_random_split_depends_on_the_seed_alone():
     ratings = simulate(30, 40, 700)
     once, again, other = (random_split(ratings, seed=seed) for seed in (1, 1, 2))

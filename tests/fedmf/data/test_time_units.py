@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fedmf import DataWarning, from_triples, read_ratings
+from rating_sources import source_of
 
 COLUMNS = ("user", "item", "rating", "time")
 S = 874_724_710  # the first second of ml-100k
@@ -34,29 +35,18 @@ def warned(read):
     return found, [str(one.message) for one in caught]
 
 
-def frame_of(package, times):
-    return package.DataFrame({"user": [1, 1, 1], "item": [1, 2, 3], "rating": 3, "time": times})
-
-
 @pytest.mark.parametrize("source", ["csv", "frame", "texts", "floats", "columns"])
 @pytest.mark.parametrize("name", TIMES)
 def test_times_in_different_units_warn_with_a_line_of_each(tmp_path, source, name):
     times, units = TIMES[name]
-    pandas = pytest.importorskip("pandas")
-    frame = frame_of(pandas, times)
-    if source == "csv":
-        frame.to_csv(tmp_path / "ratings.csv", index=False)
-        found, said = warned(
-            lambda: read_ratings(tmp_path / "ratings.csv", COLUMNS, scale=(1, 5))
-        )
-    elif source == "columns":
-        found, said = warned(
-            lambda: from_triples([1] * 3, [1, 2, 3], [3] * 3, scale=(1, 5), times=times)
-        )
+    columns = ([1] * 3, [1, 2, 3], [3] * 3)
+    if source == "columns":
+        found, said = warned(lambda: from_triples(*columns, scale=(1, 5), times=times))
     else:
-        kinds = {"frame": np.int64, "texts": str, "floats": np.float64}
-        frame["time"] = frame["time"].astype(kinds[source])
-        found, said = warned(lambda: read_ratings(frame, COLUMNS, scale=(1, 5)))
+        kind = {"texts": str, "floats": np.float64}.get(source, np.int64)
+        table = dict(zip(COLUMNS, (*columns, np.array(times).astype(kind)), strict=True))
+        given = source_of("csv" if source == "csv" else "pandas", tmp_path, table)
+        found, said = warned(lambda: read_ratings(given, COLUMNS, scale=(1, 5)))
     assert found.times.astype(float).tolist() == list(map(float, times))
     assert len(said) == bool(units)
     for text in said:
@@ -66,7 +56,8 @@ def test_times_in_different_units_warn_with_a_line_of_each(tmp_path, source, nam
 
 
 def test_dates_are_seconds_beside_numbers_of_milliseconds():
-    pandas = pytest.importorskip("pandas")
-    frame = frame_of(pandas, np.array(["2024-05-31", S * 1000, "2024-06-01"], dtype=object))
+    times = np.array(["2024-05-31", S * 1000, "2024-06-01"], dtype=object)
+    columns = dict(zip(COLUMNS, ([1] * 3, [1, 2, 3], [3] * 3, times), strict=True))
+    frame = pytest.importorskip("pandas").DataFrame(columns)
     with pytest.warns(DataWarning, match="milliseconds"):
         read_ratings(frame, COLUMNS, scale=(1, 5))

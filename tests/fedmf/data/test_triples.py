@@ -23,28 +23,10 @@ def test_columns_alone_make_ratings():
     assert ratings.catalogue.genres.shape == (3, 0)
 
 
-@pytest.mark.parametrize("dtype", [np.str_, object])
-def test_texts_are_ids_of_users_and_items(dtype):
-    users = np.array(["Cleo", "Ada", "Cleo"], dtype)
-    ratings = from_triples(users, ["Dune", "Emma", "Alien"], VALUES, scale=(1, 5))
-    assert ratings.user_ids.tolist() == ["Ada", "Cleo"]
-    assert ratings.item_ids.tolist() == ["Alien", "Dune", "Emma"]
-    assert ratings.catalogue.titles == ("Alien", "Dune", "Emma")
-    assert ratings.users.tolist() == [0, 1, 1]
-    assert ratings.items.tolist() == [2, 1, 0]
-
-
 def test_masked_entries_raise():
     users = np.ma.array(USERS, mask=[False, True, False])
     with pytest.raises(DataError, match="users"):
         from_triples(users, ITEMS, VALUES, scale=(1, 5))
-
-
-def test_ratings_of_a_user_keep_the_order_of_the_rows():
-    users = np.arange(400) % 7
-    ratings = from_triples(users, np.arange(400)[::-1], np.full(400, 3), scale=(1, 5))
-    for user in range(7):
-        assert (np.diff(ratings.of_user(user)[0]) < 0).all()
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.uint64, np.float32, object])

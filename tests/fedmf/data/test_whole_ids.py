@@ -7,6 +7,7 @@ import warnings
 import pytest
 
 from fedmf import DataWarning, read_ratings
+from rating_sources import KINDS, source_of
 
 # what a column has, the ids that are read, and if 7 and 7.0 are different ids
 COLUMNS = {
@@ -22,36 +23,15 @@ COLUMNS = {
 }
 
 
-def columns_of(side, entries):
-    return {"user": [1, 2, 3], "item": [4, 5, 6], side: entries, "rating": [1, 2, 3]}
-
-
-def source_of(kind, path, side, entries):
-    columns = columns_of(side, entries)
-    if kind == "csv":
-        rows = zip(*columns.values(), strict=True)
-        text = "".join(",".join(f'"{one}"' for one in row) + "\n" for row in rows)
-        (path / "ratings.csv").write_text(",".join(columns) + "\n" + text)
-        return path / "ratings.csv"
-    package = pytest.importorskip("pandas" if kind == "parquet" else kind)
-    if kind == "pyarrow":
-        return package.table(columns)
-    frame = package.DataFrame(columns)
-    if kind == "parquet":
-        pytest.importorskip("pyarrow")
-        frame.to_parquet(path / "ratings.parquet")
-        return path / "ratings.parquet"
-    return frame
-
-
-@pytest.mark.parametrize("kind", ["csv", "pandas", "polars", "pyarrow", "parquet"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("side", ["user", "item"])
 @pytest.mark.parametrize("name", COLUMNS)
 def test_whole_numbers_are_read_alike_however_they_are_written(tmp_path, kind, side, name):
     entries, ids, twice = COLUMNS[name]
+    columns = {"user": [1, 2, 3], "item": [4, 5, 6], side: entries, "rating": [1, 2, 3]}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = read_ratings(source_of(kind, tmp_path, side, entries), scale=(1, 5))
+        found = read_ratings(source_of(kind, tmp_path, columns), scale=(1, 5))
     read = found.user_ids if side == "user" else found.item_ids
     assert read.tolist() == ids
     assert [one.category for one in caught] == [DataWarning] * twice

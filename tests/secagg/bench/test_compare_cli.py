@@ -224,18 +224,3 @@ def test_ctrl_c_keeps_the_finished_cases(
     assert shown["complete"] is False
     assert json.loads((tmp_path / "compare.json").read_text()) == shown
     assert (tmp_path / "compare.svg").exists()
-
-
-def test_progress_counts_cases(monkeypatch: pytest.MonkeyPatch) -> None:
-    systems = [Candidate(ss.SS, lambda case, *_: widest(case.clients, case.length))] * 2
-    monkeypatch.setattr(run, "candidates", lambda *_, **__: (systems, {}))
-    monkeypatch.setattr(run, "per_floats", lambda _: [])
-    shown: list[tuple[int, int]] = []
-    cases = [Case(6, 5), Case(6, 7)]
-    run.compare(("he",), cases, lambda _, *step: shown.append(step), budget=1.0, sizes=(512,))
-    assert shown == [(0, 2), (0, 2), (0, 2), (1, 2), (1, 2), (2, 2)]
-    shown.clear()
-    run.compare(
-        ("he",), cases, lambda _, *step: shown.append(step), budget=1.0, per_float=False
-    )
-    assert (2, 2) not in shown

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-import secagg.cli.bench
 from benches import compare as bench
 from secagg.bench import run
 from secagg.bench.cases import Case, Figure, Row
@@ -36,26 +33,6 @@ def test_every_table_has_its_place(
     tables = bench.tables(comparison)
     with pytest.raises(AssertionError):
         bench.written(PAGE, tables)
-    head, rule, row, _, setting = tables["9 x 5"].splitlines()
-    assert head.count("|") == rule.count("|") == row.count("|") == 9
-    assert row.startswith("| SS | ")
-    assert setting.startswith("SS: k = all others, t = 7, 0 drop out")
-
-
-def test_commands_of_the_page_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run each command up to its first measurement."""
-    asked = []
-
-    def compare(wanted: object, cases: list[Case], *_: object, **__: object) -> Comparison:
-        asked.append((wanted, len(cases)))
-        raise secagg.ParameterError("enough")
-
-    monkeypatch.setattr(secagg.cli.bench, "compare", compare)
-    monkeypatch.setattr(secagg.cli.bench, "saving", lambda *_: None)
-    for line in re.findall(r"(?m)^    secagg (bench .*?) *(?:#|$)", PAGE):
-        ran = CliRunner().invoke(secagg.cli.app, line.split())
-        assert ran.stderr == "secagg: enough\n", line
-    assert asked
 
 
 @pytest.mark.parametrize("options", [(), ("--write",)])

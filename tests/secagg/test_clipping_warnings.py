@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from secagg.vault.bounds import fix_bounds
+from secagg.vault.files import fix_bounds
 
 import fedmf
 import secagg

@@ -93,14 +93,3 @@ def test_check13_rejection_removes_the_bias(masks):
     masks.mask_mod(acc, KEY, b"\0", 3 << 60)
     assert chi_square((acc % 3).astype(np.int64), 3) < 5
     assert acc.max() < 3 << 60
-
-
-@pytest.mark.check(13)
-@every
-def test_check13_sums_of_masks_stay_uniform_and_cancel(masks):
-    acc = np.zeros(100_000, np.uint64)
-    masks.mask_mod(acc, KEY + bytes(16), b"\1\0", 7)
-    assert set(acc.tolist()) == set(range(7))
-    assert chi_square(acc.astype(np.int64), 7) < 5
-    masks.mask_mod(acc, KEY + bytes(16), b"\0\1", 7)
-    assert not acc.any()

@@ -42,7 +42,7 @@ def squares(draw, sizes=(8, 16, 24, 32, 48)):
 
 
 seeds = st.integers(0, 2**32)
-counts = st.integers(1, 20)
+counts = st.integers(0, 20)
 
 
 @every
@@ -172,14 +172,6 @@ def test_modulus_one_has_only_zero(modular):
     assert case.power([0] * 3, 0, 1) == [0] * 3
     for windows in (0, 2):
         assert case.power_fixed(case.table(0, windows, 2), [0] * 3, 1, 2) == [0] * 3
-
-
-@every
-def test_empty_batch_gives_an_empty_result(modular):
-    case = Case(modular, 2**127 - 1)
-    assert case.multiply([], []) == []
-    assert case.power([], 5, 1) == []
-    assert case.power_fixed(case.table(3, 4, 3), [], 1, 3) == []
 
 
 @every

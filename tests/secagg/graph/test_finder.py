@@ -162,19 +162,6 @@ def test_policy_decides_in_few_steps(n: int, k: int, t: int) -> None:
     assert bool(errors) == (t < 7_300 and (k, t) not in {(2048, 2048), (65_536, 3_900)})
 
 
-@pytest.mark.usefixtures("small_numbers")
-@pytest.mark.parametrize(("n", "k", "t"), [(1 << 20, 2_048, 102), (1000, 34, 1), (1000, 40, 2)])
-def test_up_to_the_mean_of_corrupt_neighbours_nothing_is_summed(
-    monkeypatch: pytest.MonkeyPatch, n: int, k: int, t: int
-) -> None:
-    sums: list[object] = []
-    monkeypatch.setattr(tails, "at_least", lambda *arguments: sums.append(arguments))
-    assert t * (n - 1) <= k * math.ceil(n / 20)
-    assert privacy_bits(n, k, t, 0.05, 0.05) == 0
-    assert not finder.is_private(n, k, t, 0.05, 0.05, 1)
-    assert sums == []
-
-
 @pytest.mark.parametrize(
     ("n", "k", "t", "e1_and_e2"), [(46, 20, 10, 8), (51, 22, 11, 10), (53, 22, 11, 10)]
 )
@@ -201,15 +188,6 @@ def test_search_for_a_remedy_is_bounded() -> None:
             policy.check(params)
 
     assert steps(check) < 20 * LIMIT
-
-
-def test_most_of_a_search_is_decided_without_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:
-    sums, real = [], tails.at_least
-    monkeypatch.setattr(tails, "at_least", lambda *args: sums.append(args) or real(*args))
-    finder._search.cache_clear()
-    k, t = recommend(10**6, 0.33, 0.33)
-    assert (k, t) == (572, 291)
-    assert len(sums) < 200  # of some 1,100 questions
 
 
 # ---- what is returned
@@ -260,11 +238,8 @@ def test_counts_are_rounded_up_from_the_decimal_that_was_written() -> None:
         (100.0, 0.0, 0.0),
         (100, -0.1, 0.0),
         (100, 0.0, 1.0),
-        (100, float("nan"), 0.0),
         (100, True, 0.0),
-        (100, [0.1], 0.0),
         (100, 0.1, 0.1, "active"),
-        (100, 0.1, 0.1, "lying"),
         (100, 0.1, 0.1, "semi-honest", 0),
         (100, 0.1, 0.1, "semi-honest", 40, 129),
         (100, 0.6, 0.3, "semi-malicious"),

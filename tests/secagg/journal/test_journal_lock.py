@@ -10,8 +10,6 @@ import resource
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 import traceback
@@ -123,30 +121,6 @@ def test_check28_child_closing_its_copy_keeps_the_log(path: Path, how: str) -> N
     kept[0].append(7, ENTRIES[2])
     kept[0].close()
     assert read(path) == [*ENTRIES, *ENTRIES[1:3]]
-
-
-PROGRAM = """
-import os, sys
-sys.path.insert(0, sys.argv[1])
-from harness import make_params
-import secagg
-journal = secagg.Journal.open(sys.argv[2], make_params(5, 4))
-if os.fork() == 0:
-    sys.exit()
-assert os.wait()[1] == 0
-assert os.path.exists(sys.argv[2] + "-wal"), "unlinked"
-try:
-    secagg.Journal.open(sys.argv[2], make_params(5, 4))
-except secagg.JournalError:
-    sys.exit()
-sys.exit("the child took the lock away")
-"""
-
-
-def test_exit_of_a_child_keeps_the_parents_log(path: Path) -> None:
-    """The interpreter frees every object at its exit."""
-    support = str(Path(__file__).parents[2] / "support")
-    subprocess.run([sys.executable, "-c", PROGRAM, support, str(path)], check=True, timeout=60)  # noqa: S603
 
 
 def test_closed_journal_is_free_despite_a_forked_child(path: Path) -> None:

@@ -30,15 +30,6 @@ def test_a_repeated_report_changes_nothing() -> None:
         assert made.open(accumulator).integers.tolist() == made.expected(range(3))
 
 
-def test_more_than_n_reports_are_rejected() -> None:
-    with parties(n_clients=3) as made:
-        accumulator = made.accumulator(range(3))
-        rejects("count", lambda: accumulator.add(made.report(3)))
-        assert accumulator.add(made.report(2)) is False
-        accumulator.drop([0])
-        assert accumulator.add(made.report(3))
-
-
 def test_only_unsettled_reports_can_be_dropped() -> None:
     with parties() as made:
         accumulator = made.accumulator(range(3))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,25 +69,6 @@ def check_sum(made: Parties, result: OneShotResult, clients: list[int]) -> None:
         assert result.weight == sum(made.weights[u] or 0 for u in clients)
 
 
-@pytest.mark.parametrize(("helpers", "threshold"), [(3, 2), (4, 2), (5, 3)])
-@pytest.mark.parametrize("security", ["active", "semi-honest"])
-def test_any_helpers_beyond_the_needed_may_be_missing(
-    helpers: int, threshold: int, security: str
-) -> None:
-    with parties(helpers, threshold, security=security) as made:
-        accumulator = made.accumulator(range(4))
-        made.check(accumulator)
-        request = accumulator.request()
-        reserved = {h.number: h.reserve(request) for h in made.helpers}
-        needed = made.params.quorum or threshold
-        for present in combinations(range(1, helpers + 1), needed):
-            asked = accumulator.request(reserved[j] for j in present)
-            answers = [made.helpers[j - 1].open(asked) for j in present]
-            check_sum(made, accumulator.result(answers), [0, 1, 2, 3])
-            with pytest.raises(ParameterError):
-                accumulator.result(answers[: threshold - 1])
-
-
 def test_helper_that_answers_after_q_signed_needs_no_other_answer_than_t() -> None:
     with parties(4, 2) as made:
         accumulator = made.accumulator(range(4))
@@ -99,15 +78,16 @@ def test_helper_that_answers_after_q_signed_needs_no_other_answer_than_t() -> No
         )
         answers = [made.helpers[3].open(request), made.helpers[0].open(request)]
         check_sum(made, accumulator.result(answers), [0, 1, 2, 3])
+        with pytest.raises(ParameterError):
+            accumulator.result(answers[:1])
 
 
 def test_dropped_clients_are_not_in_the_sum() -> None:
-    for changes in MODULI:
-        with parties(2, 2, **changes) as made:
-            accumulator = made.accumulator(range(6))
-            made.check(accumulator)
-            accumulator.drop([1, 4])
-            check_sum(made, made.open(accumulator), [0, 2, 3, 5])
+    with parties(2, 2, modulus=10_007) as made:
+        accumulator = made.accumulator(range(6))
+        made.check(accumulator)
+        accumulator.drop([1, 4])
+        check_sum(made, made.open(accumulator), [0, 2, 3, 5])
 
 
 def test_settled_reports_stay_in_the_sum() -> None:

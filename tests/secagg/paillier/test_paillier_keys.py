@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
+from harness import ReplayedEntropy
 from paillier_keys import foreign, keypair
 from secagg import ParameterError, RemoteProtocolError
 from secagg.paillier import (
@@ -105,14 +106,9 @@ def test_check37_defaults_are_the_safe_ones():
 
 
 def test_check37_h_is_drawn_from_all_residues():
-    sizes: list[int] = []
-
-    def recording(size: int, /) -> bytes:
-        sizes.append(size)
-        return os.urandom(size)
-
-    generate_insecure_keypair(256, entropy=recording)
-    assert sizes[-1] == 256 // 8
+    entropy = ReplayedEntropy(0)
+    generate_insecure_keypair(256, entropy=entropy)
+    assert len(entropy.drawn[-1]) == 256 // 8
 
 
 def test_keys_are_equal_wherever_they_came_from():

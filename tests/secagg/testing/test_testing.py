@@ -137,18 +137,6 @@ def test_parameters_of_every_kind_are_drawn(wanted: Callable[[RoundParams], bool
     find(testing.params(), wanted, settings=settings(PLANTED, max_examples=3000))
 
 
-def test_elements_of_a_round_are_few() -> None:
-    """Each is a choice that Hypothesis has to shrink, after a bug was found."""
-
-    @settings(max_examples=50)
-    @given(testing.rounds())
-    def check(round: testing.Round) -> None:
-        drawn = {x for vector in round.vectors.values() for x in vector.astype(float).tolist()}
-        assert len(drawn) <= 8  # four, each also as a float32
-
-    check()
-
-
 # ---- an aggregator's bugs
 
 

@@ -227,11 +227,6 @@ def test_shares_of_two_dealings_under_one_key_are_detected() -> None:
     assert (caught.value.check, caught.value.sender) == ("dealing", None)
 
 
-def test_empty_ciphertexts_decrypt_to_an_empty_list() -> None:
-    none = PUBLIC.encrypt([])
-    assert KEY.combine(none, [share.decrypt_partially(none) for share in SHARES[:3]]) == []
-
-
 def test_arguments_of_another_key_or_kind_are_rejected() -> None:
     foreign = keypair().public_key.encrypt([1])
     packing = Packing(encoding=FixedPoint(clip=1.0), length=3, summands=4)

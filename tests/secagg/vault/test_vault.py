@@ -125,26 +125,6 @@ def test_short_writes_store_the_whole_key_or_raise(
             assert vault.read() == old
 
 
-def test_state_is_not_given_away_while_files_may_not_grow(tmp_path: Path) -> None:
-    """The limit makes the first write short, and then rejects the rest."""
-    resource = pytest.importorskip("resource")
-    cohort = Cohort(make_params(3))
-    vault, client = Vault(tmp_path / "key"), cohort.clients[0]
-    client.advertise_keys()
-    old, limits = vault.renew(), resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (16, limits[1]))
-    try:
-        rejects(lambda: client.suspend(vault), "file")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert os.listdir(tmp_path) == ["key"]
-    assert vault.read() == old
-    state = client.suspend(vault)
-    again = Client(0, client.params)
-    again.restore(state, vault)
-    assert again.phase is Phase.SHARE_KEYS
-
-
 @pytest.mark.parametrize("call", ["unlink", "fsync"])
 def test_check48_key_that_cannot_be_deleted_for_good_is_not_taken(
     vault: Vault, monkeypatch: pytest.MonkeyPatch, call: str

@@ -26,12 +26,12 @@ SUBJECTS: dict[str, dict[str, str]] = {
     },
     "recovery": {
         "secagg/server/recovery.py": "server vectors_rounds resume vectors_messages recovery",
-        "secagg/server/per_peer.py": "per_peer vectors_rounds",
+        "secagg/server/per_peer.py": "recovery vectors_rounds",
         "secagg/server/unmasking.py": "vectors_rounds simulate consistency vectors_messages",
         "secagg/shamir/reed_solomon.py": "shamir vectors_rounds recovery",
         "secagg/shamir/sharing.py": "shamir prime_fields vectors_rounds vectors server",
-        "secagg/shamir/field.py": "field shamir prime_fields vectors",
-        "secagg/shamir/arithmetic.py": "prime_fields field shamir",
+        "secagg/shamir/field.py": "shamir prime_fields vectors",
+        "secagg/shamir/arithmetic.py": "prime_fields shamir",
         "secagg/shamir/primality.py": "prime_fields",
     },
     "packing": {

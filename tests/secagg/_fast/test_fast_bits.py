@@ -43,7 +43,7 @@ def test_known_answer():
 @examples(150)
 @given(
     bits=st.integers(1, 64),
-    size=st.one_of(st.integers(0, 40), st.integers(0, 300)),
+    size=st.one_of(st.integers(0, 40), st.integers(0, 300), st.integers(0, 3000)),
     seed=st.integers(0, 99),
 )
 def test_against_one_big_integer(kernels, lane, bits, size, seed):
@@ -60,21 +60,6 @@ def test_against_one_big_integer(kernels, lane, bits, size, seed):
     out = np.full(size, 77, lane)
     kernels.unpack_bits(memoryview(bytearray(packed)), bits, out)
     assert out.tolist() == kept
-
-
-@every
-@lanes
-@examples(30)
-@given(bits=st.integers(1, 64), size=st.integers(0, 5000), seed=st.integers(0, 99))
-def test_long_vectors_against_the_reference(kernels, lane, bits, size, seed):
-    bits = min(bits, 8 * np.dtype(lane).itemsize)
-    values = random_values(seed, size, lane)
-    packed = kernels.pack_bits(values, bits)
-    assert packed == reference.pack_bits(values, bits)
-    out, expected = np.zeros(size, lane), np.zeros(size, lane)
-    kernels.unpack_bits(packed, bits, out)
-    reference.unpack_bits(packed, bits, expected)
-    np.testing.assert_array_equal(out, expected)
 
 
 @every

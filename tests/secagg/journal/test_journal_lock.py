@@ -61,14 +61,6 @@ def test_check28_reading_keeps_the_lock(path: Path) -> None:
     assert read(path) == [*ENTRIES, ENTRIES[1]]
 
 
-def test_unclosed_journal_is_unlocked_when_collected(path: Path) -> None:
-    opened = Journal.open(path, PARAMS)
-    fails(lambda: Journal.open(path, PARAMS))
-    del opened
-    gc.collect()
-    assert read(path) == ENTRIES
-
-
 def test_failed_lock_leaves_no_descriptor_open(path: Path) -> None:
     with Journal.open(path, PARAMS):
         before = len(os.listdir("/proc/self/fd"))

@@ -84,15 +84,6 @@ def test_keys_and_ciphertexts_are_exchanged_with_phe(messages):
     assert [phe_keypair()[1].decrypt(c) for c in added] == [2 * m for m in messages]
 
 
-def test_our_keys_work_in_phe():
-    public = phe.PaillierPublicKey(N)
-    private = phe.PaillierPrivateKey(public, *KEY.primes)
-    assert (
-        private.decrypt(phe.EncryptedNumber(public, PUBLIC.encrypt([-77]).to_ints()[0])) == -77
-    )
-    assert KEY.decrypt(PUBLIC.load_ints([public.encrypt(-77).ciphertext()])) == [-77]
-
-
 def test_ciphertexts_of_another_length_are_rejected():
     for size in (0, 127, 129, 256):
         with pytest.raises(RemoteProtocolError) as caught:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from harness import ReplayedEntropy
-from paillier_keys import foreign, keypair
+from paillier_keys import keypair
 from secagg import ParameterError, RemoteProtocolError
 from secagg.paillier import (
     Ciphertexts,
@@ -109,15 +109,6 @@ def test_check37_h_is_drawn_from_all_residues():
     entropy = ReplayedEntropy(0)
     generate_insecure_keypair(256, entropy=entropy)
     assert len(entropy.drawn[-1]) == 256 // 8
-
-
-def test_keys_are_equal_wherever_they_came_from():
-    public = PublicKey.from_bytes(PUBLIC.to_bytes(), allow_insecure=True)
-    private = PrivateKey.from_bytes(KEY.to_bytes(), allow_insecure=True)
-    assert public == PUBLIC
-    assert private == KEY
-    assert len({public, PUBLIC, private, KEY, foreign().public_key}) == 3
-    assert private != PUBLIC
 
 
 def test_check37_unfit_primes_are_rejected_and_not_shown():

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
+import numpy as np
 import pytest
 
 from harness import Cohort, altered, make_params, read
-from secagg import FixedPoint, Integers, RemoteProtocolError, RoundParams, _fast
+from secagg import (
+    Client,
+    ClippingWarning,
+    FixedPoint,
+    Integers,
+    RemoteProtocolError,
+    RoundParams,
+    _fast,
+    simulate_round,
+)
+from secagg.client.client import answer_quietly
+from secagg.encoding import Vector
 from secagg.protocol.messages import MaskedInput
 
 
@@ -71,3 +85,61 @@ def test_check42_a_sum_beyond_its_bounds_raises(
         with pytest.raises(RemoteProtocolError) as caught:
             total_moved_by(params, element, value, *lost)
         assert (caught.value.check, caught.value.sender) == (check, None)
+
+
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+@pytest.mark.parametrize("modulus", [1 << 40, (1 << 61) - 1])
+@pytest.mark.parametrize("max_weight", [None, 9])
+def test_count_is_that_of_the_survivors(
+    security: str, modulus: int, max_weight: int | None
+) -> None:
+    """Weights, the one of client 3 being 0, have no influence on the count."""
+    params = make_params(
+        7, security=security, modulus=modulus, max_weight=max_weight, count_clipped=True
+    )
+    cohort = Cohort(params)
+    cohort.vectors = {u: np.array([9.0] * (u % 5) + [8.0] * (4 - u % 5)) for u in cohort.ids}
+    cohort.weights[3] = None if max_weight is None else 0
+    cohort.advance(3, without=[6])
+    while cohort.inbox:
+        cohort.deliver(cohort.step())
+    result = cohort.server.result()
+    assert result.survivors == (0, 1, 2, 3, 4, 5)
+    assert result.clipped == 0 + 1 + 2 + 3 + 4 + 0
+    assert result.integers.tolist() == cohort.expected(result.survivors)
+    assert result.sum.size == params.length
+    assert result.weight == (sum(cohort.weights[u] or 0 for u in range(6)) or None)
+
+
+def test_without_the_count_only_a_simulation_knows_it() -> None:
+    params, vectors = make_params(4), [np.array([0.0, 9.0, -9.0, 8.0])] * 4
+    cohort = Cohort(params)
+    while cohort.inbox:
+        cohort.deliver(cohort.step())
+    assert cohort.server.result().clipped is None
+    for counted in (params, make_params(4, count_clipped=True)):
+        with pytest.warns(ClippingWarning):
+            assert simulate_round(vectors, counted).clipped == 8
+
+
+@pytest.mark.parametrize("beyond", [0, 2, 4])
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_lowered_weight_counts_as_one_element_of_four(
+    beyond: int, counts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client has no more clipped elements than elements, or the server would reject it."""
+    params = make_params(4, max_weight=9, count_clipped=counts)
+    cohort = Cohort(params)
+    vector = np.array([9.0] * beyond + [8.0] * (4 - beyond))
+    cohort.vectors = dict.fromkeys(cohort.ids, vector)
+
+    def lowered(client: Client, data: bytes, vector: Vector, weight: int | None) -> bytes:
+        return answer_quietly(client, data, vector, weight, lowered=client.client_id != 0)
+
+    # a function of the package hides the module
+    monkeypatch.setattr(import_module("secagg.testing.rounds"), "answer_quietly", lowered)
+    while cohort.inbox:
+        cohort.deliver(cohort.step())
+    result = cohort.server.result()
+    assert result.clipped == (beyond + 3 * min(beyond + 1, 4) if counts else None)
+    assert result.integers.tolist() == cohort.expected(result.survivors)

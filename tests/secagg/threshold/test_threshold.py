@@ -72,14 +72,6 @@ def test_sums_of_vectors_are_the_same_as_under_the_ordinary_key(
     assert (result.summands, result.weight) == (expected.summands, expected.weight)
 
 
-@pytest.mark.large
-def test_largest_number_of_trustees() -> None:
-    key, shares = dealing(100, 51)
-    ciphertexts = key.public_key.encrypt([1, -2])
-    partials = [share.decrypt_partially(ciphertexts) for share in shares[20:71]]
-    assert key.combine(ciphertexts, partials) == [1, -2]
-
-
 def test_one_trustee_fewer_than_the_threshold_is_rejected() -> None:
     for chosen in ([], [2], [5, 1]):
         with pytest.raises(TooFewSurvivors) as caught:

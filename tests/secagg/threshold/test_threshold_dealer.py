@@ -16,7 +16,7 @@ from harness import ReplayedEntropy
 from paillier_keys import Stream
 from secagg import ParameterError
 from secagg.paillier.primes import StructuredPrime, random_prime
-from secagg.threshold import KeyShare, ThresholdKey, deal, deal_insecure
+from secagg.threshold import KeyShare, deal, deal_insecure
 from secagg.threshold.combination import lagrange_at_zero
 from secagg.threshold.dealing import _share
 from threshold_keys import GROUPS, SAFE, dealing
@@ -229,12 +229,3 @@ def test_share_of_another_secret_raises() -> None:
         with pytest.raises(ParameterError) as caught:
             KeyShare(key, index, wrong)  # type: ignore[arg-type]
         assert wrong == -1 or str(wrong) not in str(caught.value)
-
-
-def test_key_id_and_equality_follow_the_content() -> None:
-    swapped = (KEY.images[1], KEY.images[0], *KEY.images[2:])
-    others = ({"threshold": 2}, {"base": KEY.images[0]}, {"images": swapped})
-    keys = {KEY, *(replace(KEY, **other) for other in others)}
-    assert len({key.key_id for key in keys}) == len(keys) == 4
-    assert ThresholdKey.from_bytes(KEY.to_bytes(), allow_insecure=True) in keys
-    assert KEY.to_bytes() != KEY

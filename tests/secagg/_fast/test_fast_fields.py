@@ -157,19 +157,6 @@ def test_lagrange_needs_different_points_other_than_zero(field, xs):
         field.lagrange(vector(xs), field.primes[-1])
 
 
-@every
-@pytest.mark.parametrize(
-    ("t", "n"), [(67, 100), pytest.param(667, 1000, marks=pytest.mark.large)]
-)
-def test_shares_give_the_secrets_back(field, t, n):
-    p = field.primes[-1]
-    coeffs, xs = matrix(1, t, 3, p), np.arange(1, n + 1, dtype=np.uint64)
-    shares = field.poly_eval(coeffs, xs, p)
-    chosen = np.sort(np.random.default_rng(2).permutation(n)[:t])
-    weights = field.lagrange(xs[chosen], p)
-    assert field.matmul(weights[None, :], shares[chosen], p).tolist() == [coeffs[0].tolist()]
-
-
 ODD = st.integers(1, 2**62 - 1).map(lambda half: 2 * half + 1)
 
 

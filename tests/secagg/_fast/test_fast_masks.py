@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from effort import examples
 from mask_case import IMPLEMENTATIONS, KNOWN, every
 from secagg import _fast
-from secagg._fast import reference, reference_masks
+from secagg._fast import reference
 
 lanes = pytest.mark.parametrize("lane", [np.uint32, np.uint64])
 
@@ -215,9 +215,7 @@ def test_rejects_wrong_moduli_and_lanes(masks):
     start=st.integers(0, 100),
     modulus=st.sampled_from([0, 3 << 60, 1_000_003]),
 )
-def test_check12_one_stream_for_any_split_and_thread_count(
-    masks, cuts, workers, start, modulus
-):
+def test_check12_one_stream_for_any_split_and_threads(masks, cuts, workers, start, modulus):
     lane = np.uint32 if modulus == 0 and start % 2 else np.uint64
     whole = np.zeros(5000, lane)
     parts = np.zeros(5000, lane)
@@ -237,24 +235,6 @@ def test_check12_one_stream_for_any_split_and_thread_count(
         ]:
             done.result()
     np.testing.assert_array_equal(parts, whole)
-
-
-@pytest.mark.check(12)
-@pytest.mark.parametrize("chunk", [8, 24, 128, 4096])
-def test_check12_one_stream_for_any_block_size(monkeypatch, chunk):
-    """The twin works in chunks of keystream, of whatever size."""
-    words, residues = np.zeros(3000, np.uint32), np.zeros(3000, np.uint64)
-    monkeypatch.setattr(reference_masks, "_CHUNK", chunk)
-    reference.mask_words(words, KEY, b"\0", 5)
-    reference.mask_mod(residues, KEY, b"\1", 3 << 60, 5)
-    monkeypatch.undo()
-    for masks in IMPLEMENTATIONS.values():
-        masks.mask_words(words, KEY, b"\1", 5)
-        masks.mask_mod(residues, KEY, b"\0", 3 << 60, 5)
-        assert not words.any()
-        assert not residues.any()
-        masks.mask_words(words, KEY, b"\0", 5)
-        masks.mask_mod(residues, KEY, b"\1", 3 << 60, 5)
 
 
 def chi_square(values: np.ndarray, classes: int) -> float:

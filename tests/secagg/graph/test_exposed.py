@@ -78,9 +78,7 @@ def test_check04_defaults_expose_nobody(n: int, draws: int) -> None:
 
 
 @pytest.mark.parametrize(("n", "k", "t", "expected"), [(10, 4, 2, 1.33), (50, 8, 4, 1.75)])
-def test_thresholds_that_were_defaults_expose_clients(
-    n: int, k: int, t: int, expected: float
-) -> None:
+def test_former_defaults_expose_clients(n: int, k: int, t: int, expected: float) -> None:
     """Recommended for a twentieth that colludes; the probability of E1 gives the number."""
     shares, _ = exposed(n, k, t, 20_000, seed=2)
     assert shares == pytest.approx(expected, abs=0.05)

@@ -166,9 +166,7 @@ def test_policy_decides_in_few_steps(n: int, k: int, t: int) -> None:
 @pytest.mark.parametrize(
     ("n", "k", "t", "e1_and_e2"), [(46, 20, 10, 8), (51, 22, 11, 10), (53, 22, 11, 10)]
 )
-def test_e1_and_e2_share_the_allowed_probability(
-    n: int, k: int, t: int, e1_and_e2: int
-) -> None:
+def test_e1_and_e2_share_the_probability(n: int, k: int, t: int, e1_and_e2: int) -> None:
     """Each alone keeps this many bits, both together do not."""
     bad, gone = math.ceil(n / 5), math.ceil(n * Fraction("0.45"))
     bound = Fraction(1, 1 << e1_and_e2)

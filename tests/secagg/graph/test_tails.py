@@ -111,9 +111,7 @@ def test_is_rare_agrees_with_the_sum(case: tuple[int, st.DataObject], power: int
 
 
 @given(CASES)
-def test_bounds_beyond_the_counted_range_are_upper_bounds(
-    case: tuple[int, st.DataObject],
-) -> None:
+def test_bounds_beyond_the_counted_are_upper_bounds(case: tuple[int, st.DataObject]) -> None:
     n, (marked, k, count) = case[0], draw_tail(*case)
     exact = tails.at_least(n - 1, marked, k, count)
     cut = tails.in_pieces(n, marked, k)

@@ -143,11 +143,9 @@ class Session:
     def store(self) -> None:
         assert self.ours.to_bytes() == self.theirs.encode()
         data = self.arrives(self.ours.to_bytes())
-        registry, rivals = registry_for(self.made.params), self.world.registry
+        rivals = self.world.registry
         both(
-            lambda: Accumulator.from_bytes(
-                data, self.made.params, registry=registry
-            ).to_bytes(),
+            lambda: self.made.restored(data).to_bytes(),
             lambda: independent.Aggregator.decode(data, self.p, rivals).encode(),
         )
 

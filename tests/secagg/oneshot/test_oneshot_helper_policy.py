@@ -77,14 +77,6 @@ def test_helper_that_opens_longer_lists_accepts_a_smaller_minimum(two: Parties) 
         rejects("count", lambda helper=helper, request=request: helper.reserve(request))
 
 
-def test_colluders_can_be_a_number(two: Parties) -> None:
-    registry, params = registry_of(30), two.make_params(n_clients=10, min_clients=5)
-    for colluders, accepted in ((3, True), (4, False)):
-        policy = OneShotPolicy(colluders=colluders)
-        helper = Helper(params, two.journals[0], registry=registry, policy=policy)
-        _ = helper.endorse() if accepted else rejected(helper)
-
-
 @pytest.mark.parametrize(
     ("security", "changes", "policy"),
     [
@@ -108,22 +100,6 @@ def test_registry_bounds_the_clients_of_active_sums(two: Parties) -> None:
     params = two.make_params(n_clients=9, min_clients=4)
     policy = OneShotPolicy(max_clients=4)
     Helper(params, two.journals[0], registry=registry_of(5), policy=policy).endorse()
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"min_clients": 1},
-        {"min_clients": 2.5},
-        {"policy": 3},
-        {"policy": OneShotPolicy(helpers=frozenset([bytes(32)]))},
-    ],
-    ids=str,
-)
-def test_arguments_out_of_range_raise(two: Parties, changes: dict[str, Any]) -> None:
-    params = two.make_params(n_clients=5)
-    with pytest.raises(ParameterError):
-        Helper(params, two.journals[0], registry=registry_of(5), **changes)
 
 
 @pytest.mark.parametrize("modulus", [1 << 32, 1 << 33, 100_003, 1 << 64])

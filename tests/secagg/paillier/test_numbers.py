@@ -132,9 +132,7 @@ def three_packed() -> EncryptedVector:
 @pytest.mark.parametrize(
     "name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"]
 )
-def test_operator_without_an_encrypted_result_is_rejected(
-    name: str, make: Callable[[], object]
-) -> None:
+def test_operator_without_a_result_is_rejected(name: str, make: Callable[[], object]) -> None:
     operate, value = getattr(operator, name), make()
     for other in (2, 1.5, True, None, np.int64(2), np.ones(3), np.array(2), Fraction(1, 2)):
         for pair in ((value, other), (other, value)):

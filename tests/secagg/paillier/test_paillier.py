@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import phe
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from effort import examples
 from forked import in_fork
 from paillier_keys import Stream, foreign, keypair, phe_keypair
+from raised import rejects
 from secagg import ParameterError, RemoteProtocolError
 
 KEY = keypair()
@@ -86,9 +88,7 @@ def test_keys_and_ciphertexts_are_exchanged_with_phe(messages):
 
 def test_ciphertexts_of_another_length_are_rejected():
     for size in (0, 127, 129, 256):
-        with pytest.raises(RemoteProtocolError) as caught:
-            PUBLIC.load(b"\1" * size, 1)
-        assert caught.value.check == "length"
+        rejects("length", partial(PUBLIC.load, b"\1" * size, 1))
 
 
 def test_check36_bad_ciphertext_among_good_ciphertexts_is_rejected():

@@ -118,9 +118,7 @@ def test_bound_leaves_neither_by_bytes_nor_pickles() -> None:
 
 @pytest.mark.parametrize("summands", [1, 3, 2**20])
 @pytest.mark.parametrize("top", [1, 63, 2**30])  # 63 fill slots of 7 bits
-def test_sum_of_packed_vectors_fits_whenever_the_packing_has_room(
-    summands: int, top: int
-) -> None:
+def test_sum_of_packed_vectors_fits_if_the_packing_has_room(summands: int, top: int) -> None:
     packing = Packing(encoding=Integers(top), length=80, summands=summands)
     x = np.full(80, top)
     sent = PUBLIC.load_vector(PUBLIC.encrypt_vector(x, packing).to_bytes(), packing)

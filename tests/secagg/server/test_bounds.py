@@ -90,9 +90,7 @@ def test_check42_a_sum_beyond_its_bounds_raises(
 @pytest.mark.parametrize("security", ["semi-honest", "active"])
 @pytest.mark.parametrize("modulus", [1 << 40, (1 << 61) - 1])
 @pytest.mark.parametrize("max_weight", [None, 9])
-def test_count_is_that_of_the_survivors(
-    security: str, modulus: int, max_weight: int | None
-) -> None:
+def test_count_is_the_survivors(security: str, modulus: int, max_weight: int | None) -> None:
     """Weights, the one of client 3 being 0, have no influence on the count."""
     params = make_params(
         7, security=security, modulus=modulus, max_weight=max_weight, count_clipped=True

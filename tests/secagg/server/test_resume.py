@@ -221,9 +221,7 @@ def test_empty_log_begins_a_round_with_the_graph_seed() -> None:
         lambda stored: [*stored, (None, b"")],
     ],
 )
-def test_log_that_no_server_wrote_is_rejected(
-    spoil: Callable[[list[Entry]], list[Entry]],
-) -> None:
+def test_log_of_no_server_is_rejected(spoil: Callable[[list[Entry]], list[Entry]]) -> None:
     params = make_params(10)
     _, log = finished(params)
     with pytest.raises(JournalError):

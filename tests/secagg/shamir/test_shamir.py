@@ -146,17 +146,6 @@ def test_every_operation_agrees_with_plain_integers(p: int, data: st.DataObject)
     assert field.inv(field.array(nonzero)).tolist() == [pow(x, -1, p) for x in nonzero]
 
 
-@given(st.sampled_from([65_537, P61, (1 << 127) - 1]), st.data())
-def test_lagrange_weights_give_the_constant_term(p: int, data: st.DataObject) -> None:
-    field = Field(p)
-    element = st.integers(1, p - 1)
-    points = data.draw(st.lists(element, min_size=1, max_size=6, unique=True))
-    poly = data.draw(st.lists(element, min_size=len(points), max_size=len(points)))
-    values = field.evaluate(field.array([[c] for c in poly]), field.array(points))
-    weights = field.lagrange_at_zero(field.array(points))
-    assert field.dot(weights, field.array(values[:, 0])) == poly[0]
-
-
 def test_values_outside_the_field_are_rejected() -> None:
     field, own = Field(97), Field()
     for call in (

@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 
 from frames import leaks
-from harness import Cohort, make_params
-from secagg import Client, ParameterError, Phase, Vault, VaultError
-from secagg.client import KeySlot
+from secagg import ParameterError, Vault, VaultError
 from secagg.vault import spent
 from secagg.vault.spent import Spent
 
@@ -149,32 +147,6 @@ def test_path_of_another_type_raises(wrong: object) -> None:
         Vault(wrong)  # type: ignore[arg-type]
 
 
-def test_round_of_clients_that_live_for_one_message_each(tmp_path: Path) -> None:
-    cohort = Cohort(make_params(5, security="active"))
-    states: dict[int, bytes] = {}
-    while cohort.server.phase is not Phase.FINISHED:
-        sent = {}
-        for u, data in cohort.inbox.items():
-            old, vault = cohort.clients[u], Vault(tmp_path / f"{u}")
-            assert isinstance(vault, KeySlot)
-            client = Client(
-                u,
-                cohort.params,
-                policy=old.policy,
-                identity=cohort.identities[u],
-                registry=cohort.registry,
-            )
-            if u in states:
-                client.restore(states[u], vault)
-            sent[u] = client.answer(data, cohort.vectors[u])
-            if client.phase is not Phase.FINISHED:
-                states[u] = client.suspend(vault)
-        cohort.deliver(sent)
-    result = cohort.server.result()
-    assert result.integers.tolist() == cohort.expected(result.survivors)
-    assert os.listdir(tmp_path) == []
-
-
 OWNERS = ["1", "1-1", "site-1", "a" * 64, "a" * 65, "../job", "", "é", "a/b", "x\0", "."]
 
 
@@ -189,9 +161,7 @@ def test_number_is_spent_once_also_after_a_restart(tmp_path: Path) -> None:
     assert {path.parent for path in tmp_path.rglob("*.last")} == {folder}
 
 
-def test_file_is_private_and_on_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_is_private_and_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     monkeypatch.setattr(
         "os.fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino)
@@ -202,9 +172,7 @@ def test_file_is_private_and_on_the_disk(
     assert synced == [path.stat().st_ino, path.parent.stat().st_ino]
 
 
-def test_check49_of_two_processes_one_spends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check49_one_process_spends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second begins while the first has read the number and not yet written its own."""
     found: list[int | None] = []
     replace_file, lock = spent.replace_file, fcntl.flock

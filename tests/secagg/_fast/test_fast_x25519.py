@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 
 import numpy as np
@@ -14,7 +13,7 @@ from effort import examples
 from harness import _P
 from secagg import _fast
 from secagg._fast import openssl_x25519, reference
-from vectors_reader import FOLDER
+from vectors_reader import b, wycheproof
 
 IMPLEMENTATIONS = {
     "reference": reference.x25519,
@@ -113,12 +112,9 @@ def test_results_are_those_of_the_twin(x25519, pairs):
 @every
 def test_wycheproof_vectors_in_one_batch(x25519):
     """Wycheproof has the vectors of RFC 7748, section 5.2, and the secret of section 6.1."""
-    path = FOLDER / "wycheproof" / "x25519_test.json"
-    groups = json.loads(path.read_text(encoding="ascii"))["testGroups"]
-    cases = [case for group in groups for case in group["tests"]]
+    cases = wycheproof("x25519")
     private, public, shared = (
-        [bytes.fromhex(case[name]) for case in cases]
-        for name in ("private", "public", "shared")
+        [b(case[name]) for case in cases] for name in ("private", "public", "shared")
     )
     assert run(x25519, private, public) == shared
 

@@ -107,7 +107,7 @@ def test_list_changed_after_signing_is_not_opened() -> None:
 def test_another_report_under_an_id_is_another_list() -> None:
     """A client reported twice: helpers that checked different reports sign other lists."""
     with parties(3, 2) as made:
-        accumulator = made.checked(range(3))
+        made.checked(range(3))
         again = made.report(1, seed="again")
         made.helpers[2].check(chunk(made, 3, record(made, again, 3)))
         signed = [h.reserve(request(made, [0, 1, 2])) for h in made.helpers]

@@ -107,12 +107,11 @@ def test_registry_bounds_the_clients_of_active_sums(two: Parties) -> None:
 def test_answer_is_the_same_in_blocks(
     modulus: int, noise: Noise | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sizes = {"_BLOCK": 16, "_MASKS": 3}
     with parties(3, 2, modulus=modulus, noise=noise, length=53, max_weight=3) as made:
         accumulator = made.accumulator(range(8))
         request, whole = made.answers(accumulator)
-        for name, size in sizes.items():
-            monkeypatch.setattr(opening, name, size)
+        monkeypatch.setattr(opening, "_BLOCK", 16)
+        monkeypatch.setattr(opening, "_MASKS", 3)
         assert [one.open(request) for one in made.helpers] == whole
         if noise is None:
             found = accumulator.result(whole)

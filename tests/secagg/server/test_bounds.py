@@ -10,13 +10,11 @@ import pytest
 from harness import Cohort, altered, make_params, read
 from secagg import (
     Client,
-    ClippingWarning,
     FixedPoint,
     Integers,
     RemoteProtocolError,
     RoundParams,
     _fast,
-    simulate_round,
 )
 from secagg.client.client import answer_quietly
 from secagg.encoding import Vector
@@ -107,17 +105,6 @@ def test_count_is_the_survivors(security: str, modulus: int, max_weight: int | N
     assert result.integers.tolist() == cohort.expected(result.survivors)
     assert result.sum.size == params.length
     assert result.weight == (sum(cohort.weights[u] or 0 for u in range(6)) or None)
-
-
-def test_without_the_count_only_a_simulation_knows_it() -> None:
-    params, vectors = make_params(4), [np.array([0.0, 9.0, -9.0, 8.0])] * 4
-    cohort = Cohort(params)
-    while cohort.inbox:
-        cohort.deliver(cohort.step())
-    assert cohort.server.result().clipped is None
-    for counted in (params, make_params(4, count_clipped=True)):
-        with pytest.warns(ClippingWarning):
-            assert simulate_round(vectors, counted).clipped == 8
 
 
 @pytest.mark.parametrize("beyond", [0, 2, 4])

@@ -7,15 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, find, given, settings
+from hypothesis import find, given, settings
+from test_testing import PLANTED
 
 from oneshot_parties import run_one_shot
 from secagg import ParameterError, TooFewSurvivors, testing
 from secagg.oneshot import OneShotResult
-
-PLANTED = settings(
-    max_examples=100, database=None, derandomize=True, phases=[Phase.generate], deadline=None
-)
 
 
 @given(testing.one_shot_rounds())

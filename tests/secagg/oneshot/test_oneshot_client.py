@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -54,50 +51,6 @@ def test_weight_and_identity_fit_the_session() -> None:
         with pytest.raises(ParameterError):
             report(VECTOR, made.params, 1, 3, identity=Identity(bytes(32)))
         report(VECTOR, made.params, 1, 3)
-
-
-ENDORSED: dict[str, tuple[bool, Callable[[list[bytes]], object]]] = {
-    "list": (True, list),
-    "bytearrays": (True, lambda given: [bytearray(one) for one in given]),
-    "values of a dict": (True, lambda given: dict(enumerate(given)).values()),
-    "None": (False, lambda _: None),
-    "bytes of all": (False, b"".join),
-    "texts": (False, lambda given: [one.hex() for one in given]),
-    "empty set": (False, lambda _: set()),
-    "nested": (False, lambda given: [given]),
-    "short": (False, lambda given: [one[:63] for one in given]),
-    "class": (False, lambda _: list),
-    "none": (False, lambda _: []),
-}
-
-
-@pytest.mark.parametrize("name", ENDORSED)
-def test_endorsements_are_taken_in_order_of_trusted_helpers_only(name: str) -> None:
-    """Without trusted helpers they would be taken for verified."""
-    right, change = ENDORSED[name]
-    with parties(2, 2, n_clients=5) as made:
-        trusted, drawn = frozenset(j.public[1] for j in made.journals), list[int]()
-        endorsed = [helper.endorse() for helper in made.helpers]
-
-        def send(helpers: frozenset[bytes] | None) -> None:
-            report(
-                VECTOR,
-                made.params,
-                1,
-                identity=make_identity(1),
-                policy=OneShotPolicy(helpers=helpers),
-                endorsements=change(endorsed),  # type: ignore[arg-type]
-                entropy=lambda size: drawn.append(size) or os.urandom(size),  # type: ignore[func-returns-value]
-            )
-
-        for helpers in (trusted, None):
-            if (right and helpers) or (name == "none" and not helpers):
-                continue
-            with pytest.raises(ParameterError):
-                send(helpers)
-        assert not drawn
-        if right:
-            send(trusted)
 
 
 def test_repeated_entropy_gives_other_seeds_in_other_sessions_and_to_other_clients() -> None:

@@ -138,8 +138,14 @@ def test_policy_out_of_range_raises(changes: dict[str, object]) -> None:
 def test_policy_takes_endorsements_by_known_helpers_only(three: Parties) -> None:
     known = [journal.public[1] for journal in three.journals]
     endorsed = [helper.endorse() for helper in three.helpers]
-    OneShotPolicy(corrupt=0, helpers=frozenset(known)).check(three.params, endorsed)
-    wrong = [
+    trusting = OneShotPolicy(corrupt=0, helpers=frozenset(known))
+    for right in (endorsed, iter(endorsed), [bytearray(one) for one in endorsed]):
+        trusting.check(three.params, right)  # type: ignore[arg-type]
+    hexes, short = ([one.hex() for one in endorsed], [one[:63] for one in endorsed])
+    given = (None, b"".join(endorsed), hexes, short, [endorsed], set(endorsed), list)
+    wrong: list[tuple[object, object]] = [
+        (None, endorsed),  # they would be taken for verified
+        *((known, one) for one in (*given, dict(enumerate(endorsed, 1)))),
         (known, []),
         (known, endorsed[:2]),
         (known, [endorsed[1], endorsed[0], endorsed[2]]),
@@ -149,10 +155,9 @@ def test_policy_takes_endorsements_by_known_helpers_only(three: Parties) -> None
     ]
     for accepted, given_ in wrong:
         with pytest.raises(ParameterError):
-            OneShotPolicy(corrupt=0, helpers=frozenset(accepted)).check(three.params, given_)
-    changed = three.make_params(session=b"session 2")
+            OneShotPolicy(corrupt=0, helpers=accepted).check(three.params, given_)  # type: ignore[arg-type]
     with pytest.raises(ParameterError):
-        OneShotPolicy(corrupt=0, helpers=frozenset(known)).check(changed, endorsed)
+        trusting.check(three.make_params(session=b"session 2"), endorsed)
 
 
 def test_helper_endorses_no_key_but_its_own(three: Parties) -> None:

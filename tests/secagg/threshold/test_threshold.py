@@ -187,16 +187,6 @@ def test_all_bad_trustees_are_named_and_can_be_left_out() -> None:
     assert KEY.combine(SENT, [x for x in partials if x.index not in bad]) == MESSAGES
 
 
-def test_combine_takes_the_blinded_sum_that_was_sent() -> None:
-    """The sent sum is combined and not the sum before it was blinded."""
-    small = PUBLIC.encrypt([0, 1, -1])
-    total = small + small
-    sent = PUBLIC.load(total.to_bytes(), len(total))
-    partials = [share.decrypt_partially(sent) for share in SHARES[:3]]
-    assert KEY.combine(sent, partials)[1:3] == [2, -2]
-    rejects("ciphertexts", lambda: KEY.combine(total, partials))
-
-
 def test_shares_of_two_dealings_under_one_key_are_detected() -> None:
     """Every proof is valid, but the parts do not combine: only a dealer can cause that."""
     secret = SHARES[1]._secret + 1

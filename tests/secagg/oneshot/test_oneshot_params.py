@@ -145,7 +145,7 @@ def test_policy_takes_endorsements_by_known_helpers_only(three: Parties) -> None
     given = (None, b"".join(endorsed), hexes, short, [endorsed], set(endorsed), list)
     wrong: list[tuple[object, object]] = [
         (None, endorsed),  # they would be taken for verified
-        *((known, one) for one in (*given, dict(enumerate(endorsed, 1)))),
+        *((known, one) for one in (*given, dict.fromkeys(endorsed))),
         (known, []),
         (known, endorsed[:2]),
         (known, [endorsed[1], endorsed[0], endorsed[2]]),

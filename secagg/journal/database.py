@@ -12,10 +12,45 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Self
 
+from secagg._check import check_kind
 from secagg._files import sync_folder
 from secagg.errors import JournalError
 from secagg.journal.lock import FileLock, errors_of, spoilt
+
+
+class JournalFile:
+    """File of a journal, with the file's lock; the context manager closes the journal.
+
+    Attributes
+    ----------
+    path : Path
+        Absolute path of the file.
+    """
+
+    def __init__(self, path: Path, lock: FileLock) -> None:
+        self.path = path
+        self._lock = lock
+
+    def close(self) -> None:
+        """Release the file when no thread is writing; without this call nothing is lost."""
+        self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.path)!r})"
+
+
+def absolute(path: str | os.PathLike[str]) -> Path:
+    """Return the absolute path of a journal; raise `ParameterError` for anything but a path."""
+    check_kind("the journal's path", path, (str, os.PathLike), "a str or a path")
+    return Path(path).absolute()
 
 
 def create(
@@ -52,14 +87,27 @@ def opened(
     with errors_of(path):
         if not path.exists():
             create(path, schema, fill)
+    with locked(path) as (lock, connection):
+        claim(connection, path, schema)
+    return lock
+
+
+@contextmanager
+def locked(path: Path, maker: str = "") -> Iterator[tuple[FileLock, sqlite3.Connection]]:
+    """Lock a database and yield lock and connection; an error in the block unlocks the file.
+
+    All errors are those of `errors_of`. If there is no file, the error names the class `maker`.
+    """
+    with errors_of(path):
+        if maker and not path.is_file():
+            raise JournalError(f"there is no such file; make one with {maker}.create")
         lock = FileLock(path)
         try:
             with lock.use() as connection:
-                claim(connection, path, schema)
+                yield lock, connection
         except BaseException:
             lock.close()
             raise
-    return lock
 
 
 def claim(connection: sqlite3.Connection, path: Path, schema: Sequence[str]) -> None:

@@ -30,6 +30,7 @@ from secagg._check import check_kind
 from secagg.errors import JournalError
 from secagg.journal import database
 from secagg.journal.chain import Chain
+from secagg.journal.database import JournalFile
 from secagg.journal.lock import FileLock, errors_of, spoilt
 from secagg.protocol import RoundParams
 from secagg.protocol.messages import MaskedInput, ShareKeys, UnmaskShares, max_bytes
@@ -41,7 +42,7 @@ _ROOM = 4096
 """Bytes of a row besides the message, at most."""
 
 
-class Journal:
+class Journal(JournalFile):
     """Journal of a round in a file, made with `create` and reopened with `open`.
 
     Pass the journal to ``Server(params, journal=journal)`` or ``Server.resume(journal)``. Close
@@ -57,9 +58,8 @@ class Journal:
     """
 
     def __init__(self, path: Path, params: RoundParams, lock: FileLock) -> None:
-        self.path = path
+        super().__init__(path, lock)
         self.params = params
-        self._lock = lock
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], params: RoundParams) -> Journal:
@@ -95,21 +95,13 @@ class Journal:
             was truncated or altered.
         """
         where = _absolute(path, params)
-        with errors_of(where):
-            if not where.is_file():
-                raise JournalError("there is no such file; make one with Journal.create")
-            journal = cls(where, params, FileLock(where))
-        try:
-            with errors_of(where), journal._lock.use() as connection:
-                _limit(connection, params)
-                database.claim(connection, where, _CHAIN.schema)
-                _check_params(connection, params)
-            for _ in journal.entries():
+        with database.locked(where, "Journal") as (lock, connection):
+            _limit(connection, params)
+            database.claim(connection, where, _CHAIN.schema)
+            _check_params(connection, params)
+            for _ in _entries(lock, params):
                 pass
-        except BaseException:
-            journal.close()
-            raise
-        return journal
+        return cls(where, params, lock)
 
     def entries(self) -> Iterator[Entry]:
         """Yield all entries from the first on, including entries appended meanwhile.
@@ -122,10 +114,7 @@ class Journal:
             entries that were yielded before.
         """
         with errors_of(self.path):
-            for client, data in _CHAIN.rows(self._lock.use, _first(self.params)):
-                if len(client) not in (0, 8):
-                    raise spoilt("the client of an entry was altered")
-                yield (int.from_bytes(client, "little") if client else None), data
+            yield from _entries(self._lock, self.params)
 
     def append(self, number: int, entry: Entry) -> None:
         """Append an entry, durable when the call returns. See `extend` for errors."""
@@ -157,19 +146,6 @@ class Journal:
                 )
             with database.transaction(connection, self.close):
                 _CHAIN.append(connection, end, map(_row, entries))
-
-    def close(self) -> None:
-        """Release the file when no thread is writing; without this call nothing is lost."""
-        self._lock.close()
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"Journal({str(self.path)!r})"
 
 
 def _limit(connection: sqlite3.Connection, params: RoundParams) -> None:
@@ -205,6 +181,13 @@ def _first(params: RoundParams) -> bytes:
     return hashlib.sha256(b"secagg/3 journal" + params.digest).digest()
 
 
+def _entries(lock: FileLock, params: RoundParams) -> Iterator[Entry]:
+    for client, data in _CHAIN.rows(lock.use, _first(params)):
+        if len(client) not in (0, 8):
+            raise spoilt("the client of an entry was altered")
+        yield (int.from_bytes(client, "little") if client else None), data
+
+
 def _row(entry: Entry) -> tuple[bytes, bytes]:
     """Return the row of an entry; the server's own entries have no client."""
     client_id, data = entry
@@ -212,6 +195,5 @@ def _row(entry: Entry) -> tuple[bytes, bytes]:
 
 
 def _absolute(path: str | os.PathLike[str], params: RoundParams) -> Path:
-    check_kind("the journal's path", path, (str, os.PathLike), "a str or a path")
     check_kind("params", params, RoundParams, "a secagg.RoundParams")
-    return Path(path).absolute()
+    return database.absolute(path)

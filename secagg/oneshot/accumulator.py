@@ -288,9 +288,8 @@ class Accumulator:
             head = messages.read_report(report, params)
             if head.client_id != u or head.digest != new._digests.get(u):
                 raise violation("accumulator", "ids", f"it has another report of client {u}")
-            messages.report_values(
-                u, report, params
-            )  # raises unless `drop` could subtract the vector
+            # raises unless `drop` could subtract the vector
+            messages.report_values(u, report, params)
             new._reports[u] = report
         if state.fixed:
             new._list = new._listed()

@@ -22,13 +22,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg._check import check_kind
 from secagg._secrets import Confined, without_frames
 from secagg.encoding import Entropy
 from secagg.encoding.encoding import take
 from secagg.errors import JournalError
 from secagg.journal import database
 from secagg.journal.chain import Chain
+from secagg.journal.database import JournalFile
 from secagg.journal.lock import FileLock, errors_of, spoilt
 from secagg.oneshot import suites
 from secagg.oneshot.messages import violation
@@ -48,7 +48,7 @@ _NEXT_OF = (
 _FIRST = hashlib.sha256(b"secagg/1 one-shot journal").digest()
 
 
-class HelperJournal(Confined):
+class HelperJournal(Confined, JournalFile):
     """Keys and journal of a helper in a file, made with `create` and reopened with `open`.
 
     Close the journal at the end, or use the journal as a context manager. Delete the file when
@@ -69,11 +69,10 @@ class HelperJournal(Confined):
     _remedy = "close it here and open its file in the process that needs it"
 
     def __init__(self, path: Path, lock: FileLock, identity: Identity, box_key: BoxKey) -> None:
-        self.path = path
+        super().__init__(path, lock)
         self.identity = identity
         self.box_key = box_key
         self.public = (box_key.public, identity.public)
-        self._lock = lock
 
     @classmethod
     @without_frames
@@ -103,17 +102,15 @@ class HelperJournal(Confined):
         MissingExtra
             The installed cryptography lacks the suite.
         """
-        where = _absolute(path)
+        where = database.absolute(path)
         suites.as_suite(suite)
         secrets = take(entropy, suites.SECRET_BYTES[suite]), take(entropy, 32)
         # raises for a missing suite, before there is a file with keys that nobody can use
         BoxKey(suite, secrets[0])
 
-        def fill(empty: sqlite3.Connection) -> None:
-            _CHAIN.begin(empty, _FIRST, (suite, *secrets))
-
+        head = suite, *secrets
         with errors_of(where):
-            database.create(where, _CHAIN.schema, fill)
+            database.create(where, _CHAIN.schema, lambda new: _CHAIN.begin(new, _FIRST, head))
         return cls.open(where)
 
     @classmethod
@@ -131,23 +128,15 @@ class HelperJournal(Confined):
         MissingExtra
             The installed cryptography lacks the suite of the keys.
         """
-        where = _absolute(path)
-        with errors_of(where):
-            if not where.is_file():
-                raise JournalError("there is no such file; make one with HelperJournal.create")
-            lock = FileLock(where)
-        try:
-            with errors_of(where), lock.use() as connection:
-                # first: the next statement would already apply a log of an older state
-                _check_log(where.resolve())
-                database.claim(connection, where, _CHAIN.schema)
-                for _ in _CHAIN.rows(lock.use, _FIRST):
-                    pass
-                identity, box_key = _keys(connection)
-        except BaseException:
-            lock.close()
-            raise
-        return cls(where, lock, identity, box_key)
+        where = database.absolute(path)
+        with database.locked(where, "HelperJournal") as (lock, connection):
+            # first: the next statement would already apply a log of an older state
+            _check_log(where.resolve())
+            database.claim(connection, where, _CHAIN.schema)
+            for _ in _CHAIN.rows(lock.use, _FIRST):
+                pass
+            keys = _keys(connection)
+        return cls(where, lock, *keys)
 
     def reserve(
         self, params: bytes, batch: int, digest: bytes, ids: NDArray[np.uint64]
@@ -191,24 +180,6 @@ class HelperJournal(Confined):
             row = (params, number, digest, ids.astype("<u8", copy=False).tobytes())
             with database.transaction(connection, self.close):
                 _CHAIN.append(connection, end, [row])
-
-    def close(self) -> None:
-        """Release the file when no thread is writing; without this call nothing is lost."""
-        self._lock.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"HelperJournal({str(self.path)!r})"
-
-
-def _absolute(path: str | os.PathLike[str]) -> Path:
-    check_kind("the journal's path", path, (str, os.PathLike), "a str or a path")
-    return Path(path).absolute()
 
 
 def _check_log(path: Path) -> None:

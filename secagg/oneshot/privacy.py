@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from secagg._check import check_kind
-from secagg.errors import MissingExtra, ParameterError
+from secagg.errors import ParameterError, needing
 from secagg.oneshot.noise import as_fraction
 from secagg.oneshot.params import OneShotParams
 
@@ -62,14 +62,9 @@ def epsilon(
         raise ParameterError(
             f"sensitivity must be a finite number above 0, not {sensitivity!r}"
         )
-    try:
+    with needing("ε", "'secagg[privacy]'", "dp_accounting"):
         import dp_accounting
         from dp_accounting import rdp
-    except ModuleNotFoundError as error:
-        raise MissingExtra(
-            "ε needs dp-accounting, which is not installed: pip install 'secagg[privacy]'",
-            name="dp_accounting",
-        ) from error
     # a neighbour replaces a report: adding or removing a client would change the public ids
     accountant = rdp.RdpAccountant(ORDERS, dp_accounting.NeighboringRelation.REPLACE_ONE)
     accountant.compose(dp_accounting.ZCDpEvent(float(square / (2 * params.noise.sigma**2))))

@@ -16,9 +16,9 @@ entropy comes from a seed and is not secret.
 
 from __future__ import annotations
 
-from secagg.errors import MissingExtra
+from secagg.errors import needing
 
-try:
+with needing("secagg.testing", "hypothesis", "hypothesis"):
     from secagg.testing.oneshot import (
         OneShotRound,
         assert_exact_one_shot_sum,
@@ -36,13 +36,6 @@ try:
         vectors,
         weights,
     )
-except ModuleNotFoundError as error:
-    if str(error.name).partition(".")[0] != "hypothesis":
-        raise
-    raise MissingExtra(
-        "secagg.testing needs hypothesis: pip install hypothesis", name="hypothesis"
-    ) from None
-
 from secagg.testing.invariants import Record, assert_exact_sum, assert_inputs_hidden
 from secagg.testing.network import FAULTS, Schedule, Transport, run_over
 from secagg.testing.rounds import (

@@ -94,12 +94,10 @@ def _check_types(result: RoundResult) -> None:
         RoundResult,
         "a secagg.RoundResult, such as server.result(), or the error TooFewSurvivors",
     )
-    for names, kind, wanted in (
-        (("sum", "integers"), np.ndarray, "a numpy array"),
-        (("survivors", "disputes"), tuple, "a tuple"),
-    ):
-        for name in names:
-            check_kind(f"{name} of the result", getattr(result, name), kind, wanted)
+    for name in ("sum", "integers"):
+        check_kind(f"{name} of the result", getattr(result, name), np.ndarray, "a numpy array")
+    for name in ("survivors", "disputes"):
+        check_kind(f"{name} of the result", getattr(result, name), tuple, "a tuple")
 
 
 def check_result(round: Round, result: RoundResult) -> None:

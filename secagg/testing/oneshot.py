@@ -98,15 +98,13 @@ class OneShotRound:
         with ExitStack() as journals:
             helpers = []
             for j in self.present:
-                path, entropy = (
+                path, draw = (
                     Path(folder) / f"helper {j}",
                     InsecureReplayedEntropy(("helper", j)),
                 )
-                journal = HelperJournal.create(path, self.params.suite, entropy=entropy)
-                journals.enter_context(journal)
-                helpers.append(
-                    Helper(self.params, journal, registry=self.registry, policy=_TOY)
-                )
+                made = HelperJournal.create(path, self.params.suite, entropy=draw)
+                own = journals.enter_context(made)
+                helpers.append(Helper(self.params, own, registry=self.registry, policy=_TOY))
             yield helpers
 
     def accumulator(self, tree: Tree | None = None) -> Accumulator:

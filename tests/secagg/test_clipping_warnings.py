@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from secagg.vault.files import fix_bounds
 
 import fedmf
 import secagg
@@ -31,6 +30,7 @@ from secagg import (
 from secagg.encoding.clipping import is_lost
 from secagg.errors import VaultError
 from secagg.oneshot import OneShotParams, report
+from secagg.vault.files import fix_bounds
 
 KEY = keypair()
 VECTORS = {

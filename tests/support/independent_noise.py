@@ -22,15 +22,16 @@ def noise_key(i: int, seeds: Sequence[bytes], D: bytes) -> bytes:
 def noises(key: bytes, p: int, size: int) -> list[int]:
     """N(key)."""
     words = stream(key, 0)
-    return [sample(p, lambda: number(words.update(bytes(8)))) for _ in range(size)]
+    return [sample(p, lambda _: number(words.update(bytes(8)))) for _ in range(size)]
 
 
-def sample(p: int, word: Callable[[], int]) -> int:
-    """§8.2."""
+def sample(p: int, word: Callable[[int], int]) -> int:
+    """§8.2. The argument of `word` is the word with which a decision needs another, or −1."""
 
     def bernoulli(n: int, d: int) -> bool:
         while 0 < n < d:
-            n = n * 2**64 - word() * d
+            n *= 2**64
+            n -= word(n // d) * d
         return n > 0
 
     def exponential(n: int, d: int) -> bool:
@@ -40,7 +41,7 @@ def sample(p: int, word: Callable[[], int]) -> int:
         return k % 2 == 1
 
     def uniform() -> int:
-        while (m := word() * p) % 2**64 < 2**64 % p:
+        while (m := word(-1) * p) % 2**64 < 2**64 % p:
             pass
         return m // 2**64
 

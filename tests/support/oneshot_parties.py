@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-from secagg import Integers, Registry, RemoteProtocolError
+from raised import rejects as rejects
+from secagg import Integers, Registry
 from secagg.oneshot import (
     Accumulator,
     Helper,
@@ -129,6 +129,17 @@ class Parties:
             assert made.add(self.report(u))
         return made
 
+    def checked(self, clients: Iterable[int]) -> Accumulator:
+        """Return an accumulator of these clients, whose boxes all helpers have checked."""
+        made = self.accumulator(clients)
+        self.check(made)
+        return made
+
+    def restored(self, data: bytes) -> Accumulator:
+        """Return the accumulator of these bytes."""
+        registry = registry_for(self.params)
+        return Accumulator.from_bytes(data, self.params, registry=registry)
+
     def check(self, accumulator: Accumulator, who: Sequence[int] | None = None) -> set[int]:
         """Send boxes to all helpers, or to some, and return the ids that they reject."""
         numbers = range(1, len(self.helpers) + 1) if who is None else who
@@ -199,11 +210,3 @@ def registry_for(params: OneShotParams) -> Registry | None:
     if not params.active:
         return None
     return Registry({u: make_identity(u).public for u in range(30)})
-
-
-def rejects(check: str, call: Callable[[], object]) -> RemoteProtocolError:
-    """Return the RemoteProtocolError of this check that the call raises."""
-    with pytest.raises(RemoteProtocolError) as caught:
-        call()
-    assert caught.value.check == check
-    return caught.value

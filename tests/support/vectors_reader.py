@@ -33,6 +33,12 @@ def load(name: str) -> Vector:
 ROUNDS: dict[str, Vector] = {r["name"]: r for r in load("rounds")["rounds"]}
 
 
+def wycheproof(name: str) -> list[Vector]:
+    """Return the cases of a file of Project Wycheproof."""
+    text = (FOLDER / "wycheproof" / f"{name}_test.json").read_text(encoding="ascii")
+    return [case for group in json.loads(text)["testGroups"] for case in group["tests"]]
+
+
 def b(text: str) -> bytes:
     return bytes.fromhex(text)
 

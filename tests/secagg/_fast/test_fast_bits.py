@@ -43,7 +43,7 @@ def test_known_answer():
 @examples(150)
 @given(
     bits=st.integers(1, 64),
-    size=st.one_of(st.integers(0, 40), st.integers(0, 300)),
+    size=st.one_of(st.integers(0, 40), st.integers(0, 300), st.integers(0, 3000)),
     seed=st.integers(0, 99),
 )
 def test_against_one_big_integer(kernels, lane, bits, size, seed):
@@ -58,42 +58,8 @@ def test_against_one_big_integer(kernels, lane, bits, size, seed):
     kernels.pack_into(values, bits, into[1:-1])
     assert into.tobytes() == b"\xee" + packed + b"\xee"
     out = np.full(size, 77, lane)
-    kernels.unpack_bits(packed, bits, out)
+    kernels.unpack_bits(memoryview(bytearray(packed)), bits, out)
     assert out.tolist() == kept
-
-
-@every
-def test_all_ones_at_every_width(kernels):
-    for bits in range(1, 65):
-        for size in (1, 7, 9, 16):
-            packed = kernels.pack_bits(np.full(size, 2**64 - 1, np.uint64), bits)
-            assert int.from_bytes(packed, "little") == 2 ** (size * bits) - 1
-            out = np.zeros(size, np.uint64)
-            kernels.unpack_bits(packed, bits, out)
-            assert (out == 2**bits - 1).all()
-
-
-@every
-@lanes
-@examples(30)
-@given(bits=st.integers(1, 64), size=st.integers(0, 5000), seed=st.integers(0, 99))
-def test_long_vectors_against_the_reference(kernels, lane, bits, size, seed):
-    bits = min(bits, 8 * np.dtype(lane).itemsize)
-    values = random_values(seed, size, lane)
-    packed = kernels.pack_bits(values, bits)
-    assert packed == reference.pack_bits(values, bits)
-    out, expected = np.zeros(size, lane), np.zeros(size, lane)
-    kernels.unpack_bits(packed, bits, out)
-    reference.unpack_bits(packed, bits, expected)
-    np.testing.assert_array_equal(out, expected)
-
-
-@every
-@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_any_bytes_like(kernels, kind):
-    out = np.zeros(3, np.uint32)
-    kernels.unpack_bits(kind(b"\xd1\x00"), 3, out)
-    assert out.tolist() == [1, 2, 3]
 
 
 @every

@@ -157,19 +157,6 @@ def test_lagrange_needs_different_points_other_than_zero(field, xs):
         field.lagrange(vector(xs), field.primes[-1])
 
 
-@every
-@pytest.mark.parametrize(
-    ("t", "n"), [(67, 100), pytest.param(667, 1000, marks=pytest.mark.large)]
-)
-def test_shares_give_the_secrets_back(field, t, n):
-    p = field.primes[-1]
-    coeffs, xs = matrix(1, t, 3, p), np.arange(1, n + 1, dtype=np.uint64)
-    shares = field.poly_eval(coeffs, xs, p)
-    chosen = np.sort(np.random.default_rng(2).permutation(n)[:t])
-    weights = field.lagrange(xs[chosen], p)
-    assert field.matmul(weights[None, :], shares[chosen], p).tolist() == [coeffs[0].tolist()]
-
-
 ODD = st.integers(1, 2**62 - 1).map(lambda half: 2 * half + 1)
 
 
@@ -260,24 +247,6 @@ def test_vectors_of_m61_that_do_not_fit_are_rejected(kernels):
             kernel(*arguments)
 
 
-@compiled
-@examples(15)
-@given(seed=seeds, n=st.integers(1, 60), k=st.integers(1, 200), m=st.integers(1, 12))
-def test_large_shapes_against_the_reference(seed, n, k, m):
-    a, b = matrix(seed, n, k), matrix(seed + 1, k, m)
-    xs = np.unique(matrix(seed + 2, 1, k)[0] % (P - 2)) + 1
-    pair = a.ravel(), a.ravel()[::-1].copy()
-    for name, *arguments in (
-        ("matmul", a, b),
-        ("poly_eval", b, xs),
-        ("lagrange_at_zero", xs),
-        *((name, *pair) for name in ("add", "sub", "mul", "dot")),
-        ("inv", a.ravel() % (P - 2) + 1),
-    ):
-        result, twins = (getattr(one, f"m61_{name}")(*arguments) for one in (_fast, reference))
-        np.testing.assert_array_equal(result, twins)
-
-
 def dual_of(xs: np.ndarray) -> np.ndarray:
     return reference.m61_mul(reference.m61_lagrange_at_zero(xs), xs)
 
@@ -297,14 +266,6 @@ def test_errors_are_the_rows_of_the_wrong_values(kernels, xs, data):
     assert found is not None
     assert found.dtype == np.intp
     assert found.tolist() == sorted(wrong)
-
-
-@every_m61
-def test_errors_of_more_than_half_the_surplus_are_not_found(kernels):
-    xs = np.arange(1, 31, dtype=np.uint64)
-    word = kernels.m61_poly_eval(matrix(1, 11, 1), xs)[:, 0]
-    word[:10] = 7  # (30 - 11) / 2 is 9
-    assert kernels.m61_errors(xs, dual_of(xs), word, 11) is None
 
 
 @compiled

@@ -104,9 +104,7 @@ def test_encode_against_python(encode, encoding, stochastic):
     modulus=modulus_of_64,
     stochastic=st.booleans(),
 )
-def test_long_vectors_against_the_reference(
-    encode, dtype, seed, size, bounds, modulus, stochastic
-):
+def test_long_vectors_against_the_twin(encode, dtype, seed, size, bounds, modulus, stochastic):
     clip, scale = bounds
     modulus = fitting(modulus, clip, scale)
     rng = np.random.default_rng(seed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 
 import numpy as np
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from effort import examples
 from secagg import _fast
 from secagg._fast import reference
-from vectors_reader import FOLDER, b
+from vectors_reader import b, wycheproof
 
 TAG = 16
 CASE_13 = "530f8afbc74536b9a963b4f1c4cb738b"
@@ -51,9 +50,8 @@ def test_cases_of_wycheproof_and_of_the_specification(gcm):
     first = [bytes(32)], bytes(12), [b""]
     for text, sealed in ((b"", CASE_13), (bytes(16), CASE_14)):
         assert sealed_by(gcm, *first, [text]) == [bytes.fromhex(sealed)]
-    text = (FOLDER / "wycheproof" / "aes_gcm_test.json").read_text(encoding="ascii")
     valid = invalid = 0
-    for case in (case for group in json.loads(text)["testGroups"] for case in group["tests"]):
+    for case in wycheproof("aes_gcm"):
         given = [b(case["key"])], b(case["iv"]), [b(case["aad"])]
         message, sealed = b(case["msg"]), b(case["ct"]) + b(case["tag"])
         count, texts = opened_by(gcm, *given, [sealed])

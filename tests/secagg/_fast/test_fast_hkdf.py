@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 
 import numpy as np
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 from effort import examples
 from secagg import _fast
 from secagg._fast import reference
-from vectors_reader import FOLDER, b
+from vectors_reader import b, wycheproof
 
 IMPLEMENTATIONS = {"reference": reference.hkdf, "active": _fast.hkdf}
 if _fast.COMPILED:
@@ -40,9 +39,8 @@ def run(hkdf, secrets: list[bytes], salt: bytes, infos: list[bytes], size: int) 
 @every
 def test_valid_cases_of_wycheproof_and_rfc_5869(hkdf):
     """Wycheproof has cases 1 to 3 of appendix A; HMAC hashes salts of more than 64 bytes."""
-    text = (FOLDER / "wycheproof" / "hkdf_sha256_test.json").read_text(encoding="ascii")
     derived = 0
-    for case in (case for group in json.loads(text)["testGroups"] for case in group["tests"]):
+    for case in wycheproof("hkdf_sha256"):
         salt, info = b(case["salt"]), b(case["info"])
         if case["result"] == "valid":
             salt = salt if len(salt) <= 64 else hashlib.sha256(salt).digest()

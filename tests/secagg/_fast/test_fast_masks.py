@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -201,3 +204,61 @@ def test_rejects_wrong_moduli_and_lanes(masks):
     for acc, modulus in (*((ACC, m) for m in (-1, 0, 1, 2**62 + 1)), (ACC[:2].view("u4"), 97)):
         with pytest.raises(ValueError, match=r"modulus|uint64"):
             masks.mask_mod(acc.copy(), KEY, b"\0", modulus)
+
+
+@pytest.mark.check(12)
+@every
+@examples(20)
+@given(
+    cuts=st.lists(st.integers(0, 5000), max_size=6),
+    workers=st.integers(1, 4),
+    start=st.integers(0, 100),
+    modulus=st.sampled_from([0, 3 << 60, 1_000_003]),
+)
+def test_check12_one_stream_for_any_split_and_threads(masks, cuts, workers, start, modulus):
+    lane = np.uint32 if modulus == 0 and start % 2 else np.uint64
+    whole = np.zeros(5000, lane)
+    parts = np.zeros(5000, lane)
+    both, signs = KEY + bytes(16), b"\0\1"
+
+    def run(acc, first):
+        if modulus:
+            masks.mask_mod(acc, both, signs, modulus, first)
+        else:
+            masks.mask_words(acc, both, signs, first)
+
+    run(whole, start)
+    edges = sorted({0, *cuts, 5000})
+    with ThreadPoolExecutor(workers) as pool:
+        for done in [
+            pool.submit(run, parts[low:high], start + low) for low, high in pairwise(edges)
+        ]:
+            done.result()
+    np.testing.assert_array_equal(parts, whole)
+
+
+def chi_square(values: np.ndarray, classes: int) -> float:
+    """Distance from uniform in standard deviations of the statistic."""
+    expected = values.size / classes
+    statistic = ((np.bincount(values, minlength=classes) - expected) ** 2).sum() / expected
+    return float((statistic - (classes - 1)) / np.sqrt(2 * (classes - 1)))
+
+
+@pytest.mark.check(13)
+@every
+@pytest.mark.parametrize("modulus", [2, 3, 5, 7, 10, 255, 257, 1000])
+def test_check13_masks_are_uniform_over_z_r(masks, modulus):
+    acc = np.zeros(200_000, np.uint64)
+    masks.mask_mod(acc, KEY, b"\0", modulus)
+    assert acc.max() == modulus - 1
+    assert chi_square(acc.astype(np.int64), modulus) < 5
+
+
+@pytest.mark.check(13)
+@every
+def test_check13_rejection_removes_the_bias(masks):
+    """Without rejection a mask over R = 3 · 2^60 is 0 mod 3 six times in 16, not one in 3."""
+    acc = np.zeros(200_000, np.uint64)
+    masks.mask_mod(acc, KEY, b"\0", 3 << 60)
+    assert chi_square((acc % 3).astype(np.int64), 3) < 5
+    assert acc.max() < 3 << 60

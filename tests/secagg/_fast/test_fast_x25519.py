@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 
 import numpy as np
@@ -11,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
-from harness import _P, LOW_ORDER
+from harness import _P
 from secagg import _fast
 from secagg._fast import openssl_x25519, reference
-from vectors_reader import FOLDER
+from vectors_reader import b, wycheproof
 
 IMPLEMENTATIONS = {
     "reference": reference.x25519,
@@ -88,17 +87,6 @@ def test_many_iterations_of_rfc_7748(times):
 
 
 @every
-def test_points_of_low_order_give_zero(x25519):
-    """So they do with the top bit set, which is ignored."""
-    draw = random.Random(7)
-    masked = [bytes([*point[:31], point[31] | 0x80]) for point in LOW_ORDER]
-    points = [*LOW_ORDER, *masked, NINE]
-    found = run(x25519, [draw.randbytes(32) for _ in points], points)
-    assert found[:-1] == [bytes(32)] * (2 * len(LOW_ORDER))
-    assert any(found[-1])
-
-
-@every
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 17])
 def test_batches_of_any_size_and_with_one_scalar(x25519, count):
     draw = random.Random(count)
@@ -124,25 +112,11 @@ def test_results_are_those_of_the_twin(x25519, pairs):
 @every
 def test_wycheproof_vectors_in_one_batch(x25519):
     """Wycheproof has the vectors of RFC 7748, section 5.2, and the secret of section 6.1."""
-    path = FOLDER / "wycheproof" / "x25519_test.json"
-    groups = json.loads(path.read_text(encoding="ascii"))["testGroups"]
-    cases = [case for group in groups for case in group["tests"]]
+    cases = wycheproof("x25519")
     private, public, shared = (
-        [bytes.fromhex(case[name]) for case in cases]
-        for name in ("private", "public", "shared")
+        [b(case[name]) for case in cases] for name in ("private", "public", "shared")
     )
     assert run(x25519, private, public) == shared
-
-
-@pytest.mark.large
-def test_ten_thousand_pairs_equal_cryptography():
-    """A hundred scalars meet a hundred points each, in lanes beside other scalars."""
-    draw = random.Random(10_000)
-    scalars = [draw.randbytes(32) for _ in range(100)]
-    points = [draw.randbytes(32) for _ in range(10_000)]
-    found = run(_fast.x25519, scalars * 100, points)
-    for i, scalar in enumerate(scalars):
-        assert found[i::100] == run(openssl_x25519.x25519, [scalar], points[i::100])
 
 
 @every

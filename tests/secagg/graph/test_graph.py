@@ -12,9 +12,7 @@ from secagg.graph import Graph, draw
 
 
 @given(st.sets(st.integers(0, (1 << 64) - 1), min_size=4, max_size=40), st.data())
-def test_check25_harary_is_regular_symmetric_and_connected(
-    ids: set[int], data: st.DataObject
-) -> None:
+def test_check25_graph_is_regular_and_connected(ids: set[int], data: st.DataObject) -> None:
     """A Harary graph is regular, symmetric and connected."""
     k = data.draw(st.sampled_from(range(2, len(ids) - 1, 2)))
     graph = draw(ids, k, os.urandom(32))
@@ -34,12 +32,6 @@ def test_check25_harary_is_regular_symmetric_and_connected(
 def test_enough_neighbours_give_the_complete_graph(k: int | None) -> None:
     graph = draw([5, 1, 9, 3, 7], k, os.urandom(32))
     assert set(graph.holders.values()) == {(1, 3, 5, 7, 9)}
-
-
-def test_graph_follows_from_the_seed_and_the_ids_alone() -> None:
-    ids = range(30)
-    assert draw(ids, 4, bytes(32)) == draw(list(reversed(ids)), 4, bytes(32))
-    assert draw(ids, 4, bytes(32)) != draw(ids, 4, bytes(31) + b"\1")
 
 
 def test_order_on_the_ring_is_that_of_digests() -> None:
@@ -67,15 +59,3 @@ def test_check47_every_order_on_the_ring_is_equally_likely() -> None:
     assert len(found) == 12
     # chi-square with 11 degrees of freedom is above 31.3 with probability 0.001
     assert sum((seen - 200) ** 2 / 200 for seen in found.values()) < 31.3
-
-
-def test_check47_every_pair_is_linked_equally_often() -> None:
-    """In a fixed order only clients with near ids would be neighbours."""
-    n, k, seeds = 20, 4, 1900
-    linked = Counter[tuple[int, int]]()
-    for i in range(seeds):
-        for u, holders in draw(range(n), k, i.to_bytes(32, "little")).holders.items():
-            linked.update((u, v) for v in holders if v > u)
-    expected = seeds * k / (n - 1)
-    assert len(linked) == n * (n - 1) // 2
-    assert all(abs(seen - expected) < 5 * expected**0.5 for seen in linked.values())

@@ -115,9 +115,7 @@ def test_check28_killed_after_each_message_and_close(start: Start, kind: str) ->
 
 @pytest.mark.parametrize("statement", STATEMENTS)
 @pytest.mark.parametrize("kind", ONE_FIRST)
-def test_check28_killed_in_the_middle_of_each_write(
-    start: Start, kind: str, statement: str
-) -> None:
+def test_check28_killed_within_each_write(start: Start, kind: str, statement: str) -> None:
     """Killed before the acknowledgement: the message, stored or not, is sent again."""
     params = KINDS[kind]
     steps, expected = reference(params)

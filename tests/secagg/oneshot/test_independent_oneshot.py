@@ -7,7 +7,7 @@ messages by the same checks. A difference is a fault of the document or of one o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -98,12 +98,11 @@ class World:
 
 @contextmanager
 def worlds(helpers: int, threshold: int, changes: dict[str, object]) -> Iterator[World]:
-    with parties(helpers, threshold, **changes) as made:
-        world = World(made, made.journals[0].path.parent)
-        try:
-            yield world
-        finally:
-            world.close()
+    with (
+        parties(helpers, threshold, **changes) as made,
+        closing(World(made, made.journals[0].path.parent)) as world,
+    ):
+        yield world
 
 
 class Session:
@@ -144,11 +143,9 @@ class Session:
     def store(self) -> None:
         assert self.ours.to_bytes() == self.theirs.encode()
         data = self.arrives(self.ours.to_bytes())
-        registry, rivals = registry_for(self.made.params), self.world.registry
+        rivals = self.world.registry
         both(
-            lambda: Accumulator.from_bytes(
-                data, self.made.params, registry=registry
-            ).to_bytes(),
+            lambda: self.made.restored(data).to_bytes(),
             lambda: independent.Aggregator.decode(data, self.p, rivals).encode(),
         )
 
@@ -239,18 +236,14 @@ def test_endorsements_are_those_of_the_other() -> None:
         policy.check(world.params, [rival.endorse() for rival in world.rivals])
 
 
-def both_read(data: bytes) -> object:
-    """Return the digest of these parameters."""
-    return both(
-        lambda: OneShotParams.from_bytes(data).digest,
-        lambda: independent.Parameters.decode(data).digest,
-    )
-
-
 @given(st.sampled_from(load("oneshot")["sessions"]), st.binary(min_size=1, max_size=40))
 @examples(EXAMPLES)
 def test_both_read_the_same_parameters(session: dict[str, str], script: bytes) -> None:
-    both_read(altered_by(b(session["bytes"]), Script(script), [b""]))
+    data = altered_by(b(session["bytes"]), Script(script), [b""])
+    both(
+        lambda: OneShotParams.from_bytes(data).digest,
+        lambda: independent.Parameters.decode(data).digest,
+    )
 
 
 def test_the_others_hpke_is_that_of_rfc_9180() -> None:

@@ -6,10 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from effort import examples
 from oneshot_parties import Parties, parties, registry_for, rejects
-from secagg import LocalProtocolError, ParameterError, TooFewSurvivors
-from secagg.oneshot import Accumulator
+from secagg import FixedPoint, Integers, LocalProtocolError, ParameterError
+from secagg.oneshot import Accumulator, OneShotResult
 
 MIXED = {"modulus": 10_007, "max_weight": 2}
 
@@ -30,15 +33,6 @@ def test_a_repeated_report_changes_nothing() -> None:
         assert made.open(accumulator).integers.tolist() == made.expected(range(3))
 
 
-def test_more_than_n_reports_are_rejected() -> None:
-    with parties(n_clients=3) as made:
-        accumulator = made.accumulator(range(3))
-        rejects("count", lambda: accumulator.add(made.report(3)))
-        assert accumulator.add(made.report(2)) is False
-        accumulator.drop([0])
-        assert accumulator.add(made.report(3))
-
-
 def test_only_unsettled_reports_can_be_dropped() -> None:
     with parties() as made:
         accumulator = made.accumulator(range(3))
@@ -52,9 +46,7 @@ def test_only_unsettled_reports_can_be_dropped() -> None:
 
 
 @pytest.mark.parametrize("changes", [{}, MIXED], ids=str)
-def test_bytes_do_not_depend_on_the_order_or_on_dropped_reports(
-    changes: dict[str, object],
-) -> None:
+def test_bytes_do_not_depend_on_order_or_dropped_reports(changes: dict[str, object]) -> None:
     with parties(**changes) as made:
         sent = {u: made.report(u) for u in (0, 1, 2, 5)}  # HPKE draws other boxes each time
         plain, accumulator = made.accumulator([]), made.accumulator([])
@@ -90,10 +82,7 @@ def test_first_request_fixes_the_list() -> None:
         accumulator = made.accumulator(range(3))
         request = accumulator.request()
         stored = state(accumulator)
-        restored = Accumulator.from_bytes(
-            stored, made.params, registry=registry_for(made.params)
-        )
-        for fixed in (accumulator, restored):
+        for fixed in (accumulator, made.restored(stored)):
             calls: list[Callable[[], object]] = [
                 lambda fixed=fixed: fixed.add(made.report(4)),
                 lambda fixed=fixed: fixed.drop([0]),
@@ -110,8 +99,7 @@ def test_first_request_fixes_the_list() -> None:
 
 def test_request_that_is_rejected_fixes_nothing() -> None:
     with parties(3, 2) as made:
-        accumulator = made.accumulator(range(3))
-        made.check(accumulator)
+        accumulator = made.checked(range(3))
         twin = made.accumulator(range(3))
         right = [h.reserve(twin.request()) for h in made.helpers]
         before = state(accumulator)
@@ -122,16 +110,6 @@ def test_request_that_is_rejected_fixes_nothing() -> None:
         assert state(accumulator) == before
         accumulator.request(right)
         assert state(accumulator) != before
-
-
-def test_too_few_reports_are_not_requested() -> None:
-    with parties(min_clients=4) as made:
-        accumulator = made.accumulator(range(3))
-        with pytest.raises(TooFewSurvivors) as caught:
-            accumulator.request()
-        assert (caught.value.survivors, caught.value.needed) == (3, 4)
-        accumulator.add(made.report(3))
-        accumulator.request()
 
 
 def test_result_before_a_request_raises() -> None:
@@ -183,3 +161,84 @@ def test_arguments_of_an_accumulator(changes: dict[str, object]) -> None:
             Accumulator(made.params, **arguments)  # type: ignore[arg-type]
         with pytest.raises(ParameterError):
             Accumulator("params")  # type: ignore[arg-type]
+
+
+MODULI = [
+    {"modulus_bits": 32},
+    {"modulus_bits": 13},
+    {"modulus_bits": 37},
+    {"modulus_bits": 64},
+    {"modulus": 10_007},
+    {"modulus": (1 << 61) - 1},
+]
+ENCODINGS = [Integers(100), FixedPoint(3.0, 5, "nearest")]
+
+
+@examples(60)
+@given(st.data())
+def test_sum_is_the_plain_sum_bit_for_bit(data: st.DataObject) -> None:
+    draw = data.draw
+    helpers = draw(st.integers(1, 7), label="helpers")
+    threshold = draw(st.integers(1, min(4, helpers)), label="threshold")
+    clients = draw(
+        st.lists(st.integers(0, 29), min_size=2, max_size=7, unique=True), label="clients"
+    )
+    changes: dict[str, object] = dict(draw(st.sampled_from(MODULI), label="modulus"))
+    changes["encoding"] = draw(st.sampled_from(ENCODINGS), label="encoding")
+    changes["max_weight"] = draw(st.sampled_from([None, 4]), label="weight")
+    changes["security"] = draw(st.sampled_from(["active", "semi-honest"]), label="security")
+    changes["length"] = draw(st.integers(1, 9), label="length")
+    with parties(helpers, threshold, min_clients=2, **changes) as made:
+        params = made.params
+        whole = merged(data, made, clients)
+        least = max(params.quorum, threshold)
+        present = draw(
+            st.lists(st.integers(1, helpers), min_size=least, unique=True), label="present"
+        )
+        assert made.check(whole, present) == set()
+        check_sum(made, made.open(whole, present), clients)
+
+
+def merged(data: st.DataObject, made: Parties, clients: list[int]) -> Accumulator:
+    """Return one accumulator of all clients, merged in a random tree, some of them as bytes."""
+    leaves = [made.accumulator([u]) for u in clients]
+    while len(leaves) > 1:
+        first = leaves.pop(data.draw(st.integers(0, len(leaves) - 1)))
+        second = leaves.pop(data.draw(st.integers(0, len(leaves) - 1)))
+        if data.draw(st.booleans()):
+            second = made.restored(second.to_bytes())
+        first.merge(second)
+        leaves.append(first)
+    return leaves[0]
+
+
+def check_sum(made: Parties, result: OneShotResult, clients: list[int]) -> None:
+    assert result.survivors == tuple(sorted(clients))
+    assert result.integers.tolist() == made.expected(clients)
+    assert result.outvoted == ()
+    if made.params.max_weight is not None:
+        assert result.weight == sum(made.weights[u] or 0 for u in clients)
+
+
+def test_helper_that_answers_after_q_signed_needs_no_other_answer_than_t() -> None:
+    with parties(4, 2) as made:
+        accumulator = made.checked(range(4))
+        request = accumulator.request(
+            [h.reserve(accumulator.request()) for h in made.helpers[:3]]
+        )
+        answers = [made.helpers[3].open(request), made.helpers[0].open(request)]
+        check_sum(made, accumulator.result(answers), [0, 1, 2, 3])
+        with pytest.raises(ParameterError):
+            accumulator.result(answers[:1])
+
+
+def test_settled_reports_stay_in_the_sum() -> None:
+    with parties(2, 2) as made:
+        whole = made.accumulator([])
+        for batch in ([0, 1], [2, 3], [4]):
+            leaf = made.accumulator(batch)
+            made.check(leaf)
+            leaf.settle()
+            assert list(leaf.boxes(1)) == []
+            whole.merge(leaf)
+        check_sum(made, made.open(whole), [0, 1, 2, 3, 4])

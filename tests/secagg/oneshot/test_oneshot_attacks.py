@@ -13,7 +13,7 @@ import pytest
 
 from oneshot_parties import LENIENT, Parties, parties, registry_for, rejects
 from secagg import ParameterError
-from secagg.oneshot import Accumulator, Helper, HelperJournal, OneShotPolicy, messages, report
+from secagg.oneshot import Helper, HelperJournal, OneShotPolicy, messages, report
 from secagg.oneshot.messages import Kind, Request
 from secagg.testing import make_identity
 
@@ -47,7 +47,7 @@ def test_fewer_than_the_helpers_own_minimum_are_not_opened() -> None:
             made.params, made.journals[0], registry=registry, min_clients=4, policy=LENIENT
         )
         made.helpers[0] = helper
-        made.check(made.accumulator(range(4)))
+        made.checked(range(4))
         rejects("count", lambda: helper.reserve(request(made, [0, 1, 2])))
         helper.reserve(request(made, [0, 1, 2, 3]))
 
@@ -56,7 +56,7 @@ def test_fewer_than_the_helpers_own_minimum_are_not_opened() -> None:
 def test_two_lists_with_a_common_client_are_not_reserved(helpers: int, threshold: int) -> None:
     """Not even if both are signed before either is opened."""
     with parties(helpers, threshold) as made:
-        made.check(made.accumulator(range(5)))
+        made.checked(range(5))
         for helper in made.helpers:
             helper.reserve(request(made, [0, 1, 2, 3]))
             error = rejects(
@@ -74,7 +74,7 @@ def test_two_lists_with_a_common_client_are_not_reserved(helpers: int, threshold
 def test_two_lists_to_two_helpers_get_no_quorum() -> None:
     """One liar of three signs both lists; each list has two signatures, and needs three."""
     with parties(3, 2) as made:
-        made.check(made.accumulator(range(5)))
+        made.checked(range(5))
         first, second = request(made, [0, 1, 2, 3]), request(made, [1, 2, 3, 4])
         liar = made.restarted(0)
         signed = {
@@ -95,7 +95,7 @@ def test_two_lists_to_two_helpers_get_no_quorum() -> None:
 
 def test_list_changed_after_signing_is_not_opened() -> None:
     with parties(3, 2) as made:
-        made.check(made.accumulator(range(5)))
+        made.checked(range(5))
         signed = [h.reserve(request(made, [0, 1, 2, 3])) for h in made.helpers]
         fresh = made.restarted(0)
         for ids in ([0, 1, 2], [0, 1, 2, 4]):
@@ -107,8 +107,7 @@ def test_list_changed_after_signing_is_not_opened() -> None:
 def test_another_report_under_an_id_is_another_list() -> None:
     """A client reported twice: helpers that checked different reports sign other lists."""
     with parties(3, 2) as made:
-        accumulator = made.accumulator(range(3))
-        made.check(accumulator)
+        made.checked(range(3))
         again = made.report(1, seed="again")
         made.helpers[2].check(chunk(made, 3, record(made, again, 3)))
         signed = [h.reserve(request(made, [0, 1, 2])) for h in made.helpers]
@@ -127,7 +126,7 @@ def test_report_replaced_while_its_list_is_reserved_is_not_opened(
 ) -> None:
     """Masks are of the reports in D, even if another thread checks a box in between."""
     with parties() as made:
-        made.check(made.accumulator(range(3)))
+        made.checked(range(3))
         helper, before = made.helpers[0], HelperJournal.reserve
         expected = helper.open(request(made, [0, 1, 2]))
         again = chunk(made, 1, record(made, made.report(1, seed="again"), 1))
@@ -192,7 +191,11 @@ def test_helper_without_a_place_in_the_parameters_raises() -> None:
             Helper(made.params, other.journals[0], registry=registry_for(made.params))
         for changes in (
             {"registry": None},
-            {"min_clients": 1},
+            *({"min_clients": least} for least in (1, 2.5)),
+            *(
+                {"policy": wrong}
+                for wrong in (3, OneShotPolicy(helpers=frozenset([bytes(32)])))
+            ),
             {"journal": made.journals[0].path},
             {"params": made.params.to_bytes()},
         ):
@@ -213,9 +216,7 @@ def test_accumulator_adds_nothing_after_dropping_what_a_helper_rejects() -> None
         bad[made.params.layout.boxes[0] + 40] ^= 1  # in box 1, which no signature covers
         assert accumulator.add(bytes(bad))
         assert made.check(accumulator) == {4}
-        with_it = Accumulator.from_bytes(
-            accumulator.to_bytes(), made.params, registry=registry_for(made.params)
-        )
+        with_it = made.restored(accumulator.to_bytes())
         assert rejects("unchecked", lambda: made.open(with_it)).sender == 4
         accumulator.drop([4])
         assert made.open(accumulator).integers.tolist() == made.expected(range(4))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -14,17 +11,6 @@ from secagg.oneshot import OneShotPolicy, messages, report
 from secagg.testing import InsecureReplayedEntropy, make_identity
 
 VECTOR = np.array([1, 2, 3, 4])
-
-
-def test_every_draw_is_new_and_no_two_reports_share_a_mask() -> None:
-    with parties(2, 2, n_clients=5) as made:
-        sent = [
-            report(VECTOR, made.params, 1, identity=make_identity(1), entropy=os.urandom)
-            for _ in range(2)
-        ]
-        size = made.params.layout.packed
-        assert sent[0][-size:] != sent[1][-size:]
-        assert sent[0][42:106] != sent[1][42:106]
 
 
 @pytest.mark.parametrize(
@@ -67,52 +53,6 @@ def test_weight_and_identity_fit_the_session() -> None:
         report(VECTOR, made.params, 1, 3)
 
 
-ENDORSED: dict[str, tuple[bool, Callable[[list[bytes]], object]]] = {
-    "list": (True, list),
-    "iterator": (True, iter),
-    "bytearrays": (True, lambda given: [bytearray(one) for one in given]),
-    "values of a dict": (True, lambda given: dict(enumerate(given)).values()),
-    "None": (False, lambda _: None),
-    "bytes of all": (False, b"".join),
-    "texts": (False, lambda given: [one.hex() for one in given]),
-    "dict": (False, lambda given: dict(enumerate(given, 1))),
-    "empty set": (False, lambda _: set()),
-    "nested": (False, lambda given: [given]),
-    "short": (False, lambda given: [one[:63] for one in given]),
-    "class": (False, lambda _: list),
-    "none": (False, lambda _: []),
-}
-
-
-@pytest.mark.parametrize("name", ENDORSED)
-def test_endorsements_are_taken_in_order_of_trusted_helpers_only(name: str) -> None:
-    """Without trusted helpers they would be taken for verified."""
-    right, change = ENDORSED[name]
-    with parties(2, 2, n_clients=5) as made:
-        trusted, drawn = frozenset(j.public[1] for j in made.journals), list[int]()
-        endorsed = [helper.endorse() for helper in made.helpers]
-
-        def send(helpers: frozenset[bytes] | None) -> None:
-            report(
-                VECTOR,
-                made.params,
-                1,
-                identity=make_identity(1),
-                policy=OneShotPolicy(helpers=helpers),
-                endorsements=change(endorsed),  # type: ignore[arg-type]
-                entropy=lambda size: drawn.append(size) or os.urandom(size),  # type: ignore[func-returns-value]
-            )
-
-        for helpers in (trusted, None):
-            if (right and helpers) or (name == "none" and not helpers):
-                continue
-            with pytest.raises(ParameterError):
-                send(helpers)
-        assert not drawn
-        if right:
-            send(trusted)
-
-
 def test_repeated_entropy_gives_other_seeds_in_other_sessions_and_to_other_clients() -> None:
     """A helper of one session would otherwise know the seeds of another."""
     with parties(2, 2, n_clients=5) as made:
@@ -145,10 +85,12 @@ def test_name_stands_for_its_id() -> None:
         assert sent[34:42] == client_id("alice").to_bytes(8, "little")
 
 
-def test_error_has_no_frame_with_the_vector() -> None:
+def test_error_has_neither_a_frame_nor_a_text_with_the_vector() -> None:
     with parties(2, 2, n_clients=5, security="semi-honest") as made:
         with pytest.raises(ParameterError) as caught:
-            report(np.array([1, 2, 3, 101]), made.params, 1)
+            report(np.array([1, 2, 3, 987_654_321]), made.params, 1)
+        assert "987" not in repr(caught.value)
+        assert caught.value.__context__ is None
         frame = caught.value.__traceback__
         while frame is not None:
             assert not str(frame.tb_frame.f_globals["__name__"]).startswith("secagg.")

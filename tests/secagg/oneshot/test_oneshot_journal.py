@@ -106,9 +106,7 @@ def test_arguments(ram_path: Path, make: Callable[[Path], object]) -> None:
     assert list(ram_path.iterdir()) == []
 
 
-def test_failed_write_reserves_nothing_and_closes(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_write_reserves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = HelperJournal.open(path)
 
     def full(_: object) -> None:
@@ -258,9 +256,7 @@ def test_killed_at_every_point_of_a_reservation(
 @pytest.mark.parametrize(
     "statement", [pytest.param("PRAGMA wal_checkpoint", marks=pytest.mark.large), "answered"]
 )
-def test_list_committed_before_the_kill_is_spent(
-    made: Parties, ram_path: Path, statement: str
-) -> None:
+def test_committed_list_is_spent(made: Parties, ram_path: Path, statement: str) -> None:
     """Nothing proves that no answer was seen, so no other list is opened."""
     journal = made.journals[0].path
     assert call(ram_path, journal, request(made, [0, 1, 2, 3], 0), die_at=statement) is None

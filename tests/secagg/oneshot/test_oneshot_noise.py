@@ -166,9 +166,7 @@ def test_sigma_out_of_range_raises(sigma: object) -> None:
 
 
 @given(sigma=st.integers(1, 1 << 48), summands=st.integers(1, 256))
-def test_check14_bound_is_the_least_integer_of_ten_deviations(
-    sigma: int, summands: int
-) -> None:
+def test_check14_bound_is_the_least_of_ten_deviations(sigma: int, summands: int) -> None:
     noise = Noise(Fraction(sigma, 256))
     bound = noise.bound(summands)
     assert bound**2 >= 100 * summands * noise.sigma**2 > (bound - 1) ** 2

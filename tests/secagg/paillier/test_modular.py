@@ -42,18 +42,11 @@ def test_powers_of_a_fixed_base_equal_pythons(n, bits, data):
     modulus = Modulus(n)
     base = data.draw(st.integers(0, n - 1))
     powers = FixedBase(modulus, base, bits)
-    for count in (0, 1, 3, 40):  # the table grows in between
+    for count in (2, 0, 1, 3, 40):  # the table is made, and grows in between
         exponents = [(7**i * 13) % (1 << bits) for i in range(count)]
-        powers.expect(count)
+        if count != 2:
+            powers.expect(count)
         assert modulus.unpack(powers.power(exponents)) == [pow(base, e, n) for e in exponents]
-
-
-def test_fixed_base_makes_a_missing_table():
-    modulus = Modulus(2**127 - 1)
-    powers = FixedBase(modulus, 3, 64)
-    exponents = [5, 2**64 - 1]
-    expected = [pow(3, e, modulus.value) for e in exponents]
-    assert modulus.unpack(powers.power(exponents)) == expected
 
 
 def test_after_an_error_no_slice_is_begun():

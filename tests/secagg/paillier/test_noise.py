@@ -10,6 +10,7 @@ import gmpy2
 import numpy as np
 import pytest
 
+from harness import ReplayedEntropy
 from paillier_keys import foreign, keypair
 from secagg import Integers, Packing, ParameterError
 from secagg.paillier.modular import Modulus
@@ -73,15 +74,9 @@ def test_check36_roots_are_units_and_all_of_them():
     noise = TextbookNoise(15, square)
     drawn = {int(x) for x in square.unpack(noise.residues(noise.draw(400, os.urandom)))}
     assert drawn == {pow(r, 15, 225) for r in range(15) if gmpy2.gcd(r, 15) == 1}
-    p, q = foreign().primes
-    sizes: list[int] = []
-
-    def recording(size: int, /) -> bytes:
-        sizes.append(size)
-        return os.urandom(size)
-
-    OwnerNoise(p, q, foreign().public_key.modulus).draw(3, recording)
-    assert set(sizes) == {32}
+    entropy = ReplayedEntropy(0)
+    OwnerNoise(*foreign().primes, foreign().public_key.modulus).draw(3, entropy)
+    assert {len(drawn) for drawn in entropy.drawn} == {32}
 
 
 @pytest.mark.parametrize("noise", ["half-length", "textbook"])

@@ -106,9 +106,7 @@ def test_element_of_small_order_is_no_generator() -> None:
 
 
 @pytest.mark.parametrize("make", SAFE_LATER)
-def test_prime_depends_on_the_given_entropy_only(
-    make: Maker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prime_depends_on_entropy_only(make: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same entropy gives the same prime, and no other source is used."""
 
     def fails(*_: object) -> bytes:
@@ -206,9 +204,7 @@ def test_sieve_leaves_numbers_without_small_factors(start: int, step: int, count
         (5, [0b11111101, 0b11110110, 0b00001100], 4),  # of three bits of each byte
     ],
 )
-def test_draw_beyond_the_bound_is_repeated_not_folded(
-    bound: int, draws: list[int], number: int
-) -> None:
+def test_draw_beyond_the_bound_is_repeated(bound: int, draws: list[int], number: int) -> None:
     left = list(draws)
     assert uniform_below(bound, lambda size: left.pop(0).to_bytes(size, "little")) == number
     assert left == []

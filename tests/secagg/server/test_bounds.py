@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 
 from harness import Cohort, altered, make_params, read
-from secagg import FixedPoint, Integers, Phase, RemoteProtocolError, RoundParams, _fast
+from secagg import (
+    Client,
+    FixedPoint,
+    Integers,
+    RemoteProtocolError,
+    RoundParams,
+    _fast,
+)
+from secagg.client.client import answer_quietly
+from secagg.encoding import Vector
 from secagg.protocol.messages import MaskedInput
 
 
@@ -74,13 +85,46 @@ def test_check42_a_sum_beyond_its_bounds_raises(
         assert (caught.value.check, caught.value.sender) == (check, None)
 
 
-def test_check42_an_impossible_sum_ends_the_round() -> None:
-    params = make_params(5, encoding=Integers(max=9))
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+@pytest.mark.parametrize("modulus", [1 << 40, (1 << 61) - 1])
+@pytest.mark.parametrize("max_weight", [None, 9])
+def test_count_is_the_survivors(security: str, modulus: int, max_weight: int | None) -> None:
+    """Weights, the one of client 3 being 0, have no influence on the count."""
+    params = make_params(
+        7, security=security, modulus=modulus, max_weight=max_weight, count_clipped=True
+    )
     cohort = Cohort(params)
-    cohort.advance(2)
-    sent = cohort.step()
-    cohort.deliver(sent | {1: moved(sent[1], params, 0, 1000)})
-    with pytest.raises(RemoteProtocolError):
+    cohort.vectors = {u: np.array([9.0] * (u % 5) + [8.0] * (4 - u % 5)) for u in cohort.ids}
+    cohort.weights[3] = None if max_weight is None else 0
+    cohort.advance(3, without=[6])
+    while cohort.inbox:
         cohort.deliver(cohort.step())
-    assert cohort.server.phase is Phase.FAILED
-    assert not np.any([bool(cohort.server.outbox)])
+    result = cohort.server.result()
+    assert result.survivors == (0, 1, 2, 3, 4, 5)
+    assert result.clipped == 0 + 1 + 2 + 3 + 4 + 0
+    assert result.integers.tolist() == cohort.expected(result.survivors)
+    assert result.sum.size == params.length
+    assert result.weight == (sum(cohort.weights[u] or 0 for u in range(6)) or None)
+
+
+@pytest.mark.parametrize("beyond", [0, 2, 4])
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_lowered_weight_counts_as_one_element_of_four(
+    beyond: int, counts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client has no more clipped elements than elements, or the server would reject it."""
+    params = make_params(4, max_weight=9, count_clipped=counts)
+    cohort = Cohort(params)
+    vector = np.array([9.0] * beyond + [8.0] * (4 - beyond))
+    cohort.vectors = dict.fromkeys(cohort.ids, vector)
+
+    def lowered(client: Client, data: bytes, vector: Vector, weight: int | None) -> bytes:
+        return answer_quietly(client, data, vector, weight, lowered=client.client_id != 0)
+
+    # a function of the package hides the module
+    monkeypatch.setattr(import_module("secagg.testing.rounds"), "answer_quietly", lowered)
+    while cohort.inbox:
+        cohort.deliver(cohort.step())
+    result = cohort.server.result()
+    assert result.clipped == (beyond + 3 * min(beyond + 1, 4) if counts else None)
+    assert result.integers.tolist() == cohort.expected(result.survivors)

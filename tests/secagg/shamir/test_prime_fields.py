@@ -62,9 +62,7 @@ def test_check10_any_t_of_n_shares_give_an_element(p: int, data: st.DataObject) 
 
 @examples(40)
 @given(primes(9) | st.just(M61), st.binary(min_size=1, max_size=80), st.data())
-def test_check10_any_t_of_n_shares_give_bytes(
-    p: int, secret: bytes, data: st.DataObject
-) -> None:
+def test_check10_t_of_n_shares_give_bytes(p: int, secret: bytes, data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 5))
     t = data.draw(st.sampled_from([1, n]) | st.integers(1, n))
     shares = shamir.split(secret, t, n, field=Field(p))
@@ -79,9 +77,7 @@ def test_check10_any_t_of_n_shares_give_bytes(
 
 @examples(30)
 @given(primes(4), st.integers(1, 6), st.data())
-def test_check10_a_batch_is_shared_by_polynomials_of_its_own(
-    p: int, t: int, data: st.DataObject
-) -> None:
+def test_check10_batch_has_polynomials_of_its_own(p: int, t: int, data: st.DataObject) -> None:
     field = Field(p)
     elements = field.array(data.draw(st.lists(st.integers(0, p - 1), min_size=1, max_size=4)))
     points = field.array([p - 1, 1, 3, 2, 5, 4])
@@ -262,18 +258,6 @@ def test_integers_of_both_kinds_agree(integers: str, p: int, data: st.DataObject
     ]
     unit = [[(x, int(x == y)) for x in distinct] for y in distinct]
     assert weights.tolist() == [interpolated(pairs, p) for pairs in unit]
-
-
-def sieve(below: int) -> list[int]:
-    marks = [True] * below
-    for q in range(2, below):
-        if marks[q]:
-            marks[q * q :: q] = [False] * len(marks[q * q :: q])
-    return [q for q in range(2, below) if marks[q]]
-
-
-def test_primality_below_ten_thousand_is_that_of_a_sieve() -> None:
-    assert [n for n in range(-5, 10_000) if primality.is_prime(n)] == sieve(10_000)
 
 
 @pytest.mark.parametrize("gmpy2", [True, False])

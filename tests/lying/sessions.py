@@ -20,6 +20,7 @@ from lying.door import CLIENTS, LENGTH, Door, Outcome, Settings, plain_world
 from lying.liar import Liar
 from lying.walk import Unbuildable
 from lying.worlds import WEIGHTED
+from oneshot_parties import open_sum
 from secagg import (
     ClientPolicy,
     FixedPoint,
@@ -118,7 +119,7 @@ class RoundServer:
             answer = await self.ask(u, task, params.to_bytes())
             if answer is not None:
                 self.outcome.take(u, REPORT, accumulator.add, answer)
-        show(open_sum(accumulator, helpers), self.outcome)
+        show(settled(accumulator, helpers), self.outcome)
 
     async def ask(self, u: int, task: Task, params: bytes) -> bytes | None:
         """Return a member's message in answer to what the liar makes of a task."""
@@ -180,15 +181,12 @@ def one_shot_sum(
     return helpers, accumulator, b"".join(helper.endorse() for helper in helpers)
 
 
-def open_sum(accumulator: Accumulator, helpers: Sequence[Helper]) -> OneShotResult:
-    """Return the result over all reports of an accumulator, which the helpers open."""
+def settled(accumulator: Accumulator, helpers: Sequence[Helper]) -> OneShotResult:
+    """Return the result over all reports that the helpers do not reject."""
     for helper in helpers:
         for boxes in accumulator.boxes(helper.number):
             accumulator.drop(helper.check(boxes))
-    request = accumulator.request()
-    if accumulator.params.quorum:
-        request = accumulator.request([helper.reserve(request) for helper in helpers])
-    return accumulator.result([helper.open(request) for helper in helpers])
+    return open_sum(accumulator, helpers)
 
 
 def round_params(

@@ -6,23 +6,18 @@ from fractions import Fraction
 from pathlib import Path
 
 from oneshot_parties import LENIENT
-from secagg import FixedPoint, Identity, Integers, Registry
+from secagg import Identity, Registry
 from secagg.oneshot import Accumulator, Helper, HelperJournal, Noise, OneShotParams
-from vectors_reader import Fed, Vector, b, load
+from vectors_reader import Fed, Vector, b, encoding_of, load
 
 SESSIONS: dict[str, Vector] = {s["name"]: s for s in load("oneshot")["sessions"]}
 
 
 def params_of(described: Vector) -> OneShotParams:
-    encoding = described["encoding"]
-    if encoding["kind"] == "integers":
-        made: FixedPoint | Integers = Integers(int(encoding["max"]))
-    else:
-        made = FixedPoint(encoding["clip"], encoding["fractional_bits"], rounding="nearest")
     helpers = tuple((b(box), b(identity)) for box, identity in described["helpers"])
     noise = described["noise"]
     changed = {
-        "encoding": made,
+        "encoding": encoding_of(described["encoding"]),
         "modulus": int(described["modulus"]),
         "helpers": helpers,
         "session": b(described["session"]),

@@ -38,15 +38,18 @@ def b(text: str) -> bytes:
 
 
 def params_of(described: Vector, rounding: str = "nearest") -> RoundParams:
-    fields = dict(described)
-    encoding = dict(fields.pop("encoding"))
-    if encoding.pop("kind") == "integers":
-        made: FixedPoint | Integers = Integers(int(encoding["max"]))
-    else:
-        made = FixedPoint(**encoding, rounding=rounding)
-    fields["modulus"] = int(fields["modulus"])
-    fields["session"] = b(fields["session"])
-    return RoundParams(encoding=made, **fields)
+    changed = {
+        "encoding": encoding_of(described["encoding"], rounding),
+        "modulus": int(described["modulus"]),
+        "session": b(described["session"]),
+    }
+    return RoundParams(**(described | changed))
+
+
+def encoding_of(described: Vector, rounding: str = "nearest") -> FixedPoint | Integers:
+    if described["kind"] == "integers":
+        return Integers(int(described["max"]))
+    return FixedPoint(described["clip"], described["fractional_bits"], rounding=rounding)
 
 
 def lanes(text: str, ring: Ring) -> Lanes:

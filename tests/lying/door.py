@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lying.folders import folder_in, journals_in
 from lying.liar import Liar
 from lying.walk import leaves
+from oneshot_parties import ram_folder
 from secagg import RemoteProtocolError
+from secagg.oneshot import HelperJournal
 
 Vector = NDArray[np.float64]
 CLIENTS = (11, 22, 33, 44)
@@ -177,17 +178,13 @@ class Training:
                 for place, text in leaves(server_side).items()
             }
             self.outcome.views.setdefault(client, read)
-            factor = 0.5 + hash_of(read) % 1000 / 2000
+            digest = hashlib.sha256(repr(sorted(read.items())).encode()).digest()
+            factor = 0.5 + int.from_bytes(digest[:6], "big") % 1000 / 2000
             private = replace(private, vector=tuple(factor * x for x in private.vector))
         self.outcome.trained.setdefault(client, private.summed)  # later answers do not count
         if private.failure == "raises":
             raise ValueError("the training failed")
         return private
-
-
-def hash_of(read: Mapping[str, str]) -> int:
-    data = repr(sorted(read.items())).encode()
-    return int.from_bytes(hashlib.sha256(data).digest()[:6], "big")
 
 
 class Door:
@@ -216,8 +213,10 @@ class Door:
         self.keyed, self.one_shot, self.pairs = keyed, one_shot, pairs
         self.training = Training()
         self._stack = ExitStack()
-        self._folder = folder_in(self._stack)
-        self.journals = journals_in(self._stack, active=keyed) if one_shot else []
+        self._folder = self._stack.enter_context(ram_folder())
+        paths = [self._folder / f"{j}" for j in range(4 if keyed else 3)] if one_shot else []
+        made = [HelperJournal.create(path, "x25519") for path in paths]
+        self.journals = [self._stack.enter_context(journal) for journal in made]
 
     @property
     def trusted(self) -> frozenset[bytes]:

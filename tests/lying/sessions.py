@@ -250,7 +250,7 @@ class MemberSeat:
         self._tasks: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._answers: asyncio.Queue[bytes | None] = asyncio.Queue()
         self.counted: Counted | None = None
-        self.running: asyncio.Task[int] | None = None
+        self.running: asyncio.Future[int] | None = None
 
     async def next_task(self, after: bytes) -> bytes | None:
         return await self._tasks.get()
@@ -259,12 +259,8 @@ class MemberSeat:
         self._answers.put_nowait(answer)
 
     def start(self, work: Coroutine[Any, Any, int]) -> None:
-        counted = self.counted = Counted(work)
-
-        async def run() -> int:
-            return await counted
-
-        self.running = asyncio.create_task(run())
+        self.counted = Counted(work)
+        self.running = asyncio.ensure_future(self.counted)
         self.running.add_done_callback(lambda _: self._answers.put_nowait(None))
 
     async def ask(self, frame: bytes) -> tuple[bytes | None, int]:

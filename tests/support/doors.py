@@ -24,7 +24,6 @@ from secagg.errors import ParameterError
 from secagg.graph.assumptions import CORRUPT, DROPOUT
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.helper_files import HelperEntry
-from secagg.oneshot.suites import SECRET_BYTES, BoxKey
 from secagg.protocol.shape import Security
 
 PAGE = Path(__file__).parents[2] / "docs" / "parameters.md"
@@ -32,12 +31,7 @@ SIZES = (3, 5, 10, 50, 100, 200, 1000)
 ENCODING = FixedPoint(clip=1.0)
 IDENTITIES = [Identity.generate().public for _ in range(max(SIZES))]
 HELPERS = [
-    HelperEntry(
-        "https://localhost",
-        "x25519",
-        BoxKey("x25519", os.urandom(SECRET_BYTES["x25519"])).public,
-        Identity.generate().public,
-    )
+    HelperEntry("https://localhost", "x25519", os.urandom(32), Identity.generate().public)
     for _ in range(3)
 ]
 
@@ -74,13 +68,8 @@ def params(n: int, security: Security = "semi-honest") -> RoundParams | None:
     with patch.object(cli_params, "estimate", lambda *_: (0.0, 0.0)):
         ran = CliRunner().invoke(app, ["params", "--clients", str(n), "--json"])
     shown = json.loads(ran.stdout)
-    return RoundParams(
-        n_clients=n,
-        threshold=shown["threshold"],
-        neighbours=shown["neighbours"],
-        length=4,
-        encoding=ENCODING,
-    )
+    chosen = {name: shown[name] for name in ("threshold", "neighbours")}
+    return RoundParams(n_clients=n, length=4, encoding=ENCODING, **chosen)
 
 
 def simulate(n: int, security: Security = "semi-honest") -> RoundParams | None:

@@ -40,16 +40,12 @@ class Session:
             # of a case with more clients than the session's
             keys.setdefault(5, Identity(bytes(32)).public)
             self.registry = Registry(keys)
-        self.journals: list[HelperJournal] = []
-        self.helpers: list[Helper] = []
-        for j, drawn in enumerate(self.vector["secrets"] if folder else (), 1):
-            journal = HelperJournal.create(
-                folder / f"helper {j}", self.params.suite, entropy=Fed(drawn)
-            )
-            self.journals.append(journal)
-            self.helpers.append(
-                Helper(self.params, journal, registry=self.registry, policy=LENIENT)
-            )
+        self.journals = [
+            HelperJournal.create(folder / f"helper {j}", self.params.suite, entropy=Fed(drawn))
+            for j, drawn in enumerate(self.vector["secrets"] if folder else (), 1)
+        ]
+        more = {"registry": self.registry, "policy": LENIENT}
+        self.helpers = [Helper(self.params, journal, **more) for journal in self.journals]
 
     def accumulator(self, clients: int | None = None) -> Accumulator:
         made = Accumulator(self.params, registry=self.registry, batch=int(self.list["batch"]))

@@ -121,10 +121,9 @@ class Replay:
         return server
 
     def client(self, u: int) -> Client:
-        two = self.params.allow_two_clients
         # small graphs, which withstand fewer colluders than the default policy expects
         policy = ClientPolicy(corrupt=0.05, dropout=0.05)
-        if two:
+        if self.params.allow_two_clients:
             policy = ClientPolicy(min_clients=2, allow_two_clients=True)
         params = params_of(self.vector["parameters"], self.of[u]["rounding"])
         self.fed[u] = Fed(self.of[u]["draws"])

@@ -90,21 +90,13 @@ class HelperDoor(Door):
         self, params: OneShotParams, endorsements: list[bytes], lies: bool
     ) -> list[bytes]:
         policy = OneShotPolicy(helpers=self.trusted)
+        trust: Any = {"policy": policy, "endorsements": endorsements}
         made = []
         for u in [VICTIM] if lies else CLIENTS:
             identity = make_identity(u) if params.active else None
             private = self.training.world[u]
-            made.append(
-                report(
-                    private.trained,
-                    params,
-                    u,
-                    private.weight,
-                    identity=identity,
-                    policy=policy,
-                    endorsements=endorsements,
-                )
-            )
+            given = private.trained, params, u, private.weight
+            made.append(report(*given, identity=identity, **trust))
         lenient = OneShotPolicy(min_threshold=1, min_clients=2)
         zeros = np.zeros(params.length)
         for u in INVENTED if lies else ():

@@ -10,6 +10,7 @@ import asyncio
 import itertools
 import os
 from collections.abc import Coroutine, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
@@ -63,6 +64,7 @@ class Seat(Protocol):
         ...
 
 
+@dataclass
 class RoundServer:
     """Server of one sum, in four exchanges or in one, over seats.
 
@@ -73,19 +75,14 @@ class RoundServer:
         Names of the clients in the protocol.
     """
 
-    def __init__(
-        self,
-        seats: Mapping[int, Seat],
-        ids: Mapping[int, int],
-        outcome: Outcome,
-        liar: Liar,
-        number: int,
-        message: bytes,
-    ) -> None:
-        self.seats, self.ids, self.outcome, self.liar = seats, ids, outcome, liar
-        self.number, self.message = number, message
-        self._params: dict[int, bytes] = {}
-        self._before: dict[int, bytes] = {}
+    seats: Mapping[int, Seat]
+    ids: Mapping[int, int]
+    outcome: Outcome
+    liar: Liar
+    number: int
+    message: bytes
+    _params: dict[int, bytes] = field(default_factory=dict)
+    _before: dict[int, bytes] = field(default_factory=dict)
 
     async def round(
         self, params: RoundParams, registry: Registry | None, *, begin: bool = False
@@ -192,11 +189,10 @@ def settled(accumulator: Accumulator, helpers: Sequence[Helper]) -> OneShotResul
 def round_params(
     settings: Settings, active: bool, name: AttemptName, prefix: bytes = b"session"
 ) -> RoundParams:
-    n, encoding = len(CLIENTS), FixedPoint(settings.clip, settings.bits)
     return RoundParams.suggest(
-        n,
+        len(CLIENTS),
         LENGTH,
-        encoding,
+        FixedPoint(settings.clip, settings.bits),
         threshold=3,
         max_weight=settings.max_weight,
         count_clipped=True,
@@ -208,11 +204,10 @@ def round_params(
 def one_shot_params(
     settings: Settings, active: bool, message: bytes, journals: Sequence[Any]
 ) -> OneShotParams:
-    encoding = FixedPoint(settings.clip, settings.bits)
     return OneShotParams.suggest(
         len(CLIENTS),
         LENGTH,
-        encoding,
+        FixedPoint(settings.clip, settings.bits),
         max_weight=settings.max_weight,
         helpers=tuple(journal.public for journal in journals),
         threshold=2,

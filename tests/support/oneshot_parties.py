@@ -73,15 +73,11 @@ class Parties:
     def restarted(self, at: int) -> Helper:
         """Return a helper whose journal lost its lists, after it checked the same boxes."""
         drawn = iter(self._secrets[at])
-        journal = HelperJournal.create(
-            self.journals[at].path.with_name(f"lost {at}"),
-            self.params.suite,
-            entropy=lambda _size: next(drawn),
-        )
+        path, suite = self.journals[at].path.with_name(f"lost {at}"), self.params.suite
+        journal = HelperJournal.create(path, suite, entropy=lambda _size: next(drawn))
         self.lost.append(journal)
-        helper = Helper(
-            self.params, journal, registry=registry_for(self.params), policy=LENIENT
-        )
+        registry = registry_for(self.params)
+        helper = Helper(self.params, journal, registry=registry, policy=LENIENT)
         helper._checked.merge(self.helpers[at]._checked)
         return helper
 
@@ -97,19 +93,12 @@ class Parties:
         if not isinstance(params.encoding, Integers):
             vector = vector / params.encoding.scale  # type: ignore[attr-defined]
             vector *= rng.choice([-1, 1], params.length)
-        weight = (
-            None if params.max_weight is None else int(rng.integers(0, params.max_weight + 1))
-        )
+        most = params.max_weight
+        weight = None if most is None else int(rng.integers(0, most + 1))
         self.vectors[client], self.weights[client] = vector, weight
-        return report(
-            vector,
-            params,
-            client,
-            weight,
-            identity=make_identity(client) if params.active else None,
-            policy=LENIENT,
-            entropy=entropy,
-        )
+        identity = make_identity(client) if params.active else None
+        given = vector, params, client, weight
+        return report(*given, identity=identity, policy=LENIENT, entropy=entropy)
 
     def accumulator(self, clients: Iterable[int], **changes: object) -> Accumulator:
         """Return an accumulator with a report of each client."""

@@ -132,15 +132,9 @@ class Replay:
         sealing_key = None if kept is None else SealingKey(u)
         if sealing_key is not None:
             sealing_key.draw(lambda: b(kept))
-        return kind(
-            u,
-            params,
-            policy=policy,
-            identity=self.identity(u) if params.active else None,
-            registry=self.registry,
-            sealing_key=sealing_key,
-            entropy=self.fed[u],
-        )
+        identity = self.identity(u) if params.active else None
+        more = {"registry": self.registry, "sealing_key": sealing_key, "entropy": self.fed[u]}
+        return kind(u, params, policy=policy, identity=identity, **more)
 
     def call(self, client: Client, phase: str, data: bytes) -> bytes:
         """Let a client send its message of this phase, in answer to `data`."""

@@ -185,13 +185,10 @@ class FlowerDoor(Door):
         (start,) = model.to_numpy_ndarrays()
         trained = private.trained
         new = start + trained if trained.shape == start.shape else trained
-        measured: dict[str, Any] = {"num-examples": private.told_weight}
-        if private.told_weight is None:
-            measured = {}
-        if private.failure != "no metric":
-            measured["loss"] = private.loss
-        arrays = ArrayRecord([new])
-        content = RecordDict({"arrays": arrays, "metrics": MetricRecord(measured)})
+        loss = None if private.failure == "no metric" else private.loss
+        told = {"num-examples": private.told_weight, "loss": loss}
+        metrics = MetricRecord({name: one for name, one in told.items() if one is not None})
+        content = RecordDict({"arrays": ArrayRecord([new]), "metrics": metrics})
         return Message(content, reply_to=message)
 
     def sum(self, settings: Settings, liar: Liar) -> Outcome:

@@ -102,8 +102,7 @@ _SENDERS = (
 _FIXERS = (
     "secagg.session.member:_Member._fix_bounds",
     *(("secagg.flower.state:NodeState.fix",) if _FLOWER else ()),
-    *(("secagg.flare.filter:fix_site_bounds",) if _FLARE else ()),
-    *(("secagg.flare.files:fix_site_bounds",) if _FLARE else ()),
+    *(f"secagg.flare.{name}:fix_site_bounds" for name in ("filter", "files") if _FLARE),
 )
 """Functions that fix the bounds of inputs."""
 
@@ -233,8 +232,12 @@ def headers_pass() -> Patched:
     return patch.object(module, "_opened", passing)
 
 
-_CONFIGURATION = lie_about("run_config"), is_of("input", "run_config")
-_ARGUMENTS = lie_about("arguments"), is_of("input", "arguments")
+def reads(place: str, at: str = "") -> tuple[Attack, Callable[[Finding], bool]]:
+    """Return the attack on a place that trainings read, and what it finds."""
+    return lie_about(place), is_of("input", at or place)
+
+
+_CONFIGURATION, _ARGUMENTS = reads("run_config"), reads("arguments")
 _NO_CHECK = {
     door: out(nothing, f"secagg.flare.{module}:check_configuration")
     for door, module in (("flare-filter", "filter"), ("flare-executor", "link"))
@@ -248,16 +251,14 @@ MENDS: dict[str, Mend] = {
             "secagg.flower.trained:call_agreed",
         ),
         "flower-one-shot",
-        lie_about("message.metadata"),
-        is_of("input", "message.metadata"),
+        *reads("message.metadata"),
     ),
     "B1, FLARE, filter": Mend(_NO_CHECK["flare-filter"], "flare-filter", *_ARGUMENTS),
     "B1, FLARE, executor": Mend(_NO_CHECK["flare-executor"], "flare-executor", *_ARGUMENTS),
     "B1, one-shot sums": Mend(
         out(lambda *_: True, "secagg.session.training:is_bound"),
         "take_part-one-shot-semi-honest",
-        lie_about("message"),
-        is_of("input", "message"),
+        *reads("message"),
     ),
     **{
         f"B2, {name}": Mend(taken_out, door, vary(*pairs), is_of("oracle"))
@@ -290,16 +291,12 @@ MENDS: dict[str, Mend] = {
         )
     },
     "C1": Mend(
-        headers_pass,
-        "flare-filter",
-        lie_about("data.__headers__"),
-        is_of("input", "task.data.__headers__.lying"),
+        headers_pass, "flare-filter", *reads("data.__headers__", "task.data.__headers__.lying")
     ),
     "C1, context": Mend(
         out(lambda fl_ctx, *_: fl_ctx, "secagg.flare.guard:agreed_context"),
         "flare-filter",
-        lie_about("peer"),
-        is_of("input", "peer"),
+        *reads("peer"),
     ),
     "C10": Mend(
         out(nothing, "secagg.flower.state:NodeState.check"),

@@ -61,8 +61,6 @@ PAIRS = (
 )
 """All pairs; a door names those that it has."""
 EVERY = frozenset(pair.name for pair in PAIRS)
-UNWEIGHTED = EVERY - {name for name in EVERY if "weight" in name or "metric" in name}
-"""Pairs of a door with vectors only."""
 WEIGHTED = EVERY - {name for name in EVERY if "metric" in name}
 """Pairs of a door with vectors and weights."""
 QUICK = frozenset({"weights", "metrics", "own clip", "raises", "nan", "no weight"})

@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import partial, partialmethod
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -35,35 +34,19 @@ import numpy as np
 
 import fedmf
 import secagg
+from benches.papers.centralised import SVD
+from benches.papers.encrypted_items import EncryptedItems, PlainItems, descend
+from benches.papers.under_encryption import fedmf_under_encryption, items_under_encryption
 from fedmf import aggregate, attacks, context, dp, fcf, privacy, splits
+from fedmf.attacks.observed import count_raters, in_the_clear, train, under_masks
+from fedmf.data.features import item_features
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.sets.simulated_views import simulate_views
+from fedmf.data.subset import most_rated
+from fedmf.masks.mmf import masked as less_mask
+from fedmf.training.history import mae, rmse
 from secagg import paillier, testing, threshold
 
-# Names without a stable import path, and the modules to look into,
-# the old one first. Where things move, add the new module to the line.
-MOVED: dict[str, tuple[str, ...]] = {
-    "EncryptedItems PlainItems descend": (
-        "fedmf.encrypted_items",
-        "benches.papers.encrypted_items",
-    ),
-    "SVD": ("fedmf.centralised", "benches.papers.centralised"),
-    "count_raters in_the_clear train under_masks": (
-        "fedmf.adversary.observed",
-        "fedmf.attacks.observed",
-    ),
-    "fedmf_under_encryption items_under_encryption": (
-        "fedmf.under_encryption",
-        "benches.papers.under_encryption",
-    ),
-    "item_features": ("fedmf.features", "fedmf.data.features"),
-    "mae rmse": ("fedmf.metrics", "fedmf.training.metrics", "fedmf.training.history"),
-    "masked": ("fedmf.mmf", "fedmf.masks.mmf"),
-    "most_rated": ("fedmf.subset", "fedmf.data.subset"),
-    "simulate": ("fedmf.datasets.simulated", "fedmf.data.sets.simulated"),
-    "simulate_views": (
-        "fedmf.datasets.simulated_views",
-        "fedmf.data.sets.simulated_views",
-    ),
-}
 ARRAYS = (  # documented attributes of fitted models and masks that are not dataclasses
     *("constants", "biases", "inner", "outer", "interactions", "intercepts", "weights"),
     *("means", "parameters_", "user_biases_", "item_biases_", "user_factors_", "item_factors_"),
@@ -71,17 +54,6 @@ ARRAYS = (  # documented attributes of fitted models and masks that are not data
 UNTOLD = {"aborted", "costs", "phe", "train"}  # text, times, and values that stand elsewhere
 SHOWN = 120  # characters: a list that takes more is shown by its digest
 CASES: dict[str, Callable[[], Any]] = {}
-
-
-def moved(name: str) -> Any:
-    """Return the object of that name, from the first module that has it."""
-    (places,) = (places for names, places in MOVED.items() if name in names.split())
-    for place in places:
-        try:
-            return getattr(import_module(place), name)
-        except (ImportError, AttributeError):
-            continue
-    raise ImportError(f"{name} is in none of {places}: add its new place to MOVED")
 
 
 def digests(name: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -113,7 +85,7 @@ def judged(model: Any, test: Any = None) -> dict[str, Any]:
     """Return a recommender's attributes, predictions, recommendations, history and errors."""
     test = TEST if test is None else test
     guesses = model.predict(test.users, test.items)
-    found = {name: moved(name)(test.values, guesses) for name in ("rmse", "mae")}
+    found: dict[str, Any] = {one.__name__: one(test.values, guesses) for one in (rmse, mae)}
     arrays = {one: getattr(model, one) for one in ARRAYS if hasattr(model, one)}
     learnt = getattr(model, "model_", model)
     # the parameters of a model of features are its trainer's
@@ -171,12 +143,12 @@ def under(name: str, train: Any, *what: Any, by: Any = (), sums: Any = (), **how
 
 entropy = testing.InsecureReplayedEntropy
 SILENT = 5  # a user who has no rating to train on
-RATINGS = moved("simulate")(16, 20, 160, seed=1)
+RATINGS = simulate(16, 20, 160, seed=1)
 SPLIT = splits.random_split(RATINGS)
 SPLIT = replace(SPLIT, train=SPLIT.train.take(SPLIT.train.users != SILENT))
 TRAIN, TEST = SPLIT.train, SPLIT.test
 VIEWS = fcf.user_split(fcf.views(RATINGS))
-ITEMS = moved("item_features")(RATINGS)
+ITEMS = item_features(RATINGS)
 OWN, USERS = (fedmf.Features(np.eye(n)[:, :2] + 0.1, ("a", "b")) for n in (20, 16))
 SOME = (0, 3, 7)
 PHASES = ("advertise_keys", "share_keys", "masked_input", "consistency_check", "unmasking")
@@ -224,7 +196,7 @@ def masked(mask: Any, model: Any, by: Any, features: Any = None, **how: Any) -> 
     fitted = fedmf.FedMMF(mask, trainer, **how).fit(TRAIN, TEST, features)
     head = fedmf.LocalHead(penalty=5.0).fit(fitted.model_, TRAIN)
     alone = mask.fit(ITEMS, TRAIN, 7)
-    rest = moved("masked")(TRAIN, alone, 3.5).values
+    rest = less_mask(TRAIN, alone, 3.5).values
     private = privacy.indicator(TRAIN, alone), privacy.well_masked(TRAIN, alone, 0.03)
     local = {**judged(alone), "rest": rest, "private": private}
     return {**judged(fitted), "head": judged(head), "local": local}
@@ -261,15 +233,16 @@ def encrypted(often: int) -> Any:
     """Descend on an item matrix that is encrypted again at intervals, or in the clear."""
     rng = np.random.default_rng(8)
     p, q = (rng.normal(1.0, 0.3, size=(n, 3)) for n in (16, 20))
-    make = partial(moved("EncryptedItems"), key=KEY, users=16, refresh_every=often)
-    items = (make if often else moved("PlainItems"))(q.reshape(-1))
-    after = list(moved("descend")(PAPER, TRAIN, items, p, rounds=3))
+    make = partial(EncryptedItems, key=KEY, users=16, refresh_every=often)
+    items = (make if often else PlainItems)(q.reshape(-1))
+    after = list(descend(PAPER, TRAIN, items, p, rounds=3))
     facts = {"rounds": after, "anew": getattr(items, "refreshes", None), "read": items.read()}
     return {**judged(after[-1]), **facts}
 
 
 def compared(name: str, **how: Any) -> Any:
-    return moved(f"{name}_under_encryption")(SPLIT, KEY, rounds=2, **how)
+    run = {"fedmf": fedmf_under_encryption, "items": items_under_encryption}[name]
+    return run(SPLIT, KEY, rounds=2, **how)
 
 
 def parted(part: Any) -> Any:
@@ -278,11 +251,11 @@ def parted(part: Any) -> Any:
 
 def observed(model: Any) -> Any:
     """Observe two rounds as a server, in the clear and under masks."""
-    rounds = moved("train")(model, TRAIN, 2, 9)
-    secure = [moved("under_masks")(one, {0, 3}, 9) for one in rounds]
-    clear = [moved("in_the_clear")(one, user) for one in rounds for user in (0, 3)]
+    rounds = train(model, TRAIN, 2, 9)
+    secure = [under_masks(one, {0, 3}, 9) for one in rounds]
+    clear = [in_the_clear(one, user) for one in rounds for user in (0, 3)]
     facts = {"rounds": rounds, "clear": clear, "secure": secure}
-    return {**facts, "raters": moved("count_raters")(RATINGS)}
+    return {**facts, "raters": count_raters(RATINGS)}
 
 
 def shared(**how: Any) -> Any:
@@ -382,7 +355,7 @@ for kind in (fcf.FCF, fcf.FederatedCF):
     CASES[f"{kind.__name__}, own sum"] = partial(implicit, kind, rounds=2)
 CASES["FCF, step by step"] = lambda: list(fcf.FCF(rounds=2, steps=2).iterate(VIEWS.train))
 CASES["CF"] = partial(implicit, fcf.CF, rounds=4)
-CASES["SVD"] = lambda: judged(moved("SVD")(k=4, epochs=5, seed=1).fit(TRAIN))
+CASES["SVD"] = lambda: judged(SVD(k=4, epochs=5, seed=1).fit(TRAIN))
 for model in (context.FedLR(reg=0.01), context.FedFM(k=2), context.FedNN(hidden=3)):
     name = type(model).__name__
     under(name, contextual, model)
@@ -411,8 +384,8 @@ for noise in ("half-length", "textbook"):
     CASES[f"Paillier, {noise}, weights"] = partial(ciphers, noise, 3)
 CASES["data"] = lambda: {
     "whole": fedmf.load("simulated"),
-    "views": moved("simulate_views")(50, 32),
-    "most rated": moved("most_rated")(RATINGS, 10, 8),
+    "views": simulate_views(50, 32),
+    "most rated": most_rated(RATINGS, 10, 8),
     "features": ITEMS,
 }
 PARTED = {"at random": splits.random_split, "last": splits.leave_last, "users": fcf.user_split}

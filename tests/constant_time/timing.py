@@ -211,18 +211,14 @@ def kernels() -> Iterator[Case]:
 def controls() -> Iterator[Case]:
     """Yield cases whose time depends on the input, which the test must find."""
     buffer = np.empty(ELEMENTS, np.uint64)
-    yield Case("control: first non-zero word", (_words(1), _words(2)), buffer, _any)
+    first, branch = "control: first non-zero word", "control: a branch on the weight"
+    yield Case(first, (_words(1), _words(2)), buffer, lambda words, _: any(words.tolist()))
     yield Case(
-        "control: a branch on the weight", (_words(9), _words(9, weight=2)), buffer, _scale
+        branch,
+        (_words(9), _words(9, weight=2)),
+        buffer,
+        lambda words, weight: words if weight == 1 else words * np.uint64(weight),
     )
-
-
-def _any(words: NDArray[Any], _: int) -> object:
-    return any(words.tolist())
-
-
-def _scale(words: NDArray[Any], weight: int) -> object:
-    return words if weight == 1 else words * np.uint64(weight)
 
 
 def _floats(scale: float, weight: int = 1) -> Draw:

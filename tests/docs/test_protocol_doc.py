@@ -92,22 +92,11 @@ def test_state_diagram_is_the_transition_table(variant: str) -> None:
     assert drawn == protocol_doc.diagram(variant), "run python tests/support/protocol_doc.py"
 
 
-def test_table_of_checks_is_that_of_the_code() -> None:
-    assert set(protocol_doc.documented_checks()) == protocol_doc.checks_in_code()
-
-
-def test_checks_of_encryption_are_those_of_the_code() -> None:
-    documented = protocol_doc.documented_encryption_checks()
-    assert documented == protocol_doc.encryption_checks_in_code()
-
-
-def test_checks_of_parameters_are_those_of_the_code() -> None:
-    documented = protocol_doc.documented_parameter_checks()
-    assert documented == protocol_doc.parameter_checks_in_code()
-
-
-def test_checks_of_states_are_those_of_the_code() -> None:
-    assert protocol_doc.documented_state_checks() == protocol_doc.state_checks_in_code()
+def test_tables_of_checks_are_those_of_the_code() -> None:
+    documented = set(protocol_doc.documented_checks())
+    for side, checks in protocol_doc.other_checks().items():
+        documented |= {(check, side) for check in checks}
+    assert documented == protocol_doc.checks_in_code()
 
 
 def test_phases_of_the_table_of_checks_exist() -> None:

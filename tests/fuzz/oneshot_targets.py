@@ -21,6 +21,16 @@ from vectors_reader import b, load
 
 SESSIONS = ("example", "two-of-two", "three-of-five")
 PHASES = {"parameters", "report", "check", "reserve", "open", "accumulator", "unmasking"}
+KINDS = {
+    "add": Kind.REPORT,
+    "check": Kind.BOXES,
+    "reserve": Kind.REQUEST,
+    "open": Kind.REQUEST,
+    "reservation": Kind.RESERVATION,
+    "answer": Kind.ANSWER,
+    "stored": Kind.ACCUMULATOR,
+}
+NAMES = ("parameters", *KINDS)
 _open = ExitStack()  # journals, and the folder that they are in
 atexit.register(_open.close)
 
@@ -90,22 +100,12 @@ class World:
         assert made.layout.report > made.layout.packed
 
     def decoders(self) -> list[Callable[[bytes], None]]:
-        """Return the decoders, in the order of their numbers."""
-        plain: list[tuple[Kind, Callable[[bytes], None]]] = [
-            (Kind.REPORT, self.add),
-            (Kind.BOXES, self.check),
-            (Kind.REQUEST, self.reserve),
-            (Kind.REQUEST, self.open),
-            (Kind.RESERVATION, self.reservation),
-            (Kind.ANSWER, self.answer),
-            (Kind.ACCUMULATOR, self.stored),
-        ]
-        starts = [(messages.start(kind, self.params), decode) for kind, decode in plain]
-        begun = [lambda rest, s=s, decode=decode: decode(s + rest) for s, decode in starts]
-        return [self.parameters, *(decode for _, decode in plain), *begun]
-
-
-NAMES = ("parameters", "add", "check", "reserve", "open", "reservation", "answer", "stored")
+        """Return the decoders of whole messages, then of their bodies."""
+        whole = [getattr(self, name) for name in NAMES]
+        starts = [messages.start(kind, self.params) for kind in KINDS.values()]
+        pairs = zip(starts, whole[1:], strict=True)
+        begun = [lambda rest, s=start, decode=d: decode(s + rest) for start, d in pairs]
+        return [*whole, *begun]
 
 
 @cache

@@ -8,21 +8,20 @@ within what its header allows, or is rejected by a check of docs/paillier.md.
 from __future__ import annotations
 
 import hashlib
-import json
+from collections.abc import Callable
 from functools import cache
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from paillier_keys import Stream
 from secagg import FixedPoint, Integers, Packing, ParameterError, RemoteProtocolError
 from secagg.paillier import EncryptedVector, PrivateKey, PublicKey
+from vectors_reader import b, load
 
-VECTORS = json.loads(
-    (Path(__file__).parents[1] / "vectors" / "paillier.json").read_text(encoding="ascii")
-)
+VECTORS = load("paillier")
 KEYS = [
-    PrivateKey.from_bytes(bytes.fromhex(key["private"]), allow_insecure=True)
+    PrivateKey.from_bytes(b(key["private"]), allow_insecure=True)
     for key in VECTORS["keys"]
     if key["name"] in ("half", "foreign, 64")
 ]
@@ -35,29 +34,37 @@ WORLDS = tuple((key, packing) for key in KEYS for packing in PACKINGS)
 ARRIVING = {"length", "version", "key", "packing", "summands", "ciphertext"}
 
 
-def check_rejection(error: RemoteProtocolError, checks: set[str]) -> None:
+def taken(read: Callable[..., Any], data: bytes, *checks: str, **more: Any) -> Any:
+    """Return what bytes are read as, which has one spelling, or None if they are rejected.
+
+    Without checks the error is one of a wrong argument.
+    """
+    try:
+        found = read(data, **more)
+    except ParameterError as error:
+        assert not checks
+        assert len(str(error)) < 300
+    except RemoteProtocolError as error:
+        check_rejection(error, *checks)
+    else:
+        assert found.to_bytes() == data
+        return found
+    return None
+
+
+def check_rejection(error: RemoteProtocolError, *checks: str) -> None:
     assert error.check in checks
     assert len(str(error)) < 300
 
 
 def _public(data: bytes, world: int) -> None:
-    try:
-        key = PublicKey.from_bytes(data, allow_insecure=world % 2 == 0)
-    except RemoteProtocolError as error:
-        check_rejection(error, {"public_key"})
-        return
-    assert key.to_bytes() == data
-    assert key.key_id == hashlib.sha256(data).digest()
+    key = taken(PublicKey.from_bytes, data, "public_key", allow_insecure=world % 2 == 0)
+    assert key is None or key.key_id == hashlib.sha256(data).digest()
 
 
 def _private(data: bytes, world: int) -> None:
-    try:
-        key = PrivateKey.from_bytes(data, allow_insecure=world % 2 == 0)
-    except ParameterError as error:
-        assert len(str(error)) < 300
-        return
-    assert key.to_bytes() == data
-    assert key.decrypt(key.public_key.encrypt([-3])) == [-3]
+    key = taken(PrivateKey.from_bytes, data, allow_insecure=world % 2 == 0)
+    assert key is None or key.decrypt(key.public_key.encrypt([-3])) == [-3]
 
 
 def _sealed(data: bytes, world: int) -> None:
@@ -66,25 +73,16 @@ def _sealed(data: bytes, world: int) -> None:
 
 
 def _ciphertexts(data: bytes, world: int) -> None:
-    key = WORLDS[world][0].public_key
-    try:
-        read = key.load(data, count=2)
-    except RemoteProtocolError as error:
-        check_rejection(error, {"length", "ciphertext"})
-        return
-    assert read.to_bytes() == data
+    taken(WORLDS[world][0].public_key.load, data, "length", "ciphertext", count=2)
 
 
 def _vector(data: bytes, world: int) -> None:
     key, packing = WORLDS[world]
     for summands in (1, None):
-        try:
-            read = key.public_key.load_vector(data, packing, summands)
-        except RemoteProtocolError as error:
-            check_rejection(error, ARRIVING)
-        else:
+        given = {"packing": packing, "summands": summands}
+        read = taken(key.public_key.load_vector, data, *ARRIVING, **given)
+        if read is not None:
             assert summands in (None, read.added + read.subtracted)
-            assert read.to_bytes() == data
             _read(read, key)
 
 
@@ -111,7 +109,7 @@ def _read(vector: EncryptedVector, key: PrivateKey) -> None:
     try:
         read = key.decrypt_vector(vector)
     except RemoteProtocolError as error:
-        check_rejection(error, {"sum", "summands"})
+        check_rejection(error, "sum", "summands")
         return
     most = (vector.added + vector.subtracted) * vector.packing.max_element
     assert int(np.abs(read.integers).max()) <= most
@@ -138,11 +136,11 @@ def paillier_seeds() -> list[bytes]:
     """Every key of the golden vectors, right or wrong, and the messages of each world."""
     seeds, entropy = [], Stream("seeds")
     for key in VECTORS["keys"]:
-        public, private = bytes.fromhex(key["public"]), bytes.fromhex(key["private"])
+        public, private = b(key["public"]), b(key["private"])
         seeds += [_seed(0, 0, public), _seed(1, 0, private), _seed(2, 0, private[:-32])]
         seeds += [_seed(0, 1, public), _seed(2, 1, private[:-32])]
     for decoder, cases in ((0, "refused_public_keys"), (1, "refused_private_keys")):
-        seeds += [_seed(decoder, 0, bytes.fromhex(case["bytes"])) for case in VECTORS[cases]]
+        seeds += [_seed(decoder, 0, b(case["bytes"])) for case in VECTORS[cases]]
     for world, (key, packing) in enumerate(WORLDS):
         public = key.public_key
         kind = np.int64 if isinstance(packing.encoding, Integers) else np.float64

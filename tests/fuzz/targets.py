@@ -38,30 +38,19 @@ from secagg.client.checks import (
 from secagg.protocol.messages import (
     AdvertiseKeys,
     ConsistencyRequest,
-    ConsistencySignature,
     MaskedInput,
+    Message,
     Roster,
     ShareKeys,
     Shares,
     UnmaskRequest,
-    UnmaskShares,
     decode,
     encode,
     max_bytes,
 )
 from secagg.protocol.params_bytes import MAX_PARAMS_BYTES, compare
 
-KINDS = (
-    AdvertiseKeys,
-    Roster,
-    ShareKeys,
-    Shares,
-    MaskedInput,
-    ConsistencyRequest,
-    ConsistencySignature,
-    UnmaskRequest,
-    UnmaskShares,
-)
+KINDS = tuple(Message.__subclasses__())
 WORLDS = (
     make_params(4),
     make_params(5, security="active"),

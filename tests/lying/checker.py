@@ -84,11 +84,8 @@ def judge(outcome: Outcome, door: str, schedule: str, *, plain: bool = True) -> 
         place = f"{len(matching[0])} of {PROMISED} clients"
         found.append(Finding("few", door, place, schedule))
     views = [outcome.views[u] for u in matching[-1] if u in outcome.views]
-    for place in sorted(differences(views)):
-        if place.startswith(tuple(ACCEPTED)):
-            continue
-        found.append(Finding("input", door, place, schedule))
-    return found
+    places = [one for one in differences(views) if not one.startswith(tuple(ACCEPTED))]
+    return [*found, *(Finding("input", door, place, schedule) for place in sorted(places))]
 
 
 def differences(views: Iterable[Mapping[str, str]]) -> set[str]:
@@ -104,9 +101,7 @@ def same(one: Outcome, other: Outcome) -> bool:
         return False
     if one.opened is None or other.opened is None:
         return one.opened is other.opened
-    numbers = [
-        np.append(found.opened, [found.shown[name] for name in sorted(found.shown)])
-        for found in (one, other)
-    ]
-    equal = one.shown.keys() == other.shown.keys()
-    return equal and bool(np.abs(numbers[0] - numbers[1]).max() < ERROR)
+    if one.shown.keys() != other.shown.keys():
+        return False
+    shown = [one.shown[name] - other.shown[name] for name in one.shown]
+    return bool(np.abs(np.append(one.opened - other.opened, shown)).max() < ERROR)

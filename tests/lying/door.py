@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lying.liar import Liar
 from lying.walk import leaves
+from oneshot_parties import ram_folder
+from secagg import RemoteProtocolError
+from secagg.oneshot import HelperJournal
 
 Vector = NDArray[np.float64]
 CLIENTS = (11, 22, 33, 44)
@@ -128,6 +131,15 @@ class Outcome:
     def note(self, client: int, *what: object) -> None:
         self.answers.setdefault(client, []).append(what)
 
+    def take(
+        self, client: int, step: object, call: Callable[..., object], *what: object
+    ) -> None:
+        """Let the server take an answer by `call`, or note the check that rejects it."""
+        try:
+            call(*what)
+        except RemoteProtocolError as error:
+            self.note(client, step, "rejected", error.check)
+
 
 class Training:
     """Training of all clients of a door: it reads the server's side and notes what it read.
@@ -166,7 +178,8 @@ class Training:
                 for place, text in leaves(server_side).items()
             }
             self.outcome.views.setdefault(client, read)
-            factor = 0.5 + hash_of(read) % 1000 / 2000
+            digest = hashlib.sha256(repr(sorted(read.items())).encode()).digest()
+            factor = 0.5 + int.from_bytes(digest[:6], "big") % 1000 / 2000
             private = replace(private, vector=tuple(factor * x for x in private.vector))
         self.outcome.trained.setdefault(client, private.summed)  # later answers do not count
         if private.failure == "raises":
@@ -174,12 +187,7 @@ class Training:
         return private
 
 
-def hash_of(read: Mapping[str, str]) -> int:
-    data = repr(sorted(read.items())).encode()
-    return int.from_bytes(hashlib.sha256(data).digest()[:6], "big")
-
-
-class Door(Protocol):
+class Door:
     """A door with its clients, who stay the same from sum to sum.
 
     Attributes
@@ -192,18 +200,33 @@ class Door(Protocol):
     repeats : tuple of str
         Ways in which its transport can deliver messages again: "twice", "before".
     training : Training
+    journals : list of HelperJournal
+        Journals of the helpers of one-shot sums; none at other doors.
     """
 
-    name: str
-    keyed: bool
-    pairs: frozenset[str]
-    repeats: tuple[str, ...]
-    training: Training
+    repeats: tuple[str, ...] = ()
+
+    def __init__(
+        self, name: str, pairs: frozenset[str], *, keyed: bool, one_shot: bool
+    ) -> None:
+        self.name = f"{name}, {'keyed' if keyed else 'semi-honest'}"
+        self.keyed, self.one_shot, self.pairs = keyed, one_shot, pairs
+        self.training = Training()
+        self._stack = ExitStack()
+        self._folder = self._stack.enter_context(ram_folder())
+        paths = [self._folder / f"{j}" for j in range(4 if keyed else 3)] if one_shot else []
+        made = [HelperJournal.create(path, "x25519") for path in paths]
+        self.journals = [self._stack.enter_context(journal) for journal in made]
+
+    @property
+    def trusted(self) -> frozenset[bytes]:
+        """Keys of the helpers."""
+        return frozenset(journal.public[1] for journal in self.journals)
 
     def sum(self, settings: Settings, liar: Liar) -> Outcome:
         """Run one sum; it raises no error of the library."""
-        ...
+        raise NotImplementedError
 
     def close(self) -> None:
         """Give back folders and threads."""
-        ...
+        self._stack.close()

@@ -9,10 +9,9 @@ import os
 import queue
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from nvflare.apis.executor import Executor
@@ -25,16 +24,22 @@ from nvflare.app_common.utils.fl_model_utils import FLModelUtils
 
 from flare_kits import Project
 from flare_network import Network, Site
-from lying.door import CLIENTS, LENGTH, Outcome, Settings, Training
-from lying.folders import folder_in, journals_in
+from lying.door import CLIENTS, LENGTH, Door, Outcome, Settings, Training
 from lying.liar import Liar
-from lying.sessions import RoundServer, one_shot_params, open_sum, round_params, show
+from lying.sessions import (
+    RoundServer,
+    one_shot_params,
+    one_shot_sum,
+    round_params,
+    settled,
+    show,
+)
 from lying.walk import Opened, Unbuildable, opener
 from lying.worlds import WEIGHTED
-from secagg import Identity, Registry, RemoteProtocolError, SecAggError, client_id
+from secagg import Identity, Registry, SecAggError, client_id
 from secagg.flare import SecAggFilter, SitePolicy, configuration, names
 from secagg.flare.model import Model, write_model
-from secagg.oneshot import Accumulator, Helper
+from secagg.oneshot import Accumulator
 from secagg.session.wire import (
     REPORT,
     AttemptName,
@@ -101,32 +106,12 @@ class Reading(Executor):
         return FLModelUtils.to_shareable(model)
 
 
-class LyingNetwork(Network):
-    """Network whose server tells each site other public properties of its context."""
-
-    peer: Mapping[str, Any] = {}
-
-    def _context(self, engine: object, name: str) -> FLContext:
-        context = super()._context(engine, name)
-        if name == "server":
-            for key, value in self.peer.items():
-                context.set_prop(key, value, private=False, sticky=False)
-        return context
-
-
-class FlareDoor:
+class FlareDoor(Door):
     """Sites of a job, whose operators have a policy, keys and a folder."""
 
     def __init__(self, name: str, *, keyed: bool, one_shot: bool) -> None:
-        self.repeats: tuple[str, ...] = ("twice",) if one_shot else ()
-        self.name = f"FLARE, {name}, {'keyed' if keyed else 'semi-honest'}"
-        self.keyed, self.pairs = keyed, WEIGHTED
-        self.training = Training()
-        self._stack = ExitStack()
-        self._folder = folder_in(self._stack)
-        self.journals: list[Any] = []
-        if one_shot:
-            self.journals = journals_in(self._stack, active=keyed)
+        super().__init__(f"FLARE, {name}", WEIGHTED, keyed=keyed, one_shot=one_shot)
+        self.repeats = ("twice",) if one_shot else ()
         self.numbers = itertools.count()
         self.trainers = {u: Reading(u, self.training) for u in CLIENTS}
         self._written: dict[int, Mapping[str, Any]] = {}
@@ -137,8 +122,7 @@ class FlareDoor:
         return self.root(u) / "job" / f"app_{NAMES[u]}"
 
     def policy(self, u: int, **more: Any) -> SitePolicy:
-        trusted = [journal.public[1].hex() for journal in self.journals]
-        return SitePolicy(helpers=trusted or None, **more)
+        return SitePolicy(helpers=[key.hex() for key in self.trusted] or None, **more)
 
     def root(self, u: int) -> Path:
         root = self._folder / NAMES[u]
@@ -158,15 +142,19 @@ class FlareDoor:
         told = liar.tell(u, step, honest)
         if step == REPORT:
             self.note_digest(u, told["data"], liar)
-        network, site = self.network, self.sites[u]
         self.trainers[u].arguments = told["arguments"]
         digest = self._configured(u, told["arguments"])
         liar.digests["configuration", u] = digest
-        with patch.object(network, "peer", told["peer"]):
-            try:
-                return network.perform(site, name, told["data"])
-            except Exception as error:
-                raise Unbuildable(f"{type(error).__name__} of FLARE") from None
+        self._peers[NAMES[u]] = told["peer"]
+        try:
+            return self.network.perform(self.sites[u], name, told["data"])
+        except Exception as error:
+            raise Unbuildable(f"{type(error).__name__} of FLARE") from None
+
+    def _tell_context(self, site: str, context: FLContext) -> None:
+        """Tell a site other public properties of the server's context."""
+        for key, value in self._peers[site].items():
+            context.get_peer_context().set_prop(key, value, private=False, sticky=False)
 
     def _configured(self, u: int, arguments: Mapping[str, Any]) -> bytes:
         """Write a site's configuration of the job where FLARE deploys it; return its digest."""
@@ -192,11 +180,9 @@ class FlareDoor:
 
     def join(self, sites: Mapping[int, Site]) -> None:
         self.sites = dict(sites)
-        self.network = LyingNetwork(list(sites.values()))
+        self.network, self._peers = Network(list(sites.values())), dict[str, Any]()
+        self.network.context = self._tell_context
         self._stack.callback(self.network._pool.shutdown)
-
-    def close(self) -> None:
-        self._stack.close()
 
 
 class FilterDoor(FlareDoor):
@@ -239,9 +225,7 @@ class FilterDoor(FlareDoor):
         _, message = self.message()
         try:
             params = one_shot_params(settings, active, message, self.journals)
-            helpers = [Helper(params, j, registry=registry) for j in self.journals]
-            accumulator = Accumulator(params, registry=registry)
-            signed = b"".join(helper.endorse() for helper in helpers)
+            helpers, accumulator, signed = one_shot_sum(params, self.journals, registry)
             name = task_id(params.digest, 0, 0, REPORT)
             frame = encode(Task(name, 0, 0, REPORT, params.to_bytes(), message, signed))
             for u in CLIENTS:
@@ -251,7 +235,7 @@ class FilterDoor(FlareDoor):
                 if liar.repeats:
                     self.perform(u, REPORT, "train", data, liar)
                 self._take(u, reply, accumulator, outcome)
-            show(open_sum(accumulator, helpers), outcome)
+            show(settled(accumulator, helpers), outcome)
         except SecAggError as error:
             outcome.failed = type(error).__name__
         return outcome
@@ -265,10 +249,7 @@ class FilterDoor(FlareDoor):
             return
         outcome.note(u, REPORT, "answer", len(found), sorted(map(str, reply)))
         report = outcome.masked[u] = read_answer(found, LARGE, u, REPORT).data  # type: ignore[union-attr]
-        try:
-            accumulator.add(report)
-        except RemoteProtocolError as error:
-            outcome.note(u, REPORT, "rejected", error.check)
+        outcome.take(u, REPORT, accumulator.add, report)
 
 
 class QueueSeat:
@@ -398,21 +379,11 @@ class ExecutorDoor(FlareDoor):
         data.update({names.STEP: names.TAKE_PART, names.TOPIC: _TOPIC, names.TOKEN: b"t%d" % u})
         data.update(more)
         self._seats[NAMES[u]] = seat
-        self.network.handlers = _Handlers(self._seats)
+        # requests under another topic or token reach the server, too
+        self.network.handlers = SimpleNamespace(get=lambda _: self._handle)
         ended = self._pool.submit(self.perform, u, names.TAKE_PART, names.TASK, data, liar)
         ended.add_done_callback(seat.end)
         return seat, ended
-
-
-class _Handlers(dict[str, Any]):
-    """Handlers of all topics: requests under another topic or token reach the server, too."""
-
-    def __init__(self, seats: Mapping[str, QueueSeat]) -> None:
-        super().__init__()
-        self._seats = seats
-
-    def get(self, topic: str, default: Any = None) -> Any:
-        return self._handle
 
     def _handle(self, topic: str, request: Shareable, fl_ctx: FLContext) -> Shareable:
         return self._seats[fl_ctx.get_identity_name()].handle(topic, request, fl_ctx)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
@@ -30,8 +30,7 @@ from flwr.common.serde import (
 )
 
 from flower_nodes import fedavg, make_app, phase_of, registry, signed_configs
-from lying.door import CLIENTS, LENGTH, Outcome, Settings, Training
-from lying.folders import journals_in
+from lying.door import CLIENTS, LENGTH, Door, Outcome, Settings
 from lying.liar import Liar
 from lying.walk import Opened, Unbuildable, opener
 from lying.worlds import EVERY
@@ -40,7 +39,7 @@ from secagg.flower import OneShot, OneShotMod, SecAgg, SecAggMod
 from secagg.flower import node as flower_node
 from secagg.flower.testing import LocalGrid, LocalHelper
 from secagg.flower.wire import RECORD
-from secagg.oneshot import HelperJournal, OneShotPolicy
+from secagg.oneshot import OneShotPolicy
 
 _RAISED = 2
 
@@ -147,7 +146,7 @@ class LyingGrid(LocalGrid):
             yield
 
 
-class FlowerDoor:
+class FlowerDoor(Door):
     """Nodes with a mod, and the ServerApp of a strategy that wraps FedAvg.
 
     Parameters
@@ -159,33 +158,20 @@ class FlowerDoor:
     """
 
     errors: tuple[type[Exception], ...] = (SecAggError,)
+    repeats = ("twice", "before")
 
     def __init__(self, *, keyed: bool, one_shot: bool) -> None:
         kind = "OneShotMod" if one_shot else "SecAggMod"
-        self.name = f"Flower, {kind}, {'keyed' if keyed else 'semi-honest'}"
-        self.keyed, self.one_shot, self.pairs = keyed, one_shot, EVERY
-        self.training = Training()
-        self.repeats: tuple[str, ...] = ("twice", "before")
-        self._stack = ExitStack()
-        self.journals: list[HelperJournal] = []
-        if one_shot:
-            self.journals = journals_in(self._stack, active=keyed)
-        trusted = frozenset(journal.public[1] for journal in self.journals)
-        mod = (
-            OneShotMod(OneShotPolicy(helpers=trusted))
-            if one_shot
-            else SecAggMod(ClientPolicy())
-        )
+        super().__init__(f"Flower, {kind}", EVERY, keyed=keyed, one_shot=one_shot)
+        one = OneShotMod(OneShotPolicy(helpers=self.trusted))
+        mod = one if one_shot else SecAggMod(ClientPolicy())
         self._configs = signed_configs(CLIENTS)
         if not keyed:
             keys = ("secagg-identity", "secagg-registry")
             for config in self._configs.values():
                 for key in keys:
                     del config[key]
-        self.grid = LyingGrid(self.app(mod), self._configs)
-
-    def app(self, mod: Any) -> ClientApp:
-        return make_app([mod], self.train)
+        self.grid = LyingGrid(make_app([mod], self.train), self._configs)
 
     def train(self, message: Message, context: Context) -> Message:
         node = context.node_id
@@ -199,13 +185,10 @@ class FlowerDoor:
         (start,) = model.to_numpy_ndarrays()
         trained = private.trained
         new = start + trained if trained.shape == start.shape else trained
-        measured: dict[str, Any] = {"num-examples": private.told_weight}
-        if private.told_weight is None:
-            measured = {}
-        if private.failure != "no metric":
-            measured["loss"] = private.loss
-        arrays = ArrayRecord([new])
-        content = RecordDict({"arrays": arrays, "metrics": MetricRecord(measured)})
+        loss = None if private.failure == "no metric" else private.loss
+        told = {"num-examples": private.told_weight, "loss": loss}
+        metrics = MetricRecord({name: one for name, one in told.items() if one is not None})
+        content = RecordDict({"arrays": ArrayRecord([new]), "metrics": metrics})
         return Message(content, reply_to=message)
 
     def sum(self, settings: Settings, liar: Liar) -> Outcome:
@@ -236,20 +219,7 @@ class FlowerDoor:
         }
         start = ArrayRecord([np.zeros(LENGTH)])
         strategy = fedavg()
-        aggregate = strategy.aggregate_train
-
-        def opened(number: int, replies: Iterable[Message]) -> Any:
-            replies = list(replies)
-            means = [reply.content for reply in replies if not reply.has_error()]
-            for content in means:
-                (mean,) = content["arrays"].to_numpy_ndarrays()
-                shown = {name: float(value) for name, value in content["metrics"].items()}
-                weight = shown["num-examples"]
-                self.grid.outcome.shown = shown
-                self.grid.outcome.opened = np.asarray(mean, float) * weight
-            return aggregate(number, replies)
-
-        strategy.aggregate_train = opened
+        self.watch(strategy)
         if not self.one_shot:
             security = "active" if active else "semi-honest"
             return SecAgg(strategy, key_timeout=1e-9, security=security, **given), start
@@ -257,7 +227,26 @@ class FlowerDoor:
         helpers = [LocalHelper(journal, registry=keys) for journal in self.journals]
         return OneShot(strategy, helpers=helpers, **given), start
 
+    def watch(self, strategy: Any) -> None:
+        """Note what a strategy gets of the sums."""
+        aggregate = strategy.aggregate_train
+
+        def opened(number: int, replies: Iterable[Message]) -> Any:
+            replies = list(replies)
+            for reply in replies:
+                if not reply.has_error():
+                    self.note(reply.content)
+            return aggregate(number, replies)
+
+        strategy.aggregate_train = opened
+
+    def note(self, content: RecordDict) -> None:
+        (mean,) = content["arrays"].to_numpy_ndarrays()
+        shown = {name: float(value) for name, value in content["metrics"].items()}
+        self.grid.outcome.shown = shown
+        self.grid.outcome.opened = np.asarray(mean, float) * shown["num-examples"]
+
     def close(self) -> None:
-        self._stack.close()
+        super().close()
         for config in self._configs.values():
             shutil.rmtree(str(config["secagg-state-dir"]), ignore_errors=True)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack
 from typing import Any
 
 import numpy as np
 
-from lying.door import CLIENTS, VICTIM, Outcome, Settings, Training
-from lying.folders import journals_in
+from harness import registry_of
+from lying.door import CLIENTS, VICTIM, Door, Outcome, Settings
 from lying.liar import Liar
 from lying.sessions import one_shot_params
 from lying.walk import Unbuildable
-from secagg import Identity, Registry, RemoteProtocolError, SecAggError
+from secagg import Identity, RemoteProtocolError, SecAggError
 from secagg.http import reach_helper, serve_helper
 from secagg.oneshot import Accumulator, OneShotParams, OneShotPolicy, report
 from secagg.testing import make_identity
@@ -23,7 +23,7 @@ INVENTED = range(1000, 1003)
 """Clients that the aggregator invents beside a victim."""
 
 
-class HelperDoor:
+class HelperDoor(Door):
     """Helpers over HTTP whose registry has all clients.
 
     An honest aggregator adds a report of each client. A lying one adds that of the victim and
@@ -31,14 +31,11 @@ class HelperDoor:
     clients, the first helper under that of the first.
     """
 
+    repeats = ("twice",)
+
     def __init__(self) -> None:
-        self.name = "serve_helper, keyed"
-        self.keyed, self.pairs, self.repeats = True, frozenset[str](), ("twice",)
-        self.training = Training()
-        self._stack = ExitStack()
-        self.journals = journals_in(self._stack, active=True)
-        self._identities = {u: make_identity(u) for u in CLIENTS}
-        self._registry = Registry({u: one.public for u, one in self._identities.items()})
+        super().__init__("serve_helper", frozenset(), keyed=True, one_shot=True)
+        self._registry = registry_of(CLIENTS)
         self._aggregator = Identity.generate()
         self._runner = asyncio.Runner()  # in whose loop the helpers and the aggregator are
         self._services = AsyncExitStack()
@@ -92,22 +89,14 @@ class HelperDoor:
     def _reports(
         self, params: OneShotParams, endorsements: list[bytes], lies: bool
     ) -> list[bytes]:
-        policy = OneShotPolicy(helpers=frozenset(j.public[1] for j in self.journals))
+        policy = OneShotPolicy(helpers=self.trusted)
+        trust: Any = {"policy": policy, "endorsements": endorsements}
         made = []
         for u in [VICTIM] if lies else CLIENTS:
-            identity = self._identities[u] if params.active else None
+            identity = make_identity(u) if params.active else None
             private = self.training.world[u]
-            made.append(
-                report(
-                    private.trained,
-                    params,
-                    u,
-                    private.weight,
-                    identity=identity,
-                    policy=policy,
-                    endorsements=endorsements,
-                )
-            )
+            given = private.trained, params, u, private.weight
+            made.append(report(*given, identity=identity, **trust))
         lenient = OneShotPolicy(min_threshold=1, min_clients=2)
         zeros = np.zeros(params.length)
         for u in INVENTED if lies else ():
@@ -146,7 +135,7 @@ class HelperDoor:
     def close(self) -> None:
         self._runner.run(self._services.aclose())
         self._runner.close()
-        self._stack.close()
+        super().close()
 
 
 def _params(told: bytes) -> OneShotParams:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -67,24 +68,14 @@ def lie_to_all(search: Search) -> None:
     lie(search, alone(begin, times=1), ["everybody"])
 
 
+def then(attack: Attack) -> Attack:
+    """Return an attack after an honest sum."""
+    return lambda search: (honest(search), attack(search))[1]
+
+
 def vary(*names: str) -> Attack:
     """Return the attack that compares these pairs of worlds."""
-
-    def attack(search: Search) -> None:
-        honest(search)
-        compare(search, [pair for pair in PAIRS if pair.name in names])
-
-    return attack
-
-
-def ask_semi_honest(search: Search) -> None:
-    honest(search)
-    downgrade(search)
-
-
-def repeat_all(search: Search) -> None:
-    honest(search)
-    repeat(search)
+    return then(partial(compare, pairs=[pair for pair in PAIRS if pair.name in names]))
 
 
 def is_of(kind: str, *places: str) -> Callable[[Finding], bool]:
@@ -111,8 +102,7 @@ _SENDERS = (
 _FIXERS = (
     "secagg.session.member:_Member._fix_bounds",
     *(("secagg.flower.state:NodeState.fix",) if _FLOWER else ()),
-    *(("secagg.flare.filter:fix_site_bounds",) if _FLARE else ()),
-    *(("secagg.flare.files:fix_site_bounds",) if _FLARE else ()),
+    *(f"secagg.flare.{name}:fix_site_bounds" for name in ("filter", "files") if _FLARE),
 )
 """Functions that fix the bounds of inputs."""
 
@@ -216,26 +206,15 @@ def keys_sign_nothing() -> Patched:
 
 def configuration_is_free() -> Patched:
     """Leave the run's configuration out of the digest of a node of Flower."""
+    from lying.flower import CONFIG
     from secagg.flower import node
 
     digest = node.content_digest
 
     def ignoring(message: Any, plan: bytes, _: object) -> bytes:
-        from lying.flower import CONFIG
-
         return digest(message, plan, CONFIG)
 
     return patch.object(node, "content_digest", ignoring)
-
-
-def call_with_all(message: Any, context: Any, call_next: Callable[..., Any]) -> Any:
-    """Call an application of Flower with all that the server sent."""
-    return call_next(message, context)
-
-
-def context_of_server(fl_ctx: Any, *_: object) -> Any:
-    """Return FLARE's own context, in place of the agreed one."""
-    return fl_ctx
 
 
 def headers_pass() -> Patched:
@@ -253,8 +232,12 @@ def headers_pass() -> Patched:
     return patch.object(module, "_opened", passing)
 
 
-_CONFIGURATION = lie_about("run_config"), is_of("input", "run_config")
-_ARGUMENTS = lie_about("arguments"), is_of("input", "arguments")
+def reads(place: str, at: str = "") -> tuple[Attack, Callable[[Finding], bool]]:
+    """Return the attack on a place that trainings read, and what it finds."""
+    return lie_about(place), is_of("input", at or place)
+
+
+_CONFIGURATION, _ARGUMENTS = reads("run_config"), reads("arguments")
 _NO_CHECK = {
     door: out(nothing, f"secagg.flare.{module}:check_configuration")
     for door, module in (("flare-filter", "filter"), ("flare-executor", "link"))
@@ -263,18 +246,19 @@ MENDS: dict[str, Mend] = {
     "B1, Flower": Mend(configuration_is_free, "flower", *_CONFIGURATION),
     "B1, Flower, one-shot": Mend(configuration_is_free, "flower-one-shot", *_CONFIGURATION),
     "B1, Flower, metadata": Mend(
-        out(call_with_all, "secagg.flower.mod:call_agreed"),
+        out(
+            lambda message, context, call: call(message, context),
+            "secagg.flower.mod:call_agreed",
+        ),
         "flower-one-shot",
-        lie_about("message.metadata"),
-        is_of("input", "message.metadata"),
+        *reads("message.metadata"),
     ),
     "B1, FLARE, filter": Mend(_NO_CHECK["flare-filter"], "flare-filter", *_ARGUMENTS),
     "B1, FLARE, executor": Mend(_NO_CHECK["flare-executor"], "flare-executor", *_ARGUMENTS),
     "B1, one-shot sums": Mend(
         out(lambda *_: True, "secagg.session.training:is_bound"),
         "take_part-one-shot-semi-honest",
-        lie_about("message"),
-        is_of("input", "message"),
+        *reads("message"),
     ),
     **{
         f"B2, {name}": Mend(taken_out, door, vary(*pairs), is_of("oracle"))
@@ -297,7 +281,7 @@ MENDS: dict[str, Mend] = {
     },
     "B3, helpers": Mend(helpers_serve_all, "helpers", lie_to_all, is_of("few")),
     **{
-        f"B3, {name}": Mend(keys_sign_nothing, door, ask_semi_honest, is_of("downgrade"))
+        f"B3, {name}": Mend(keys_sign_nothing, door, then(downgrade), is_of("downgrade"))
         for name, door in (
             ("take_part", "take_part"),
             ("take_part, one-shot", "take_part-one-shot"),
@@ -307,21 +291,17 @@ MENDS: dict[str, Mend] = {
         )
     },
     "C1": Mend(
-        headers_pass,
-        "flare-filter",
-        lie_about("data.__headers__"),
-        is_of("input", "task.data.__headers__.lying"),
+        headers_pass, "flare-filter", *reads("data.__headers__", "task.data.__headers__.lying")
     ),
     "C1, context": Mend(
-        out(context_of_server, "secagg.flare.guard:agreed_context"),
+        out(lambda fl_ctx, *_: fl_ctx, "secagg.flare.guard:agreed_context"),
         "flare-filter",
-        lie_about("peer"),
-        is_of("input", "peer"),
+        *reads("peer"),
     ),
     "C10": Mend(
         out(nothing, "secagg.flower.state:NodeState.check"),
         "flower",
-        repeat_all,
+        then(repeat),
         is_of("dropout"),
     ),
 }

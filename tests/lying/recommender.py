@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from flwr.app import ArrayRecord, Context, Message
+from flwr.app import ArrayRecord, Context, Message, RecordDict
 
 import fedmf
 from fedmf.data.sets.simulated import simulate
@@ -60,7 +59,6 @@ class RecommenderDoor(FlowerDoor):
         return reply
 
     def strategy(self, settings: Settings, active: bool) -> tuple[Any, ArrayRecord]:
-        outcome = self.training.outcome
         strategy = FedSum(
             self.trainer,
             n_users=USERS,
@@ -68,21 +66,16 @@ class RecommenderDoor(FlowerDoor):
             scale=RATINGS.scale,
             largest=settings.max_weight,
         )
-        aggregate = strategy.aggregate_train
-
-        def opened(number: int, replies: Iterable[Message]) -> Any:
-            replies = list(replies)
-            for content in [one.content for one in replies if not one.has_error()]:
-                mean = content["arrays"]["table"].numpy()
-                weight = content["metrics"]["num-examples"]
-                outcome.opened = np.asarray(mean, float).ravel() * float(weight)
-                users, *_ = content["arrays"][COUNTS].numpy() * float(weight)
-                outcome.shown = {"users": float(users)}
-            return aggregate(number, replies)
-
-        strategy.aggregate_train = opened  # type: ignore[method-assign]
+        self.watch(strategy)
         more = {"registry": registry(CLIENTS), "security": "active"} if active else {}
         # numbers of users are elements of the vector, and a liar can take any clip
         sums = {**strategy.sums, "clip": float(settings.max_weight)}
         secure = SecAgg(strategy, key_timeout=1e-9, **sums, **more)
         return secure, strategy.initial_arrays
+
+    def note(self, content: RecordDict) -> None:
+        outcome, weight = self.training.outcome, float(content["metrics"]["num-examples"])
+        mean = content["arrays"]["table"].numpy()
+        outcome.opened = np.asarray(mean, float).ravel() * weight
+        users, *_ = content["arrays"][COUNTS].numpy() * weight
+        outcome.shown = {"users": float(users)}

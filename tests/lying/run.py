@@ -7,6 +7,8 @@ present door and prints what was found so far.
 from __future__ import annotations
 
 import logging
+import sys
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,7 +16,9 @@ from contextlib import closing
 from itertools import islice
 
 from lying.checker import Finding
+from lying.door import Door, Outcome, Settings
 from lying.doors import DOORS
+from lying.liar import Liar
 from lying.oracle import Trial, trial
 from lying.search import (
     SIDES,
@@ -29,7 +33,23 @@ from lying.search import (
     together,
 )
 
+EVERY = 2.0
 """Seconds between two lines of progress."""
+
+
+def show_progress(door: Door, state: Callable[[], str]) -> None:
+    """Let a door write `state()` to the terminal before a sum, every few seconds."""
+    run, due = door.sum, 0.0
+
+    def shown(settings: Settings, liar: Liar) -> Outcome:
+        nonlocal due
+        if sys.stderr.isatty() and time.monotonic() >= due:
+            due = time.monotonic() + EVERY
+            sys.stderr.write(f"\r\x1b[K{door.name}: {state()}")
+            sys.stderr.flush()
+        return run(settings, liar)
+
+    door.sum = shown  # type: ignore[method-assign]
 
 
 def fuzz_lies(names: Sequence[str], runs: int, seed: int) -> bool:
@@ -38,6 +58,10 @@ def fuzz_lies(names: Sequence[str], runs: int, seed: int) -> bool:
     for name in names:
         with closing(DOORS[name]()) as door:
             search = Search(door)
+            show_progress(
+                door,
+                lambda s=search: f"{s.schedules:,} schedules, {len(s.findings):,} findings",
+            )
             stopped = _until_interrupted(lambda s=search: attack(s, runs, seed))
         total, seconds = total + search.schedules, seconds + search.seconds
         found += search.findings
@@ -77,6 +101,7 @@ def fuzz_oracles(names: Sequence[str], rounds: int, seed: int) -> bool:
         with closing(DOORS[name]()) as door:
             if not door.pairs:
                 continue
+            show_progress(door, lambda kept=found: f"{kept.rounds:,} rounds")
             stopped = _until_interrupted(
                 lambda d=door, kept=found: trial(d, rounds, seed=seed, found=kept)
             )
@@ -100,6 +125,9 @@ def _until_interrupted(work: Callable[[], object]) -> bool:
         work()
     except KeyboardInterrupt:
         return True
+    finally:
+        if sys.stderr.isatty():
+            sys.stderr.write("\r\x1b[K")
     return False
 
 

@@ -10,23 +10,22 @@ import asyncio
 import itertools
 import os
 from collections.abc import Coroutine, Generator, Mapping, Sequence
-from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 
-from lying.door import CLIENTS, LENGTH, Outcome, Settings, Training, plain_world
-from lying.folders import journals_in
+from harness import registry_of
+from lying.door import CLIENTS, LENGTH, Door, Outcome, Settings, plain_world
 from lying.liar import Liar
 from lying.walk import Unbuildable
 from lying.worlds import WEIGHTED
+from oneshot_parties import open_sum
 from secagg import (
     ClientPolicy,
     FixedPoint,
-    Identity,
     Registry,
-    RemoteProtocolError,
     RoundParams,
     RoundResult,
     SecAggError,
@@ -65,6 +64,7 @@ class Seat(Protocol):
         ...
 
 
+@dataclass
 class RoundServer:
     """Server of one sum, in four exchanges or in one, over seats.
 
@@ -75,19 +75,14 @@ class RoundServer:
         Names of the clients in the protocol.
     """
 
-    def __init__(
-        self,
-        seats: Mapping[int, Seat],
-        ids: Mapping[int, int],
-        outcome: Outcome,
-        liar: Liar,
-        number: int,
-        message: bytes,
-    ) -> None:
-        self.seats, self.ids, self.outcome, self.liar = seats, ids, outcome, liar
-        self.number, self.message = number, message
-        self._params: dict[int, bytes] = {}
-        self._before: dict[int, bytes] = {}
+    seats: Mapping[int, Seat]
+    ids: Mapping[int, int]
+    outcome: Outcome
+    liar: Liar
+    number: int
+    message: bytes
+    _params: dict[int, bytes] = field(default_factory=dict)
+    _before: dict[int, bytes] = field(default_factory=dict)
 
     async def round(
         self, params: RoundParams, registry: Registry | None, *, begin: bool = False
@@ -106,29 +101,22 @@ class RoundServer:
                 answer = await self.ask(u, task, params.to_bytes())
                 if answer is None:
                     continue
-                try:
-                    server.receive(name, answer)
-                except RemoteProtocolError as error:
-                    self.outcome.note(u, phase, "rejected", error.check)
+                self.outcome.take(u, phase, server.receive, name, answer)
             if begin:
                 return
             inbox = server.close_round()
         show(server.result(), self.outcome)
 
     async def one_shot(
-        self, params: OneShotParams, helpers: Sequence[Helper], registry: Registry | None
+        self, params: OneShotParams, journals: Sequence[Any], registry: Registry | None
     ) -> None:
-        accumulator = Accumulator(params, registry=registry)
-        signed = b"".join(helper.endorse() for helper in helpers)
+        helpers, accumulator, signed = one_shot_sum(params, journals, registry)
         for u in CLIENTS:
             task = Task(b"", self.number, 0, REPORT, params.to_bytes(), self.message, signed)
             answer = await self.ask(u, task, params.to_bytes())
             if answer is not None:
-                try:
-                    accumulator.add(answer)
-                except RemoteProtocolError as error:
-                    self.outcome.note(u, REPORT, "rejected", error.check)
-        show(open_sum(accumulator, helpers), self.outcome)
+                self.outcome.take(u, REPORT, accumulator.add, answer)
+        show(settled(accumulator, helpers), self.outcome)
 
     async def ask(self, u: int, task: Task, params: bytes) -> bytes | None:
         """Return a member's message in answer to what the liar makes of a task."""
@@ -181,25 +169,30 @@ def show(result: RoundResult, outcome: Outcome) -> None:
     outcome.shown = {"weight": float(result.weight or 0), "clipped": float(result.clipped or 0)}
 
 
-def open_sum(accumulator: Accumulator, helpers: Sequence[Helper]) -> OneShotResult:
-    """Return the result over all reports of an accumulator, which the helpers open."""
+def one_shot_sum(
+    params: OneShotParams, journals: Sequence[Any], registry: Registry | None
+) -> tuple[list[Helper], Accumulator, bytes]:
+    """Return helpers, an accumulator and the endorsements of a new sum."""
+    helpers = [Helper(params, journal, registry=registry) for journal in journals]
+    accumulator = Accumulator(params, registry=registry)
+    return helpers, accumulator, b"".join(helper.endorse() for helper in helpers)
+
+
+def settled(accumulator: Accumulator, helpers: Sequence[Helper]) -> OneShotResult:
+    """Return the result over all reports that the helpers do not reject."""
     for helper in helpers:
         for boxes in accumulator.boxes(helper.number):
             accumulator.drop(helper.check(boxes))
-    request = accumulator.request()
-    if accumulator.params.quorum:
-        request = accumulator.request([helper.reserve(request) for helper in helpers])
-    return accumulator.result([helper.open(request) for helper in helpers])
+    return open_sum(accumulator, helpers)
 
 
 def round_params(
     settings: Settings, active: bool, name: AttemptName, prefix: bytes = b"session"
 ) -> RoundParams:
-    n, encoding = len(CLIENTS), FixedPoint(settings.clip, settings.bits)
     return RoundParams.suggest(
-        n,
+        len(CLIENTS),
         LENGTH,
-        encoding,
+        FixedPoint(settings.clip, settings.bits),
         threshold=3,
         max_weight=settings.max_weight,
         count_clipped=True,
@@ -211,11 +204,10 @@ def round_params(
 def one_shot_params(
     settings: Settings, active: bool, message: bytes, journals: Sequence[Any]
 ) -> OneShotParams:
-    encoding = FixedPoint(settings.clip, settings.bits)
     return OneShotParams.suggest(
         len(CLIENTS),
         LENGTH,
-        encoding,
+        FixedPoint(settings.clip, settings.bits),
         max_weight=settings.max_weight,
         helpers=tuple(journal.public for journal in journals),
         threshold=2,
@@ -253,7 +245,7 @@ class MemberSeat:
         self._tasks: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._answers: asyncio.Queue[bytes | None] = asyncio.Queue()
         self.counted: Counted | None = None
-        self.running: asyncio.Task[int] | None = None
+        self.running: asyncio.Future[int] | None = None
 
     async def next_task(self, after: bytes) -> bytes | None:
         return await self._tasks.get()
@@ -262,12 +254,8 @@ class MemberSeat:
         self._answers.put_nowait(answer)
 
     def start(self, work: Coroutine[Any, Any, int]) -> None:
-        counted = self.counted = Counted(work)
-
-        async def run() -> int:
-            return await counted
-
-        self.running = asyncio.create_task(run())
+        self.counted = Counted(work)
+        self.running = asyncio.ensure_future(self.counted)
         self.running.add_done_callback(lambda _: self._answers.put_nowait(None))
 
     async def ask(self, frame: bytes) -> tuple[bytes | None, int]:
@@ -288,7 +276,7 @@ class MemberSeat:
         await asyncio.gather(self.running, return_exceptions=True)
 
 
-class SessionDoor:
+class SessionDoor(Door):
     """Members of a session, who take part in a first sum and then in the one asked for.
 
     Parameters
@@ -301,16 +289,8 @@ class SessionDoor:
 
     def __init__(self, *, keyed: bool, one_shot: bool) -> None:
         kind = "one-shot" if one_shot else "four exchanges"
-        self.name = f"take_part, {kind}, {'keyed' if keyed else 'semi-honest'}"
-        self.keyed, self.one_shot, self.pairs = keyed, one_shot, WEIGHTED
-        self.training = Training()
-        self.repeats: tuple[str, ...] = ()
-        self._stack = ExitStack()
-        self.journals: list[Any] = []
-        if one_shot:
-            self.journals = journals_in(self._stack, active=keyed)
-        self._identities: dict[int, Identity] = {u: make_identity(u) for u in CLIENTS}
-        self._registry = Registry({u: one.public for u, one in self._identities.items()})
+        super().__init__(f"take_part, {kind}", WEIGHTED, keyed=keyed, one_shot=one_shot)
+        self._registry = registry_of(CLIENTS)
 
     def sum(self, settings: Settings, liar: Liar) -> Outcome:
         return asyncio.run(self._sum(settings, liar))
@@ -348,8 +328,7 @@ class SessionDoor:
         try:
             if self.one_shot:
                 params = one_shot_params(settings, active, message, self.journals)
-                helpers = [Helper(params, j, registry=registry) for j in self.journals]
-                await server.one_shot(params, helpers, registry)
+                await server.one_shot(params, self.journals, registry)
             else:
                 digest = message_digest(message)
                 name = AttemptName(run, number, 0, os.urandom(8), digest)
@@ -360,10 +339,9 @@ class SessionDoor:
         return outcome
 
     def _member(self, u: int, seat: MemberSeat) -> Coroutine[Any, Any, int]:
-        more: dict[str, Any] = {"identity": self._identities[u]} if self.keyed else {}
+        more: dict[str, Any] = {"identity": make_identity(u)} if self.keyed else {}
         if self.one_shot:
-            trusted = frozenset(journal.public[1] for journal in self.journals)
-            more["one_shot_policy"] = OneShotPolicy(helpers=trusted)
+            more["one_shot_policy"] = OneShotPolicy(helpers=self.trusted)
         else:
             more["policy"] = ClientPolicy()
             if self.keyed:
@@ -375,6 +353,3 @@ class SessionDoor:
             return private.trained if weight is None else (private.trained, weight)
 
         return take_part(seat, u, train, **more)
-
-    def close(self) -> None:
-        self._stack.close()

@@ -24,74 +24,43 @@ def _pair(
     name: str,
     first: Mapping[str, object],
     second: Mapping[str, object],
-    settings: Settings,
     both: Mapping[str, object] | None = None,
+    **settings: float,
 ) -> Pair:
     """Return a pair in which two clients swap their private sides, or both have a third one."""
-    rest = dict.fromkeys(CLIENTS, SAME)
+    rest, (a, b, *_) = dict.fromkeys(CLIENTS, SAME), CLIENTS
     one, other = replace(SAME, **first), replace(SAME, **second)  # type: ignore[arg-type]
-    a, b = CLIENTS[:2]
-    if both is None:
-        return Pair(name, ({**rest, a: one, b: other}, {**rest, a: other, b: one}), settings)
-    third = replace(SAME, **both)  # type: ignore[arg-type]
-    return Pair(name, ({**rest, a: one, b: other}, {**rest, a: third, b: third}), settings)
+    swapped = {a: other, b: one}
+    if both is not None:
+        swapped = dict.fromkeys((a, b), replace(SAME, **both))  # type: ignore[arg-type]
+    worlds = {**rest, a: one, b: other}, {**rest, **swapped}
+    return Pair(name, worlds, Settings().changed(**settings))
 
 
-def _failure(name: str) -> Pair:
-    """Return a pair of a failed training against one with weight 0."""
-    return _pair(name, {"failure": name}, {"weight": 0}, Settings())
-
-
-USUAL = Settings()
 PAIRS = (
-    _pair("weights", {"weight": 3}, {"weight": 7}, USUAL.changed(max_weight=5)),
-    _pair(
-        "weights 3+7, 5+5",
-        {"weight": 3},
-        {"weight": 7},
-        USUAL.changed(max_weight=6),
-        {"weight": 5},
-    ),
-    _pair("weight above the own", {"weight": 99}, {"weight": 10}, USUAL),
-    _pair("metrics", {"loss": 2.0}, {"loss": 0.01}, USUAL.changed(bound=1e-309)),
-    _pair("small metrics", {"loss": 2.0}, {"loss": 0.01}, USUAL.changed(bound=0.1)),
-    _pair(
-        "metrics 3+1, 2+2",
-        {"loss": 3.0},
-        {"loss": 1.0},
-        USUAL.changed(bound=2.5),
-        {"loss": 2.0},
-    ),
-    _pair(
-        "elements 6+2, 4+4",
-        {"vector": (6.0, 0.0, 0.0)},
-        {"vector": (2.0, 0.0, 0.0)},
-        USUAL.changed(clip=5.0),
-        {"vector": (4.0, 0.0, 0.0)},
-    ),
-    _pair(
-        "fractional bits",
-        {"vector": (0.25, 0.5, 0.75)},
-        {"vector": (0.75, 0.5, 0.25)},
-        USUAL.changed(bits=0),
-    ),
-    _pair(
-        "clipped elements",
-        {"vector": (2.0, -3.0, 0.0)},
-        {"vector": (0.25, 0.25, 0.25)},
-        USUAL.changed(clip=0.5),
-    ),
-    _pair("own clip", {"vector": (9.0, -9.0, 99.0)}, {"vector": (8.0, -8.0, 8.0)}, USUAL),
+    _pair("weights", {"weight": 3}, {"weight": 7}, max_weight=5),
+    _pair("weights 3+7, 5+5", {"weight": 3}, {"weight": 7}, {"weight": 5}, max_weight=6),
+    _pair("weight above the own", {"weight": 99}, {"weight": 10}),
+    _pair("metrics", {"loss": 2.0}, {"loss": 0.01}, bound=1e-309),
+    _pair("small metrics", {"loss": 2.0}, {"loss": 0.01}, bound=0.1),
+    _pair("metrics 3+1, 2+2", {"loss": 3.0}, {"loss": 1.0}, {"loss": 2.0}, bound=2.5),
     *(
-        _failure(name)
+        _pair(name, *({"vector": vector} for vector in vectors), **settings)
+        for name, vectors, settings in (
+            ("elements 6+2, 4+4", [(x, 0.0, 0.0) for x in (6.0, 2.0, 4.0)], {"clip": 5.0}),
+            ("fractional bits", [(0.25, 0.5, 0.75), (0.75, 0.5, 0.25)], {"bits": 0}),
+            ("clipped elements", [(2.0, -3.0, 0.0), (0.25, 0.25, 0.25)], {"clip": 0.5}),
+            ("own clip", [(9.0, -9.0, 99.0), (8.0, -8.0, 8.0)], {}),
+        )
+    ),
+    *(
+        _pair(name, {"failure": name}, {"weight": 0})  # a failed training is one of weight 0
         for name in ("raises", "nan", "infinite", "shape", "no weight", "float weight")
     ),
-    _pair("no metric", {"failure": "no metric", "weight": 0}, {"weight": 0}, USUAL),
+    _pair("no metric", {"failure": "no metric", "weight": 0}, {"weight": 0}),
 )
 """All pairs; a door names those that it has."""
 EVERY = frozenset(pair.name for pair in PAIRS)
-UNWEIGHTED = EVERY - {name for name in EVERY if "weight" in name or "metric" in name}
-"""Pairs of a door with vectors only."""
 WEIGHTED = EVERY - {name for name in EVERY if "metric" in name}
 """Pairs of a door with vectors and weights."""
 QUICK = frozenset({"weights", "metrics", "own clip", "raises", "nan", "no weight"})

@@ -24,7 +24,6 @@ from secagg.errors import ParameterError
 from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.helper_files import HelperEntry
-from secagg.oneshot.suites import SECRET_BYTES, BoxKey
 from secagg.protocol.shape import Security
 
 PAGE = Path(__file__).parents[2] / "docs" / "parameters.md"
@@ -32,12 +31,7 @@ SIZES = (3, 5, 10, 50, 100, 200, 1000)
 ENCODING = FixedPoint(clip=1.0)
 IDENTITIES = [Identity.generate().public for _ in range(max(SIZES))]
 HELPERS = [
-    HelperEntry(
-        "https://localhost",
-        "x25519",
-        BoxKey("x25519", os.urandom(SECRET_BYTES["x25519"])).public,
-        Identity.generate().public,
-    )
+    HelperEntry("https://localhost", "x25519", os.urandom(32), Identity.generate().public)
     for _ in range(3)
 ]
 
@@ -65,9 +59,7 @@ def served(n: int, security: Security = "semi-honest") -> Sums:
 
 
 def serve(n: int, security: Security = "semi-honest") -> RoundParams:
-    found = served(n, security).params(0, None)
-    assert isinstance(found, RoundParams)
-    return found
+    return served(n, security).params(0, None)
 
 
 def params(n: int, security: Security = "semi-honest") -> RoundParams | None:
@@ -76,27 +68,17 @@ def params(n: int, security: Security = "semi-honest") -> RoundParams | None:
     with patch.object(cli_params, "estimate", lambda *_: (0.0, 0.0)):
         ran = CliRunner().invoke(app, ["params", "--clients", str(n), "--json"])
     shown = json.loads(ran.stdout)
-    return RoundParams(
-        n_clients=n,
-        threshold=shown["threshold"],
-        neighbours=shown["neighbours"],
-        length=4,
-        encoding=ENCODING,
-    )
+    chosen = {name: shown[name] for name in ("threshold", "neighbours")}
+    return RoundParams(n_clients=n, length=4, encoding=ENCODING, **chosen)
 
 
 def simulate(n: int, security: Security = "semi-honest") -> RoundParams | None:
     if security == "active":
         return None
-    found: list[RoundParams] = []
-
-    def record(_: object, chosen: RoundParams, **__: object) -> None:
-        found.append(chosen)
-        raise ParameterError("the parameters are chosen")
-
-    with patch.object(cli_simulate, "simulate_round", record):
+    chosen = ParameterError("the parameters are chosen")
+    with patch.object(cli_simulate, "simulate_round", side_effect=chosen) as simulated:
         CliRunner().invoke(app, ["simulate", "--clients", str(n), "--length", "4"])
-    return found[0]
+    return simulated.call_args.args[1]
 
 
 def fedmf(n: int, security: Security = "semi-honest") -> RoundParams | None:
@@ -123,9 +105,7 @@ def one_shot_flare(n: int) -> OneShotParams:
 
 
 def one_shot_serve(n: int) -> OneShotParams:
-    found = served(n).params(0, Aggregator(HELPERS, Identity.generate(), None, plain=False))
-    assert isinstance(found, OneShotParams)
-    return found
+    return served(n).params(0, Aggregator(HELPERS, Identity.generate(), None, plain=False))
 
 
 def one_shot_fedmf(n: int) -> OneShotParams:
@@ -159,19 +139,16 @@ def shown(found: RoundParams | None) -> str:
 
 def tables() -> dict[str, str]:
     """Return the tables of the page by their headings."""
-    sparse = [[f"{n}", *(shown(of(n)) for of in ROUNDS.values())] for n in SIZES]
-    active = [[f"{n}", *(shown(of(n, "active")) for of in ROUNDS.values())] for n in SIZES]
-    fewest = [[f"{n}", *(f"{of(n).min_clients}" for of in ONE_SHOT.values())] for n in SIZES]
-    return {
-        "threshold": table(["threshold", *ROUNDS], sparse),
-        "active threshold": table(["active threshold", *ROUNDS], active),
-        "min_clients": table(["min_clients", *ONE_SHOT], fewest),
-    }
-
-
-def table(heads: list[str], rows: list[list[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    found = {}
+    for heading, doors, cell in (
+        ("threshold", ROUNDS, lambda of, n: shown(of(n))),
+        ("active threshold", ROUNDS, lambda of, n: shown(of(n, "active"))),
+        ("min_clients", ONE_SHOT, lambda of, n: f"{of(n).min_clients}"),
+    ):
+        rows = [[f"{n}", *(cell(of, n) for of in doors.values())] for n in SIZES]
+        lines = [[heading, *doors], ["---"] * (1 + len(doors)), *rows]
+        found[heading] = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return found
 
 
 def write() -> None:

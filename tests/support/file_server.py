@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-__all__ = ["FILES", "GOOD", "NAME", "FileServer", "md5", "serving", "zipped"]
-
 
 class FileServer(ThreadingHTTPServer):
     """Answers /good with `content`, and the other paths as their names say."""
@@ -39,43 +37,34 @@ class _Handler(BaseHTTPRequestHandler):
     server: FileServer
 
     def do_GET(self) -> None:
-        self.server.asked += 1
-        self.server.passwords += self.headers.get_all("Authorization", [])
-        content = self.server.content
-        half = len(content) // 2
-        match self.path:
-            case "/good":
-                self._head(200, {"Content-Length": str(len(content))})
-                self.wfile.write(content)
-            case "/unannounced":
-                self._head(200, {})
-                self.wfile.write(content)
-            case "/truncated":
-                self._head(200, {"Content-Length": str(len(content))})
-                self.wfile.write(content[:half])
-            case "/stalled":
-                self._head(200, {"Content-Length": str(len(content))})
-                self.wfile.write(content[:half])
-                self.wfile.flush()
-                self.server.half_sent.set()
-                self.server.go_on.wait(60)
-            case "/moved":
-                self._head(302, {"Location": self.server.elsewhere, "Content-Length": "0"})
-            case "/boasting":
-                self._head(200, {"Content-Length": self.server.announced})
-            case "/gzipped":
-                self._head(200, {"Content-Encoding": "gzip"})
-                self.wfile.write(gzip.compress(content))
-            case "/silent":
-                self.close_connection = True
-            case _:
-                self.send_error(404)
-
-    def _head(self, code: int, headers: dict[str, str]) -> None:
+        server, content = self.server, self.server.content
+        server.asked += 1
+        server.passwords += self.headers.get_all("Authorization", [])
+        whole, half = {"Content-Length": str(len(content))}, content[: len(content) // 2]
+        answers = {
+            "/good": (200, whole, content),
+            "/unannounced": (200, {}, content),
+            "/truncated": (200, whole, half),
+            "/stalled": (200, whole, half),
+            "/moved": (302, {"Location": server.elsewhere, "Content-Length": "0"}, b""),
+            "/boasting": (200, {"Content-Length": server.announced}, b""),
+            "/gzipped": (200, {"Content-Encoding": "gzip"}, gzip.compress(content)),
+            "/silent": None,
+        }
+        answer = answers.get(self.path, (404, {}, b""))
+        if answer is None:
+            self.close_connection = True
+            return
+        code, headers, body = answer
         self.send_response(code)
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
+        self.wfile.write(body)
+        if self.path == "/stalled":
+            self.wfile.flush()
+            server.half_sent.set()
+            server.go_on.wait(60)
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing."""

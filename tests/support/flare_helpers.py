@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from threading import Thread
 from typing import Any
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from secagg import Identity, Registry
 from secagg.http import serve_helper
@@ -28,17 +28,16 @@ class Helpers:
         Ed25519 keys in hex, for `SitePolicy`.
     """
 
-    def __init__(self, folder: Path, journals: list[HelperJournal]) -> None:
+    def __init__(
+        self, folder: Path, journals: list[HelperJournal], portal: BlockingPortal
+    ) -> None:
         key = Identity.generate()
         path = folder / "aggregator.pem"
         path.write_bytes(key.to_pem())
         self.identity, self._aggregator = str(path), key.public
-        self.journals = journals
+        self.journals, self._portal = journals, portal
         self.entries: list[dict[str, str]] = []
-        self._stacks: list[AsyncExitStack] = []
-        self._loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._loop.run_forever)
-        self._thread.start()
+        self._stacks: list[ExitStack] = []
 
     @property
     def trusted(self) -> list[str]:
@@ -51,9 +50,9 @@ class Helpers:
 
     def serve(self, journal: HelperJournal, registry: Registry | None = None) -> None:
         """Serve one more helper."""
-        stack = AsyncExitStack()
         service = serve_helper(journal, self._aggregator, port=0, registry=registry)
-        url = self._run(stack.enter_async_context(service))
+        stack = ExitStack()
+        url = stack.enter_context(self._portal.wrap_async_context_manager(service))
         hpke, ed25519 = journal.public
         self.entries.append(
             {"url": url, "suite": "x25519", "hpke": hpke.hex(), "ed25519": ed25519.hex()}
@@ -62,27 +61,18 @@ class Helpers:
 
     def end(self, number: int) -> None:
         """End the helper with this number, from 1 on."""
-        self._run(self._stacks[number - 1].aclose())
-
-    def close(self) -> None:
-        for stack in self._stacks:
-            self._run(stack.aclose())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def _run(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        self._stacks[number - 1].close()
 
 
 @contextmanager
 def helpers(folder: Path, count: int, registry: Registry | None = None) -> Iterator[Helpers]:
     """Yield helpers that run until the end of the block."""
-    with temporary_journals(count, "x25519") as journals:
-        made = Helpers(folder, journals)
+    with temporary_journals(count, "x25519") as journals, start_blocking_portal() as portal:
+        made = Helpers(folder, journals, portal)
+        for journal in journals:
+            made.serve(journal, registry)
         try:
-            for journal in journals:
-                made.serve(journal, registry)
             yield made
         finally:
-            made.close()
+            for number in range(1, len(made.entries) + 1):
+                made.end(number)

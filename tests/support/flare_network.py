@@ -98,12 +98,10 @@ class Site:
         """Return FLARE's runner of a job at this site."""
         router = TaskRouter()
         router.add_executor(["*"], self.executor)
-        chains = [FilterChainType.TASK_DATA_CHAIN, FilterChainType.TASK_RESULT_CHAIN]
-        for chain, filters in zip(
-            chains, [self.data_filters, self.result_filters], strict=True
-        ):
-            for one in filters:
-                one.set_prop(FilterContextKey.CHAIN_TYPE, chain)
+        for one in self.data_filters:
+            one.set_prop(FilterContextKey.CHAIN_TYPE, FilterChainType.TASK_DATA_CHAIN)
+        for one in self.result_filters:
+            one.set_prop(FilterContextKey.CHAIN_TYPE, FilterChainType.TASK_RESULT_CHAIN)
         config = ClientRunnerConfig(
             router, {"train/in": self.data_filters}, {"train/out": self.result_filters}
         )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from flower_net import free_port
 
 ROOT = Path(__file__).parents[2]
 SITES = [f"site-{i}" for i in range(1, 5)]
@@ -28,9 +29,7 @@ USER = "lead@example.org"
 
 def environment() -> dict[str, str]:
     """Return variables for processes that import this checkout."""
-    return os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests/support")])
-    }
+    return os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT}/tests/support"}
 
 
 def provision(folder: Path, **demands: object) -> Path:
@@ -38,10 +37,8 @@ def provision(folder: Path, **demands: object) -> Path:
 
     `demands` are the arguments of their `SitePolicy`.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = {"name": "localhost", "type": "server", "org": "org", "fed_learn_port": port}
+    server = {"name": "localhost", "type": "server", "org": "org"}
+    server |= {"fed_learn_port": free_port()}
     user = {"name": USER, "type": "admin", "org": "org", "role": "lead"}
     clients = [{"name": name, "type": "client", "org": "org"} for name in SITES]
     builders = ("workspace.WorkspaceBuilder", "static_file.StaticFileBuilder")
@@ -52,8 +49,7 @@ def provision(folder: Path, **demands: object) -> Path:
         "participants": [server, user, *clients],
         "builders": [{"path": f"nvflare.lighter.impl.{name}"} for name in builders],
     }
-    templates = ["master_template.yml"]
-    project["builders"][0]["args"] = {"template_file": templates}
+    project["builders"][0]["args"] = {"template_file": ["master_template.yml"]}
     project["builders"][1]["args"] = {"config_folder": "config"}
     (folder / "project.yml").write_text(json.dumps(project))  # JSON is YAML
     subprocess.run(  # noqa: S603
@@ -68,11 +64,8 @@ def provision(folder: Path, **demands: object) -> Path:
         resources = json.loads((local / "resources.json.default").read_text())
         resources |= {"class_allow_list": ALLOWED, "allow_log_streaming": False}
         (local / "resources.json").write_text(json.dumps(resources))
-    policy = {
-        "id": "secagg_policy",
-        "path": "secagg.flare.policy.SitePolicy",
-        "args": demands,
-    }
+    path = "secagg.flare.policy.SitePolicy"
+    policy = {"id": "secagg_policy", "path": path, "args": demands}
     guard = [{"path": "secagg.flare.filter.SecAggFilter"}]
     scope = {"name": "sums", "task_data_filters": guard, "task_result_filters": guard}
     privacy = {"scopes": [scope], "default_scope": "sums", "components": [policy]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from flwr.clientapp import ClientApp
@@ -117,14 +118,8 @@ class Spoilt:
         self.link, self.helper = link, helper
         self.number, self.endorsement = link.number, link.endorsement
 
-    async def check(self, boxes: bytes) -> Any:
-        return await self._call("check", boxes)
-
-    async def reserve(self, request: bytes) -> Any:
-        return await self._call("reserve", request)
-
-    async def open(self, request: bytes) -> Any:
-        return await self._call("open", request)
+    def __getattr__(self, step: str) -> Callable[[bytes], Any]:
+        return partial(self._call, step)
 
     async def _call(self, step: str, data: bytes) -> Any:
         self.helper.calls.append(step)

@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -33,6 +34,7 @@ PATIENCE = 120.0
 """Seconds until a process that does not come up fails the test."""
 
 
+@dataclass
 class Network:
     """A SuperLink and nodes; use it as a context manager.
 
@@ -51,22 +53,17 @@ class Network:
         True: the nodes have identities, and are in active sums only.
     """
 
-    def __init__(
-        self,
-        nodes: int,
-        *,
-        link: Sequence[str] = ("--insecure",),
-        node: Callable[[int], Sequence[str]] = lambda _: ("--insecure",),
-        federation: str = "insecure = true",
-        registered: Sequence[Path] = (),
-        helpers: int = 0,
-        active: bool = False,
-    ) -> None:
+    nodes: int
+    link: Sequence[str] = ("--insecure",)
+    node: Callable[[int], Sequence[str]] = lambda _: ("--insecure",)
+    federation: str = "insecure = true"
+    registered: Sequence[Path] = ()
+    helpers: int = 0
+    active: bool = False
+
+    def __post_init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="secagg-flower-"))
-        self._nodes, self._link, self._node = nodes, link, node
-        self._federation, self._registered = federation, registered
-        self._helpers, self._active = helpers, active
-        self._trust = f' secagg-helpers="{self.folder}/helpers.json"' if helpers else ""
+        self._trust = f' secagg-helpers="{self.folder}/helpers.json"' if self.helpers else ""
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: list[IO[bytes]] = []
         self.port = free_port()
@@ -86,19 +83,19 @@ class Network:
         try:
             (self.folder / "config.toml").write_text(
                 '[superlink]\ndefault = "loop"\n[superlink.loop]\n'
-                f'address = "127.0.0.1:{self.port}"\n{self._federation}\n'
+                f'address = "127.0.0.1:{self.port}"\n{self.federation}\n'
             )
             address = ("--host", "127.0.0.1", "--port", str(self.port))
             self._write_identities()
-            self.start("link", "flower-superlink", *self._link, *address)
+            self.start("link", "flower-superlink", *self.link, *address)
             self.wait(lambda: listening(self.port), "link")
-            for key in self._registered:
+            for key in self.registered:
                 self.flwr("supernode", "register", str(key), "loop", "--name", key.stem)
-            if self._helpers:
+            if self.helpers:
                 self._start_helpers()
-            for number in range(self._nodes):
+            for number in range(self.nodes):
                 self.start_node(number)
-            for number in range(self._nodes):
+            for number in range(self.nodes):
                 self.wait_log(f"node{number}", "SuperNode ID")
         except BaseException:
             self.__exit__()
@@ -107,40 +104,34 @@ class Network:
 
     def _write_identities(self) -> None:
         """Write a key for each node and the registry of all, for the active variant."""
-        made = {f"n{number}": Identity.generate() for number in range(self._nodes)}
+        made = {f"n{number}": Identity.generate() for number in range(self.nodes)}
         for name, identity in made.items():
             (self.folder / f"{name}.pem").write_bytes(identity.to_pem())
         publics = {name: identity.public.hex() for name, identity in made.items()}
         (self.folder / "registry.json").write_text(json.dumps(publics))
 
     def start_node(self, number: int) -> None:
-        own = ("--host", "127.0.0.1", "--port", str(free_port()))
         words = [
-            f"partition-id={number} num-partitions={self._nodes}",
+            f"partition-id={number} num-partitions={self.nodes}",
             f'secagg-state-dir="{self.folder}/state{number}"',
         ]
-        if self._active:
+        if self.active:
             words += [
                 f'secagg-identity="{self.folder}/n{number}.pem"',
                 f'secagg-registry="{self.folder}/registry.json"',
             ]
         link = ("--superlink", f"127.0.0.1:{self.port}")
-        self.start(
-            f"node{number}",
-            "flower-supernode",
-            *self._node(number),
-            *link,
-            *own,
-            "--node-config",
-            " ".join(words) + self._trust,
-        )
+        own = ("--host", "127.0.0.1", "--port", str(free_port()))
+        config = ("--node-config", " ".join(words) + self._trust)
+        command = ("flower-supernode", *self.node(number), *link, *own, *config)
+        self.start(f"node{number}", *command)
 
     def _start_helpers(self) -> None:
         """Serve the helpers, each with a key of its own, and write the file of them."""
         aggregator = Identity.generate()
         (self.folder / "aggregator.pem").write_bytes(aggregator.to_pem())
         entries = []
-        for number in range(self._helpers):
+        for number in range(self.helpers):
             journal = str(self.folder / f"helper{number}.journal")
             with HelperJournal.create(journal) as made:
                 box, key = (one.hex() for one in made.public)
@@ -205,9 +196,8 @@ class Network:
         given = {"folder": str(self.folder), **config} if app == APP else config
         words = " ".join(f"{key.replace('_', '-')}={json.dumps(v)}" for key, v in given.items())
         more = ["--federation-config", federation] if federation else []
-        said = self.flwr(
-            "run", str(app), "loop", "--run-config", words, "--format", "json", *more
-        )
+        more += ["--run-config", words, "--format", "json"]
+        said = self.flwr("run", str(app), "loop", *more)
         return int(json.loads(said[said.index("{") :])["run-id"])
 
     def finish(self, run: int, seconds: float = 600.0) -> str:

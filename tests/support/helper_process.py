@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import nursery
 from oneshot_parties import LENIENT, registry_for
 from secagg import SecAggError
 from secagg.oneshot import Helper, HelperJournal, OneShotParams
@@ -53,13 +54,8 @@ def main(folder: Path, path: Path, die_at: str) -> None:
     with HelperJournal.open(path) as journal:
         helper = Helper(params, journal, registry=registry_for(params), policy=LENIENT)
         assert helper.check((folder / "chunk").read_bytes()) == ()
-
-        def trace(statement: str) -> None:
-            if die_at and statement.startswith(die_at):
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        with journal._lock.use() as connection:
-            connection.set_trace_callback(trace)
+        if die_at:
+            nursery.die_at(journal, die_at)
         try:
             answer = helper.open((folder / "request").read_bytes())
         except SecAggError as error:

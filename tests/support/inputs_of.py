@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from secagg import RoundParams, _fast
@@ -25,15 +27,9 @@ class Altered(Input):
     """Input of which `alter` changes the masked elements; it gets the unmasked ones, too."""
 
     def __init__(
-        self,
-        vector: Vector,
-        weight: int | None,
-        params: RoundParams,
-        entropy: Entropy,
-        *,
-        lowered: bool = False,
+        self, vector: Vector, weight: int | None, params: RoundParams, *more: Any, **named: Any
     ) -> None:
-        super().__init__(vector, weight, params, entropy, lowered=lowered)
+        super().__init__(vector, weight, params, *more, **named)
         self.params = params
 
     def alter(self, masked: Lanes, plain: Lanes) -> None:

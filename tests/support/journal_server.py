@@ -78,7 +78,7 @@ def serve(connection: Connection) -> None:
     while True:
         name, *arguments = connection.recv()
         if name == "die_at":
-            die_at(journal, *arguments)
+            nursery.die_at(journal, *arguments)
             connection.send(None)
             continue
         try:
@@ -93,17 +93,6 @@ def result(server: Server) -> tuple[list[int], tuple[int, ...], int | None] | No
         return None
     done = server.result()
     return done.integers.tolist(), done.survivors, done.weight
-
-
-def die_at(journal: Journal, statement: str) -> None:
-    """Have the process killed when SQLite is about to do this."""
-
-    def watch(text: str) -> None:
-        if text.startswith(statement):
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    with journal._lock.use() as connection:
-        connection.set_trace_callback(watch)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection, Listener
+
+from secagg import Journal
+from secagg.oneshot import HelperJournal
 
 
 def start(script: str, address: str) -> subprocess.Popen[bytes]:
@@ -49,3 +53,14 @@ def until_dead(connection: Connection) -> None:
                 connection.recv()
         except (EOFError, ConnectionResetError):
             return
+
+
+def die_at(journal: Journal | HelperJournal, statement: str) -> None:
+    """Have this process killed when SQLite is about to do this."""
+
+    def watch(text: str) -> None:
+        if text.startswith(statement):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with journal._lock.use() as connection:
+        connection.set_trace_callback(watch)

@@ -56,18 +56,7 @@ class Parties:
 
     def make_params(self, **changes: object) -> OneShotParams:
         """Return parameters for these helpers' keys."""
-        settings: dict[str, object] = {
-            "n_clients": 10,
-            "length": 4,
-            "encoding": Integers(100),
-            "helpers": [journal.public for journal in self.journals],
-            "threshold": 2,
-            "min_clients": 3,
-            "security": "active",
-            "suite": "x25519",
-            "session": b"session 1",
-        }
-        return OneShotParams(**(settings | changes))  # type: ignore[arg-type]
+        return one_shot_params(self.journals, **changes)
 
     def close(self) -> None:
         for journal in (*self.journals, *self.lost):
@@ -84,15 +73,11 @@ class Parties:
     def restarted(self, at: int) -> Helper:
         """Return a helper whose journal lost its lists, after it checked the same boxes."""
         drawn = iter(self._secrets[at])
-        journal = HelperJournal.create(
-            self.journals[at].path.with_name(f"lost {at}"),
-            self.params.suite,
-            entropy=lambda _size: next(drawn),
-        )
+        path, suite = self.journals[at].path.with_name(f"lost {at}"), self.params.suite
+        journal = HelperJournal.create(path, suite, entropy=lambda _size: next(drawn))
         self.lost.append(journal)
-        helper = Helper(
-            self.params, journal, registry=registry_for(self.params), policy=LENIENT
-        )
+        registry = registry_for(self.params)
+        helper = Helper(self.params, journal, registry=registry, policy=LENIENT)
         helper._checked.merge(self.helpers[at]._checked)
         return helper
 
@@ -108,19 +93,12 @@ class Parties:
         if not isinstance(params.encoding, Integers):
             vector = vector / params.encoding.scale  # type: ignore[attr-defined]
             vector *= rng.choice([-1, 1], params.length)
-        weight = (
-            None if params.max_weight is None else int(rng.integers(0, params.max_weight + 1))
-        )
+        most = params.max_weight
+        weight = None if most is None else int(rng.integers(0, most + 1))
         self.vectors[client], self.weights[client] = vector, weight
-        return report(
-            vector,
-            params,
-            client,
-            weight,
-            identity=make_identity(client) if params.active else None,
-            policy=LENIENT,
-            entropy=entropy,
-        )
+        identity = make_identity(client) if params.active else None
+        given = vector, params, client, weight
+        return report(*given, identity=identity, policy=LENIENT, entropy=entropy)
 
     def accumulator(self, clients: Iterable[int], **changes: object) -> Accumulator:
         """Return an accumulator with a report of each client."""
@@ -161,16 +139,28 @@ class Parties:
     def open(self, accumulator: Accumulator, who: Sequence[int] | None = None) -> OneShotResult:
         """Reserve and open at all helpers, or at some, and return the result."""
         numbers = range(1, len(self.helpers) + 1) if who is None else who
-        chosen = [self.helpers[j - 1] for j in numbers]
-        request = accumulator.request()
-        if self.params.quorum:
-            request = accumulator.request(h.reserve(request) for h in chosen)
-        return accumulator.result(h.open(request) for h in chosen)
+        return open_sum(accumulator, [self.helpers[j - 1] for j in numbers])
 
     def expected(self, clients: Iterable[int]) -> list[int]:
         """Return the exact sum of the encoded vectors of some clients."""
         plain = [plain_encoding(self.params, self.vectors[u], self.weights[u]) for u in clients]
         return [sum(column) for column in zip(*plain, strict=True)][: self.params.length]
+
+
+def one_shot_params(journals: Iterable[HelperJournal], **changes: object) -> OneShotParams:
+    """Return parameters for the keys of helpers."""
+    settings: dict[str, object] = {
+        "n_clients": 10,
+        "length": 4,
+        "encoding": Integers(100),
+        "helpers": tuple(journal.public for journal in journals),
+        "threshold": 2,
+        "min_clients": 3,
+        "security": "active",
+        "suite": "x25519",
+        "session": b"session 1",
+    }
+    return OneShotParams(**(settings | changes))  # type: ignore[arg-type]
 
 
 def run_one_shot(round: OneShotRound) -> OneShotResult:
@@ -180,10 +170,15 @@ def run_one_shot(round: OneShotRound) -> OneShotResult:
         for helper in helpers:
             for chunk in accumulator.boxes(helper.number):
                 assert helper.check(chunk) == ()
-        request = accumulator.request()
-        if round.params.quorum:
-            request = accumulator.request(helper.reserve(request) for helper in helpers)
-        return accumulator.result(helper.open(request) for helper in helpers)
+        return open_sum(accumulator, helpers)
+
+
+def open_sum(accumulator: Accumulator, helpers: Sequence[Helper]) -> OneShotResult:
+    """Return the result of reports that these helpers have checked."""
+    request = accumulator.request()
+    if accumulator.params.quorum:
+        request = accumulator.request(helper.reserve(request) for helper in helpers)
+    return accumulator.result(helper.open(request) for helper in helpers)
 
 
 @contextmanager

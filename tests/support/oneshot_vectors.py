@@ -6,23 +6,18 @@ from fractions import Fraction
 from pathlib import Path
 
 from oneshot_parties import LENIENT
-from secagg import FixedPoint, Identity, Integers, Registry
+from secagg import Identity, Registry
 from secagg.oneshot import Accumulator, Helper, HelperJournal, Noise, OneShotParams
-from vectors_reader import Fed, Vector, b, load
+from vectors_reader import Fed, Vector, b, encoding_of, load
 
 SESSIONS: dict[str, Vector] = {s["name"]: s for s in load("oneshot")["sessions"]}
 
 
 def params_of(described: Vector) -> OneShotParams:
-    encoding = described["encoding"]
-    if encoding["kind"] == "integers":
-        made: FixedPoint | Integers = Integers(int(encoding["max"]))
-    else:
-        made = FixedPoint(encoding["clip"], encoding["fractional_bits"], rounding="nearest")
     helpers = tuple((b(box), b(identity)) for box, identity in described["helpers"])
     noise = described["noise"]
     changed = {
-        "encoding": made,
+        "encoding": encoding_of(described["encoding"]),
         "modulus": int(described["modulus"]),
         "helpers": helpers,
         "session": b(described["session"]),
@@ -45,16 +40,12 @@ class Session:
             # of a case with more clients than the session's
             keys.setdefault(5, Identity(bytes(32)).public)
             self.registry = Registry(keys)
-        self.journals: list[HelperJournal] = []
-        self.helpers: list[Helper] = []
-        for j, drawn in enumerate(self.vector["secrets"] if folder else (), 1):
-            journal = HelperJournal.create(
-                folder / f"helper {j}", self.params.suite, entropy=Fed(drawn)
-            )
-            self.journals.append(journal)
-            self.helpers.append(
-                Helper(self.params, journal, registry=self.registry, policy=LENIENT)
-            )
+        self.journals = [
+            HelperJournal.create(folder / f"helper {j}", self.params.suite, entropy=Fed(drawn))
+            for j, drawn in enumerate(self.vector["secrets"] if folder else (), 1)
+        ]
+        more = {"registry": self.registry, "policy": LENIENT}
+        self.helpers = [Helper(self.params, journal, **more) for journal in self.journals]
 
     def accumulator(self, clients: int | None = None) -> Accumulator:
         made = Accumulator(self.params, registry=self.registry, batch=int(self.list["batch"]))

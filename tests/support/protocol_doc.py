@@ -81,43 +81,18 @@ def documented_checks() -> dict[tuple[str, str], str]:
     return {(check, side): phases for check, side, phases in rows}
 
 
-def documented_encryption_checks() -> set[str]:
-    """The checks of the tables in docs/paillier.md."""
-    text = (ROOT / "docs" / "paillier.md").read_text()
-    return set(re.findall(r"^\| `([a-z_]+)` \|", text, re.M))
-
-
-def encryption_checks_in_code() -> set[str]:
-    """The checks of what is sent under homomorphic encryption."""
-    return {check for check, side in _checks() if side == "encryption"}
-
-
-def documented_parameter_checks() -> set[str]:
-    """The checks of the bytes of parameters, which are of no phase."""
-    return set(re.findall(r"^\| `([a-z]+)` \|", section("parameter checks"), re.M))
-
-
-def parameter_checks_in_code() -> set[str]:
-    """The checks of the bytes of parameters."""
-    return {check for check, side in _checks() if side == "parameters"}
-
-
-def documented_state_checks() -> set[str]:
-    """The checks of the states of suspended clients."""
-    return set(re.findall(r"^\| `([a-z]+)` \|", section("state checks"), re.M))
-
-
-def state_checks_in_code() -> set[str]:
-    """The checks of the states of suspended clients, and of their vaults."""
-    return {check for check, side in _checks() if side == "states"}
+def other_checks() -> dict[str, set[str]]:
+    """The documented checks of what is of no phase: parameters, states and ciphertexts."""
+    texts = {
+        "parameters": section("parameter checks"),
+        "states": section("state checks"),
+        "encryption": (ROOT / "docs" / "paillier.md").read_text(),
+    }
+    row = re.compile(r"^\| `([a-z_]+)` \|", re.M)
+    return {side: set(row.findall(text)) for side, text in texts.items()}
 
 
 def checks_in_code() -> set[tuple[str, str]]:
-    """(check, side) of every check of the protocol's messages."""
-    return {(check, side) for check, side in _checks() if side in ("client", "server")}
-
-
-def _checks() -> set[tuple[str, str]]:
     """(check, side) of every literal that is passed for a parameter named `check`."""
     trees = {
         path: ast.parse(path.read_text())

@@ -9,11 +9,7 @@ from benches.papers.table import Mean, Row, Table, Target
 from fedmf.errors import MissingExtra
 
 MODULES = {
-    "good": "reproduce_fakes",
-    "bad": "reproduce_fakes",
-    "rough": "reproduce_fakes",
-    "endless": "reproduce_fakes",
-    "folds": "reproduce_fakes",
+    **dict.fromkeys(("good", "bad", "rough", "endless", "folds"), "reproduce_fakes"),
     "extra": "reproduce_fakes_extra",
 }
 
@@ -74,55 +70,41 @@ def row(name, run, **more):
     return Row(name=name, **({"data": "simulated", "run": run} | more))
 
 
+def table(key, *rows, title="Rows", metrics=("RMSE",), **more):
+    return Table(key=key, title=title, metrics=metrics, rows=rows, **more)
+
+
+GOOD = {"RMSE": Target(at_most=0.91), "MAE": Target(at_least=0.6, at_most=0.65)}
 TABLES = (
-    Table(
-        key="good",
+    table(
+        "good",
+        row("steady", steady, paper={"RMSE": Mean(0.95, 0.004)}, target=GOOD),
+        row("tiny", tiny, seeds=1, target={"RMSE": Target(at_most=1e-5)}),
         title="Good | rows",
         metrics=("RMSE", "MAE"),
-        rows=(
-            row(
-                "steady",
-                steady,
-                paper={"RMSE": Mean(0.95, 0.004)},
-                target={
-                    "RMSE": Target(at_most=0.91),
-                    "MAE": Target(at_least=0.6, at_most=0.65),
-                },
-            ),
-            row("tiny", tiny, seeds=1, target={"RMSE": Target(at_most=1e-5)}),
-        ),
         note="Nothing is learnt.",
         pictures=(picture,),
     ),
-    Table(
-        key="bad",
+    table(
+        "bad",
+        row("fails", fails),
+        row("not a number", lambda run: {"RMSE": float("nan")}),
+        row("elsewhere", steady, data="nowhere"),
+        row("with an extra", wants_extra),
+        row("tiny", tiny),
         title="Bad rows",
-        metrics=("RMSE",),
-        rows=(
-            row("fails", fails),
-            row("not a number", lambda run: {"RMSE": float("nan")}),
-            row("elsewhere", steady, data="nowhere"),
-            row("with an extra", wants_extra),
-            row("tiny", tiny),
-        ),
     ),
-    Table(
-        key="rough",
+    table(
+        "rough",
+        row("interrupted", interrupted),
+        row("dies", lambda run: os._exit(1)),
+        row("tiny", tiny),
         title="Rows that end a process, or would",
-        metrics=("RMSE",),
-        rows=(
-            row("interrupted", interrupted),
-            row("dies", lambda run: os._exit(1)),
-            row("tiny", tiny),
-        ),
     ),
-    Table(key="endless", title="Endless", metrics=("RMSE",), rows=(row("endless", endless),)),
-    Table(
-        key="folds",
+    table("endless", row("endless", endless), title="Endless"),
+    table(
+        "folds",
+        row("u1 to u2", steady, seeds=2, whole=True, target={"RMSE": GOOD["RMSE"]}),
         title="Folds",
-        metrics=("RMSE",),
-        rows=(
-            row("u1 to u2", steady, seeds=2, whole=True, target={"RMSE": Target(at_most=0.91)}),
-        ),
     ),
 )

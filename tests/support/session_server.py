@@ -17,9 +17,10 @@ from typing import Any
 
 import msgspec
 
+from oneshot_parties import one_shot_params
 from secagg import CohortLedger, FixedPoint, RemoteProtocolError, RoundParams
 from secagg.journal import database
-from secagg.oneshot import Helper, HelperJournal, OneShotParams
+from secagg.oneshot import Helper, HelperJournal
 from secagg.session import LocalHelper, Session, bind
 
 N, LENGTH, ROUNDS, HELPERS = 5, 4, 2, 3
@@ -92,20 +93,7 @@ def die_at(kind: str, count: int) -> Any:
     return step if kind == "event" else lambda event: None
 
 
-def one_shot_params(
-    journals: list[HelperJournal], number: int, message: bytes
-) -> OneShotParams:
-    return OneShotParams(
-        n_clients=N,
-        length=LENGTH,
-        encoding=FixedPoint(clip=8.0),
-        helpers=tuple(journal.public for journal in journals),
-        threshold=2,
-        min_clients=3,
-        security="semi-honest",
-        suite="x25519",
-        session=bind(b"batch %d" % number, message),
-    )
+ONE_SHOT = {"n_clients": N, "encoding": PARAMS.encoding, "security": "semi-honest"}
 
 
 async def main(folder: Path, address: str, kind: str, count: int, mode: str) -> None:
@@ -147,7 +135,8 @@ async def main(folder: Path, address: str, kind: str, count: int, mode: str) -> 
     for number in range(ROUNDS):
         if mode == "one-shot":
             journals = [HelperJournal.open(folder / f"helper {j}") for j in range(HELPERS)]
-            params = one_shot_params(journals, number, model)
+            name = bind(b"batch %d" % number, model)
+            params = one_shot_params(journals, **ONE_SHOT, session=name)
             helpers = [Helper(params, journal) for journal in journals]
             result = await session.one_shot(
                 params,

@@ -11,8 +11,8 @@ checks after each turn:
 
 from __future__ import annotations
 
-import os
 import random
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -273,7 +273,5 @@ def trials(
         trial = Trial(address, folder / f"{count}", params, count, mutant)
         trial.run()
         count, total, cuts = count + 1, total + trial.crashes, cuts + trial.cuts
-        for path in trial._disk.folder.iterdir():
-            os.unlink(path)
-        trial._disk.folder.rmdir()
+        shutil.rmtree(trial._disk.folder)
     return count, total, cuts

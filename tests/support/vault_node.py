@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable
+from functools import partialmethod
 from multiprocessing.connection import Client as connect
 from multiprocessing.connection import Connection
 from typing import NamedTuple
@@ -75,13 +76,11 @@ class Watched:
         self._call(os.fsync, descriptor)
         self._changed("sync", self._names[descriptor])
 
-    def rename(self, old: str, new: str) -> None:
-        self._call(os.rename, old, new)
+    def rename(self, old: str, new: str, *, by: Callable[..., None] = os.rename) -> None:
+        self._call(by, old, new)
         self._changed("rename", str(old), str(new))
 
-    def replace(self, old: str, new: str) -> None:
-        self._call(os.replace, old, new)
-        self._changed("rename", str(old), str(new))
+    replace = partialmethod(rename, by=os.replace)
 
     def unlink(self, path: str) -> None:
         self._call(os.unlink, path)

@@ -44,15 +44,18 @@ def b(text: str) -> bytes:
 
 
 def params_of(described: Vector, rounding: str = "nearest") -> RoundParams:
-    fields = dict(described)
-    encoding = dict(fields.pop("encoding"))
-    if encoding.pop("kind") == "integers":
-        made: FixedPoint | Integers = Integers(int(encoding["max"]))
-    else:
-        made = FixedPoint(**encoding, rounding=rounding)
-    fields["modulus"] = int(fields["modulus"])
-    fields["session"] = b(fields["session"])
-    return RoundParams(encoding=made, **fields)
+    changed = {
+        "encoding": encoding_of(described["encoding"], rounding),
+        "modulus": int(described["modulus"]),
+        "session": b(described["session"]),
+    }
+    return RoundParams(**(described | changed))
+
+
+def encoding_of(described: Vector, rounding: str = "nearest") -> FixedPoint | Integers:
+    if described["kind"] == "integers":
+        return Integers(int(described["max"]))
+    return FixedPoint(described["clip"], described["fractional_bits"], rounding=rounding)
 
 
 def lanes(text: str, ring: Ring) -> Lanes:
@@ -124,10 +127,9 @@ class Replay:
         return server
 
     def client(self, u: int) -> Client:
-        two = self.params.allow_two_clients
         # small graphs, which withstand fewer colluders than the default policy expects
         policy = ClientPolicy(corrupt=0.05, dropout=0.05)
-        if two:
+        if self.params.allow_two_clients:
             policy = ClientPolicy(min_clients=2, allow_two_clients=True)
         params = params_of(self.vector["parameters"], self.of[u]["rounding"])
         self.fed[u] = Fed(self.of[u]["draws"])
@@ -136,30 +138,16 @@ class Replay:
         sealing_key = None if kept is None else SealingKey(u)
         if sealing_key is not None:
             sealing_key.draw(lambda: b(kept))
-        return kind(
-            u,
-            params,
-            policy=policy,
-            identity=self.identity(u) if params.active else None,
-            registry=self.registry,
-            sealing_key=sealing_key,
-            entropy=self.fed[u],
-        )
+        identity = self.identity(u) if params.active else None
+        more = {"registry": self.registry, "sealing_key": sealing_key, "entropy": self.fed[u]}
+        return kind(u, params, policy=policy, identity=identity, **more)
 
     def call(self, client: Client, phase: str, data: bytes) -> bytes:
         """Let a client send its message of this phase, in answer to `data`."""
-        if phase == "advertise_keys":
-            return client.advertise_keys()
-        if phase == "masked_input":
-            of = self.of[client.client_id]
-            vector = vector_of(of["vector"], self.params)
-            return answer_quietly(client, data, vector, of["weight"])
-        calls = {
-            "share_keys": client.share_keys,
-            "consistency_check": client.check_consistency,
-            "unmasking": client.unmask,
-        }
-        return calls[phase](data)
+        assert client.phase in (phase, "failed")
+        of = self.of[client.client_id]
+        vector = vector_of(of["vector"], self.params)
+        return answer_quietly(client, data, vector, of["weight"])
 
     def client_in(self, u: int, phase: str, before: list[bytes] | None = None) -> Client:
         """A client that is to answer in this phase, after `before` or the round's messages."""

@@ -1,5 +1,7 @@
 """Sum that records its calls for a test."""
 
+from functools import partialmethod
+
 from fedmf.aggregate import PlainSum
 
 
@@ -11,7 +13,7 @@ class Watched:
         self.calls = []
         self.outcomes = list(outcomes)
 
-    def _call(self, kind, vectors, dropouts, session):
+    def _call(self, kind, vectors, *, dropouts, session):
         dense = {user: vectors[user].dense() for user in vectors}
         self.calls.append((kind, dense, dict(dropouts), session))
         outcome = self.outcomes.pop(0) if self.outcomes else None
@@ -19,11 +21,7 @@ class Watched:
             raise outcome
         return getattr(self.plain, kind)(vectors, dropouts=dropouts)
 
-    def sum(self, vectors, *, dropouts, session):
-        return self._call("sum", vectors, dropouts, session)
-
-    def count(self, vectors, *, dropouts, session):
-        return self._call("count", vectors, dropouts, session)
+    sum, count = partialmethod(_call, "sum"), partialmethod(_call, "count")
 
 
 class Kept(PlainSum):

@@ -89,30 +89,19 @@ def _later(out: Cases, rounds: dict[str, Round]) -> None:
 def _lengths(out: Cases, rounds: dict[str, Round]) -> None:
     r = rounds["complete-nobody-drops"]
     a = r.u1[0]
-    to = Faults(out, "server", r, "share_keys", a)
-    whole = get(to.good, "sealed")
-    to.each("length", "sealed", {
-        "sealed shares, none": b"",
-        "sealed shares, a byte short": whole[:-1],
-        "sealed shares, one missing": whole[:96],
-        "sealed shares, one too many": whole + whole[:96],
-        "sealed shares, a byte more": whole + b"\0",
-    })  # fmt: skip
-    to = Faults(out, "server", r, "masked_input", a)
-    whole = get(to.good, "values")
-    to.each("length", "values", {
-        "values, none": b"",
-        "values, a byte short": whole[:-1],
-        "values, a byte more": whole + b"\0",
-    })  # fmt: skip
-    to = Faults(out, "server", r, "unmasking", a)
-    whole = get(to.good, "shares")
-    to.each("length", "shares", {
-        "shares, none": b"",
-        "shares, a byte short": whole[:-1],
-        "shares, one missing": whole[:-40],
-        "shares, one too many": whole + whole[:40],
-    })  # fmt: skip
+    for phase, field, what, size in (
+        ("share_keys", "sealed", "sealed shares", 96),
+        ("masked_input", "values", "values", 0),
+        ("unmasking", "shares", "shares", 40),
+    ):
+        to = Faults(out, "server", r, phase, a)
+        whole = get(to.good, field)
+        cases = {"none": b"", "a byte short": whole[:-1]}
+        if size:
+            cases |= {"one missing": whole[:-size], "one too many": whole + whole[:size]}
+        if phase != "unmasking":
+            cases["a byte more"] = whole + b"\0"
+        to.each("length", field, {f"{what}, {name}": data for name, data in cases.items()})
     for name, value in (("p", SHAMIR_PRIME), ("2^64 - 1", 2**64 - 1)):
         for place in (0, len(whole) // 8 - 1):
             to(f"{name} as a share", "share", shares=at_word(whole, place, value))

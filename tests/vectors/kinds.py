@@ -62,13 +62,10 @@ def messages(of_rounds: list[Parameters]) -> dict[str, object]:
         1000, 60, 100_000, FixedPoint(8.0, 16), 2**61 - 1, neighbours=100, max_weight=9
     )
     active = wide.but(neighbours=None, threshold=700, session=b"x", security="active")
-    limits = [
-        {
-            "parameters": described(p),
-            "limits": {kind: limit(p, tag) for tag, (kind, _, _) in KINDS.items()},
-        }
-        for p in (*of_rounds, wide, active)
-    ]
+    limits = []
+    for p in (*of_rounds, wide, active):
+        most = {kind: limit(p, tag) for tag, (kind, _, _) in KINDS.items()}
+        limits.append({"parameters": described(p), "limits": most})
     return {"messages": out, "limits": limits}
 
 
@@ -120,10 +117,8 @@ def broken(good: bytes, most: int) -> Iterator[tuple[str, str, bytes]]:
         return with_body([*body[:i], by, *body[i + 1 :]])
 
     yield "empty", "encoding", b""
-    yield "version 0", "version", b"\0" + good[1:]
-    yield "version 1", "version", b"\x01" + good[1:]
-    yield "version 2", "version", b"\x02" + good[1:]
-    yield "version 4", "version", b"\x04" + good[1:]
+    for version in (0, 1, 2, 4):
+        yield f"version {version}", "version", bytes([version]) + good[1:]
     yield "no version byte", "version", good[1:]
     yield "another version, too long", "version", b"\x02" + good[1:].ljust(most, b"\0")
     yield "one byte too long", "size", good.ljust(most + 1, b"\0")
@@ -135,8 +130,9 @@ def broken(good: bytes, most: int) -> Iterator[tuple[str, str, bytes]]:
     yield "the last field missing", "encoding", with_body(body[:-1])
     yield "a field more: nil", "encoding", with_body([*body, b"\xc0"])
     yield "a field more: bin", "encoding", with_body([*body, b"\xc4\x00"])
-    yield "the header one too high", "encoding", bytes([3, 0x90 | count + 1]) + b"".join(body)
-    yield "the header one too low", "encoding", bytes([3, 0x90 | count - 1]) + b"".join(body)
+    for how, wrong_count in (("high", count + 1), ("low", count - 1)):
+        head = bytes([3, 0x90 | wrong_count])
+        yield f"the header one too {how}", "encoding", head + b"".join(body)
     yield "array 32 of 2^32 - 1", "encoding", b"\x03\xdd\xff\xff\xff\xff" + b"".join(body)
     pairs = b"".join(bytes([i]) + part for i, part in enumerate(body))
     yield "a map", "encoding", bytes([3, 0x80 | count]) + pairs

@@ -1,6 +1,7 @@
 """oneshot_malformed.json: what each party rejects by docs/oneshot.md §3.3 to §6."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import oneshot
 from draws import draw
@@ -243,19 +244,12 @@ def stored(all_: dict[str, Batch]) -> Iterator[dict[str, object]]:
         yield row(batch, "stored", name, check, phase, data)
 
 
-def row(
-    batch: Batch,
-    where: str,
-    name: str,
-    check: str,
-    phase: str,
-    data: bytes,
-    *before: bytes,
-    helper: int = 0,
-) -> dict[str, object]:
+def row(batch: Batch, where: str, *case: Any, helper: int = 0) -> dict[str, object]:
+    """A `Case` at a party, and the messages before it."""
+    name, check, phase, data, *before = case
     return {
         "session": batch.name, "where": where, "name": f"{where}: {name}", "check": check,
-        "phase": phase, "bytes": data, "before": list(before), "helper": helper,
+        "phase": phase, "bytes": data, "before": before, "helper": helper,
     }  # fmt: skip
 
 

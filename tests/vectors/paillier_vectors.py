@@ -105,11 +105,6 @@ def vector(packing: Packing, label: str) -> Vector:
     return [*steps, *floats][: packing.d]
 
 
-def elements_of(packing: Packing, values: Vector, weight: int | None) -> list[int]:
-    encoding = packing.encoding
-    return [(1 if weight is None else weight) * encoding.quantise(x) for x in values]
-
-
 def weights(packing: Packing) -> list[int | None]:
     if packing.max_weight is None:
         return [None, None]
@@ -122,7 +117,8 @@ def vectors(name: str, key_name: str) -> dict[str, object]:
     sent, of, clients = [], [], []
     for i, weight in enumerate(weights(packing)):
         values = vector(packing, f"{name} {i}")
-        elements = elements_of(packing, values, weight)
+        heavy = 1 if weight is None else weight
+        elements = [heavy * packing.encoding.quantise(x) for x in values]
         slots = [*elements, *([] if weight is None else [weight]), 1]
         plaintexts = packing.plaintexts(key.bits, elements, weight, 1)
         noises, ciphertexts = key.encrypt_all(plaintexts, f"{name} {i} ")
@@ -143,26 +139,18 @@ def computed(
     packing: Packing, key: Key, sent: list[Sent], of: list[list[int]]
 ) -> list[dict[str, object]]:
     """Sums and the like, as far as there is room, before fresh noise is put to them."""
-    first, second = sent
     room = packing.summands
-    made = [
-        ("-1 * first", first * -1, [-a for a in of[0]]),
-        (f"{room} * first", first * room, [room * a for a in of[0]]),
-        (f"{-room} * second", second * -room, [-room * b for b in of[1]]),
-    ]
+    made = [("-1 * first", -1, 0), (f"{room} * first", room, 0)]
+    made.append((f"{-room} * second", 0, -room))
     if room >= 2:
-        pairs = list(zip(*of, strict=True))
-        made += [
-            ("first + second", first + second, [a + b for a, b in pairs]),
-            ("first - second", first + second * -1, [a - b for a, b in pairs]),
-            ("second - first", second + first * -1, [b - a for a, b in pairs]),
-        ]
+        made += [("first + second", 1, 1), ("first - second", 1, -1), ("second - first", -1, 1)]
     if room >= 3:
-        made.append(
-            ("2 * first - second", first * 2 + second * -1, [2 * a - b for a, b in pairs])
-        )
+        made.append(("2 * first - second", 2, -1))
     out: list[dict[str, object]] = []
-    for name, message, values in made:
+    for name, *factors in made:
+        parts = [one * k for one, k in zip(sent, factors, strict=True) if k]
+        message = sum(parts[1:], parts[0])
+        values = [factors[0] * a + factors[1] * b for a, b in zip(*of, strict=True)]
         plaintexts = [key.decrypt(c) for c in message.ciphertexts]
         added, subtracted = message.added, message.subtracted
         elements, weight = packing.read(key.bits, plaintexts, added, subtracted)

@@ -9,11 +9,7 @@ from independent_sums import Encoding, FixedPoint
 
 def described_encoding(encoding: Encoding) -> dict[str, object]:
     if isinstance(encoding, FixedPoint):
-        return {
-            "kind": "fixed point",
-            "clip": encoding.clip,
-            "fractional_bits": encoding.f,
-        }
+        return {"kind": "fixed point", "clip": encoding.clip, "fractional_bits": encoding.f}
     return {"kind": "integers", "max": encoding.max}
 
 

@@ -84,15 +84,13 @@ def wrong_parts(wheel: Path, target: Target) -> list[str]:
 def wrong_header(name: str, machine: str, libraries: list[str], target: Target) -> list[str]:
     """Return findings in what LIEF reads in a header."""
     findings = [
-        f"{name} links {library}" for library in libraries if not allowed(library, target)
+        f"{name} links {library}"
+        for library in libraries
+        if not any(fnmatch(library, pattern) for pattern in target.libraries)
     ]
     if machine != target.machine:
         findings.append(f"{name} is for {machine}, not {target.machine}")
     return findings
-
-
-def allowed(library: str, target: Target) -> bool:
-    return any(fnmatch(library, pattern) for pattern in target.libraries)
 
 
 def machine(part: Any) -> str:

@@ -42,44 +42,6 @@ def test_over_sockets_with_a_client_killed_before_its_input() -> None:
     assert printed == f"survivors {survivors}, first element of their sum 25.000"
 
 
-DIES_EARLY = """
-import os, signal, sys
-sys.path.insert(0, "examples")
-import over_sockets
-
-take_part = over_sockets.run_client
-
-def run_client(client_id, address):
-    if client_id == 3:
-        {}
-        os.kill(os.getpid(), signal.SIGKILL)
-    take_part(client_id, address)
-
-over_sockets.run_client = run_client
-over_sockets.PATIENCE = 5.0
-print(over_sockets.main().survivors)
-"""
-
-
-@pure_repeats
-@pytest.mark.parametrize(
-    ("before", "message"),
-    [
-        pytest.param(
-            "pass",
-            "going on with 7 clients: no other client connected",
-            marks=pytest.mark.large,
-        ),
-        ("server = over_sockets.connect(address)", "a client connected and was gone"),
-    ],
-    ids=["it connects", "it says who it is"],
-)
-def test_over_sockets_with_a_client_killed_before(before: str, message: str) -> None:
-    printed = run("-c", DIES_EARLY.format(before))
-    assert message in printed
-    assert printed.splitlines()[-1] == "(0, 1, 2, 4, 5, 6, 7)"
-
-
 @pytest.mark.large
 @pure_repeats
 def test_own_model_is_as_good_as_the_pooled_one_though_a_client_dies_and_one_is_late() -> None:

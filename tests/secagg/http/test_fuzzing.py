@@ -31,12 +31,10 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from effort import pure_repeats, scaled
-from http_party import GARBAGE, MEMBERS, Party, party_of
-from secagg import FixedPoint
+from http_party import GARBAGE, Party, one_shot_params, party_of
 from secagg.http import Limits, reach_helper, serve_helper
 from secagg.http.helper import AGGREGATOR
 from secagg.http.signatures import sign
-from secagg.oneshot import OneShotParams
 from secagg.session.wire import Answer, Declined, encode, read_task
 from secagg.simulate import temporary_journals
 from secagg.testing import make_identity
@@ -85,17 +83,7 @@ class Running:
             await self.party.begin()
             self.task = read_task((await self.party.task(1)).content)
             journals = stack.enter_context(temporary_journals(2, "x25519"))
-            params = OneShotParams(
-                n_clients=MEMBERS,
-                length=6,
-                encoding=FixedPoint(clip=8.0),
-                helpers=tuple(journal.public for journal in journals),
-                threshold=2,
-                min_clients=3,
-                security="semi-honest",
-                suite="x25519",
-                session=b"app",
-            )
+            params = one_shot_params(journals, security="semi-honest")
             aggregator = make_identity(77)
             service = serve_helper(journals[0], aggregator.public, port=0)
             self.helper_url = await stack.enter_async_context(service)

@@ -176,15 +176,6 @@ def test_errors_are_one_line(keys, monkeypatch, arguments, message):
     assert "Traceback" not in ran.stderr
 
 
-def test_silent_server_is_told_at_first_and_when_patience_ends(keys):
-    ran = invoke(*joined(keys, "http://127.0.0.1:1", "7", "--patience", "1e-9"))
-    assert (ran.exit_code, ran.stdout) == (2, "")
-    for line in ran.stderr.splitlines():
-        assert line.startswith("secagg: http://127.0.0.1:1 d")
-        assert "longer --patience" in line
-    assert ran.stderr.count("\n") == 2
-
-
 @pytest.mark.parametrize("option", ["--port", "--operator-port"])
 def test_port_in_use_is_stated_once(keys, option):
     size = ("--length", 5, "--clip", 8, "--out", keys / "sums")

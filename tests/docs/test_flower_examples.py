@@ -93,7 +93,7 @@ def fitted(model: str, data: str, rounds: int) -> tuple[Estimator, Ratings]:
     ratings = load(data)
     split = random_split(views(ratings) if model == "fcf" else ratings)
     trainer = Trainer(FedMF(), rounds=rounds)
-    makers = {"fedmf": trainer, "fedmmf": FedMMF(trainer=trainer), "fcf": FCF(epochs=rounds)}
+    makers = {"fedmf": trainer, "fedmmf": FedMMF(trainer=trainer), "fcf": FCF(rounds=rounds)}
     return makers[model].fit(split.train), split.test
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import re
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from harness import make_params
-from secagg import Integers, Phase
+from secagg import ClientPolicy, FixedPoint, Integers, ParameterError, Phase
 from secagg.graph import privacy_bits, recommend, smallest_cohort, tails
 from secagg.protocol.traffic import client_traffic
 
@@ -186,3 +189,70 @@ def test_formulas_give_the_bytes() -> None:
             seen[Phase(phase)] += 1
         assert traffic[Phase.ADVERTISE_KEYS].down == 0
         assert list(seen.values()) == ([1, 2, 2, 2, 2] if active else [1, 2, 2, 2])
+
+
+@pytest.mark.parametrize("row", rows("constant | value"), ids=lambda row: row[0])
+def test_constants_have_their_values(row: list[str]) -> None:
+    path, _, name = row[0].strip("`").rpartition(".")
+    value = getattr(importlib.import_module(path), name)
+    assert value == eval(row[1].replace("^", "**").replace("−", "-"))  # noqa: S307
+
+
+ONES = Integers(max=1)
+WIDE = {"encoding": ONES, "modulus_bits": 64}
+BOUNDS: dict[str, tuple[Callable[[int], object], int, int]] = {
+    # accepted at the value, rejected one step beyond it in this direction
+    "n_clients": (lambda n: make_params(n, **WIDE), 2**20, 1),
+    "length": (lambda d: make_params(length=d, encoding=ONES, modulus_bits=8), 2**31, 1),
+    "modulus that is a power of two": (lambda b: make_params(modulus_bits=b), 64, 1),
+    "any other modulus": (lambda r: make_params(modulus=r, encoding=ONES), 2**62, 1),
+    "modulus of Integers(max=M), n clients, weights up to w": (
+        lambda r: make_params(5, modulus=r, encoding=Integers(max=7), max_weight=3),
+        5 * 7 * 3 + 1,
+        -1,
+    ),
+    "modulus with count_clipped, n clients, length d": (
+        lambda r: make_params(5, modulus=r, encoding=ONES, length=9, count_clipped=True),
+        5 * 9 + 1,
+        -1,
+    ),
+    "modulus of FixedPoint": (
+        lambda r: make_params(5, modulus=r, encoding=FixedPoint(1.7, 3), max_weight=3),
+        2 * 5 * math.ceil(1.7 * 8) * 3 + 1,
+        -1,
+    ),
+    "sum": (
+        lambda total: make_params(7, encoding=Integers(max=-(-total // 7)), modulus_bits=64),
+        2**63 - 1,
+        1,
+    ),
+    "max_weight": (lambda w: make_params(3, max_weight=w, **WIDE), 2**53, 1),
+    "session": (lambda size: make_params(session=bytes(size)), 64, 1),
+    "survivors": (lambda size: ClientPolicy(min_clients=size), 3, -1),
+    "threshold, complete graph": (lambda t: make_params(10, t), 6, -1),
+    "threshold, on a graph": (lambda t: make_params(30, t, neighbours=10), 2, -1),
+    "min_clients of a policy": (lambda size: ClientPolicy(min_clients=size), 3, -1),
+}
+
+
+def test_bounds_are_those_of_the_page() -> None:
+    table = {row[0]: row[1] for row in rows("bound | value")}
+    policy = ClientPolicy()
+    defaults = {
+        "corrupt of a policy": (policy.corrupt, 0.2),
+        "dropout of a policy": (policy.dropout, 0.1),
+        "σ": (policy.sigma, recommend.__defaults__[1], 40),
+        "η": (recommend.__defaults__[2], 30),
+    }
+    assert table.keys() == BOUNDS.keys() | defaults.keys()
+    for name, (make, value, step) in BOUNDS.items():
+        make(value)
+        with pytest.raises(ParameterError):
+            make(value + step)
+        shown = table[name].removesuffix(" bytes")
+        if re.fullmatch(r"[\d^− ]+", shown) and "power" not in name:
+            assert value == eval(shown.replace("^", "**").replace("−", "-"))  # noqa: S307
+    for name, values in defaults.items():
+        assert {float(value) for value in values} == {float(table[name])}
+    assert make_params(10).min_survivors == 6
+    assert make_params(4).min_survivors == int(table["survivors"])

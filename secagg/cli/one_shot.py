@@ -58,8 +58,6 @@ _SECURITY = ("semi-honest", "active")
 # well below 1 / n for every n
 _DELTA = 1e-9
 
-Keys = Sequence[tuple[bytes, bytes]]
-
 app = App(name="one-shot", no_args_is_help=True)
 
 
@@ -148,7 +146,7 @@ def simulate(
 
 
 def _agreed(
-    keys: Keys,
+    keys: Sequence[tuple[bytes, bytes]],
     clients: int,
     length: int,
     clip: float,

@@ -32,52 +32,26 @@ def run(*arguments: str, cwd: Path = ROOT) -> str:
     return done.stdout
 
 
-def test_private_sum() -> None:
-    assert run("examples/private_sum.py").startswith("9 survivors; sum [")
+SUM = "sum of 5 vectors; its first element is 3.000"
+LAST = "survivors (0, 1, 2, 3, 4), first element of their sum 10.000"
+EXAMPLES = {
+    "private_sum": r"9 survivors; sum \[.*",
+    "suspended_clients": f"older state of client 1: latest\n{re.escape(LAST)}",
+    "resumable_server": f"the server died; client 1 got no .*\n{re.escape(LAST)}",
+    "one_shot_sum": SUM,
+    "encrypted_sum": SUM,
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example_prints_its_sum(name: str) -> None:
+    assert re.fullmatch(EXAMPLES[name], run(f"examples/{name}.py").rstrip())
 
 
 def test_over_sockets_with_a_client_killed_before_its_input() -> None:
     printed = run("examples/over_sockets.py").splitlines()[-1]
     survivors = (0, 1, 2, 4, 5, 6, 7)
     assert printed == f"survivors {survivors}, first element of their sum 25.000"
-
-
-DIES_EARLY = """
-import os, signal, sys
-sys.path.insert(0, "examples")
-import over_sockets
-
-take_part = over_sockets.run_client
-
-def run_client(client_id, address):
-    if client_id == 3:
-        {}
-        os.kill(os.getpid(), signal.SIGKILL)
-    take_part(client_id, address)
-
-over_sockets.run_client = run_client
-over_sockets.PATIENCE = 5.0
-print(over_sockets.main().survivors)
-"""
-
-
-@pure_repeats
-@pytest.mark.parametrize(
-    ("before", "message"),
-    [
-        pytest.param(
-            "pass",
-            "going on with 7 clients: no other client connected",
-            marks=pytest.mark.large,
-        ),
-        ("server = over_sockets.connect(address)", "a client connected and was gone"),
-    ],
-    ids=["it connects", "it says who it is"],
-)
-def test_over_sockets_with_a_client_killed_before(before: str, message: str) -> None:
-    printed = run("-c", DIES_EARLY.format(before))
-    assert message in printed
-    assert printed.splitlines()[-1] == "(0, 1, 2, 4, 5, 6, 7)"
 
 
 @pytest.mark.large
@@ -104,25 +78,11 @@ print(LogisticRegression(fit_intercept=False).fit(both, labels).score(both, labe
     assert abs(accuracy - float(run("-c", pooled))) < 0.02
 
 
-def test_suspended_clients_finish_and_an_older_state_is_rejected() -> None:
-    assert run("examples/suspended_clients.py").splitlines() == [
-        "older state of client 1: latest",
-        "survivors (0, 1, 2, 3, 4), first element of their sum 10.000",
-    ]
-
-
-def test_resumable_server_killed_once_is_resumed() -> None:
-    assert run("examples/resumable_server.py").splitlines() == [
-        "the server died; client 1 got no answer and sends again",
-        "survivors (0, 1, 2, 3, 4), first element of their sum 10.000",
-    ]
-
-
 @pure_repeats
 def test_lying_server_gets_no_share_and_an_honest_one_the_sum() -> None:
     *lied_to, honest = run("examples/lying_server.py").splitlines()
     assert len(lied_to) == 6
-    assert all("did not sign these survivors" in line for line in lied_to)
+    assert all("unmasking, signature: client" in line for line in lied_to)
     assert honest == "honest: survivors (0, 1, 2, 3, 4, 5), sum [15. 15. 15.]"
 
 
@@ -191,18 +151,6 @@ def test_docs_tests_run(block: str, tmp_path: Path) -> None:
     (tmp_path / "test_block.py").write_text(block)
     out = run("-m", "pytest", "-q", "--rootdir=.", "test_block.py", cwd=tmp_path)
     assert "1 passed" in out
-
-
-def test_one_shot_sum_without_a_client_and_a_helper() -> None:
-    printed = run("examples/one_shot_sum.py")
-    assert printed == "sum of 5 vectors; its first element is 3.000\n"
-
-
-@pytest.mark.large
-@pure_repeats
-def test_encrypted_sum_excludes_the_killed_client() -> None:
-    printed = run("examples/encrypted_sum.py")
-    assert printed == "sum of 5 vectors; its first element is 3.000\n"
 
 
 @pytest.mark.large

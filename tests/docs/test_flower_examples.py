@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import uuid
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 pytest.importorskip("flwr")
 
@@ -96,7 +93,7 @@ def fitted(model: str, data: str, rounds: int) -> tuple[Estimator, Ratings]:
     ratings = load(data)
     split = random_split(views(ratings) if model == "fcf" else ratings)
     trainer = Trainer(FedMF(), rounds=rounds)
-    makers = {"fedmf": trainer, "fedmmf": FedMMF(trainer=trainer), "fcf": FCF(epochs=rounds)}
+    makers = {"fedmf": trainer, "fedmmf": FedMMF(trainer=trainer), "fcf": FCF(rounds=rounds)}
     return makers[model].fit(split.train), split.test
 
 
@@ -152,19 +149,3 @@ def test_ml_100k_on_real_nodes_gives_the_digests_of_one_process(
         found = digests(nodes.server_log(run))
     alone, _ = fitted(model, "ml-100k", rounds)
     assert found == [one.digest for one in alone.history_]
-
-
-@network
-@pytest.mark.slow
-def test_nodes_with_trusted_entities_run_no_unsigned_app(tmp_path: Path) -> None:
-    """An app without a trusted signature does not run, whatever its code."""
-    key = Ed25519PrivateKey.generate().public_key()
-    public = key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
-    trusted = tmp_path / "trusted.yaml"
-    trusted.write_text(f"fpk_{uuid.uuid4()}: {public}\n")
-    options = ("--insecure", "--trusted-entities", str(trusted))
-    with Network(5, node=lambda _: options) as nodes:
-        run = nodes.begin(app=EXAMPLES / "sklearn", rounds=1)
-        assert nodes.finish(run) == "finished:failed"
-        assert "FAB could not be verified" in nodes.log("node0")
-        assert not nodes.mark("state0").exists()

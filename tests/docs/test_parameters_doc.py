@@ -13,8 +13,7 @@ import pytest
 
 from harness import make_params
 from secagg import ClientPolicy, FixedPoint, Integers, ParameterError, Phase
-from secagg.graph import finder, privacy_bits, recommend, smallest_cohort, tails
-from secagg.protocol import messages, params_bytes
+from secagg.graph import privacy_bits, recommend, smallest_cohort, tails
 from secagg.protocol.traffic import client_traffic
 
 TEXT = (Path(__file__).parents[2] / "docs" / "parameters.md").read_text(encoding="utf-8")
@@ -147,11 +146,6 @@ def test_figures_for_fewer_clients_are_those_of_the_code() -> None:
     assert f"accepted from {smallest_cohort(1000, *roomy, 200, 0.1)} clients" in plain
 
 
-def test_neighbour_counts_are_those_of_the_finder() -> None:
-    assert f"up to {tails.MOST_COUNTED} neighbours" in TEXT
-    assert f"up to {finder.MOST_SEARCHED} neighbours" in TEXT
-
-
 def test_formulas_give_the_bytes() -> None:
     def b(x: int) -> int:
         return x + (2 if x < 2**8 else 3 if x < 2**16 else 5)
@@ -202,27 +196,6 @@ def test_constants_have_their_values(row: list[str]) -> None:
     path, _, name = row[0].strip("`").rpartition(".")
     value = getattr(importlib.import_module(path), name)
     assert value == eval(row[1].replace("^", "**").replace("−", "-"))  # noqa: S307
-
-
-def test_constants_follow_from_each_other() -> None:
-    field, shamir, keys = (
-        importlib.import_module(f"secagg.{m}")
-        for m in ("shamir.field", "shamir", "protocol.keys")
-    )
-    assert 2 ** (8 * shamir.LIMB_BYTES) < field.M61 < 2 ** (8 * (shamir.LIMB_BYTES + 1))
-    assert math.ceil(keys.SEED_BYTES / shamir.LIMB_BYTES) == messages.SHARE_LIMBS
-    assert shamir.limb_count(keys.SEED_BYTES) == messages.SHARE_LIMBS
-    assert messages.SHARE_BYTES == 8 * messages.SHARE_LIMBS
-    assert messages.SEALED_BYTES == 2 * messages.SHARE_BYTES + keys.TAG_BYTES
-    params = make_params(5, security="active")
-    up = client_traffic(params, client_id=2**64 - 1)[Phase.ADVERTISE_KEYS].up
-    # the header of parameters of 256 bytes or more takes one more byte
-    assert up - len(params.to_bytes()) + 1 == 149 < messages._FRAME
-    assert (
-        params_bytes.MAX_PARAMS_BYTES
-        == 41 + params_bytes.MAX_ENCODING_BYTES + params_bytes.MAX_SESSION_BYTES
-    )
-    assert len(params.to_bytes()) == 41 + len(params.encoding.canonical()) + len(params.session)
 
 
 ONES = Integers(max=1)

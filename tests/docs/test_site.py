@@ -119,25 +119,6 @@ def test_page_commands_parse(page: str, monkeypatch: pytest.MonkeyPatch) -> None
         parse(command, monkeypatch)
 
 
-def test_commands_for_large_rounds_run() -> None:
-    commands = COMMAND.findall((DOCS / "how-to" / "large-rounds.md").read_text())
-    assert len(commands) == 2
-    for command in commands:
-        program, *words = shlex.split(command, comments=True)
-        run("-c", f"from {program}.cli import main; main()", *words)
-
-
-@pytest.mark.parametrize("picture", sorted(path.name for path in DOCS.glob("pictures/*.svg")))
-def test_pictures_are_shown_with_titles_and_dark_colours(picture: str) -> None:
-    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
-    assert any(f"pictures/{picture}" in page.read_text() for page in pages)
-    text = (DOCS / "pictures" / picture).read_text()
-    assert re.search(r"<title [^>]*>[^<]+</title>", text)
-    light, _, dark = text.partition("@media (prefers-color-scheme: dark)")
-    rules = re.compile(r"\.(\w+) \{")
-    assert set(rules.findall(light)) <= set(rules.findall(dark))
-
-
 class Page(HTMLParser):
     """The ids of a page, its links, and what a browser loads with it."""
 

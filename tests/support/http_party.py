@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +15,8 @@ import pytest
 from secagg import FixedPoint, Identity, Registry, RoundParams
 from secagg.http import Serving, join, serve, server
 from secagg.http.signatures import sign
-from secagg.session import Event, PhaseOpened, Session
+from secagg.oneshot import HelperJournal, OneShotParams
+from secagg.session import Event, PhaseOpened, Session, bind
 from secagg.session.wire import Answer, encode
 from secagg.testing import make_identity
 
@@ -25,6 +26,13 @@ PARAMS = RoundParams(
 )
 REGISTRY = Registry({u: make_identity(u).public for u in range(MEMBERS)})
 GARBAGE = encode(Answer(bytes(16), b"garbage"))
+
+
+def one_shot_params(journals: Sequence[HelperJournal], **changes: Any) -> OneShotParams:
+    """Return the parameters of a sum with these helpers."""
+    shape = {"n_clients": MEMBERS, "length": 6, "encoding": FixedPoint(clip=8.0)}
+    shape |= {"threshold": 2, "min_clients": 3, "suite": "x25519", "session": bind(b"app", b"")}
+    return OneShotParams(**shape | {"helpers": [one.public for one in journals]} | changes)
 
 
 class Party:

@@ -22,21 +22,15 @@ KEY = Identity(bytes(range(32))).public.hex()
 TRAIN = "fedmf train --model fedmf --rounds 1 --aggregation plain --no-ranking"
 PRINTING = [
     "secagg --help",
-    "secagg --version",
-    "secagg params --help",
     "secagg params --clients 10",
-    "secagg one-shot params --clients 9 --json",
     "secagg identity keygen a.pem",
-    "fedmf data list",
     f"{TRAIN} --json",
 ]
 WRITING = [
     "secagg identity keygen a.pem",
-    f"secagg identity register r.json 1 {KEY}",
     f"secagg identity register old.json 1 {KEY}",
     "secagg helper keygen journal",
     f"{TRAIN} --out folder",
-    "fedmf export model --out x.npz",
     "fedmf export model --out x.parquet --to parquet",
 ]
 

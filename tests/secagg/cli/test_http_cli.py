@@ -143,15 +143,11 @@ CERTIFICATE = ["--certificate", "c.pem"]
 HELPERS = ["--helpers", "r.json"]
 LOCAL = "http://127.0.0.1:1"
 ERRORS = {
-    "no registry": (["serve", "nothing.json"], "nothing.json does not exist"),
     "typo": (["serve", "typo.json"], "typo.json: line 2"),
     "no key": (["serve", "r.json", *CERTIFICATE], "--certificate and --key"),
     "no certificate": (["serve", "r.json", *CERTIFICATE, "--key", "7.pem"], "c.pem does not"),
-    "security": (["serve", "r.json", "--security", "high"], "--security must be"),
     "helpers alone": (["serve", "r.json", *HELPERS], "--helpers and --identity"),
     "no helpers": (["serve", "r.json", *HELPERS, "--identity", "7.pem"], "r.json: "),
-    "empty helpers": (["serve", "r.json", "--helpers", "[]", "--identity", "7.pem"], "[] has"),
-    "url": (["join", "example.org"], "such as https://"),
     "plain url": (["join", "http://example.org"], "or --allow-plain-http where"),
     "identity": (["join", LOCAL, "--identity", "r.json"], "identity keygen"),
     "authority": (["join", "https://127.0.0.1:1", "--authority", "r.json"], "PEM"),
@@ -178,25 +174,6 @@ def test_errors_are_one_line(keys, monkeypatch, arguments, message):
     assert message in ran.stderr
     assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
     assert "Traceback" not in ran.stderr
-
-
-def test_silent_server_is_told_at_first_and_when_patience_ends(keys):
-    ran = invoke(*joined(keys, "http://127.0.0.1:1", "7", "--patience", "1e-9"))
-    assert (ran.exit_code, ran.stdout) == (2, "")
-    for line in ran.stderr.splitlines():
-        assert line.startswith("secagg: http://127.0.0.1:1 d")
-        assert "longer --patience" in line
-    assert ran.stderr.count("\n") == 2
-
-
-def test_sum_without_clients_fails_in_words(keys):
-    size = ("--length", 5, "--clip", 8, "--out", keys / "sums", "--deadline", "1e-3")
-    ran = invoke("serve", keys / "r.json", *size, "--port", 0, "--operator-port", 0)
-    assert (ran.exit_code, ran.stdout) == (2, "")
-    _, _, *again, last = ran.stderr.splitlines()
-    assert "a longer --deadline" in last
-    why = "gather, too few clients: 0, and 3 are needed"
-    assert again == [f"secagg: sum 0 failed ({why}); trying again"] * 2
 
 
 @pytest.mark.parametrize("option", ["--port", "--operator-port"])

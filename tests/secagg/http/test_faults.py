@@ -139,8 +139,6 @@ FOREIGN = {
         ["301", "https://sums.example", "pass the URL"],
     ),
     "found elsewhere": (response(302, Location=PORTAL), "redirect", ["302", PORTAL[:28]]),
-    "see other": (response(303, Location="/login"), "redirect", ["303", "/login", "/v1/"]),
-    "no place": (response(302), "redirect", ["302"]),
     "user": (response(302, Location="http://u:SECRET@a.example/"), "redirect", ["a.example"]),
     "page of a portal": (response(200, b"<html>"), "type", ["text/html", "portal"]),
     "page, compressed": (response(200, PAGE, **GZIP), "type", ["text/html"]),
@@ -165,28 +163,19 @@ def test_answers_of_programs_on_the_way_have_a_remedy(first, answer, check, word
     assert not logged
 
 
-STATUSES = {400: "https://", 401: "login", 403: "/v1/", 404: "port", 405: "port", 408: "time"}
-STATUSES |= {407: "HTTPS_PROXY=", 411: "Content-Length", 413: "client_max_body_size"}
-STATUSES |= {421: "host name", 429: "accepts", 431: "headers", 502: "start the server"}
-STATUSES |= {503: "start the server", 504: "minute", 511: "browser", 451: "proxies"}
-
-
-def test_every_status_has_its_remedy_and_some_can_pass():
+def test_some_statuses_can_pass_and_every_remedy_has_the_place():
     passing = set()
-    for status, word in STATUSES.items():
+    for status in {*faults._REMEDIES, 200, 204, 409, 422, 451}:
         found = httpx.Response(status, request=httpx.Request("GET", "http://h/v1/session"))
         assert_words(faults.of_response(found).cause, str(status), "http://h", "/v1/session")
-        assert_words(faults.of_response(found).remedy, word)
         if faults.is_passing(found):
             passing.add(status)
     assert passing == {408, 429, 502, 503, 504}
-    assert STATUSES.keys() >= faults._REMEDIES.keys()
 
 
 PASSING = {
     "too many": (response(429, Retry_After="0"), ["429", "accepts"]),
     "error": (response(500, b"<html>", Server="nginx"), ["500", "nginx"]),
-    "compressed": (response(502, PAGE, **GZIP), ["502", "start the server"]),
     "reset": (RESET, ["Limits"]),
     "closed": (CLOSE, ["Limits"]),
     "other protocol": (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", ["status line"]),
@@ -287,10 +276,7 @@ VARIABLES = [
     "ALL_PROXY",
     "all_proxy",
     "https_proxy HTTPS_PROXY",
-    "all_proxy ALL_PROXY",
-    "HTTPS_PROXY ALL_PROXY",
     "HTTPS_PROXY all_proxy",
-    "https_proxy ALL_PROXY",
     "ALL_PROXY HTTP_PROXY",
 ]
 """Variables that are set, the used one first."""

@@ -11,19 +11,18 @@ from typing import Any
 import httpx
 import pytest
 
-from http_party import MEMBERS, REGISTRY, party_of, vector_of
-from secagg import FixedPoint, LinkError, ParameterError, Registry, RemoteProtocolError
+from http_party import MEMBERS, REGISTRY, one_shot_params, party_of, vector_of
+from secagg import LinkError, ParameterError, Registry, RemoteProtocolError
 from secagg.http import HttpHelper, reach_helper, serve_helper
 from secagg.http.connection import Connection
 from secagg.http.helper import AGGREGATOR
 from secagg.http.signatures import sign
 from secagg.oneshot import HelperJournal, OneShotParams, OneShotPolicy
-from secagg.session import HelperFailed, Session, bind
+from secagg.session import HelperFailed, Session
 from secagg.simulate import temporary_journals
 from secagg.testing import make_identity
 
 OPERATOR = make_identity(77)
-LENGTH = 6
 
 
 @pytest.fixture
@@ -32,18 +31,8 @@ def journals() -> Iterator[list[HelperJournal]]:
         yield made
 
 
-def params_of(journals: list[HelperJournal], security: Any = "semi-honest") -> OneShotParams:
-    return OneShotParams(
-        n_clients=MEMBERS,
-        length=LENGTH,
-        encoding=FixedPoint(clip=8.0),
-        helpers=tuple(journal.public for journal in journals),
-        threshold=2,
-        min_clients=3,
-        security=security,
-        suite="x25519",
-        session=bind(b"app", b""),
-    )
+def params_of(journals: list[HelperJournal], security: str = "semi-honest") -> OneShotParams:
+    return one_shot_params(journals, security=security)
 
 
 def options_of(params: OneShotParams) -> dict[str, Any]:
@@ -75,7 +64,7 @@ async def sum_of(params: OneShotParams, links: list[HttpHelper], **session: Any)
         result = await party.session.one_shot(params, links, endorsements=endorsements)
         await party.session.close()
         assert await asyncio.gather(*members) == [1] * MEMBERS
-    assert (result.sum == sum(vector_of(u, LENGTH) for u in range(MEMBERS))).all()
+    assert (result.sum == sum(vector_of(u, 6) for u in range(MEMBERS))).all()
     return result
 
 

@@ -200,13 +200,6 @@ def test_patience_bounds_the_pauses_also_those_that_the_server_asks_for(monkeypa
     assert sum(script.pauses) == pytest.approx(patience)
 
 
-@pytest.mark.parametrize("status", [200, 204, 400, 404, 409, 422])
-def test_other_statuses_are_final(monkeypatch, status):
-    script = Script(monkeypatch, httpx.Response(status))
-    assert asyncio.run(script.request()).status_code == status
-    assert script.pauses == []
-
-
 WRONG = ["http://example.org", "http://192.0.2.1:8443", "ftp://127.0.0.1", "127.0.0.1:8443"]
 WRONG += ["https://", "https://host:port", "https://host:0", "https://host/path"]
 WRONG += ["https://user@host", "https://host?a=b", {"identity": bytes(32)}, {"patience": 0}]

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from secagg import FixedPoint, LinkError, RemoteProtocolError
+from http_party import one_shot_params
+from secagg import LinkError, RemoteProtocolError
 from secagg.http import HttpHelper, HttpLink
 from secagg.http import connection as connection_module
 from secagg.http import link as link_module
@@ -106,16 +107,7 @@ async def connected(liar: Liar) -> AsyncIterator[Connection]:
 @pytest.fixture(scope="module")
 def params() -> Iterator[OneShotParams]:
     with temporary_journals(4, "x25519") as journals:
-        yield OneShotParams(
-            n_clients=4,
-            length=6,
-            encoding=FixedPoint(clip=8.0),
-            helpers=tuple(journal.public for journal in journals),
-            threshold=2,
-            min_clients=3,
-            suite="x25519",
-            session=b"app",
-        )
+        yield one_shot_params(journals)
 
 
 async def call(connection: Connection, step: str, params: OneShotParams) -> Any:

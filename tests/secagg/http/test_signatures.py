@@ -46,18 +46,6 @@ def lower(headers: dict[str, str]) -> list[tuple[str, str]]:
     return [(name.lower(), value) for name, value in headers.items()]
 
 
-@pytest.mark.parametrize(
-    ("method", "target"),
-    [("GET", TARGET), ("POST", TARGET + "1"), ("POST", TARGET.replace("a%2Fb", "c"))],
-    ids=["method", "query", "session"],
-)
-def test_signature_is_of_one_request_of_one_client(method, target):
-    headers = sign(make_identity(2), 2, "POST", TARGET, b"")
-    assert check_of(method, target, headers) == "signature"
-    other = sign(make_identity(1), 2, method, target, b"")
-    assert check_of(method, target, other) == "signature"
-
-
 @pytest.mark.parametrize("header", ["Content-Digest", "Signature-Input", "Signature"])
 def test_altered_or_missing_headers_are_rejected(header):
     headers = sign(make_identity(2), 2, "POST", TARGET, b"body")
@@ -97,13 +85,6 @@ def test_check54_strangers_do_not_learn_who_is_registered(monkeypatch, hours):
     assert len(found) == 1
 
 
-def test_id_that_is_no_number_is_no_client():
-    headers = sign(make_identity(9), 9, "GET", TARGET, b"")
-    for keyid in ("02", "-2", "1e3", "٢", "2 ", ""):
-        altered = headers["Signature-Input"].replace('keyid="9"', f'keyid="{keyid}"')
-        assert check_of("GET", TARGET, headers | {"Signature-Input": altered}) == "signature"
-
-
 @pytest.mark.parametrize(
     ("later", "check"),
     [
@@ -119,14 +100,6 @@ def test_signature_of_another_time_is_rejected(later, check):
         assert check_of("GET", TARGET, headers) == check
     else:
         assert verify(KEYS, "GET", TARGET, lower(headers))[0] == 2
-
-
-@pytest.mark.parametrize("target", [TARGET, "/", "/a?", "/a?b=c&d"])
-@pytest.mark.parametrize(("u", "method"), [(0, "GET"), (2, "POST")])
-def test_signed_requests_are_accepted(u, method, target):
-    headers = sign(make_identity(u), u, method, target, b"body")
-    sent = [*lower(headers), ("host", "h"), ("host", "i")]
-    assert verify(KEYS, method, target, sent) == (u, headers["Content-Digest"])
 
 
 @st.composite
@@ -166,7 +139,6 @@ STATED = (
     ';tag="secagg-http/1"'
 )
 DIGEST = content_digest(b"")
-OTHER = "sha-512=:" + 86 * "A" + "==:"
 SIGNED = {"method": "GET", "path": "/a", "query": "?b=c", "digest": DIGEST, "stated": STATED}
 
 
@@ -212,21 +184,15 @@ SENT_AS_SIGNED: dict[str, dict[str, str]] = {
     "method in lower case": {"method": "get"},
     "space in the path": {"path": "/a b"},
     "line in the path": {"path": '/a\n"x": y'},
-    "line in the query": {"query": '?b\n"x": y'},
     "escape in the query": {"query": "?b=%%63"},
     "fragment": {"query": "?b#c"},
-    "another digest": {"digest": OTHER},
-    "short digest": {"digest": "sha-256=:AAAA:"},
     "digest not covered": stated(' "content-digest"', ""),
     "more covered": stated(' "content-digest"', ' "content-digest" "@authority"'),
     "created later": stated(NOW, "created=%(soon)d"),
-    "created long ago": stated(NOW, "created=%(long ago)d"),
     "expired": stated(LATER, "expires=%(past)d"),
-    "no end": stated(f";{LATER}", ""),
     "unknown client": stated('"1"', '"9"'),
     "another algorithm": stated("ed25519", "hmac-sha256"),
     "another tag": stated("secagg-http/1", "secagg-http/2"),
-    "more parameters": stated('"secagg-http/1"', '"secagg-http/1";nonce="a"'),
 }
 SENT_WITH_MORE: dict[str, dict[str, str]] = {
     "fragment after": {"target": "#b"},

@@ -32,25 +32,6 @@ async def stall(body: Body, moved: int) -> None:
         await hang()
 
 
-async def test_bytes_are_reserved_until_a_body_leaves():
-    budget = Budget(LIMIT, wait=0.01)
-    inside = [budget.whole(LARGE, u) for u in range(7)]
-    for body in inside:
-        assert body.enter_now()
-    assert budget.held == 7 * LARGE
-    late = budget.whole(LARGE, 9)
-    assert not late.enter_now()
-    with pytest.raises(Problem) as caught:
-        await late.enter()
-    assert_busy(caught.value)
-    assert budget.held == 7 * LARGE
-    inside[3].leave()
-    await late.enter()
-    for body in (late, *inside[:3], *inside[4:]):
-        body.leave()
-    assert (budget.held, +budget.bodies) == (0, {})
-
-
 async def test_a_body_beyond_the_limit_is_alone_among_large_bodies():
     budget = Budget(LIMIT)
     async with (

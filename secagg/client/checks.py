@@ -76,14 +76,18 @@ def check_roster(
         if roster_digest(entries) != roster.digest:
             reject(phase, "digest", "the roster's digest differs from that of the session")
     signed = {u: signed_keys(params.digest, u, *publics[u]) for u in ids if params.active}
-    _check_signatures(phase, roster.signatures, signed, registry)
+    _check_signatures(phase, roster.signatures, signed, registry, "these keys for this round")
     return publics
 
 
 def _check_signatures(
-    phase: Phase, signatures: bytes, signed: Mapping[int, bytes], registry: Registry | None
+    phase: Phase,
+    signatures: bytes,
+    signed: Mapping[int, bytes],
+    registry: Registry | None,
+    what: str,
 ) -> None:
-    """Validate the signatures, in this order, over the `signed` bytes of each client."""
+    """Validate signatures of clients over `signed` bytes, which errors call `what`."""
     if len(signatures) != SIGNATURE_BYTES * len(signed):
         reject(phase, "length", f"{len(signatures)} bytes of signatures for {len(signed)} ids")
     for i, (u, content) in enumerate(signed.items()):
@@ -91,7 +95,7 @@ def _check_signatures(
             reject(phase, "unknown client", f"client {u} is not in this client's registry")
         signature = signatures[SIGNATURE_BYTES * i : SIGNATURE_BYTES * (i + 1)]
         if not registry.verifies(u, content, signature):
-            reject(phase, "signature", f"client {u} did not sign for this round")
+            reject(phase, "signature", f"client {u} did not sign {what}")
 
 
 def check_senders(
@@ -186,7 +190,7 @@ def check_agreement(
         reject(phase, "unknown id", "a signer is not among the survivors")
     check_size(phase, len(signers), params, policy)
     signed = {v: signed_survivors(session, v, request.survivors) for v in signers}
-    _check_signatures(phase, request.signatures, signed, registry)
+    _check_signatures(phase, request.signatures, signed, registry, "these survivors")
 
 
 def check_ledger(page: Page, survivors: bytes, phase: Phase) -> None:

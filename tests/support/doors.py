@@ -24,6 +24,7 @@ from secagg.errors import ParameterError
 from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.helper_files import HelperEntry
+from secagg.oneshot.suites import BoxKey
 from secagg.protocol.shape import Security
 
 PAGE = Path(__file__).parents[2] / "docs" / "parameters.md"
@@ -31,7 +32,12 @@ SIZES = (3, 5, 10, 50, 100, 200, 1000)
 ENCODING = FixedPoint(clip=1.0)
 IDENTITIES = [Identity.generate().public for _ in range(max(SIZES))]
 HELPERS = [
-    HelperEntry("https://localhost", "x25519", os.urandom(32), Identity.generate().public)
+    HelperEntry(
+        "https://localhost",
+        "x25519",
+        BoxKey("x25519", os.urandom(32)).public,
+        Identity.generate().public,
+    )
     for _ in range(3)
 ]
 

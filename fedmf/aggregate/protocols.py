@@ -26,7 +26,6 @@ from fedmf.aggregate.aggregation import (
 from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
 from fedmf.settings import Range
-from secagg.encoding import Encoding
 from secagg.encoding.clipping import losses_ignored
 from secagg.oneshot import HelperJournal, OneShotParams
 from secagg.oneshot.params import MAX_HELPERS, MAX_SEEDS

@@ -217,9 +217,6 @@ def test_amount_is_a_number(name: str, argument: str, value: object) -> None:
     refused(DOORS[name], argument, value)
 
 
-POLICIES = ("ClientPolicy", "OneShotPolicy")
-
-
 NUMPY = (np.int8, np.int16, np.uint8, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
 
 

@@ -23,19 +23,6 @@ from benches.papers.show import grid
 from fedmf.data import load
 
 
-class Silent:
-    """Record the progress of the runs."""
-
-    def __init__(self):
-        self.begun, self.ended = None, []
-
-    def begin(self, kept, to_run):
-        self.begun = (kept, to_run)
-
-    def finished(self, job, outcome):
-        self.ended.append((job.row, job.seed))
-
-
 class Here(Executor):
     """Runs at once, in this process."""
 

@@ -44,10 +44,11 @@ test: lint
 	$(TESTS) $(SMALL)
 	SECAGG_PURE=1 $(TESTS) $(SMALL) $(KERNELS)
 
-# both modes, with Hypothesis's full profile; then the newest Python
+# with kernels and Hypothesis's full profile, which compares kernels and twins; what computes, on the
+# twins; then the newest Python
 test-all: lint
 	$(TESTS) --hypothesis-profile=full
-	SECAGG_PURE=1 $(TESTS) --hypothesis-profile=full $(PURE)
+	SECAGG_PURE=1 $(TESTS) $(SMALL) $(PURE)
 	$(MAKE) test-python
 
 # the packages' own tests in a copy of the files, under the newest Python of the path and of pyenv that can
@@ -59,6 +60,8 @@ test-python: $(READY)
 	        2>/dev/null | awk '$$1 ~ /^cpython-3[.0-9]+-/ {print $$2}'); do \
 	    $$python -c 'import ensurepip, sysconfig; open(sysconfig.get_path("include") + "/Python.h")' && break; \
 	done && echo "the newest Python of this machine: $$($$python --version), $$python" && \
+	    $(UV) venv --seed --python $$python build/$@/.venv && \
+	    $(UV) pip install --require-hashes --python build/$@/.venv/bin/python -r requirements.lock && \
 	    $(MAKE) -C build/$@ PYTHON=$$python VENV=.venv units
 
 lint: $(READY)

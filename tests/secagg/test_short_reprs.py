@@ -37,8 +37,6 @@ OBJECTS: dict[str, Callable[[], object]] = {
     ),
     "HelperEntry": lambda: HelperEntry("https://host", "hybrid", *helpers("hybrid", 1)[0]),
     "Registry": lambda: Registry({u: Identity.generate().public for u in range(100)}),
-    "PublicKey": lambda: keypair().public_key,
-    "PrivateKey": keypair,
     "Ciphertexts": lambda: keypair().public_key.encrypt(range(20)),
     "EncryptedVector": lambda: keypair().public_key.encrypt_vector(np.ones(500), PACKING),
     "DecryptedSum": lambda: keypair().decrypt_vector(

@@ -26,7 +26,7 @@ WHEEL_NEEDS := -c requirements.lock gmpy2 hypothesis phe pytest pytest-benchmark
 WHEEL_TESTS := -P -m pytest -q -p no:cacheprovider -o pythonpath="tests/support tests" $(SMALL)
 SANITIZE := CC=gcc CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
 
-.PHONY: demo check units test test-all test-python lint docs bench slow results fuzz constant-time clean
+.PHONY: demo check units test test-all test-full test-python lint docs bench slow results fuzz constant-time clean
 .PHONY: sanitize lock test-oldest test-newest reproducible sbom wheels test-x86-64 test-aarch64
 
 demo: $(READY)
@@ -44,15 +44,20 @@ test: lint
 	$(TESTS) $(SMALL)
 	SECAGG_PURE=1 $(TESTS) $(SMALL) $(KERNELS)
 
-# with kernels and Hypothesis's full profile, which compares kernels and twins; what computes, on the
-# twins; then the newest Python
+# all but the slow tests; kernels and protocol with Hypothesis's full profile; what computes, on the
+# kernels' twins; then the newest Python: 12 minutes, in CI
 test-all: lint
-	$(TESTS) --hypothesis-profile=full
+	$(TESTS)
+	$(TESTS) $(SMALL) --hypothesis-profile=full $(KERNELS)
 	SECAGG_PURE=1 $(TESTS) $(SMALL) $(PURE)
 	$(MAKE) test-python
 
+# every property with the full profile: before a release
+test-full: lint
+	$(TESTS) --hypothesis-profile=full
+
 # the packages' own tests in a copy of the files, under the newest Python of the path and of pyenv that can
-# make environments and compile
+# make environments and compile; uv is quicker than pip, which installs all where uv reaches no index
 test-python: PYENVS = $(wildcard $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/*/bin)
 test-python: $(READY)
 	rm -rf build/$@ && mkdir -p build/$@ && $(COPY) build/$@
@@ -60,8 +65,9 @@ test-python: $(READY)
 	        2>/dev/null | awk '$$1 ~ /^cpython-3[.0-9]+-/ {print $$2}'); do \
 	    $$python -c 'import ensurepip, sysconfig; open(sysconfig.get_path("include") + "/Python.h")' && break; \
 	done && echo "the newest Python of this machine: $$($$python --version), $$python" && \
-	    $(UV) venv --seed --python $$python build/$@/.venv && \
-	    $(UV) pip install --require-hashes --python build/$@/.venv/bin/python -r requirements.lock && \
+	    { $(UV) venv --seed --python $$python build/$@/.venv && \
+	      $(UV) pip install --require-hashes --python build/$@/.venv/bin/python -r requirements.lock || \
+	      rm -rf build/$@/.venv; } && \
 	    $(MAKE) -C build/$@ PYTHON=$$python VENV=.venv units
 
 lint: $(READY)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# `make test` takes "fast", `make test-all` --hypothesis-profile=full; see support/effort.py
+# "full": `make test-full`, and `make test-all` for kernels and protocol; see support/effort.py
 settings.register_profile(
     "full",
     deadline=None,

@@ -60,14 +60,12 @@ def test_small_run_survives_all_faults(ram_path):
     assert any(f"fault {kind}" in counts for kind in GARBAGE)
 
 
-@pure_repeats
-@pytest.mark.large
+@pytest.mark.slow
 def test_small_run_of_one_shot_sums_survives_a_dead_helper(ram_path):
     run(replace(SMALL, kind="semi-honest", kills=1), ram_path)
 
 
-@pure_repeats
-@pytest.mark.large
+@pytest.mark.slow
 def test_small_run_of_one_shot_sums_survives_a_lying_helper(ram_path):
     events = run(replace(SMALL, kind="active", kills=1), ram_path)["events"]
     assert {name[:15] for name in events if "helper" in name} == {"helper 4 failed"}

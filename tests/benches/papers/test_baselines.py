@@ -1,7 +1,6 @@
 """Baselines beside the federated models."""
 
 import numpy as np
-import pytest
 
 from benches.papers import baselines
 from benches.papers.baselines import Biases
@@ -38,12 +37,3 @@ def test_setting_is_chosen_without_the_test_ratings():
     assert (one == baselines.biases(Split(split.train, wrong), Run(seed=0))).all()
     spread = np.full(split.test.n_ratings, split.train.values.mean())
     assert rmse(split.test.values, one) < rmse(split.test.values, spread)
-
-
-@pytest.mark.parametrize("name", ["surprise_svd", "surprise_svdpp"])
-def test_surprise_predicts_unclipped(name):
-    pytest.importorskip("surprise")
-    split = random_split(RATINGS, seed=0)
-    found = getattr(baselines, name)(split, Run(seed=0, quick=True))
-    assert found.shape == split.test.values.shape
-    assert np.isfinite(found).all()

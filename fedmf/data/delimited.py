@@ -66,7 +66,6 @@ class _Reading:
 
     def __init__(self, path: Path, columns: Sequence[object]) -> None:
         self.path, self.name, self.columns = path, path.name, columns
-        self.named = Named(path.name, columns, self.place)
         self.head: list[str] = []  # lines up to the first that is not blank
         self.reader: Any = None
         self.mark = ","
@@ -77,6 +76,11 @@ class _Reading:
         self.codes = array("i"), array("i")
         self.values = array("d")
         self.times = Times()
+
+    @property
+    def named(self) -> Named:
+        """Names of the columns and places of the rows, for errors."""
+        return Named(self.name, self.columns, self.place)
 
     @property
     def n_lines(self) -> int:

@@ -190,8 +190,15 @@ def with_noise(exact: Aggregate, noise: NDArray[np.int64], inner: IntegerSum) ->
 
 
 def random_bytes(entropy: Callable[[int], bytes], size: int) -> bytes:
-    """Return `size` bytes of entropy; SettingError for another number of bytes."""
-    data = bytes(entropy(size))
+    """Return `size` bytes of entropy; SettingError for another number of bytes, or no bytes."""
+    given = entropy(size)
+    try:
+        data = bytes(memoryview(given))  # bytes(7) would be seven zeros
+    except TypeError:
+        raise SettingError(
+            f"entropy returned {type(given).__name__} instead of bytes: pass a function such "
+            "as os.urandom"
+        ) from None
     if len(data) != size:
         raise SettingError(
             f"entropy returned {len(data)} bytes instead of {size}: pass a function that "

@@ -126,8 +126,6 @@ class SecAggSum(IntegerSum):
 
 
 FEWEST_HELPERS = 2  # that open: a single helper could read every vector
-
-
 FEWEST = 3  # users in a sum: of two, each could subtract their own vector
 
 

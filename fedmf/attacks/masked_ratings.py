@@ -99,17 +99,9 @@ def _users(ratings: Ratings, masked: Ratings) -> list[tuple[Floats, Floats]]:
 
 
 AMPLITUDES = (0.0, 0.3, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0)
-
-
 WEAKER = 2.0  # divides the penalty for the first estimate
-
-
 EXPLAINED = 0.02  # rms of the residuals of a right guess, in ratings
-
-
 OTHER_SEED = 10**6  # added to the seed of a trial, so that no start is a party's own
-
-
 BEYOND = 100.0  # larger than any masked rating; the noise of a masked input can be larger
 
 

@@ -35,14 +35,10 @@ from secagg.protocol import Phase
 from secagg.protocol.messages import MaskedInput, decode
 
 Floats = NDArray[np.float64]
-
-
 Users = NDArray[np.int64]
-
 
 View = Callable[[int], tuple[Seen, Seen]]
 """The server's view of a user in the first round and in the second."""
-
 
 PAPER = PRESETS["paper"].model  # trains every item, as the paper does
 

@@ -170,8 +170,6 @@ def singletons(
 
 
 SHUFFLES = 20
-
-
 NAMES = {RidgeMask: "one-order", FMMask: "two-order", NNMask: "high-order"}
 
 

@@ -1,4 +1,4 @@
-"""State of the sampler: implicit feedback, kept draws, and the chain between two sweeps.
+"""`Sample`, a kept draw, `Chain`, the sampler between two sweeps, and `Traits` of items.
 
 Implicit feedback gives features from the pairs of user and rated item, without the rating. The
 server computes the features in each round of the second half of the burn-in, from the sums
@@ -27,7 +27,6 @@ from fedmf.data.blocks import Block
 from fedmf.models.factors_file import Form
 
 Floats = NDArray[np.float64]
-
 
 SHRINKAGE = 20.0  # ratings; 5, 20 and 60 were tried on validation ratings of ml-100k
 
@@ -99,7 +98,6 @@ def profiles(ratings: Block | Ratings, embedding: Floats) -> Floats:
 
 Small = NDArray[np.float32]
 
-
 ATTRIBUTES = {
     "users": "users",
     "items": "items",
@@ -119,10 +117,7 @@ ATTRIBUTES = {
 The first axis of each table counts the samples.
 """
 
-
 SMALL = ("users", "items", "weights")  # tables of float32
-
-
 SAMPLES: Form = {name: (np.float32 if name in SMALL else np.float64,) for name in ATTRIBUTES}
 
 

@@ -1,4 +1,4 @@
-"""`Table`, three or four columns of a file or frame, and the search for column names."""
+"""`Table` of ratings, `Named` for errors with column and row, and the search for columns."""
 
 from __future__ import annotations
 

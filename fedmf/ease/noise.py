@@ -52,10 +52,7 @@ def deviation(epsilon: float, delta: float) -> float:
 
 
 Where = Literal["central", "distributed"]
-
-
 KEY = 16  # bytes of the AES key behind a stream of noise
-
 
 LEAST_STEPS = 4
 """Steps in a standard deviation of a share. A sum of n such shares is as private as a single

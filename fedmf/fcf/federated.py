@@ -36,7 +36,6 @@ from fedmf.training.schedule import Callbacks, Scheduled, Summing
 
 Floats = NDArray[np.float64]
 
-
 FORMER = MappingProxyType({"factors_": "model_", "epochs": "rounds", "progress": "callbacks"})
 """Present names by former names of recommenders for implicit feedback; see `Estimator`."""
 

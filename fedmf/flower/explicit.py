@@ -1,4 +1,4 @@
-"""Plan of a `Trainer`, and of FedMMF, which gives masked ratings to a trainer."""
+"""`Explicit`, the plan of `Trainer` and FedMMF, and `plan_of`, the plan of any recommender."""
 
 from __future__ import annotations
 

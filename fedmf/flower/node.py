@@ -1,4 +1,4 @@
-"""Node of a training on Flower: the steps of the node's users, and state between rounds."""
+"""`Node`, the users of a Flower node, and `Counted`, the node's check of the raters."""
 
 from __future__ import annotations
 

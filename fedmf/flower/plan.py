@@ -1,4 +1,4 @@
-"""Plan of a training: the parts of a recommender that node and server need, the same for both.
+"""`Plan`, the parts of a training that node and server share, and the names in messages.
 
 Both sides make the recommender's own `Training`: a node with the ratings of the node's users,
 the server without ratings. The server's state has factors of users, too, but these factors have

@@ -26,7 +26,6 @@ from fedmf.settings import NotNegative, Settings
 
 Floats = NDArray[np.float64]
 
-
 WIDTH = 2.0**20  # width of the scale of masked ratings and residuals, wide enough for all
 
 

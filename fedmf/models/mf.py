@@ -30,13 +30,8 @@ from fedmf.settings import Count, NotNegative, Positive, Settings
 
 Floats = NDArray[np.float64]
 
-
 NEUTRAL_PART = 0.625  # part of the scale: 3.5 on 1 to 5, about the mean of real ratings
-
-
 NEUTRAL = INTERNAL[0] + NEUTRAL_PART * (INTERNAL[1] - INTERNAL[0])  # on the internal scale
-
-
 WIDE = 10.0  # a spread too wide for any ratings
 
 

@@ -26,13 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate.aggregation import Progress, silent
-from fedmf.attacks.leakage import on_grid
+from fedmf.attacks.leakage import Floats, on_grid
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.masks import FMMask, NNMask
 from fedmf.settings import Positive, UpToOne, check
-
-Floats = NDArray[np.float64]
 
 
 def recovery(ratings: Ratings, masked: Ratings, tolerance: float) -> Floats:

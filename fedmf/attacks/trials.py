@@ -6,12 +6,13 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fedmf.aggregate import Phase, PlainSum, SecAggSum
 from fedmf.aggregate.aggregation import Progress, silent
 from fedmf.aggregate.vectors import Vectors
 from fedmf.attacks.leakage import (
+    Floats,
     Unmasked,
     from_one_round,
     from_ridge,
@@ -43,8 +44,6 @@ from fedmf.masks.mmf import masked
 from fedmf.models import FedMF
 from fedmf.settings import Range, Seed, check
 from fedmf.training import Schedule
-
-Floats = NDArray[np.float64]
 
 
 def chosen(ratings: Ratings, n_users: int | None, seed: int) -> Users:

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedmf.aggregate import RoundAborted
 from fedmf.bayes.checkpoint import Begun, Checkpoint
@@ -27,8 +26,6 @@ from fedmf.settings import BelowOne, Count, Seed, Whole
 from fedmf.training.history import History
 from fedmf.training.loop import Loop, keep
 from fedmf.training.schedule import Callbacks, Draw, Scheduled, Summing
-
-Floats = NDArray[np.float64]
 
 START = 0.1  # standard deviation of the starting factors
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.bayes.gaussian import draw_weight
+from fedmf.bayes.gaussian import Floats, draw_weight
 from fedmf.bayes.sample import (
     SAMPLES,
     Sample,
@@ -31,8 +31,6 @@ from fedmf.models.additions import check_columns, new_ids
 from fedmf.models.factors_file import SEEN, Form, read_tables, write_tables
 from fedmf.models.recommender import Stored, numbers, one_user, pairs, rated
 from fedmf.settings import Count, Seed, check
-
-Floats = NDArray[np.float64]
 
 KIND = "posterior"
 FORM: Form = {

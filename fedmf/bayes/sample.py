@@ -21,12 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf import _fast
-from fedmf.bayes.gaussian import Link, Prior
+from fedmf.bayes.gaussian import Floats, Link, Prior
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.models.factors_file import Form
-
-Floats = NDArray[np.float64]
 
 SHRINKAGE = 20.0  # ratings; 5, 20 and 60 were tried on validation ratings of ml-100k
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate
 from fedmf.bayes.gaussian import (
+    Floats,
     Link,
     draw_link,
     draw_linked_prior,
@@ -28,8 +28,6 @@ from fedmf.models.federated import Raters
 from fedmf.training.history import RoundRecord, mae, rmse
 from fedmf.training.loop import Training
 from fedmf.training.schedule import Draw
-
-Floats = NDArray[np.float64]
 
 ROWS_PER_FACTOR = 10  # users and items without which there is no implicit feedback
 

@@ -18,11 +18,7 @@ from fedmf.models.recommender import Stored, numbers, one_user, pairs, rated
 Floats = NDArray[np.float64]
 
 KIND = "item weights"
-FORM: Form = {
-    "weights": (np.float64,),
-    "kept": (np.int32,),
-    **SEEN,
-}
+FORM: Form = {"weights": (np.float64,), "kept": (np.int32,), **SEEN}
 
 
 @dataclass(frozen=True, eq=False)

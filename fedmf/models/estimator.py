@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.errors import ModelError, SettingError
-from fedmf.models.recommender import Recommender
+from fedmf.models.recommender import Floats, Recommender
 from fedmf.settings import Settings
-
-Floats = NDArray[np.float64]
 
 
 class Estimator(Recommender, Settings):

@@ -27,10 +27,8 @@ from fedmf.models.additions import (
 )
 from fedmf.models.export import Exportable, Format, export
 from fedmf.models.factors_file import FACTORS, SEEN, Form, read_tables, write_tables
-from fedmf.models.recommender import numbers, one_user, pairs, rated
+from fedmf.models.recommender import Floats, numbers, one_user, pairs, rated
 from fedmf.settings import Positive, check
-
-Floats = NDArray[np.float64]
 
 TABLES: Form = {
     "user_factors": (np.float64,),

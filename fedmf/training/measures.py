@@ -18,9 +18,8 @@ from fedmf.data.blocks import Block
 from fedmf.errors import DataError, ModelError
 from fedmf.models.recommender import Recommender, Trained, pairs
 from fedmf.settings import Range
-from fedmf.training.history import rmse
+from fedmf.training.history import Floats, rmse
 
-Floats = NDArray[np.float64]
 Marks = NDArray[np.bool_]
 
 MEANS = ("precision", "recall", "f1", "map", "ndcg", "hit_rate")  # over the users

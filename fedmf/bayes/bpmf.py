@@ -17,11 +17,11 @@ from fedmf.bayes.sample import Chain, Scaling
 from fedmf.bayes.steps import Sweeps
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_parts
-from fedmf.data.features import check_are_features, item_features
+from fedmf.data.features import check_rows, item_features
 from fedmf.data.internal import internal
-from fedmf.errors import DataError, ModelError, SettingError
+from fedmf.errors import SettingError
 from fedmf.models import Factors
-from fedmf.models.warm import shared_items
+from fedmf.models.warm import check_start, shared_items
 from fedmf.settings import BelowOne, Count, Seed, Whole
 from fedmf.training.history import History
 from fedmf.training.loop import Loop, keep
@@ -145,12 +145,7 @@ class FedBPMF(Scheduled):
         self.schedule.size(train.n_users)  # raises before any work
         self._check_start(start)
         known = item_features(train) if features is None else features
-        check_are_features(features=known)
-        if len(known) != train.n_items:
-            raise DataError(
-                f"features have {len(known)} rows, and the ratings {train.n_items} items: pass "
-                "a row per item"
-            )
+        check_rows(known, train)
         loop = Loop(self.aggregation, self.schedule, self.rounds)
         loop.check_exact()  # a checkpoint has a mean already
         scaling, inside = Scaling.of(known.matrix), internal(train)
@@ -228,16 +223,7 @@ class FedBPMF(Scheduled):
         items[:, -1] = 0.0
         if model is not None:
             earlier = model.factors(self.k) if isinstance(model, Posterior) else model
-            if not isinstance(earlier, Factors):
-                raise ModelError(
-                    f"start = {earlier!r} must be Factors or a Posterior, such as model_ of "
-                    "an earlier training"
-                )
-            if earlier.ranks:
-                raise ModelError(
-                    "start was trained on implicit feedback, and this is a training on "
-                    "ratings: pass the result of a training on ratings"
-                )
+            check_start(earlier, ranks=False, such="Factors or a Posterior")
             mine, theirs = shared_items(train, earlier)
             width = min(earlier.k, self.k)
             items[mine, :width] = earlier.item_factors[theirs, :width]

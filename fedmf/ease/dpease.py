@@ -24,7 +24,7 @@ from fedmf.errors import SettingError
 from fedmf.models.estimator import not_continued
 from fedmf.settings import BelowOne, Count, Positive, ProperFraction, Seed, UpToOne, part_of
 from fedmf.training.history import History, RoundRecord
-from fedmf.training.loop import COSTS
+from fedmf.training.loop import record_of
 from fedmf.training.schedule import Draw, Scheduled, Summing
 
 Floats = NDArray[np.float64]
@@ -176,16 +176,8 @@ class DPEase(Scheduled):
                 dropouts=self.schedule.dropouts(Draw.DROPOUTS, number, everyone),
                 session=f"fedmf ease {number}".encode(),
             )
-            record = RoundRecord(
-                round=number,
-                cohort=train.n_users,
-                survivors=len(total.survivors),
-                clipped=total.clipped,
-                digest=total.digest,
-                seconds=perf_counter() - start,
-                **{name: getattr(total, name) for name in COSTS},
-            )
-            records.append(record)
+            seconds = perf_counter() - start
+            records.append(record_of(number, train.n_users, total, seconds=seconds))
             return total.sum
 
         kept, norm = np.arange(train.n_items, dtype=np.int32), 1.0

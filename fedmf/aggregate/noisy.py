@@ -82,12 +82,9 @@ class NoisySum(Settings):
         MissingExtra
             If scipy is not installed.
         """
+        tables = Vectors(vectors, lambda user: self._clipped(vectors[user]), vectors.shape)
         if self.where == "central":
-            total = self.inner.sum(
-                Vectors(vectors, lambda user: self._clipped(vectors[user]), vectors.shape),
-                dropouts=dropouts,
-                session=session,
-            )
+            total = self.inner.sum(tables, dropouts=dropouts, session=session)
             noise = self._noise(total.integers.size, self._grid_sigma(1.0))
             return with_noise(total, noise, self.inner)
         share = 1.0
@@ -95,16 +92,8 @@ class NoisySum(Settings):
             share = 1 / math.sqrt(honest_users(self.honest, vectors, dropouts))
         self._check_room(share)
         sigma = self._grid_sigma(share)
-        everything = np.arange(vectors.shape[0], dtype=np.int32)
-
-        def noisy(user: int) -> Rows:
-            table = self._clipped(vectors[user]).dense().reshape(vectors.shape)
-            noise = self._noise(table.size, sigma).reshape(vectors.shape)
-            return Rows(everything, table + noise / self.inner.encoding.scale, len(everything))
-
-        return self.inner.sum(
-            Vectors(vectors, noisy, vectors.shape), dropouts=dropouts, session=session
-        )
+        noisy = noised(tables, lambda _, size: self._noise(size, sigma), self.inner)
+        return self.inner.sum(noisy, dropouts=dropouts, session=session)
 
     def count(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
         """Raise SettingError: exact counts are not private."""
@@ -181,6 +170,23 @@ def honest_users(honest: float, vectors: Vectors, dropouts: Dropouts) -> int:
             f"{left} users are left, fewer than the noise of the sum needs: {least}"
         )
     return least
+
+
+def noised(
+    tables: Vectors, noise: Callable[[int, int], NDArray[np.int64]], inner: IntegerSum
+) -> Vectors:
+    """Return the tables with noise that each user adds, in steps of the grid of `inner`.
+
+    `noise` is a function from the id of a user and a number of elements to as many integers.
+    """
+    everything, scale = np.arange(tables.shape[0], dtype=np.int32), inner.encoding.scale
+
+    def noisy(user: int) -> Rows:
+        table = tables[user].dense().reshape(tables.shape)
+        added = noise(user, table.size).reshape(tables.shape)
+        return Rows(everything, table + added / scale, everything.size)
+
+    return Vectors(tables, noisy, tables.shape)
 
 
 def with_noise(exact: Aggregate, noise: NDArray[np.int64], inner: IntegerSum) -> Aggregate:

@@ -18,7 +18,7 @@ from fedmf.models import Factors
 from fedmf.models.estimator import Estimator
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Recommender
-from fedmf.training import RoundRecord, Trainer
+from fedmf.training import Trainer
 from fedmf.training.loop import LocalSteps, Training
 from fedmf.training.schedule import Draw
 from fedmf.training.trainer import FactorSteps, FactorTraining
@@ -42,13 +42,12 @@ class Explicit(Plan):
     def __init__(self, trainer: Trainer, mmf: FedMMF | None = None) -> None:
         model = trainer.model if mmf is None else mmf.model
         super().__init__(
-            trainer.aggregation,
-            trainer.schedule,
+            trainer,
             trainer.rounds,
             needs_counts=model.needs_counts,
             needs_mean=getattr(model, "needs_mean", False),
         )
-        self._model, self._trainer, self._mmf = model, trainer, mmf
+        self._model, self._mmf = model, mmf
 
     def at_mean(self, mean: float) -> Self:
         """Return the plan of the model at the mean rating."""
@@ -122,10 +121,6 @@ class Explicit(Plan):
         if self._mmf is None:
             return factors
         return self._mmf.combined(factors, self._mmf.fit_mask(ratings, features), ratings)
-
-    def report(self, record: RoundRecord) -> None:
-        """Call the trainer's callbacks."""
-        self._trainer.report(record)
 
 
 def plan_of(recommender: Estimator) -> Plan:

@@ -13,7 +13,6 @@ from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
 from fedmf.flower.plan import ITEMS, Arrays, Plan
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Recommender
-from fedmf.training import RoundRecord
 
 EPOCH = "epoch-item-factors"
 """Name of the public array with the Y that the users' factors are exact for."""
@@ -30,12 +29,8 @@ class ImplicitPlan(Plan):
     names = (ITEMS, EPOCH)
 
     def __init__(self, recommender: FederatedRecommender) -> None:
-        super().__init__(
-            recommender.aggregation,
-            recommender.schedule,
-            recommender.sums,
-            needs_counts=recommender.min_raters > 1,
-        )
+        needs_counts = recommender.min_raters > 1
+        super().__init__(recommender, recommender.sums, needs_counts=needs_counts)
         self._recommender = recommender
 
     def prepared(self, ratings: Ratings, features: Features | None) -> Arrays:
@@ -88,7 +83,3 @@ class ImplicitPlan(Plan):
     ) -> Recommender:
         """Return X, exact for Y, and Y."""
         return self._recommender.model.factors(*training.with_users(state.y), ratings)
-
-    def report(self, record: RoundRecord) -> None:
-        """Call the recommender's callbacks."""
-        self._recommender.report(record)

@@ -19,8 +19,8 @@ from fedmf.data import Features, Ratings
 from fedmf.errors import SettingError
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Recommender
-from fedmf.training import RoundRecord, Schedule
 from fedmf.training.loop import LocalSteps, Training
+from fedmf.training.schedule import Scheduled
 
 TABLE = "table"
 """Array with the sum of the users' tables; zeros in a message to a node."""
@@ -61,8 +61,7 @@ class Plan(ABC):
 
     Parameters
     ----------
-    aggregation : IntegerSum; the clip and the fractional bits encode the tables
-    schedule : Schedule, with the seed of the training
+    trainer : Scheduled, with an IntegerSum that encodes the tables, and no cohort or dropouts
     rounds : int, number of sums, without the count of raters
     needs_counts : bool, True if the raters of each item are counted first
     needs_mean : bool, True if the mean rating is summed before the count
@@ -78,13 +77,13 @@ class Plan(ABC):
 
     def __init__(
         self,
-        aggregation: object,
-        schedule: Schedule,
+        trainer: Scheduled,
         rounds: int,
         *,
         needs_counts: bool,
         needs_mean: bool = False,
     ) -> None:
+        aggregation, schedule = trainer.aggregation, trainer.schedule
         if not isinstance(aggregation, IntegerSum):
             raise SettingError(
                 f"aggregation = {aggregation!r} must be one of integers on Flower, such as "
@@ -95,7 +94,7 @@ class Plan(ABC):
                 f"cohort = {schedule.cohort!r} and dropout = {schedule.dropout!r} are for "
                 "simulations: leave them out, as all nodes take part"
             )
-        self.aggregation, self.schedule = aggregation, schedule
+        self.aggregation, self.schedule, self.report = aggregation, schedule, trainer.report
         self.rounds, self.needs_counts, self.needs_mean = rounds, needs_counts, needs_mean
 
     def at_mean(self, mean: float) -> Self:
@@ -147,7 +146,3 @@ class Plan(ABC):
         features: Features | None,
     ) -> Recommender:
         """Return the recommender of a node's users for a state that `local` returned."""
-
-    @abstractmethod
-    def report(self, record: RoundRecord) -> None:
-        """Report a round as the recommender does in one process."""

@@ -108,7 +108,7 @@ TABLES = {
     "user_links": ("user_link.weights", "kd"),
     "user_link_precisions": ("user_link.precision", ""),
 }
-"""Attribute of a sample, and its axes, by the tables of samples in a file.
+"""Attribute of a sample, and the axes, by the tables of samples in a file.
 
 The first axis of each table counts the samples. The other axes count the n users, the m items,
 the f features, the k factors and the d = k + 1 columns of a row.

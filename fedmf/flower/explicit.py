@@ -6,7 +6,6 @@ from copy import copy
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedmf.data import Features, Ratings
 from fedmf.data.internal import internal
@@ -19,10 +18,11 @@ from fedmf.models.estimator import Estimator
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Recommender
 from fedmf.training import Trainer
-from fedmf.training.loop import LocalSteps, Training
+from fedmf.training.loop import LocalSteps, Training, Users
 from fedmf.training.schedule import Draw
 from fedmf.training.trainer import FactorSteps, FactorTraining
 
+Rounds = Training[Factors, FactorSteps]
 USERS = "user-factors"
 MASKED = "masked-ratings"
 
@@ -71,7 +71,7 @@ class Explicit(Plan):
             return FactorTraining(self._model, ratings)
         return FactorTraining(self._model, internal(ratings))
 
-    def start(self, training: Training[Factors, FactorSteps]) -> Factors:
+    def start(self, training: Rounds) -> Factors:
         """Return the factors that the recommender draws in one process."""
         rng = self.schedule.rng(Draw.START)
         return Factors.of(*self._model.initial(training.ratings, rng), training.ratings)
@@ -80,20 +80,14 @@ class Explicit(Plan):
         """Return Q."""
         return {ITEMS: state.item_factors}
 
-    def local(
-        self,
-        training: Training[Factors, FactorSteps],
-        public: Arrays,
-        private: Arrays,
-        users: NDArray[np.int64],
-    ) -> Factors:
+    def local(self, training: Rounds, public: Arrays, private: Arrays, users: Users) -> Factors:
         """Return P and Q; see `Plan`."""
         p = self.start(training).user_factors.copy()
         if USERS in private:
             p[users] = private[USERS]
         return Factors.of(p, public[ITEMS], training.ratings)
 
-    def kept(self, steps: LocalSteps, users: NDArray[np.int64]) -> Arrays:
+    def kept(self, steps: LocalSteps, users: Users) -> Arrays:
         """Return the new p_u of the users, unless they follow from Q."""
         if self._model.solves_users or not isinstance(steps, FactorSteps):
             return {}
@@ -107,11 +101,7 @@ class Explicit(Plan):
         return found
 
     def fitted(
-        self,
-        training: Training[Factors, FactorSteps],
-        state: Factors,
-        ratings: Ratings,
-        features: Features | None,
+        self, training: Rounds, state: Factors, ratings: Ratings, features: Features | None
     ) -> Recommender:
         """Return the factors, or with the masks the `Combined` of FedMMF."""
         p, q = state.user_factors, state.item_factors

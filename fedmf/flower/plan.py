@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from enum import StrEnum
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate.aggregation import IntegerSum
@@ -19,7 +18,7 @@ from fedmf.data import Features, Ratings
 from fedmf.errors import SettingError
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Recommender
-from fedmf.training.loop import LocalSteps, Training
+from fedmf.training.loop import LocalSteps, Training, Users
 from fedmf.training.schedule import Scheduled
 
 TABLE = "table"
@@ -51,6 +50,7 @@ class Step(StrEnum):
 
 
 Arrays = dict[str, NDArray[Any]]
+Rounds = Training[Any, Any]
 
 ITEMS = "item-factors"
 """Name of the public array with the factors of all items."""
@@ -76,12 +76,7 @@ class Plan(ABC):
     """Names of the public arrays."""
 
     def __init__(
-        self,
-        trainer: Scheduled,
-        rounds: int,
-        *,
-        needs_counts: bool,
-        needs_mean: bool = False,
+        self, trainer: Scheduled, rounds: int, *, needs_counts: bool, needs_mean: bool = False
     ) -> None:
         aggregation, schedule = trainer.aggregation, trainer.schedule
         if not isinstance(aggregation, IntegerSum):
@@ -106,13 +101,11 @@ class Plan(ABC):
         """Return the private arrays that a node's users compute once, before any round."""
 
     @abstractmethod
-    def training(
-        self, ratings: Ratings, raters: Raters | None, private: Arrays
-    ) -> Training[Any, Any]:
+    def training(self, ratings: Ratings, raters: Raters | None, private: Arrays) -> Rounds:
         """Return the steps of a round for the ratings of a node's users, or for no ratings."""
 
     @abstractmethod
-    def start(self, training: Training[Any, Any]) -> Any:
+    def start(self, training: Rounds) -> Any:
         """Return the state before the first round."""
 
     @abstractmethod
@@ -120,16 +113,10 @@ class Plan(ABC):
         """Return the public arrays of round `number`, given the arrays of the round before."""
 
     @abstractmethod
-    def local(
-        self,
-        training: Training[Any, Any],
-        public: Arrays,
-        private: Arrays,
-        users: NDArray[np.int64],
-    ) -> Any:
+    def local(self, training: Rounds, public: Arrays, private: Arrays, users: Users) -> Any:
         """Return the state of a node's users in a round."""
 
-    def kept(self, steps: LocalSteps, users: NDArray[np.int64]) -> Arrays:
+    def kept(self, steps: LocalSteps, users: Users) -> Arrays:
         """Return the private arrays that a round changed."""
         return {}
 
@@ -139,10 +126,6 @@ class Plan(ABC):
 
     @abstractmethod
     def fitted(
-        self,
-        training: Training[Any, Any],
-        state: Any,
-        ratings: Ratings,
-        features: Features | None,
+        self, training: Rounds, state: Any, ratings: Ratings, features: Features | None
     ) -> Recommender:
         """Return the recommender of a node's users for a state that `local` returned."""

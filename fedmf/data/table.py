@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.data.coded import Coded
+from fedmf.data.times import Nanos
 from fedmf.errors import DataError
 
 SHOWN = 20  # names and characters of a header in a message
@@ -78,7 +79,7 @@ class Table(Named):
     items: Coded
     values: NDArray[np.float64]
     times: NDArray[np.int64] | None
-    nanos: NDArray[np.int32] | NDArray[np.int64] | None
+    nanos: Nanos | None
 
 
 def positions(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fedmf.data.columns import coded
 from fedmf.data.delimited import read_delimited
 from fedmf.data.table import Named, Table, is_number, positions
-from fedmf.data.times import Times, of_column
+from fedmf.data.times import Nanos, Times, of_column
 from fedmf.errors import DataError, optional
 
 PARQUET = (".parquet", ".pq")
@@ -128,9 +128,7 @@ def _values(named: Named, column: NDArray[Any]) -> NDArray[np.float64]:
     return column.astype(np.float64)
 
 
-def _times(
-    named: Named, column: NDArray[Any]
-) -> tuple[NDArray[np.int64], NDArray[np.int32] | NDArray[np.int64] | None]:
+def _times(named: Named, column: NDArray[Any]) -> tuple[NDArray[np.int64], Nanos | None]:
     """Return the seconds and nanoseconds; raises DataError for the first that is no time."""
     kind = column.dtype.kind
     if kind not in "iufM":

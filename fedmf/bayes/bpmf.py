@@ -21,6 +21,7 @@ from fedmf.data.features import check_rows, item_features
 from fedmf.data.internal import internal
 from fedmf.errors import SettingError
 from fedmf.models import Factors
+from fedmf.models.recommender import all_users
 from fedmf.models.warm import check_start, shared_items
 from fedmf.settings import BelowOne, Count, Seed, Whole
 from fedmf.training.history import History
@@ -177,18 +178,14 @@ class FedBPMF(Scheduled):
                 f"{whole.last.aborted}"
             )
         self.history_ = whole
+        nothing = np.zeros((train.n_items, self.k))
         self.model_ = Posterior(
             chain.samples or (chain.sample,),
             begun.mean,
-            train.indptr,
-            train.items,
-            train.user_ids,
-            train.item_ids,
-            train.scale,
-            scaling,
-            np.zeros((train.n_items, self.k))
-            if chain.traits is None
-            else chain.traits.embedding,
+            public_scale=train.scale,
+            scaling=scaling,
+            embedding=nothing if chain.traits is None else chain.traits.embedding,
+            **all_users(train),
         )
         return self
 

@@ -252,18 +252,15 @@ class Posterior(Stored):
         return Factors(
             np.column_stack((of_users @ (u[:, :rank] * half), biases[0], np.ones(n))),
             np.column_stack((of_items @ (vt[:rank].T * half), np.ones(m), biases[1])),
-            self.seen_indptr,
-            self.seen_items,
-            self.user_ids,
-            self.item_ids,
-            self.public_scale,
+            scale=self.public_scale,
+            **self._seen_tables,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to `path`, atomically; raises ModelError if that fails."""
         tables: dict[str, Any] = tables_of(self.samples) | {
             "mean": np.array(self.mean),
-            **{name: getattr(self, name) for name in SEEN},
+            **self._seen_tables,
             "scale": np.array(self.public_scale),
             "feature_centre": self.scaling.centre,
             "feature_width": self.scaling.width,

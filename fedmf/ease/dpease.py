@@ -22,6 +22,7 @@ from fedmf.ease.noise import DiscreteNoise, Where, deviation
 from fedmf.ease.weights import ItemWeights
 from fedmf.errors import SettingError
 from fedmf.models.estimator import not_continued
+from fedmf.models.recommender import all_users
 from fedmf.settings import BelowOne, Count, Positive, ProperFraction, Seed, UpToOne, part_of
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.loop import record_of
@@ -188,14 +189,7 @@ class DPEase(Scheduled):
         column = summed(_triangles(train, kept, _norm(sigma, norm)))
         self.gram_ = shallow.from_triangle(column, kept.size)
         self.sigma_ = 0.0 if sigma is None else sigma * self._excess(records[-1])
-        self.model_ = ItemWeights(
-            self._weights(kept.size),
-            kept,
-            train.indptr,
-            train.items,
-            train.user_ids,
-            train.item_ids,
-        )
+        self.model_ = ItemWeights(self._weights(kept.size), kept, **all_users(train))
         self.history_ = History(tuple(records))
         return self
 

@@ -19,7 +19,7 @@ from fedmf.models import additions
 from fedmf.models.additions import ImplicitSettings
 from fedmf.models.export import Exportable, Format, export
 from fedmf.models.factors_file import FACTORS, SEEN, Form, read_tables, write_tables
-from fedmf.models.recommender import Floats, numbers, one_user, pairs, rated
+from fedmf.models.recommender import Floats, all_users, numbers, one_user, pairs, rated
 from fedmf.settings import Positive, check
 
 TABLES: Form = {
@@ -109,8 +109,8 @@ class Factors(Exportable):
         implicit: ImplicitSettings = PLAIN,
     ) -> Factors:
         """Return factors with the items and ids of `ratings`; ModelError if shapes differ."""
-        of_ratings = ratings.indptr, ratings.items, ratings.user_ids, ratings.item_ids
-        return cls(user_factors, item_factors, *of_ratings, scale, ranks, implicit)
+        more = {"scale": scale, "ranks": ranks, "implicit": implicit, **all_users(ratings)}
+        return cls(user_factors, item_factors, **more)
 
     @property
     def k(self) -> int:

@@ -17,13 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fedmf import attacks
-from fedmf.attacks import (
-    Seen,
-    from_one_round,
-    from_retraining,
-    from_ridge,
-    observed,
-)
+from fedmf.attacks import Seen, from_one_round, from_retraining, from_ridge, observed
 from fedmf.attacks.observed import (
     chance,
     grid_of,

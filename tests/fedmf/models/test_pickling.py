@@ -53,9 +53,7 @@ def test_an_estimator_is_the_same_after_pickling(
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize(
-    "user",
-    ["ada", 1.0, True, None, [1], -1, 300, np.array(["3"])],
-    ids=str,
+    "user", ["ada", 1.0, True, None, [1], -1, 300, np.array(["3"])], ids=str
 )
 def test_what_is_no_number_of_a_user_raises(name: str, user: object) -> None:
     model: Any = fitted(name)

@@ -76,12 +76,11 @@ class LocalSteps(ABC):
 
     def vectors(self, cohort: Users) -> Vectors:
         """Return the vectors of a cohort, for an aggregation."""
-        return Vectors(
-            cohort.tolist(),
-            self.vector,
-            self.shape,
-            lambda users: map(self.rows, self.blocks(users)),
-        )
+
+        def pieces(users: Sequence[int]) -> Iterator[Rows]:
+            return map(self.rows, self.blocks(users))
+
+        return Vectors(cohort.tolist(), self.vector, self.shape, pieces)
 
 
 class Training(ABC, Generic[State, Steps]):

@@ -35,6 +35,11 @@ def ram_path(tmp_path: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return a worker more than processors: many tests wait, for processes and deadlines."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark test_check07_… with check(7), so that a line of the check list can be selected."""

@@ -119,6 +119,17 @@ def test_own_function_for_metrics_is_accepted_if_it_is_declared():
     assert wrapped(FedAvg(**evaluate), evaluate={"eval-loss": 4.0}, averaging=True)
 
 
+def test_application_may_start_the_same_strategy_within_a_start():
+    strategy, grid = wrapped(), LocalGrid(secure_app(), configs())
+
+    def again(number, _):
+        if number == 0:
+            strategy.start(grid, model(), 1)
+
+    assert len(strategy.start(grid, model(), 1, evaluate_fn=again).arrays) == len(model())
+    assert "aggregate_train" not in vars(strategy._strategy)
+
+
 def test_wrapper_must_be_outermost():
     outer = flower.DifferentialPrivacyClientSideFixedClipping(
         wrapped(), clipping_norm=1.0, **NOISE

@@ -1,4 +1,8 @@
-"""Attempt at a round of the four exchanges: a `Server` behind the desk, with deadlines."""
+"""Attempt at a round: one exchange for each phase of a `Server`, with a deadline for each.
+
+`Exchanges` of a transport carry the tasks and the answers. With a folder, the server's log and
+the ledger are on the disk before any answer goes out.
+"""
 
 from __future__ import annotations
 

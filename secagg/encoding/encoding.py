@@ -1,4 +1,4 @@
-"""Interfaces of an encoding and of a source of entropy.
+"""Ring of a sum, and the interfaces of an encoding and of a source of entropy.
 
 To add an encoding, implement `Encoding` and pass an object of the class to `secagg.RoundParams`
 or `secagg.Packing`. The ``canonical()`` bytes must differ from all other encodings' bytes.
@@ -21,7 +21,10 @@ Lanes = NDArray[np.uint32] | NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Ring:
-    """Ring of the integers modulo R.
+    """Ring of the integers modulo R, with elements in arrays of unsigned integers.
+
+    An element of such an array is a *lane*. If R is a power of two, a lane may hold any number
+    that is congruent to the element modulo R; `reduce` brings the number into [0, R).
 
     Parameters
     ----------

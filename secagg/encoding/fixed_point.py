@@ -1,8 +1,8 @@
-"""Encoding of floats as integers modulo R.
+"""Encoding of floats as integers modulo R, in fixed point.
 
 A float x becomes the signed integer round(clip(x) · 2^f). Sums of such integers are exact, so
-the only error of an aggregate is each client's own rounding. ``RoundParams`` checks that a sum
-of n encoded vectors fits R.
+the errors of a sum are each client's own clipping and rounding. ``RoundParams`` checks that a
+sum of n encoded vectors fits R.
 """
 
 from __future__ import annotations

@@ -4,7 +4,9 @@ Clients are put on a ring in random order, and each client is linked to the k/2 
 and the k/2 clients after (Bell et al. 2020, §3.2, Algorithm 2). The *holders* of a client's
 shares are the client and the neighbours, by ascending ids. Holder i, counted from 0, has the
 share at the point i + 1. See `recommend` for the number of neighbours.
-The last functions state the clients that collude or stay, as numbers of all clients.
+
+Further functions turn the fractions of the clients that collude or drop out into numbers of
+clients, and give the lowest thresholds that such colluders do not break.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Shape of a sum: the fields that decide its vectors, and the room for them."""
+"""Shape of a sum: the parameters that decide the vectors, and the bounds of a client's input.
+
+`Shape` has the parameters that rounds and one-shot sums share, and checks that the modulus has
+room for every sum. `Bounds` states the encoding, weight and metrics that a client accepts.
+"""
 
 from __future__ import annotations
 
@@ -201,6 +205,9 @@ MAX_METRICS = 1024
 @dataclass(frozen=True)
 class Bounds:
     """Bounds of a client's input. A client takes no part in a sum with other bounds.
+
+    The bounds are fixed, because a server that varies the bounds learns where an input is
+    clipped: the sums with two bounds differ by the numbers beyond the lower bound.
 
     Parameters
     ----------

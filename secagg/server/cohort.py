@@ -1,7 +1,8 @@
-"""Cohort U1 with its graph and session, and the sum of the masked inputs of U3.
+"""Values that a stage of the server passes to the next stage.
 
-The sum is made at the end of round 2. Round 3 sends the survivors to be signed, in the active
-variant only. Round 4 asks for the shares that unmask the sum.
+`Cohort` has the clients U1, the graph and the session. `PerPeer` has the items that clients
+send for their peers: sealed shares in round 1, revealed shares in round 4. `Summed` has the
+masked sum of U3, from the end of round 2 on, with the questions of round 4.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, floor
+from math import ceil
 from typing import Literal
 
 from secagg._check import is_real
@@ -107,11 +107,6 @@ def count(fraction: float, n: int) -> int:
     The product is exact for the decimal as written; the product of floats is 7.000000000000001.
     """
     return ceil(Fraction(str(to_float(fraction))) * n)
-
-
-def most_left(fraction: float, n: int) -> int:
-    """Return n less a fraction of n that is rounded down: the most clients that stay."""
-    return n - floor(Fraction(str(to_float(fraction))) * n)
 
 
 def least_threshold(colluders: int, fewest: int = 3) -> int:

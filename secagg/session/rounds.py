@@ -213,7 +213,9 @@ class Attempt:
         server = Server.resume(
             log, registry=self.registry, ledger=self.ledger, graph_seed=self.graph_seed
         )
-        self._store()
+        log.flush()
+        if self.ledger is not None:
+            self.store.keep_ledger(self.ledger)
         # the last answer of each client, and who answered last
         phases = list(NEXT[self.params.security])
         for place, (client, data) in enumerate(log.entries()):
@@ -231,14 +233,11 @@ class Attempt:
         try:
             server.close_round()
         finally:
-            self._store()  # before the answers go out
+            # before the answers go out
+            self._flush()
+            if self.store is not None and self.ledger is not None:
+                self.store.keep_ledger(self.ledger)
         self._answered.clear()
-
-    def _store(self) -> None:
-        """Write the journal's entries, and the ledger."""
-        self._flush()
-        if self.store is not None and self.ledger is not None:
-            self.store.keep_ledger(self.ledger)
 
     def _flush(self) -> None:
         if self._log is not None:

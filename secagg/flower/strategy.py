@@ -153,18 +153,7 @@ class SecAgg(SecureStrategy):
     ) -> tuple[RoundResult, list[Message]]:
         """Return the sum of what the nodes reply to a batch; see `Summing`."""
         own = prepared.own
-        params = RoundParams.suggest(
-            len(own),
-            prepared.layout.length,
-            self._averages.encoding,
-            security=self._security,
-            max_weight=self._max_weight,
-            # a threshold without neighbours is of all nodes
-            neighbours="auto" if self._threshold is None else self._neighbours,
-            threshold=self._threshold,
-            session=prepared.session,
-            count_clipped=True,
-        )
+        params = self._params(len(own), prepared.layout.length, prepared.session)
         attempt = _Attempt(
             place=prepared.place,
             params=params,
@@ -181,6 +170,20 @@ class SecAgg(SecureStrategy):
             return at_once(attempt.run(courier, deadlines)), courier.errors
         except TooFewSurvivors as error:
             raise courier.explained(error, "threshold=") from None
+
+    def _params(self, clients: int, length: int, session: bytes) -> RoundParams:
+        """Return the parameters of a sum; a threshold without neighbours is of all nodes."""
+        return RoundParams.suggest(
+            clients,
+            length,
+            self._averages.encoding,
+            security=self._security,
+            max_weight=self._max_weight,
+            neighbours="auto" if self._threshold is None else self._neighbours,
+            threshold=self._threshold,
+            session=session,
+            count_clipped=True,
+        )
 
 
 class _Attempt(Attempt):

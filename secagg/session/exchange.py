@@ -179,7 +179,7 @@ class Answers(dict[int, bytes]):
 
         JournalError is raised for any other bytes.
         """
-        if data:
+        if data != b"":
             if not isinstance(data, bytes) or len(data) % _RECORD.size != _LIMIT_BYTES:
                 raise spoilt("the last answers were altered")
             self.limit = int.from_bytes(data[:_LIMIT_BYTES], "little")

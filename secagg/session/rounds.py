@@ -233,10 +233,10 @@ class Attempt:
         try:
             server.close_round()
         finally:
-            # before the answers go out
-            self._flush()
-            if self.store is not None and self.ledger is not None:
-                self.store.keep_ledger(self.ledger)
+            if self.store is not None:  # before the answers go out
+                self._flush()
+                if self.ledger is not None:
+                    self.store.keep_ledger(self.ledger)
         self._answered.clear()
 
     def _flush(self) -> None:

@@ -94,8 +94,7 @@ class Deadlines:
     reports: float = 600.0
 
     def __post_init__(self) -> None:
-        for name, seconds in vars(self).items():
-            check_seconds(**{f"deadline {name}": seconds})
+        check_seconds(**{f"deadline {name}": value for name, value in vars(self).items()})
 
     @classmethod
     def of(cls, seconds: Deadlines | float) -> Deadlines:

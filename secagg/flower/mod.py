@@ -16,7 +16,7 @@ from secagg.client.inputs import Outcome, Sent, send_input
 from secagg.encoding.clipping import is_lost
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flower.node import Guard, agreed, call_agreed, content_of, log_error, read_params
-from secagg.flower.state import NodeState, no_identity, node_identity, strictest
+from secagg.flower.state import NodeIdentity, NodeState, no_identity, node_identity, strictest
 from secagg.flower.vectors import Layout
 from secagg.flower.wire import RECORD, Plan, Task, answer_record, violation
 from secagg.oneshot import OneShotParams
@@ -162,11 +162,8 @@ class SecAggMod(Guard):
         params, name = read_params(task, RoundParams.from_bytes, context)
         policy = strictest(self._policy, context.node_config)
         own = node_identity(context.node_config)
-        if own is None and params.active:
-            raise no_identity()
-        me, identity, registry = own or (context.node_id, None, None)
-        client = Client(me, params, policy=policy, identity=identity, registry=registry)
-        state = NodeState(context, me)
+        client = new_client(context.node_id, params, policy, own)
+        state = NodeState(context, None if own is None else own.client_id)
         state.fix(params, policy.bounds)
         if task.phase == Phase.ADVERTISE_KEYS:
             state.begin(name.number)
@@ -197,3 +194,15 @@ class SecAggMod(Guard):
         state.suspend(client)
         large = task.phase == Phase.MASKED_INPUT
         return RecordDict({RECORD: answer_record(answer, large=large)})
+
+
+def new_client(
+    node: int, params: RoundParams, policy: ClientPolicy, own: NodeIdentity | None
+) -> Client:
+    """Return a client of a sum, with the node's identity if there is an identity."""
+    if own is None and not params.active:
+        return Client(node, params, policy=policy)
+    if own is None:
+        raise no_identity()
+    client_id, identity, registry = own
+    return Client(client_id, params, policy=policy, identity=identity, registry=registry)

@@ -102,19 +102,9 @@ def decode_sum(
     clipped = next(more) if params.count_clipped else None
     elements = len(survivors) * params.length
     first = int(((integers < least) | (integers > most)).argmax())  # 0 if no element is outside
-    for check, what, value, low, high in (
-        ("clipped", "the number of clipped elements", clipped, 0, elements),
-        ("weight", "the sum of the weights", weight, -noise, heaviest + noise),
-        ("sum", f"element {first} of the sum", int(integers[first]), least, most),
-    ):
-        if value is not None and not low <= value <= high:
-            raise RemoteProtocolError(
-                f"{what} is {value}, outside [{low}, {high}]: a client's vector was wrong or "
-                "was damaged; begin a new round",
-                sender=None,
-                phase=Phase.UNMASKING,
-                check=check,
-            )
+    _check_within("clipped", "the number of clipped elements", clipped, 0, elements)
+    _check_within("weight", "the sum of the weights", weight, -noise, heaviest + noise)
+    _check_within("sum", f"element {first} of the sum", int(integers[first]), least, most)
     return RoundResult(
         sum=decoded,
         integers=integers,
@@ -136,3 +126,14 @@ def _decode_signed(
     decoded, integers = params.encoding.decode(np.where(negative, opposite, total), params.ring)
     sign = np.where(negative, -1, 1)
     return decoded * sign, integers * sign
+
+
+def _check_within(check: str, what: str, value: int | None, low: int, high: int) -> None:
+    if value is not None and not low <= value <= high:
+        raise RemoteProtocolError(
+            f"{what} is {value}, outside [{low}, {high}]: a client's vector was wrong or "
+            "was damaged; begin a new round",
+            sender=None,
+            phase=Phase.UNMASKING,
+            check=check,
+        )

@@ -30,11 +30,6 @@ class Ring:
     modulus : int
         R: a power of two up to 2^64, or any integer 2 ≤ R ≤ 2^62.
 
-    Raises
-    ------
-    ParameterError
-        The modulus is not such an int.
-
     Attributes
     ----------
     is_power_of_two : bool
@@ -43,6 +38,11 @@ class Ring:
         Bits of an element on the wire: ⌈log2 R⌉.
     dtype : dtype
         The dtype of a lane, which stores one element: uint32 or uint64.
+
+    Raises
+    ------
+    ParameterError
+        The modulus is not such an int.
     """
 
     modulus: int

@@ -136,9 +136,8 @@ class Advertising(Stage):
         else:
             known = u in self._registry
             self.require(known, u, "unknown client", "the client is not in the registry")
-            signed = self._registry.verifies(
-                u, signed_keys(self.params.digest, u, *pair), message.signature
-            )
+            content = signed_keys(self.params.digest, u, *pair)
+            signed = self._registry.verifies(u, content, message.signature)
             why = "the client did not sign these keys for this round"
             self.require(signed, u, "signature", why)
         self._publics[u] = pair
@@ -176,22 +175,17 @@ class Sharing(SessionStage):
     phase = Phase.SHARE_KEYS
 
     def __init__(self, cohort: Cohort) -> None:
-        packed, publics, signatures = (
-            cohort.params.to_bytes(),
-            cohort.publics,
-            cohort.signatures,
-        )
         rosters = made_once(
             cohort.graph.holders,
             lambda holders: encode(
                 Roster(
-                    packed,
-                    len(publics),
+                    cohort.params.to_bytes(),
+                    len(cohort.publics),
                     cohort.digest,
                     pack_ids(holders),
-                    b"".join(publics[v][0] for v in holders),
-                    b"".join(publics[v][1] for v in holders),
-                    b"".join(signatures[v] for v in holders),
+                    b"".join(cohort.publics[v][0] for v in holders),
+                    b"".join(cohort.publics[v][1] for v in holders),
+                    b"".join(cohort.signatures[v] for v in holders),
                 )
             ),
         )

@@ -61,7 +61,7 @@ class Batch:
     left_out: set[int] = field(default_factory=set)
     fixed: bool = False
     opened: bool = False
-    accumulator: Accumulator = field(init=False)
+    accumulator: Accumulator = field(init=False, repr=False)
     _reports: Reports | None = None
     _unstored: list[bytes] = field(default_factory=list)
 

@@ -1,4 +1,8 @@
-"""Attempt at a round of the four exchanges: a `Server` behind the desk, with deadlines."""
+"""Attempt at a round: one exchange for each phase of a `Server`, with a deadline for each.
+
+`Exchanges` of a transport carry the tasks and the answers. With a folder, the server's log and
+the ledger are on the disk before any answer goes out.
+"""
 
 from __future__ import annotations
 
@@ -90,8 +94,7 @@ class Deadlines:
     reports: float = 600.0
 
     def __post_init__(self) -> None:
-        for name, seconds in vars(self).items():
-            check_seconds(**{f"deadline {name}": seconds})
+        check_seconds(**{f"deadline {name}": value for name, value in vars(self).items()})
 
     @classmethod
     def of(cls, seconds: Deadlines | float) -> Deadlines:
@@ -209,7 +212,9 @@ class Attempt:
         server = Server.resume(
             log, registry=self.registry, ledger=self.ledger, graph_seed=self.graph_seed
         )
-        self._store()
+        log.flush()
+        if self.ledger is not None:
+            self.store.keep_ledger(self.ledger)
         # the last answer of each client, and who answered last
         phases = list(NEXT[self.params.security])
         for place, (client, data) in enumerate(log.entries()):
@@ -227,14 +232,11 @@ class Attempt:
         try:
             server.close_round()
         finally:
-            self._store()  # before the answers go out
+            if self.store is not None:  # before the answers go out
+                self._flush()
+                if self.ledger is not None:
+                    self.store.keep_ledger(self.ledger)
         self._answered.clear()
-
-    def _store(self) -> None:
-        """Write the journal's entries, and the ledger."""
-        self._flush()
-        if self.store is not None and self.ledger is not None:
-            self.store.keep_ledger(self.ledger)
 
     def _flush(self) -> None:
         if self._log is not None:

@@ -146,7 +146,8 @@ class Store:
     @property
     def answers(self) -> bytes:
         """Bytes of the session's `Answers`, as they were last stored; none in a new folder."""
-        return bytes(self._value("SELECT answers FROM head"))
+        answers: bytes = self._value("SELECT answers FROM head")
+        return answers
 
     def keep_attempt(self, number: int, begun: Begun, answers: bytes) -> None:
         """Store an attempt before the tasks go out, and forget earlier outcomes."""

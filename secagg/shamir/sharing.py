@@ -270,19 +270,17 @@ def uniform(count: int, entropy: Entropy, p: int = M61) -> Elements:
     bits = (p - 1).bit_length()
     mask = (1 << bits) - 1
 
-    def draw(count: int) -> Elements:
-        if p < 1 << 63:
-            words = np.frombuffer(entropy(8 * count), dtype="<u8")
-            return words.astype(np.uint64) & np.uint64(mask)
-        size = -(-bits // 8)
-        data = entropy(size * count)
-        cuts = (data[i : i + size] for i in range(0, len(data), size))
-        return objects([int.from_bytes(cut, "little") & mask for cut in cuts])
-
+    narrow = p < 1 << 63
+    size = 8 if narrow else -(-bits // 8)
+    draws = cast("Elements", np.full(count, p, np.uint64 if narrow else object))
     # rejection, because remainders modulo p would not be uniform
-    draws = draw(count)
     while (rejected := draws >= p).any():
-        draws[rejected] = draw(int(np.count_nonzero(rejected)))
+        data = entropy(size * int(np.count_nonzero(rejected)))
+        if narrow:
+            draws[rejected] = np.frombuffer(data, "<u8") & np.uint64(mask)
+        else:
+            cuts = (data[i : i + size] for i in range(0, len(data), size))
+            draws[rejected] = objects([int.from_bytes(cut, "little") & mask for cut in cuts])
     return draws
 
 

@@ -201,6 +201,10 @@ def test_altered_results_are_found(ram_path):
         in_database(ram_path, "UPDATE rounds SET outcome = ?", wrong)
         with pytest.raises(JournalError):
             run_rounds(ram_path, [b"a"], again=True)
+    for wrong in (b"no fingerprint", None):
+        in_database(ram_path, "UPDATE head SET answers = ?", wrong)
+        with pytest.raises(JournalError):
+            Session(range(N), folder=ram_path)
 
 
 def in_database(folder: Path, statement: str, *values: object) -> Any:

@@ -174,12 +174,15 @@ class Trainer:
 
     def _filtered(self, chain: str, data: Shareable, task: str, fl_ctx: Any) -> Shareable:
         """Apply the filters of site and job, but `SecAggFilter`: this task stays here."""
-        filters = getattr(fl_ctx.get_prop(FLContextKey.RUNNER), chain, {})
-        direction = FilterKey.IN if chain == Scope.TASK_DATA_FILTERS_NAME else FilterKey.OUT
+        runner = fl_ctx.get_prop(FLContextKey.RUNNER)
+        if chain == Scope.TASK_DATA_FILTERS_NAME:
+            direction, filters = FilterKey.IN, runner.task_data_filters
+        else:
+            direction, filters = FilterKey.OUT, runner.task_result_filters
         if contains_lazy_download_ref(data):  # of a trainer in another process
             cell = fl_ctx.get_engine().get_cell()
             data = materialize_lazy_download_refs(data, cell, self._abort_signal)
-        for one in get_filters(chain, fl_ctx, filters or {}, task, direction):
+        for one in get_filters(chain, fl_ctx, filters, task, direction):
             if not isinstance(one, SecAggFilter):
                 data = one.process(data, fl_ctx)
         return data

@@ -40,7 +40,7 @@ def _read(path: str, remedy: str) -> bytes:
 
 
 def own_folder(fl_ctx: Any) -> Path:
-    """Return the folder, which is made if missing."""
+    """Return the folder of this site for files that outlive a job, made if missing."""
     folder = Path(fl_ctx.get_workspace().get_root_dir()) / "secagg"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

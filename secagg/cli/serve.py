@@ -106,12 +106,19 @@ def serve(
         if security not in ("semi-honest", "active"):
             raise ParameterError(f"security must be semi-honest or active, not {security!r}")
         kind = cast("Security", security)
-        # a resumed run must name its one-shot sums as before
-        run_id = b"" if folder is not None else os.urandom(8)
         sums = Sums(
-            known, length, FixedPoint(clip), modulus_bits, threshold, kind, corrupt, dropout,
-            name, run_id,
-        )  # fmt: skip
+            known,
+            length,
+            FixedPoint(clip),
+            modulus_bits,
+            threshold,
+            kind,
+            corrupt=corrupt,
+            dropout=dropout,
+            name=name,
+            # a resumed run must name its one-shot sums as before
+            run=b"" if folder is not None else os.urandom(8),
+        )
         aggregator = Aggregator.of(helpers, identity, authority, plain=allow_plain_http)
         # an error is shown before any client waits
         first = sums.params(0, aggregator)

@@ -98,11 +98,9 @@ class OneShotRound:
         with ExitStack() as journals:
             helpers = []
             for j in self.present:
-                path, draw = (
-                    Path(folder) / f"helper {j}",
-                    InsecureReplayedEntropy(("helper", j)),
-                )
-                made = HelperJournal.create(path, self.params.suite, entropy=draw)
+                path = Path(folder) / f"helper {j}"
+                entropy = InsecureReplayedEntropy(("helper", j))
+                made = HelperJournal.create(path, self.params.suite, entropy=entropy)
                 own = journals.enter_context(made)
                 helpers.append(Helper(self.params, own, registry=self.registry, policy=_TOY))
             yield helpers

@@ -27,10 +27,9 @@ from secagg.http.problems import Problem
 from secagg.http.server import Certificate, listening
 from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
 from secagg.oneshot.helper import policy_of
-from secagg.oneshot.layout import ID_BYTES, START_BYTES
-from secagg.oneshot.messages import CHUNK
+from secagg.oneshot.layout import START_BYTES
+from secagg.oneshot.messages import CHUNK, PLACE, request_bytes
 from secagg.protocol import Registry
-from secagg.protocol.identities import SIGNATURE_BYTES
 from secagg.session.exchange import Thread
 
 T = TypeVar("T")
@@ -38,8 +37,6 @@ AGGREGATOR = 0
 """Id of the aggregator in signatures."""
 _PARAMS_BYTES = 1 << 16
 """More than the bytes of any parameters: 16 helpers' keys take 20 kB."""
-_COUNTS_BYTES = 16
-"""Batch and number of clients of a request; a chunk has less."""
 _SUMS = 4
 """Sums with checked boxes that are kept at once; an older sum is checked again."""
 
@@ -193,6 +190,5 @@ async def serve_helper(
 def _longest(helper: Helper) -> int:
     """Return an upper bound on the bytes of a chunk of boxes and of a request."""
     params = helper.params
-    chunk = CHUNK * params.layout.record(helper.number)
-    signed = len(params.helpers) * (2 + SIGNATURE_BYTES)
-    return START_BYTES + _COUNTS_BYTES + max(chunk, params.n_clients * ID_BYTES + signed)
+    chunk = START_BYTES + PLACE.size + CHUNK * params.layout.record(helper.number)
+    return max(chunk, request_bytes(params.n_clients, len(params.helpers)))

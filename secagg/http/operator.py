@@ -22,19 +22,7 @@ from starlette.routing import Route
 from secagg.http import asgi
 from secagg.http.application import Members
 from secagg.http.status import Status
-from secagg.session import (
-    Event,
-    Gathering,
-    HelperFailed,
-    MemberDeclined,
-    MessageAccepted,
-    MessageRejected,
-    PhaseClosed,
-    RoundBegun,
-    RoundFailed,
-    RoundFinished,
-    Session,
-)
+from secagg.session import Session, events
 
 _HEADERS = {
     # the page has its style and script inside, and asks this server only
@@ -92,32 +80,32 @@ class Metrics:
         """Return all metrics in the text format of Prometheus."""
         return generate_latest(self._registry)
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: events.Event) -> None:
         """Count an event."""
         match event:
-            case Gathering():
+            case events.Gathering():
                 self._gather(event.present, event.wanted)
-            case RoundBegun():
+            case events.RoundBegun():
                 self._gather(0, 0)
                 self._cohort.set(event.cohort)
-            case MessageAccepted():
+            case events.MessageAccepted():
                 self._accepted.labels(event.phase).inc()
-            case MessageRejected():
+            case events.MessageRejected():
                 self._rejected.labels(event.phase, event.check).inc()
-            case MemberDeclined():
+            case events.MemberDeclined():
                 self._declined.inc()
-            case HelperFailed():
+            case events.HelperFailed():
                 self._helpers.labels(str(event.helper), event.phase).inc()
-            case PhaseClosed():
+            case events.PhaseClosed():
                 self._phase.labels(event.phase).observe(event.seconds)
                 self._missing.labels(event.phase).inc(len(event.missing))
                 self._bytes.labels("down").inc(event.bytes_down)
                 self._bytes.labels("up").inc(event.bytes_up)
-            case RoundFinished():
+            case events.RoundFinished():
                 self._over("finished")
                 self._survivors.set(event.survivors)
                 self._round.observe(event.seconds)
-            case RoundFailed():
+            case events.RoundFailed():
                 self._over(event.error)
 
     def _gather(self, present: int, wanted: int) -> None:

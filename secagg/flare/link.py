@@ -75,10 +75,9 @@ class FlareLink:
 
     async def send(self, answer: bytes) -> None:
         """Send an answer; see `secagg.session.Link.send`."""
-        reply = await self._request({names.ANSWER: answer})
-        check = None if reply is None else reply.get(names.CHECK)
-        if check is not None:
-            detail = str(reply.get(names.DETAIL)) if reply else ""
+        reply = await self._request({names.ANSWER: answer}) or {}
+        if (check := reply.get(names.CHECK)) is not None:
+            detail = str(reply.get(names.DETAIL))
             raise RemoteProtocolError(detail, sender=None, phase="answer", check=str(check))
 
     async def _request(self, fields: dict[str, object]) -> dict[str, object] | None:
@@ -257,25 +256,18 @@ class SiteDesk(RunningSession):
         reply = make_reply(ReturnCode.OK)
         try:
             if isinstance(answer, bytes):
-                reply.update(self._answer(site, answer))
+                self.start(self.session.accept(site, answer)).result()
             elif isinstance(after, bytes):
-                reply.update(self._task(site, after))
+                # without waiting for a task: a request that waits would hold a thread of FLARE
+                task = self.start(self.session.next_task(site, after, 0)).result()
+                if task is not None:
+                    reply[names.SESSION_TASK] = task
             else:
                 return make_reply(ReturnCode.BAD_REQUEST_DATA)
         except LocalProtocolError:
             if not self._ended:  # only this round has failed
                 raise
             reply[names.ENDED] = True
-        return reply
-
-    def _task(self, site: str, after: bytes) -> dict[str, object]:
-        # without waiting for a task: a request that waits would hold a thread of FLARE
-        task = self.start(self.session.next_task(site, after, 0)).result()
-        return {} if task is None else {names.SESSION_TASK: task}
-
-    def _answer(self, site: str, answer: bytes) -> dict[str, object]:
-        try:
-            self.start(self.session.accept(site, answer)).result()
         except RemoteProtocolError as error:
-            return {names.CHECK: error.check, names.DETAIL: str(error)}
-        return {}
+            reply[names.CHECK], reply[names.DETAIL] = error.check, str(error)
+        return reply

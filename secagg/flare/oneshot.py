@@ -11,14 +11,12 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from nvflare.apis.controller_spec import ClientTask, Task
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.shareable import Shareable
@@ -144,14 +142,13 @@ class OneShotFedAvg(SumFedAvg):
             self._agreed = configuration(self, self._members, self.train_timeout, task_name)
         return self._agreed
 
-    def _mean(
+    def _run_round(
         self, targets: Sequence[str], task_name: str, message: bytes, length: int
-    ) -> tuple[NDArray[np.float64], Iterable[int]]:
+    ) -> OneShotResult:
         assert self._running is not None, "run makes it"  # noqa: S101
         params = self._params(len(targets), length, message)
         work = self._sum(self._running.session, params, message, targets, task_name)
-        result = self._running.run(work, self.abort_signal)
-        return result.mean, result.survivors
+        return self._running.run(work, self.abort_signal)
 
     async def _sum(
         self,

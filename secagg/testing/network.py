@@ -16,7 +16,7 @@ from secagg.client.client import answer_quietly
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.protocol import NEXT, Phase
 from secagg.server import RoundResult
-from secagg.testing.invariants import check_result, require
+from secagg.testing.invariants import between, check_result, require
 from secagg.testing.rounds import Round, needed
 
 FAULTS = {
@@ -84,8 +84,7 @@ class _Message:
     arrived: bool = False
 
     def __str__(self) -> str:
-        names = ["the server" if u is None else f"client {u}" for u in self.ends]
-        return f"the {self.due} message from {names[0]} to {names[1]}"
+        return f"the {self.due} message {between(*self.ends)}"
 
     @property
     def ends(self) -> tuple[int | None, int | None]:

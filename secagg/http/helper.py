@@ -91,32 +91,30 @@ class HelperService:
 
     async def check(self, request: Request) -> Response:
         """Check a chunk of boxes, and respond with the ids that are rejected."""
-        helper, body = await self._called(request)
-        rejected = await self._run(lambda: helper.check(body))
-        return JSONResponse({"rejected": rejected})
+        return JSONResponse({"rejected": await self._call(request, Helper.check)})
 
     async def reserve(self, request: Request) -> Response:
         """Reserve the list of a request."""
-        helper, body = await self._called(request)
-        return self._bytes(await self._run(lambda: helper.reserve(body)))
+        return self._bytes(await self._call(request, Helper.reserve))
 
     async def open(self, request: Request) -> Response:
         """Open the list of a request."""
-        helper, body = await self._called(request)
-        return self._bytes(await self._run(lambda: helper.open(body)))
+        return self._bytes(await self._call(request, Helper.open))
 
     def close(self) -> None:
         """End the thread of the helper."""
         self._thread.close()
 
-    async def _called(self, request: Request) -> tuple[Helper, bytes]:
+    async def _call(self, request: Request, step: Callable[[Helper, bytes], T]) -> T:
+        """Return the result of a helper's step with the body of a request."""
         # first: a stranger must not learn which sums the helper serves
         _, digest = asgi.authenticate(request, self._keys)
         helper = self._sums.get(request.path_params["sum"])
         if helper is None:
             why = "this helper has no such parameters; send them first"
             raise Problem(404, "parameters", why)
-        return helper, await self._body(request, _longest(helper), digest)
+        body = await self._body(request, _longest(helper), digest)
+        return await self._run(lambda: step(helper, body))
 
     async def _body(self, request: Request, limit: int, digest: str) -> bytes:
         length = bodies.content_length(request, limit)

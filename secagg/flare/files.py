@@ -56,8 +56,7 @@ def fixing(policy: ClientPolicy, folder: Path) -> ClientPolicy:
 
     Bounds that the policy states are fixed, too: the policy can come with a job.
     """
-    demands = {name: getattr(policy, name) for name in ClientPolicy.__dataclass_fields__}
-    return _Fixing(**demands, folder=folder)
+    return _Fixing(**vars(policy), folder=folder)
 
 
 @dataclass(frozen=True, kw_only=True)

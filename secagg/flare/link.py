@@ -100,15 +100,16 @@ class FlareLink:
         return None
 
 
-class AgreedLink:
-    """Link that declines the task of an input if the model fails a check of this site.
+class AgreedLink(FlareLink):
+    """Link of a site that declines the task of an input if the model fails a check here.
 
     A check in the training would come too late: a failed training sends zeros, so a server
     could make all sites but one send zeros.
 
     Parameters
     ----------
-    link : FlareLink
+    send, token, stop
+        See `FlareLink`.
     configuration : bytes
         `digest_configuration` of this site.
 
@@ -118,13 +119,13 @@ class AgreedLink:
         True after the end of the session.
     """
 
-    def __init__(self, link: FlareLink, configuration: bytes) -> None:
-        self.ended = False
-        self._link, self._configuration = link, configuration
+    def __init__(self, send: Send, token: bytes, stop: Stop, configuration: bytes) -> None:
+        super().__init__(send, token, stop)
+        self.ended, self._configuration = False, configuration
 
     async def next_task(self, after: bytes) -> bytes | None:
         """Wait for the next task; see `secagg.session.Link.next_task`."""
-        while (data := await self._link.next_task(after)) is not None:
+        while (data := await super().next_task(after)) is not None:
             task = read_task(data)
             # only the task of an input has a message, which is the model
             if not task.message:
@@ -141,10 +142,6 @@ class AgreedLink:
                 await self.send(encode(Declined(task.id)))
         self.ended = True
         return None
-
-    async def send(self, answer: bytes) -> None:
-        """Send an answer; see `secagg.session.Link.send`."""
-        await self._link.send(answer)
 
 
 T = TypeVar("T")

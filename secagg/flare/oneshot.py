@@ -228,8 +228,7 @@ class OneShotFedAvg(SumFedAvg):
 
     def sample_clients(self, num_clients: int | None = None) -> list[str]:
         """Return random sites among the sites that are here since the job began."""
-        here = {client.name for client in self.engine.get_clients()}
-        sites = sorted(self._members & here)
+        sites = sorted(self._members & {client.name for client in self.engine.get_clients()})
         return secrets.SystemRandom().sample(sites, min(num_clients or len(sites), len(sites)))
 
     def _params(self, sites: int, length: int, message: bytes) -> OneShotParams:

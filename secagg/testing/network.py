@@ -74,8 +74,8 @@ class Transport(Protocol):
 
 @dataclass(eq=False)
 class _Message:
-    sender: int | None
-    receiver: int | None
+    ends: tuple[int | None, int | None]
+    """Sender and receiver."""
     data: bytes
     due: Phase
     """Phase when the receiver expects the message."""
@@ -85,10 +85,6 @@ class _Message:
 
     def __str__(self) -> str:
         return f"the {self.due} message {between(*self.ends)}"
-
-    @property
-    def ends(self) -> tuple[int | None, int | None]:
-        return self.sender, self.receiver
 
 
 @dataclass(frozen=True)
@@ -190,7 +186,7 @@ class _Run:
         return True
 
     def _send(self, sender: int | None, receiver: int | None, data: bytes, due: Phase) -> None:
-        message = _Message(sender, receiver, data, due)
+        message = _Message((sender, receiver), data, due)
         self.messages.setdefault(message.ends, []).append(message)
         packets = self.transport.send(sender, receiver, data)
         for packet in _pieces("send", "packets", packets):
@@ -211,9 +207,8 @@ class _Run:
 
     def _bring(self, packet: _Packet) -> None:
         message = packet.message
-        sender, receiver = message.ends
         message.pending.discard(packet.number)
-        delivered = self.transport.deliver(sender, receiver, packet.data)
+        delivered = self.transport.deliver(*message.ends, packet.data)
         for data in _pieces("deliver", "messages", delivered):
             # equal messages of a pair are interchangeable
             known = [m for m in self.messages[message.ends] if m.data == data]
@@ -230,18 +225,19 @@ class _Run:
 
     def _hand_over(self, message: _Message) -> None:
         first, message.arrived = not message.arrived, True
-        if message.sender is None:
-            if message.receiver is not None and first:  # a client ignores repetitions
-                self._answer(message.receiver, message.data)
+        sender, receiver = message.ends
+        if sender is None:
+            if receiver is not None and first:  # a client ignores repetitions
+                self._answer(receiver, message.data)
             return
         in_time = message.due == self.server.phase
         try:
-            self.server.receive(message.sender, message.data)
+            self.server.receive(sender, message.data)
         except RemoteProtocolError as error:
             require(not in_time, f"{message} arrived in time but was rejected: {error}")
         else:
             if in_time:
-                self.accepted.setdefault(message.due, set()).add(message.sender)
+                self.accepted.setdefault(message.due, set()).add(sender)
 
     def _answer(self, u: int, data: bytes) -> None:
         client, round = self.clients[u], self.round

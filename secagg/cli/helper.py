@@ -239,10 +239,7 @@ def _policy(
     min_clients: int, corrupt: float, max_length: int, max_clients: int
 ) -> OneShotPolicy:
     return OneShotPolicy(
-        min_clients=min_clients,
-        corrupt=corrupt,
-        max_length=max_length,
-        max_clients=max_clients,
+        min_clients=min_clients, corrupt=corrupt, max_length=max_length, max_clients=max_clients
     )
 
 

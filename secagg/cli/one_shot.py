@@ -208,27 +208,26 @@ def _echo(params: OneShotParams, document: Document, *, json: bool) -> None:
         "length": params.length,
         "modulus_bits": params.ring.bits,
     }
-    amounts = {name: one for name, one in document.items() if isinstance(one, int | float)}
     rows = [
         ("helpers", f"{params.threshold} of {count} open, {missing} may be missing"),
         ("security", f"{params.security}, {params.suite}"),
         ("modulus", str(params.ring)),
     ]
-    if "survivors" in amounts:
-        kind = "noisy" if privacy else "exact"
-        rows.append(("sum", f"{kind}, of {amounts['survivors']} of {params.n_clients} vectors"))
+    if "survivors" in document:
+        kind = f"{'noisy' if privacy else 'exact'}, of {document['survivors']}"
+        rows.append(("sum", f"{kind} of {params.n_clients} vectors"))
     if privacy:
         rows.append(("noise", f"{privacy['noise']:g} steps, of each of {params.seeds} seeds"))
         known = privacy["epsilon"]
         stated = "ε needs dp-accounting" if known is None else f"ε = {known:.3g}"
         rows.append(("privacy", f"{stated}, δ = {_DELTA:g}, for any change of one vector"))
     rows += [
-        ("a client sends", volume(amounts["bytes_up"])),
-        ("a helper receives", volume(amounts["helper_bytes_in"])),
-        ("a helper sends", volume(amounts["helper_bytes_out"])),
+        ("a client sends", volume(document["bytes_up"])),
+        ("a helper receives", volume(document["helper_bytes_in"])),
+        ("a helper sends", volume(document["helper_bytes_out"])),
     ]
     for party in ("client", "server", "helper"):
-        if f"{party}_seconds" in amounts:
+        if f"{party}_seconds" in document:
             whose = "the server's" if party == "server" else f"a {party}'s"
-            rows.append((f"{whose} time", duration(amounts[f"{party}_seconds"])))
+            rows.append((f"{whose} time", duration(document[f"{party}_seconds"])))
     options.show(shape | privacy | document, rows, json=json)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,9 +19,6 @@ from secagg.encoding import FixedPoint
 from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.kit.table import as_json as to_json
 from secagg.oneshot import OneShotParams
-
-if TYPE_CHECKING:
-    from secagg.session import Session
 
 _PATIENCE = 5.0
 """Seconds to wait for a helper before the server listens, while no client waits."""
@@ -107,13 +104,6 @@ def serve(
         prepare(out, rounds, folder)
         found: list[options.Document] = []
 
-        async def add(session: Session) -> None:
-            for number in range(rounds):
-                result = await sums.next(session, number, aggregator)
-                found.append(write(out, number, result))
-                if not as_json:
-                    typer.echo(f"{found[-1]['out']}: {summed(result, known)}")
-
         async def run() -> None:
             from secagg import http
             from secagg.session import Session
@@ -141,7 +131,11 @@ def serve(
             async with served as at:
                 typer.echo(f"members: {at.url}\noperator: {at.operator_url}", err=True)
                 try:
-                    await add(session)
+                    for number in range(rounds):
+                        result = await sums.next(session, number, aggregator)
+                        found.append(write(out, number, result))
+                        if not as_json:
+                            typer.echo(f"{found[-1]['out']}: {summed(result, known)}")
                 except Exception as error:
                     # an error out of the block leaves the session open, and the clients wait:
                     # the same command tries again with the state in the folder

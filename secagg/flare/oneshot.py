@@ -213,15 +213,13 @@ class OneShotFedAvg(SumFedAvg):
             good = result.get_return_code() == ReturnCode.OK and isinstance(answer, bytes)
             settle(answer if good else None)
 
-        def done(task: Task, fl_ctx: object) -> None:
-            settle(None)  # without a result: the report is late, or the site is lost
-
         sent = Task(
             task_name,
             Shareable({names.SESSION_TASK: frame}),
             timeout=max(1, round(self.train_timeout)),
             result_received_cb=receive,
-            task_done_cb=done,
+            # without a result: the report is late, or the site is lost
+            task_done_cb=lambda task, fl_ctx: settle(None),
         )
         self.send(sent, self.fl_ctx, targets=[site])
         return found

@@ -89,13 +89,8 @@ def keygen(
     """
     with options.command(), HelperJournal.create(journal, as_suite(suite)) as made:
         box, identity = made.public
-        document: options.Document = {
-            "journal": str(made.path),
-            "suite": suite,
-            "hpke": box.hex(),
-            "ed25519": identity.hex(),
-        }
-        _echo(document, json=as_json)
+        keys = {"hpke": box.hex(), "ed25519": identity.hex()}
+        _echo({"journal": str(made.path), "suite": suite} | keys, json=as_json)
 
 
 @app.command(epilog=ENDORSE)
@@ -138,9 +133,7 @@ def check(
     Nothing is revealed or stored.
     """
     with options.command(), _helper(journal, params, registry) as helper:
-        rejected = _check(helper, boxes)
-        document: options.Document = {"helper": helper.number, "rejected": rejected}
-        _echo(document, json=as_json)
+        _echo({"helper": helper.number, "rejected": _check(helper, boxes)}, json=as_json)
 
 
 def _replying(step: Literal["reserve", "open"], epilog: str, text: str) -> None:
@@ -166,12 +159,11 @@ def _replying(step: Literal["reserve", "open"], epilog: str, text: str) -> None:
                 raise ParameterError(
                     f"{out} is the journal with the helper's keys; take another --out"
                 )
-            rejected = _check(helper, boxes)
+            checked = {"helper": helper.number, "rejected": _check(helper, boxes)}
             answer = getattr(helper, step)(read(request))
             out.parent.mkdir(parents=True, exist_ok=True)
             replace_file(out, answer, private=True)
-            document: options.Document = {"helper": helper.number, "rejected": rejected}
-            _echo(document | {"out": str(out), "bytes": len(answer)}, json=as_json)
+            _echo(checked | {"out": str(out), "bytes": len(answer)}, json=as_json)
 
     app.command(step, epilog=epilog, help=text)(reply)
 

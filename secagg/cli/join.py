@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from secagg.cli.addresses import Authority, HelpersFile, PlainHttp
-from secagg.cli.console import Json, call_clients, command
+from secagg.cli.console import Json, call_clients, command, examples, file_option
 from secagg.cli.files import read, read_helpers, read_identity, read_registry
 from secagg.cli.notices import notices
 from secagg.cli.vectors import Vectors
@@ -19,32 +19,26 @@ from secagg.oneshot import OneShotPolicy
 from secagg.protocol.key_files import client_of
 from secagg.session import Completed
 
-EXAMPLES = """
-[bold]Examples[/bold]
-
-secagg join https://sums.example:8443 --client alice --identity alice.pem --vector v.npy
-
-secagg join http://127.0.0.1:8443 --client 7 --identity 7.pem --vector mon.npy --vector tue.npy
-"""
+EXAMPLES = examples(
+    "secagg join https://sums.example:8443 --client alice --identity alice.pem --vector v.npy",
+    "secagg join http://127.0.0.1:8443 --client 7 --identity 7.pem "
+    "--vector mon.npy --vector tue.npy",
+)
 
 
 def join(
     url: Annotated[str, typer.Argument(metavar="URL", help="Server of the session.")],
     client: Annotated[str, typer.Option(help="Name or id of this client.")],
-    identity: Annotated[
-        Path, typer.Option(metavar="FILE", help="Private key, of secagg identity keygen.")
-    ],
+    identity: Annotated[Path, file_option("Private key, of secagg identity keygen.")],
     vector: Annotated[
         list[Path],
-        typer.Option(
-            metavar="FILE",
-            help="Vector in numpy's format: the first is for sum 0 of the session, the next "
-            "for sum 1. After a restart give them all again.",
+        file_option(
+            "Vector in numpy's format: the first is for sum 0 of the session, the next "
+            "for sum 1. After a restart give them all again."
         ),
     ],
     registry: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Registry of all clients, if security is active."),
+        Path | None, file_option("Registry of all clients, if security is active.")
     ] = None,
     helpers: HelpersFile = None,
     authority: Authority = None,

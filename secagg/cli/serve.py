@@ -5,46 +5,29 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated
 
 import typer
 
 from secagg._check import check_integer
+from secagg.cli import addresses
 from secagg.cli import console as options
-from secagg.cli.addresses import (
-    Authority,
-    CertificateFile,
-    HelpersFile,
-    Host,
-    KeyFile,
-    PlainHttp,
-    Port,
-    as_certificate,
-)
 from secagg.cli.files import read_registry
 from secagg.cli.notices import notices
 from secagg.cli.sums import Aggregator, Sums, prepare, summed, write
 from secagg.encoding import FixedPoint
-from secagg.errors import ParameterError
 from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.kit.table import as_json as to_json
 from secagg.oneshot import OneShotParams
-from secagg.protocol.shape import Security
-
-if TYPE_CHECKING:
-    from secagg.session import Session
 
 _PATIENCE = 5.0
 """Seconds to wait for a helper before the server listens, while no client waits."""
-EXAMPLES = """
-[bold]Examples[/bold]
-
-secagg serve clients.json --length 1000 --clip 8 --out sums
-
-secagg serve clients.json --length 1000 --clip 8 --out sums --rounds 30 --folder state
-
-secagg serve clients.json --length 1000 --clip 8 --out sums --helpers h.json --identity a.pem
-"""
+EXAMPLES = options.examples(
+    "secagg serve clients.json --length 1000 --clip 8 --out sums",
+    "secagg serve clients.json --length 1000 --clip 8 --out sums --rounds 30 --folder state",
+    "secagg serve clients.json --length 1000 --clip 8 --out sums "
+    "--helpers h.json --identity a.pem",
+)
 
 
 def serve(
@@ -80,20 +63,19 @@ def serve(
     dropout: options.Dropout = DROPOUT,
     modulus_bits: options.FittingBits = None,
     deadline: Annotated[float, typer.Option(help="Seconds for each phase.")] = 600.0,
-    helpers: HelpersFile = None,
+    helpers: addresses.HelpersFile = None,
     identity: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Private key of the aggregator, with --helpers."),
+        Path | None, options.file_option("Private key of the aggregator, with --helpers.")
     ] = None,
-    authority: Authority = None,
-    host: Host = "127.0.0.1",
-    port: Port = 8443,
-    certificate: CertificateFile = None,
-    key: KeyFile = None,
+    authority: addresses.Authority = None,
+    host: addresses.Host = "127.0.0.1",
+    port: addresses.Port = 8443,
+    certificate: addresses.CertificateFile = None,
+    key: addresses.KeyFile = None,
     operator_port: Annotated[
         int, typer.Option(help="Port of status page and metrics, on loopback; 0 for any.")
     ] = 8445,
-    allow_plain_http: PlainHttp = False,
+    allow_plain_http: addresses.PlainHttp = False,
     as_json: options.Json = False,
 ) -> None:
     """Add the vectors of all clients that come, and write each sum into a folder.
@@ -103,27 +85,24 @@ def serve(
     with options.command():
         known = read_registry(registry)
         check_integer("rounds", rounds, 1, 1 << 20)
-        if security not in ("semi-honest", "active"):
-            raise ParameterError(f"security must be semi-honest or active, not {security!r}")
-        kind = cast("Security", security)
-        # a resumed run must name its one-shot sums as before
-        run_id = b"" if folder is not None else os.urandom(8)
         sums = Sums(
-            known, length, FixedPoint(clip), modulus_bits, threshold, kind, corrupt, dropout,
-            name, run_id,
-        )  # fmt: skip
+            known,
+            length,
+            FixedPoint(clip),
+            modulus_bits,
+            threshold,
+            options.as_security(security),
+            corrupt=corrupt,
+            dropout=dropout,
+            name=name,
+            # a resumed run must name its one-shot sums as before
+            run=b"" if folder is not None else os.urandom(8),
+        )
         aggregator = Aggregator.of(helpers, identity, authority, plain=allow_plain_http)
         # an error is shown before any client waits
         first = sums.params(0, aggregator)
         prepare(out, rounds, folder)
         found: list[options.Document] = []
-
-        async def add(session: Session) -> None:
-            for number in range(rounds):
-                result = await sums.next(session, number, aggregator)
-                found.append(write(out, number, result))
-                if not as_json:
-                    typer.echo(f"{found[-1]['out']}: {summed(result, known)}")
 
         async def run() -> None:
             from secagg import http
@@ -144,7 +123,7 @@ def serve(
                 known,
                 host=host,
                 port=port,
-                tls=as_certificate(certificate, key),
+                tls=addresses.as_certificate(certificate, key),
                 operator_port=operator_port,
                 allow_plain_http=allow_plain_http,
             )
@@ -152,7 +131,11 @@ def serve(
             async with served as at:
                 typer.echo(f"members: {at.url}\noperator: {at.operator_url}", err=True)
                 try:
-                    await add(session)
+                    for number in range(rounds):
+                        result = await sums.next(session, number, aggregator)
+                        found.append(write(out, number, result))
+                        if not as_json:
+                            typer.echo(f"{found[-1]['out']}: {summed(result, known)}")
                 except Exception as error:
                     # an error out of the block leaves the session open, and the clients wait:
                     # the same command tries again with the state in the folder

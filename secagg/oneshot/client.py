@@ -73,8 +73,7 @@ def report(
     made, clipped = write_report(
         vector, params, client_id, weight, identity, policy, endorsements, entropy
     )
-    lost = is_lost(vector, params.encoding)
-    warn_of_losses(params.encoding, clipped, vector.size, lost)
+    warn_of_losses(params.encoding, clipped, vector.size, is_lost(vector, params.encoding))
     return made
 
 

@@ -1,4 +1,4 @@
-"""Batch of a one-shot sum: reports at the desk, then check, reserve and open at the helpers."""
+"""Batch for one-shot sums: reports at the desk, then check, reserve and open at the helpers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from secagg.session.wire import REPORT, Task, task_id
 
 @dataclass(eq=False, kw_only=True)
 class Batch:
-    """Batch of a one-shot sum. Attempts add reports until the list of clients is fixed.
+    """Batch for one-shot sums. Attempts add reports until the list of clients is fixed.
 
     Attributes
     ----------

@@ -35,9 +35,10 @@ def ram_path(tmp_path: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Return a worker more than processors: many tests wait, for processes and deadlines."""
-    return (os.cpu_count() or 1) + 1
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -76,7 +76,8 @@ class NoisySum(Settings):
         ------
         SettingError
             If the clip of `inner` is too small for the noise. If the fractional_bits of `inner`
-            are too few or too many for the noise. If `entropy` returns a wrong number of bytes.
+            are too few or too many for the noise. If `entropy` returns no bytes, or a wrong
+            number of bytes.
         RoundAborted
             If fewer users are left than `honest` requires, or the sum of `inner` is aborted.
         MissingExtra

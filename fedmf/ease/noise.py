@@ -88,7 +88,7 @@ class DiscreteNoise:
         ------
         SettingError
             If the clip or the fractional_bits of `inner` do not suit the noise. Also if
-            `entropy` returns a wrong number of bytes, or the same bytes again.
+            `entropy` returns no bytes, a wrong number of bytes, or the same bytes again.
         RoundAborted
             If fewer users are left than `honest` requires, or the sum of `inner` is aborted.
         """

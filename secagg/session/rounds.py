@@ -212,9 +212,7 @@ class Attempt:
         server = Server.resume(
             log, registry=self.registry, ledger=self.ledger, graph_seed=self.graph_seed
         )
-        log.flush()
-        if self.ledger is not None:
-            self.store.keep_ledger(self.ledger)
+        self._store()
         # the last answer of each client, and who answered last
         phases = list(NEXT[self.params.security])
         for place, (client, data) in enumerate(log.entries()):
@@ -232,11 +230,14 @@ class Attempt:
         try:
             server.close_round()
         finally:
-            if self.store is not None:  # before the answers go out
-                self._flush()
-                if self.ledger is not None:
-                    self.store.keep_ledger(self.ledger)
+            self._store()  # before the answers go out
         self._answered.clear()
+
+    def _store(self) -> None:
+        """Write the journal's entries, and the ledger."""
+        self._flush()
+        if self.store is not None and self.ledger is not None:
+            self.store.keep_ledger(self.ledger)
 
     def _flush(self) -> None:
         if self._log is not None:

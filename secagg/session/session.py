@@ -97,13 +97,16 @@ class Session:
         self._desk = Desk(name, ids, self._thread, self._hooks, self._clock)
         self._store = None if folder is None else Store(folder, name)
         if self._store is not None:
-            answers = self._store.answers
-            with errors_of(self._store.path):
-                self._desk.answers.read(answers)
-            if self._store.under_way:
-                self._desk.hold()
-            if ledger is not None:
-                self._store.load_ledger(ledger)
+            try:
+                with errors_of(self._store.path):
+                    self._desk.answers.read(self._store.answers)
+                if self._store.under_way:
+                    self._desk.hold()
+                if ledger is not None:
+                    self._store.load_ledger(ledger)
+            except BaseException:
+                self._store.close()  # or nothing can open the folder to mend it
+                raise
         self._series = Series(
             name, int(attempts), self._desk, self._hooks, self._clock, self._store
         )

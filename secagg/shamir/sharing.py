@@ -22,6 +22,7 @@ from secagg._check import check_integer, is_integer
 from secagg._hedging import Hedged
 from secagg._secrets import without_frames
 from secagg.encoding import Entropy
+from secagg.encoding.encoding import take
 from secagg.errors import ParameterError
 from secagg.shamir.field import (
     M61,
@@ -275,7 +276,8 @@ def uniform(count: int, entropy: Entropy, p: int = M61) -> Elements:
     draws = cast("Elements", np.full(count, p, np.uint64 if narrow else object))
     # rejection, because remainders modulo p would not be uniform
     while (rejected := draws >= p).any():
-        data = entropy(size * int(np.count_nonzero(rejected)))
+        # a source that returns less would repeat the same element
+        data = take(entropy, size * int(np.count_nonzero(rejected)))
         if narrow:
             draws[rejected] = np.frombuffer(data, "<u8") & np.uint64(mask)
         else:

@@ -239,8 +239,8 @@ def test_matplotlib_missing_prints_a_hint_for_errors(model, tmp_path):
     options = ("--model", model, "--aggregation", "plain", "--rounds", "1")
     ran = run_without("matplotlib", *options, "--no-ranking", "--out", str(tmp_path))
     assert ran.returncode == 0, ran.stderr
-    assert ("no curve.svg" in ran.stderr) == (model == "fedmf")
-    assert (tmp_path / "history.json").exists()
+    assert ("no curve.svg: pip install matplotlib" in ran.stderr) == (model == "fedmf")
+    assert (tmp_path / "model.fedmf").exists() == (model == "fedmf")
     assert not (tmp_path / "curve.svg").exists()
 
 

@@ -158,7 +158,7 @@ def test_check30_dropouts_leave_the_noise_of_the_honest():
 
 
 @pytest.mark.parametrize("where", ["central", "distributed", "local"])
-@pytest.mark.parametrize("wrong", [lambda n: b"", lambda n: bytes(n // 3), lambda n: n])
+@pytest.mark.parametrize("wrong", [lambda n: b"", lambda n: bytes(2 * n), lambda n: n])
 def test_entropy_of_wrong_length_or_type_raises(where, wrong):
     aggregation = replace(noisy(where), entropy=wrong)
     with pytest.raises(SettingError, match=r"entropy"):

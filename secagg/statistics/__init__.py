@@ -1,0 +1,16 @@
+"""Secure statistics over tables that stay where they are: counts, means, regressions, survival."""
+
+from secagg.statistics.columns import Category, Number
+from secagg.statistics.counts import Counts, Histogram
+from secagg.statistics.glm import Logistic, Poisson
+from secagg.statistics.ledger import Ledger
+from secagg.statistics.linear import Covariance, Linear
+from secagg.statistics.moments import Moments
+from secagg.statistics.plan import Plan
+from secagg.statistics.quantiles import Quantiles
+from secagg.statistics.result import Result
+from secagg.statistics.simulation import simulate
+from secagg.statistics.site import Site, SitePolicy
+from secagg.statistics.statistic import Table
+from secagg.statistics.study import Study
+from secagg.statistics.survival import Survival

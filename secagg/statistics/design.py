@@ -1,0 +1,182 @@
+"""Design of a regression: intercept, numbers, and indicators of categories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from secagg.errors import ParameterError
+from secagg.statistics.columns import Number
+from secagg.statistics.layout import Exact, Sums
+from secagg.statistics.records import Points, Records
+from secagg.statistics.statistic import Columns, Limits, NoTable, category, number
+
+INTERCEPT = "(intercept)"
+MAX_PARAMETERS = 200
+
+
+@dataclass(frozen=True)
+class Term:
+    """Column of a design.
+
+    Attributes
+    ----------
+    name : str
+        Name in tables, such as ``"age"`` or ``"sex = f"``.
+    column : str
+        Column of the plan; empty for the intercept.
+    code : int or None
+        Number of the value that the indicator marks; None for a column of numbers.
+    start, step : Fraction
+        The term is start + step · point.
+    units : int
+        Largest point.
+    """
+
+    name: str
+    column: str
+    code: int | None
+    start: Fraction
+    step: Fraction
+    units: int
+
+    def points(self, records: Records, rows: Points) -> Points:
+        """Return the points of some records."""
+        if not self.column:
+            return np.ones(rows.size, np.int64)
+        points = records.points[self.column][rows]
+        return points if self.code is None else (points == self.code).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Design:
+    """Terms of a regression and its outcome.
+
+    Attributes
+    ----------
+    terms : tuple of Term
+        The intercept, then the terms of the columns.
+    y : Term
+    """
+
+    terms: tuple[Term, ...]
+    y: Term
+
+    @classmethod
+    def of(cls, columns: Columns, y: Term, names: Sequence[str]) -> Design:
+        """Return the design of columns; the first value of a category is the reference.
+
+        Raises
+        ------
+        ParameterError
+            A column is not in the plan, is there twice, or there are too many terms.
+        """
+        if not names or len(set(names)) < len(names) or y.column in names:
+            raise ParameterError(
+                f"x has the columns {tuple(names)} for y = {y.column!r}; name different columns"
+            )
+        terms = [Term(INTERCEPT, "", None, Fraction(0), Fraction(1), 1)]
+        for name in names:
+            if isinstance(columns.get(name), Number):
+                terms.append(numeric(columns, name))
+            else:
+                values = category(columns, name).values
+                terms += [indicator_of(name, values, code) for code in range(1, len(values))]
+        if len(terms) > MAX_PARAMETERS:
+            raise ParameterError(
+                f"the regression of {y.column!r} has {len(terms)} parameters; plan at most "
+                f"{MAX_PARAMETERS}"
+            )
+        return cls(tuple(terms), y)
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns of the plan in the regression."""
+        return list(dict.fromkeys(t.column for t in (*self.terms, self.y) if t.column))
+
+    @property
+    def bits(self) -> int:
+        """Bits of the largest product of two points."""
+        return 2 * max(t.units for t in (*self.terms, self.y)).bit_length()
+
+    def points(self, records: Records) -> tuple[Points, Points]:
+        """Return terms and outcome of the records that have all values, as points."""
+        rows = np.flatnonzero(records.complete(self.columns))
+        x = [term.points(records, rows) for term in self.terms]
+        return np.stack(x, axis=1), self.y.points(records, rows)
+
+    def edges(self, x: Points, y: Points) -> list[list[int]]:
+        """Return the number of records at the lowest and at the highest point of each term."""
+        every = np.column_stack((x, y))
+        units = np.array([term.units for term in (*self.terms, self.y)])
+        return [(every == 0).sum(0).tolist(), (every == units).sum(0).tolist()]
+
+    def judge(self, sums: Sums, limits: Limits) -> tuple[int, int]:
+        """Return numbers of records and sites of the first step.
+
+        Raises
+        ------
+        NoTable
+            There are too few records or sites, or a term differs for a few records only.
+        """
+        n, sites = int(sums["n"][0]), int(sums["n"][1])
+        need = max(limits.min_count, limits.records_per_parameter * len(self.terms))
+        if n < need or sites < limits.min_sites:
+            raise NoTable(
+                f"fewer than {need} records or {limits.min_sites} sites have values in all of "
+                f"{self.columns}; plan fewer columns, or find more sites"
+            )
+        terms = [*self.terms[1:], self.y]
+        for term, low, high in zip(
+            terms, sums["edges"][0][1:], sums["edges"][1][1:], strict=True
+        ):
+            if limits.few(n - int(low), 0) or limits.few(n - int(high), 0):
+                raise NoTable(
+                    f"{term.name} differs for fewer than {limits.min_count} records, whose values "
+                    "the coefficient would show; leave the column out, or plan other ranges"
+                )
+            if n in (int(low), int(high)):
+                raise NoTable(f"{term.name} is the same for all records; leave the column out")
+        return n, sites
+
+    def names(self, places: Sequence[int]) -> str:
+        """Return the names of some terms."""
+        return ", ".join(self.terms[i].name for i in places)
+
+    def on_scale(self, beta: Exact, covariance: Exact) -> tuple[Exact, Exact]:
+        """Return coefficients and covariance for values, from those for points."""
+        size = len(self.terms)
+        matrix = np.zeros((size, size), object)
+        matrix[:] = Fraction(0)
+        for j, term in enumerate(self.terms):
+            matrix[j, j] = 1 / term.step
+            if j:
+                matrix[0, j] = -term.start / term.step
+        return matrix @ beta, matrix @ covariance @ matrix.T
+
+
+def numeric(columns: Columns, name: str) -> Term:
+    """Return the term of a column of numbers."""
+    column = number(columns, name)
+    return Term(name, name, None, column.start, column.step, column.units)
+
+
+def indicator_of(name: str, values: Sequence[str], code: int) -> Term:
+    """Return the indicator of a value of a category."""
+    return Term(f"{name} = {values[code]}", name, code, Fraction(0), Fraction(1), 1)
+
+
+def binary(columns: Columns, name: str) -> Term:
+    """Return the indicator of the second value of a category, or a column of 0 and 1."""
+    if isinstance(columns.get(name), Number):
+        term = numeric(columns, name)
+        if (term.start, term.step, term.units) != (0, 1, 1):
+            raise ParameterError(f"{name!r} must have low 0, high 1 and resolution 1")
+        return term
+    values = category(columns, name).values
+    if len(values) != 2:
+        raise ParameterError(f"{name!r} has the values {values}; a logistic y needs two")
+    return indicator_of(name, values, 1)

@@ -1,0 +1,315 @@
+"""Logistic and Poisson regression by Newton's method, which is IRLS for both (Nelder, 1972)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg._check import check_integer
+from secagg.errors import ParameterError
+from secagg.statistics.design import Design, Term, binary, numeric
+from secagg.statistics.exact import Singular, solve
+from secagg.statistics.layout import Exact, Field, Sums
+from secagg.statistics.linear import names_of, product_fields, products, solved
+from secagg.statistics.records import Records
+from secagg.statistics.statistic import (
+    Cell,
+    Columns,
+    Hidden,
+    Limits,
+    NoTable,
+    Table,
+    Value,
+    Where,
+)
+
+Floats = NDArray[np.float64]
+_POINT = 40
+"""Binary places of sums of real numbers, and of coefficients."""
+_OFFSET = 1 << 60
+"""Added to the gradient and the loss of each record, so that no sum is negative."""
+_BITS = 104
+_TOLERANCE = 1e-9  # of the last move, which Newton's method squares
+
+
+@dataclass
+class _State:
+    """What all sites compute from the sums so far: the next coefficients, by the plan's rule."""
+
+    beta: list[int]
+    """Coefficients with 40 binary places, for terms that are scaled to [0, 1]."""
+    move: list[int] = field(default_factory=list)
+    """Move to `beta` from the last accepted coefficients."""
+    loss: int | None = None
+    hessian: Exact | None = None
+    done: bool = False
+
+
+class _Regression:
+    """Common part of the two regressions."""
+
+    y: str
+    x: tuple[str, ...]
+    steps: int
+
+    @property
+    def name(self) -> str:
+        """Name in results."""
+        raise NotImplementedError
+
+    def _outcome(self, columns: Columns) -> Term:
+        """Return the outcome."""
+        raise NotImplementedError
+
+    def _start(self, mean: float) -> float:
+        """Return the intercept that fits a mean without other terms."""
+        raise NotImplementedError
+
+    def _mean(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Return mean and variance for linear predictors."""
+        raise NotImplementedError
+
+    def _loss(self, eta: Floats, y: Floats) -> float:
+        """Return the negative log-likelihood without its constant."""
+        raise NotImplementedError
+
+    def design(self, columns: Columns) -> Design:
+        """Return the design."""
+        return Design.of(columns, self._outcome(columns), self.x)
+
+    def check(self, columns: Columns) -> None:
+        """Raise `ParameterError` unless the columns are in the plan."""
+        self.design(columns)
+
+    def wheres(self, columns: Columns) -> list[Where]:
+        """Return no parts: the number of complete records has a rule of its own."""
+        return []
+
+    def words(self, columns: Columns) -> str:
+        """Return what everybody learns."""
+        return (
+            f"{self.name} on {', '.join(self.x)}, with standard errors, in at most {self.steps} "
+            "steps: gradient, Hessian and likelihood at coefficients that every site computes"
+        )
+
+    def fields(self, columns: Columns, limits: Limits, past: Sequence[Sums]) -> list[Field]:
+        """Return products of the terms, then gradient, Hessian and loss until convergence."""
+        design = self.design(columns)
+        size = len(design.terms)
+        if not past:
+            return product_fields(size + 1, design.bits)
+        try:
+            design.judge(past[0], limits)
+            state = self._state(design, past)
+        except NoTable:
+            return []
+        if state.done or len(past) > self.steps:
+            return []
+        triangle = size * (size + 1) // 2
+        shapes = {"gradient": (size,), "hessian": (triangle,), "loss": (1,)}
+        return [Field(name, shape, _BITS) for name, shape in shapes.items()]
+
+    def sums(
+        self, columns: Columns, limits: Limits, records: Records, past: Sequence[Sums]
+    ) -> dict[str, Any]:
+        """Return a site's sums at the coefficients that follow from the past."""
+        design = self.design(columns)
+        points, outcome = design.points(records)
+        if not past:
+            return products(design, points, outcome)
+        beta = np.array(self._state(design, past).beta) / 2.0**_POINT
+        x, y = points / np.array([term.units for term in design.terms]), outcome.astype(float)
+        # no mean of a record exceeds the offset: 12 above the logarithm of the largest outcome
+        most = max(40.0, 12 + math.log(design.y.units + 1))
+        eta = np.clip(x @ beta, -most, most)
+        mean, variance = self._mean(eta)
+        hessian = x.T @ (x * variance[:, None])
+        gradient = x.T @ (y - mean)
+        upper = hessian[np.triu_indices(len(beta))]
+        offset = (len(y) * _OFFSET) << _POINT
+        return {
+            "gradient": [_whole(g) + offset for g in gradient],
+            "hessian": [_whole(h) for h in upper],
+            "loss": [_whole(self._loss(eta, y)) + offset],
+        }
+
+    def cells(self, columns: Columns, past: Sequence[Sums]) -> list[Cell]:
+        """Return no cells."""
+        return []
+
+    def tables(
+        self, columns: Columns, limits: Limits, past: Sequence[Sums], hidden: Hidden
+    ) -> dict[str, Table]:
+        """Return the coefficients, and a summary."""
+        from scipy.special import ndtr
+
+        design = self.design(columns)
+        n, sites = design.judge(past[0], limits)
+        state = self._state(design, past)
+        if not state.done or state.hessian is None or state.loss is None:
+            large = max(map(abs, state.move), default=0)
+            moving = [j for j, d in enumerate(state.move) if 4 * abs(d) >= large]
+            raise NoTable(
+                f"no convergence in {self.steps} steps: the coefficients of "
+                f"{design.names(moving)} grow on, as if they separated the outcomes; leave one "
+                "of them out, or merge values"
+            )
+        size = len(state.beta)
+        unit = np.eye(size, dtype=int).astype(object)
+        inverse = np.array(solve(state.hessian, unit), object) * (1 << _POINT)
+        scale = np.array([Fraction(1, term.units) for term in design.terms], object)
+        beta = np.array([Fraction(b, 1 << _POINT) for b in state.beta], object) * scale
+        scaled, covariance = design.on_scale(beta, inverse * scale[:, None] * scale)
+        rows = list[tuple[Value, ...]]()
+        for j, term in enumerate(design.terms):
+            b, se = float(scaled[j]), math.sqrt(covariance[j, j])
+            rows.append((term.name, b, se, b / se, 2 * float(ndtr(-abs(b / se)))))
+        return {
+            "": Table(("term", "coefficient", "se", "z", "p"), tuple(rows)),
+            "summary": Table(("records", "sites", "steps"), ((n, sites, len(past) - 1),)),
+        }
+
+    def _state(self, design: Design, past: Sequence[Sums]) -> _State:
+        """Return the state after the sums of all steps; the same at every site and the server.
+
+        Raises
+        ------
+        NoTable
+            Columns are collinear, or outcomes are separated.
+        """
+        size, n = len(design.terms), int(past[0]["n"][0])
+        xx = past[0]["xx"]
+        solved(design, xx[:size, :size], xx[:size, size])  # names collinear columns
+        start = self._start(int(xx[0, size]) / n)
+        state = _State([round(start * 2**_POINT), *([0] * (size - 1))])
+        for sums in past[1:]:
+            loss = int(sums["loss"][0]) - ((n * _OFFSET) << _POINT)
+            slack = (abs(loss) >> 36) + n  # a sum of floats is not exact to the last bit
+            if state.loss is not None and loss > state.loss + slack:
+                back = [d - d // 2 for d in state.move]
+                state.beta = [b - d for b, d in zip(state.beta, back, strict=True)]
+                state.move = [d // 2 for d in state.move]
+                continue
+            hessian = np.zeros((size, size), object)
+            hessian[np.triu_indices(size)] = sums["hessian"]
+            hessian += np.triu(hessian, 1).T
+            gradient = sums["gradient"] - ((n * _OFFSET) << _POINT)
+            try:
+                move = solve(hessian, gradient[:, None] << _POINT)
+            except Singular as error:
+                raise NoTable(
+                    f"the coefficients of {design.names(error.columns)} have no finite value, "
+                    "as if they separated the outcomes; leave one of them out, or merge values"
+                ) from None
+            state.loss, state.hessian = loss, hessian
+            state.move = [round(d) for (d,) in move]
+            state.beta = [b + d for b, d in zip(state.beta, state.move, strict=True)]
+            if max(map(abs, state.move)) <= _TOLERANCE * max(2**_POINT, *map(abs, state.beta)):
+                state.done = True
+                break
+            if max(map(abs, state.beta)) > 2 ** (_POINT + 40):
+                raise NoTable(
+                    f"the coefficients of {self.name} grow without bound; plan other columns"
+                )
+        return state
+
+
+def _whole(number: float) -> int:
+    return round(Fraction(float(number)) * (1 << _POINT))
+
+
+@dataclass(frozen=True)
+class Logistic(_Regression):
+    """Logistic regression with standard errors.
+
+    Every site computes the coefficients of the next step from the sums of the steps before.
+
+    Parameters
+    ----------
+    y : str
+        A Category with two values, of which the second is 1, or a Number from 0 to 1.
+    x : sequence of str
+        Columns of the plan. The first value of a Category is the reference.
+    steps : int
+        Most steps of Newton's method, 1 to 50.
+    """
+
+    y: str
+    x: tuple[str, ...]
+    steps: int = 25
+    kind: ClassVar[str] = "logistic"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", names_of(self.x, "x"))
+        check_integer("steps", self.steps, 1, 50)
+
+    @property
+    def name(self) -> str:
+        """Name in results."""
+        return f"logistic regression of {self.y}"
+
+    def _outcome(self, columns: Columns) -> Term:
+        return binary(columns, self.y)
+
+    def _start(self, mean: float) -> float:
+        return math.log(mean / (1 - mean))
+
+    def _mean(self, eta: Floats) -> tuple[Floats, Floats]:
+        mean = 1 / (1 + np.exp(-eta))
+        return mean, mean * (1 - mean)
+
+    def _loss(self, eta: Floats, y: Floats) -> float:
+        return float((np.logaddexp(0, eta) - y * eta).sum())
+
+
+@dataclass(frozen=True)
+class Poisson(_Regression):
+    """Poisson regression with a logarithmic link and standard errors.
+
+    Every site computes the coefficients of the next step from the sums of the steps before.
+
+    Parameters
+    ----------
+    y : str
+        A Number of the plan with low 0 and resolution 1: a count.
+    x : sequence of str
+        Columns of the plan. The first value of a Category is the reference.
+    steps : int
+        Most steps of Newton's method, 1 to 50.
+    """
+
+    y: str
+    x: tuple[str, ...]
+    steps: int = 25
+    kind: ClassVar[str] = "poisson"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", names_of(self.x, "x"))
+        check_integer("steps", self.steps, 1, 50)
+
+    @property
+    def name(self) -> str:
+        """Name in results."""
+        return f"Poisson regression of {self.y}"
+
+    def _outcome(self, columns: Columns) -> Term:
+        term = numeric(columns, self.y)
+        if (term.start, term.step) != (0, 1):
+            raise ParameterError(f"{self.y!r} must have low 0 and resolution 1: a count")
+        return term
+
+    def _start(self, mean: float) -> float:
+        return math.log(mean)
+
+    def _mean(self, eta: Floats) -> tuple[Floats, Floats]:
+        mean = np.exp(eta)
+        return mean, mean
+
+    def _loss(self, eta: Floats, y: Floats) -> float:
+        return float((np.exp(eta) - y * eta).sum())

@@ -1,0 +1,341 @@
+"""Plan of a study: columns, statistics and least counts, agreed before anybody looks at data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+from secagg._check import check_integer, check_kind
+from secagg._printable import in_short
+from secagg.errors import ParameterError
+from secagg.statistics.columns import Category, Column, Number, check_name
+from secagg.statistics.counts import Counts, Histogram
+from secagg.statistics.disclosure import check_cells
+from secagg.statistics.glm import Logistic, Poisson
+from secagg.statistics.indicators import Indicators
+from secagg.statistics.layout import Field, Sums, length
+from secagg.statistics.linear import Covariance, Linear
+from secagg.statistics.moments import Moments
+from secagg.statistics.quantiles import Quantiles
+from secagg.statistics.statistic import Limits, Statistic
+from secagg.statistics.survival import Survival
+
+KINDS: dict[str, type[Any]] = {
+    kind.kind: kind
+    for kind in (
+        Moments,
+        Counts,
+        Histogram,
+        Quantiles,
+        Covariance,
+        Linear,
+        Logistic,
+        Poisson,
+        Survival,
+    )
+}
+_EXTREMES = "the minimum or maximum is the number of a single person; plan quantiles, such as .05 and .95"
+_LARGEST = 1 << 24  # elements of a step's vector
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be computed from which columns, and what stays hidden.
+
+    Parameters
+    ----------
+    name : str
+        Name of the study.
+    columns : mapping of str to Number or Category
+    statistics : sequence
+        `Moments`, `Counts`, `Histogram`, `Quantiles`, `Covariance`, `Linear`, `Logistic`,
+        `Poisson` and `Survival`, each different.
+    min_count : int
+        Least number of records behind a published number, 1 to 10^6.
+    min_sites : int
+        Least number of sites with such records, 1 to 10^6. With 2 sites, each site learns the
+        other site's numbers by a subtraction.
+    records_per_parameter : int
+        Least number of records for each parameter of a regression, 1 to 10^6.
+
+    Raises
+    ------
+    ParameterError
+        A part is invalid; the message has the part and the remedy.
+    """
+
+    name: str
+    columns: Mapping[str, Column] = field(hash=False)
+    statistics: tuple[Statistic, ...]
+    min_count: int = 5
+    min_sites: int = 3
+    records_per_parameter: int = 10
+
+    def __post_init__(self) -> None:
+        check_name("name", self.name)
+        for name in ("min_count", "min_sites", "records_per_parameter"):
+            check_integer(name, getattr(self, name), 1, 10**6)
+        check_kind("columns", self.columns, Mapping, "a mapping of name to column")
+        for name, column in self.columns.items():
+            check_name("the name of a column", name)
+            check_kind(f"column {name!r}", column, (Number, Category), "a Number or a Category")
+        object.__setattr__(self, "columns", dict(sorted(self.columns.items())))
+        object.__setattr__(self, "statistics", tuple(self.statistics))
+        for one in self.statistics:
+            check_kind("a statistic", one, tuple(KINDS.values()), f"one of {list(KINDS)}")
+            one.check(self.columns)
+        names = [one.name for one in self.statistics]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if not names or repeated:
+            raise ParameterError(
+                f"the plan has {len(names)} statistics, {repeated} more than once; list different "
+                "statistics"
+            )
+        unused = set(self.columns) - set(_mentioned(self.statistics))
+        if unused:
+            raise ParameterError(
+                f"no statistic uses the columns {sorted(unused)}; leave them out, since a site "
+                "counts the missing values of each"
+            )
+        check_cells([one.wheres(self.columns) for one in self.statistics])
+        first = length(self.step([]))
+        if first > _LARGEST:
+            raise ParameterError(
+                f"the first step has {first:,} numbers; plan at most {_LARGEST:,}, with fewer "
+                "cells or groups"
+            )
+
+    @property
+    def limits(self) -> Limits:
+        """Least counts of records and sites."""
+        return Limits(self.min_count, self.min_sites, self.records_per_parameter)
+
+    @property
+    def parts(self) -> tuple[Statistic, ...]:
+        """All that is summed: missing and clipped values, then the statistics."""
+        return (Indicators(tuple(self.columns)), *self.statistics)
+
+    def step(self, past: Sequence[Sequence[Sums]]) -> list[Field]:
+        """Return the fields of the next step, named by place; [] at the end.
+
+        Parameters
+        ----------
+        past : sequence
+            Sums of the steps before, for each part; [] before the first step.
+        """
+        found = list[Field]()
+        for place, part in enumerate(self.parts):
+            mine = past[place] if past else ()
+            for one in part.fields(self.columns, self.limits, mine):
+                found.append(Field(f"{place}.{one.name}", one.shape, one.bits))
+        return found
+
+    def to_bytes(self) -> bytes:
+        """Return canonical bytes: JSON with sorted keys and no spaces. Equal plans, equal bytes."""
+        return json.dumps(
+            self._described(), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        ).encode()
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the canonical bytes."""
+        return hashlib.sha256(b"secagg/1 statistics plan" + self.to_bytes()).digest()
+
+    def to_json(self) -> str:
+        """Return the plan as JSON to read."""
+        return json.dumps(self._described(), indent=2, ensure_ascii=False) + "\n"
+
+    def to_toml(self) -> str:
+        """Return the plan as TOML."""
+        described = self._described()
+        columns, statistics = described.pop("columns"), described.pop("statistics")
+        lines = _toml(described)
+        for name, column in columns.items():
+            lines += ["", f"[columns.{json.dumps(name, ensure_ascii=False)}]", *_toml(column)]
+        for one in statistics:
+            lines += ["", "[[statistics]]", *_toml(one)]
+        return "\n".join(lines) + "\n"
+
+    def _described(self) -> dict[str, Any]:
+        columns = {name: _values(column) for name, column in self.columns.items()}
+        statistics = [{"kind": one.kind, **_values(one)} for one in self.statistics]
+        return {
+            "name": self.name,
+            "min_count": int(self.min_count),
+            "min_sites": int(self.min_sites),
+            "records_per_parameter": int(self.records_per_parameter),
+            "columns": columns,
+            "statistics": statistics,
+        }
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Return the plan of canonical bytes.
+
+        Raises
+        ------
+        ParameterError
+            The bytes are no plan, or not the canonical bytes of their plan.
+        """
+        try:
+            plan = cls.from_json(data.decode())
+        except UnicodeDecodeError:
+            raise ParameterError("the plan is no UTF-8 text; take Plan.to_bytes()") from None
+        if plan.to_bytes() != data:
+            raise ParameterError("the plan's bytes are not canonical; take Plan.to_bytes()")
+        return plan
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the plan of a JSON text; see `from_toml`."""
+        try:
+            return cls._of(json.loads(text))
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise ParameterError(f"the plan is no JSON: {error}; correct the text") from None
+
+    @classmethod
+    def from_toml(cls, text: str) -> Self:
+        """Return the plan of a TOML text.
+
+        Raises
+        ------
+        ParameterError
+            The text is no TOML, or a field is unknown, missing or invalid.
+        """
+        try:
+            return cls._of(tomllib.loads(text))
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise ParameterError(f"the plan is no TOML: {error}; correct the line") from None
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Return the plan of a file: JSON if the name ends in .json, else TOML."""
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ParameterError(
+                f"the plan {path} cannot be read: {error}; write it anew"
+            ) from None
+        return cls.from_json(text) if path.suffix.lower() == ".json" else cls.from_toml(text)
+
+    @classmethod
+    def _of(cls, described: object) -> Self:
+        given = _fields("the plan", described, cls)
+        columns = given.get("columns")
+        check_kind("columns of the plan", columns, dict, "a table of columns")
+        given["columns"] = {name: _column(name, one) for name, one in columns.items()}
+        statistics = given.get("statistics")
+        check_kind("statistics of the plan", statistics, list, "a list of statistics")
+        given["statistics"] = tuple(_statistic(i, one) for i, one in enumerate(statistics, 1))
+        return cls(**given)
+
+    def __str__(self) -> str:
+        """Return what everybody learns, in words."""
+        hidden = f"Numbers of fewer than {self.min_count} records or {self.min_sites} sites"
+        lines = [
+            f"Study {self.name!r}, plan {self.digest.hex()[:16]}",
+            "",
+            "The server learns the sums over all sites, each as it is: also the sums of few "
+            "records. No one else's numbers than a site's own leave that site unmasked.",
+            f"{hidden} stay hidden from the readers of the result, not from the server.",
+            "",
+            "Readers of the result learn:",
+            *(f"- {one.words(self.columns)}" for one in self.parts),
+            "",
+            "From the columns:",
+        ]
+        for name, column in self.columns.items():
+            if isinstance(column, Number):
+                lines.append(
+                    f"- {name}: {column.low} to {column.high} in steps of {column.resolution}"
+                )
+            else:
+                values = ", ".join(column.values[:20]) + (
+                    " …" if len(column.values) > 20 else ""
+                )
+                lines.append(f"- {name}: {values}")
+        return "\n".join(lines)
+
+
+def _mentioned(statistics: Sequence[Statistic]) -> list[str]:
+    """Return all names that the fields of statistics have."""
+    names = list[str]()
+    for one in statistics:
+        for value in vars(one).values():
+            names += (
+                [value] if isinstance(value, str) else value if isinstance(value, tuple) else []
+            )
+    return names
+
+
+def _values(part: Any) -> dict[str, Any]:
+    """Return the fields of a part of the plan as JSON has them, without fields that are None."""
+    named = {one.name: getattr(part, one.name) for one in fields(part)}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in named.items()
+        if value is not None
+    }
+
+
+def _fields(what: str, described: object, kind: type[Any]) -> dict[str, Any]:
+    """Return the described fields of a part, if all are known and none is missing."""
+    if not isinstance(described, dict):
+        raise ParameterError(f"{what} is {in_short(described)}; write a table of fields")
+    known = [one.name for one in fields(kind)]
+    unknown = sorted(set(described) - set(known))
+    if unknown:
+        raise ParameterError(f"{what} has the fields {unknown}; the fields are {known}")
+    try:
+        return dict(described)
+    finally:
+        missing = [one for one in _needed(kind) if one not in described]
+        if missing:
+            raise ParameterError(f"{what} lacks the fields {missing}; add them")
+
+
+def _needed(kind: type[Any]) -> list[str]:
+    from dataclasses import MISSING
+
+    return [one.name for one in fields(kind) if one.default is MISSING]
+
+
+def _column(name: str, described: object) -> Column:
+    what = f"column {name!r}"
+    kind = Category if isinstance(described, dict) and "values" in described else Number
+    return _made(what, kind, _fields(what, described, kind))
+
+
+def _statistic(place: int, described: object) -> Statistic:
+    what = f"statistic {place}"
+    if not isinstance(described, dict):
+        raise ParameterError(f"{what} is {in_short(described)}; write a table of fields")
+    kind = described.get("kind")
+    if kind in ("min", "max", "minimum", "maximum", "range", "extremes"):
+        raise ParameterError(f"{what}: {_EXTREMES}")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ParameterError(f"{what} has kind {in_short(kind)}; the kinds are {list(KINDS)}")
+    rest = {name: value for name, value in described.items() if name != "kind"}
+    return _made(what, KINDS[kind], _fields(what, rest, KINDS[kind]))
+
+
+def _made(what: str, kind: type[Any], given: dict[str, Any]) -> Any:
+    try:
+        return kind(**given)
+    except ParameterError as error:
+        raise ParameterError(f"{what}: {error}") from None
+    except TypeError:
+        raise ParameterError(
+            f"{what} has a field of a wrong type; see {kind.__name__}"
+        ) from None
+
+
+def _toml(table: Mapping[str, Any]) -> list[str]:
+    # strings, integers and lists of both look the same in JSON
+    return [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in table.items()]

@@ -1,0 +1,198 @@
+"""Result of a study: tables, with hidden cells, as text, JSON, HTML and DataFrames."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from secagg._printable import in_short
+from secagg.errors import ParameterError, needing
+from secagg.statistics.disclosure import hidden_cells
+from secagg.statistics.plan import Plan
+from secagg.statistics.statistic import Cell, NoTable, Table, Value
+from secagg.statistics.study import Study
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+HIDDEN = "–"
+"""Text of a value that is hidden or does not exist."""
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """Result of a study.
+
+    Attributes
+    ----------
+    plan : Plan
+    tables : mapping of str to mapping of str to Table
+        Tables of each statistic by name; the main table has the empty name.
+    problems : mapping of str to str
+        Statistics without a result: which columns, why, and the remedy.
+    """
+
+    plan: Plan
+    tables: Mapping[str, Mapping[str, Table]]
+    problems: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, study: Study, earlier: Collection[Study] = ()) -> Result:
+        """Return the result of a study that has ended.
+
+        Parameters
+        ----------
+        study : Study
+        earlier : collection of Study, optional
+            Studies over the same records whose results were published: the hidden cells of all
+            results together stay hidden.
+
+        Raises
+        ------
+        ParameterError
+            Steps of the study are missing.
+        MissingExtra
+            scipy is not installed.
+        """
+        if study.fields or not study.past:
+            raise ParameterError(
+                f"step {study.number} of the study is missing; take the study after its last step"
+            )
+        plan = study.plan
+        mine = _cells(study)
+        known = [cell for other in earlier for cell in _cells(other)]
+        hidden = hidden_cells(
+            [*mine, *(cell for cell in known if cell not in mine)], plan.limits
+        )
+        tables, problems = dict[str, Mapping[str, Table]](), dict[str, str]()
+        for part, past in zip(plan.parts, study.sums, strict=True):
+            places = {cell.place for cell in hidden if cell.table == part.name}
+            try:
+                tables[part.name] = part.tables(plan.columns, plan.limits, past, places)
+            except NoTable as error:
+                problems[part.name] = str(error)
+        return cls(plan, tables, problems)
+
+    def __getitem__(self, name: str) -> Table:
+        """Return a table by the statistic's name, or by ``"statistic: table"``.
+
+        Raises
+        ------
+        ParameterError
+            There is no such table; the message has the reason.
+        """
+        statistic, _, table = name.partition(": ")
+        if statistic in self.problems:
+            raise ParameterError(f"{statistic} has no result: {self.problems[statistic]}")
+        found = self.tables.get(statistic, {}).get(table)
+        if found is None:
+            raise ParameterError(
+                f"{in_short(name)} is no table of the result; take of {self.names}"
+            )
+        return found
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all tables."""
+        return [
+            f"{statistic}: {name}" if name else statistic
+            for statistic, tables in self.tables.items()
+            for name in tables
+        ]
+
+    def to_pandas(self, name: str) -> DataFrame:
+        """Return a table as a DataFrame; a hidden value is missing.
+
+        Raises
+        ------
+        ParameterError
+            There is no such table.
+        MissingExtra
+            pandas is not installed.
+        """
+        with needing("a DataFrame", "pandas", "pandas"):
+            import pandas
+        table = self[name]
+        return pandas.DataFrame(list(table.rows), columns=list(table.header))
+
+    def to_json(self) -> str:
+        """Return plan, tables and problems as JSON."""
+        tables = {
+            name: {
+                "header": self[name].header,
+                "rows": self[name].rows,
+                "note": self[name].note,
+            }
+            for name in self.names
+        }
+        content = {
+            "plan": json.loads(self.plan.to_json()),
+            "digest": self.plan.digest.hex(),
+            "tables": tables,
+            "problems": dict(self.problems),
+        }
+        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def __repr__(self) -> str:
+        return f"<Result of {self.plan.name!r}: {', '.join(self.names)}>"
+
+    def __str__(self) -> str:
+        """Return all tables as text."""
+        parts = []
+        for name in self.names:
+            table = self[name]
+            cells = [table.header, *([_text(value) for value in row] for row in table.rows)]
+            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+            lines = [
+                "  ".join(
+                    text.ljust(width) if i == 0 else text.rjust(width)
+                    for i, (text, width) in enumerate(zip(row, widths, strict=True))
+                ).rstrip()
+                for row in cells
+            ]
+            parts.append("\n".join([name, *("  " + line for line in lines), *_note(table)]))
+        parts += [f"{name}: {problem}" for name, problem in self.problems.items()]
+        return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        """Return all tables as HTML, for notebooks."""
+        parts = list[str]()
+        for name in self.names:
+            table = self[name]
+            head = "".join(f"<th>{html.escape(text)}</th>" for text in table.header)
+            rows = "".join(
+                "<tr>"
+                + "".join(f"<td>{html.escape(_text(value))}</td>" for value in row)
+                + "</tr>"
+                for row in table.rows
+            )
+            note = "".join(f"<p>{html.escape(line)}</p>" for line in _note(table))
+            parts.append(
+                f"<h4>{html.escape(name)}</h4><table><thead><tr>{head}</tr></thead>"
+                f"<tbody>{rows}</tbody></table>{note}"
+            )
+        for name, problem in self.problems.items():
+            parts.append(f"<p><b>{html.escape(name)}</b>: {html.escape(problem)}</p>")
+        return "".join(parts)
+
+
+def _cells(study: Study) -> list[Cell]:
+    plan = study.plan
+    parts = zip(plan.parts, study.sums, strict=True)
+    return [cell for part, past in parts for cell in part.cells(plan.columns, past)]
+
+
+def _note(table: Table) -> list[str]:
+    return [table.note] if table.note else []
+
+
+def _text(value: Value) -> str:
+    if value is None:
+        return HIDDEN
+    if isinstance(value, float):
+        return f"{value:.6g}" if math.isfinite(value) else str(value)
+    return f"{value:,}" if isinstance(value, int) else value

@@ -1,0 +1,91 @@
+"""Study in one process, by each way to sum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg.errors import ParameterError
+from secagg.oneshot import OneShotParams
+from secagg.paillier import Packing, generate_keypair
+from secagg.protocol import RoundParams
+from secagg.simulate import simulate_one_shot, simulate_round, temporary_journals
+from secagg.statistics.layout import ENCODING
+from secagg.statistics.plan import Plan
+from secagg.statistics.result import Result
+from secagg.statistics.site import Site, SitePolicy
+from secagg.statistics.study import Study
+from secagg.statistics.tables import Source
+
+Way: TypeAlias = Literal["plain", "secagg", "one-shot", "paillier"]
+Digits: TypeAlias = NDArray[np.int64]
+Progress: TypeAlias = Callable[[int, int], None]
+
+
+def simulate(
+    plan: Plan,
+    tables: Mapping[str, Source] | Sequence[Source],
+    *,
+    way: Way = "secagg",
+    policy: SitePolicy | None = None,
+    earlier: Sequence[Study] = (),
+    progress: Progress | None = None,
+) -> Result:
+    """Run a study in one process and return the result.
+
+    Parameters
+    ----------
+    plan : Plan
+    tables : mapping of site to table, or sequence of tables
+    way : "plain", "secagg", "one-shot" or "paillier"
+        Way to sum; all ways give the same integers. "plain" adds the vectors without protection.
+    policy : SitePolicy, optional
+        Policy of all sites.
+    earlier : sequence of Study, optional
+        Published studies over the same records; see `Result.of`.
+    progress : callable, optional
+        Function called as ``progress(step, elements)`` before each step.
+
+    Raises
+    ------
+    ParameterError
+        A table does not fit the plan, the policy rejects the plan, or the way is unknown.
+    MissingExtra
+        A table, "paillier" or disclosure control needs a package that is not installed.
+    """
+    if way not in get_args(Way):
+        raise ParameterError(f"way is {way!r}; take one of {get_args(Way)}")
+    given = tables if isinstance(tables, Mapping) else dict(enumerate(tables))
+    sites = {name: Site(table, plan, policy=policy) for name, table in given.items()}
+    study = Study(plan)
+    while study.fields:
+        if progress is not None:
+            progress(study.number, study.length)
+        vectors = [site(study.message()) for site in sites.values()]
+        study = study.then(_sum(vectors, way))
+    return Result.of(study, earlier)
+
+
+def _sum(vectors: Sequence[Digits], way: Way) -> Digits:
+    """Return the sum of the sites' vectors."""
+    n, size = len(vectors), vectors[0].size
+    if way == "plain" or n == 1:
+        return np.sum(vectors, axis=0)
+    if way == "secagg":
+        return simulate_round(vectors, RoundParams.suggest(n, size, ENCODING)).integers
+    if way == "paillier":
+        return _paillier(vectors, size)
+    with temporary_journals(3) as journals:
+        helpers = [journal.public for journal in journals]
+        params = OneShotParams.suggest(n, size, ENCODING, helpers=helpers, session=b"study")
+        return simulate_one_shot(vectors, params, journals).integers
+
+
+def _paillier(vectors: Sequence[Digits], size: int) -> Digits:
+    private = generate_keypair()
+    packing = Packing(encoding=ENCODING, length=size, summands=len(vectors))
+    encrypted = [private.public_key.encrypt_vector(vector, packing) for vector in vectors]
+    return private.decrypt_vector(sum(encrypted[1:], encrypted[0])).integers

@@ -1,0 +1,115 @@
+"""Site of a study: a table, a policy, and answers to the steps of an agreed plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg._check import check_integer
+from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.statistics.ledger import Ledger
+from secagg.statistics.plan import Plan
+from secagg.statistics.records import Records
+from secagg.statistics.study import Study
+from secagg.statistics.tables import Source
+
+
+@dataclass(frozen=True, kw_only=True)
+class SitePolicy:
+    """Demands of a site on every plan.
+
+    Parameters
+    ----------
+    min_count, min_sites, records_per_parameter : int
+        Least values of the plan's fields of these names, ≥ 1.
+
+    Raises
+    ------
+    ParameterError
+        A number is invalid.
+    """
+
+    min_count: int = 5
+    min_sites: int = 3
+    records_per_parameter: int = 5
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            check_integer(name, value, 1, 10**6)
+
+    def check(self, plan: Plan) -> None:
+        """Raise `ParameterError` if a plan demands less than this policy."""
+        for name, least in vars(self).items():
+            if getattr(plan, name) < least:
+                raise ParameterError(
+                    f"the plan has {name} = {getattr(plan, name)}, and this site demands {least}; "
+                    f"agree on another plan, or pass SitePolicy({name}={getattr(plan, name)})"
+                )
+
+
+class Site:
+    """Site of a study, the `train` of `secagg.session.take_part`.
+
+    The whole table is read and judged first. The site answers the steps of the agreed plan only,
+    each once, and computes what a step asks for from the sums before. Whether the site answers
+    depends on plan and message alone, never on the table.
+
+    Parameters
+    ----------
+    table : DataFrame, table of Arrow, path of a CSV or Parquet file, or mapping
+        See `Records.read`.
+    plan : Plan
+        The plan that this site agreed to.
+    policy : SitePolicy, optional
+        Demands on the plan.
+    ledger : Ledger, optional
+        Plans and answers of this table. Without a ledger a restarted site cannot go on.
+
+    Raises
+    ------
+    ParameterError
+        The table does not fit the plan, or the policy or the ledger rejects the plan.
+    """
+
+    def __init__(
+        self,
+        table: Source,
+        plan: Plan,
+        *,
+        policy: SitePolicy | None = None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        (policy or SitePolicy()).check(plan)
+        self.plan, self.records = plan, Records.read(table, plan.columns)
+        self._ledger = Ledger() if ledger is None else ledger
+        self._ledger.check(plan)
+
+    def __repr__(self) -> str:
+        return f"<Site: {self.plan.name!r}, {self.records.size:,} records>"
+
+    def __call__(self, message: bytes, params: object = None) -> NDArray[np.int64]:
+        """Return the vector for the step that a message asks for.
+
+        Raises
+        ------
+        RemoteProtocolError
+            "plan": the message has another plan. "step": the message is of no step, or does not
+            follow the steps that this site answered.
+        """
+        try:
+            study = Study.of(message)
+        except ParameterError as error:
+            raise refusal(str(error), "step") from None
+        if study.plan != self.plan or study.plan.digest != self.plan.digest:
+            raise refusal("the server runs another plan than this site agreed to", "plan")
+        if not study.fields:
+            raise refusal("the study has ended, and the server asks for another step", "step")
+        self._ledger.answer(study, self.records)
+        return study.vector(self.records)
+
+
+def refusal(why: str, check: str) -> RemoteProtocolError:
+    """Return the error of a site that takes no part."""
+    return RemoteProtocolError(why, sender=None, phase="statistics", check=check)

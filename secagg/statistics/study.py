@@ -1,0 +1,143 @@
+"""Steps of a study: messages, and sums that are computed from plan and past alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg.errors import ParameterError
+from secagg.statistics.layout import BASE_BITS, Field, Sums, length, pack, unpack
+from secagg.statistics.plan import Plan
+from secagg.statistics.records import Records
+
+LABEL = b"secagg/1 statistics"
+_TOTALS = (Field("records", (1,)), Field("sites", (1,)))
+"""Records and sites in every step: a site that leaves during a study is noticed."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """Plan and the sums of all steps so far; all sites and the server compute the same.
+
+    Parameters
+    ----------
+    plan : Plan
+    past : tuple of int64 arrays
+        Sums of the vectors of each step, as they were opened.
+
+    Raises
+    ------
+    ParameterError
+        The sums cannot be the sums of these steps, or a site left between two steps.
+    """
+
+    plan: Plan
+    past: tuple[NDArray[np.int64], ...] = ()
+
+    def __post_init__(self) -> None:
+        before = [[] for _ in self.plan.parts]  # type: list[list[Sums]]
+        totals = list[tuple[int, int]]()
+        for number, digits in enumerate(self.past, start=1):
+            fields = _fields(self.plan, before)
+            size = length(fields)
+            if (
+                len(fields) == len(_TOTALS)
+                or digits.shape != (size,)
+                or digits.min(initial=0) < 0
+            ):
+                raise ParameterError(
+                    f"step {number} of the plan has no such sums; take the sums of this plan's steps"
+                )
+            sums = unpack(fields, digits)
+            totals.append((int(sums.pop("records")[0]), int(sums.pop("sites")[0])))
+            if int(digits.max(initial=0)) >= (totals[0][1] << BASE_BITS):
+                raise ParameterError(
+                    f"a sum of step {number} is larger than its sites can make"
+                )
+            if totals[-1] != totals[0]:
+                raise ParameterError(
+                    f"step {number} is over {totals[-1][1]} sites and {totals[-1][0]:,} records, and "
+                    f"step 1 over {totals[0][1]} and {totals[0][0]:,}; run the study again with the "
+                    "sites that stay"
+                )
+            for place, mine in enumerate(before):
+                own = {
+                    k.partition(".")[2]: v for k, v in sums.items() if k.startswith(f"{place}.")
+                }
+                if own:
+                    mine.append(own)
+        object.__setattr__(self, "_sums", before)
+
+    @property
+    def sums(self) -> list[list[Sums]]:
+        """Sums of the steps so far, for each part of the plan."""
+        found: list[list[Sums]] = self.__dict__["_sums"]
+        return found
+
+    @cached_property
+    def fields(self) -> list[Field]:
+        """Fields of the next step; [] if the study has ended."""
+        fields = _fields(self.plan, self.sums)
+        return fields if len(fields) > len(_TOTALS) else []
+
+    @property
+    def number(self) -> int:
+        """Number of the next step, from 1."""
+        return len(self.past) + 1
+
+    @property
+    def length(self) -> int:
+        """Number of elements of the next step's vector; 0 if the study has ended."""
+        return length(self.fields)
+
+    def vector(self, records: Records) -> NDArray[np.int64]:
+        """Return the vector of a site for the next step."""
+        plan, sums = self.plan, dict[str, object](records=[records.size], sites=[1])
+        wanted = {field.name for field in self.fields}
+        for place, (part, past) in enumerate(zip(plan.parts, self.sums, strict=True)):
+            if any(name.startswith(f"{place}.") for name in wanted):
+                own = part.sums(plan.columns, plan.limits, records, past)
+                sums |= {f"{place}.{name}": value for name, value in own.items()}
+        return pack(self.fields, sums)
+
+    def then(self, values: NDArray[np.int64]) -> Self:
+        """Return the study after the sum of the next step."""
+        return type(self)(self.plan, (*self.past, values))
+
+    def message(self) -> bytes:
+        """Return the message of the next step: the plan, and all sums before."""
+        past = [digits.astype("<i8").tobytes() for digits in self.past]
+        return LABEL + msgspec.msgpack.encode((self.plan.to_bytes(), past))
+
+    @classmethod
+    def of(cls, message: bytes) -> Self:
+        """Return the study of a message.
+
+        Raises
+        ------
+        ParameterError
+            The bytes are no message of a study, or not its shortest form.
+        """
+        try:
+            body = message.removeprefix(LABEL)
+            plan, past = msgspec.msgpack.decode(body, type=tuple[bytes, list[bytes]])
+            study = cls(Plan.from_bytes(plan), tuple(np.frombuffer(p, "<i8") for p in past))
+        except (msgspec.MsgspecError, ValueError) as error:
+            if isinstance(error, ParameterError):
+                raise
+            raise ParameterError("the message is of no study; take Study.message()") from None
+        if study.message() != message:
+            raise ParameterError(
+                "the message is not in its shortest form; take Study.message()"
+            )
+        return study
+
+
+def _fields(plan: Plan, past: Sequence[Sequence[Sums]]) -> list[Field]:
+    return [*_TOTALS, *plan.step(past)]

@@ -1,4 +1,4 @@
-"""Secure statistics over tables that stay where they are: counts, means, regressions, survival."""
+"""Secure statistics: counts, means, regressions and survival over tables that stay in place."""
 
 from secagg.statistics.columns import Category, Number
 from secagg.statistics.counts import Counts, Histogram
@@ -14,3 +14,25 @@ from secagg.statistics.site import Site, SitePolicy
 from secagg.statistics.statistic import Table
 from secagg.statistics.study import Study
 from secagg.statistics.survival import Survival
+
+__all__ = [
+    "Category",
+    "Counts",
+    "Covariance",
+    "Histogram",
+    "Ledger",
+    "Linear",
+    "Logistic",
+    "Moments",
+    "Number",
+    "Plan",
+    "Poisson",
+    "Quantiles",
+    "Result",
+    "Site",
+    "SitePolicy",
+    "Study",
+    "Survival",
+    "Table",
+    "simulate",
+]

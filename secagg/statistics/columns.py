@@ -66,8 +66,8 @@ def check_name(what: str, name: object) -> None:
 class Number:
     """Column of numbers on a grid from `low` to `high`.
 
-    A site rounds each value to the grid. A value outside of the range counts as `low` or `high`,
-    and the number of such values is a part of the result.
+    A site rounds each value to the grid. A value outside of the range counts as `low` or
+    `high`, and the number of such values is a part of the result.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from secagg.errors import ParameterError
 from secagg.statistics.columns import Number
 from secagg.statistics.layout import Exact, Sums
 from secagg.statistics.records import Points, Records
-from secagg.statistics.statistic import Columns, Limits, NoTable, category, number
+from secagg.statistics.statistic import Frame, NoTable, Statistic
 
 INTERCEPT = "(intercept)"
 MAX_PARAMETERS = 200
@@ -66,7 +66,7 @@ class Design:
     y: Term
 
     @classmethod
-    def of(cls, columns: Columns, y: Term, names: Sequence[str]) -> Design:
+    def of(cls, frame: Frame, y: Term, names: Sequence[str]) -> Design:
         """Return the design of columns; the first value of a category is the reference.
 
         Raises
@@ -80,10 +80,10 @@ class Design:
             )
         terms = [Term(INTERCEPT, "", None, Fraction(0), Fraction(1), 1)]
         for name in names:
-            if isinstance(columns.get(name), Number):
-                terms.append(numeric(columns, name))
+            if isinstance(frame.columns.get(name), Number):
+                terms.append(numeric(frame, name))
             else:
-                values = category(columns, name).values
+                values = frame.values(name)
                 terms += [indicator_of(name, values, code) for code in range(1, len(values))]
         if len(terms) > MAX_PARAMETERS:
             raise ParameterError(
@@ -114,7 +114,7 @@ class Design:
         units = np.array([term.units for term in (*self.terms, self.y)])
         return [(every == 0).sum(0).tolist(), (every == units).sum(0).tolist()]
 
-    def judge(self, sums: Sums, limits: Limits) -> tuple[int, int]:
+    def judge(self, sums: Sums, frame: Frame) -> tuple[int, int]:
         """Return numbers of records and sites of the first step.
 
         Raises
@@ -123,20 +123,20 @@ class Design:
             There are too few records or sites, or a term differs for a few records only.
         """
         n, sites = int(sums["n"][0]), int(sums["n"][1])
-        need = max(limits.min_count, limits.records_per_parameter * len(self.terms))
-        if n < need or sites < limits.min_sites:
+        need = max(frame.min_count, frame.records_per_parameter * len(self.terms))
+        if n < need or sites < frame.min_sites:
             raise NoTable(
-                f"fewer than {need} records or {limits.min_sites} sites have values in all of "
+                f"fewer than {need} records or {frame.min_sites} sites have values in all of "
                 f"{self.columns}; plan fewer columns, or find more sites"
             )
         terms = [*self.terms[1:], self.y]
         for term, low, high in zip(
             terms, sums["edges"][0][1:], sums["edges"][1][1:], strict=True
         ):
-            if limits.few(n - int(low), 0) or limits.few(n - int(high), 0):
+            if frame.few(n - int(low), 0) or frame.few(n - int(high), 0):
                 raise NoTable(
-                    f"{term.name} differs for fewer than {limits.min_count} records, whose values "
-                    "the coefficient would show; leave the column out, or plan other ranges"
+                    f"{term.name} differs for fewer than {frame.min_count} records, and the "
+                    "coefficient would show their values; leave the column out"
                 )
             if n in (int(low), int(high)):
                 raise NoTable(f"{term.name} is the same for all records; leave the column out")
@@ -158,9 +158,9 @@ class Design:
         return matrix @ beta, matrix @ covariance @ matrix.T
 
 
-def numeric(columns: Columns, name: str) -> Term:
+def numeric(frame: Frame, name: str) -> Term:
     """Return the term of a column of numbers."""
-    column = number(columns, name)
+    column = frame.number(name)
     return Term(name, name, None, column.start, column.step, column.units)
 
 
@@ -169,14 +169,50 @@ def indicator_of(name: str, values: Sequence[str], code: int) -> Term:
     return Term(f"{name} = {values[code]}", name, code, Fraction(0), Fraction(1), 1)
 
 
-def binary(columns: Columns, name: str) -> Term:
+def binary(frame: Frame, name: str) -> Term:
     """Return the indicator of the second value of a category, or a column of 0 and 1."""
-    if isinstance(columns.get(name), Number):
-        term = numeric(columns, name)
-        if (term.start, term.step, term.units) != (0, 1, 1):
+    if isinstance(frame.columns.get(name), Number):
+        term = numeric(frame, name)
+        if term.start != 0 or term.step != 1 or term.units != 1:
             raise ParameterError(f"{name!r} must have low 0, high 1 and resolution 1")
         return term
-    values = category(columns, name).values
+    values = frame.values(name)
     if len(values) != 2:
         raise ParameterError(f"{name!r} has the values {values}; a logistic y needs two")
     return indicator_of(name, values, 1)
+
+
+def names_of(what: str, value: object) -> tuple[str, ...]:
+    """Return names of columns as a tuple; a single name is a list of itself."""
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise ParameterError(f"{what} must be a list of names of columns")
+    return tuple(names)
+
+
+class Regression(Statistic):
+    """Statistic of an outcome `y` and columns `x`."""
+
+    y: str
+    x: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", names_of("x", self.x))
+
+    def outcome(self, frame: Frame) -> Term:
+        """Return the outcome; raise `ParameterError` if the column is none."""
+        return numeric(frame, self.y)
+
+    def design(self, frame: Frame) -> Design:
+        """Return the design."""
+        return Design.of(frame, self.outcome(frame), self.x)
+
+    def check(self, frame: Frame) -> None:
+        """Raise `ParameterError` unless the columns are in the plan."""
+        self.design(frame)
+
+    @property
+    def name(self) -> str:
+        """Name in results."""
+        kind = "Poisson" if self.kind == "poisson" else self.kind
+        return f"{kind} regression of {self.y}"

@@ -1,7 +1,7 @@
 """Cells that stay hidden: few records, few sites, and what follows from all other cells.
 
-Suppression with an audit by linear programs, as offices of statistics do (Fischetti and Salazar,
-Management Science 47, 2001, section 2), with a greedy choice of the secondary cells.
+Suppression with an audit by linear programs, as offices of statistics do (Fischetti and
+Salazar, Management Science 47, 2001, section 2), with a greedy choice of secondary cells.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg.errors import ParameterError, needing
-from secagg.statistics.statistic import Cell, Limits, Where
+from secagg.statistics.statistic import Cell, Frame, Where
 
 MAX_JOINT = 20_000
 """Most combinations of the parts of columns that occur in tables with each other."""
@@ -27,23 +27,23 @@ def check_cells(wheres: Iterable[Sequence[Where]]) -> None:
         joint = prod(len(cuts[name]) - 1 for name in names)
         if joint > MAX_JOINT:
             raise ParameterError(
-                f"the tables of {sorted(names)} have {joint:,} combinations in all, and the audit of "
-                f"hidden cells takes {MAX_JOINT:,}; plan fewer columns or values in one study"
+                f"the tables of {sorted(names)} have {joint:,} combinations, and the audit of "
+                f"hidden cells takes {MAX_JOINT:,}; plan fewer columns or values in a study"
             )
 
 
-def hidden_cells(cells: Sequence[Cell], limits: Limits) -> set[Cell]:
+def hidden_cells(cells: Sequence[Cell], frame: Frame) -> set[Cell]:
     """Return the cells to hide, so that no other hidden cell follows closely from the rest.
 
-    A cell is hidden if few records or sites are behind the cell. More cells are hidden until the
-    interval of every hidden cell that follows from all published cells is wider than
+    A cell is hidden if few records or sites are behind the cell. More cells are hidden until
+    the interval of every hidden cell that follows from all published cells is wider than
     `min_count`.
 
     Parameters
     ----------
     cells : sequence of Cell
         All cells that would be published.
-    limits : Limits
+    frame : Frame
 
     Returns
     -------
@@ -54,11 +54,11 @@ def hidden_cells(cells: Sequence[Cell], limits: Limits) -> set[Cell]:
     MissingExtra
         scipy is not installed.
     """
-    hidden = {cell for cell in cells if limits.few(cell.count, cell.sites)}
+    hidden = {cell for cell in cells if frame.few(cell.count, cell.sites)}
     everyone = [cell for cell in cells if not cell.where]
     for names, cuts in _components([cell.where for cell in cells]):
         mine = [cell for cell in cells if cell.where and cell.where[0][0] in names]
-        _Audit([*mine, *everyone], sorted(names), cuts).protect(hidden, limits.min_count)
+        _Audit([*mine, *everyone], sorted(names), cuts).protect(hidden, frame.min_count)
     return hidden
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -13,34 +12,25 @@ from numpy.typing import NDArray
 
 from secagg._check import check_integer
 from secagg.errors import ParameterError
-from secagg.statistics.design import Design, Term, binary, numeric
+from secagg.statistics.design import Design, Regression, Term, binary, numeric
 from secagg.statistics.exact import Singular, solve
-from secagg.statistics.layout import Exact, Field, Sums
-from secagg.statistics.linear import names_of, product_fields, products, solved
+from secagg.statistics.layout import Exact, Field
+from secagg.statistics.linear import product_fields, products, solved
 from secagg.statistics.records import Records
-from secagg.statistics.statistic import (
-    Cell,
-    Columns,
-    Hidden,
-    Limits,
-    NoTable,
-    Table,
-    Value,
-    Where,
-)
+from secagg.statistics.statistic import Frame, Hidden, NoTable, Past, Row, Table
 
 Floats = NDArray[np.float64]
 _POINT = 40
 """Binary places of sums of real numbers, and of coefficients."""
 _OFFSET = 1 << 60
-"""Added to the gradient and the loss of each record, so that no sum is negative."""
+"""Added to the gradient and to the loss of each record: no sum is negative."""
 _BITS = 104
 _TOLERANCE = 1e-9  # of the last move, which Newton's method squares
 
 
 @dataclass
 class _State:
-    """What all sites compute from the sums so far: the next coefficients, by the plan's rule."""
+    """Next coefficients, which all sites compute from the sums so far by the plan's rule."""
 
     beta: list[int]
     """Coefficients with 40 binary places, for terms that are scaled to [0, 1]."""
@@ -51,21 +41,14 @@ class _State:
     done: bool = False
 
 
-class _Regression:
+class _Iterated(Regression):
     """Common part of the two regressions."""
 
-    y: str
-    x: tuple[str, ...]
     steps: int
 
-    @property
-    def name(self) -> str:
-        """Name in results."""
-        raise NotImplementedError
-
-    def _outcome(self, columns: Columns) -> Term:
-        """Return the outcome."""
-        raise NotImplementedError
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_integer("steps", self.steps, 1, 50)
 
     def _start(self, mean: float) -> float:
         """Return the intercept that fits a mean without other terms."""
@@ -79,33 +62,22 @@ class _Regression:
         """Return the negative log-likelihood without its constant."""
         raise NotImplementedError
 
-    def design(self, columns: Columns) -> Design:
-        """Return the design."""
-        return Design.of(columns, self._outcome(columns), self.x)
-
-    def check(self, columns: Columns) -> None:
-        """Raise `ParameterError` unless the columns are in the plan."""
-        self.design(columns)
-
-    def wheres(self, columns: Columns) -> list[Where]:
-        """Return no parts: the number of complete records has a rule of its own."""
-        return []
-
-    def words(self, columns: Columns) -> str:
+    def words(self, frame: Frame) -> str:
         """Return what everybody learns."""
         return (
-            f"{self.name} on {', '.join(self.x)}, with standard errors, in at most {self.steps} "
-            "steps: gradient, Hessian and likelihood at coefficients that every site computes"
+            f"{self.name} on {', '.join(self.x)}, with standard errors, in at most "
+            f"{self.steps} steps: gradient, Hessian and likelihood at coefficients that every site "
+            "computes"
         )
 
-    def fields(self, columns: Columns, limits: Limits, past: Sequence[Sums]) -> list[Field]:
+    def fields(self, frame: Frame, past: Past) -> list[Field]:
         """Return products of the terms, then gradient, Hessian and loss until convergence."""
-        design = self.design(columns)
+        design = self.design(frame)
         size = len(design.terms)
         if not past:
             return product_fields(size + 1, design.bits)
         try:
-            design.judge(past[0], limits)
+            design.judge(past[0], frame)
             state = self._state(design, past)
         except NoTable:
             return []
@@ -115,11 +87,9 @@ class _Regression:
         shapes = {"gradient": (size,), "hessian": (triangle,), "loss": (1,)}
         return [Field(name, shape, _BITS) for name, shape in shapes.items()]
 
-    def sums(
-        self, columns: Columns, limits: Limits, records: Records, past: Sequence[Sums]
-    ) -> dict[str, Any]:
+    def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
         """Return a site's sums at the coefficients that follow from the past."""
-        design = self.design(columns)
+        design = self.design(frame)
         points, outcome = design.points(records)
         if not past:
             return products(design, points, outcome)
@@ -139,18 +109,12 @@ class _Regression:
             "loss": [_whole(self._loss(eta, y)) + offset],
         }
 
-    def cells(self, columns: Columns, past: Sequence[Sums]) -> list[Cell]:
-        """Return no cells."""
-        return []
-
-    def tables(
-        self, columns: Columns, limits: Limits, past: Sequence[Sums], hidden: Hidden
-    ) -> dict[str, Table]:
+    def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
         """Return the coefficients, and a summary."""
         from scipy.special import ndtr
 
-        design = self.design(columns)
-        n, sites = design.judge(past[0], limits)
+        design = self.design(frame)
+        n, sites = design.judge(past[0], frame)
         state = self._state(design, past)
         if not state.done or state.hessian is None or state.loss is None:
             large = max(map(abs, state.move), default=0)
@@ -166,7 +130,7 @@ class _Regression:
         scale = np.array([Fraction(1, term.units) for term in design.terms], object)
         beta = np.array([Fraction(b, 1 << _POINT) for b in state.beta], object) * scale
         scaled, covariance = design.on_scale(beta, inverse * scale[:, None] * scale)
-        rows = list[tuple[Value, ...]]()
+        rows = list[Row]()
         for j, term in enumerate(design.terms):
             b, se = float(scaled[j]), math.sqrt(covariance[j, j])
             rows.append((term.name, b, se, b / se, 2 * float(ndtr(-abs(b / se)))))
@@ -175,7 +139,7 @@ class _Regression:
             "summary": Table(("records", "sites", "steps"), ((n, sites, len(past) - 1),)),
         }
 
-    def _state(self, design: Design, past: Sequence[Sums]) -> _State:
+    def _state(self, design: Design, past: Past) -> _State:
         """Return the state after the sums of all steps; the same at every site and the server.
 
         Raises
@@ -225,7 +189,7 @@ def _whole(number: float) -> int:
 
 
 @dataclass(frozen=True)
-class Logistic(_Regression):
+class Logistic(_Iterated):
     """Logistic regression with standard errors.
 
     Every site computes the coefficients of the next step from the sums of the steps before.
@@ -245,17 +209,9 @@ class Logistic(_Regression):
     steps: int = 25
     kind: ClassVar[str] = "logistic"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "x", names_of(self.x, "x"))
-        check_integer("steps", self.steps, 1, 50)
-
-    @property
-    def name(self) -> str:
-        """Name in results."""
-        return f"logistic regression of {self.y}"
-
-    def _outcome(self, columns: Columns) -> Term:
-        return binary(columns, self.y)
+    def outcome(self, frame: Frame) -> Term:
+        """Return the outcome, 0 or 1."""
+        return binary(frame, self.y)
 
     def _start(self, mean: float) -> float:
         return math.log(mean / (1 - mean))
@@ -269,7 +225,7 @@ class Logistic(_Regression):
 
 
 @dataclass(frozen=True)
-class Poisson(_Regression):
+class Poisson(_Iterated):
     """Poisson regression with a logarithmic link and standard errors.
 
     Every site computes the coefficients of the next step from the sums of the steps before.
@@ -289,18 +245,10 @@ class Poisson(_Regression):
     steps: int = 25
     kind: ClassVar[str] = "poisson"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "x", names_of(self.x, "x"))
-        check_integer("steps", self.steps, 1, 50)
-
-    @property
-    def name(self) -> str:
-        """Name in results."""
-        return f"Poisson regression of {self.y}"
-
-    def _outcome(self, columns: Columns) -> Term:
-        term = numeric(columns, self.y)
-        if (term.start, term.step) != (0, 1):
+    def outcome(self, frame: Frame) -> Term:
+        """Return the outcome, a count."""
+        term = numeric(frame, self.y)
+        if term.start != 0 or term.step != 1:
             raise ParameterError(f"{self.y!r} must have low 0 and resolution 1: a count")
         return term
 

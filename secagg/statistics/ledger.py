@@ -50,8 +50,9 @@ class Ledger:
                 why = _conflict(plan, other, name)
                 if why:
                     raise ParameterError(
-                        f"column {name!r} {why} in the plan {other.name!r} of this ledger, and the "
-                        "difference of the two could show a few records; plan the column as before"
+                        f"column {name!r} {why} in the plan {other.name!r} of this ledger, "
+                        "and the difference of the two could show a few records; plan the "
+                        "column as before"
                     )
 
     def answer(self, study: Study, records: Records) -> None:
@@ -72,8 +73,8 @@ class Ledger:
         # another sum in place of a former sum would give the server a choice of coefficients
         if past[:-1] != known or (past and key not in self._steps):
             raise RemoteProtocolError(
-                "the sums of the steps before are not those that this site knows; begin the study "
-                "again under a new plan, and keep a ledger over restarts",
+                "the sums of the steps before are not those that this site knows; begin the "
+                "study again under a new plan, and keep a ledger over restarts",
                 sender=None,
                 phase="statistics",
                 check="step",
@@ -97,7 +98,7 @@ class Ledger:
             self._plans = [Plan.from_bytes(plan.encode()) for plan in content.plans]
         except (OSError, msgspec.MsgspecError, ParameterError, UnicodeDecodeError) as error:
             raise JournalError(
-                f"{path} is no ledger of plans: {error}; restore the file, or begin a new ledger"
+                f"{path} is no ledger of plans: {error}; restore the file, or begin another"
             ) from error
         self._steps = content.steps
 
@@ -126,7 +127,7 @@ def _cuts(plan: Plan, name: str) -> set[int]:
     """Return the points at which the statistics of a plan divide a column of numbers."""
     cuts, column = set[int](), plan.columns[name]
     for one in plan.statistics:
-        for where in one.wheres(plan.columns):
+        for where in one.wheres(plan.frame):
             cuts.update(*((start, stop) for column_, start, stop in where if column_ == name))
         if isinstance(one, Survival) and one.time == name and isinstance(column, Number):
             cuts.update(column.point("a time", time) for time in one.grid)

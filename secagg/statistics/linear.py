@@ -1,9 +1,8 @@
-"""Statistics of exact products: covariance, correlation, principal components, least squares."""
+"""Statistics of exact products: covariance, principal components and least squares."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -11,20 +10,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from secagg.errors import ParameterError
-from secagg.statistics.design import Design, numeric
+from secagg.statistics.design import Design, Regression, names_of
 from secagg.statistics.exact import Singular, gram, solve
-from secagg.statistics.layout import Exact, Field, Sums
+from secagg.statistics.layout import Exact, Field
 from secagg.statistics.records import Records
 from secagg.statistics.statistic import (
-    Cell,
-    Columns,
+    Frame,
     Hidden,
-    Limits,
     NoTable,
+    Past,
+    Row,
+    Statistic,
     Table,
-    Value,
-    Where,
-    number,
 )
 
 
@@ -33,17 +30,8 @@ def product_fields(terms: int, bits: int) -> list[Field]:
     return [Field("n", (2,)), Field("edges", (2, terms)), Field("xx", (terms, terms), bits)]
 
 
-def names_of(value: object, what: str) -> tuple[str, ...]:
-    """Return names of columns as a tuple; a single name is a list of itself."""
-    if isinstance(value, str):
-        return (value,)
-    if not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
-        raise ParameterError(f"{what} must be a list of names of columns")
-    return tuple(value)
-
-
 @dataclass(frozen=True)
-class Covariance:
+class Covariance(Statistic):
     """Covariance and correlation of columns, with principal components of the covariance.
 
     Only records with values in all columns count. Sums are divided by n − 1.
@@ -58,7 +46,7 @@ class Covariance:
     kind: ClassVar[str] = "covariance"
 
     def __post_init__(self) -> None:
-        names = names_of(self.columns, "columns")
+        names = names_of("columns", self.columns)
         if not 2 <= len(names) <= 200 or len(set(names)) < len(names):
             raise ParameterError(f"columns is {names}; name 2 to 200 different columns")
         object.__setattr__(self, "columns", names)
@@ -68,58 +56,46 @@ class Covariance:
         """Name in results."""
         return f"covariance of {', '.join(self.columns)}"
 
-    def check(self, columns: Columns) -> None:
+    def check(self, frame: Frame) -> None:
         """Raise `ParameterError` unless the columns are in the plan."""
         for name in self.columns:
-            number(columns, name)
+            frame.number(name)
 
-    def wheres(self, columns: Columns) -> list[Where]:
-        """Return no parts: the number of complete records has a rule of its own."""
-        return []
-
-    def words(self, columns: Columns) -> str:
+    def words(self, frame: Frame) -> str:
         """Return what everybody learns."""
         return f"covariance, correlation and principal components of {', '.join(self.columns)}"
 
-    def fields(self, columns: Columns, limits: Limits, past: Sequence[Sums]) -> list[Field]:
+    def fields(self, frame: Frame, past: Past) -> list[Field]:
         """Return the fields of the only step: records, sites, sums and products."""
-        bits = 2 * max(number(columns, name).units for name in self.columns).bit_length()
+        bits = 2 * max(frame.number(name).units for name in self.columns).bit_length()
         return [] if past else product_fields(len(self.columns) + 1, bits)
 
-    def sums(
-        self, columns: Columns, limits: Limits, records: Records, past: Sequence[Sums]
-    ) -> dict[str, Any]:
+    def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
         """Return the products of the points of each pair of columns, and of 1."""
         rows = np.flatnonzero(records.complete(self.columns))
         x = np.stack(
             [np.ones(rows.size, np.int64), *(records.points[c][rows] for c in self.columns)], 1
         )
-        units = np.array([1, *(number(columns, name).units for name in self.columns)])
+        units = np.array([1, *(frame.number(name).units for name in self.columns)])
         edges = [(x == 0).sum(0), (x == units).sum(0)]
         return {"n": [rows.size, int(rows.size > 0)], "edges": edges, "xx": gram(x, x)}
 
-    def cells(self, columns: Columns, past: Sequence[Sums]) -> list[Cell]:
-        """Return no cells."""
-        return []
-
-    def tables(
-        self, columns: Columns, limits: Limits, past: Sequence[Sums], hidden: Hidden
-    ) -> dict[str, Table]:
+    def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
         """Return covariance, correlation and principal components."""
         sums = past[0]
         n, sites = int(sums["n"][0]), int(sums["n"][1])
-        if n < max(2, limits.min_count) or sites < limits.min_sites:
+        if n < max(2, frame.min_count) or sites < frame.min_sites:
             raise NoTable(
-                f"fewer than {limits.min_count} records or {limits.min_sites} sites have values in "
-                f"all of {list(self.columns)}; plan fewer columns, or find more sites"
+                f"fewer than {frame.min_count} records or {frame.min_sites} sites have values "
+                f"in all of {list(self.columns)}; plan fewer columns, or find more sites"
             )
         for name, *ends in zip(self.columns, *(sums["edges"][:, 1:]), strict=True):
-            if any(limits.few(n - int(end), 0) for end in ends):
+            if any(frame.few(n - int(end), 0) for end in ends):
                 raise NoTable(
-                    f"{name} differs for fewer than {limits.min_count} records, whose values the "
-                    "sums would show; leave the column out, or plan other ranges"
+                    f"{name} differs for fewer than {frame.min_count} records, and the sums "
+                    "would show their values; leave the column out, or plan other ranges"
                 )
-        steps = [number(columns, name).step for name in self.columns]
+        steps = [frame.number(name).step for name in self.columns]
         first, xx = sums["xx"][0, 1:], sums["xx"][1:, 1:]
         matrix = np.array(
             [
@@ -140,11 +116,11 @@ class Covariance:
             for k, i in enumerate(order)
         ]  # fmt: skip
 
-        def square(entry: Any) -> tuple[tuple[Value, ...], ...]:
+        def square(entry: Any) -> tuple[Row, ...]:
             size = range(len(sd))
             return tuple((self.columns[i], *(entry(i, j) for j in size)) for i in size)
 
-        def correlation(i: int, j: int) -> Value:
+        def correlation(i: int, j: int) -> float | None:
             return float(matrix[i, j] / (sd[i] * sd[j])) if sd[i] and sd[j] else None
 
         head = ("column", *self.columns)
@@ -159,7 +135,7 @@ class Covariance:
 
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(Regression):
     """Linear regression by least squares, with standard errors and t values.
 
     All sums are exact, and the equations are solved in fractions.
@@ -176,53 +152,25 @@ class Linear:
     x: tuple[str, ...]
     kind: ClassVar[str] = "linear"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "x", names_of(self.x, "x"))
-
-    @property
-    def name(self) -> str:
-        """Name in results."""
-        return f"linear regression of {self.y}"
-
-    def design(self, columns: Columns) -> Design:
-        """Return the design."""
-        return Design.of(columns, numeric(columns, self.y), self.x)
-
-    def check(self, columns: Columns) -> None:
-        """Raise `ParameterError` unless the columns are in the plan."""
-        self.design(columns)
-
-    def wheres(self, columns: Columns) -> list[Where]:
-        """Return no parts: the number of complete records has a rule of its own."""
-        return []
-
-    def words(self, columns: Columns) -> str:
+    def words(self, frame: Frame) -> str:
         """Return what everybody learns."""
         return f"linear regression of {self.y} on {', '.join(self.x)}, with standard errors"
 
-    def fields(self, columns: Columns, limits: Limits, past: Sequence[Sums]) -> list[Field]:
+    def fields(self, frame: Frame, past: Past) -> list[Field]:
         """Return the fields of the only step: records, sites, and products with the outcome."""
-        design = self.design(columns)
+        design = self.design(frame)
         return [] if past else product_fields(len(design.terms) + 1, design.bits)
 
-    def sums(
-        self, columns: Columns, limits: Limits, records: Records, past: Sequence[Sums]
-    ) -> dict[str, Any]:
+    def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
         """Return the products of the points of each pair of terms, the outcome last."""
-        return products(self.design(columns), *self.design(columns).points(records))
+        return products(self.design(frame), *self.design(frame).points(records))
 
-    def cells(self, columns: Columns, past: Sequence[Sums]) -> list[Cell]:
-        """Return no cells."""
-        return []
-
-    def tables(
-        self, columns: Columns, limits: Limits, past: Sequence[Sums], hidden: Hidden
-    ) -> dict[str, Table]:
+    def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
         """Return the coefficients, and a summary."""
         from scipy.special import stdtr
 
-        design, sums = self.design(columns), past[0]
-        n, sites = design.judge(sums, limits)
+        design, sums = self.design(frame), past[0]
+        n, sites = design.judge(sums, frame)
         p, y = len(design.terms), design.y
         xx, xy, yy = sums["xx"][:p, :p], sums["xx"][:p, p], int(sums["xx"][p, p])
         beta, inverse = solved(design, xx, xy)
@@ -237,7 +185,7 @@ class Linear:
         variance = rest / (n - p) * y.step**2
         scaled, covariance = design.on_scale(beta * y.step, inverse)
         scaled[0] += y.start
-        rows = list[tuple[Value, ...]]()
+        rows = list[Row]()
         for j, term in enumerate(design.terms):
             b, se = float(scaled[j]), math.sqrt(covariance[j, j] * variance)
             rows.append((term.name, b, se, b / se, 2 * float(stdtr(n - p, -abs(b / se)))))

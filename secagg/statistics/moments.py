@@ -12,27 +12,15 @@ import numpy as np
 
 from secagg.statistics.columns import Number
 from secagg.statistics.exact import gram
-from secagg.statistics.layout import Field, Sums
+from secagg.statistics.layout import Field
 from secagg.statistics.records import Records
-from secagg.statistics.statistic import (
-    Cell,
-    Columns,
-    Hidden,
-    Limits,
-    Table,
-    Value,
-    Where,
-    check_by,
-    group_cells,
-    group_masks,
-    group_names,
-    group_wheres,
-    number,
-)
+from secagg.statistics.statistic import Frame, Grouped, Hidden, Past, Row, Table, Value
+
+_NAMES = ("n", "sites", "low", "high", "s1", "s2", "s3")
 
 
 @dataclass(frozen=True)
-class Moments:
+class Moments(Grouped):
     """Records, mean, standard deviation, skewness and standard error of a column.
 
     The variance is divided by n − 1; the skewness is m₃ / m₂^1.5 with moments divided by n.
@@ -52,74 +40,52 @@ class Moments:
     @property
     def name(self) -> str:
         """Name in results."""
-        return f"moments of {self.column}" + (f" by {self.by}" if self.by else "")
+        return f"moments of {self.column}{self._of}"
 
-    def check(self, columns: Columns) -> None:
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    def check(self, frame: Frame) -> None:
         """Raise `ParameterError` unless the columns are in the plan."""
-        number(columns, self.column)
-        check_by(columns, self.by)
+        frame.number(self.column)
+        self.groups(frame)
 
-    def wheres(self, columns: Columns) -> list[Where]:
-        """Return the groups."""
-        return group_wheres(columns, self.by, self.column)
-
-    def words(self, columns: Columns) -> str:
+    def words(self, frame: Frame) -> str:
         """Return what everybody learns."""
-        groups = f" for each value of {self.by}" if self.by else ""
-        return f"mean, standard deviation and skewness of {self.column}{groups}"
+        return f"mean, standard deviation and skewness of {self.column}{self._each}"
 
-    def fields(self, columns: Columns, limits: Limits, past: Sequence[Sums]) -> list[Field]:
+    def fields(self, frame: Frame, past: Past) -> list[Field]:
         """Return the fields of the only step."""
-        shape = (len(group_names(columns, self.by)),)
-        bits = number(columns, self.column).units.bit_length()
-        names = {
-            "n": 1,
-            "sites": 1,
-            "low": 1,
-            "high": 1,
-            "s1": bits,
-            "s2": 2 * bits,
-            "s3": 3 * bits,
-        }
-        return [] if past else [Field(name, shape, size) for name, size in names.items()]
+        shape = (len(self.groups(frame)),)
+        bits = frame.number(self.column).units.bit_length()
+        sizes = (1, 1, 1, 1, bits, 2 * bits, 3 * bits)
+        fields = [Field(name, shape, size) for name, size in zip(_NAMES, sizes, strict=True)]
+        return [] if past else fields
 
-    def sums(
-        self, columns: Columns, limits: Limits, records: Records, past: Sequence[Sums]
-    ) -> dict[str, Any]:
+    def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
         """Return counts, and sums of the first three powers of the points."""
-        rows, top = [], number(columns, self.column).units
-        for mask in group_masks(columns, records, self.by, self.column):
+        rows, top = [], frame.number(self.column).units
+        for mask in self.masks(frame, records):
             u = records.points[self.column][mask][:, None]
             first = gram(np.ones_like(u), u)[0, 0]
             second, third = gram(u, u)[0, 0], gram(u * u, u)[0, 0]
             n, low, high = len(u), int((u == 0).sum()), int((u == top).sum())
             rows.append((n, int(n > 0), low, high, first, second, third))
-        columns_of = zip(*rows, strict=True)
-        return dict(
-            zip(("n", "sites", "low", "high", "s1", "s2", "s3"), columns_of, strict=True)
-        )
+        return dict(zip(_NAMES, zip(*rows, strict=True), strict=True))
 
-    def cells(self, columns: Columns, past: Sequence[Sums]) -> list[Cell]:
-        """Return the number of records of each group."""
-        return group_cells(self.name, self.wheres(columns), past[0]["n"], past[0]["sites"])
-
-    def tables(
-        self, columns: Columns, limits: Limits, past: Sequence[Sums], hidden: Hidden
-    ) -> dict[str, Table]:
+    def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
         """Return a table with a row for each group."""
-        header = ("records", "sites", "mean", "sd", "se", "skewness")
-        rows, sums = list[tuple[Value, ...]](), past[0]
-        for g, name in enumerate(group_names(columns, self.by)):
-            n, sites, low, high, *powers = (
-                int(sums[key][g]) for key in ("n", "sites", "low", "high", "s1", "s2", "s3")
-            )
-            row: tuple[Value, ...] = (None,) * len(header)
+        column, rows = frame.number(self.column), list[Row]()
+        for g, name in enumerate(self.groups(frame)):
+            n, sites, low, high, *powers = (int(past[0][key][g]) for key in _NAMES)
             # a sum over an end of the range is a sum of the few records that are elsewhere
-            few = limits.few(n - low, sites) or limits.few(n - high, sites)
-            if (g,) not in hidden and not few:
-                row = (n, sites, *moments(number(columns, self.column), n, powers))
-            rows.append((name, *row) if self.by else row)
-        return {"": Table((self.by, *header) if self.by else header, tuple(rows))}
+            few = (g,) in hidden or frame.few(n - low, sites) or frame.few(n - high)
+            rows.append(
+                (name, *((None,) * 6 if few else (n, sites, *moments(column, n, powers))))
+            )
+        header = ("records", "sites", "mean", "sd", "se", "skewness")
+        return {"": self.table(header, rows)}
 
 
 def moments(column: Number, n: int, powers: Sequence[int]) -> tuple[Value, ...]:

@@ -1,4 +1,4 @@
-"""Plan of a study: columns, statistics and least counts, agreed before anybody looks at data."""
+"""Plan of a study: columns, statistics and least counts, agreed on before any data is seen."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ from secagg.statistics.layout import Field, Sums, length
 from secagg.statistics.linear import Covariance, Linear
 from secagg.statistics.moments import Moments
 from secagg.statistics.quantiles import Quantiles
-from secagg.statistics.statistic import Limits, Statistic
+from secagg.statistics.statistic import Frame, Statistic
 from secagg.statistics.survival import Survival
 
 KINDS: dict[str, type[Any]] = {
@@ -39,7 +39,7 @@ KINDS: dict[str, type[Any]] = {
         Survival,
     )
 }
-_EXTREMES = "the minimum or maximum is the number of a single person; plan quantiles, such as .05 and .95"
+_EXTREMES = "a minimum or maximum is the number of a single person; plan quantiles instead"
 _LARGEST = 1 << 24  # elements of a step's vector
 
 
@@ -87,14 +87,14 @@ class Plan:
         object.__setattr__(self, "columns", dict(sorted(self.columns.items())))
         object.__setattr__(self, "statistics", tuple(self.statistics))
         for one in self.statistics:
-            check_kind("a statistic", one, tuple(KINDS.values()), f"one of {list(KINDS)}")
-            one.check(self.columns)
+            check_kind("a statistic", one, Statistic, f"one of {list(KINDS)}")
+            one.check(self.frame)
         names = [one.name for one in self.statistics]
         repeated = sorted({name for name in names if names.count(name) > 1})
         if not names or repeated:
             raise ParameterError(
-                f"the plan has {len(names)} statistics, {repeated} more than once; list different "
-                "statistics"
+                f"the plan has {len(names)} statistics, {repeated} more than once; list "
+                "different statistics"
             )
         unused = set(self.columns) - set(_mentioned(self.statistics))
         if unused:
@@ -102,7 +102,7 @@ class Plan:
                 f"no statistic uses the columns {sorted(unused)}; leave them out, since a site "
                 "counts the missing values of each"
             )
-        check_cells([one.wheres(self.columns) for one in self.statistics])
+        check_cells([one.wheres(self.frame) for one in self.statistics])
         first = length(self.step([]))
         if first > _LARGEST:
             raise ParameterError(
@@ -111,9 +111,9 @@ class Plan:
             )
 
     @property
-    def limits(self) -> Limits:
-        """Least counts of records and sites."""
-        return Limits(self.min_count, self.min_sites, self.records_per_parameter)
+    def frame(self) -> Frame:
+        """Columns and least counts."""
+        return Frame(self.columns, self.min_count, self.min_sites, self.records_per_parameter)
 
     @property
     def parts(self) -> tuple[Statistic, ...]:
@@ -131,12 +131,12 @@ class Plan:
         found = list[Field]()
         for place, part in enumerate(self.parts):
             mine = past[place] if past else ()
-            for one in part.fields(self.columns, self.limits, mine):
+            for one in part.fields(self.frame, mine):
                 found.append(Field(f"{place}.{one.name}", one.shape, one.bits))
         return found
 
     def to_bytes(self) -> bytes:
-        """Return canonical bytes: JSON with sorted keys and no spaces. Equal plans, equal bytes."""
+        """Return canonical bytes: JSON with sorted keys and no spaces."""
         return json.dumps(
             self._described(), sort_keys=True, separators=(",", ":"), ensure_ascii=False
         ).encode()
@@ -227,12 +227,11 @@ class Plan:
     @classmethod
     def _of(cls, described: object) -> Self:
         given = _fields("the plan", described, cls)
-        columns = given.get("columns")
-        check_kind("columns of the plan", columns, dict, "a table of columns")
-        given["columns"] = {name: _column(name, one) for name, one in columns.items()}
-        statistics = given.get("statistics")
-        check_kind("statistics of the plan", statistics, list, "a list of statistics")
-        given["statistics"] = tuple(_statistic(i, one) for i, one in enumerate(statistics, 1))
+        check_kind("columns of the plan", given["columns"], dict, "a table of columns")
+        check_kind("statistics of the plan", given["statistics"], list, "a list")
+        given["columns"] = {name: _column(name, one) for name, one in given["columns"].items()}
+        statistics = enumerate(given["statistics"], start=1)
+        given["statistics"] = tuple(_statistic(place, one) for place, one in statistics)
         return cls(**given)
 
     def __str__(self) -> str:
@@ -246,7 +245,7 @@ class Plan:
             f"{hidden} stay hidden from the readers of the result, not from the server.",
             "",
             "Readers of the result learn:",
-            *(f"- {one.words(self.columns)}" for one in self.parts),
+            *(f"- {one.words(self.frame)}" for one in self.parts),
             "",
             "From the columns:",
         ]
@@ -275,7 +274,7 @@ def _mentioned(statistics: Sequence[Statistic]) -> list[str]:
 
 
 def _values(part: Any) -> dict[str, Any]:
-    """Return the fields of a part of the plan as JSON has them, without fields that are None."""
+    """Return the fields of a part as JSON has them, without fields that are None."""
     named = {one.name: getattr(part, one.name) for one in fields(part)}
     return {
         name: list(value) if isinstance(value, tuple) else value
@@ -288,28 +287,22 @@ def _fields(what: str, described: object, kind: type[Any]) -> dict[str, Any]:
     """Return the described fields of a part, if all are known and none is missing."""
     if not isinstance(described, dict):
         raise ParameterError(f"{what} is {in_short(described)}; write a table of fields")
-    known = [one.name for one in fields(kind)]
+    known = {one.name: one.default is MISSING for one in fields(kind)}
     unknown = sorted(set(described) - set(known))
-    if unknown:
-        raise ParameterError(f"{what} has the fields {unknown}; the fields are {known}")
-    try:
-        return dict(described)
-    finally:
-        missing = [one for one in _needed(kind) if one not in described]
-        if missing:
-            raise ParameterError(f"{what} lacks the fields {missing}; add them")
-
-
-def _needed(kind: type[Any]) -> list[str]:
-    from dataclasses import MISSING
-
-    return [one.name for one in fields(kind) if one.default is MISSING]
+    missing = [name for name, needed in known.items() if needed and name not in described]
+    if unknown or missing:
+        raise ParameterError(
+            f"{what} has the unknown fields {unknown} and lacks {missing}; the fields are "
+            f"{list(known)}"
+        )
+    return dict(described)
 
 
 def _column(name: str, described: object) -> Column:
     what = f"column {name!r}"
     kind = Category if isinstance(described, dict) and "values" in described else Number
-    return _made(what, kind, _fields(what, described, kind))
+    made: Column = _made(what, kind, _fields(what, described, kind))
+    return made
 
 
 def _statistic(place: int, described: object) -> Statistic:
@@ -322,7 +315,8 @@ def _statistic(place: int, described: object) -> Statistic:
     if not isinstance(kind, str) or kind not in KINDS:
         raise ParameterError(f"{what} has kind {in_short(kind)}; the kinds are {list(KINDS)}")
     rest = {name: value for name, value in described.items() if name != "kind"}
-    return _made(what, KINDS[kind], _fields(what, rest, KINDS[kind]))
+    made: Statistic = _made(what, KINDS[kind], _fields(what, rest, KINDS[kind]))
+    return made
 
 
 def _made(what: str, kind: type[Any], given: dict[str, Any]) -> Any:

@@ -6,30 +6,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from secagg._check import check_integer
 from secagg.errors import ParameterError
 from secagg.statistics.columns import Real, decimal_text, exact
-from secagg.statistics.layout import Field, Sums
+from secagg.statistics.layout import Field
 from secagg.statistics.records import Records
-from secagg.statistics.statistic import (
-    Cell,
-    Columns,
-    Hidden,
-    Limits,
-    Table,
-    Value,
-    Where,
-    check_by,
-    group_cells,
-    group_masks,
-    group_names,
-    group_wheres,
-    number,
-)
+from secagg.statistics.statistic import Frame, Grouped, Hidden, Past, Row, Table
+
+Found: TypeAlias = "tuple[Interval, bool]"
+"""Interval of a quantile, and whether the next step divides the interval."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +42,14 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Quantiles:
+class Quantiles(Grouped):
     """Intervals that have the quantiles of a column, by groups.
 
     Each step counts the records in `bins` parts of the last interval. The steps end at a single
     point of the grid, after `steps` steps, or where the interval has fewer than twice the
     plan's `min_count` records. An interval with fewer records than `min_count` is never
-    published. The quantile is the smallest value with at least the share of records at or below,
-    ``numpy.quantile(…, method="inverted_cdf")``.
+    published. The quantile is the smallest value with at least the share of records at or
+    below, ``numpy.quantile(…, method="inverted_cdf")``.
 
     Parameters
     ----------
@@ -94,78 +83,61 @@ class Quantiles:
     @property
     def name(self) -> str:
         """Name in results."""
-        return f"quantiles of {self.column}" + (f" by {self.by}" if self.by else "")
+        return f"quantiles of {self.column}{self._of}"
 
-    def check(self, columns: Columns) -> None:
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    def check(self, frame: Frame) -> None:
         """Raise `ParameterError` unless the columns are in the plan."""
-        number(columns, self.column)
-        check_by(columns, self.by)
+        frame.number(self.column)
+        self.groups(frame)
 
-    def wheres(self, columns: Columns) -> list[Where]:
-        """Return the groups."""
-        return group_wheres(columns, self.by, self.column)
-
-    def words(self, columns: Columns) -> str:
+    def words(self, frame: Frame) -> str:
         """Return what everybody learns."""
-        groups = f", for each value of {self.by}" if self.by else ""
         return (
             f"intervals that have the quantiles {', '.join(map(str, self.shares))} of "
-            f"{self.column}{groups}, by counts in {self.bins} parts in at most {self.steps} steps"
+            f"{self.column}{self._each}, by counts in {self.bins} parts in at most "
+            f"{self.steps} steps"
         )
 
-    def fields(self, columns: Columns, limits: Limits, past: Sequence[Sums]) -> list[Field]:
+    def fields(self, frame: Frame, past: Past) -> list[Field]:
         """Return the counts of the next step; none for intervals that are not divided."""
-        grids = [grid for group in self._grids(columns, limits, past) for grid in group]
-        groups = (len(group_names(columns, self.by)),)
+        grids = [grid for group in self._grids(frame, past) for grid in group]
+        groups = (len(self.groups(frame)),)
         first = [] if past else [Field("n", groups), Field("sites", groups)]
         parts = sum(len(grid) - 1 for grid in grids)
         return [*first, Field("parts", (parts,))] if parts else []
 
-    def sums(
-        self, columns: Columns, limits: Limits, records: Records, past: Sequence[Sums]
-    ) -> dict[str, Any]:
+    def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
         """Return the records in each part of each interval."""
         sizes, parts = [], []
-        masks = group_masks(columns, records, self.by, self.column)
-        for mask, grids in zip(masks, self._grids(columns, limits, past), strict=True):
+        for mask, grids in zip(
+            self.masks(frame, records), self._grids(frame, past), strict=True
+        ):
             points = np.sort(records.points[self.column][mask])
             sizes.append(points.size)
             parts += [np.diff(np.searchsorted(points, grid)) for grid in grids]
         sites = [int(size > 0) for size in sizes]
         return {"n": sizes, "sites": sites, "parts": np.concatenate(parts)}
 
-    def cells(self, columns: Columns, past: Sequence[Sums]) -> list[Cell]:
-        """Return the number of records of each group."""
-        return group_cells(self.name, self.wheres(columns), past[0]["n"], past[0]["sites"])
-
-    def tables(
-        self, columns: Columns, limits: Limits, past: Sequence[Sums], hidden: Hidden
-    ) -> dict[str, Table]:
+    def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
         """Return a table with a row for each group and share."""
-        column, rows = number(columns, self.column), list[tuple[Value, ...]]()
-        sums = past[0]
-        for g, found in enumerate(self._intervals(columns, limits, past)):
-            n, sites = int(sums["n"][g]), int(sums["sites"][g])
-            for share, (interval, _) in zip(self.shares, found, strict=True):
-                row: tuple[Value, ...] = (None,) * 4
-                if n and (g,) not in hidden and not limits.few(interval.inside, sites):
-                    row = (
-                        n,
-                        sites,
-                        column.value(interval.start),
-                        column.value(interval.stop - 1),
-                    )
-                rows.append((share, *row))
-                if self.by:
-                    rows[-1] = (group_names(columns, self.by)[g], *rows[-1])
-        header = ("share", "records", "sites", "from", "to")
-        return {"": Table((self.by, *header) if self.by else header, tuple(rows))}
+        column, rows = frame.number(self.column), list[Row]()
+        for g, (name, found) in enumerate(
+            zip(self.groups(frame), self._intervals(frame, past), strict=True)
+        ):
+            n, sites = int(past[0]["n"][g]), int(past[0]["sites"][g])
+            for share, (now, _) in zip(map(str, self.shares), found, strict=True):
+                few = (g,) in hidden or not n or frame.few(now.inside, sites)
+                ends = (n, sites, column.value(now.start), column.value(now.stop - 1))
+                rows.append((name, share, *((None,) * 4 if few else ends)))
+        return {"": self.table(("share", "records", "sites", "from", "to"), rows)}
 
-    def _grids(
-        self, columns: Columns, limits: Limits, past: Sequence[Sums]
-    ) -> list[list[list[int]]]:
+    def _grids(self, frame: Frame, past: Past) -> list[list[list[int]]]:
         """Return the edges of the next parts, for each group and share; [0] at the end."""
-        intervals = self._intervals(columns, limits, past)
+        intervals = self._intervals(frame, past)
         return [[self._edges(now) if more else [0] for now, more in row] for row in intervals]
 
     def _edges(self, interval: Interval) -> list[int]:
@@ -173,12 +145,10 @@ class Quantiles:
         width = interval.stop - interval.start
         return sorted({interval.start + width * j // self.bins for j in range(self.bins + 1)})
 
-    def _intervals(
-        self, columns: Columns, limits: Limits, past: Sequence[Sums]
-    ) -> list[list[tuple[Interval, bool]]]:
-        """Return each share's interval in each group, and whether to divide the interval again."""
-        top = number(columns, self.column).units + 1
-        groups = len(group_names(columns, self.by))
+    def _intervals(self, frame: Frame, past: Past) -> list[list[Found]]:
+        """Return each group's interval for each share, and whether to divide the interval."""
+        top = frame.number(self.column).units + 1
+        groups = len(self.groups(frame))
         found = [[(Interval(0, top, 0, 0), True) for _ in self.shares] for _ in range(groups)]
         for sums in past:
             left = [int(part) for part in sums["parts"]]
@@ -190,16 +160,16 @@ class Quantiles:
                     edges = self._edges(now)
                     parts, left = left[: len(edges) - 1], left[len(edges) - 1 :]
                     rank = max(1, math.ceil(Fraction(str(self.shares[i])) * n))
-                    row[i] = self._inside(now, edges, parts, rank, limits.min_count)
+                    row[i] = self._inside(now, edges, parts, rank, frame.min_count)
         last = len(past) >= self.steps
         return [[(now, more and not last) for now, more in row] for row in found]
 
     def _inside(
         self, now: Interval, edges: Sequence[int], parts: Sequence[int], rank: int, least: int
-    ) -> tuple[Interval, bool]:
+    ) -> Found:
         """Return the part that has a rank, and whether the part may be divided again."""
         before = now.before
-        for start, stop, inside in zip(edges, edges[1:], parts, strict=False):
+        for start, stop, inside in zip(edges[:-1], edges[1:], parts, strict=True):
             if before + inside >= rank:
                 if inside < least:  # a part that is too small is not published
                     return now, False

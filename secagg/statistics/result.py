@@ -7,7 +7,6 @@ import json
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from secagg._printable import in_short
 from secagg.errors import ParameterError, needing
@@ -15,9 +14,6 @@ from secagg.statistics.disclosure import hidden_cells
 from secagg.statistics.plan import Plan
 from secagg.statistics.statistic import Cell, NoTable, Table, Value
 from secagg.statistics.study import Study
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 HIDDEN = "–"
 """Text of a value that is hidden or does not exist."""
@@ -60,19 +56,19 @@ class Result:
         """
         if study.fields or not study.past:
             raise ParameterError(
-                f"step {study.number} of the study is missing; take the study after its last step"
+                f"step {study.number} of the study is missing; take the study after the last"
             )
         plan = study.plan
         mine = _cells(study)
         known = [cell for other in earlier for cell in _cells(other)]
         hidden = hidden_cells(
-            [*mine, *(cell for cell in known if cell not in mine)], plan.limits
+            [*mine, *(cell for cell in known if cell not in mine)], plan.frame
         )
         tables, problems = dict[str, Mapping[str, Table]](), dict[str, str]()
         for part, past in zip(plan.parts, study.sums, strict=True):
             places = {cell.place for cell in hidden if cell.table == part.name}
             try:
-                tables[part.name] = part.tables(plan.columns, plan.limits, past, places)
+                tables[part.name] = part.tables(plan.frame, past, places)
             except NoTable as error:
                 problems[part.name] = str(error)
         return cls(plan, tables, problems)
@@ -104,7 +100,7 @@ class Result:
             for name in tables
         ]
 
-    def to_pandas(self, name: str) -> DataFrame:
+    def to_pandas(self, name: str) -> object:
         """Return a table as a DataFrame; a hidden value is missing.
 
         Raises
@@ -117,7 +113,8 @@ class Result:
         with needing("a DataFrame", "pandas", "pandas"):
             import pandas
         table = self[name]
-        return pandas.DataFrame(list(table.rows), columns=list(table.header))
+        frame: object = pandas.DataFrame(list(table.rows), columns=list(table.header))
+        return frame
 
     def to_json(self) -> str:
         """Return plan, tables and problems as JSON."""
@@ -183,7 +180,7 @@ class Result:
 def _cells(study: Study) -> list[Cell]:
     plan = study.plan
     parts = zip(plan.parts, study.sums, strict=True)
-    return [cell for part, past in parts for cell in part.cells(plan.columns, past)]
+    return [cell for part, past in parts for cell in part.cells(plan.frame, past)]
 
 
 def _note(table: Table) -> list[str]:

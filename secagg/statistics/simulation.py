@@ -41,7 +41,7 @@ def simulate(
     plan : Plan
     tables : mapping of site to table, or sequence of tables
     way : "plain", "secagg", "one-shot" or "paillier"
-        Way to sum; all ways give the same integers. "plain" adds the vectors without protection.
+        Way to sum; all ways give the same integers. "plain" adds without protection.
     policy : SitePolicy, optional
         Policy of all sites.
     earlier : sequence of Study, optional
@@ -72,8 +72,9 @@ def simulate(
 def _sum(vectors: Sequence[Digits], way: Way) -> Digits:
     """Return the sum of the sites' vectors."""
     n, size = len(vectors), vectors[0].size
-    if way == "plain" or n == 1:
-        return np.sum(vectors, axis=0)
+    if way == "plain":
+        total: Digits = np.sum(vectors, axis=0)
+        return total
     if way == "secagg":
         return simulate_round(vectors, RoundParams.suggest(n, size, ENCODING)).integers
     if way == "paillier":
@@ -88,4 +89,5 @@ def _paillier(vectors: Sequence[Digits], size: int) -> Digits:
     private = generate_keypair()
     packing = Packing(encoding=ENCODING, length=size, summands=len(vectors))
     encrypted = [private.public_key.encrypt_vector(vector, packing) for vector in vectors]
-    return private.decrypt_vector(sum(encrypted[1:], encrypted[0])).integers
+    total: Digits = private.decrypt_vector(sum(encrypted[1:], encrypted[0])).integers
+    return total

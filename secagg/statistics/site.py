@@ -44,16 +44,16 @@ class SitePolicy:
         for name, least in vars(self).items():
             if getattr(plan, name) < least:
                 raise ParameterError(
-                    f"the plan has {name} = {getattr(plan, name)}, and this site demands {least}; "
-                    f"agree on another plan, or pass SitePolicy({name}={getattr(plan, name)})"
+                    f"the plan has {name} = {getattr(plan, name)}, and this site demands "
+                    f"{least}; agree on another plan, or pass SitePolicy({name}=…)"
                 )
 
 
 class Site:
     """Site of a study, the `train` of `secagg.session.take_part`.
 
-    The whole table is read and judged first. The site answers the steps of the agreed plan only,
-    each once, and computes what a step asks for from the sums before. Whether the site answers
+    The whole table is read and judged first. The site answers the steps of the agreed plan
+    only, and computes what a step asks for from the sums before. Whether the site answers
     depends on plan and message alone, never on the table.
 
     Parameters

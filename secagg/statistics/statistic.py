@@ -1,10 +1,10 @@
-"""What every statistic of a plan has: fields of its steps, sums of a site, cells, and tables."""
+"""Interface of statistics: fields of the steps, sums of a site, cells and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,34 +15,18 @@ from secagg.statistics.columns import Category, Column, Number
 from secagg.statistics.layout import Exact, Field, Sums
 from secagg.statistics.records import Records
 
-Columns: TypeAlias = Mapping[str, Column]
 Where: TypeAlias = tuple[tuple[str, int, int], ...]
 """Part of all records: for some columns, the first point and the point after the last. The
 point −1 is a missing value."""
 Value: TypeAlias = str | int | float | None
 """Entry of a table; None if the entry is hidden or does not exist."""
+Row: TypeAlias = tuple[Value, ...]
+Past: TypeAlias = Sequence[Sums]
+"""Sums of the steps before."""
+Hidden: TypeAlias = Collection[tuple[int, ...]]
+"""Places of the cells that stay hidden."""
 MISSING = "(missing)"
 """Name of the category of missing values."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Least counts of a plan; see `Plan`.
-
-    Parameters
-    ----------
-    min_count : int
-    min_sites : int
-    records_per_parameter : int
-    """
-
-    min_count: int
-    min_sites: int
-    records_per_parameter: int
-
-    def few(self, count: int, sites: int) -> bool:
-        """Return whether a number of records, or of sites, is above 0 and below the least."""
-        return 0 < count < self.min_count or 0 < sites < self.min_sites
 
 
 @dataclass(frozen=True)
@@ -68,10 +52,6 @@ class Cell:
     sites: int
 
 
-Hidden: TypeAlias = Collection[tuple[int, ...]]
-"""Places of the cells that stay hidden."""
-
-
 @dataclass(frozen=True)
 class Table:
     """Table of a result.
@@ -82,11 +62,11 @@ class Table:
     rows : tuple of tuples
         A value of each column; None if the value is hidden or does not exist.
     note : str
-        What a reader has to know, such as hidden cells.
+        What a reader has to know beside the table.
     """
 
     header: tuple[str, ...]
-    rows: tuple[tuple[Value, ...], ...]
+    rows: tuple[Row, ...]
     note: str = ""
 
 
@@ -94,7 +74,45 @@ class NoTable(Exception):
     """A statistic has no result; the text says which columns, why, and the remedy."""
 
 
-class Statistic(Protocol):
+@dataclass(frozen=True)
+class Frame:
+    """What all statistics of a plan have in common: columns and least counts; see `Plan`."""
+
+    columns: Mapping[str, Column]
+    min_count: int
+    min_sites: int
+    records_per_parameter: int
+
+    def few(self, count: int, sites: int = 0) -> bool:
+        """Return whether a number of records, or of sites, is above 0 and below the least."""
+        return 0 < count < self.min_count or 0 < sites < self.min_sites
+
+    def number(self, name: str) -> Number:
+        """Return a column of numbers; raise `ParameterError` for any other name."""
+        column = self.columns.get(name) if isinstance(name, str) else None
+        if not isinstance(column, Number):
+            known = [k for k, v in self.columns.items() if isinstance(v, Number)]
+            raise ParameterError(f"{in_short(name)} is no Number of the plan; take of {known}")
+        return column
+
+    def values(self, name: str) -> tuple[str, ...]:
+        """Return the values of a category; raise `ParameterError` for any other name."""
+        column = self.columns.get(name) if isinstance(name, str) else None
+        if not isinstance(column, Category):
+            known = [k for k, v in self.columns.items() if isinstance(v, Category)]
+            raise ParameterError(
+                f"{in_short(name)} is no Category of the plan; take of {known}"
+            )
+        return column.values
+
+    def present(self, name: str) -> tuple[str, int, int]:
+        """Return the part of the records with a value in a column."""
+        column = self.columns[name]
+        last = column.units + 1 if isinstance(column, Number) else len(column.values)
+        return name, 0, last
+
+
+class Statistic:
     """Statistic of a plan. All sums of a step are numbers ≥ 0 of single records, added up.
 
     Attributes
@@ -108,30 +126,25 @@ class Statistic(Protocol):
     @property
     def name(self) -> str:
         """Name in results, unique in a plan."""
+        raise NotImplementedError
 
-    def check(self, columns: Columns) -> None:
+    def check(self, frame: Frame) -> None:
         """Raise `ParameterError` unless the statistic fits the columns of a plan."""
+        raise NotImplementedError
 
-    def wheres(self, columns: Columns) -> list[Where]:
-        """Return the parts of the records whose numbers are published, in the order of cells."""
+    def words(self, frame: Frame) -> str:
+        """Return what everybody learns, as a part of a sentence."""
+        raise NotImplementedError
 
-    def words(self, columns: Columns) -> str:
-        """Return a sentence: what everybody learns."""
+    def fields(self, frame: Frame, past: Past) -> list[Field]:
+        """Return the fields of the next step; [] at the end."""
+        raise NotImplementedError
 
-    def fields(self, columns: Columns, limits: Limits, past: Sequence[Sums]) -> list[Field]:
-        """Return the fields of the next step, given the sums of all steps before; [] at the end."""
+    def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
+        """Return a site's contribution to the next step, an array of integers by field."""
+        raise NotImplementedError
 
-    def sums(
-        self, columns: Columns, limits: Limits, records: Records, past: Sequence[Sums]
-    ) -> dict[str, Any]:
-        """Return a site's contribution to the next step, an array of integers for each field."""
-
-    def cells(self, columns: Columns, past: Sequence[Sums]) -> list[Cell]:
-        """Return the published numbers of records."""
-
-    def tables(
-        self, columns: Columns, limits: Limits, past: Sequence[Sums], hidden: Hidden
-    ) -> dict[str, Table]:
+    def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
         """Return the tables of the result by name, without the hidden cells.
 
         Raises
@@ -139,73 +152,73 @@ class Statistic(Protocol):
         NoTable
             The sums have no such result.
         """
+        raise NotImplementedError
+
+    def wheres(self, frame: Frame) -> list[Where]:
+        """Return the parts of the records whose numbers are published."""
+        return []
+
+    def counts(self, past: Past) -> tuple[Exact, Exact]:
+        """Return records and sites of each of these parts."""
+        return past[0]["n"], past[0]["sites"]
+
+    def cells(self, frame: Frame, past: Past) -> list[Cell]:
+        """Return the published numbers of records."""
+        wheres = self.wheres(frame)
+        if not wheres:
+            return []
+        counts, sites = self.counts(past)
+        flat = zip(np.ndindex(counts.shape), wheres, counts.flat, sites.flat, strict=True)
+        return [Cell(self.name, p, where, int(n), int(s)) for p, where, n, s in flat]
 
 
-def number(columns: Columns, name: str) -> Number:
-    """Return a column of numbers; raise `ParameterError` for any other name."""
-    column = columns.get(name) if isinstance(name, str) else None
-    if not isinstance(column, Number):
-        raise ParameterError(
-            f"{in_short(name)} is no Number of the plan; the plan's are "
-            f"{[k for k, v in columns.items() if isinstance(v, Number)]}"
-        )
-    return column
+class Grouped(Statistic):
+    """Statistic of columns, by the values of a category."""
 
+    by: str | None
 
-def category(columns: Columns, name: str) -> Category:
-    """Return a column of categories; raise `ParameterError` for any other name."""
-    column = columns.get(name) if isinstance(name, str) else None
-    if not isinstance(column, Category):
-        raise ParameterError(
-            f"{in_short(name)} is no Category of the plan; the plan's are "
-            f"{[k for k, v in columns.items() if isinstance(v, Category)]}"
-        )
-    return column
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        """Columns of which a record needs values."""
+        raise NotImplementedError
 
+    def groups(self, frame: Frame) -> tuple[str, ...]:
+        """Return the names of the groups; a single empty name without groups.
 
-def check_by(columns: Columns, by: str | None, *others: str) -> None:
-    """Raise `ParameterError` unless `by` is None or a category that no other column is."""
-    if by is not None:
-        category(columns, by)
-        if by in others:
-            raise ParameterError(
-                f"by is {by!r}, a column of the statistic; take another column"
-            )
+        Raises
+        ------
+        ParameterError
+            `by` is no category of the plan, or a column of the statistic.
+        """
+        if self.by in self._columns:
+            raise ParameterError(f"by is {self.by!r}, a column of the statistic; take another")
+        return ("",) if self.by is None else frame.values(self.by)
 
+    def wheres(self, frame: Frame) -> list[Where]:
+        """Return the groups."""
+        parts = tuple(frame.present(name) for name in self._columns)
+        if self.by is None:
+            return [parts]
+        return [((self.by, g, g + 1), *parts) for g in range(len(self.groups(frame)))]
 
-def present(columns: Columns, name: str) -> tuple[str, int, int]:
-    """Return the part of the records with a value in a column."""
-    column = columns[name]
-    return name, 0, column.units + 1 if isinstance(column, Number) else len(column.values)
+    def masks(self, frame: Frame, records: Records) -> Iterator[NDArray[np.bool_]]:
+        """Yield the records of each group that have all values."""
+        complete = records.complete(self._columns)
+        for g in range(len(self.groups(frame))):
+            yield complete if self.by is None else complete & (records.points[self.by] == g)
 
+    def table(self, header: Sequence[str], rows: Sequence[Row]) -> Table:
+        """Return a table whose rows begin with the name of the group, if there are groups."""
+        by = () if self.by is None else (self.by,)
+        return Table((*by, *header), tuple(row if by else row[1:] for row in rows))
 
-def group_names(columns: Columns, by: str | None) -> tuple[str, ...]:
-    """Return the names of the groups; a single empty name without groups."""
-    return ("",) if by is None else category(columns, by).values
+    @property
+    def _of(self) -> str:
+        return f" by {self.by}" if self.by else ""
 
-
-def group_wheres(columns: Columns, by: str | None, *names: str) -> list[Where]:
-    """Return the part of each group with values in some columns."""
-    parts = tuple(present(columns, name) for name in names)
-    if by is None:
-        return [parts]
-    return [((by, g, g + 1), *parts) for g in range(len(group_names(columns, by)))]
-
-
-def group_masks(
-    columns: Columns, records: Records, by: str | None, *names: str
-) -> Iterator[NDArray[np.bool_]]:
-    """Yield the records of each group that have values in some columns."""
-    complete = records.complete(names)
-    for g in range(len(group_names(columns, by))):
-        yield complete if by is None else complete & (records.points[by] == g)
-
-
-def group_cells(name: str, wheres: Sequence[Where], counts: Exact, sites: Exact) -> list[Cell]:
-    """Return a cell for each part of the records."""
-    flat = zip(wheres, counts.reshape(-1), sites.reshape(-1), strict=True)
-    places = np.ndindex(counts.shape)
-    return [Cell(name, p, w, int(n), int(s)) for p, (w, n, s) in zip(places, flat, strict=True)]
+    @property
+    def _each(self) -> str:
+        return f" for each value of {self.by}" if self.by else ""
 
 
 def indicator(counts: object) -> NDArray[np.object_]:

@@ -52,7 +52,7 @@ class Study:
                 or digits.min(initial=0) < 0
             ):
                 raise ParameterError(
-                    f"step {number} of the plan has no such sums; take the sums of this plan's steps"
+                    f"step {number} of the plan has no such sums; take this plan's sums"
                 )
             sums = unpack(fields, digits)
             totals.append((int(sums.pop("records")[0]), int(sums.pop("sites")[0])))
@@ -62,9 +62,9 @@ class Study:
                 )
             if totals[-1] != totals[0]:
                 raise ParameterError(
-                    f"step {number} is over {totals[-1][1]} sites and {totals[-1][0]:,} records, and "
-                    f"step 1 over {totals[0][1]} and {totals[0][0]:,}; run the study again with the "
-                    "sites that stay"
+                    f"step {number} is over {totals[-1][1]} sites and {totals[-1][0]:,} "
+                    f"records, and step 1 over {totals[0][1]} and {totals[0][0]:,}; run the study again "
+                    "with the sites that stay"
                 )
             for place, mine in enumerate(before):
                 own = {
@@ -102,7 +102,7 @@ class Study:
         wanted = {field.name for field in self.fields}
         for place, (part, past) in enumerate(zip(plan.parts, self.sums, strict=True)):
             if any(name.startswith(f"{place}.") for name in wanted):
-                own = part.sums(plan.columns, plan.limits, records, past)
+                own = part.sums(plan.frame, records, past)
                 sums |= {f"{place}.{name}": value for name, value in own.items()}
         return pack(self.fields, sums)
 

@@ -9,34 +9,25 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from secagg.errors import ParameterError
 from secagg.statistics.columns import Real, decimal_text, exact
 from secagg.statistics.exact import Singular, solve
-from secagg.statistics.layout import Field, Sums
+from secagg.statistics.layout import Exact, Field
 from secagg.statistics.records import Records
 from secagg.statistics.statistic import (
-    Cell,
-    Columns,
+    Frame,
+    Grouped,
     Hidden,
-    Limits,
+    Past,
+    Row,
     Table,
-    Value,
-    Where,
-    category,
-    check_by,
-    group_cells,
-    group_masks,
-    group_names,
-    group_wheres,
     indicator,
-    number,
 )
 
 
 @dataclass(frozen=True)
-class Survival:
+class Survival(Grouped):
     """Kaplan–Meier estimate of survival (JASA 53, 1958), by groups with the log-rank test.
 
     Each time is moved up to the next time of the grid. At the same time events come before
@@ -73,97 +64,78 @@ class Survival:
     @property
     def name(self) -> str:
         """Name in results."""
-        return (
-            f"survival of {self.time} by {self.by}" if self.by else f"survival of {self.time}"
-        )
+        return f"survival of {self.time}{self._of}"
 
-    def check(self, columns: Columns) -> None:
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        return (self.time, self.event)
+
+    def check(self, frame: Frame) -> None:
         """Raise `ParameterError` unless the columns are in the plan and the grid fits."""
         for time in self.grid:
-            number(columns, self.time).point(f"a time of {self.name}", time)
-        values = category(columns, self.event).values
+            frame.number(self.time).point(f"a time of {self.name}", time)
+        values = frame.values(self.event)
         if len(values) != 2:
             raise ParameterError(
                 f"{self.event!r} has the values {values}; an event needs two: censored, event"
             )
-        check_by(columns, self.by, self.event)
+        self.groups(frame)
 
-    def wheres(self, columns: Columns) -> list[Where]:
-        """Return the groups."""
-        return group_wheres(columns, self.by, self.time, self.event)
-
-    def words(self, columns: Columns) -> str:
+    def words(self, frame: Frame) -> str:
         """Return what everybody learns."""
         groups = f" for each value of {self.by}, and the log-rank test" if self.by else ""
         return (
-            f"survival by {self.time} at up to {len(self.grid)} times{groups}, where an event is "
-            f"{self.event} = {category(columns, self.event).values[1]}"
+            f"survival by {self.time} at up to {len(self.grid)} times{groups}, where an event "
+            f"is {self.event} = {frame.values(self.event)[1]}"
         )
 
-    def fields(self, columns: Columns, limits: Limits, past: Sequence[Sums]) -> list[Field]:
+    def fields(self, frame: Frame, past: Past) -> list[Field]:
         """Return the fields of the only step."""
-        groups = len(group_names(columns, self.by))
+        groups = len(self.groups(frame))
         # censorings and events at each time, and after the last
         shape = (groups, 2, len(self.grid) + 1)
         return [] if past else [Field("left", shape), Field("sites", (groups,))]
 
-    def sums(
-        self, columns: Columns, limits: Limits, records: Records, past: Sequence[Sums]
-    ) -> dict[str, Any]:
+    def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
         """Return the censorings and events at each time, by group."""
-        column = number(columns, self.time)
+        column = frame.number(self.time)
         times = [column.point("a time", time) for time in self.grid]
-        left = np.zeros((len(group_names(columns, self.by)), 2, len(times) + 1), np.int64)
-        masks = group_masks(columns, records, self.by, self.time, self.event)
-        for g, mask in enumerate(masks):
+        left = np.zeros((len(self.groups(frame)), 2, len(times) + 1), np.int64)
+        for g, mask in enumerate(self.masks(frame, records)):
             place = np.searchsorted(times, records.points[self.time][mask])
             np.add.at(left[g], (records.points[self.event][mask], place), 1)
         return {"left": left, "sites": indicator(left.sum((1, 2)))}
 
-    def cells(self, columns: Columns, past: Sequence[Sums]) -> list[Cell]:
-        """Return the number of records of each group."""
-        n = past[0]["left"].sum((1, 2))
-        return group_cells(self.name, self.wheres(columns), n, past[0]["sites"])
+    def counts(self, past: Past) -> tuple[Exact, Exact]:
+        """Return records and sites of each group."""
+        return past[0]["left"].sum((1, 2)), past[0]["sites"]
 
-    def tables(
-        self, columns: Columns, limits: Limits, past: Sequence[Sums], hidden: Hidden
-    ) -> dict[str, Table]:
+    def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
         """Return the curves, a summary of the groups, and the log-rank test."""
-        names = group_names(columns, self.by)
-        seen = [
-            g
-            for g in range(len(names))
-            if (g,) not in hidden and past[0]["left"][g].sum() >= limits.min_count
-        ]
-        curve, summary = list[tuple[Value, ...]](), list[tuple[Value, ...]]()
-        for g, name in enumerate(names):
-            mine = (name,) if self.by else ()
-            if g not in seen:
-                summary.append((*mine, None, None, None, None))
-                continue
+        times = [float(time) for time in self.grid]
+        curve, summary, seen = list[Row](), list[Row](), list[tuple[Exact, Exact]]()
+        for g, name in enumerate(self.groups(frame)):
             risk, events = at_risk(past[0]["left"][g])
-            points = kaplan_meier(
-                [float(time) for time in self.grid], risk, events, limits.min_count
-            )
-            curve += [(*mine, *point) for point in points]
+            n, total, sites = int(risk[0]), int(events.sum()), int(past[0]["sites"][g])
+            if (g,) in hidden or n < frame.min_count:
+                summary.append((name, None, None, None, None))
+                continue
+            seen.append((risk, events))
+            points = kaplan_meier(times, risk, events, frame.min_count)
+            curve += [(name, *point) for point in points]
+            shown = None if frame.few(total) or frame.few(n - total) else total
             median = next((time for time, s, _ in points if s <= 0.5), None)
-            total = int(events.sum())
-            shown = None if limits.few(total, 0) or limits.few(risk[0] - total, 0) else total
-            summary.append((*mine, int(risk[0]), int(past[0]["sites"][g]), shown, median))
-        by = (self.by,) if self.by else ()
+            summary.append((name, n, sites, shown, median))
         tables = {
-            "": Table((*by, "records", "sites", "events", "median"), tuple(summary)),
-            "curve": Table((*by, "time", "survival", "se"), tuple(curve)),
+            "": self.table(("records", "sites", "events", "median"), summary),
+            "curve": self.table(("time", "survival", "se"), curve),
         }
-        if self.by and len(seen) > 1:
-            tables["log-rank test"] = log_rank([at_risk(past[0]["left"][g]) for g in seen])
+        if len(seen) > 1:
+            tables["log-rank test"] = log_rank(seen)
         return tables
 
 
-Counts = NDArray[np.object_]
-
-
-def at_risk(left: Counts) -> tuple[Counts, Counts]:
+def at_risk(left: Exact) -> tuple[Exact, Exact]:
     """Return the numbers of records at risk, and of events, at each time of the grid."""
     leaving = left.sum(0)
     risk = leaving[::-1].cumsum()[::-1]
@@ -171,9 +143,9 @@ def at_risk(left: Counts) -> tuple[Counts, Counts]:
 
 
 def kaplan_meier(
-    times: Sequence[float], risk: Counts, events: Counts, least: int
+    times: Sequence[float], risk: Exact, events: Exact, least: int
 ) -> list[tuple[float, float, float]]:
-    """Return time, survival and Greenwood's standard error, where at least `least` events lie."""
+    """Return time, survival and Greenwood's standard error, at least `least` events apart."""
     survival, variance, since = Fraction(1), 0.0, 0
     points = list[tuple[float, float, float]]()
     for time, n, d in zip(times, map(int, risk), map(int, events), strict=True):
@@ -189,7 +161,7 @@ def kaplan_meier(
     return points
 
 
-def log_rank(groups: Sequence[tuple[Counts, Counts]]) -> Table:
+def log_rank(groups: Sequence[tuple[Exact, Exact]]) -> Table:
     """Return the test statistic, degrees of freedom and p value of equal survival."""
     from scipy.special import chdtrc
 
@@ -207,22 +179,12 @@ def log_rank(groups: Sequence[tuple[Counts, Counts]]) -> Table:
             difference[i] += d[i] - Fraction(n[i] * all_d, all_n)
             for j in range(k):
                 covariance[i][j] += spread * n[i] * ((all_n if i == j else 0) - n[j])
-    statistic = p = None
+    scale = math.lcm(*(x.denominator for row in (difference, *covariance) for x in row))
+    left = np.array([[int(x * scale) for x in row] for row in covariance], object)
+    right = np.array([[int(x * scale)] for x in difference], object)
     try:
-        statistic = _quadratic(covariance, difference)
-        p = float(chdtrc(k, statistic))
-    except Singular:
-        pass  # no event at which two groups are at risk
-    return Table(("chi2", "df", "p"), ((statistic, k, p),))
-
-
-def _quadratic(matrix: list[list[Fraction]], vector: list[Fraction]) -> float:
-    """Return vᵀ M⁻¹ v in floats of exact fractions."""
-    scale = math.lcm(
-        *(x.denominator for row in matrix for x in row), *(x.denominator for x in vector)
-    )
-    whole = np.array([[int(x * scale) for x in row] for row in matrix], object)
-    right = np.array([[int(x * scale)] for x in vector], object)
-    return float(
-        sum((x * y[0] for x, y in zip(vector, solve(whole, right), strict=True)), Fraction(0))
-    )
+        solved = [x for (x,) in solve(left, right)]
+    except Singular:  # no event at which two groups are at risk
+        return Table(("chi2", "df", "p"), ((None, k, None),))
+    statistic = float(sum(d * x for d, x in zip(difference, solved, strict=True)))
+    return Table(("chi2", "df", "p"), ((statistic, k, float(chdtrc(k, statistic))),))

@@ -38,8 +38,8 @@ def columns_of(source: Source, names: Sequence[str]) -> dict[str, Array]:
     )
     if not isinstance(source, Mapping) and found is None:
         raise ParameterError(
-            f"{in_short(type(source).__name__)} is no table; pass a DataFrame, a table of Arrow, "
-            "a path, or a mapping of column to array"
+            f"{in_short(type(source).__name__)} is no table; pass a DataFrame, a table of "
+            "Arrow, a path, or a mapping of column to array"
         )
     repeated = sorted({name for name in names if known.count(name) > 1})
     missing = [name for name in names if name not in known]
@@ -78,7 +78,8 @@ def _array(name: str, values: object) -> Array:
 
 def _objects(values: list[object]) -> Array:
     array: Array = np.empty(len(values), object)
-    array[:] = values
+    for place, value in enumerate(values):  # a list of lists stays a column of lists
+        array[place] = value  # type: ignore[call-overload]
     return array
 
 

@@ -9,6 +9,7 @@ from secagg.statistics.moments import Moments
 from secagg.statistics.plan import Plan
 from secagg.statistics.quantiles import Quantiles
 from secagg.statistics.result import Result
+from secagg.statistics.sessions import collect, one_shot, rounds
 from secagg.statistics.simulation import simulate
 from secagg.statistics.site import Site, SitePolicy
 from secagg.statistics.statistic import Table
@@ -34,5 +35,8 @@ __all__ = [
     "Study",
     "Survival",
     "Table",
+    "collect",
+    "one_shot",
+    "rounds",
     "simulate",
 ]

@@ -118,7 +118,7 @@ class Counts(_Cells):
 class Histogram(_Cells, Grouped):
     """Numbers of records between declared edges, by groups.
 
-    A bin has its lower edge and not its upper edge; the last bin has both. Values outside of
+    A bin has the lower edge and not the upper edge; the last bin has both. Values outside of
     the column's range are in the first bin and in the last bin.
 
     Parameters

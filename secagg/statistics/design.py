@@ -53,7 +53,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Design:
-    """Terms of a regression and its outcome.
+    """Terms and outcome of a regression.
 
     Attributes
     ----------

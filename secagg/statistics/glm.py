@@ -59,15 +59,15 @@ class _Iterated(Regression):
         raise NotImplementedError
 
     def _loss(self, eta: Floats, y: Floats) -> float:
-        """Return the negative log-likelihood without its constant."""
+        """Return the negative log-likelihood without the constant."""
         raise NotImplementedError
 
     def words(self, frame: Frame) -> str:
         """Return what everybody learns."""
         return (
             f"{self.name} on {', '.join(self.x)}, with standard errors, in at most "
-            f"{self.steps} steps: gradient, Hessian and likelihood at coefficients that every site "
-            "computes"
+            f"{self.steps} steps: gradient, Hessian and likelihood at coefficients that "
+            "every site computes"
         )
 
     def fields(self, frame: Frame, past: Past) -> list[Field]:

@@ -1,4 +1,4 @@
-"""Ledger of a site: the plans over its table, and the steps that the site answered."""
+"""Ledger of a site: the plans over a table, and the answered steps."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ _LARGEST = 1 << 24  # elements of a step's vector
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be computed from which columns, and what stays hidden.
+    """Statistics of a study, the columns, and the least counts behind a published number.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class Plan:
         Raises
         ------
         ParameterError
-            The bytes are no plan, or not the canonical bytes of their plan.
+            The bytes are no plan, or not the plan's canonical bytes.
         """
         try:
             plan = cls.from_json(data.decode())

@@ -23,7 +23,7 @@ Found: TypeAlias = "tuple[Interval, bool]"
 
 @dataclass(frozen=True)
 class Interval:
-    """Interval of points that has a quantile, and what is known of its records.
+    """Interval of points that has a quantile, with numbers of records.
 
     Attributes
     ----------

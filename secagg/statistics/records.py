@@ -1,4 +1,4 @@
-"""Records of a site: each column as points of its grid, or as numbers of its values."""
+"""Records of a site: each column as points of a grid, or as numbers of values."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class NoTable(Exception):
 
 @dataclass(frozen=True)
 class Frame:
-    """What all statistics of a plan have in common: columns and least counts; see `Plan`."""
+    """Columns and least counts of a plan, for all statistics; see `Plan`."""
 
     columns: Mapping[str, Column]
     min_count: int

@@ -29,7 +29,7 @@ class Study:
     ----------
     plan : Plan
     past : tuple of int64 arrays
-        Sums of the vectors of each step, as they were opened.
+        Sums of the vectors of each step, as opened.
 
     Raises
     ------
@@ -63,8 +63,8 @@ class Study:
             if totals[-1] != totals[0]:
                 raise ParameterError(
                     f"step {number} is over {totals[-1][1]} sites and {totals[-1][0]:,} "
-                    f"records, and step 1 over {totals[0][1]} and {totals[0][0]:,}; run the study again "
-                    "with the sites that stay"
+                    f"records, and step 1 over {totals[0][1]} and {totals[0][0]:,}; run the "
+                    "study again with the sites that stay"
                 )
             for place, mine in enumerate(before):
                 own = {

@@ -77,9 +77,9 @@ def _array(name: str, values: object) -> Array:
 
 
 def _objects(values: list[object]) -> Array:
-    array: Array = np.empty(len(values), object)
+    array: NDArray[np.object_] = np.empty(len(values), object)
     for place, value in enumerate(values):  # a list of lists stays a column of lists
-        array[place] = value  # type: ignore[call-overload]
+        array[place] = value
     return array
 
 

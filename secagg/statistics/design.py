@@ -183,7 +183,7 @@ def binary(frame: Frame, name: str) -> Term:
 
 
 def names_of(what: str, value: object) -> tuple[str, ...]:
-    """Return names of columns as a tuple; a single name is a list of itself."""
+    """Return names of columns as a tuple; a single name is a list with this name."""
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise ParameterError(f"{what} must be a list of names of columns")

@@ -274,7 +274,7 @@ def _mentioned(statistics: Sequence[Statistic]) -> list[str]:
 
 
 def _values(part: Any) -> dict[str, Any]:
-    """Return the fields of a part as JSON has them, without fields that are None."""
+    """Return the fields of a part for JSON, without fields that are None."""
     named = {one.name: getattr(part, one.name) for one in fields(part)}
     return {
         name: list(value) if isinstance(value, tuple) else value

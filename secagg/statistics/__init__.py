@@ -6,6 +6,7 @@ from secagg.statistics.glm import Logistic, Poisson
 from secagg.statistics.ledger import Ledger
 from secagg.statistics.linear import Covariance, Linear
 from secagg.statistics.moments import Moments
+from secagg.statistics.noise import Privacy
 from secagg.statistics.plan import Plan
 from secagg.statistics.quantiles import Quantiles
 from secagg.statistics.result import Result
@@ -28,6 +29,7 @@ __all__ = [
     "Number",
     "Plan",
     "Poisson",
+    "Privacy",
     "Quantiles",
     "Result",
     "Site",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from math import prod
@@ -14,6 +14,7 @@ from secagg.errors import ParameterError
 from secagg.statistics.columns import Number, Real, decimal_text, exact
 from secagg.statistics.design import names_of
 from secagg.statistics.layout import Field
+from secagg.statistics.noise import shown
 from secagg.statistics.records import Records
 from secagg.statistics.statistic import (
     MISSING,
@@ -69,6 +70,20 @@ class _Cells(Statistic):
             n, sites = int(past[0]["n"][place]), int(past[0]["sites"][place])
             rows.append((*labels, *((None, None) if place in hidden else (n, sites))))
         return {"": Table((*(name for name, _, _ in axes), "records", "sites"), tuple(rows))}
+
+    def norms(self, frame: Frame) -> dict[str, tuple[float, int]]:
+        """Return the norm: a record is in a single cell."""
+        return {"n": (1.0, 1)}
+
+    def noised(self, frame: Frame, past: Past, error: Mapping[str, float]) -> dict[str, Table]:
+        """Return a table with a row for each cell of at least `min_count` noised records."""
+        axes = self._axes(frame)
+        rows = list[Row]()
+        for place in product(*((*range(1, len(parts)), 0) for _, parts, _ in axes)):
+            labels = tuple(names[i] for (_, _, names), i in zip(axes, place, strict=True))
+            n = shown(past[0]["n"][place])
+            rows.append((*labels, *((None, None) if n < frame.min_count else (n, error["n"]))))
+        return {"": Table((*(name for name, _, _ in axes), "records", "se"), tuple(rows))}
 
 
 def _axis(frame: Frame, name: str) -> Axis:

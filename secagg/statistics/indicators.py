@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from secagg.statistics.columns import Number
 from secagg.statistics.layout import Field
+from secagg.statistics.noise import shown
 from secagg.statistics.records import Records
 from secagg.statistics.statistic import (
     Frame,
@@ -86,6 +89,25 @@ class Indicators(Statistic):
         return {
             "": Table(("column", "missing", "below", "above", "unknown"), tuple(rows)),
             "all": Table(("records", "sites"), (total,)),
+        }
+
+    def norms(self, frame: Frame) -> dict[str, tuple[float, int]]:
+        """Return the norms: a record is in all numbers at most once."""
+        size = len(self.names)
+        norms = {"n": size + 1, "below": size, "above": size}
+        return {name: (math.sqrt(square), 1) for name, square in norms.items()}
+
+    def noised(self, frame: Frame, past: Past, error: Mapping[str, float]) -> dict[str, Table]:
+        """Return a row for each column, with standard errors."""
+        n, *missing = (shown(x) for x in past[0]["n"])
+        outside = zip(*(map(shown, past[0][key]) for key in ("below", "above")), strict=True)
+        rows = [(c, m, *o) for c, m, o in zip(self.names, missing, outside, strict=True)]
+        note = "standard errors: " + ", ".join(
+            f"{k} {error[k]:.3g}" for k in ("n", "below", "above")
+        )
+        return {
+            "": Table(("column", "missing", "below", "above or unknown"), tuple(rows), note),
+            "all": Table(("records", "se"), ((n, error["n"]),)),
         }
 
     def _shown(self, frame: Frame, count: int, n: int) -> Value:

@@ -50,30 +50,45 @@ class Field:
         return -(-(self.bits + RECORD_BITS) // BASE_BITS)
 
 
-def length(fields: Sequence[Field]) -> int:
-    """Return the number of elements of a step's vector."""
-    return sum(field.size * field.digits for field in fields)
+@dataclass(frozen=True)
+class Step:
+    """Exact step of a study: the digits of each field.
 
+    Parameters
+    ----------
+    fields : sequence of Field
+        Fields of the vector; [] after the last step.
+    """
 
-def pack(fields: Sequence[Field], sums: Mapping[str, Any]) -> NDArray[np.int64]:
-    """Return the vector of a site's sums, each ≥ 0, an int64 array of digits."""
-    parts = []
-    for field in fields:
-        numbers = np.asarray(sums[field.name], object).reshape(-1)
-        mask = (1 << BASE_BITS) - 1
-        for place in range(field.digits):
-            digit = [(int(number) >> (BASE_BITS * place)) & mask for number in numbers]
-            parts.append(np.array(digit, np.int64))
-    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+    fields: Sequence[Field]
 
+    @property
+    def length(self) -> int:
+        """Number of elements of the vector."""
+        return sum(field.size * field.digits for field in self.fields)
 
-def unpack(fields: Sequence[Field], digits: NDArray[np.int64]) -> dict[str, Exact]:
-    """Return the exact integers of a vector, or of a sum of vectors, by field."""
-    found, at = dict[str, Exact](), 0
-    for field in fields:
-        total = np.zeros(field.size, object)
-        for place in range(field.digits):
-            total += digits[at : at + field.size].astype(object) << (BASE_BITS * place)
-            at += field.size
-        found[field.name] = total.reshape(field.shape)
-    return found
+    @property
+    def encoding(self) -> Integers:
+        """Encoding of the vector."""
+        return ENCODING
+
+    def pack(self, sums: Mapping[str, Any]) -> NDArray[np.int64]:
+        """Return the vector of a site's sums, each ≥ 0."""
+        parts, mask = [np.zeros(0, np.int64)], (1 << BASE_BITS) - 1
+        for field in self.fields:
+            numbers = [int(number) for number in np.asarray(sums[field.name], object).flat]
+            shifts = range(0, BASE_BITS * field.digits, BASE_BITS)
+            digits = [[number >> shift & mask for number in numbers] for shift in shifts]
+            parts.append(np.array(digits, np.int64).reshape(-1))
+        return np.concatenate(parts)
+
+    def unpack(self, digits: NDArray[np.int64]) -> dict[str, Exact]:
+        """Return the exact integers of a sum of vectors, by field."""
+        found, at = dict[str, Exact](), 0
+        for field in self.fields:
+            total = np.zeros(field.size, object)
+            for shift in range(0, BASE_BITS * field.digits, BASE_BITS):
+                total += digits[at : at + field.size].astype(object) << shift
+                at += field.size
+            found[field.name] = total.reshape(field.shape)
+        return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -86,6 +86,31 @@ class Moments(Grouped):
             )
         header = ("records", "sites", "mean", "sd", "se", "skewness")
         return {"": self.table(header, rows)}
+
+    def norms(self, frame: Frame) -> dict[str, tuple[float, int]]:
+        """Return the norms: a record adds 1, u and u² to the sums of a single group."""
+        top = frame.number(self.column).units
+        return {"n": (1.0, 1), "s1": (float(top), top), "s2": (float(top) ** 2, top**2)}
+
+    def noised(self, frame: Frame, past: Past, error: Mapping[str, float]) -> dict[str, Table]:
+        """Return a row for each group: the standard error has sampling and noise."""
+        column, rows = frame.number(self.column), list[Row]()
+        for g, name in enumerate(self.groups(frame)):
+            n, first, second = (Fraction(past[0][key][g]) for key in ("n", "s1", "s2"))
+            if n < max(2, frame.min_count):
+                rows.append((name, None, None, None, None))
+                continue
+            mean = first / n
+            square = float(second / n - mean**2)
+            sd = math.sqrt(square) if square > 0 else None
+            # of S₁ / n to first order, in points of the grid
+            noise = (error["s1"] ** 2 + (float(mean) * error["n"]) ** 2) / float(n) ** 2
+            se = float(column.step) * math.sqrt(noise + max(square, 0.0) / float(n))
+            inside = column.value(min(max(mean, Fraction(0)), Fraction(column.units)))
+            rows.append(
+                (name, float(n), inside, None if sd is None else sd * float(column.step), se)
+            )
+        return {"": self.table(("records", "mean", "sd", "se"), rows)}
 
 
 def moments(column: Number, n: int, powers: Sequence[int]) -> tuple[Value, ...]:

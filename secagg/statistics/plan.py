@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,9 +19,10 @@ from secagg.statistics.counts import Counts, Histogram
 from secagg.statistics.disclosure import check_cells
 from secagg.statistics.glm import Logistic, Poisson
 from secagg.statistics.indicators import Indicators
-from secagg.statistics.layout import Field, Sums, length
+from secagg.statistics.layout import Field, Step, Sums
 from secagg.statistics.linear import Covariance, Linear
 from secagg.statistics.moments import Moments
+from secagg.statistics.noise import NoisedStep, Privacy, Scale, scale
 from secagg.statistics.quantiles import Quantiles
 from secagg.statistics.statistic import Frame, Statistic
 from secagg.statistics.survival import Survival
@@ -40,6 +42,7 @@ KINDS: dict[str, type[Any]] = {
     )
 }
 _EXTREMES = "a minimum or maximum is the number of a single person; plan quantiles instead"
+TOTALS = (Field("records", (1,)), Field("sites", (1,)))
 _LARGEST = 1 << 24  # elements of a step's vector
 
 
@@ -62,6 +65,8 @@ class Plan:
         other site's numbers by a subtraction.
     records_per_parameter : int
         Least number of records for each parameter of a regression, 1 to 10^6.
+    privacy : Privacy, optional
+        Noise on every sum, by one-shot sums. None: the sums are exact.
 
     Raises
     ------
@@ -75,6 +80,7 @@ class Plan:
     min_count: int = 5
     min_sites: int = 3
     records_per_parameter: int = 10
+    privacy: Privacy | None = None
 
     def __post_init__(self) -> None:
         check_name("name", self.name)
@@ -102,8 +108,9 @@ class Plan:
                 f"no statistic uses the columns {sorted(unused)}; leave them out, since a site "
                 "counts the missing values of each"
             )
-        check_cells([one.wheres(self.frame) for one in self.statistics])
-        first = length(self.step([]))
+        if self.privacy is None:
+            check_cells([one.wheres(self.frame) for one in self.statistics])
+        first = self.step([]).length
         if first > _LARGEST:
             raise ParameterError(
                 f"the first step has {first:,} numbers; plan at most {_LARGEST:,}, with fewer "
@@ -113,27 +120,40 @@ class Plan:
     @property
     def frame(self) -> Frame:
         """Columns and least counts."""
-        return Frame(self.columns, self.min_count, self.min_sites, self.records_per_parameter)
+        least = (self.min_count, self.min_sites, self.records_per_parameter)
+        return Frame(self.columns, *least, noised=self.privacy is not None)
 
     @property
     def parts(self) -> tuple[Statistic, ...]:
         """All that is summed: missing and clipped values, then the statistics."""
         return (Indicators(tuple(self.columns)), *self.statistics)
 
-    def step(self, past: Sequence[Sequence[Sums]]) -> list[Field]:
-        """Return the fields of the next step, named by place; [] at the end.
+    def step(self, past: Sequence[Sequence[Sums]]) -> Step | NoisedStep:
+        """Return the next step, with fields that are named by place; without any at the end.
 
         Parameters
         ----------
         past : sequence
             Sums of the steps before, for each part; [] before the first step.
         """
-        found = list[Field]()
+        exact, noised = list[Field](), list[Scale]()
+        names = [part.name for part in self.parts]
         for place, part in enumerate(self.parts):
-            mine = past[place] if past else ()
-            for one in part.fields(self.frame, mine):
-                found.append(Field(f"{place}.{one.name}", one.shape, one.bits))
-        return found
+            fields = part.fields(self.frame, past[place] if past else ())
+            if self.privacy is None:
+                exact += [replace(one, name=f"{place}.{one.name}") for one in fields]
+                continue
+            norms = part.norms(self.frame)
+            mine = [one for one in fields if one.name in norms]
+            for one in mine:
+                steps = getattr(part, "steps", 1) * len(mine)
+                rho = self.privacy.rho * self.privacy.part(part.name, names) / steps
+                named = replace(one, name=f"{place}.{one.name}")
+                noised.append(scale(self.privacy, named, rho, *norms[one.name]))
+        if self.privacy is not None:
+            return NoisedStep(noised)
+        # records and sites in every step: a site that leaves during a study is noticed
+        return Step([*TOTALS, *exact] if exact else [])
 
     def to_bytes(self) -> bytes:
         """Return canonical bytes: JSON with sorted keys and no spaces."""
@@ -154,9 +174,20 @@ class Plan:
         """Return the plan as TOML."""
         described = self._described()
         columns, statistics = described.pop("columns"), described.pop("statistics")
+        privacy = described.pop("privacy", None)
         lines = _toml(described)
+        if privacy is not None:
+            weights = privacy.pop("weights")
+            lines += [
+                "",
+                "[privacy]",
+                *_toml(privacy),
+                "",
+                "[privacy.weights]",
+                *_toml(weights),
+            ]
         for name, column in columns.items():
-            lines += ["", f"[columns.{json.dumps(name, ensure_ascii=False)}]", *_toml(column)]
+            lines += ["", f"[columns.{_key(name)}]", *_toml(column)]
         for one in statistics:
             lines += ["", "[[statistics]]", *_toml(one)]
         return "\n".join(lines) + "\n"
@@ -169,6 +200,7 @@ class Plan:
             "min_count": int(self.min_count),
             "min_sites": int(self.min_sites),
             "records_per_parameter": int(self.records_per_parameter),
+            **({} if self.privacy is None else {"privacy": _values(self.privacy)}),
             "columns": columns,
             "statistics": statistics,
         }
@@ -230,19 +262,27 @@ class Plan:
         check_kind("columns of the plan", given["columns"], dict, "a table of columns")
         check_kind("statistics of the plan", given["statistics"], list, "a list")
         given["columns"] = {name: _column(name, one) for name, one in given["columns"].items()}
+        if "privacy" in given:
+            known = _fields("privacy", given["privacy"], Privacy)
+            given["privacy"] = _made("privacy", Privacy, known)
         statistics = enumerate(given["statistics"], start=1)
         given["statistics"] = tuple(_statistic(place, one) for place, one in statistics)
         return cls(**given)
 
     def __str__(self) -> str:
         """Return what everybody learns, in words."""
-        hidden = f"Numbers of fewer than {self.min_count} records or {self.min_sites} sites"
+        sees = (
+            "as it is: also the sums of few records."
+            if self.privacy is None
+            else f"with noise. {self.privacy.words()}"
+        )
         lines = [
             f"Study {self.name!r}, plan {self.digest.hex()[:16]}",
             "",
-            "The server learns the sums over all sites, each as it is: also the sums of few "
-            "records. No one else's numbers than a site's own leave that site unmasked.",
-            f"{hidden} stay hidden from the readers of the result, not from the server.",
+            f"The server learns each sum over all sites, {sees} A site's own numbers leave the "
+            "site only under masks.",
+            f"Numbers of fewer than {self.min_count} records or {self.min_sites} sites stay "
+            "hidden from the readers of the result, not from the server.",
             "",
             "Readers of the result learn:",
             *(f"- {one.words(self.frame)}" for one in self.parts),
@@ -287,7 +327,10 @@ def _fields(what: str, described: object, kind: type[Any]) -> dict[str, Any]:
     """Return the described fields of a part, if all are known and none is missing."""
     if not isinstance(described, dict):
         raise ParameterError(f"{what} is {in_short(described)}; write a table of fields")
-    known = {one.name: one.default is MISSING for one in fields(kind)}
+    known = {
+        one.name: one.default is MISSING and one.default_factory is MISSING
+        for one in fields(kind)
+    }
     unknown = sorted(set(described) - set(known))
     missing = [name for name, needed in known.items() if needed and name not in described]
     if unknown or missing:
@@ -332,4 +375,12 @@ def _made(what: str, kind: type[Any], given: dict[str, Any]) -> Any:
 
 def _toml(table: Mapping[str, Any]) -> list[str]:
     # strings, integers and lists of both look the same in JSON
-    return [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in table.items()]
+    return [
+        f"{_key(key)} = {json.dumps(value, ensure_ascii=False)}" for key, value in table.items()
+    ]
+
+
+def _key(key: str) -> str:
+    return (
+        key if re.fullmatch(r"[\w-]+", key, re.ASCII) else json.dumps(key, ensure_ascii=False)
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias
@@ -128,12 +128,22 @@ class Quantiles(Grouped):
         for g, (name, found) in enumerate(
             zip(self.groups(frame), self._intervals(frame, past), strict=True)
         ):
-            n, sites = int(past[0]["n"][g]), int(past[0]["sites"][g])
+            n, of = int(past[0]["n"][g]), past[0].get("sites")
+            sites = None if of is None else int(of[g])
             for share, (now, _) in zip(map(str, self.shares), found, strict=True):
-                few = (g,) in hidden or not n or frame.few(now.inside, sites)
+                few = (g,) in hidden or not n or frame.few(now.inside, sites or 0)
                 ends = (n, sites, column.value(now.start), column.value(now.stop - 1))
                 rows.append((name, share, *((None,) * 4 if few else ends)))
         return {"": self.table(("share", "records", "sites", "from", "to"), rows)}
+
+    def norms(self, frame: Frame) -> dict[str, tuple[float, int]]:
+        """Return the norms: a record is in one part of the interval of each share."""
+        return {"n": (1.0, 1), "parts": (math.sqrt(len(self.shares)), 1)}
+
+    def noised(self, frame: Frame, past: Past, error: Mapping[str, float]) -> dict[str, Table]:
+        """Return a table with a row for each group and share."""
+        few = {(g,) for g, n in enumerate(past[0]["n"]) if n < frame.min_count}
+        return self.tables(frame, past, few)
 
     def _grids(self, frame: Frame, past: Past) -> list[list[list[int]]]:
         """Return the edges of the next parts, for each group and share; [0] at the end."""
@@ -148,6 +158,7 @@ class Quantiles(Grouped):
     def _intervals(self, frame: Frame, past: Past) -> list[list[Found]]:
         """Return each group's interval for each share, and whether to divide the interval."""
         top = frame.number(self.column).units + 1
+        least = frame.min_count * (2 if frame.noised else 1)
         groups = len(self.groups(frame))
         found = [[(Interval(0, top, 0, 0), True) for _ in self.shares] for _ in range(groups)]
         for sums in past:
@@ -160,7 +171,7 @@ class Quantiles(Grouped):
                     edges = self._edges(now)
                     parts, left = left[: len(edges) - 1], left[len(edges) - 1 :]
                     rank = max(1, math.ceil(Fraction(str(self.shares[i])) * n))
-                    row[i] = self._inside(now, edges, parts, rank, frame.min_count)
+                    row[i] = self._inside(now, edges, parts, rank, least)
         last = len(past) >= self.steps
         return [[(now, more and not last) for now, more in row] for row in found]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from secagg._printable import in_short
 from secagg.errors import ParameterError, needing
 from secagg.statistics.disclosure import hidden_cells
+from secagg.statistics.noise import NoisedStep
 from secagg.statistics.plan import Plan
 from secagg.statistics.statistic import Cell, NoTable, Table, Value
 from secagg.statistics.study import Study
@@ -54,11 +55,13 @@ class Result:
         MissingExtra
             scipy is not installed.
         """
-        if study.fields or not study.past:
+        if not study.ended or not study.past:
             raise ParameterError(
                 f"step {study.number} of the study is missing; take the study after the last"
             )
         plan = study.plan
+        if plan.privacy is not None:
+            return cls._noised(plan, study)
         mine = _cells(study)
         known = [cell for other in earlier for cell in _cells(other)]
         hidden = hidden_cells(
@@ -72,6 +75,20 @@ class Result:
             except NoTable as error:
                 problems[part.name] = str(error)
         return cls(plan, tables, problems)
+
+    @classmethod
+    def _noised(cls, plan: Plan, study: Study) -> Result:
+        """Return the result of noised sums: few records are hidden by their noised number."""
+        tables = dict[str, Mapping[str, Table]]()
+        errors, step = dict[str, float](), Study(plan).step
+        if isinstance(step, NoisedStep) and plan.privacy is not None:
+            errors = step.errors(plan.privacy.noises)
+        for place, (part, past) in enumerate(zip(plan.parts, study.sums, strict=True)):
+            mine = {
+                k.partition(".")[2]: e for k, e in errors.items() if k.startswith(f"{place}.")
+            }
+            tables[part.name] = part.noised(plan.frame, past, mine)
+        return cls(plan, tables)
 
     def __getitem__(self, name: str) -> Table:
         """Return a table by the statistic's name, or by ``"statistic: table"``.

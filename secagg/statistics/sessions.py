@@ -12,7 +12,7 @@ from secagg.protocol import RoundParams
 from secagg.protocol.shape import Security
 from secagg.server import RoundResult
 from secagg.session import HelperLink, Session, bind
-from secagg.statistics.layout import ENCODING
+from secagg.statistics.noise import NOISE, ONE_SHOT, check_noises
 from secagg.statistics.plan import Plan
 from secagg.statistics.study import Study
 
@@ -47,9 +47,9 @@ async def collect(
         An error of `Session.round` or `Session.one_shot`.
     """
     study, sites = Study(plan), None
-    while study.fields:
+    while not study.ended:
         if progress is not None:
-            progress(study.number, study.length)
+            progress(study.number, study.step.length)
         result = await ask(study, sites)
         try:
             study = study.then(result.integers)
@@ -78,8 +78,12 @@ def rounds(session: Session, n: int, *, security: Security = "semi-honest") -> A
     """
 
     async def ask(study: Study, sites: Collection[int] | None) -> RoundResult:
+        if study.plan.privacy is not None:
+            raise ParameterError(ONE_SHOT)
         most = n if sites is None else len(sites)
-        params = RoundParams.suggest(most, study.length, ENCODING, security=security)
+        params = RoundParams.suggest(
+            most, study.step.length, study.step.encoding, security=security
+        )
         return await session.round(params, study.message(), cohort=sites)
 
     return ask
@@ -116,12 +120,14 @@ def one_shot(
         most, message = n if sites is None else len(sites), study.message()
         params = OneShotParams.suggest(
             most,
-            study.length,
-            ENCODING,
+            study.step.length,
+            study.step.encoding,
             helpers=keys,
             security=security,
+            noise=None if study.plan.privacy is None else NOISE,
             session=bind(name + b" %d" % study.number, message),
         )
+        check_noises(study.plan.privacy, params)
         async with reach(params) as (links, endorsements):
             return await session.one_shot(
                 params, links, message, endorsements=endorsements, cohort=sites

@@ -13,7 +13,7 @@ from secagg.oneshot import OneShotParams
 from secagg.paillier import Packing, generate_keypair
 from secagg.protocol import RoundParams
 from secagg.simulate import simulate_one_shot, simulate_round, temporary_journals
-from secagg.statistics.layout import ENCODING
+from secagg.statistics.noise import NOISE, ONE_SHOT, check_noises
 from secagg.statistics.plan import Plan
 from secagg.statistics.result import Result
 from secagg.statistics.site import Site, SitePolicy
@@ -61,33 +61,38 @@ def simulate(
     given = tables if isinstance(tables, Mapping) else dict(enumerate(tables))
     sites = {name: Site(table, plan, policy=policy) for name, table in given.items()}
     study = Study(plan)
-    while study.fields:
+    while not study.ended:
         if progress is not None:
-            progress(study.number, study.length)
+            progress(study.number, study.step.length)
         vectors = [site(study.message()) for site in sites.values()]
-        study = study.then(_sum(vectors, way))
+        study = study.then(_sum(vectors, way, study))
     return Result.of(study, earlier)
 
 
-def _sum(vectors: Sequence[Digits], way: Way) -> Digits:
-    """Return the sum of the sites' vectors."""
-    n, size = len(vectors), vectors[0].size
+def _sum(vectors: Sequence[Digits], way: Way, study: Study) -> Digits:
+    """Return the sum of the sites' vectors for the next step."""
+    n, step = len(vectors), study.step
+    if way != "one-shot" and study.plan.privacy is not None:
+        raise ParameterError(ONE_SHOT)
     if way == "plain":
-        total: Digits = np.sum(vectors, axis=0)
-        return total
+        return np.asarray(np.sum(vectors, axis=0), np.int64)
     if way == "secagg":
-        return simulate_round(vectors, RoundParams.suggest(n, size, ENCODING)).integers
+        params = RoundParams.suggest(n, step.length, step.encoding)
+        return simulate_round(vectors, params).integers
     if way == "paillier":
-        return _paillier(vectors, size)
+        private = generate_keypair()
+        packing = Packing(encoding=step.encoding, length=step.length, summands=n)
+        encrypted = [private.public_key.encrypt_vector(vector, packing) for vector in vectors]
+        return np.asarray(private.decrypt_vector(sum(encrypted[1:], encrypted[0])).integers)
     with temporary_journals(3) as journals:
-        helpers = [journal.public for journal in journals]
-        params = OneShotParams.suggest(n, size, ENCODING, helpers=helpers, session=b"study")
-        return simulate_one_shot(vectors, params, journals).integers
-
-
-def _paillier(vectors: Sequence[Digits], size: int) -> Digits:
-    private = generate_keypair()
-    packing = Packing(encoding=ENCODING, length=size, summands=len(vectors))
-    encrypted = [private.public_key.encrypt_vector(vector, packing) for vector in vectors]
-    total: Digits = private.decrypt_vector(sum(encrypted[1:], encrypted[0])).integers
-    return total
+        noise = None if study.plan.privacy is None else NOISE
+        asked = OneShotParams.suggest(
+            n,
+            step.length,
+            step.encoding,
+            helpers=[journal.public for journal in journals],
+            session=b"study",
+            noise=noise,
+        )
+        check_noises(study.plan.privacy, asked)
+        return simulate_one_shot(vectors, asked, journals).integers

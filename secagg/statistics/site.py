@@ -83,6 +83,11 @@ class Site:
     ) -> None:
         (policy or SitePolicy()).check(plan)
         self.plan, self.records = plan, Records.read(table, plan.columns)
+        if plan.privacy is not None and self.records.size > plan.privacy.max_records:
+            raise ParameterError(
+                f"the table has more records than max_records, {plan.privacy.max_records:,}; "
+                "agree on a plan for more records"
+            )
         self._ledger = Ledger() if ledger is None else ledger
         self._ledger.check(plan)
 
@@ -104,7 +109,7 @@ class Site:
             raise refusal(str(error), "step") from None
         if study.plan != self.plan or study.plan.digest != self.plan.digest:
             raise refusal("the server runs another plan than this site agreed to", "plan")
-        if not study.fields:
+        if study.ended:
             raise refusal("the study has ended, and the server asks for another step", "step")
         self._ledger.answer(study, self.records)
         return study.vector(self.records)

@@ -82,6 +82,7 @@ class Frame:
     min_count: int
     min_sites: int
     records_per_parameter: int
+    noised: bool = False
 
     def few(self, count: int, sites: int = 0) -> bool:
         """Return whether a number of records, or of sites, is above 0 and below the least."""
@@ -151,6 +152,31 @@ class Statistic:
         ------
         NoTable
             The sums have no such result.
+        """
+        raise NotImplementedError
+
+    def norms(self, frame: Frame) -> dict[str, tuple[float, int]]:
+        """Return norm and largest element of a record's contribution to each noised field.
+
+        Raises
+        ------
+        ParameterError
+            The statistic has no noise.
+        """
+        raise ParameterError(
+            f"{self.name} has no noise; plan counts, histograms, moments or quantiles, or a "
+            "study without privacy"
+        )
+
+    def noised(self, frame: Frame, past: Past, error: Mapping[str, float]) -> dict[str, Table]:
+        """Return the tables of noised sums.
+
+        Parameters
+        ----------
+        frame : Frame
+        past : sequence of sums
+        error : mapping of field to float
+            Standard deviation of the noise.
         """
         raise NotImplementedError
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -12,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg.errors import ParameterError
-from secagg.statistics.layout import BASE_BITS, Field, Sums, length, pack, unpack
+from secagg.statistics.layout import BASE_BITS, Step, Sums
+from secagg.statistics.noise import NoisedStep
 from secagg.statistics.plan import Plan
 from secagg.statistics.records import Records
 
 LABEL = b"secagg/1 statistics"
-_TOTALS = (Field("records", (1,)), Field("sites", (1,)))
-"""Records and sites in every step: a site that leaves during a study is noticed."""
 
 
 @dataclass(frozen=True)
@@ -43,35 +41,33 @@ class Study:
     def __post_init__(self) -> None:
         before = [[] for _ in self.plan.parts]  # type: list[list[Sums]]
         totals = list[tuple[int, int]]()
-        for number, digits in enumerate(self.past, start=1):
-            fields = _fields(self.plan, before)
-            size = length(fields)
-            if (
-                len(fields) == len(_TOTALS)
-                or digits.shape != (size,)
-                or digits.min(initial=0) < 0
-            ):
+        for number, values in enumerate(self.past, start=1):
+            step = self.plan.step(before)
+            exact = self.plan.privacy is None
+            least = 0 if exact else -(1 << 62)
+            if not step.length or values.shape != (step.length,) or values.min() < least:
                 raise ParameterError(
                     f"step {number} of the plan has no such sums; take this plan's sums"
                 )
-            sums = unpack(fields, digits)
-            totals.append((int(sums.pop("records")[0]), int(sums.pop("sites")[0])))
-            if int(digits.max(initial=0)) >= (totals[0][1] << BASE_BITS):
-                raise ParameterError(
-                    f"a sum of step {number} is larger than its sites can make"
-                )
-            if totals[-1] != totals[0]:
-                raise ParameterError(
-                    f"step {number} is over {totals[-1][1]} sites and {totals[-1][0]:,} "
-                    f"records, and step 1 over {totals[0][1]} and {totals[0][0]:,}; run the "
-                    "study again with the sites that stay"
-                )
-            for place, mine in enumerate(before):
-                own = {
-                    k.partition(".")[2]: v for k, v in sums.items() if k.startswith(f"{place}.")
-                }
-                if own:
-                    mine.append(own)
+            sums = step.unpack(values)
+            if exact:
+                totals.append((int(sums.pop("records")[0]), int(sums.pop("sites")[0])))
+                if int(values.max()) >= (totals[0][1] << BASE_BITS):
+                    raise ParameterError(
+                        f"a sum of step {number} is larger than its sites can make"
+                    )
+                if totals[-1] != totals[0]:
+                    raise ParameterError(
+                        f"step {number} is over {totals[-1][1]} sites and {totals[-1][0]:,} "
+                        f"records, and step 1 over {totals[0][1]} and {totals[0][0]:,}; run "
+                        "the study again with the sites that stay"
+                    )
+            for name, value in sums.items():
+                place, _, field = name.partition(".")
+                mine = before[int(place)]
+                if len(mine) < number:
+                    mine.append({})
+                mine[-1] = {**mine[-1], field: value}
         object.__setattr__(self, "_sums", before)
 
     @property
@@ -81,10 +77,9 @@ class Study:
         return found
 
     @cached_property
-    def fields(self) -> list[Field]:
-        """Fields of the next step; [] if the study has ended."""
-        fields = _fields(self.plan, self.sums)
-        return fields if len(fields) > len(_TOTALS) else []
+    def step(self) -> Step | NoisedStep:
+        """Next step; without elements if the study has ended."""
+        return self.plan.step(self.sums)
 
     @property
     def number(self) -> int:
@@ -92,19 +87,18 @@ class Study:
         return len(self.past) + 1
 
     @property
-    def length(self) -> int:
-        """Number of elements of the next step's vector; 0 if the study has ended."""
-        return length(self.fields)
+    def ended(self) -> bool:
+        """True after the last step."""
+        return not self.step.length
 
     def vector(self, records: Records) -> NDArray[np.int64]:
         """Return the vector of a site for the next step."""
         plan, sums = self.plan, dict[str, object](records=[records.size], sites=[1])
-        wanted = {field.name for field in self.fields}
         for place, (part, past) in enumerate(zip(plan.parts, self.sums, strict=True)):
-            if any(name.startswith(f"{place}.") for name in wanted):
+            if part.fields(plan.frame, past):
                 own = part.sums(plan.frame, records, past)
                 sums |= {f"{place}.{name}": value for name, value in own.items()}
-        return pack(self.fields, sums)
+        return self.step.pack(sums)
 
     def then(self, values: NDArray[np.int64]) -> Self:
         """Return the study after the sum of the next step."""
@@ -137,7 +131,3 @@ class Study:
                 "the message is not in its shortest form; take Study.message()"
             )
         return study
-
-
-def _fields(plan: Plan, past: Sequence[Sequence[Sums]]) -> list[Field]:
-    return [*_TOTALS, *plan.step(past)]

@@ -68,6 +68,8 @@ class _Cells(Statistic):
         for place in product(*((*range(1, len(parts)), 0) for _, parts, _ in axes)):
             labels = tuple(names[i] for (_, _, names), i in zip(axes, place, strict=True))
             n, sites = int(past[0]["n"][place]), int(past[0]["sites"][place])
+            if not n and not all(place):
+                continue  # nobody lacks this value
             rows.append((*labels, *((None, None) if place in hidden else (n, sites))))
         return {"": Table((*(name for name, _, _ in axes), "records", "sites"), tuple(rows))}
 

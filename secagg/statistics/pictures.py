@@ -42,8 +42,9 @@ def draw(result: Result, name: str) -> bytes:
     }
     for column, drawn in kinds.items():
         if column in table.header and (column != "records" or "mean" not in table.header):
+            rows = 0 if column == "survival" else len(table.rows)
             with kit.style():
-                canvas = kit.blank(240, f"{result.plan.name}: {name}")
+                canvas = kit.blank(max(240, 60 + 14 * rows), f"{result.plan.name}: {name}")
                 axes = canvas.subplots()
                 axes.set_title(name)
                 drawn(axes, table)
@@ -63,9 +64,10 @@ def _numbers(table: Table, column: str) -> Sequence[float | None]:
 def _bars(axes: Axes, table: Table) -> None:
     """Draw a bar for each cell; a hidden cell has a mark in place of the bar."""
     at = table.header.index("records")
-    labels = [_named(row, at) for row in table.rows]
+    places, labels = range(len(table.rows)), [_named(row, at) for row in table.rows]
     counts = _numbers(table, "records")
-    axes.barh(labels, [count or 0 for count in counts], color=kit.BLUE)
+    axes.barh(places, [count or 0 for count in counts], color=kit.BLUE)
+    axes.set_yticks(places, labels)
     for place, count in enumerate(counts):
         if count is None:
             axes.annotate("hidden", (0, place), va="center", color=kit.DIM, size=8)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import socket
 import subprocess
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from secagg.statistics import Plan
+from secagg.statistics import Plan, Result, simulate
 from secagg.statistics.plan import KINDS
 
-DOCS = Path(__file__).parents[2] / "docs"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DOCS = EXAMPLES.parent / "docs"
 PAGE = (DOCS / "statistics.md").read_text()
 TUTORIAL = (DOCS / "tutorials/statistics.md").read_text()
 CELL = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
@@ -70,3 +73,24 @@ def test_tutorial_commands_give_the_result_of_one_process(tmp_path: Path) -> Non
     shown = run("bash", "-c", function + "\n".join(parts), folder=tmp_path)
     result = expected[expected.index("records\n") :].split()
     assert shown.partition("---")[2].split() == result
+
+
+def test_example_of_flare_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("nvflare")
+    from flare_network import Network, Site
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("secagg.flare.link._INTERVAL", 0.01)
+    monkeypatch.syspath_prepend(EXAMPLES)
+    hospitals = import_module("hospital_statistics")
+    study = import_module("flare.study")
+    Path("plan.toml").write_text(hospitals.PLAN.to_toml())
+    tables = {f"site-{i}": hospitals.hospital(i) for i in range(1, 6)}
+    for name, table in tables.items():
+        with Path(f"{name}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([table, *zip(*table.values(), strict=True)])
+    controller = study.StudyController("plan.toml", "result.json", 5, 30.0, 30.0)
+    answers = [study.StudySite("plan.toml", f"{n}.csv", f"{n}.ledger") for n in tables]
+    Network([Site(*one) for one in zip(tables, answers, strict=True)]).run(controller)
+    expected = simulate(hospitals.PLAN, tables, way="plain")
+    assert Result.of(controller.study).tables == expected.tables

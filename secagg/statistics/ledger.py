@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from secagg._files import replace_file
 from secagg.errors import JournalError, ParameterError, RemoteProtocolError
 from secagg.statistics.columns import Number
 from secagg.statistics.plan import Plan
-from secagg.statistics.records import Records
 from secagg.statistics.study import Study
 from secagg.statistics.survival import Survival
 
@@ -38,10 +36,10 @@ class Ledger:
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self._path = None if path is None else Path(path)
-        self._plans = list[Plan]()
-        self._steps = dict[str, list[str]]()
+        self._content = _Content([], {}, {})
         if self._path is not None and self._path.exists():
-            self._read(self._path)
+            self._content = _read(self._path)
+        self._plans = [Plan.from_bytes(plan.encode()) for plan in self._content.plans]
 
     def check(self, plan: Plan) -> None:
         """Raise `ParameterError` if a plan cuts columns otherwise than the ledger's plans."""
@@ -55,23 +53,31 @@ class Ledger:
                         "column as before"
                     )
 
-    def answer(self, study: Study, records: Records) -> None:
+    def answer(self, study: Study, report: bytes = b"") -> None:
         """Note that a site answers the next step of a study; the same step again is no change.
+
+        Parameters
+        ----------
+        study : Study
+        report : bytes
+            Digest of a one-shot sum's parameters. A site reports once in a step: two sums would
+            differ by a site, and would have two noises.
 
         Raises
         ------
         RemoteProtocolError
-            "step": the steps before are not those that this site answered.
+            "step": the steps before are not those that this site answered. "repeated": the site
+            reported to another one-shot sum of this step.
         JournalError
             The file cannot be written; nothing has changed.
         """
-        key = f"{study.plan.digest.hex()} {records.digest.hex()}"
+        key = study.plan.digest.hex()
         past = [hashlib.sha256(sums.tobytes()).hexdigest() for sums in study.past]
-        known = self._steps.get(key, [])
-        if past == known[: len(past)] and key in self._steps:
-            return  # a step of before has the same vector again
+        steps, reports = self._content.steps, self._content.reports
+        known, mark = steps.get(key), f"{key} {study.number}"
+        again = known is not None and past == known[: len(past)]
         # another sum in place of a former sum would give the server a choice of coefficients
-        if past[:-1] != known or (past and key not in self._steps):
+        if (not again and past[:-1] != (known or [])) or (past and known is None):
             raise RemoteProtocolError(
                 "the sums of the steps before are not those that this site knows; begin the "
                 "study again under a new plan, and keep a ledger over restarts",
@@ -79,33 +85,47 @@ class Ledger:
                 phase="statistics",
                 check="step",
             )
-        plans = self._plans if study.plan in self._plans else [*self._plans, study.plan]
-        steps = {**self._steps, key: past}
+        if report and reports.get(mark, report.hex()) != report.hex():
+            raise RemoteProtocolError(
+                f"this site reported to another sum of step {study.number}; begin the study "
+                "again under a new plan",
+                sender=None,
+                phase="statistics",
+                check="repeated",
+            )
+        plan = study.plan.to_bytes().decode()
+        new = _Content(
+            list(dict.fromkeys((*self._content.plans, plan))),
+            {**steps, key: known if again and known is not None else past},
+            {**reports, mark: report.hex()} if report else reports,
+        )
         if self._path is not None:
-            self._write(self._path, plans, steps)
-        self._plans, self._steps = plans, steps
-
-    def _write(self, path: Path, plans: list[Plan], steps: dict[str, list[str]]) -> None:
-        content = {"plans": [plan.to_bytes().decode() for plan in plans], "steps": steps}
-        try:
-            replace_file(path, json.dumps(content, indent=1), private=True)
-        except OSError as error:
-            raise JournalError(f"the ledger {path} cannot be written: {error}") from error
-
-    def _read(self, path: Path) -> None:
-        try:
-            content = msgspec.json.decode(path.read_bytes(), type=_Content)
-            self._plans = [Plan.from_bytes(plan.encode()) for plan in content.plans]
-        except (OSError, msgspec.MsgspecError, ParameterError, UnicodeDecodeError) as error:
-            raise JournalError(
-                f"{path} is no ledger of plans: {error}; restore the file, or begin another"
-            ) from error
-        self._steps = content.steps
+            try:
+                replace_file(self._path, msgspec.json.encode(new), private=True)
+            except OSError as error:
+                raise JournalError(
+                    f"the ledger {self._path} cannot be written: {error}"
+                ) from error
+        if plan not in self._content.plans:
+            self._plans.append(study.plan)
+        self._content = new
 
 
 class _Content(msgspec.Struct, forbid_unknown_fields=True):
+    """Content of the file: canonical plans, and digests by the plans' digests."""
+
     plans: list[str]
     steps: dict[str, list[str]]
+    reports: dict[str, str]
+
+
+def _read(path: Path) -> _Content:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Content)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise JournalError(
+            f"{path} is no ledger of plans: {error}; restore the file, or begin another"
+        ) from error
 
 
 def _conflict(plan: Plan, other: Plan, name: str) -> str:

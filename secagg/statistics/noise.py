@@ -26,6 +26,8 @@ from secagg.statistics.layout import Exact, Field
 Unit: TypeAlias = Literal["record", "site"]
 SIGMA = 1 << 20
 """σ in steps: rounding to a step is a millionth of the noise."""
+LARGEST = (1 << 50) - 1
+"""Largest element of a site; a sum of 4,096 sites stays below 2^62."""
 NOISE = Noise(Fraction(SIGMA))
 ONE_SHOT = "the plan has noise, which one-shot sums with helpers add; take such a way to sum"
 
@@ -90,6 +92,9 @@ class Privacy:
 
     def part(self, name: str, names: Sequence[str]) -> float:
         """Return the part of a statistic in the budget."""
+        unknown = sorted(set(self.weights) - set(names))
+        if unknown:
+            raise ParameterError(f"weights names {unknown}; the names are {list(names)}")
         of = {one: float(self.weights.get(one, 1)) for one in names}
         return of[name] / sum(of.values())
 
@@ -110,13 +115,10 @@ class Scale:
     ----------
     field : Field
     factor : Fraction
-    largest : int
-        Largest element of a site.
     """
 
     field: Field
     factor: Fraction
-    largest: int
 
 
 def scale(privacy: Privacy, one: Field, rho: float, norm: float, largest: int) -> Scale:
@@ -143,12 +145,12 @@ def scale(privacy: Privacy, one: Field, rho: float, norm: float, largest: int) -
     room = SIGMA * math.sqrt(2 * rho) - math.sqrt(one.size)
     factor = Fraction(room / (norm * records))
     top = math.ceil(factor * largest * privacy.max_records)
-    if not 0 < top < 1 << 54:
+    if not 0 < top <= LARGEST:
         raise ParameterError(
             f"{one.size} numbers of a field do not fit beside the noise; plan a larger "
             "epsilon, fewer numbers, or fewer max_records"
         )
-    return Scale(one, factor, top)
+    return Scale(one, factor)
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ class NoisedStep:
     @property
     def encoding(self) -> Integers:
         """Encoding of the vector."""
-        return Integers(max(one.largest for one in self.scales))
+        return Integers(LARGEST)  # the same in all steps, as a session demands
 
     def pack(self, sums: Mapping[str, Any]) -> NDArray[np.int64]:
         """Return a site's vector, before the noise."""

@@ -64,7 +64,7 @@ def simulate(
     while not study.ended:
         if progress is not None:
             progress(study.number, study.step.length)
-        vectors = [site(study.message()) for site in sites.values()]
+        vectors = [study.vector(site.records) for site in sites.values()]
         study = study.then(_sum(vectors, way, study))
     return Result.of(study, earlier)
 

@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 
 from secagg._check import check_integer
 from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.oneshot import OneShotParams
+from secagg.protocol import RoundParams
 from secagg.statistics.ledger import Ledger
+from secagg.statistics.noise import NOISE
 from secagg.statistics.plan import Plan
 from secagg.statistics.records import Records
 from secagg.statistics.study import Study
@@ -94,14 +97,22 @@ class Site:
     def __repr__(self) -> str:
         return f"<Site: {self.plan.name!r}, {self.records.size:,} records>"
 
-    def __call__(self, message: bytes, params: object = None) -> NDArray[np.int64]:
+    def __call__(
+        self, message: bytes, params: RoundParams | OneShotParams | None = None
+    ) -> NDArray[np.int64]:
         """Return the vector for the step that a message asks for.
+
+        Parameters
+        ----------
+        message : bytes
+        params : RoundParams or OneShotParams, optional
+            Parameters of the sum. None: the caller adds the vectors without a protocol.
 
         Raises
         ------
         RemoteProtocolError
             "plan": the message has another plan. "step": the message is of no step, or does not
-            follow the steps that this site answered.
+            follow the steps that this site answered. "noise": the sum lacks the plan's noise.
         """
         try:
             study = Study.of(message)
@@ -111,7 +122,16 @@ class Site:
             raise refusal("the server runs another plan than this site agreed to", "plan")
         if study.ended:
             raise refusal("the study has ended, and the server asks for another step", "step")
-        self._ledger.answer(study, self.records)
+        one_shot = params if isinstance(params, OneShotParams) else None
+        if params is not None and params.encoding != study.step.encoding:
+            raise refusal("the sum has another encoding than the step", "encoding")
+        if self.plan.privacy is not None and (
+            one_shot is None
+            or one_shot.noise != NOISE
+            or one_shot.seeds != self.plan.privacy.noises
+        ):
+            raise refusal("the sum lacks the noise of the plan", "noise")
+        self._ledger.answer(study, b"" if one_shot is None else one_shot.digest)
         return study.vector(self.records)
 
 

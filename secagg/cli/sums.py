@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,13 +144,18 @@ class Sums:
 
 
 def prepare(out: Path, rounds: int, folder: Path | None) -> None:
-    """Make the folder of the sums, before any client sends a vector.
+    """Make the folder of the sums; see `prepare_files`."""
+    prepare_files(out, (_path(out, number).name for number in range(rounds)), folder)
+
+
+def prepare_files(out: Path, names: Iterable[str], folder: Path | None) -> None:
+    """Make the folder of some results, before any client sends a vector.
 
     Raises
     ------
     ParameterError
-        `out` is a file, or cannot be written. Or `out` has a sum with a number below `rounds`,
-        and no server with this `folder` can have written that sum.
+        `out` is a file, or cannot be written. Or `out` has one of the results, and no server
+        with this `folder` can have written that result.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -157,14 +163,14 @@ def prepare(out: Path, rounds: int, folder: Path | None) -> None:
         raise ParameterError(f"--out {out} is no folder; take another one") from None
     if not os.access(out, os.W_OK | os.X_OK):
         raise ParameterError(f"--out {out} cannot be written; take another folder")
-    # a session that goes on may have written these sums before
+    # a session that goes on may have written these results before
     if folder is not None and (folder / "session").exists():
         return
-    earlier = {path.name for path in out.glob("sum-*.npy")}
-    for path in (_path(out, number) for number in range(rounds)):
-        if path.name in earlier:
+    earlier = set(os.listdir(out))
+    for name in names:
+        if name in earlier:
             raise ParameterError(
-                f"{path} is a sum of an earlier run, which this one would overwrite; take "
+                f"{out / name} is of an earlier run, and this run would overwrite it; take "
                 "another --out"
             )
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,6 +71,14 @@ class Aggregator:
             allow_plain_http=self.plain,
         )
 
+    @asynccontextmanager
+    async def endorsed(
+        self, params: OneShotParams
+    ) -> AsyncIterator[tuple[list[HttpHelper], list[bytes]]]:
+        """Yield the links to all helpers, and the helpers' endorsements."""
+        async with self.reach(params) as links:
+            yield links, [link.endorsement for link in links]
+
 
 @dataclass(frozen=True)
 class Sums:
@@ -102,8 +110,7 @@ class Sums:
         if aggregator is None:
             return await session.round(self._round())
         params = self._one_shot(number, aggregator)
-        async with aggregator.reach(params) as links:
-            endorsements = [link.endorsement for link in links]
+        async with aggregator.endorsed(params) as (links, endorsements):
             message = number_of(number)
             return await session.one_shot(params, links, message, endorsements=endorsements)
 

@@ -86,6 +86,7 @@ def rounds(session: Session, n: int, *, security: Security = "semi-honest") -> A
             study.step.length,
             study.step.encoding,
             security=security,
+            session=session.name.encode(),
             # a later step without all sites is useless: better another attempt than such a sum
             neighbours="auto" if sites is None else None,
             threshold=None if sites is None else most,

@@ -126,6 +126,11 @@ def serve(
             )
         kind = as_security(security)
         aggregator = Aggregator.of(helpers, identity, authority, plain=allow_plain_http)
+        if agreed.privacy is not None and aggregator is None:
+            raise ParameterError(
+                "the plan has noise, which the helpers of one-shot sums add; give --helpers "
+                "and --identity"
+            )
         require_scipy()
         prepare_files(out, (RESULT, STUDY), folder)
         hosting = Hosting(

@@ -42,10 +42,12 @@ def process(*arguments: object) -> Iterator[subprocess.Popen[str]]:
 def until(started: subprocess.Popen[str], pattern: str) -> re.Match[str]:
     """Return the match of the first line on a process's standard error that has a pattern."""
     assert started.stderr is not None
+    before = []
     for line in started.stderr:
         if found := re.fullmatch(pattern, line.rstrip("\n")):
             return found
-    raise AssertionError("the process has ended")
+        before.append(line)
+    raise AssertionError(f"the process has ended: {before}")
 
 
 def address(started: subprocess.Popen[str], what: str) -> str:

@@ -6,9 +6,11 @@ import asyncio
 import csv
 import json
 import os
+import signal
 import socket
 import stat
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,7 @@ from secagg.statistics import (
     Moments,
     Number,
     Plan,
+    Privacy,
     Site,
     Study,
     collect,
@@ -245,12 +248,15 @@ def test_server_names_what_it_lacks_before_it_listens(folder):
     register(folder, "c")
     rejected(*serve, "--security", "no", message="--security")
     rejected(*serve, "--helpers", "h.json", message="--identity")
+    noised = replace(PLAN, statistics=PLAN.statistics[:2], privacy=Privacy(1, 1e-6, 1000))
+    (folder / "noised.toml").write_text(noised.to_toml(), "utf-8")
+    rejected("serve", "noised.toml", *serve[2:], message="--helpers")
     (folder / "out").mkdir()
     (folder / "out" / "study.bin").write_bytes(b"")
     rejected(*serve, message="--out")
 
 
-def join(folder: Path, url: str, name: str, *more: object) -> tuple[object, ...]:
+def join(folder: Path, name: str, url: str, *more: object) -> tuple[object, ...]:
     key = ("--identity", folder / f"{name}.pem", "--ledger", folder / f"{name}.ledger")
     table = folder / f"{name}.csv"
     return ("stats", "join", url, "plan.toml", table, "--client", name, *key, "--json", *more)
@@ -262,51 +268,51 @@ def free_port() -> int:
 
 
 @pytest.mark.large
-@pytest.mark.parametrize("with_server", [True, False])
-def test_study_goes_on_after_kills(folder, with_server):
-    """Six sites are registered, and the last comes when the first step has ended."""
-    (folder / "late.csv").write_bytes((folder / "site-0.csv").read_bytes())
-    register(folder, *SITES, "late")
-    port = free_port()
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+def test_study_goes_on_after_kills(folder, security):
+    """A site dies in step 2. With semi-honest sums the server dies, too, and a site is late."""
+    killed, late = SITES[0], "late"
+    (folder / "late.csv").write_bytes((folder / f"{killed}.csv").read_bytes())
     files = ("plan.toml", "sites.json", "--out", "out", "--folder", "state", "--json")
+    port, sites = free_port(), {}
     ports = ("--port", port, "--operator-port", 0, "--deadline", 10)
-    serve, url = ("stats", "serve", *files, *ports), f"http://127.0.0.1:{port}"
+    serve = ("stats", "serve", *files, *ports, "--security", security)
+    with_server = security == "semi-honest"
+    register(folder, *SITES, *[late] * with_server)
     with ExitStack() as stack:
 
-        def start(*arguments: object):
-            return stack.enter_context(process(*arguments))
+        def start(*names: str) -> None:
+            more = [] if with_server else ["--registry", "sites.json"]
+            for name in names:
+                given = join(folder, name, f"http://127.0.0.1:{port}", *more)
+                sites[name] = stack.enter_context(process(*given))
 
-        sites = {name: start(*join(folder, url, name)) for name in SITES}
-        server = start(*serve)
+        start(*SITES)
+        server = stack.enter_context(process(*serve))
         until(server, r"step 2: \d+ numbers, 5 sites")
-        for one in [server] * with_server + [sites[SITES[0]]]:
+        for one in [server] * with_server + [sites[killed]]:
             one.kill()
             one.wait()
-        sites |= {name: start(*join(folder, url, name)) for name in (SITES[0], "late")}
+        start(killed, *[late] * with_server)
         if with_server:
-            server = start(*serve)
+            server = stack.enter_context(process(*serve))
         out, error = server.communicate()
         assert server.returncode == 0, error
         ended = {name: (*one.communicate(), one.returncode) for name, one in sites.items()}
-    assert (
-        json.loads(out)
-        == result()
-        == json.loads((folder / "out/result.json").read_text("utf-8"))
-    )
-    steps = len(study().past)
-    stored = (folder / "out" / "study.bin").read_bytes()
-    assert stored == study().message()
-    assert stat.S_IMODE((folder / "out" / "study.bin").stat().st_mode) == 0o600
+    written = (folder / "out" / "result.json").read_text("utf-8")
+    assert json.loads(out) == json.loads(written) == result()
+    expected, stored = study(), folder / "out" / "study.bin"
+    assert stored.read_bytes() == expected.message()
+    assert stat.S_IMODE(stored.stat().st_mode) == 0o600
+    if with_server:
+        out, error, code = ended.pop(late)
+        assert (json.loads(out)["steps"], code) == ([], 2)
+        assert "late answered no step" in error
     for name, (out, error, code) in ended.items():
-        answered = json.loads(out)["steps"]
-        assert code == (2 if name == "late" else 0), error
-        if name == "late":
-            assert answered == []
-            assert "late answered no step" in error
-        elif name == SITES[0]:
-            assert answered[-1] == steps > len(answered)
-        else:
-            assert answered == list(range(1, steps + 1))
+        assert code == 0, error
+        answered, last = json.loads(out)["steps"], len(expected.past)
+        assert answered == list(range(1, last + 1))[-len(answered) :]
+        assert (len(answered) < last) == (name == killed)
 
 
 @pytest.mark.large
@@ -332,7 +338,7 @@ def test_study_of_helpers_and_a_site_with_another_plan(folder):
         (folder / "h.json").write_text(json.dumps(entries))
         port = free_port()
         url, helpers = f"http://127.0.0.1:{port}", ("--helpers", "h.json")
-        commands = {name: join(folder, url, name, *helpers) for name in SITES}
+        commands = {name: join(folder, name, url, *helpers) for name in SITES}
         commands[last] = tuple("other.toml" if x == "plan.toml" else x for x in commands[last])
         sites = {name: start(*command) for name, command in commands.items()}
         ports = ("--port", port, "--operator-port", 0, "--identity", "aggregator.pem")
@@ -357,3 +363,13 @@ def test_site_at_a_study_without_it_does_not_succeed(folder):
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert ran.stderr.splitlines()[-1].startswith("secagg: gather")
     assert os.listdir(folder / "o") == []
+
+
+def test_ctrl_c_ends_a_study(folder):
+    register(folder, *SITES)
+    ports = ("--port", 0, "--operator-port", 0)
+    with process("stats", "serve", "plan.toml", "sites.json", "--out", "o", *ports) as server:
+        until(server, "step 1: .*, up to 5 sites")
+        server.send_signal(signal.SIGINT)
+        out, error = server.communicate()
+    assert (server.returncode, out, error) == (130, "", "secagg: interrupted\n")

@@ -193,8 +193,8 @@ def report(
         list[Path] | None,
         typer.Option(
             metavar="STUDY.BIN",
-            help="Study over the same records whose result was published: what is hidden in "
-            "one stays hidden in both. May be repeated.",
+            help="Study over the same records whose result was published: hidden numbers of "
+            "both results stay hidden. May be repeated, in the order of publication.",
         ),
     ] = None,
     page: Annotated[

@@ -1,4 +1,4 @@
-"""Studies over sessions: each step is a sum of the same sites, by rounds or by helpers."""
+"""Studies over sessions: rounds or one-shot sums of the same sites, a sum for each step."""
 
 from __future__ import annotations
 

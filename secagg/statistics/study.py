@@ -116,7 +116,7 @@ class Study:
         Raises
         ------
         ParameterError
-            The bytes are no message of a study, or not in the shortest form.
+            The bytes are no message of a study, or not the shortest form of a message.
         """
         try:
             body = message.removeprefix(LABEL)

@@ -301,6 +301,7 @@ def test_study_goes_on_after_kills(folder, security):
         ended = {name: (*one.communicate(), one.returncode) for name, one in sites.items()}
     written = (folder / "out" / "result.json").read_text("utf-8")
     assert json.loads(out) == json.loads(written) == result()
+    assert invoke(*serve).stdout == out  # from the folder, without sites
     expected, stored = study(), folder / "out" / "study.bin"
     assert stored.read_bytes() == expected.message()
     assert stat.S_IMODE(stored.stat().st_mode) == 0o600

@@ -58,7 +58,8 @@ from secagg.cli.studies import (
 from secagg.cli.sums import Aggregator, prepare_files, summed
 from secagg.errors import ParameterError, RemoteProtocolError, SecAggError
 from secagg.kit.table import as_json as to_json
-from secagg.protocol import Registry
+from secagg.oneshot import OneShotParams
+from secagg.protocol import Registry, RoundParams
 from secagg.statistics import (
     Result,
     Site,
@@ -185,7 +186,9 @@ class _Answers:
     def __init__(self, site: Site) -> None:
         self._site, self.refused = site, ""
 
-    def __call__(self, message: bytes, params: object) -> NDArray[np.int64]:
+    def __call__(
+        self, message: bytes, params: RoundParams | OneShotParams
+    ) -> NDArray[np.int64]:
         try:
             return self._site(message, params)
         except RemoteProtocolError as error:

@@ -10,7 +10,17 @@ from secagg._warned import warnings_in_one_line
 try:
     # code without kernels warns at the import, before the application can shape warnings
     with warnings_in_one_line("secagg"):
-        from secagg.cli import bench, helper, identity, join, one_shot, params, serve, simulate
+        from secagg.cli import (
+            bench,
+            helper,
+            identity,
+            join,
+            one_shot,
+            params,
+            serve,
+            simulate,
+            stats,
+        )
         from secagg.cli.console import App, Group, Version
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
@@ -53,6 +63,7 @@ app.command(epilog=join.EXAMPLES)(join.join)
 app.add_typer(one_shot.app, name="one-shot")
 app.add_typer(helper.app, name="helper")
 app.add_typer(identity.app, name="identity")
+app.add_typer(stats.app, name="stats")
 
 
 def main() -> None:

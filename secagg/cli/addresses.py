@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from secagg.cli.files import read
 from secagg.errors import ParameterError
+from secagg.protocol.shape import Security
 
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
 Port = Annotated[int, typer.Option(help="Port to listen on, 0 for any free one.")]
@@ -43,6 +44,45 @@ HelpersFile = Annotated[
         help='JSON array of helpers: "url", and what secagg helper keygen --json prints.',
     ),
 ]
+RegistryFile = Annotated[
+    Path, typer.Argument(metavar="REGISTRY", help="JSON file with all clients' keys.")
+]
+State = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="State of the session; a killed server goes on with this state.",
+    ),
+]
+Name = Annotated[str, typer.Option(help="Name of the session, new for each session.")]
+SecurityOption = Annotated[
+    str, typer.Option("--security", metavar="semi-honest|active", help="Security of the sums.")
+]
+Deadline = Annotated[float, typer.Option(help="Seconds for each phase.")]
+AggregatorKey = Annotated[
+    Path | None,
+    typer.Option(
+        "--identity", metavar="FILE", help="Private key of the aggregator, with --helpers."
+    ),
+]
+OperatorPort = Annotated[
+    int, typer.Option(help="Port of status page and metrics, on loopback; 0 for any.")
+]
+Url = Annotated[str, typer.Argument(metavar="URL", help="Server of the session.")]
+Client = Annotated[str, typer.Option(help="Name or id of this client.")]
+ClientIdentity = Annotated[
+    Path,
+    typer.Option("--identity", metavar="FILE", help="Private key, of secagg identity keygen."),
+]
+Members = Annotated[
+    Path | None,
+    typer.Option(
+        "--registry", metavar="FILE", help="Registry of all clients, if security is active."
+    ),
+]
+Patience = Annotated[
+    float, typer.Option(help="Seconds to wait for a server that does not answer.")
+]
 
 
 def as_certificate(certificate: Path | None, key: Path | None) -> tuple[Path, Path] | None:
@@ -68,3 +108,10 @@ def as_key(text: str, option: str) -> bytes:
             f"{option} must be an Ed25519 key, 64 hexadecimal digits, not {text[:80]!r}"
         )
     return key
+
+
+def as_security(text: str) -> Security:
+    """Return the security of sums, semi-honest or active."""
+    if text not in ("semi-honest", "active"):
+        raise ParameterError(f"security must be semi-honest or active, not {text!r}")
+    return cast("Security", text)

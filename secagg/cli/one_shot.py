@@ -13,9 +13,10 @@ import typer
 from secagg._check import check_integer
 from secagg.bench.cases import RandomVectors, check_sum, leaving
 from secagg.cli import console as options
+from secagg.cli.addresses import SecurityOption, as_security
 from secagg.cli.console import App, Document
 from secagg.encoding import FixedPoint
-from secagg.errors import MissingExtra, ParameterError
+from secagg.errors import MissingExtra
 from secagg.graph.graph import DROPOUT
 from secagg.kit.table import as_json, duration, volume
 from secagg.kit.timing import peak_memory
@@ -25,7 +26,6 @@ from secagg.oneshot.messages import CHUNK
 from secagg.oneshot.params import MAX_HELPERS
 from secagg.oneshot.suites import SECRET_BYTES, BoxKey, as_suite
 from secagg.protocol import Identity
-from secagg.protocol.shape import Security
 from secagg.simulate import simulate_one_shot, temporary_journals
 
 EXAMPLES = """
@@ -38,9 +38,6 @@ secagg one-shot simulate --clients 1000 --helpers 3 --threshold 2 --noise 1e9
 
 _Helpers = Annotated[int, typer.Option(help="Number of helpers.")]
 _Threshold = Annotated[int, typer.Option(help="Number of helpers that open a sum.")]
-_SecurityOption = Annotated[
-    str, typer.Option("--security", metavar="semi-honest|active", help="Security of the sum.")
-]
 _Suite = Annotated[str, typer.Option(metavar="hybrid|x25519", help="HPKE suite.")]
 _NoiseSigma = Annotated[
     float | None,
@@ -54,7 +51,6 @@ _NoiseSigma = Annotated[
 HELPERS, THRESHOLD, SUITE = 3, 2, "hybrid"
 """Defaults of the options."""
 _PLACE_BYTES, _COUNTS_BYTES = 2, 16
-_SECURITY = ("semi-honest", "active")
 # well below 1 / n for every n
 _DELTA = 1e-9
 
@@ -74,7 +70,7 @@ def params(
     modulus_bits: options.ModulusBits = None,
     helpers: _Helpers = HELPERS,
     threshold: _Threshold = THRESHOLD,
-    security: _SecurityOption = "semi-honest",
+    security: SecurityOption = "semi-honest",
     suite: _Suite = SUITE,
     noise: _NoiseSigma = None,
     as_json: options.Json = False,
@@ -105,7 +101,7 @@ def simulate(
     seed: Annotated[int, typer.Option(help="Seed of the vectors and the dropouts.")] = 0,
     helpers: _Helpers = HELPERS,
     threshold: _Threshold = THRESHOLD,
-    security: _SecurityOption = "semi-honest",
+    security: SecurityOption = "semi-honest",
     suite: _Suite = SUITE,
     noise: _NoiseSigma = None,
     as_json: options.Json = False,
@@ -157,14 +153,12 @@ def _agreed(
     noise: float | None,
     dropout: float = DROPOUT,
 ) -> OneShotParams:
-    if security not in _SECURITY:
-        raise ParameterError(f"security must be semi-honest or active, not {security!r}")
     found = OneShotParams.suggest(
         clients,
         length,
         FixedPoint(clip, rounding="nearest"),
         helpers=keys,
-        security=cast("Security", security),
+        security=as_security(security),
         dropout=dropout,
         threshold=threshold,
         session=b"secagg",

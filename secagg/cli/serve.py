@@ -5,31 +5,37 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from secagg._check import check_integer
 from secagg.cli import console as options
 from secagg.cli.addresses import (
+    AggregatorKey,
     Authority,
     CertificateFile,
+    Deadline,
     HelpersFile,
     Host,
     KeyFile,
+    Name,
+    OperatorPort,
     PlainHttp,
     Port,
-    as_certificate,
+    RegistryFile,
+    SecurityOption,
+    State,
+    as_security,
 )
 from secagg.cli.files import read_registry
+from secagg.cli.hosting import Hosting
 from secagg.cli.notices import notices
 from secagg.cli.sums import Aggregator, Sums, prepare, summed, write
 from secagg.encoding import FixedPoint
-from secagg.errors import ParameterError
 from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.kit.table import as_json as to_json
 from secagg.oneshot import OneShotParams
-from secagg.protocol.shape import Security
 
 if TYPE_CHECKING:
     from secagg.session import Session
@@ -48,23 +54,13 @@ secagg serve clients.json --length 1000 --clip 8 --out sums --helpers h.json --i
 
 
 def serve(
-    registry: Annotated[
-        Path, typer.Argument(metavar="REGISTRY", help="JSON file with all clients' keys.")
-    ],
+    registry: RegistryFile,
     length: options.Length,
     clip: options.Clip,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the sums.")],
     rounds: Annotated[int, typer.Option(help="Number of sums.")] = 1,
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="State of the session; a killed server goes on with this state.",
-        ),
-    ] = None,
-    name: Annotated[
-        str, typer.Option(help="Name of the session, new for each session.")
-    ] = "session",
+    folder: State = None,
+    name: Name = "session",
     threshold: Annotated[
         int | None,
         typer.Option(
@@ -73,26 +69,19 @@ def serve(
             show_default="recommended by `secagg params`; 2 with --helpers",
         ),
     ] = None,
-    security: Annotated[
-        str, typer.Option(metavar="semi-honest|active", help="Security of the sums.")
-    ] = "semi-honest",
+    security: SecurityOption = "semi-honest",
     corrupt: options.Corrupt = CORRUPT,
     dropout: options.Dropout = DROPOUT,
     modulus_bits: options.FittingBits = None,
-    deadline: Annotated[float, typer.Option(help="Seconds for each phase.")] = 600.0,
+    deadline: Deadline = 600.0,
     helpers: HelpersFile = None,
-    identity: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Private key of the aggregator, with --helpers."),
-    ] = None,
+    identity: AggregatorKey = None,
     authority: Authority = None,
     host: Host = "127.0.0.1",
     port: Port = 8443,
     certificate: CertificateFile = None,
     key: KeyFile = None,
-    operator_port: Annotated[
-        int, typer.Option(help="Port of status page and metrics, on loopback; 0 for any.")
-    ] = 8445,
+    operator_port: OperatorPort = 8445,
     allow_plain_http: PlainHttp = False,
     as_json: options.Json = False,
 ) -> None:
@@ -103,9 +92,7 @@ def serve(
     with options.command():
         known = read_registry(registry)
         check_integer("rounds", rounds, 1, 1 << 20)
-        if security not in ("semi-honest", "active"):
-            raise ParameterError(f"security must be semi-honest or active, not {security!r}")
-        kind = cast("Security", security)
+        kind = as_security(security)
         # a resumed run must name its one-shot sums as before
         run_id = b"" if folder is not None else os.urandom(8)
         sums = Sums(
@@ -116,6 +103,10 @@ def serve(
         # an error is shown before any client waits
         first = sums.params(0, aggregator)
         prepare(out, rounds, folder)
+        hosting = Hosting(
+            known, name, folder, deadline, kind, host, port, certificate, key, operator_port,
+            allow_plain_http,
+        )  # fmt: skip
         found: list[options.Document] = []
 
         async def add(session: Session) -> None:
@@ -126,42 +117,10 @@ def serve(
                     typer.echo(f"{found[-1]['out']}: {summed(result, known)}")
 
         async def run() -> None:
-            from secagg import http
-            from secagg.session import Session
-
             if aggregator is not None and isinstance(first, OneShotParams):
                 async with aggregator.reach(first, _PATIENCE):
                     pass  # all helpers endorse
-            session = Session(
-                known,
-                name=name,
-                folder=folder,
-                deadlines=deadline,
-                registry=known if security == "active" else None,
-            )
-            served = http.serve(
-                session,
-                known,
-                host=host,
-                port=port,
-                tls=as_certificate(certificate, key),
-                operator_port=operator_port,
-                allow_plain_http=allow_plain_http,
-            )
-            failed: Exception | None = None
-            async with served as at:
-                typer.echo(f"members: {at.url}\noperator: {at.operator_url}", err=True)
-                try:
-                    await add(session)
-                except Exception as error:
-                    # an error out of the block leaves the session open, and the clients wait:
-                    # the same command tries again with the state in the folder
-                    if folder is not None:
-                        raise
-                    # without state no command can go on, so the session must end first
-                    failed = error
-            if failed is not None:
-                raise failed
+            await hosting.run(add)
 
         try:
             with notices():

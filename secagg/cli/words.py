@@ -53,6 +53,11 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
         "have secagg serve --clip raised",
     ),
     "HelperJournal.create": ("secagg helper keygen",),
+    "take Study.message()": ("take a file study.bin of secagg stats serve",),
+    **{
+        f"pass SitePolicy({name}=…)": (f"take a smaller --{name.replace('_', '-')}",)
+        for name in ("min_count", "min_sites", "records_per_parameter")
+    },
     ", or accept that: RoundParams(n_clients=2, threshold=2, …, allow_two_clients=True)": ("",),
     ", or pass a longer patience": (", or pass a longer --patience", ""),
     "pass a longer patience": ("pass a longer --patience", "try again later"),

@@ -166,6 +166,11 @@ class NoisedStep:
     scales: Sequence[Scale]
 
     @property
+    def fields(self) -> list[Field]:
+        """Fields of the vector."""
+        return [one.field for one in self.scales]
+
+    @property
     def length(self) -> int:
         """Number of elements of the vector."""
         return sum(one.field.size for one in self.scales)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Collection, Mapping
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from secagg._printable import in_short
@@ -156,20 +157,21 @@ class Result:
 
     def __str__(self) -> str:
         """Return all tables as text."""
-        parts = []
-        for name in self.names:
-            table = self[name]
-            cells = [table.header, *([_text(value) for value in row] for row in table.rows)]
-            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-            lines = [
-                "  ".join(
-                    text.ljust(width) if i == 0 else text.rjust(width)
-                    for i, (text, width) in enumerate(zip(row, widths, strict=True))
-                ).rstrip()
-                for row in cells
-            ]
-            parts.append("\n".join([name, *("  " + line for line in lines), *_note(table)]))
-        parts += [f"{name}: {problem}" for name, problem in self.problems.items()]
+        return self.text()
+
+    def text(self, width: int | None = None) -> str:
+        """Return all tables as text.
+
+        Parameters
+        ----------
+        width : int, optional
+            Most characters of a line, ≥ 1. A wider table continues below, with the same first
+            column. None: no bound.
+        """
+        parts = [text_of(name, self[name], width) for name in self.names]
+        parts += [
+            _wrapped(f"{name}: {problem}", width) for name, problem in self.problems.items()
+        ]
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
@@ -198,6 +200,36 @@ def _cells(study: Study) -> list[Cell]:
     plan = study.plan
     parts = zip(plan.parts, study.sums, strict=True)
     return [cell for part, past in parts for cell in part.cells(plan.frame, past)]
+
+
+def text_of(name: str, table: Table, width: int | None = None) -> str:
+    """Return a table as text below a name; see `Result.text`."""
+    cells = [table.header, *([_text(value) for value in row] for row in table.rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [_wrapped(name, width)]
+    for block in _blocks(widths, width):
+        for row in cells:
+            first, *rest = (
+                row[i].rjust(widths[i]) if i else row[i].ljust(widths[i]) for i in block
+            )
+            lines.append("  ".join(["", first, *rest]).rstrip())
+    return "\n".join([*lines, *(_wrapped(note, width) for note in _note(table))])
+
+
+def _blocks(widths: Sequence[int], width: int | None) -> list[list[int]]:
+    """Return the columns that fit in a line together, each time after the first column."""
+    blocks, room = [[0]], 0
+    for place, size in enumerate(widths[1:], start=1):
+        room += 2 + size
+        if width is not None and len(blocks[-1]) > 1 and 2 + widths[0] + room > width:
+            blocks.append([0])
+            room = 2 + size
+        blocks[-1].append(place)
+    return blocks
+
+
+def _wrapped(text: str, width: int | None) -> str:
+    return text if width is None else textwrap.fill(text, width, subsequent_indent="  ")
 
 
 def _note(table: Table) -> list[str]:

@@ -82,7 +82,14 @@ def rounds(session: Session, n: int, *, security: Security = "semi-honest") -> A
             raise ParameterError(ONE_SHOT)
         most = n if sites is None else len(sites)
         params = RoundParams.suggest(
-            most, study.step.length, study.step.encoding, security=security
+            most,
+            study.step.length,
+            study.step.encoding,
+            security=security,
+            session=session.name.encode(),
+            # a later step without all sites is useless: better another attempt than such a sum
+            neighbours="auto" if sites is None else None,
+            threshold=None if sites is None else most,
         )
         return await session.round(params, study.message(), cohort=sites)
 
@@ -124,6 +131,7 @@ def one_shot(
             study.step.encoding,
             helpers=keys,
             security=security,
+            min_clients=None if sites is None else most,
             noise=None if study.plan.privacy is None else NOISE,
             session=bind(name + b" %d" % study.number, message),
         )

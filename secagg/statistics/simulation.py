@@ -59,7 +59,12 @@ def simulate(
     if way not in get_args(Way):
         raise ParameterError(f"way is {way!r}; take one of {get_args(Way)}")
     given = tables if isinstance(tables, Mapping) else dict(enumerate(tables))
-    sites = {name: Site(table, plan, policy=policy) for name, table in given.items()}
+    sites = dict[object, Site]()
+    for name, table in given.items():
+        try:
+            sites[name] = Site(table, plan, policy=policy)
+        except ParameterError as error:
+            raise ParameterError(f"site {name}: {error}") from None
     study = Study(plan)
     while not study.ended:
         if progress is not None:

@@ -104,9 +104,13 @@ class Design:
 
     def points(self, records: Records) -> tuple[Points, Points]:
         """Return terms and outcome of the records that have all values, as points."""
-        rows = np.flatnonzero(records.complete(self.columns))
-        x = [term.points(records, rows) for term in self.terms]
-        return np.stack(x, axis=1), self.y.points(records, rows)
+        found = records.designs.get(self)  # each step of a study takes the same
+        if found is None:
+            rows = np.flatnonzero(records.complete(self.columns))
+            x = [term.points(records, rows) for term in self.terms]
+            found = np.stack(x, axis=1), self.y.points(records, rows)
+            records.designs[self] = found
+        return found
 
     def edges(self, x: Points, y: Points) -> list[list[int]]:
         """Return the number of records at the lowest and at the highest point of each term."""
@@ -147,15 +151,13 @@ class Design:
         return ", ".join(self.terms[i].name for i in places)
 
     def on_scale(self, beta: Exact, covariance: Exact) -> tuple[Exact, Exact]:
-        """Return coefficients and covariance for values, from those for points."""
-        size = len(self.terms)
-        matrix = np.zeros((size, size), object)
-        matrix[:] = Fraction(0)
-        for j, term in enumerate(self.terms):
-            matrix[j, j] = 1 / term.step
-            if j:
-                matrix[0, j] = -term.start / term.step
-        return matrix @ beta, matrix @ covariance @ matrix.T
+        """Return coefficients and variances for values instead of points."""
+        steps = np.array([term.step for term in self.terms], object)
+        # the intercept is the predictor where all values are 0
+        zero = np.array([1, *(-term.start / term.step for term in self.terms[1:])], object)
+        scaled, variances = beta / steps, np.diag(covariance) / steps**2
+        scaled[0], variances[0] = zero @ beta, zero @ covariance @ zero
+        return scaled, variances
 
 
 def numeric(frame: Frame, name: str) -> Term:

@@ -183,11 +183,11 @@ class Linear(Regression):
                 f"{y.name} is a combination of {design.names(range(1, p))}; leave a column out"
             )
         variance = rest / (n - p) * y.step**2
-        scaled, covariance = design.on_scale(beta * y.step, inverse)
+        scaled, variances = design.on_scale(beta * y.step, inverse)
         scaled[0] += y.start
         rows = list[Row]()
         for j, term in enumerate(design.terms):
-            b, se = float(scaled[j]), math.sqrt(covariance[j, j] * variance)
+            b, se = float(scaled[j]), math.sqrt(variances[j] * variance)
             rows.append((term.name, b, se, b / se, 2 * float(stdtr(n - p, -abs(b / se)))))
         summary = (n, sites, math.sqrt(variance), float(1 - rest / total))
         return {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,8 @@ class Records:
         Records whose number was outside of the range.
     unknown : mapping of column to int
         Number of values that are in no list.
+    designs : dict
+        Terms and outcomes of the regressions so far.
     digest : bytes
         SHA-256 of the judged columns.
     """
@@ -40,11 +43,12 @@ class Records:
     below: Mapping[str, NDArray[np.bool_]]
     above: Mapping[str, NDArray[np.bool_]]
     unknown: Mapping[str, int]
+    designs: dict[object, tuple[Points, Points]] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
         return f"<Records: {self.size:,} records, {len(self.points)} columns>"
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
         """SHA-256 of the number of records and of all points, by the columns' names."""
         made = hashlib.sha256(b"secagg/1 statistics table")

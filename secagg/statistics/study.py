@@ -122,7 +122,7 @@ class Study:
         Raises
         ------
         ParameterError
-            The bytes are no message of a study, or not its shortest form.
+            The bytes are no message of a study, or not in the shortest form.
         """
         try:
             body = message.removeprefix(LABEL)

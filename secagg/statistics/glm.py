@@ -24,9 +24,10 @@ from secagg.statistics.statistic import Frame, Hidden, NoTable, Past, Row, Table
 Floats = NDArray[np.float64]
 _POINT = 40
 """Binary places of sums of real numbers, and of coefficients."""
-_OFFSET = 1 << 60
+_OFFSET = 1 << 70
 """Added to the gradient and to the loss of each record: no sum is negative."""
-_BITS = 104
+_BITS = 128
+_CONDITION = 1 << 30  # of a Hessian whose sums have 40 binary places
 _TOLERANCE = 1e-9  # of the last move, which Newton's method squares
 
 
@@ -35,7 +36,7 @@ class _State:
     """Next coefficients, which all sites compute from the sums so far by the plan's rule."""
 
     beta: tuple[int, ...]
-    """Coefficients with 40 binary places, for terms that are scaled to [0, 1]."""
+    """Coefficients with 40 binary places, for terms of size 1; see `_scales`."""
     move: tuple[int, ...] = ()
     """Move to `beta` from the last accepted coefficients."""
     loss: int | None = None
@@ -95,8 +96,8 @@ class _Iterated(Regression):
         points, outcome = design.points(records)
         if not past:
             return products(design, points, outcome)
-        beta = np.array(self._state(design, past).beta) / 2.0**_POINT
-        x, y = points / np.array([term.units for term in design.terms]), outcome.astype(float)
+        beta = np.array([b / 2**_POINT for b in self._state(design, past).beta])
+        x, y = points / np.array(_scales(design, past)), outcome.astype(float)
         # no mean of a record exceeds the offset: 12 above the logarithm of the largest outcome
         most = max(40.0, 12 + math.log(design.y.units + 1))
         eta = np.clip(x @ beta, -most, most)
@@ -127,9 +128,11 @@ class _Iterated(Regression):
                 "of them out, or merge values"
             )
         size = len(state.beta)
-        unit = np.eye(size, dtype=int).astype(object)
-        inverse = np.array(solve(_square(state.hessian, size), unit), object) * (1 << _POINT)
-        scale = np.array([Fraction(1, term.units) for term in design.terms], object)
+        unit, hessian = np.eye(size, dtype=int).astype(object), _square(state.hessian, size)
+        inverse = np.array(solve(hessian, unit), object)
+        _judge_condition(design, hessian, inverse)
+        inverse *= 1 << _POINT
+        scale = np.array([Fraction(1, scale) for scale in _scales(design, past)], object)
         beta = np.array([Fraction(b, 1 << _POINT) for b in state.beta], object) * scale
         scaled, variances = design.on_scale(beta, inverse * scale[:, None] * scale)
         rows = list[Row]()
@@ -157,12 +160,30 @@ class _Iterated(Regression):
         return state
 
 
+def _scales(design: Design, past: Past) -> list[int]:
+    """Return the root mean square of each term's points, or more: no point is above 2^10."""
+    n, xx = int(past[0]["n"][0]), past[0]["xx"]
+    return [
+        max(math.isqrt(int(xx[j, j]) // n), term.units >> 10, 1)
+        for j, term in enumerate(design.terms)
+    ]
+
+
+def _judge_condition(design: Design, matrix: Exact, inverse: Exact) -> None:
+    """Raise `NoTable` if columns are so near to collinear that no step is exact."""
+    size = len(design.terms)
+    weak = [j for j in range(size) if not 0 < matrix[j, j] * inverse[j, j] < _CONDITION]
+    if weak:
+        raise NoTable(f"{design.names(weak)} are nearly collinear; leave a column out")
+
+
 @lru_cache(maxsize=16)
 def _started(model: _Iterated, design: Design, sums: tuple[int, ...]) -> _State:
     """Return the state after the first step, from the records and the products of terms."""
     size, (n, *products) = len(design.terms), sums
     xx = np.array(products, object).reshape(size + 1, size + 1)
-    solved(design, xx[:size, :size], xx[:size, size])  # names collinear columns
+    _, inverse = solved(design, xx[:size, :size], xx[:size, size])
+    _judge_condition(design, xx, inverse)
     start = model._start(int(xx[0, size]) / n)
     return _State((round(start * 2**_POINT), *([0] * (size - 1))))
 

@@ -80,6 +80,10 @@ class Covariance(Statistic):
         edges = [(x == 0).sum(0), (x == units).sum(0)]
         return {"n": [rows.size, int(rows.size > 0)], "edges": edges, "xx": gram(x, x)}
 
+    def sample(self, past: Past) -> tuple[frozenset[str], int]:
+        """Return the columns, and the number of the records with values in all of these."""
+        return frozenset(self.columns), int(past[0]["n"][0])
+
     def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
         """Return covariance, correlation and principal components."""
         sums = past[0]

@@ -1,4 +1,4 @@
-"""Studies over sessions: each step is a round or a one-shot sum of the same sites."""
+"""Studies over sessions: each step is a sum of the same sites by rounds or one-shot."""
 
 from __future__ import annotations
 

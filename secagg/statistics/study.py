@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Self
 
 import msgspec
@@ -19,6 +19,9 @@ from secagg.statistics.records import Records
 LABEL = b"secagg/1 statistics"
 _TOTALS = (Field("records", (1,)), Field("sites", (1,)))
 """Records and sites in every step: a site that leaves during a study is noticed."""
+
+
+_MOST_STEPS = 100
 
 
 @dataclass(frozen=True)
@@ -41,43 +44,17 @@ class Study:
     past: tuple[NDArray[np.int64], ...] = ()
 
     def __post_init__(self) -> None:
-        before = [[] for _ in self.plan.parts]  # type: list[list[Sums]]
-        totals = list[tuple[int, int]]()
-        for number, digits in enumerate(self.past, start=1):
-            fields = _fields(self.plan, before)
-            size = length(fields)
-            if (
-                len(fields) == len(_TOTALS)
-                or digits.shape != (size,)
-                or digits.min(initial=0) < 0
-            ):
-                raise ParameterError(
-                    f"step {number} of the plan has no such sums; take this plan's sums"
-                )
-            sums = unpack(fields, digits)
-            totals.append((int(sums.pop("records")[0]), int(sums.pop("sites")[0])))
-            if int(digits.max(initial=0)) >= (totals[0][1] << BASE_BITS):
-                raise ParameterError(
-                    f"a sum of step {number} is larger than its sites can make"
-                )
-            if totals[-1] != totals[0]:
-                raise ParameterError(
-                    f"step {number} is over {totals[-1][1]} sites and {totals[-1][0]:,} "
-                    f"records, and step 1 over {totals[0][1]} and {totals[0][0]:,}; run the "
-                    "study again with the sites that stay"
-                )
-            for place, mine in enumerate(before):
-                own = {
-                    k.partition(".")[2]: v for k, v in sums.items() if k.startswith(f"{place}.")
-                }
-                if own:
-                    mine.append(own)
-        object.__setattr__(self, "_sums", before)
+        if len(self.past) > _MOST_STEPS:
+            raise ParameterError(
+                f"a study has at most {_MOST_STEPS} steps; take this plan's sums"
+            )
+        past = tuple(digits.astype("<i8").tobytes() for digits in self.past)
+        object.__setattr__(self, "_sums", _replayed(self.plan, past).sums)
 
     @property
-    def sums(self) -> list[list[Sums]]:
+    def sums(self) -> tuple[tuple[Sums, ...], ...]:
         """Sums of the steps so far, for each part of the plan."""
-        found: list[list[Sums]] = self.__dict__["_sums"]
+        found: tuple[tuple[Sums, ...], ...] = self.__dict__["_sums"]
         return found
 
     @cached_property
@@ -137,6 +114,47 @@ class Study:
                 "the message is not in its shortest form; take Study.message()"
             )
         return study
+
+
+@dataclass(frozen=True)
+class _Replayed:
+    """Sums of the steps so far by part, and records and sites of each step."""
+
+    sums: tuple[tuple[Sums, ...], ...]
+    totals: tuple[int, int] | None = None
+
+
+@lru_cache(maxsize=4)
+def _replayed(plan: Plan, past: tuple[bytes, ...]) -> _Replayed:
+    """Return the sums of some steps, as `Study` demands; a step's former steps are kept."""
+    if not past:
+        return _Replayed(tuple(() for _ in plan.parts))
+    before, number, digits = (
+        _replayed(plan, past[:-1]),
+        len(past),
+        np.frombuffer(past[-1], "<i8"),
+    )
+    fields = _fields(plan, before.sums)
+    size = length(fields)
+    if len(fields) == len(_TOTALS) or digits.shape != (size,) or digits.min(initial=0) < 0:
+        raise ParameterError(
+            f"step {number} of the plan has no such sums; take this plan's sums"
+        )
+    sums = unpack(fields, digits)
+    totals = int(sums.pop("records")[0]), int(sums.pop("sites")[0])
+    first = totals if before.totals is None else before.totals
+    if int(digits.max(initial=0)) >= (first[1] << BASE_BITS):
+        raise ParameterError(f"a sum of step {number} is larger than its sites can make")
+    if totals != first:
+        raise ParameterError(
+            f"step {number} is over {totals[1]} sites and {totals[0]:,} records, and step 1 "
+            f"over {first[1]} and {first[0]:,}; run the study again with the sites that stay"
+        )
+    found = list[tuple[Sums, ...]]()
+    for place, mine in enumerate(before.sums):
+        own = {k.partition(".")[2]: v for k, v in sums.items() if k.startswith(f"{place}.")}
+        found.append((*mine, own) if own else mine)
+    return _Replayed(tuple(found), first)
 
 
 def _fields(plan: Plan, past: Sequence[Sequence[Sums]]) -> list[Field]:

@@ -35,6 +35,8 @@ from secagg.statistics import (
     Survival,
     simulate,
 )
+from secagg.statistics.disclosure import hidden_cells
+from secagg.statistics.statistic import Cell, Frame
 
 ANY = SitePolicy(min_count=1, min_sites=1, records_per_parameter=1)
 LEAST = 5
@@ -151,7 +153,7 @@ def but(values: Sequence[Any], *changed: tuple[int, Any]) -> list[Any]:
 
 def shown(result: Result, name: str) -> list[tuple[Any, ...]]:
     """Rows of which something is published."""
-    return [row for row in result[name].rows if row[-1] is not None]
+    return [row for row in result[name].rows if row[2] is not None]
 
 
 @pytest.mark.parametrize(
@@ -177,11 +179,14 @@ def shown(result: Result, name: str) -> list[tuple[Any, ...]]:
         # ranks next to each other count the records of each part
         ({"x": NUMBER}, [Quantiles("x", [0.5, 0.52])],
          {"x": X}, "quantiles of x", 0),
+        ({"x": NUMBER, "d": AB, "g": ABC}, [Survival("x", "d", [40, 60, 80], by="g")],
+         {"x": X, "d": G, "g": but(list("ab" * 15 + "ba" * 15), (7, "c"))},
+         "survival of x by g", 1),
         # a bin around a single value
         ({"x": NUMBER}, [Histogram("x", [45, 46])], {"x": X}, "histogram of x", 2),
     ],
     ids=["no group", "no group, no value", "group of one", "two groupings", "one event",
-         "one inside", "quantile of one", "ranks", "narrow bin"],
+         "one inside", "quantile of one", "ranks", "curve of one", "narrow bin"],
 )  # fmt: skip
 def test_single_records_stay_hidden(
     columns: Any, statistics: Any, table: Any, name: str, rows: int
@@ -241,15 +246,16 @@ def test_a_regression_over_nearly_the_same_records_has_no_result(
 
 
 @pytest.mark.parametrize(
-    ("events", "censored", "late"),
-    [(9, 0, 7), (1, 8, 7), (9, 1, 7), (9, 6, 7), (9, 0, 2), (5, 5, 0)],
-)
+    ("events", "censored", "late", "last"),
+    [(9, 0, 7, 0), (1, 8, 7, 0), (9, 1, 7, 0), (9, 6, 7, 0), (9, 0, 2, 0), (9, 0, 2, 20),
+     (5, 5, 0, 0)],
+)  # fmt: skip
 def test_steps_of_survival_have_enough_events_and_censorings(
-    events: int, censored: int, late: int
+    events: int, censored: int, late: int, last: int
 ) -> None:
-    # at times 1 to 3 of the grid, all that leave; the last records leave after the grid
-    times = [t for t in (1, 2, 3) for _ in range(events + censored)] + [9] * late
-    dead = ([1] * events + [0] * censored) * 3 + [1] * late
+    # all that leave at times 1 to 3 and 9 of the grid, and after the grid
+    times = [t for t in (1, 2, 3) for _ in range(events + censored)] + [9] * late + [10] * last
+    dead = ([1] * events + [0] * censored) * 3 + [1] * late + [0] * last
     columns = {"t": Number(0, 10), "d": Category([0, 1])}
     result = result_of(columns, [Survival("t", "d", [1, 2, 3, 9])], {"t": times, "d": dead})
     curve = [float(str(row[0])) for row in result["survival of t: curve"].rows]
@@ -266,11 +272,38 @@ def test_steps_of_survival_have_enough_events_and_censorings(
     assert (total is None) == bool(0 < after < LEAST or 0 < (die == 0).sum() < LEAST)
 
 
-def test_quantiles_are_not_refined_to_a_record() -> None:
-    study = ran({"x": NUMBER}, [Quantiles("x", bins=10, steps=20)], {"x": X})
-    assert len(study.past) == 2  # the second would have parts of one record
+@pytest.mark.parametrize(("bins", "steps"), [(10, 2), (20, 1)])
+def test_quantiles_are_not_refined_to_a_record(bins: int, steps: int) -> None:
+    # parts of ten records are divided, parts of five are not
+    study = ran({"x": NUMBER}, [Quantiles("x", bins=bins, steps=20)], {"x": X})
+    assert len(study.past) == steps
     for _, _, _, low, high in Result.of(study)["quantiles of x"].rows:
         assert sum(float(str(low)) <= x <= float(str(high)) for x in X) >= LEAST
+
+
+def test_few_clipped_values_are_not_counted() -> None:
+    result = result_of({"x": Number(23, 74)}, [Moments("x")], {"x": X})
+    assert result["records"].rows == (("x", 0, None, 5, None),)
+
+
+def test_earlier_results_hide_groups_of_later_results() -> None:
+    columns: dict[str, Any] = {"x": NUMBER, "g": AB}
+    table = {"x": [*X, *[""] * 9], "g": [*but(G, (7, "")), *[""] * 9]}
+    whole = ran({"x": NUMBER}, [Moments("x")], table)
+    groups = ran(columns, [Moments("x", by="g")], table)
+    found = [Result.of(groups, earlier) for earlier in ([], [whole])]
+    assert [len(shown(result, "moments of x by g")) for result in found] == [2, 1]
+    model = ran({"x": NUMBER, "y": FLAG}, [Logistic("y", ("x",))],
+                {"x": table["x"], "y": [*but(Y, (7, "")), *Y[:9]]})  # fmt: skip
+    found = [Result.of(model, earlier) for earlier in ([], [whole])]
+    assert [len(result.problems) for result in found] == [0, 1]
+
+
+def test_cells_of_earlier_results_are_not_hidden_again() -> None:
+    cells = [Cell("t", (i,), (("a", i, i + 1),), n, 4) for i, n in enumerate((2, 9, 6))]
+    total = Cell("records", (0,), (), 17, 4)
+    frame = Frame({"a": ABC}, LEAST, 1, 1)
+    assert hidden_cells(cells[:2], frame, [cells[2], total]) == set(cells[:2])
 
 
 def test_earlier_results_stay_in_force() -> None:
@@ -372,8 +405,10 @@ def messages() -> dict[str, tuple[list[bytes], str]]:
         "two sums of a step": ([begin, second.message(), study.then(forged).message()], "step"),
         "another past": ([begin, study.then(forged).message(), third.message()], "step"),
         "too few sums": ([begin, begin.replace(b"\x90", b"\x91\xc4\x00")], "step"),
-        "negative sums": ([begin, _spoilt(study, sums, 3, -1)], "step"),
+        "negative sums": ([begin, _spoilt(study, sums, -1, -1)], "step"),
         "sums of more sites": ([begin, _spoilt(study, sums, 6, 1 << 40)], "step"),
+        "a record less": (
+            [begin, second.message(), _spoilt(second, third.past[1], 0, 179)], "step"),
         "no message": ([b"", ], "step"),
         "other bytes": ([begin + b"\0"], "step"),
         "a longer form": ([begin[:-1] + b"\xdc\0\0"], "step"),
@@ -385,7 +420,8 @@ def _spoilt(study: Study, sums: Any, place: int, value: int) -> bytes:
 
     digits = sums.copy()
     digits[place] = value
-    body = (study.plan.to_bytes(), [digits.astype("<i8").tobytes()])
+    past = [sums.astype("<i8").tobytes() for sums in (*study.past, digits)]
+    body = (study.plan.to_bytes(), past)
     return b"secagg/1 statistics" + msgspec.msgpack.encode(body)
 
 

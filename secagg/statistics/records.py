@@ -127,8 +127,8 @@ def _numbers(name: str, values: NDArray[np.generic]) -> NDArray[np.float64]:
         for row, value in enumerate(values.tolist()):
             try:
                 if not _is_missing(value):
-                    numbers[row] = float(value)
-            except (TypeError, ValueError):
+                    numbers[row] = _number(value)
+            except (OverflowError, TypeError, ValueError):
                 raise ParameterError(
                     f"column {name!r}, row {row + 1}: the {type(value).__name__} is no number; "
                     "correct the value, leave the field empty, or plan a Category"
@@ -140,6 +140,13 @@ def _numbers(name: str, values: NDArray[np.generic]) -> NDArray[np.float64]:
             "correct the value or leave the field empty"
         )
     return numbers
+
+
+def _number(value: object) -> float:
+    # float() reads b"1" and "1_0", too
+    if isinstance(value, bytes) or (isinstance(value, str) and "_" in value):
+        raise ValueError
+    return float(value)  # type: ignore[arg-type]
 
 
 def _codes(values: NDArray[np.generic], column: Category) -> tuple[Points, int]:

@@ -14,6 +14,8 @@ from secagg.errors import ParameterError
 
 MAX_UNITS = (1 << 31) - 1
 """Largest number of steps of a grid, so that cubes and products stay exact."""
+MAX_PLACES = 1 << 51
+"""Largest ratio of a value to a step of the grid, so that a float64 has a single point."""
 _MAX_VALUES = 10_000
 
 Real: TypeAlias = int | float | str | Decimal
@@ -101,6 +103,11 @@ class Number:
             raise ParameterError(
                 f"the range {self.low} to {self.high} has {float(steps):.6g} steps of "
                 f"{self.resolution}; choose a range of at most {MAX_UNITS:,} whole steps"
+            )
+        if max(abs(self.start), abs(self.start + self.range)) > self.step * MAX_PLACES:
+            raise ParameterError(
+                f"low {self.low}, high {self.high}: the values of a table cannot be told apart "
+                f"at resolution {self.resolution}; choose a coarser resolution"
             )
 
     @cached_property

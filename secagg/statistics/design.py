@@ -12,7 +12,7 @@ from secagg.errors import ParameterError
 from secagg.statistics.columns import Number
 from secagg.statistics.layout import Exact, Sums
 from secagg.statistics.records import Points, Records
-from secagg.statistics.statistic import Frame, NoTable, Statistic
+from secagg.statistics.statistic import Frame, NoTable, Past, Statistic
 
 INTERCEPT = "(intercept)"
 MAX_PARAMETERS = 200
@@ -104,9 +104,13 @@ class Design:
 
     def points(self, records: Records) -> tuple[Points, Points]:
         """Return terms and outcome of the records that have all values, as points."""
-        rows = np.flatnonzero(records.complete(self.columns))
-        x = [term.points(records, rows) for term in self.terms]
-        return np.stack(x, axis=1), self.y.points(records, rows)
+        found = records.designs.get(self)  # each step of a study takes the same
+        if found is None:
+            rows = np.flatnonzero(records.complete(self.columns))
+            x = [term.points(records, rows) for term in self.terms]
+            found = np.stack(x, axis=1), self.y.points(records, rows)
+            records.designs[self] = found
+        return found
 
     def edges(self, x: Points, y: Points) -> list[list[int]]:
         """Return the number of records at the lowest and at the highest point of each term."""
@@ -140,22 +144,44 @@ class Design:
                 )
             if n in (int(low), int(high)):
                 raise NoTable(f"{term.name} is the same for all records; leave the column out")
+        self._judge_references(sums, frame, n)
         return n, sites
+
+    def _judge_references(self, sums: Sums, frame: Frame, n: int) -> None:
+        """Raise `NoTable` if an intercept, or all coefficients, would show few records."""
+        p, xx = len(self.terms), sums["xx"]
+        for name in {term.column for term in self.terms if term.code is not None}:
+            places = [j for j, term in enumerate(self.terms) if term.column == name]
+            ones = [int(xx[j, j]) for j in places]
+            if frame.few(n - sum(ones)):
+                raise NoTable(
+                    f"the first value of {name} has fewer than {frame.min_count} records, and "
+                    "the coefficients would show their outcomes; list another value first"
+                )
+        # a single column of groups and an outcome of 0 and 1 are a table of counts
+        flags = all(term.units == 1 for term in (*self.terms, self.y))
+        if p > 1 and flags and len(self.columns) == 2:
+            ones = [int(xx[j, j]) for j in range(1, p)]
+            events = [int(xx[j, p]) for j in range(1, p)]
+            ones, events = [*ones, n - sum(ones)], [*events, int(xx[p, p]) - sum(events)]
+            if any(frame.few(e) or frame.few(k - e) for k, e in zip(ones, events, strict=True)):
+                raise NoTable(
+                    f"a value of {self.columns[0]} has fewer than {frame.min_count} records of "
+                    f"an outcome {self.y.name}; merge values, or plan more columns"
+                )
 
     def names(self, places: Sequence[int]) -> str:
         """Return the names of some terms."""
         return ", ".join(self.terms[i].name for i in places)
 
     def on_scale(self, beta: Exact, covariance: Exact) -> tuple[Exact, Exact]:
-        """Return coefficients and covariance for values, from those for points."""
-        size = len(self.terms)
-        matrix = np.zeros((size, size), object)
-        matrix[:] = Fraction(0)
-        for j, term in enumerate(self.terms):
-            matrix[j, j] = 1 / term.step
-            if j:
-                matrix[0, j] = -term.start / term.step
-        return matrix @ beta, matrix @ covariance @ matrix.T
+        """Return coefficients and variances for values instead of points."""
+        steps = np.array([term.step for term in self.terms], object)
+        # the intercept is the predictor where all values are 0
+        zero = np.array([1, *(-term.start / term.step for term in self.terms[1:])], object)
+        scaled, variances = beta / steps, np.diag(covariance) / steps**2
+        scaled[0], variances[0] = zero @ beta, zero @ covariance @ zero
+        return scaled, variances
 
 
 def numeric(frame: Frame, name: str) -> Term:
@@ -210,6 +236,10 @@ class Regression(Statistic):
     def check(self, frame: Frame) -> None:
         """Raise `ParameterError` unless the columns are in the plan."""
         self.design(frame)
+
+    def sample(self, past: Past) -> tuple[frozenset[str], int]:
+        """Return the columns, and the number of the records with values in all of these."""
+        return frozenset((self.y, *self.x)), int(past[0]["n"][0])
 
     @property
     def name(self) -> str:

@@ -6,9 +6,9 @@ Salazar, Management Science 47, 2001, section 2), with a greedy choice of second
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, permutations
 from math import prod
 
 import numpy as np
@@ -32,18 +32,26 @@ def check_cells(wheres: Iterable[Sequence[Where]]) -> None:
             )
 
 
-def hidden_cells(cells: Sequence[Cell], frame: Frame) -> set[Cell]:
+def hidden_cells(
+    cells: Sequence[Cell],
+    frame: Frame,
+    published: Collection[Cell] = (),
+    secret: Collection[Cell] = (),
+) -> set[Cell]:
     """Return the cells to hide, so that no other hidden cell follows closely from the rest.
 
     A cell is hidden if few records or sites are behind the cell. More cells are hidden until
     the interval of every hidden cell that follows from all published cells is wider than
-    `min_count`.
+    `min_count`. The same holds for few records of a cell that are in no part of the cell in
+    another table, such as the records without a group.
 
     Parameters
     ----------
     cells : sequence of Cell
         All cells that would be published.
     frame : Frame
+    published, secret : collection of Cell
+        Cells that earlier results over the same records show, and hide.
 
     Returns
     -------
@@ -53,13 +61,24 @@ def hidden_cells(cells: Sequence[Cell], frame: Frame) -> set[Cell]:
     ------
     MissingExtra
         scipy is not installed.
+    ParameterError
+        An earlier result has another number of records in a cell.
     """
-    hidden = {cell for cell in cells if frame.few(cell.count, cell.sites)}
-    everyone = [cell for cell in cells if not cell.where]
-    for names, cuts in _components([cell.where for cell in cells]):
-        mine = [cell for cell in cells if cell.where and cell.where[0][0] in names]
-        _Audit([*mine, *everyone], sorted(names), cuts).protect(hidden, frame.min_count)
-    return hidden
+    counts = dict[Where, int]()
+    for cell in (*published, *secret, *cells):
+        if counts.setdefault(cell.where, cell.count) != cell.count:
+            raise ParameterError(
+                f"{cell.table} and an earlier study have different numbers of records; pass "
+                "earlier studies over the same records only"
+            )
+    hidden = {cell for cell in cells if frame.few(cell.count, cell.sites)}.union(secret)
+    every = list(dict.fromkeys((*cells, *published, *secret)))
+    everyone = [cell for cell in every if not cell.where]
+    for names, cuts in _components([cell.where for cell in every]):
+        mine = [cell for cell in every if cell.where and cell.where[0][0] in names]
+        audit = _Audit([*mine, *everyone], sorted(names), cuts, {c.where for c in published})
+        audit.protect(hidden, frame)
+    return hidden.intersection(cells)
 
 
 def _components(wheres: Sequence[Where]) -> list[tuple[set[str], dict[str, list[int]]]]:
@@ -85,26 +104,62 @@ class _Audit:
     cells: Sequence[Cell]
     names: Sequence[str]
     cuts: dict[str, list[int]]
+    published: set[Where]
 
-    def protect(self, hidden: set[Cell], least: int) -> None:
-        """Add cells to `hidden` until each interval is wider than `least`."""
+    def protect(self, hidden: set[Cell], frame: Frame) -> None:
+        """Add cells to `hidden` until each interval is wider than `min_count`."""
+        rests = self._rests(frame)
         wide = set[Cell]()  # intervals that only grow when more is hidden
         while True:
-            here = sorted(
-                hidden.intersection(self.cells) - wide, key=lambda c: (c.count, c.place)
-            )
-            weak = next((cell for cell in here if self._width(cell, hidden) <= least), None)
+            secret = [c for c in self.cells if c in hidden and c.where not in self.published]
+            rows = {**{cell: self._row(cell) for cell in secret}, **rests}
+            here = sorted(rows.keys() - wide, key=lambda c: (c.count, c.place))
+            least = frame.min_count
+            weak = next((c for c in here if self._width(rows[c], hidden) <= least), None)
             if weak is None:
                 return
             wide.update(here[: here.index(weak)])
-            shown = [cell for cell in self.cells if cell not in hidden and cell.count]
+            shown = [
+                cell
+                for cell in self.cells
+                if cell not in hidden and cell.count and cell.where not in self.published
+            ]
             if not shown:
-                return  # nothing is published that a cell could follow from
+                return  # nothing is left to hide
             same = [cell for cell in shown if cell.table == weak.table and cell.where]
             hidden.add(min(same or shown, key=lambda cell: (not cell.where, cell.count)))
 
-    def _width(self, cell: Cell, hidden: set[Cell]) -> float:
-        """Return the width of the interval of a cell that follows from the published cells."""
+    def _rests(self, frame: Frame) -> dict[Cell, NDArray[np.float64]]:
+        """Return few records of a cell that are in none of the cell's parts in a table."""
+        tables = dict[tuple[str, ...], list[Cell]]()
+        for cell in self.cells:
+            if cell.where:
+                names = (name for name, _, _ in cell.where)
+                tables.setdefault((cell.table, *sorted(names)), []).append(cell)
+        owners = dict[tuple[str, ...], NDArray[np.int64]]()
+        for key, cells in tables.items():
+            owners[key] = np.full(self._row(cells[0]).size, -1)
+            for i, cell in enumerate(cells):
+                owners[key][self._row(cell) > 0] = i
+        rests = dict[Cell, NDArray[np.float64]]()
+        for (whole, mine), (part, theirs) in permutations(owners.items(), 2):
+            if not set(whole[1:]) <= set(part[1:]):
+                continue
+            counts = np.array([cell.count for cell in tables[part]])
+            first = np.full(len(counts), len(mine))
+            last = np.full(len(counts), -1)
+            np.minimum.at(first, theirs[theirs >= 0], mine[theirs >= 0])
+            np.maximum.at(last, theirs[theirs >= 0], mine[theirs >= 0])
+            for i, cell in enumerate(tables[whole]):
+                inside = np.flatnonzero((first == i) & (last == i))
+                rest = cell.count - int(counts[inside].sum())
+                if frame.few(rest) and rest < cell.count:
+                    found = Cell(part[0], (-1, len(rests)), cell.where, rest, 0)
+                    rests[found] = ((mine == i) & ~np.isin(theirs, inside)).astype(float)
+        return rests
+
+    def _width(self, goal: NDArray[np.float64], hidden: set[Cell]) -> float:
+        """Return the width of the interval of some combinations' records, as published."""
         with needing("disclosure control", "secagg[statistics]", "scipy"):
             from scipy.optimize import linprog
             from scipy.sparse import csr_array
@@ -115,11 +170,9 @@ class _Audit:
         places = [np.flatnonzero(self._row(other)) for other in shown]
         ends_of = np.cumsum([0, *map(len, places)])
         ones = np.ones(ends_of[-1])
-        matrix = csr_array(
-            (ones, np.concatenate(places), ends_of), (len(shown), self._row(cell).size)
-        )
+        matrix = csr_array((ones, np.concatenate(places), ends_of), (len(shown), goal.size))
         counts = np.array([other.count for other in shown], float)
-        goal, ends = self._row(cell), list[float]()
+        ends = list[float]()
         for sign in (1.0, -1.0):
             found = linprog(sign * goal, A_eq=matrix, b_eq=counts, method="highs")
             if found.status != 0:  # unbounded

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -70,37 +69,17 @@ def solve(matrix: Exact, right: Exact) -> list[list[Fraction]]:
         A column depends on earlier columns.
     """
     p = len(matrix)
+    # the first entry of each row is in column k
     rows = [[int(x) for x in (*matrix[i], *right[i])] for i in range(p)]
     last = 1
     for k in range(p):
-        pivot = next((i for i in range(k, p) if rows[i][k]), None)
+        pivot = next((i for i in range(k, p) if rows[i][0]), None)
         if pivot is None:
-            raise Singular(_dependent(rows, k))
+            raise Singular((*(j for j in range(k) if rows[j][0]), k))
         rows[k], rows[pivot] = rows[pivot], rows[k]
-        top = rows[k]
-        for i in range(k + 1, p):
-            row, factor = rows[i], rows[i][k]
+        top, *rest = rows[k]
+        for i, (factor, *row) in enumerate(rows):
             # the division leaves no remainder
-            rows[i] = [
-                (top[k] * x - factor * y) // last if j > k else 0
-                for j, (x, y) in enumerate(zip(row, top, strict=True))
-            ]
-        last = top[k]
-    columns = range(p, p + right.shape[1])
-    solved = [_back(rows, p, column) for column in columns]
-    return [list(row) for row in zip(*solved, strict=True)]
-
-
-def _back(rows: Sequence[Sequence[int]], size: int, column: int) -> list[Fraction]:
-    """Return the solution of a triangle of equations for a column of right-hand sides."""
-    x = [Fraction(0)] * size
-    for i in reversed(range(size)):
-        rest = sum((rows[i][j] * x[j] for j in range(i + 1, size)), Fraction(0))
-        x[i] = (rows[i][column] - rest) / rows[i][i]
-    return x
-
-
-def _dependent(rows: Sequence[Sequence[int]], k: int) -> tuple[int, ...]:
-    """Return column k and the earlier columns of which column k is a combination."""
-    weights = _back(rows, k, k)
-    return (*(j for j, weight in enumerate(weights) if weight), k)
+            rows[i] = [(top * x - factor * y) // last for x, y in zip(row, rest, strict=True)]
+        rows[k], last = rest, top
+    return [[Fraction(x, last) for x in row] for row in rows]

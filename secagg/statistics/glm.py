@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,22 +24,23 @@ from secagg.statistics.statistic import Frame, Hidden, NoTable, Past, Row, Table
 Floats = NDArray[np.float64]
 _POINT = 40
 """Binary places of sums of real numbers, and of coefficients."""
-_OFFSET = 1 << 60
+_OFFSET = 1 << 70
 """Added to the gradient and to the loss of each record: no sum is negative."""
-_BITS = 104
+_BITS = 128
+_CONDITION = 1 << 30  # of a Hessian whose sums have 40 binary places
 _TOLERANCE = 1e-9  # of the last move, which Newton's method squares
 
 
-@dataclass
+@dataclass(frozen=True)
 class _State:
     """Next coefficients, which all sites compute from the sums so far by the plan's rule."""
 
-    beta: list[int]
-    """Coefficients with 40 binary places, for terms that are scaled to [0, 1]."""
-    move: list[int] = field(default_factory=list)
+    beta: tuple[int, ...]
+    """Coefficients with 40 binary places, for terms of size 1; see `_scales`."""
+    move: tuple[int, ...] = ()
     """Move to `beta` from the last accepted coefficients."""
     loss: int | None = None
-    hessian: Exact | None = None
+    hessian: tuple[int, ...] = ()
     done: bool = False
 
 
@@ -93,8 +96,8 @@ class _Iterated(Regression):
         points, outcome = design.points(records)
         if not past:
             return products(design, points, outcome)
-        beta = np.array(self._state(design, past).beta) / 2.0**_POINT
-        x, y = points / np.array([term.units for term in design.terms]), outcome.astype(float)
+        beta = np.array([b / 2**_POINT for b in self._state(design, past).beta])
+        x, y = points / np.array(_scales(design, past)), outcome.astype(float)
         # no mean of a record exceeds the offset: 12 above the logarithm of the largest outcome
         most = max(40.0, 12 + math.log(design.y.units + 1))
         eta = np.clip(x @ beta, -most, most)
@@ -116,7 +119,7 @@ class _Iterated(Regression):
         design = self.design(frame)
         n, sites = design.judge(past[0], frame)
         state = self._state(design, past)
-        if not state.done or state.hessian is None or state.loss is None:
+        if not state.done:
             large = max(map(abs, state.move), default=0)
             moving = [j for j, d in enumerate(state.move) if 4 * abs(d) >= large]
             raise NoTable(
@@ -125,14 +128,16 @@ class _Iterated(Regression):
                 "of them out, or merge values"
             )
         size = len(state.beta)
-        unit = np.eye(size, dtype=int).astype(object)
-        inverse = np.array(solve(state.hessian, unit), object) * (1 << _POINT)
-        scale = np.array([Fraction(1, term.units) for term in design.terms], object)
+        unit, hessian = np.eye(size, dtype=int).astype(object), _square(state.hessian, size)
+        inverse = np.array(solve(hessian, unit), object)
+        _judge_condition(design, hessian, inverse)
+        inverse *= 1 << _POINT
+        scale = np.array([Fraction(1, scale) for scale in _scales(design, past)], object)
         beta = np.array([Fraction(b, 1 << _POINT) for b in state.beta], object) * scale
-        scaled, covariance = design.on_scale(beta, inverse * scale[:, None] * scale)
+        scaled, variances = design.on_scale(beta, inverse * scale[:, None] * scale)
         rows = list[Row]()
         for j, term in enumerate(design.terms):
-            b, se = float(scaled[j]), math.sqrt(covariance[j, j])
+            b, se = float(scaled[j]), math.sqrt(variances[j])
             rows.append((term.name, b, se, b / se, 2 * float(ndtr(-abs(b / se)))))
         return {
             "": Table(("term", "coefficient", "se", "z", "p"), tuple(rows)),
@@ -147,41 +152,77 @@ class _Iterated(Regression):
         NoTable
             Columns are collinear, or outcomes are separated.
         """
-        size, n = len(design.terms), int(past[0]["n"][0])
-        xx = past[0]["xx"]
-        solved(design, xx[:size, :size], xx[:size, size])  # names collinear columns
-        start = self._start(int(xx[0, size]) / n)
-        state = _State([round(start * 2**_POINT), *([0] * (size - 1))])
-        for sums in past[1:]:
-            loss = int(sums["loss"][0]) - ((n * _OFFSET) << _POINT)
-            slack = (abs(loss) >> 36) + n  # a sum of floats is not exact to the last bit
-            if state.loss is not None and loss > state.loss + slack:
-                back = [d - d // 2 for d in state.move]
-                state.beta = [b - d for b, d in zip(state.beta, back, strict=True)]
-                state.move = [d // 2 for d in state.move]
-                continue
-            hessian = np.zeros((size, size), object)
-            hessian[np.triu_indices(size)] = sums["hessian"]
-            hessian += np.triu(hessian, 1).T
-            gradient = sums["gradient"] - ((n * _OFFSET) << _POINT)
-            try:
-                move = solve(hessian, gradient[:, None] << _POINT)
-            except Singular as error:
-                raise NoTable(
-                    f"the coefficients of {design.names(error.columns)} have no finite value, "
-                    "as if they separated the outcomes; leave one of them out, or merge values"
-                ) from None
-            state.loss, state.hessian = loss, hessian
-            state.move = [round(d) for (d,) in move]
-            state.beta = [b + d for b, d in zip(state.beta, state.move, strict=True)]
-            if max(map(abs, state.move)) <= _TOLERANCE * max(2**_POINT, *map(abs, state.beta)):
-                state.done = True
-                break
-            if max(map(abs, state.beta)) > 2 ** (_POINT + 40):
-                raise NoTable(
-                    f"the coefficients of {self.name} grow without bound; plan other columns"
-                )
+        sums = [(int(past[0]["n"][0]), *past[0]["xx"].flat)]
+        sums += [(*step["loss"], *step["gradient"], *step["hessian"]) for step in past[1:]]
+        state = _started(self, design, sums[0])
+        for step in sums[1:]:
+            state = _moved(self, design, state, sums[0][0], step)
         return state
+
+
+def _scales(design: Design, past: Past) -> list[int]:
+    """Return the root mean square of each term's points, or more: no point is above 2^10."""
+    n, xx = int(past[0]["n"][0]), past[0]["xx"]
+    return [
+        max(math.isqrt(int(xx[j, j]) // n), term.units >> 10, 1)
+        for j, term in enumerate(design.terms)
+    ]
+
+
+def _judge_condition(design: Design, matrix: Exact, inverse: Exact) -> None:
+    """Raise `NoTable` if columns are so near to collinear that no step is exact."""
+    size = len(design.terms)
+    weak = [j for j in range(size) if not 0 < matrix[j, j] * inverse[j, j] < _CONDITION]
+    if weak:
+        raise NoTable(f"{design.names(weak)} are nearly collinear; leave a column out")
+
+
+@lru_cache(maxsize=16)
+def _started(model: _Iterated, design: Design, sums: tuple[int, ...]) -> _State:
+    """Return the state after the first step, from the records and the products of terms."""
+    size, (n, *products) = len(design.terms), sums
+    xx = np.array(products, object).reshape(size + 1, size + 1)
+    _, inverse = solved(design, xx[:size, :size], xx[:size, size])
+    _judge_condition(design, xx, inverse)
+    start = model._start(int(xx[0, size]) / n)
+    return _State((round(start * 2**_POINT), *([0] * (size - 1))))
+
+
+@lru_cache(maxsize=64)
+def _moved(
+    model: _Iterated, design: Design, state: _State, n: int, sums: tuple[int, ...]
+) -> _State:
+    """Return the state after a step, from loss, gradient and Hessian at the coefficients."""
+    size, offset = len(design.terms), (n * _OFFSET) << _POINT
+    loss = sums[0] - offset
+    slack = (abs(loss) >> 36) + n  # a sum of floats is not exact to the last bit
+    if state.loss is not None and loss > state.loss + slack:
+        back = [d - d // 2 for d in state.move]
+        beta = tuple(b - d for b, d in zip(state.beta, back, strict=True))
+        return replace(state, beta=beta, move=tuple(d // 2 for d in state.move))
+    gradient = np.array(sums[1 : size + 1], object) - offset
+    try:
+        found = solve(_square(sums[size + 1 :], size), gradient[:, None] * (1 << _POINT))
+    except Singular as error:
+        raise NoTable(
+            f"the coefficients of {design.names(error.columns)} have no finite value, "
+            "as if they separated the outcomes; leave one of them out, or merge values"
+        ) from None
+    move = tuple(round(d) for (d,) in found)
+    beta = tuple(b + d for b, d in zip(state.beta, move, strict=True))
+    done = max(map(abs, move)) <= _TOLERANCE * max(2**_POINT, *map(abs, beta))
+    if not done and max(map(abs, beta)) > 2 ** (_POINT + 40):
+        raise NoTable(
+            f"the coefficients of {model.name} grow without bound; plan other columns"
+        )
+    return _State(beta, move, loss, sums[size + 1 :], done)
+
+
+def _square(upper: Sequence[int], size: int) -> Exact:
+    """Return the symmetric matrix of an upper triangle."""
+    matrix = np.zeros((size, size), object)
+    matrix[np.triu_indices(size)] = upper
+    return matrix + np.triu(matrix, 1).T
 
 
 def _whole(number: float) -> int:

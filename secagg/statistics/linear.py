@@ -80,6 +80,10 @@ class Covariance(Statistic):
         edges = [(x == 0).sum(0), (x == units).sum(0)]
         return {"n": [rows.size, int(rows.size > 0)], "edges": edges, "xx": gram(x, x)}
 
+    def sample(self, past: Past) -> tuple[frozenset[str], int]:
+        """Return the columns, and the number of the records with values in all of these."""
+        return frozenset(self.columns), int(past[0]["n"][0])
+
     def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
         """Return covariance, correlation and principal components."""
         sums = past[0]
@@ -183,11 +187,11 @@ class Linear(Regression):
                 f"{y.name} is a combination of {design.names(range(1, p))}; leave a column out"
             )
         variance = rest / (n - p) * y.step**2
-        scaled, covariance = design.on_scale(beta * y.step, inverse)
+        scaled, variances = design.on_scale(beta * y.step, inverse)
         scaled[0] += y.start
         rows = list[Row]()
         for j, term in enumerate(design.terms):
-            b, se = float(scaled[j]), math.sqrt(covariance[j, j] * variance)
+            b, se = float(scaled[j]), math.sqrt(variances[j] * variance)
             rows.append((term.name, b, se, b / se, 2 * float(stdtr(n - p, -abs(b / se)))))
         summary = (n, sites, math.sqrt(variance), float(1 - rest / total))
         return {

@@ -74,6 +74,10 @@ class Moments(Grouped):
             rows.append((n, int(n > 0), low, high, first, second, third))
         return dict(zip(_NAMES, zip(*rows, strict=True), strict=True))
 
+    def sample(self, past: Past) -> tuple[frozenset[str], int]:
+        """Return the columns, and the number of the records with values in all of these."""
+        return frozenset(filter(None, (self.column, self.by))), int(past[0]["n"].sum())
+
     def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
         """Return a table with a row for each group."""
         column, rows = frame.number(self.column), list[Row]()

@@ -92,9 +92,12 @@ class Plan:
             check_kind(f"column {name!r}", column, (Number, Category), "a Number or a Category")
         object.__setattr__(self, "columns", dict(sorted(self.columns.items())))
         object.__setattr__(self, "statistics", tuple(self.statistics))
-        for one in self.statistics:
-            check_kind("a statistic", one, Statistic, f"one of {list(KINDS)}")
-            one.check(self.frame)
+        for place, one in enumerate(self.statistics, start=1):
+            check_kind(f"statistic {place}", one, Statistic, f"one of {list(KINDS)}")
+            try:
+                one.check(self.frame)
+            except ParameterError as error:
+                raise ParameterError(f"statistic {place}: {error}") from None
         names = [one.name for one in self.statistics]
         repeated = sorted({name for name in names if names.count(name) > 1})
         if not names or repeated:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -48,8 +49,9 @@ class Quantiles(Grouped):
     Each step counts the records in `bins` parts of the last interval. The steps end at a single
     point of the grid, after `steps` steps, or where the interval has fewer than twice the
     plan's `min_count` records. An interval with fewer records than `min_count` is never
-    published. The quantile is the smallest value with at least the share of records at or
-    below, ``numpy.quantile(…, method="inverted_cdf")``.
+    published, and neither are quantiles with fewer records between two of them. The quantile
+    is the smallest value with at least the share of records at or below,
+    ``numpy.quantile(…, method="inverted_cdf")``.
 
     Parameters
     ----------
@@ -130,8 +132,11 @@ class Quantiles(Grouped):
         ):
             n, of = int(past[0]["n"][g]), past[0].get("sites")
             sites = None if of is None else int(of[g])
+            ranks = [self._rank(i, n) for i in range(len(self.shares))]
+            # ranks close to each other would count the records of every part
+            close = any(frame.few(abs(a - b)) for a, b in combinations(ranks, 2))
             for share, (now, _) in zip(map(str, self.shares), found, strict=True):
-                few = (g,) in hidden or not n or frame.few(now.inside, sites or 0)
+                few = (g,) in hidden or not n or close or frame.few(now.inside, sites or 0)
                 ends = (n, sites, column.value(now.start), column.value(now.stop - 1))
                 rows.append((name, share, *((None,) * 4 if few else ends)))
         return {"": self.table(("share", "records", "sites", "from", "to"), rows)}
@@ -170,10 +175,13 @@ class Quantiles(Grouped):
                         continue
                     edges = self._edges(now)
                     parts, left = left[: len(edges) - 1], left[len(edges) - 1 :]
-                    rank = max(1, math.ceil(Fraction(str(self.shares[i])) * n))
-                    row[i] = self._inside(now, edges, parts, rank, least)
+                    row[i] = self._inside(now, edges, parts, self._rank(i, n), least)
         last = len(past) >= self.steps
         return [[(now, more and not last) for now, more in row] for row in found]
+
+    def _rank(self, i: int, n: int) -> int:
+        """Return the rank of a quantile among n records, from 1."""
+        return max(1, math.ceil(Fraction(str(self.shares[i])) * n))
 
     def _inside(
         self, now: Interval, edges: Sequence[int], parts: Sequence[int], rank: int, least: int

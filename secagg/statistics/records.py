@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,8 @@ class Records:
         Records whose number was outside of the range.
     unknown : mapping of column to int
         Number of values that are in no list.
+    designs : dict
+        Terms and outcomes of the regressions so far.
     digest : bytes
         SHA-256 of the judged columns.
     """
@@ -40,11 +43,12 @@ class Records:
     below: Mapping[str, NDArray[np.bool_]]
     above: Mapping[str, NDArray[np.bool_]]
     unknown: Mapping[str, int]
+    designs: dict[object, tuple[Points, Points]] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
         return f"<Records: {self.size:,} records, {len(self.points)} columns>"
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
         """SHA-256 of the number of records and of all points, by the columns' names."""
         made = hashlib.sha256(b"secagg/1 statistics table")
@@ -123,8 +127,8 @@ def _numbers(name: str, values: NDArray[np.generic]) -> NDArray[np.float64]:
         for row, value in enumerate(values.tolist()):
             try:
                 if not _is_missing(value):
-                    numbers[row] = float(value)
-            except (TypeError, ValueError):
+                    numbers[row] = _number(value)
+            except (OverflowError, TypeError, ValueError):
                 raise ParameterError(
                     f"column {name!r}, row {row + 1}: the {type(value).__name__} is no number; "
                     "correct the value, leave the field empty, or plan a Category"
@@ -136,6 +140,13 @@ def _numbers(name: str, values: NDArray[np.generic]) -> NDArray[np.float64]:
             "correct the value or leave the field empty"
         )
     return numbers
+
+
+def _number(value: object) -> float:
+    # float() reads b"1" and "1_0", too
+    if isinstance(value, bytes) or (isinstance(value, str) and "_" in value):
+        raise ValueError
+    return float(value)  # type: ignore[arg-type]
 
 
 def _codes(values: NDArray[np.generic], column: Category) -> tuple[Points, int]:

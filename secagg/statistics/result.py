@@ -6,15 +6,17 @@ import html
 import json
 import math
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from secagg._printable import in_short
 from secagg.errors import ParameterError, needing
+from secagg.statistics.design import Regression
 from secagg.statistics.disclosure import hidden_cells
+from secagg.statistics.linear import Covariance
 from secagg.statistics.noise import NoisedStep
 from secagg.statistics.plan import Plan
-from secagg.statistics.statistic import Cell, NoTable, Table, Value
+from secagg.statistics.statistic import Cell, NoTable, Past, Statistic, Table, Value
 from secagg.statistics.study import Study
 
 HIDDEN = "–"
@@ -39,20 +41,20 @@ class Result:
     problems: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, study: Study, earlier: Collection[Study] = ()) -> Result:
+    def of(cls, study: Study, earlier: Sequence[Study] = ()) -> Result:
         """Return the result of a study that has ended.
 
         Parameters
         ----------
         study : Study
         earlier : collection of Study, optional
-            Studies over the same records whose results were published: the hidden cells of all
-            results together stay hidden.
+            Studies over the same records whose results were published, in this order: the
+            hidden cells of all results together stay hidden.
 
         Raises
         ------
         ParameterError
-            Steps of the study are missing.
+            Steps are missing, or earlier studies are over other columns or records.
         MissingExtra
             scipy is not installed.
         """
@@ -60,18 +62,24 @@ class Result:
             raise ParameterError(
                 f"step {study.number} of the study is missing; take the study after the last"
             )
-        plan = study.plan
+        plan, published, secret = study.plan, set[Cell](), set[Cell]()
         if plan.privacy is not None:
             return cls._noised(plan, study)
-        mine = _cells(study)
-        known = [cell for other in earlier for cell in _cells(other)]
-        hidden = hidden_cells(
-            [*mine, *(cell for cell in known if cell not in mine)], plan.frame
-        )
+        samples = [(part.name, part.sample(past)) for part, past in _parts(study)]
+        for other in earlier:
+            _same_columns(plan, other.plan)
+            cells = _cells(other)
+            hidden = hidden_cells(cells, other.plan.frame, published, secret)
+            secret |= hidden
+            published |= set(cells) - hidden
+            samples += [("an earlier study", part.sample(past)) for part, past in _parts(other)]
+        hidden = hidden_cells(_cells(study), plan.frame, published, secret)
         tables, problems = dict[str, Mapping[str, Table]](), dict[str, str]()
-        for part, past in zip(plan.parts, study.sums, strict=True):
+        for part, past in _parts(study):
             places = {cell.place for cell in hidden if cell.table == part.name}
             try:
+                if isinstance(part, Covariance | Regression):
+                    _judge_samples(part, past, samples, plan)
                 tables[part.name] = part.tables(plan.frame, past, places)
             except NoTable as error:
                 problems[part.name] = str(error)
@@ -196,10 +204,39 @@ class Result:
         return "".join(parts)
 
 
+def _parts(study: Study) -> list[tuple[Statistic, Past]]:
+    return list(zip(study.plan.parts, study.sums, strict=True))
+
+
 def _cells(study: Study) -> list[Cell]:
-    plan = study.plan
-    parts = zip(plan.parts, study.sums, strict=True)
-    return [cell for part, past in parts for cell in part.cells(plan.frame, past)]
+    return [cell for part, past in _parts(study) for cell in part.cells(study.plan.frame, past)]
+
+
+def _same_columns(plan: Plan, other: Plan) -> None:
+    """Raise `ParameterError` if cells of two plans have other points for the same values."""
+    for name in sorted(plan.columns.keys() & other.columns.keys()):
+        if plan.columns[name] != other.columns[name]:
+            raise ParameterError(
+                f"column {name!r} differs in the earlier plan {other.name!r}; plan the column "
+                "as before"
+            )
+
+
+def _judge_samples(
+    part: Covariance | Regression,
+    past: Past,
+    samples: Sequence[tuple[str, tuple[frozenset[str], int] | None]],
+    plan: Plan,
+) -> None:
+    """Raise `NoTable` if sums over nearly the same records are published."""
+    columns, n = part.sample(past)
+    for name, sample in samples:
+        if sample is not None and sample[0] <= columns and plan.frame.few(abs(sample[1] - n)):
+            raise NoTable(
+                f"{name} has fewer than {plan.min_count} records more than "
+                f"{sorted(columns)} together, and the difference would show their values; "
+                "leave one of the two out"
+            )
 
 
 def text_of(name: str, table: Table, width: int | None = None) -> str:

@@ -188,6 +188,10 @@ class Statistic:
         """Return records and sites of each of these parts."""
         return past[0]["n"], past[0]["sites"]
 
+    def sample(self, past: Past) -> tuple[frozenset[str], int] | None:
+        """Return columns and number of the records whose values are summed; None for counts."""
+        return None
+
     def cells(self, frame: Frame, past: Past) -> list[Cell]:
         """Return the published numbers of records."""
         wheres = self.wheres(frame)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Self
 
 import msgspec
@@ -17,6 +17,9 @@ from secagg.statistics.plan import Plan
 from secagg.statistics.records import Records
 
 LABEL = b"secagg/1 statistics"
+
+
+_MOST_STEPS = 100
 
 
 @dataclass(frozen=True)
@@ -39,41 +42,17 @@ class Study:
     past: tuple[NDArray[np.int64], ...] = ()
 
     def __post_init__(self) -> None:
-        before = [[] for _ in self.plan.parts]  # type: list[list[Sums]]
-        totals = list[tuple[int, int]]()
-        for number, values in enumerate(self.past, start=1):
-            step = self.plan.step(before)
-            exact = self.plan.privacy is None
-            least = 0 if exact else -(1 << 62)
-            if not step.length or values.shape != (step.length,) or values.min() < least:
-                raise ParameterError(
-                    f"step {number} of the plan has no such sums; take this plan's sums"
-                )
-            sums = step.unpack(values)
-            if exact:
-                totals.append((int(sums.pop("records")[0]), int(sums.pop("sites")[0])))
-                if int(values.max()) >= (totals[0][1] << BASE_BITS):
-                    raise ParameterError(
-                        f"a sum of step {number} is larger than its sites can make"
-                    )
-                if totals[-1] != totals[0]:
-                    raise ParameterError(
-                        f"step {number} is over {totals[-1][1]} sites and {totals[-1][0]:,} "
-                        f"records, and step 1 over {totals[0][1]} and {totals[0][0]:,}; run "
-                        "the study again with the sites that stay"
-                    )
-            for name, value in sums.items():
-                place, _, field = name.partition(".")
-                mine = before[int(place)]
-                if len(mine) < number:
-                    mine.append({})
-                mine[-1] = {**mine[-1], field: value}
-        object.__setattr__(self, "_sums", before)
+        if len(self.past) > _MOST_STEPS:
+            raise ParameterError(
+                f"a study has at most {_MOST_STEPS} steps; take this plan's sums"
+            )
+        past = tuple(digits.astype("<i8").tobytes() for digits in self.past)
+        object.__setattr__(self, "_sums", _replayed(self.plan, past).sums)
 
     @property
-    def sums(self) -> list[list[Sums]]:
+    def sums(self) -> tuple[tuple[Sums, ...], ...]:
         """Sums of the steps so far, for each part of the plan."""
-        found: list[list[Sums]] = self.__dict__["_sums"]
+        found: tuple[tuple[Sums, ...], ...] = self.__dict__["_sums"]
         return found
 
     @cached_property
@@ -131,3 +110,42 @@ class Study:
                 "the message is not in its shortest form; take Study.message()"
             )
         return study
+
+
+@dataclass(frozen=True)
+class _Replayed:
+    """Sums of the steps so far by part, and records and sites of each step."""
+
+    sums: tuple[tuple[Sums, ...], ...]
+    totals: tuple[int, int] | None = None
+
+
+@lru_cache(maxsize=4)
+def _replayed(plan: Plan, past: tuple[bytes, ...]) -> _Replayed:
+    """Return the sums of some steps, as `Study` demands; a step's former steps are kept."""
+    if not past:
+        return _Replayed(tuple(() for _ in plan.parts))
+    before, number = _replayed(plan, past[:-1]), len(past)
+    step, values = plan.step(before.sums), np.frombuffer(past[-1], "<i8")
+    exact = plan.privacy is None
+    least = 0 if exact else -(1 << 62)
+    if not step.length or values.shape != (step.length,) or values.min() < least:
+        raise ParameterError(
+            f"step {number} of the plan has no such sums; take this plan's sums"
+        )
+    sums, first = step.unpack(values), before.totals
+    if exact:
+        totals = int(sums.pop("records")[0]), int(sums.pop("sites")[0])
+        first = totals if first is None else first
+        if int(values.max()) >= (first[1] << BASE_BITS):
+            raise ParameterError(f"a sum of step {number} is larger than its sites can make")
+        if totals != first:
+            raise ParameterError(
+                f"step {number} is over {totals[1]} sites and {totals[0]:,} records, and step "
+                f"1 over {first[1]} and {first[0]:,}; run another plan with all sites"
+            )
+    found = list[tuple[Sums, ...]]()
+    for place, mine in enumerate(before.sums):
+        own = {k.partition(".")[2]: v for k, v in sums.items() if k.startswith(f"{place}.")}
+        found.append((*mine, own) if own else mine)
+    return _Replayed(tuple(found), first)

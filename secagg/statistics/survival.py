@@ -121,9 +121,9 @@ class Survival(Grouped):
                 summary.append((name, None, None, None, None))
                 continue
             seen.append((risk, events))
-            points = kaplan_meier(times, risk, events, frame.min_count)
+            points, after = kaplan_meier(times, risk, events, frame)
             curve += [(name, *point) for point in points]
-            shown = None if frame.few(total) or frame.few(n - total) else total
+            shown = None if any(map(frame.few, (total, n - total, after))) else total
             median = next((time for time, s, _ in points if s <= 0.5), None)
             summary.append((name, n, sites, shown, median))
         tables = {
@@ -143,22 +143,27 @@ def at_risk(left: Exact) -> tuple[Exact, Exact]:
 
 
 def kaplan_meier(
-    times: Sequence[float], risk: Exact, events: Exact, least: int
-) -> list[tuple[float, float, float]]:
-    """Return time, survival and Greenwood's standard error, at least `least` events apart."""
-    survival, variance, since = Fraction(1), 0.0, 0
+    times: Sequence[float], risk: Exact, events: Exact, frame: Frame
+) -> tuple[list[tuple[float, float, float]], int]:
+    """Return time, survival and Greenwood's standard error, and the events after the last.
+
+    Between two times, and after the last, are no fewer events and censorings than `min_count`.
+    """
+    survival, variance, since, lost, shown = Fraction(1), 0.0, 0, 0, 0
     points = list[tuple[float, float, float]]()
-    for time, n, d in zip(times, map(int, risk), map(int, events), strict=True):
-        if n < least:
+    risks = [*map(int, risk), 0]
+    for time, n, then, d in zip(times, risks[:-1], risks[1:], map(int, events), strict=True):
+        if n < frame.min_count:
             break
         survival *= Fraction(n - d, n)
         variance += d / (n * (n - d)) if d < n else 0.0
         since += d
-        # a step of the curve over fewer events could be the time of a single record
-        if since >= least:
+        # a step of the curve over few records could be the time of a single record
+        if since >= frame.min_count and not frame.few(lost) and not frame.few(n - d):
             points.append((time, float(survival), float(survival) * math.sqrt(variance)))
-            since = 0
-    return points
+            since, lost, shown = 0, 0, shown + since
+        lost += n - d - then
+    return points, int(events.sum()) - shown
 
 
 def log_rank(groups: Sequence[tuple[Exact, Exact]]) -> Table:

@@ -44,9 +44,10 @@ def columns_of(source: Source, names: Sequence[str]) -> dict[str, Array]:
     repeated = sorted({name for name in names if known.count(name) > 1})
     missing = [name for name in names if name not in known]
     if missing or repeated:
+        # without the table's names, which are values if a file has no header
         raise ParameterError(
-            f"the table lacks the columns {missing} and has {repeated} more than once; it has "
-            f"{in_short([str(name) for name in known])}. Rename the columns as in the plan"
+            f"the table of {len(known)} columns lacks {missing} and has {repeated} more than "
+            "once; name the columns as in the plan, in a file in the first line"
         )
     return {name: _array(name, source[name]) for name in names}  # type: ignore[index]
 
@@ -68,10 +69,10 @@ def _array(name: str, values: object) -> Array:
         array = _objects(list(values))
     else:
         array = np.array(0)
-    if array.ndim != 1:
+    if array.ndim != 1 or array.dtype.kind in "mM":
         raise ParameterError(
-            f"column {name!r} is {in_short(type(values).__name__)} of {array.ndim} dimensions; "
-            "give a list or a 1-d array"
+            f"column {name!r} is {array.dtype.name} of {array.ndim} dimensions; give a list or "
+            "a 1-d array of numbers or texts"
         )
     return array
 
@@ -114,10 +115,11 @@ def _csv(path: Path) -> dict[str, list[object]]:
         try:
             header = [name.strip() for name in next(rows, [])]
             columns: list[list[object]] = [[] for _ in header]
-            for number, row in enumerate(rows, start=1):
+            for row in rows:
                 if not row and len(header) > 1:
                     continue  # a blank line
                 if len(row) != len(header):
+                    number = 1 + max(map(len, columns), default=0)
                     raise ParameterError(
                         f"{path}, row {number} has {len(row)} fields, and the header has "
                         f"{len(header)}; correct the row, quote fields with {comma!r}"

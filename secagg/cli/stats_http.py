@@ -116,7 +116,8 @@ def serve(
 ) -> None:
     """Run a study with the sites that come, and print the result.
 
-    Sites run `secagg stats join`. With --folder the same command goes on after a kill.
+    Sites run `secagg stats join`. With --folder the same command goes on after a kill. Without
+    --folder, a study with helpers that was killed needs a new plan: sites report once a step.
     """
     with command():
         agreed, known = read_plan(plan), read_registry(registry)

@@ -25,6 +25,9 @@ class Moments(Grouped):
 
     The variance is divided by n − 1; the skewness is m₃ / m₂^1.5 with moments divided by n.
 
+    Groups of which fewer than the plan's `min_count` records make most of the variance are
+    hidden: mean and number of records would show their values.
+
     Parameters
     ----------
     column : str
@@ -85,6 +88,7 @@ class Moments(Grouped):
             n, sites, low, high, *powers = (int(past[0][key][g]) for key in _NAMES)
             # a sum over an end of the range is a sum of the few records that are elsewhere
             few = (g,) in hidden or frame.few(n - low, sites) or frame.few(n - high)
+            few = few or dominated(n, powers, frame.min_count)
             rows.append(
                 (name, *((None,) * 6 if few else (n, sites, *moments(column, n, powers))))
             )
@@ -117,14 +121,28 @@ class Moments(Grouped):
         return {"": self.table(("records", "mean", "sd", "se"), rows)}
 
 
+def central(n: int, powers: Sequence[int]) -> tuple[Fraction, Fraction, Fraction]:
+    """Return mean, and second and third central moment, of points."""
+    first, second, third = (Fraction(power, n) for power in powers)
+    return first, second - first**2, third - 3 * first * second + 2 * first**3
+
+
+def dominated(n: int, powers: Sequence[int], least: int) -> bool:
+    """Return whether fewer than `least` records differ from all others by far.
+
+    The skewness is then larger than if `least` records had one value and the others another.
+    """
+    if n <= 2 * least:
+        return False
+    _, second, third = central(n, powers)
+    return third**2 * least * (n - least) > second**3 * (n - 2 * least) ** 2
+
+
 def moments(column: Number, n: int, powers: Sequence[int]) -> tuple[Value, ...]:
     """Return mean, standard deviation, standard error and skewness, None where undefined."""
     if not n:
         return (None,) * 4
-    first, second, third = (Fraction(power, n) for power in powers)
-    mean = column.value(first)
-    central = second - first**2
-    skew = third - 3 * first * second + 2 * first**3
-    sd = float(column.step) * math.sqrt(central * n / (n - 1)) if n > 1 else None
-    skewness = float(skew) / float(central) ** 1.5 if central else None
-    return mean, sd, None if sd is None else sd / math.sqrt(n), skewness
+    mean, second, third = central(n, powers)
+    sd = float(column.step) * math.sqrt(second * n / (n - 1)) if n > 1 else None
+    skewness = float(third) / float(second) ** 1.5 if second else None
+    return column.value(mean), sd, None if sd is None else sd / math.sqrt(n), skewness

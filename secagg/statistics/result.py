@@ -47,7 +47,7 @@ class Result:
         Parameters
         ----------
         study : Study
-        earlier : collection of Study, optional
+        earlier : sequence of Study, optional
             Studies over the same records whose results were published, in this order: the
             hidden cells of all results together stay hidden.
 

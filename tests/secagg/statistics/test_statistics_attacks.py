@@ -174,6 +174,10 @@ def shown(result: Result, name: str) -> list[tuple[Any, ...]]:
         # the value of the only record inside a range
         ({"x": FLAG}, [Moments("x")], {"x": but([0] * N, (7, 1))}, "moments of x", 0),
         ({"x": NUMBER}, [Moments("x")], {"x": but([999] * N, (7, 5))}, "moments of x", 0),
+        # a value amid the range that all other records have
+        ({"x": NUMBER}, [Moments("x")], {"x": but([50] * N, (7, 80))}, "moments of x", 0),
+        ({"x": NUMBER}, [Moments("x")], {"x": but([50] * N, *((i, 30) for i in range(4)))},
+         "moments of x", 0),
         ({"x": NUMBER, "g": ABC}, [Quantiles("x", by="g")],
          {"x": X, "g": but(G, (7, "c"))}, "quantiles of x by g", 6),
         # ranks next to each other count the records of each part
@@ -186,7 +190,8 @@ def shown(result: Result, name: str) -> list[tuple[Any, ...]]:
         ({"x": NUMBER}, [Histogram("x", [45, 46])], {"x": X}, "histogram of x", 2),
     ],
     ids=["no group", "no group, no value", "group of one", "two groupings", "one event",
-         "one inside", "quantile of one", "ranks", "curve of one", "narrow bin"],
+         "one inside", "one differs", "four differ", "quantile of one", "ranks", "curve of one",
+         "narrow bin"],
 )  # fmt: skip
 def test_single_records_stay_hidden(
     columns: Any, statistics: Any, table: Any, name: str, rows: int
@@ -279,6 +284,11 @@ def test_quantiles_are_not_refined_to_a_record(bins: int, steps: int) -> None:
     assert len(study.past) == steps
     for _, _, _, low, high in Result.of(study)["quantiles of x"].rows:
         assert sum(float(str(low)) <= x <= float(str(high)) for x in X) >= LEAST
+
+
+def test_moments_of_enough_different_records_are_shown() -> None:
+    table = {"x": but([50] * N, *((i, 30) for i in range(5)))}
+    assert shown(result_of({"x": NUMBER}, [Moments("x")], table), "moments of x")
 
 
 def test_few_clipped_values_are_not_counted() -> None:

@@ -37,6 +37,8 @@ Axis: TypeAlias = tuple[str, Sequence[tuple[str, int, int]], tuple[str, ...]]
 class _Cells(Statistic):
     """Common part of statistics that are numbers of records in cells."""
 
+    counts_only: ClassVar[bool] = True
+
     def _axes(self, frame: Frame) -> list[Axis]:
         """Return the axes of the cells."""
         raise NotImplementedError

@@ -71,7 +71,9 @@ def hidden_cells(
                 f"{cell.table} and an earlier study have different numbers of records; pass "
                 "earlier studies over the same records only"
             )
-    hidden = {cell for cell in cells if frame.few(cell.count, cell.sites)}.union(secret)
+    # missing values are open: else a few would hide all that is known of a column
+    hidden = {cell for cell in cells if frame.few(cell.count, cell.sites) and not cell.missing}
+    hidden |= set(secret)
     every = list(dict.fromkeys((*cells, *published, *secret)))
     everyone = [cell for cell in every if not cell.where]
     for names, cuts in _components([cell.where for cell in every]):
@@ -122,7 +124,8 @@ class _Audit:
             shown = [
                 cell
                 for cell in self.cells
-                if cell not in hidden and cell.count and cell.where not in self.published
+                if cell.count
+                and not (cell in hidden or cell.missing or cell.where in self.published)
             ]
             if not shown:
                 return  # nothing is left to hide
@@ -153,10 +156,20 @@ class _Audit:
             for i, cell in enumerate(tables[whole]):
                 inside = np.flatnonzero((first == i) & (last == i))
                 rest = cell.count - int(counts[inside].sum())
-                if frame.few(rest) and rest < cell.count:
+                row = (mine == i) & ~np.isin(theirs, inside)
+                open_to_all = cell.counts_only and not (row & ~self._lacking(whole, part)).any()
+                if frame.few(rest) and rest < cell.count and not open_to_all:
                     found = Cell(part[0], (-1, len(rests)), cell.where, rest, 0)
-                    rests[found] = ((mine == i) & ~np.isin(theirs, inside)).astype(float)
+                    rests[found] = row.astype(float)
         return rests
+
+    def _lacking(self, whole: Sequence[str], part: Sequence[str]) -> NDArray[np.bool_]:
+        """Return True for combinations without a value that only a part's table needs."""
+        cells = [
+            Cell("", (), ((name, -1, 0),), 0, 0) for name in set(part[1:]) - set(whole[1:])
+        ]
+        lacking: NDArray[np.bool_] = np.any([self._row(cell) > 0 for cell in cells], axis=0)
+        return lacking
 
     def _width(self, goal: NDArray[np.float64], hidden: set[Cell]) -> float:
         """Return the width of the interval of some combinations' records, as published."""

@@ -68,9 +68,9 @@ class _Iterated(Regression):
     def words(self, frame: Frame) -> str:
         """Return what everybody learns."""
         return (
-            f"{self.name} on {', '.join(self.x)}, with standard errors, in at most "
-            f"{self.steps} steps: gradient, Hessian and likelihood at coefficients that "
-            "every site computes"
+            f"{self.name} on {', '.join(self.x)}, with standard errors; for these the "
+            f"server learns sums over all sites in at most {self.steps + 1} steps, at "
+            "coefficients that every site computes from the sums before"
         )
 
     def fields(self, frame: Frame, past: Past) -> list[Field]:

@@ -36,6 +36,7 @@ class Indicators(Statistic):
 
     names: tuple[str, ...]
     kind: ClassVar[str] = "indicators"
+    counts_only: ClassVar[bool] = True
 
     @property
     def name(self) -> str:

@@ -274,8 +274,9 @@ class Plan:
 
     def __str__(self) -> str:
         """Return what everybody learns, in words."""
+        several = max(getattr(one, "steps", 1) for one in self.statistics) > 1
         sees = (
-            "as it is: also the sums of few records."
+            "as it is, also sums over few records."
             if self.privacy is None
             else f"with noise. {self.privacy.words()}"
         )
@@ -284,8 +285,9 @@ class Plan:
             "",
             f"The server learns each sum over all sites, {sees} A site's own numbers leave the "
             "site only under masks.",
-            f"Numbers of fewer than {self.min_count} records or {self.min_sites} sites stay "
-            "hidden from the readers of the result, not from the server.",
+            *(["The sites learn the sums of all steps but the last."] if several else []),
+            f"In the result, numbers that stand for fewer than {self.min_count} records or "
+            f"{self.min_sites} sites are left out. The server sees these numbers, too.",
             "",
             "Readers of the result learn:",
             *(f"- {one.words(self.frame)}" for one in self.parts),

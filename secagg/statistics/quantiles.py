@@ -100,8 +100,8 @@ class Quantiles(Grouped):
         """Return what everybody learns."""
         return (
             f"intervals that have the quantiles {', '.join(map(str, self.shares))} of "
-            f"{self.column}{self._each}, by counts in {self.bins} parts in at most "
-            f"{self.steps} steps"
+            f"{self.column}{self._each}, for which the server learns the counts of "
+            f"{self.bins} parts in at most {self.steps} steps"
         )
 
     def fields(self, frame: Frame, past: Past) -> list[Field]:

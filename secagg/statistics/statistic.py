@@ -43,6 +43,8 @@ class Cell:
         The records.
     count, sites : int
         Number of the records, and number of the sites that have such records.
+    counts_only : bool
+        True if the table has no sums over these records.
     """
 
     table: str
@@ -50,6 +52,12 @@ class Cell:
     where: Where
     count: int
     sites: int
+    counts_only: bool = False
+
+    @property
+    def missing(self) -> bool:
+        """True for all records that lack a value of a column."""
+        return len(self.where) == 1 and self.where[0][1:] == (-1, 0)
 
 
 @dataclass(frozen=True)
@@ -120,9 +128,12 @@ class Statistic:
     ----------
     kind : str
         Name of the kind in a plan's file.
+    counts_only : bool
+        True if the result has numbers of records only.
     """
 
     kind: ClassVar[str]
+    counts_only: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -199,7 +210,10 @@ class Statistic:
             return []
         counts, sites = self.counts(past)
         flat = zip(np.ndindex(counts.shape), wheres, counts.flat, sites.flat, strict=True)
-        return [Cell(self.name, p, where, int(n), int(s)) for p, where, n, s in flat]
+        return [
+            Cell(self.name, p, where, int(n), int(s), self.counts_only)
+            for p, where, n, s in flat
+        ]
 
 
 class Grouped(Statistic):

@@ -13,6 +13,7 @@ UNITS  := $(filter-out %/__pycache__ %/cli %/bench %/journal %/testing %/attacks
           $(patsubst %/,%,$(wildcard tests/secagg/*/ tests/fedmf/*/)))
 KERNEL := setup.py $(wildcard */_fast/*.pyx */_fast/*.px? */_fast/src/*)
 UV     := $(BIN)/uv -q
+LOCKED := $(BIN)/python -m pip install -q --require-hashes --only-binary :all:
 LOCK   := $(UV) pip compile --only-binary :all: --universal --python-version 3.11 --generate-hashes \
           --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 EXTRAS := --extra fedmf --extra privacy --extra he --extra cli --extra http --extra flower --extra flare
@@ -57,7 +58,7 @@ test-full: lint
 	$(TESTS) --hypothesis-profile=full
 
 # the packages' own tests in a copy of the files, under the newest Python of the path and of pyenv that can
-# make environments and compile; uv is quicker than pip, which installs all where uv reaches no index
+# make environments and compile
 test-python: PYENVS = $(wildcard $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/*/bin)
 test-python: $(READY)
 	rm -rf build/$@ && mkdir -p build/$@ && $(COPY) build/$@
@@ -65,9 +66,6 @@ test-python: $(READY)
 	        2>/dev/null | awk '$$1 ~ /^cpython-3[.0-9]+-/ {print $$2}'); do \
 	    $$python -c 'import ensurepip, sysconfig; open(sysconfig.get_path("include") + "/Python.h")' && break; \
 	done && echo "the newest Python of this machine: $$($$python --version), $$python" && \
-	    { $(UV) venv --seed --python $$python build/$@/.venv && \
-	      $(UV) pip install --require-hashes --python build/$@/.venv/bin/python -r requirements.lock || \
-	      rm -rf build/$@/.venv; } && \
 	    $(MAKE) -C build/$@ PYTHON=$$python VENV=.venv units
 
 lint: $(READY)
@@ -209,9 +207,13 @@ $(ARM)/root:
 clean:
 	rm -rf $(VENV) build dist docs/_build *.egg-info */_fast/_kernels.c */_fast/*.so
 
-# the hashes are of wheels only: nothing is built with tools that are not locked
+# the hashes are of wheels only: nothing is built with tools that are not locked. uv is quicker than pip, which
+# installs all where uv reaches no index
 $(READY): pyproject.toml requirements.lock $(KERNEL)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --require-hashes --only-binary :all: -r requirements.lock
+	awk '/^uv==/ {found = 1} found {print} found && !/\\$$/ {exit}' requirements.lock > $(VENV)/uv.lock
+	$(LOCKED) -r $(VENV)/uv.lock
+	$(UV) pip install --require-hashes --only-binary :all: --python $(BIN)/python -r requirements.lock || \
+	    $(LOCKED) -r requirements.lock
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
 	touch $@

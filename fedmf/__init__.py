@@ -20,15 +20,7 @@ if TYPE_CHECKING:
         SecAggSum,
     )
     from fedmf.bayes import FedBPMF, Posterior
-    from fedmf.data import (
-        Catalogue,
-        Features,
-        Ratings,
-        Split,
-        from_triples,
-        load,
-        read_ratings,
-    )
+    from fedmf.data import Catalogue, Features, Ratings, Split, from_triples, load, read_ratings
     from fedmf.ease import DPEase, ItemWeights
     from fedmf.errors import (
         DataError,

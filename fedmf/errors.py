@@ -1,4 +1,7 @@
-"""Errors that fedmf raises. `FedMFError` catches all of them, and the errors of secagg."""
+"""Errors and warnings of fedmf, and the import of optional packages.
+
+`FedMFError` catches all errors of fedmf and of secagg.
+"""
 
 from __future__ import annotations
 

@@ -216,8 +216,9 @@ class Settings:
 def check(declared: object, **values: object) -> None:
     """Validate arguments by a declaration, such as ``check(Count, k=k)``; raises SettingError.
 
-    The declaration is a type with a `Range` or `Has`, bool, a Literal, or the union of such a
-    declaration with None. Any other declaration accepts every value.
+    The declaration is bool, a Literal, or an `Annotated` type with validators such as `Range`
+    and `Has`. It may be the union of such a declaration with None. Any other declaration
+    accepts every value.
     """
     for name, value in values.items():
         if NoneType in get_args(declared):

@@ -52,9 +52,9 @@ class Hedged:
 
     def __call__(self, size: int, /) -> bytes:
         """Return the next `size` bytes."""
-        made = b""
+        made = bytearray()
         for start in range(0, size, _PIECE):
             info = self._statement + struct.pack("<Q", self._pieces)
             made += HKDFExpand(SHA256(), min(_PIECE, size - start), info).derive(self._key)
             self._pieces += 1
-        return made
+        return bytes(made)

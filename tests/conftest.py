@@ -35,6 +35,12 @@ def ram_path(tmp_path: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return a worker more than processors: many tests wait, for processes and deadlines."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark test_check07_… with check(7), so that a line of the check list can be selected."""

@@ -9,17 +9,8 @@ from __future__ import annotations
 from fedmf._fast import reference
 from secagg import _fast as secagg_fast
 
-__all__ = [
-    "COMPILED",
-    "add_rows",
-    "descend",
-    "draw",
-    "draw_users",
-    "gradients",
-    "moments",
-    "predict",
-    "solve",
-]
+__all__ = ["COMPILED"]
+__all__ += reference.__all__
 
 COMPILED = False
 

@@ -76,18 +76,16 @@ class NoisySum(Settings):
         ------
         SettingError
             If the clip of `inner` is too small for the noise. If the fractional_bits of `inner`
-            are too few or too many for the noise. If `entropy` returns a wrong number of bytes.
+            are too few or too many for the noise. If `entropy` returns no bytes, or a wrong
+            number of bytes.
         RoundAborted
             If fewer users are left than `honest` requires, or the sum of `inner` is aborted.
         MissingExtra
             If scipy is not installed.
         """
+        tables = Vectors(vectors, lambda user: self._clipped(vectors[user]), vectors.shape)
         if self.where == "central":
-            total = self.inner.sum(
-                Vectors(vectors, lambda user: self._clipped(vectors[user]), vectors.shape),
-                dropouts=dropouts,
-                session=session,
-            )
+            total = self.inner.sum(tables, dropouts=dropouts, session=session)
             noise = self._noise(total.integers.size, self._grid_sigma(1.0))
             return with_noise(total, noise, self.inner)
         share = 1.0
@@ -95,16 +93,8 @@ class NoisySum(Settings):
             share = 1 / math.sqrt(honest_users(self.honest, vectors, dropouts))
         self._check_room(share)
         sigma = self._grid_sigma(share)
-        everything = np.arange(vectors.shape[0], dtype=np.int32)
-
-        def noisy(user: int) -> Rows:
-            table = self._clipped(vectors[user]).dense().reshape(vectors.shape)
-            noise = self._noise(table.size, sigma).reshape(vectors.shape)
-            return Rows(everything, table + noise / self.inner.encoding.scale, len(everything))
-
-        return self.inner.sum(
-            Vectors(vectors, noisy, vectors.shape), dropouts=dropouts, session=session
-        )
+        noisy = noised(tables, lambda _, size: self._noise(size, sigma), self.inner)
+        return self.inner.sum(noisy, dropouts=dropouts, session=session)
 
     def count(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
         """Raise SettingError: exact counts are not private."""
@@ -183,6 +173,23 @@ def honest_users(honest: float, vectors: Vectors, dropouts: Dropouts) -> int:
     return least
 
 
+def noised(
+    tables: Vectors, noise: Callable[[int, int], NDArray[np.int64]], inner: IntegerSum
+) -> Vectors:
+    """Return the tables with noise that each user adds, in steps of the grid of `inner`.
+
+    `noise` is a function from the id of a user and a number of elements to as many integers.
+    """
+    everything, scale = np.arange(tables.shape[0], dtype=np.int32), inner.encoding.scale
+
+    def noisy(user: int) -> Rows:
+        table = tables[user].dense().reshape(tables.shape)
+        added = noise(user, table.size).reshape(tables.shape)
+        return Rows(everything, table + added / scale, everything.size)
+
+    return Vectors(tables, noisy, tables.shape)
+
+
 def with_noise(exact: Aggregate, noise: NDArray[np.int64], inner: IntegerSum) -> Aggregate:
     """Return the sum with noise that a trusted party adds to the integers."""
     integers = exact.integers + noise
@@ -190,8 +197,15 @@ def with_noise(exact: Aggregate, noise: NDArray[np.int64], inner: IntegerSum) ->
 
 
 def random_bytes(entropy: Callable[[int], bytes], size: int) -> bytes:
-    """Return `size` bytes of entropy; SettingError for another number of bytes."""
-    data = bytes(entropy(size))
+    """Return `size` bytes of entropy; SettingError for another number of bytes, or no bytes."""
+    given = entropy(size)
+    try:
+        data = bytes(memoryview(given))  # bytes(7) would be seven zeros
+    except TypeError:
+        raise SettingError(
+            f"entropy returned {type(given).__name__} instead of bytes: pass a function such "
+            "as os.urandom"
+        ) from None
     if len(data) != size:
         raise SettingError(
             f"entropy returned {len(data)} bytes instead of {size}: pass a function that "

@@ -126,8 +126,6 @@ class SecAggSum(IntegerSum):
 
 
 FEWEST_HELPERS = 2  # that open: a single helper could read every vector
-
-
 FEWEST = 3  # users in a sum: of two, each could subtract their own vector
 
 
@@ -202,10 +200,7 @@ class OneShotSum(IntegerSum):
         n_clients = max(FEWEST, len(vectors))  # a smaller cohort is aborted
         try:
             # no warning: the Aggregate counts clipped values, and a training has many rounds
-            with (
-                temporary_journals(self.helpers, "x25519") as journals,
-                losses_ignored(),
-            ):
+            with temporary_journals(self.helpers, "x25519") as journals, losses_ignored():
                 length = math.prod(vectors.shape)
                 params = self._params(journals, n_clients, length, encoding, session)
                 result = secagg.simulate_one_shot(

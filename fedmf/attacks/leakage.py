@@ -41,16 +41,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-
 FEWEST = 3  # items for two rounds: three equations for four unknowns up to their length
-
-
 ANCHORS = 8  # ratings that the search starts from: gradients are rounded, so a start may fail
-
-
 PARALLEL = 1e-4  # 1 − |cos|: rows of the same user differ by rounding, of two users by p_u
-
-
 VAGUE = 0.01  # weight of a wrong length of p_u beside a rating off the grid: little
 
 

@@ -26,13 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate.aggregation import Progress, silent
-from fedmf.attacks.leakage import on_grid
+from fedmf.attacks.leakage import Floats, on_grid
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.masks import FMMask, NNMask
 from fedmf.settings import Positive, UpToOne, check
-
-Floats = NDArray[np.float64]
 
 
 def recovery(ratings: Ratings, masked: Ratings, tolerance: float) -> Floats:
@@ -99,17 +97,9 @@ def _users(ratings: Ratings, masked: Ratings) -> list[tuple[Floats, Floats]]:
 
 
 AMPLITUDES = (0.0, 0.3, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0)
-
-
 WEAKER = 2.0  # divides the penalty for the first estimate
-
-
 EXPLAINED = 0.02  # rms of the residuals of a right guess, in ratings
-
-
 OTHER_SEED = 10**6  # added to the seed of a trial, so that no start is a party's own
-
-
 BEYOND = 100.0  # larger than any masked rating; the noise of a masked input can be larger
 
 

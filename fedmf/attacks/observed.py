@@ -17,7 +17,7 @@ import secagg
 from fedmf.aggregate import FloatSum, PlainSum, SecAggSum
 from fedmf.aggregate.aggregation import Progress, silent
 from fedmf.aggregate.vectors import Rows, Vectors
-from fedmf.attacks.leakage import Seen, from_two_rounds, on_grid
+from fedmf.attacks.leakage import Floats, Seen, from_two_rounds, on_grid
 from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.data.internal import internal, to_internal
@@ -34,15 +34,10 @@ from secagg.encoding import Entropy
 from secagg.protocol import Phase
 from secagg.protocol.messages import MaskedInput, decode
 
-Floats = NDArray[np.float64]
-
-
 Users = NDArray[np.int64]
-
 
 View = Callable[[int], tuple[Seen, Seen]]
 """The server's view of a user in the first round and in the second."""
-
 
 PAPER = PRESETS["paper"].model  # trains every item, as the paper does
 

@@ -6,12 +6,14 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fedmf.aggregate import Phase, PlainSum, SecAggSum
 from fedmf.aggregate.aggregation import Progress, silent
 from fedmf.aggregate.vectors import Vectors
+from fedmf.attacks import observed
 from fedmf.attacks.leakage import (
+    Floats,
     Unmasked,
     from_one_round,
     from_ridge,
@@ -20,20 +22,7 @@ from fedmf.attacks.leakage import (
     on_grid,
 )
 from fedmf.attacks.masked_ratings import OTHER_SEED, from_retraining, ranking, recovery
-from fedmf.attacks.observed import (
-    PAPER,
-    Outcome,
-    Users,
-    View,
-    all_of,
-    at_mean,
-    attacked,
-    count_raters,
-    gridded,
-    leaked,
-    train,
-    views,
-)
+from fedmf.attacks.observed import PAPER, Outcome, Users, View
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.data.features import known_features
@@ -43,8 +32,6 @@ from fedmf.masks.mmf import masked
 from fedmf.models import FedMF
 from fedmf.settings import Range, Seed, check
 from fedmf.training import Schedule
-
-Floats = NDArray[np.float64]
 
 
 def chosen(ratings: Ratings, n_users: int | None, seed: int) -> Users:
@@ -103,9 +90,9 @@ def leakage(
     DataError
         If ratings are not in whole or half steps.
     """
-    some = attacked(ratings, users, seed)
-    ratings, grid = gridded(ratings)
-    model = at_mean(model, ratings)
+    some = observed.attacked(ratings, users, seed)
+    ratings, grid = observed.gridded(ratings)
+    model = observed.at_mean(model, ratings)
 
     def found(view: View) -> Floats:
         seen = map(view, some.tolist())
@@ -115,9 +102,9 @@ def leakage(
             parts = [on_grid(from_two_rounds(*both, model.reg), grid) for both in seen]
         return np.concatenate(parts)
 
-    seen = views(ratings, some, model, seed, progress)
+    seen = observed.views(ratings, some, model, seed, progress)
     name = f"gradient leakage, {'one round' if one_round else 'two rounds'}"
-    return Outcome.of(name, all_of(ratings, some), *map(found, seen))
+    return Outcome.of(name, observed.all_of(ratings, some), *map(found, seen))
 
 
 def singletons(
@@ -150,14 +137,14 @@ def singletons(
     """
     check_ratings(ratings=ratings)
     Schedule(seed=seed, dropout=dropout)  # validates both
-    ratings, grid = gridded(ratings)
+    ratings, grid = observed.gridded(ratings)
     gone = np.random.default_rng((seed, 3)).random(ratings.n_users) < dropout
     dropouts: dict[int, Phase] = dict.fromkeys(np.flatnonzero(gone).tolist(), "masked_input")
     left = ratings.take(~gone[ratings.users])
-    raters = count_raters(left)
+    raters = observed.count_raters(left)
     lone = left.take(raters[left.items] == 1)
-    model = at_mean(replace(model, min_raters=min_raters), ratings)
-    seen = train(model, ratings, 1, seed, progress)[0]
+    model = observed.at_mean(replace(model, min_raters=min_raters), ratings)
+    seen = observed.train(model, ratings, 1, seed, progress)[0]
     vectors = Vectors(seen.gradients, seen.gradients.__getitem__, seen.q.shape)
     found = []
     for aggregation in (PlainSum(), SecAggSum(progress=progress)):
@@ -170,8 +157,6 @@ def singletons(
 
 
 SHUFFLES = 20
-
-
 NAMES = {RidgeMask: "one-order", FMMask: "two-order", NNMask: "high-order"}
 
 
@@ -208,14 +193,14 @@ def inversion(
         See `leakage`, `Mask.fit` and `known_features`. SettingError also if the mask is not a
         RidgeMask, an FMMask or an NNMask.
     """
-    some = attacked(ratings, users, seed)
+    some = observed.attacked(ratings, users, seed)
     if type(mask) not in NAMES:
         raise SettingError(f"mask = {mask!r} must be a RidgeMask, an FMMask or an NNMask")
     known = known_features(ratings) if features is None else features
-    ratings, grid = gridded(ratings)
+    ratings, grid = observed.gridded(ratings)
     hidden = masked(ratings, mask.fit(known, ratings, seed))
-    model = at_mean(model, hidden)
-    plain, secure, summed = views(hidden, some, model, seed, progress)
+    model = observed.at_mean(model, hidden)
+    plain, secure, summed = observed.views(hidden, some, model, seed, progress)
     truth = ratings.take(np.isin(ratings.users, some))
     rated = np.maximum(np.diff(truth.indptr), 1)
     means = np.bincount(truth.users, truth.values, truth.n_users) / rated
@@ -229,8 +214,8 @@ def inversion(
         )
 
     collected = [hidden.of_user(user)[1] for user in some.tolist()]
-    start = leaked(plain, some, model) if isinstance(mask, RidgeMask) else collected
-    rho = (start, leaked(secure, some, model), leaked(summed, some, model))
+    start = observed.leaked(plain, some, model) if isinstance(mask, RidgeMask) else collected
+    rho = (start, observed.leaked(secure, some, model), observed.leaked(summed, some, model))
     name = f"mask inversion, {NAMES[type(mask)]}"
     return Outcome.of(name, truth.values, *map(found, rho))
 
@@ -268,11 +253,11 @@ def on_masked_ratings(
     SettingError, ModelError, DataError
         See `inversion`. SettingError also if `amount` is out of range.
     """
-    some = attacked(ratings, users, seed)
+    some = observed.attacked(ratings, users, seed)
     two_order = FMMask() if mask is None else mask
     known = known_features(ratings) if features is None else features
     hidden = masked(ratings, two_order.fit(known, ratings, seed))
-    model = at_mean(model, hidden)
+    model = observed.at_mean(model, hidden)
     truth = ratings.take(np.isin(ratings.users, some))
 
     def rate(values: Floats) -> float:
@@ -280,9 +265,9 @@ def on_masked_ratings(
         attack = partial(ranking, seed=seed) if ranked else recovery
         return float(attack(truth, found, amount).mean())
 
-    plain = rate(all_of(hidden, some))
-    _, secure, summed = views(hidden, some, model, seed, progress)
-    under = np.concatenate(leaked(secure, some, model))
+    plain = rate(observed.all_of(hidden, some))
+    _, secure, summed = observed.views(hidden, some, model, seed, progress)
+    under = np.concatenate(observed.leaked(secure, some, model))
     rng = np.random.default_rng((seed, 2))
     shuffled = [
         rate(under[np.lexsort((rng.random(under.size), truth.users))]) for _ in range(SHUFFLES)
@@ -291,7 +276,7 @@ def on_masked_ratings(
         attack="ranking attack" if ranked else "recovery attack",
         plain=plain,
         secure=rate(under),
-        summed=rate(np.concatenate(leaked(summed, some, model))),
+        summed=rate(np.concatenate(observed.leaked(summed, some, model))),
         chance=float(np.mean(shuffled)),
         ratings=truth.n_ratings,
     )

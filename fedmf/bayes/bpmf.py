@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedmf.aggregate import RoundAborted
 from fedmf.bayes.checkpoint import Begun, Checkpoint
@@ -18,17 +17,16 @@ from fedmf.bayes.sample import Chain, Scaling
 from fedmf.bayes.steps import Sweeps
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_parts
-from fedmf.data.features import check_are_features, item_features
+from fedmf.data.features import check_rows, item_features
 from fedmf.data.internal import internal
-from fedmf.errors import DataError, ModelError, SettingError
+from fedmf.errors import SettingError
 from fedmf.models import Factors
-from fedmf.models.warm import shared_items
+from fedmf.models.recommender import all_users
+from fedmf.models.warm import check_start, shared_items
 from fedmf.settings import BelowOne, Count, Seed, Whole
 from fedmf.training.history import History
 from fedmf.training.loop import Loop, keep
 from fedmf.training.schedule import Callbacks, Draw, Scheduled, Summing
-
-Floats = NDArray[np.float64]
 
 START = 0.1  # standard deviation of the starting factors
 
@@ -148,12 +146,7 @@ class FedBPMF(Scheduled):
         self.schedule.size(train.n_users)  # raises before any work
         self._check_start(start)
         known = item_features(train) if features is None else features
-        check_are_features(features=known)
-        if len(known) != train.n_items:
-            raise DataError(
-                f"features have {len(known)} rows, and the ratings {train.n_items} items: pass "
-                "a row per item"
-            )
+        check_rows(known, train)
         loop = Loop(self.aggregation, self.schedule, self.rounds)
         loop.check_exact()  # a checkpoint has a mean already
         scaling, inside = Scaling.of(known.matrix), internal(train)
@@ -185,18 +178,14 @@ class FedBPMF(Scheduled):
                 f"{whole.last.aborted}"
             )
         self.history_ = whole
+        nothing = np.zeros((train.n_items, self.k))
         self.model_ = Posterior(
             chain.samples or (chain.sample,),
             begun.mean,
-            train.indptr,
-            train.items,
-            train.user_ids,
-            train.item_ids,
-            train.scale,
-            scaling,
-            np.zeros((train.n_items, self.k))
-            if chain.traits is None
-            else chain.traits.embedding,
+            public_scale=train.scale,
+            scaling=scaling,
+            embedding=nothing if chain.traits is None else chain.traits.embedding,
+            **all_users(train),
         )
         return self
 
@@ -231,16 +220,7 @@ class FedBPMF(Scheduled):
         items[:, -1] = 0.0
         if model is not None:
             earlier = model.factors(self.k) if isinstance(model, Posterior) else model
-            if not isinstance(earlier, Factors):
-                raise ModelError(
-                    f"start = {earlier!r} must be Factors or a Posterior, such as model_ of "
-                    "an earlier training"
-                )
-            if earlier.ranks:
-                raise ModelError(
-                    "start was trained on implicit feedback, and this is a training on "
-                    "ratings: pass the result of a training on ratings"
-                )
+            check_start(earlier, ranks=False, such="Factors or a Posterior")
             mine, theirs = shared_items(train, earlier)
             width = min(earlier.k, self.k)
             items[mine, :width] = earlier.item_factors[theirs, :width]

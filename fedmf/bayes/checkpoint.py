@@ -104,30 +104,21 @@ class Checkpoint:
                 "delete it, or pass another path"
             )
         *samples, last = samples_of(tables)
-        counts, share = tables["counts"], float(tables["share"])
+        counts = tables["counts"]
+        raters = Raters(counts, float(tables["share"])) if counts.size else None
         traits = Traits(tables["item_traits"], tables["embedding"])
         guesses = tables["train_guesses"], tables["test_guesses"]
+        users = last.users.astype(np.float64)
+        now = {"users": users, "items": tables["items_now"], "weights": tables["weights_now"]}
         chain = Chain(
-            last.users.astype(np.float64),
-            tables["items_now"],
-            tables["weights_now"],
-            last.noise,
-            last.user_prior,
-            last.item_prior,
-            last.link,
-            last.user_link,
-            traits if traits.items.size else None,
-            int(tables["round"]),
-            tuple(samples),
-            guesses if self._tested else guesses[:1],
+            **vars(last) | now,
+            traits=traits if traits.items.size else None,
+            round=int(tables["round"]),
+            samples=tuple(samples),
+            guesses=guesses if self._tested else guesses[:1],
         )
         records = tuple(RoundRecord(**one) for one in json.loads(str(tables["history"])))
-        return Begun(
-            float(tables["mean"]),
-            chain,
-            Raters(counts, share) if counts.size else None,
-            records,
-        )
+        return Begun(float(tables["mean"]), chain, raters, records)
 
     def kept(self, rounds: Iterator[Round[Chain]], begun: Begun) -> Iterator[Round[Chain]]:
         """Yield the rounds, and write the training to the file after every `EVERY` rounds."""

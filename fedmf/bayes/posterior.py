@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.bayes.gaussian import draw_weight
+from fedmf.bayes.gaussian import Floats, draw_weight
 from fedmf.bayes.sample import (
     SAMPLES,
     Sample,
@@ -31,8 +31,6 @@ from fedmf.models.additions import check_columns, new_ids
 from fedmf.models.factors_file import SEEN, Form, read_tables, write_tables
 from fedmf.models.recommender import Stored, numbers, one_user, pairs, rated
 from fedmf.settings import Count, Seed, check
-
-Floats = NDArray[np.float64]
 
 KIND = "posterior"
 FORM: Form = {
@@ -254,18 +252,15 @@ class Posterior(Stored):
         return Factors(
             np.column_stack((of_users @ (u[:, :rank] * half), biases[0], np.ones(n))),
             np.column_stack((of_items @ (vt[:rank].T * half), np.ones(m), biases[1])),
-            self.seen_indptr,
-            self.seen_items,
-            self.user_ids,
-            self.item_ids,
-            self.public_scale,
+            scale=self.public_scale,
+            **self._seen_tables,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to `path`, atomically; raises ModelError if that fails."""
         tables: dict[str, Any] = tables_of(self.samples) | {
             "mean": np.array(self.mean),
-            **{name: getattr(self, name) for name in SEEN},
+            **self._seen_tables,
             "scale": np.array(self.public_scale),
             "feature_centre": self.scaling.centre,
             "feature_width": self.scaling.width,

@@ -1,4 +1,4 @@
-"""State of the sampler: implicit feedback, kept draws, and the chain between two sweeps.
+"""`Sample`, a kept draw, `Chain`, the sampler between two sweeps, and `Traits` of items.
 
 Implicit feedback gives features from the pairs of user and rated item, without the rating. The
 server computes the features in each round of the second half of the burn-in, from the sums
@@ -13,21 +13,18 @@ distribution: docs/bayes.md has the effect.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from operator import attrgetter
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedmf import _fast
-from fedmf.bayes.gaussian import Link, Prior
+from fedmf.bayes.gaussian import Floats, Link, Prior
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.models.factors_file import Form
-
-Floats = NDArray[np.float64]
-
 
 SHRINKAGE = 20.0  # ratings; 5, 20 and 60 were tried on validation ratings of ml-100k
 
@@ -97,57 +94,59 @@ def profiles(ratings: Block | Ratings, embedding: Floats) -> Floats:
     return np.asarray(np.stack(columns, axis=1) / (counts + SHRINKAGE)[:, None])
 
 
-Small = NDArray[np.float32]
-
-
-ATTRIBUTES = {
-    "users": "users",
-    "items": "items",
-    "weights": "weights",
-    "noise": "noise",
-    "user_means": "user_prior.mean",
-    "user_precisions": "user_prior.precision",
-    "item_means": "item_prior.mean",
-    "item_precisions": "item_prior.precision",
-    "links": "link.weights",
-    "link_precisions": "link.precision",
-    "user_links": "user_link.weights",
-    "user_link_precisions": "user_link.precision",
+TABLES = {
+    "users": ("users", "nd"),
+    "items": ("items", "md"),
+    "weights": ("weights", "n"),
+    "noise": ("noise", ""),
+    "user_means": ("user_prior.mean", "d"),
+    "user_precisions": ("user_prior.precision", "dd"),
+    "item_means": ("item_prior.mean", "d"),
+    "item_precisions": ("item_prior.precision", "dd"),
+    "links": ("link.weights", "fd"),
+    "link_precisions": ("link.precision", ""),
+    "user_links": ("user_link.weights", "kd"),
+    "user_link_precisions": ("user_link.precision", ""),
 }
-"""Attributes of a sample, by the tables of samples in a file.
+"""Attribute of a sample, and the axes, by the tables of samples in a file.
 
-The first axis of each table counts the samples.
+The first axis of each table counts the samples. The other axes count the n users, the m items,
+the f features, the k factors and the d = k + 1 columns of a row.
 """
 
-
 SMALL = ("users", "items", "weights")  # tables of float32
+SAMPLES: Form = {name: (np.float32 if name in SMALL else np.float64,) for name in TABLES}
 
-
-SAMPLES: Form = {name: (np.float32 if name in SMALL else np.float64,) for name in ATTRIBUTES}
+Real = TypeVar("Real", np.float32, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
-    """Draw of all unknowns.
+class Unknowns(Generic[Real]):
+    """All unknowns of the model.
 
     Parameters
     ----------
-    users, items : float32, shapes (n, d) and (m, d): the rows (p_u, b_u) and (q_i, b_i)
-    weights : float32, shape (n,), w_u
+    users, items : shapes (n, d) and (m, d): the rows (p_u, b_u) and (q_i, b_i)
+    weights : shape (n,), w_u
     noise : float, α, precision of the ratings of a user of weight 1
     user_prior, item_prior : hyper-priors
     link : regression of the items on their features; the features of `Traits` are last
     user_link : regression of the users on their profiles; see `fedmf.bayes.sample`
     """
 
-    users: Small
-    items: Small
-    weights: Small
+    users: NDArray[Real]
+    items: NDArray[Real]
+    weights: NDArray[Real]
     noise: float
     user_prior: Prior
     item_prior: Prior
     link: Link
     user_link: Link
+
+
+@dataclass(frozen=True, eq=False)
+class Sample(Unknowns[np.float32]):
+    """Kept draw of all unknowns, as float32; see `Unknowns`."""
 
 
 def predictions(
@@ -166,7 +165,7 @@ def tables_of(samples: Sequence[Sample]) -> dict[str, NDArray[Any]]:
     """Return the tables of at least one sample, for a file."""
     return {
         name: np.array([attrgetter(attribute)(one) for one in samples])
-        for name, attribute in ATTRIBUTES.items()
+        for name, (attribute, _) in TABLES.items()
     }
 
 
@@ -174,20 +173,9 @@ def samples_of(tables: Mapping[str, NDArray[Any]]) -> tuple[Sample, ...]:
     """Return the samples of the tables in a file; ValueError if they are inconsistent."""
     users, items, links = tables["users"], tables["items"], tables["links"]
     count, n_users, d = users.shape
-    shapes = {
-        "items": (count, items.shape[1], d),
-        "weights": (count, n_users),
-        "noise": (count,),
-        "user_means": (count, d),
-        "user_precisions": (count, d, d),
-        "item_means": (count, d),
-        "item_precisions": (count, d, d),
-        "links": (count, links.shape[1], d),
-        "link_precisions": (count,),
-        "user_links": (count, d - 1, d),
-        "user_link_precisions": (count,),
-    }
-    for name, shape in shapes.items():
+    sizes = {"n": n_users, "m": items.shape[1], "f": links.shape[1], "d": d, "k": d - 1}
+    for name, (_, axes) in TABLES.items():
+        shape = (count, *(sizes[axis] for axis in axes))
         if tables[name].shape != shape:
             raise ValueError(f"{name} has the shape {tables[name].shape}, not {shape}")
     for name in SAMPLES:
@@ -212,15 +200,11 @@ def samples_of(tables: Mapping[str, NDArray[Any]]) -> tuple[Sample, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
-    """State of the sampler after a sweep.
+class Chain(Unknowns[np.float64]):
+    """State of the sampler after a sweep; the unknowns are float64, see `Unknowns`.
 
     Parameters
     ----------
-    users, items : float64, shapes (n, d) and (m, d): (p_u, b_u) and (q_i, b_i)
-    weights : float64, shape (n,), w_u
-    noise : float, α
-    user_prior, item_prior, link, user_link : see `Sample`
     traits : implicit feedback, None before the middle of the burn-in
     round : int, number of the next round, ≥ 1
     samples : draws kept so far
@@ -229,14 +213,6 @@ class Chain:
         ratings. Before the first kept draw, the predictions of the latest draw.
     """
 
-    users: Floats
-    items: Floats
-    weights: Floats
-    noise: float
-    user_prior: Prior
-    item_prior: Prior
-    link: Link
-    user_link: Link
     traits: Traits | None = None
     round: int = 1
     samples: tuple[Sample, ...] = ()
@@ -245,8 +221,5 @@ class Chain:
     @property
     def sample(self) -> Sample:
         """The draw in kept form, as float32."""
-        users, items, weights = (
-            table.astype(np.float32) for table in (self.users, self.items, self.weights)
-        )
-        priors, links = (self.user_prior, self.item_prior), (self.link, self.user_link)
-        return Sample(users, items, weights, self.noise, *priors, *links)
+        unknowns = {one.name: getattr(self, one.name) for one in fields(Sample)}
+        return Sample(**unknowns | {name: unknowns[name].astype(np.float32) for name in SMALL})

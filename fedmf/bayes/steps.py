@@ -6,19 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate
-from fedmf.bayes.gaussian import (
-    Link,
-    draw_link,
-    draw_linked_prior,
-    draw_noise,
-    draw_prior,
-    draws,
-    symmetric,
-    triangle,
-)
+from fedmf.bayes import gaussian
+from fedmf.bayes.gaussian import Floats, Link
 from fedmf.bayes.sample import Chain, Traits, predictions, profiles
 from fedmf.bayes.users import UNIT, Sweep
 from fedmf.data import Ratings
@@ -28,8 +19,6 @@ from fedmf.models.federated import Raters
 from fedmf.training.history import RoundRecord, mae, rmse
 from fedmf.training.loop import Training
 from fedmf.training.schedule import Draw
-
-Floats = NDArray[np.float64]
 
 ROWS_PER_FACTOR = 10  # users and items without which there is no implicit feedback
 
@@ -96,22 +85,24 @@ class Sweeps(Training[Chain, Sweep]):
         squares, counts = table[:m, -2], table[:m, -1]
         own, size = table[m:].reshape(-1), 2 * d - 1  # of y
         end = size * (size + 1) // 2
-        sums, products = own[end : end + size], symmetric(own[:end], size)
+        sums, products = own[end : end + size], gaussian.symmetric(own[:end], size)
         if self._due(state, min(len(total.survivors), int((counts > 0).sum()))):
             state = self._with_traits(state, counts, moments[:, -d:], sums[: d - 1] / n)
-        noise = draw_noise(rng, float(counts.sum()), float(squares.sum()))
-        user_prior, user_link = draw_linked_prior(rng, n, sums, products, state.user_link)
+        noise = gaussian.draw_noise(rng, float(counts.sum()), float(squares.sum()))
+        user_prior, user_link = gaussian.draw_linked_prior(
+            rng, n, sums, products, state.user_link
+        )
         seen, features = counts > 0, self._features(state)
         rest = (state.items - features @ state.link.weights)[seen]
-        item_prior = draw_prior(
+        item_prior = gaussian.draw_prior(
             rng, float(seen.sum()), rest.sum(axis=0), rest.T @ rest, state.link
         )
         trained = features[seen]
         cross = trained.T @ (state.items[seen] - item_prior.mean)
-        link = draw_link(rng, trained.T @ trained, cross, item_prior, state.link)
+        link = gaussian.draw_link(rng, trained.T @ trained, cross, item_prior, state.link)
         expected = item_prior.mean + features @ link.weights
-        items = draws(
-            item_prior.precision[triangle(d)] + noise * moments,
+        items = gaussian.draws(
+            item_prior.precision[gaussian.triangle(d)] + noise * moments,
             expected @ item_prior.precision + noise * shifts,
             rng.standard_normal(state.items.shape),
         )

@@ -5,18 +5,15 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedmf import _fast
 from fedmf.aggregate.vectors import Rows
-from fedmf.bayes.gaussian import check_solved, draw_weight, lower
+from fedmf.bayes.gaussian import Floats, check_solved, draw_weight, lower
 from fedmf.bayes.sample import Chain
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.training.loop import LocalSteps
 from fedmf.training.schedule import Draw
-
-Floats = NDArray[np.float64]
 
 # A clip of 16, the default of the aggregations, then suits moments of up to 256. Counts stay
 # exact, as 1/16 is a multiple of the rounding.

@@ -38,8 +38,7 @@ app.command(epilog=recommend.EXAMPLES)(recommend.recommend)
 app.command("export", epilog=export.EXAMPLES)(export.export_)
 app.command(epilog=attack.EXAMPLES)(attack.attack)
 app.command(
-    hidden=True,
-    context_settings={"ignore_unknown_options": True, "help_option_names": []},
+    hidden=True, context_settings={"ignore_unknown_options": True, "help_option_names": []}
 )(reproduce.reproduce)
 app.add_typer(data.app, name="data")
 

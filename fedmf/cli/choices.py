@@ -86,10 +86,8 @@ OF_SUMS = ("neighbours", "threshold", "helpers", "trust", "trustees", "bits")
 """All options of `OPTIONS`, in the order of the help."""
 
 REMEDIES: Mapping[SumName, str] = {
+    **dict.fromkeys(SumName, "lower --dropout or raise --cohort"),
     SumName.SECAGG: "lower --threshold or --dropout, or raise --neighbours",
-    SumName.ONE_SHOT: "lower --dropout or raise --cohort",
-    SumName.PAILLIER: "lower --dropout or raise --cohort",
-    SumName.PLAIN: "lower --dropout or raise --cohort",
 }
 """Remedies in the message for a training in which every round was aborted."""
 

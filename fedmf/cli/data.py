@@ -105,8 +105,7 @@ def describe_(
 def fetch_(
     name: Name,
     url: Annotated[
-        str | None,
-        option("Another address of the same archive.", "GroupLens"),
+        str | None, option("Another address of the same archive.", "GroupLens")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -39,8 +39,7 @@ Table = Annotated[
 Columns = Annotated[
     str | None,
     option(
-        "FILE: the columns of users, items, ratings and, optionally, times.",
-        "user,item,rating",
+        "FILE: the columns of users, items, ratings and, optionally, times.", "user,item,rating"
     ),
 ]
 Scale = Annotated[

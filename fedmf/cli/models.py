@@ -118,8 +118,9 @@ def _fedmf(order: Order) -> Scheduled:
     return _trainer(order, copy(model).set_params(**order.of(*FACTORS, "rate")))
 
 
-def _trainer(order: Order, model: Any) -> Scheduled:
-    return Trainer(model, rounds=order.rounds, callbacks=[order.report], **order.common)
+def _trainer(order: Order, model: Any, **changed: Any) -> Scheduled:
+    common = {**order.common, **changed}
+    return Trainer(model, rounds=order.rounds, callbacks=[order.report], **common)
 
 
 def _private(order: Order) -> Scheduled:
@@ -134,13 +135,7 @@ def _private(order: Order) -> Scheduled:
         honest=_honest(order.common["dropout"]),
     )
     model = DPFedMF(**{"k": 1, "reg": 0.1, "rate": 0.005} | order.of("k", "reg", "rate"))
-    return Trainer(
-        model,
-        noisy,
-        rounds=order.rounds,
-        callbacks=[order.report],
-        **{name: one for name, one in order.together.items() if name != "aggregation"},
-    )
+    return _trainer(order, model, aggregation=noisy)
 
 
 def _honest(dropout: float) -> float:

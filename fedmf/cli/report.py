@@ -229,21 +229,27 @@ def save(
         replace_file(out / "history.json", json.dumps(run, indent=2) + "\n")
     except OSError as error:
         raise ModelError(f"the history cannot be written to {out}: {error}") from error
+    last = trainer.history_.last
+    # without errors there is no curve
+    if (last.train_rmse is not None or last.aborted) and _drawn(out, trainer, run, console):
+        written.append("curve.svg")
+    console.print(f"saved in {out}: {', '.join(written)}", soft_wrap=True)
+
+
+def _drawn(out: Path, trainer: Scheduled, run: dict[str, Any], console: Console) -> bool:
+    """Write curve.svg; without matplotlib print the remedy, and return False."""
     try:
         from fedmf.cli.plots import learning_curve
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] != "matplotlib":
             raise
         console.print("no curve.svg: pip install matplotlib")
-    else:
-        last, learnt, how = trainer.history_.last, trainer.model, run["settings"]["aggregation"]
-        # without errors there is no curve
-        if last.train_rmse is not None or last.aborted:
-            name = learnt if isinstance(learnt, str) else type(learnt).__name__
-            title = f"{name}, {WAYS[how.get('inner', how)['name']]}"
-            learning_curve(trainer.history_, out / "curve.svg", title=title)
-            written.append("curve.svg")
-    console.print(f"saved in {out}: {', '.join(written)}", soft_wrap=True)
+        return False
+    learnt, how = trainer.model, run["settings"]["aggregation"]
+    name = learnt if isinstance(learnt, str) else type(learnt).__name__
+    title = f"{name}, {WAYS[how.get('inner', how)['name']]}"
+    learning_curve(trainer.history_, out / "curve.svg", title=title)
+    return True
 
 
 def _ranking(found: Mapping[str, float]) -> str:

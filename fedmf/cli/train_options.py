@@ -120,8 +120,7 @@ Start = Annotated[
     ),
 ]
 Force = Annotated[
-    bool,
-    flag("--force", "Let a model that is worse than --start replace the start in --out."),
+    bool, flag("--force", "Let a model that is worse than --start replace the start in --out.")
 ]
 Out = Annotated[
     Path | None,

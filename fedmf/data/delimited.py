@@ -24,9 +24,8 @@ from fedmf.errors import DataError
 DELIMITERS = (",", ";", "\t", "|")
 OTHER_MARK = re.compile(r"::|[\s:/~^#]+")  # not in numbers and names of columns
 BYTES_LINE_END = re.compile(rb"\r\n|\r|\n")
-SEP = re.compile(
-    r'"?sep=[,;\t|]"?\s*', re.IGNORECASE
-)  # line that Excel reads, above the header
+# line that Excel reads, above the header
+SEP = re.compile(r'"?sep=[,;\t|]"?\s*', re.IGNORECASE)
 JSON = re.compile(r"\s*[\[{]\s*([\[{\]}\"0-9-]|$)")
 LINE_END = re.compile(r"\r\n|\r|\n")
 NO_LETTERS = re.compile(r"[\W_]*")
@@ -66,7 +65,6 @@ class _Reading:
 
     def __init__(self, path: Path, columns: Sequence[object]) -> None:
         self.path, self.name, self.columns = path, path.name, columns
-        self.named = Named(path.name, columns, self.place)
         self.head: list[str] = []  # lines up to the first that is not blank
         self.reader: Any = None
         self.mark = ","
@@ -77,6 +75,11 @@ class _Reading:
         self.codes = array("i"), array("i")
         self.values = array("d")
         self.times = Times()
+
+    @property
+    def named(self) -> Named:
+        """Names of the columns and places of the rows, for errors."""
+        return Named(self.name, self.columns, self.place)
 
     @property
     def n_lines(self) -> int:
@@ -177,10 +180,10 @@ class _Reading:
         """Append a batch of rows; raises DataError for a wrong entry."""
         columns = list(zip(*rows, strict=True))
         users, items, values, *times = (columns[number] for number in self.numbers)
-        for ids, codes, texts in zip(self.ids, self.codes, (users, items), strict=True):
-            codes.extend(map(ids.__getitem__, texts))
-        before = len(self.codes[0]) - len(rows)
-        for number, (ids, texts) in enumerate(zip(self.ids, (users, items), strict=True)):
+        before = len(self.codes[0])
+        for number, texts in enumerate((users, items)):
+            ids = self.ids[number]
+            self.codes[number].extend(map(ids.__getitem__, texts))
             if "" in ids:
                 row = next(row for row, text in enumerate(texts) if not text.strip())
                 raise self.named.empty(before + row, number)

@@ -13,7 +13,8 @@ from fedmf.data.ratings import Ratings
 from fedmf.data.sets.lastfm import BINS
 from fedmf.data.sets.profiles import Profiles
 from fedmf.data.sets.tags import Tags, read_tags
-from fedmf.errors import DataError, MissingExtra, SettingError
+from fedmf.errors import DataError, SettingError
+from secagg.errors import needing
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -81,6 +82,20 @@ def check_are_features(**values: object) -> None:
                 f"{name} must be Features, not {type(value).__name__}: pass "
                 "Features(array, names)"
             )
+
+
+def check_rows(features: Features, ratings: Ratings) -> None:
+    """Validate features of the items of `ratings`.
+
+    Raises SettingError if the argument is not `Features`, and DataError unless there is exactly
+    a row per item.
+    """
+    check_are_features(features=features)
+    if len(features) != ratings.n_items:
+        raise DataError(
+            f"features of {len(features)} items do not fit ratings of {ratings.n_items}: pass "
+            "features of the same data set"
+        )
 
 
 def item_features(ratings: Ratings, *, year: bool = True) -> Features:
@@ -181,15 +196,10 @@ def tag_features(
             f"components = {components} must be 1 to {most}, fewer than the {n_rows} {of} and "
             f"the {len(tags.vocabulary)} tags"
         )
-    try:
+    with needing("tag_features", "scipy scikit-learn", "scipy", "sklearn"):
         from scipy.sparse import csr_array
         from sklearn.decomposition import PCA
         from sklearn.feature_extraction.text import TfidfTransformer
-    except ModuleNotFoundError as error:
-        raise MissingExtra(
-            f"{error.name}, which features of tags need, is not installed: pip install scipy "
-            "scikit-learn"
-        ) from None
     shape = (n_rows, len(tags.vocabulary))
     counts = csr_array((np.ones(len(tags)), (rows, tags.words)), shape=shape)
     weights = TfidfTransformer().fit_transform(counts)

@@ -14,7 +14,7 @@ from fedmf.data.columns import check_scale, from_coded
 from fedmf.data.ratings import Ratings
 from fedmf.data.table import Table
 from fedmf.data.tables import read_table
-from fedmf.data.times import mixed_units
+from fedmf.data.times import Nanos, mixed_units
 from fedmf.errors import DataError, DataWarning
 from fedmf.settings import check
 
@@ -164,9 +164,7 @@ def _scale(table: Table, scale: tuple[float, float] | None) -> tuple[float, floa
 
 
 def _latest(
-    pairs: NDArray[np.int64],
-    times: NDArray[np.int64] | None,
-    nanos: NDArray[np.int32] | NDArray[np.int64] | None,
+    pairs: NDArray[np.int64], times: NDArray[np.int64] | None, nanos: Nanos | None
 ) -> NDArray[np.int64]:
     """Return the row of the latest rating of each pair, ascending; of equal times the last."""
     keys = [key for key in (nanos, times, pairs) if key is not None]

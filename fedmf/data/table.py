@@ -1,4 +1,4 @@
-"""`Table`, three or four columns of a file or frame, and the search for column names."""
+"""`Table` of ratings, `Named` for errors with column and row, and the search for columns."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.data.coded import Coded
+from fedmf.data.times import Nanos
 from fedmf.errors import DataError
 
 SHOWN = 20  # names and characters of a header in a message
@@ -78,7 +79,7 @@ class Table(Named):
     items: Coded
     values: NDArray[np.float64]
     times: NDArray[np.int64] | None
-    nanos: NDArray[np.int32] | NDArray[np.int64] | None
+    nanos: Nanos | None
 
 
 def positions(

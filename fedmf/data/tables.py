@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from fedmf.data.columns import coded
 from fedmf.data.delimited import read_delimited
 from fedmf.data.table import Named, Table, is_number, positions
-from fedmf.data.times import Times, of_column
-from fedmf.errors import DataError, MissingExtra
+from fedmf.data.times import Nanos, Times, of_column
+from fedmf.errors import DataError, optional
 
 PARQUET = (".parquet", ".pq")
 WIDE = ("Int128", "UInt128")  # dtypes of polars that numpy lacks
@@ -41,11 +41,9 @@ def read_table(source: object, columns: Sequence[object]) -> Table:
     path = Path(source)
     if path.suffix.lower() not in PARQUET:
         return read_delimited(path, columns)
-    pyarrow = _pyarrow("Parquet files")
-    from pyarrow import parquet
-
+    pyarrow = optional("pyarrow", "Parquet files need")
     try:
-        found = parquet.read_table(path)
+        found = optional("pyarrow.parquet", "Parquet files need").read_table(path)
     except (OSError, pyarrow.ArrowException) as error:
         raise DataError(
             f"{path} cannot be read as Parquet: {error}; write it again, or let the name of a "
@@ -63,7 +61,7 @@ def _of_frame(source: Any, columns: Sequence[object], name: str) -> Table:
     if hasattr(source, "column_names"):
         heads = source.column_names
     elif heads is None and hasattr(source, "__arrow_c_stream__"):
-        pyarrow = _pyarrow(f"a {type(source).__name__}")
+        pyarrow = optional("pyarrow", f"a {type(source).__name__} needs")
         try:
             source = pyarrow.table(source)
             heads = source.column_names
@@ -130,9 +128,7 @@ def _values(named: Named, column: NDArray[Any]) -> NDArray[np.float64]:
     return column.astype(np.float64)
 
 
-def _times(
-    named: Named, column: NDArray[Any]
-) -> tuple[NDArray[np.int64], NDArray[np.int32] | NDArray[np.int64] | None]:
+def _times(named: Named, column: NDArray[Any]) -> tuple[NDArray[np.int64], Nanos | None]:
     """Return the seconds and nanoseconds; raises DataError for the first that is no time."""
     kind = column.dtype.kind
     if kind not in "iufM":
@@ -145,15 +141,3 @@ def _times(
         row = int(np.argmax(beyond))
         raise named.no_time(row, column[row].item())
     return (column.astype(np.int64), None) if kind in "iu" else of_column(column)
-
-
-def _pyarrow(what: str) -> Any:
-    """Return the package pyarrow; raises MissingExtra if it is not installed."""
-    try:
-        import pyarrow
-    except ModuleNotFoundError:
-        raise MissingExtra(
-            f"pyarrow, which {what} need, is not installed: pip install pyarrow",
-            name="pyarrow",
-        ) from None
-    return pyarrow

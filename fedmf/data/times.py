@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Nanos = NDArray[np.int32] | NDArray[np.int64]
+
 FRACTION = re.compile(r"[.,]([0-9]{1,9})")
 DECIMAL = re.compile(r"([0-9]{1,18})\.([0-9]{1,9})")
 BILLION = 10**9

@@ -22,9 +22,10 @@ from fedmf.ease.noise import DiscreteNoise, Where, deviation
 from fedmf.ease.weights import ItemWeights
 from fedmf.errors import SettingError
 from fedmf.models.estimator import not_continued
+from fedmf.models.recommender import all_users
 from fedmf.settings import BelowOne, Count, Positive, ProperFraction, Seed, UpToOne, part_of
 from fedmf.training.history import History, RoundRecord
-from fedmf.training.loop import COSTS
+from fedmf.training.loop import record_of
 from fedmf.training.schedule import Draw, Scheduled, Summing
 
 Floats = NDArray[np.float64]
@@ -176,16 +177,8 @@ class DPEase(Scheduled):
                 dropouts=self.schedule.dropouts(Draw.DROPOUTS, number, everyone),
                 session=f"fedmf ease {number}".encode(),
             )
-            record = RoundRecord(
-                round=number,
-                cohort=train.n_users,
-                survivors=len(total.survivors),
-                clipped=total.clipped,
-                digest=total.digest,
-                seconds=perf_counter() - start,
-                **{name: getattr(total, name) for name in COSTS},
-            )
-            records.append(record)
+            seconds = perf_counter() - start
+            records.append(record_of(number, train.n_users, total, seconds=seconds))
             return total.sum
 
         kept, norm = np.arange(train.n_items, dtype=np.int32), 1.0
@@ -196,14 +189,7 @@ class DPEase(Scheduled):
         column = summed(_triangles(train, kept, _norm(sigma, norm)))
         self.gram_ = shallow.from_triangle(column, kept.size)
         self.sigma_ = 0.0 if sigma is None else sigma * self._excess(records[-1])
-        self.model_ = ItemWeights(
-            self._weights(kept.size),
-            kept,
-            train.indptr,
-            train.items,
-            train.user_ids,
-            train.item_ids,
-        )
+        self.model_ = ItemWeights(self._weights(kept.size), kept, **all_users(train))
         self.history_ = History(tuple(records))
         return self
 

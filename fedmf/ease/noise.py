@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate
 from fedmf.aggregate.aggregation import Dropouts, IntegerSum
-from fedmf.aggregate.noisy import honest_users, random_bytes, with_noise
+from fedmf.aggregate.noisy import honest_users, noised, random_bytes, with_noise
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.errors import SettingError, optional
 from secagg.oneshot.noise import Noise, blocks
@@ -52,10 +52,7 @@ def deviation(epsilon: float, delta: float) -> float:
 
 
 Where = Literal["central", "distributed"]
-
-
 KEY = 16  # bytes of the AES key behind a stream of noise
-
 
 LEAST_STEPS = 4
 """Steps in a standard deviation of a share. A sum of n such shares is as private as a single
@@ -91,7 +88,7 @@ class DiscreteNoise:
         ------
         SettingError
             If the clip or the fractional_bits of `inner` do not suit the noise. Also if
-            `entropy` returns a wrong number of bytes, or the same bytes again.
+            `entropy` returns no bytes, a wrong number of bytes, or the same bytes again.
         RoundAborted
             If fewer users are left than `honest` requires, or the sum of `inner` is aborted.
         """
@@ -101,11 +98,10 @@ class DiscreteNoise:
             rows = vectors[user]
             return replace(rows, values=np.trunc(rows.values * scale) / scale)
 
+        tables = Vectors(vectors, rounded, vectors.shape)
         if self.where == "central":
             self._check_room(0.0)
-            exact = self.inner.sum(
-                Vectors(vectors, rounded, vectors.shape), dropouts=dropouts, session=session
-            )
+            exact = self.inner.sum(tables, dropouts=dropouts, session=session)
             noise = _drawn(exact.integers.size, self._noise(1), self._key())
             return with_noise(exact, noise, self.inner)
 
@@ -117,16 +113,8 @@ class DiscreteNoise:
                 f"{LEAST_STEPS}: raise the fractional_bits of the aggregation"
             )
         keys = {user: self._key() for user in sorted(vectors)}
-        everything = np.arange(vectors.shape[0], dtype=np.int32)
-
-        def noisy(user: int) -> Rows:
-            table = rounded(user).dense().reshape(vectors.shape)
-            noise = _drawn(table.size, share, keys[user]).reshape(vectors.shape)
-            return Rows(everything, table + noise / scale, everything.size)
-
-        return self.inner.sum(
-            Vectors(vectors, noisy, vectors.shape), dropouts=dropouts, session=session
-        )
+        noisy = noised(tables, lambda user, size: _drawn(size, share, keys[user]), self.inner)
+        return self.inner.sum(noisy, dropouts=dropouts, session=session)
 
     def _noise(self, users: int) -> Noise:
         """Return the noise of a share; `users` shares together have the deviation σ."""

@@ -18,11 +18,7 @@ from fedmf.models.recommender import Stored, numbers, one_user, pairs, rated
 Floats = NDArray[np.float64]
 
 KIND = "item weights"
-FORM: Form = {
-    "weights": (np.float64,),
-    "kept": (np.int32,),
-    **SEEN,
-}
+FORM: Form = {"weights": (np.float64,), "kept": (np.int32,), **SEEN}
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +117,7 @@ class ItemWeights(Stored):
         p, q = np.zeros((self.n_users, self.n_items)), np.zeros((self.n_items, self.kept.size))
         p[np.repeat(np.arange(self.n_users), np.diff(self.seen_indptr)), self.seen_items] = 1.0
         q[self.kept] = self.weights.T
-        seen = self.seen_indptr, self.seen_items
-        return Factors(p[:, self.kept], q, *seen, self.user_ids, self.item_ids, ranks=True)
+        return Factors(p[:, self.kept], q, ranks=True, **self._seen_tables)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to `path`, atomically; raises ModelError if that fails."""

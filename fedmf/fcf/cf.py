@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Annotated, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedmf.data import Ratings
 from fedmf.fcf.confidence import Implicit, solve
@@ -17,8 +16,6 @@ from fedmf.settings import Count, Has, Seed
 from fedmf.training.history import RoundRecord
 from fedmf.training.loop import Round, keep
 from fedmf.training.schedule import Callbacks, Iterative
-
-Floats = NDArray[np.float64]
 
 
 class CF(Iterative):

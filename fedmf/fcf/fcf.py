@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fedmf.aggregate import Aggregate, PlainSum
 from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
-from fedmf.fcf.confidence import Confidence, Implicit
+from fedmf.fcf.confidence import Confidence, Floats, Implicit
 from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
 from fedmf.models.federated import Raters
 from fedmf.settings import BelowOne, Count, Has, Seed
@@ -29,8 +29,6 @@ from fedmf.training import Adam
 from fedmf.training.loop import LocalSteps
 from fedmf.training.optimisers import Optimiser
 from fedmf.training.schedule import Callbacks, Summing
-
-Floats = NDArray[np.float64]
 
 DIVERGED = "the factors diverge: lower the optimiser's rate"
 BLOCK = 1 << 18  # elements of a block of users' gradients: two megabytes

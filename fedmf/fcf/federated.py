@@ -19,23 +19,20 @@ from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fedmf.aggregate import Aggregate, PlainSum, RoundAborted
 from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.errors import DataError
-from fedmf.fcf.confidence import Confidence, Implicit, packed_products, solve, symmetric
+from fedmf.fcf.confidence import Confidence, Floats, Implicit, packed_products, solve, symmetric
 from fedmf.models import Factors
 from fedmf.models.federated import Raters
 from fedmf.models.warm import warm
 from fedmf.settings import BelowOne, Count, Has, Seed
 from fedmf.training.loop import LocalSteps, Loop, Round, Steps, Training, keep
 from fedmf.training.schedule import Callbacks, Scheduled, Summing
-
-Floats = NDArray[np.float64]
-
 
 FORMER = MappingProxyType({"factors_": "model_", "epochs": "rounds", "progress": "callbacks"})
 """Present names by former names of recommenders for implicit feedback; see `Estimator`."""

@@ -11,17 +11,10 @@ are equal.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from secagg.errors import needing
 
-from fedmf.errors import MissingExtra
-
-if find_spec("flwr") is None:
-    raise MissingExtra(
-        "fedmf.flower needs flwr, which is not installed: pip install 'secagg[flower]'",
-        name="flwr",
-    )
-
-from fedmf.flower.node import Node
-from fedmf.flower.strategy import FedSum
+with needing("fedmf.flower", "'secagg[flower]'", "flwr"):
+    from fedmf.flower.node import Node
+    from fedmf.flower.strategy import FedSum
 
 __all__ = ["FedSum", "Node"]

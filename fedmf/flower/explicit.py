@@ -1,4 +1,4 @@
-"""Plan of a `Trainer`, and of FedMMF, which gives masked ratings to a trainer."""
+"""`Explicit`, the plan of `Trainer` and FedMMF, and `plan_of`, the plan of any recommender."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from copy import copy
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedmf.data import Features, Ratings
 from fedmf.data.internal import internal
@@ -18,11 +17,12 @@ from fedmf.models import Factors
 from fedmf.models.estimator import Estimator
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Recommender
-from fedmf.training import RoundRecord, Trainer
-from fedmf.training.loop import LocalSteps, Training
+from fedmf.training import Trainer
+from fedmf.training.loop import LocalSteps, Training, Users
 from fedmf.training.schedule import Draw
 from fedmf.training.trainer import FactorSteps, FactorTraining
 
+Rounds = Training[Factors, FactorSteps]
 USERS = "user-factors"
 MASKED = "masked-ratings"
 
@@ -42,13 +42,12 @@ class Explicit(Plan):
     def __init__(self, trainer: Trainer, mmf: FedMMF | None = None) -> None:
         model = trainer.model if mmf is None else mmf.model
         super().__init__(
-            trainer.aggregation,
-            trainer.schedule,
+            trainer,
             trainer.rounds,
             needs_counts=model.needs_counts,
             needs_mean=getattr(model, "needs_mean", False),
         )
-        self._model, self._trainer, self._mmf = model, trainer, mmf
+        self._model, self._mmf = model, mmf
 
     def at_mean(self, mean: float) -> Self:
         """Return the plan of the model at the mean rating."""
@@ -72,7 +71,7 @@ class Explicit(Plan):
             return FactorTraining(self._model, ratings)
         return FactorTraining(self._model, internal(ratings))
 
-    def start(self, training: Training[Factors, FactorSteps]) -> Factors:
+    def start(self, training: Rounds) -> Factors:
         """Return the factors that the recommender draws in one process."""
         rng = self.schedule.rng(Draw.START)
         return Factors.of(*self._model.initial(training.ratings, rng), training.ratings)
@@ -81,20 +80,14 @@ class Explicit(Plan):
         """Return Q."""
         return {ITEMS: state.item_factors}
 
-    def local(
-        self,
-        training: Training[Factors, FactorSteps],
-        public: Arrays,
-        private: Arrays,
-        users: NDArray[np.int64],
-    ) -> Factors:
+    def local(self, training: Rounds, public: Arrays, private: Arrays, users: Users) -> Factors:
         """Return P and Q; see `Plan`."""
         p = self.start(training).user_factors.copy()
         if USERS in private:
             p[users] = private[USERS]
         return Factors.of(p, public[ITEMS], training.ratings)
 
-    def kept(self, steps: LocalSteps, users: NDArray[np.int64]) -> Arrays:
+    def kept(self, steps: LocalSteps, users: Users) -> Arrays:
         """Return the new p_u of the users, unless they follow from Q."""
         if self._model.solves_users or not isinstance(steps, FactorSteps):
             return {}
@@ -108,11 +101,7 @@ class Explicit(Plan):
         return found
 
     def fitted(
-        self,
-        training: Training[Factors, FactorSteps],
-        state: Factors,
-        ratings: Ratings,
-        features: Features | None,
+        self, training: Rounds, state: Factors, ratings: Ratings, features: Features | None
     ) -> Recommender:
         """Return the factors, or with the masks the `Combined` of FedMMF."""
         p, q = state.user_factors, state.item_factors
@@ -122,10 +111,6 @@ class Explicit(Plan):
         if self._mmf is None:
             return factors
         return self._mmf.combined(factors, self._mmf.fit_mask(ratings, features), ratings)
-
-    def report(self, record: RoundRecord) -> None:
-        """Call the trainer's callbacks."""
-        self._trainer.report(record)
 
 
 def plan_of(recommender: Estimator) -> Plan:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fedmf.data import Features, Ratings
 from fedmf.errors import DataError
 from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
 from fedmf.flower.plan import ITEMS, Arrays, Plan
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Recommender
-from fedmf.training import RoundRecord
+from fedmf.training.loop import Users
+
+Rounds = ImplicitTraining[Any]
 
 EPOCH = "epoch-item-factors"
 """Name of the public array with the Y that the users' factors are exact for."""
@@ -30,12 +29,8 @@ class ImplicitPlan(Plan):
     names = (ITEMS, EPOCH)
 
     def __init__(self, recommender: FederatedRecommender) -> None:
-        super().__init__(
-            recommender.aggregation,
-            recommender.schedule,
-            recommender.sums,
-            needs_counts=recommender.min_raters > 1,
-        )
+        needs_counts = recommender.min_raters > 1
+        super().__init__(recommender, recommender.sums, needs_counts=needs_counts)
         self._recommender = recommender
 
     def prepared(self, ratings: Ratings, features: Features | None) -> Arrays:
@@ -44,16 +39,14 @@ class ImplicitPlan(Plan):
             self._recommender.model.confidence(ratings)
         return {}
 
-    def training(
-        self, ratings: Ratings, raters: Raters | None, private: Arrays
-    ) -> ImplicitTraining[Any]:
+    def training(self, ratings: Ratings, raters: Raters | None, private: Arrays) -> Rounds:
         """Return the steps of a round on the items with enough raters; see `Plan`."""
         if raters is not None:
             enough = raters.at_least(self._recommender.min_raters)
             ratings = ratings.take(enough[ratings.items])
         return self._recommender.training(self._recommender.model.weigh(ratings))
 
-    def start(self, training: ImplicitTraining[Any]) -> XY:  # type: ignore[override]
+    def start(self, training: Rounds) -> XY:  # type: ignore[override]
         """Return the Y that the recommender draws in one process."""
         return training.start
 
@@ -63,11 +56,7 @@ class ImplicitPlan(Plan):
         return {ITEMS: state.y, EPOCH: state.y if begins else before[EPOCH]}
 
     def local(  # type: ignore[override]
-        self,
-        training: ImplicitTraining[Any],
-        public: Arrays,
-        private: Arrays,
-        users: NDArray[np.int64],
+        self, training: Rounds, public: Arrays, private: Arrays, users: Users
     ) -> XY:
         """Return X of the epoch, and Y."""
         return XY(training.with_users(public[EPOCH]).x, public[ITEMS])
@@ -80,15 +69,7 @@ class ImplicitPlan(Plan):
         return None
 
     def fitted(  # type: ignore[override]
-        self,
-        training: ImplicitTraining[Any],
-        state: XY,
-        ratings: Ratings,
-        features: Features | None,
+        self, training: Rounds, state: XY, ratings: Ratings, features: Features | None
     ) -> Recommender:
         """Return X, exact for Y, and Y."""
         return self._recommender.model.factors(*training.with_users(state.y), ratings)
-
-    def report(self, record: RoundRecord) -> None:
-        """Call the recommender's callbacks."""
-        self._recommender.report(record)

@@ -1,4 +1,4 @@
-"""Node of a training on Flower: the steps of the node's users, and state between rounds."""
+"""`Node`, the users of a Flower node, and `Counted`, the node's check of the raters."""
 
 from __future__ import annotations
 
@@ -80,24 +80,23 @@ class Counted:
         """
         noted = self._state.get(self._name)
         if not isinstance(noted, ConfigRecord):
-            raise _violation("this node was in no count of raters of the run")
+            raise _miscounted("this node was in no count of raters of the run")
         if counts is None or counts.dtype != np.int64 or counts.shape != (self._n_items,):
-            raise _violation("the message has no number of raters of each item")
+            raise _miscounted("the message has no number of raters of each item")
         said = hashlib.sha256(counts.astype("<i8").tobytes()).digest()
         if noted[_USERS] != n_users or noted.get(_SAID, said) != said:
-            raise _violation("numbers of users or raters are not those of the last sum")
+            raise _miscounted("numbers of users or raters are not those of the last sum")
         if np.any(counts < 0) or np.any(counts > n_users):
-            raise _violation("an item has more raters than there are users")
+            raise _miscounted("an item has more raters than there are users")
         noted[_SAID] = said
 
 
-def _violation(why: str) -> RemoteProtocolError:
-    return RemoteProtocolError(
-        f"{why}; the node is in the sums after the next count",
-        sender=None,
-        phase="training",
-        check="raters",
-    )
+def _violation(message: str, check: str) -> RemoteProtocolError:
+    return RemoteProtocolError(message, sender=None, phase="training", check=check)
+
+
+def _miscounted(why: str) -> RemoteProtocolError:
+    return _violation(f"{why}; the node is in the sums after the next count", "raters")
 
 
 LARGEST_FACTOR = 2.0**20
@@ -276,12 +275,10 @@ def _read(record: ArrayRecord, plan: Plan) -> tuple[Arrays, Raters | None, Plan]
         # checked in the message alone: a model that failed at some nodes only could single out
         # the remaining nodes
         if array.dtype.kind == "f" and not np.all(np.abs(array) <= LARGEST_FACTOR):
-            raise RemoteProtocolError(
+            raise _violation(
                 f"{name} has an element beyond 2^20 or NaN; restart the server's training with "
                 "a lower learning rate",
-                sender=None,
-                phase="training",
-                check="model",
+                "model",
             )
     counts, mean = arrays.pop(RATERS), arrays.pop(MEAN)
     raters = Raters(counts, 1.0) if counts.size else None

@@ -1,4 +1,4 @@
-"""Plan of a training: the parts of a recommender that node and server need, the same for both.
+"""`Plan`, the parts of a training that node and server share, and the names in messages.
 
 Both sides make the recommender's own `Training`: a node with the ratings of the node's users,
 the server without ratings. The server's state has factors of users, too, but these factors have
@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from enum import StrEnum
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate.aggregation import IntegerSum
@@ -19,8 +18,8 @@ from fedmf.data import Features, Ratings
 from fedmf.errors import SettingError
 from fedmf.models.federated import Raters
 from fedmf.models.recommender import Recommender
-from fedmf.training import RoundRecord, Schedule
-from fedmf.training.loop import LocalSteps, Training
+from fedmf.training.loop import LocalSteps, Training, Users
+from fedmf.training.schedule import Scheduled
 
 TABLE = "table"
 """Array with the sum of the users' tables; zeros in a message to a node."""
@@ -51,6 +50,7 @@ class Step(StrEnum):
 
 
 Arrays = dict[str, NDArray[Any]]
+Rounds = Training[Any, Any]
 
 ITEMS = "item-factors"
 """Name of the public array with the factors of all items."""
@@ -61,8 +61,7 @@ class Plan(ABC):
 
     Parameters
     ----------
-    aggregation : IntegerSum; the clip and the fractional bits encode the tables
-    schedule : Schedule, with the seed of the training
+    trainer : Scheduled, with an IntegerSum that encodes the tables, and no cohort or dropouts
     rounds : int, number of sums, without the count of raters
     needs_counts : bool, True if the raters of each item are counted first
     needs_mean : bool, True if the mean rating is summed before the count
@@ -77,14 +76,9 @@ class Plan(ABC):
     """Names of the public arrays."""
 
     def __init__(
-        self,
-        aggregation: object,
-        schedule: Schedule,
-        rounds: int,
-        *,
-        needs_counts: bool,
-        needs_mean: bool = False,
+        self, trainer: Scheduled, rounds: int, *, needs_counts: bool, needs_mean: bool = False
     ) -> None:
+        aggregation, schedule = trainer.aggregation, trainer.schedule
         if not isinstance(aggregation, IntegerSum):
             raise SettingError(
                 f"aggregation = {aggregation!r} must be one of integers on Flower, such as "
@@ -95,7 +89,7 @@ class Plan(ABC):
                 f"cohort = {schedule.cohort!r} and dropout = {schedule.dropout!r} are for "
                 "simulations: leave them out, as all nodes take part"
             )
-        self.aggregation, self.schedule = aggregation, schedule
+        self.aggregation, self.schedule, self.report = aggregation, schedule, trainer.report
         self.rounds, self.needs_counts, self.needs_mean = rounds, needs_counts, needs_mean
 
     def at_mean(self, mean: float) -> Self:
@@ -107,13 +101,11 @@ class Plan(ABC):
         """Return the private arrays that a node's users compute once, before any round."""
 
     @abstractmethod
-    def training(
-        self, ratings: Ratings, raters: Raters | None, private: Arrays
-    ) -> Training[Any, Any]:
+    def training(self, ratings: Ratings, raters: Raters | None, private: Arrays) -> Rounds:
         """Return the steps of a round for the ratings of a node's users, or for no ratings."""
 
     @abstractmethod
-    def start(self, training: Training[Any, Any]) -> Any:
+    def start(self, training: Rounds) -> Any:
         """Return the state before the first round."""
 
     @abstractmethod
@@ -121,16 +113,10 @@ class Plan(ABC):
         """Return the public arrays of round `number`, given the arrays of the round before."""
 
     @abstractmethod
-    def local(
-        self,
-        training: Training[Any, Any],
-        public: Arrays,
-        private: Arrays,
-        users: NDArray[np.int64],
-    ) -> Any:
+    def local(self, training: Rounds, public: Arrays, private: Arrays, users: Users) -> Any:
         """Return the state of a node's users in a round."""
 
-    def kept(self, steps: LocalSteps, users: NDArray[np.int64]) -> Arrays:
+    def kept(self, steps: LocalSteps, users: Users) -> Arrays:
         """Return the private arrays that a round changed."""
         return {}
 
@@ -140,14 +126,6 @@ class Plan(ABC):
 
     @abstractmethod
     def fitted(
-        self,
-        training: Training[Any, Any],
-        state: Any,
-        ratings: Ratings,
-        features: Features | None,
+        self, training: Rounds, state: Any, ratings: Ratings, features: Features | None
     ) -> Recommender:
         """Return the recommender of a node's users for a state that `local` returned."""
-
-    @abstractmethod
-    def report(self, record: RoundRecord) -> None:
-        """Report a round as the recommender does in one process."""

@@ -21,8 +21,8 @@ from fedmf.flower.plan import COUNTS, MEAN, RATERS, STEP, TABLE, USERS, WEIGHT, 
 from fedmf.models.estimator import Estimator
 from fedmf.models.federated import Raters
 from fedmf.settings import Count, check
-from fedmf.training import History, RoundRecord
-from fedmf.training.loop import Means
+from fedmf.training import History
+from fedmf.training.loop import Means, record_of
 
 EXACT = 2**50
 """Bound on the integers of a sum that the mean in float64 gives back exactly."""
@@ -251,16 +251,9 @@ class FedSum(FedAvg):
         self._state = training.round_over(self._state, number)
         self._public = plan.public(self._state, number + 1, self._public)
         raters = self._raters
-        record = RoundRecord(
-            round=number,
-            cohort=self._n_users,
-            survivors=0 if total is None else len(total.survivors),
-            aborted=aborted,
-            trained_items=None if raters is None else plan.trained(raters, self._n_items),
-            clipped=0 if total is None else total.clipped,
-            digest=None if total is None else total.digest,
-            count_digest=self._counted,
-        )
+        trained = None if raters is None else plan.trained(raters, self._n_items)
+        record = record_of(number, self._n_users, total, aborted=aborted, trained_items=trained)
+        record = replace(record, count_digest=self._counted)
         self._counted = None
         self.history_ = History((*self.history_, record))
         plan.report(record)

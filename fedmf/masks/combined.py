@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import Identified, check_parts, same_ids
@@ -18,14 +18,11 @@ from fedmf.data.internal import to_internal, to_public
 from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
 from fedmf.masks.linear import MeanMask, RidgeMask
-from fedmf.masks.protocol import FittedMask
+from fedmf.masks.protocol import FittedMask, Floats
 from fedmf.models import Factors
 from fedmf.models.mf import NEUTRAL_PART
 from fedmf.models.recommender import Trained
 from fedmf.settings import NotNegative, Settings
-
-Floats = NDArray[np.float64]
-
 
 WIDTH = 2.0**20  # width of the scale of masked ratings and residuals, wide enough for all
 

@@ -21,7 +21,6 @@ from fedmf.training.optimisers import BETA_1, BETA_2
 
 Gradient = Callable[[Sequence[Floats]], Sequence[Floats]]
 
-
 ELEMENTS = 1 << 17  # elements of features in a block: 1 MB, which stays in a processor's cache
 
 

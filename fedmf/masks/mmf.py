@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_parts
@@ -23,8 +22,6 @@ from fedmf.models import Factors, FederatedModel
 from fedmf.models.estimator import Estimator
 from fedmf.models.mf import NEUTRAL
 from fedmf.training import History, Trainer
-
-Floats = NDArray[np.float64]
 
 
 class FedMMF(Estimator):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.data import Features, Ratings
-from fedmf.data.features import check_are_features
+from fedmf.data.features import check_rows
 from fedmf.errors import DataError, ModelError
 from fedmf.models.recommender import pairs
 
@@ -89,15 +89,10 @@ def check_features(features: Features, ratings: Ratings, *, some: bool = True) -
     Raises SettingError if `features` is not `Features`, and DataError unless there is exactly a
     row per item. With `some`, DataError is also raised for features without a column.
     """
-    check_are_features(features=features)
+    check_rows(features, ratings)
     if some and not features.names:
         raise DataError(
             f"the items of {ratings.name} have no features: pass Features(array, names), or "
             "MeanMask as the mask"
-        )
-    if len(features) != ratings.n_items:
-        raise DataError(
-            f"features of {len(features)} items do not fit ratings of {ratings.n_items}: pass "
-            "features of the same data set"
         )
     return features.matrix

@@ -21,11 +21,9 @@ from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
-from fedmf.models.federated import Raters
+from fedmf.models.federated import Floats, Raters
 from fedmf.models.mf import WIDE, FedMF
 from fedmf.settings import Count, NotNegative, Positive, Settings
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,16 +15,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fedmf.aggregate.noisy import Where
 from fedmf.errors import SettingError, optional
-from fedmf.models.federated import Raters
+from fedmf.models.federated import Floats, Raters
 from fedmf.models.mf import NEUTRAL, FedMF
 from fedmf.settings import Count, NotNegative, Positive, ProperFraction, UpToOne, check
-
-Floats = NDArray[np.float64]
 
 # Rényi orders: each gives a valid bound; more orders take longer and tighten the bound little.
 ORDERS = (*range(2, 17), 20, 24, 32, 48, 64)

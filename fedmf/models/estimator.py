@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial, wraps
+from functools import wraps
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 from warnings import warn
@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.errors import ModelError, SettingError
-from fedmf.models.recommender import Recommender
+from fedmf.models.recommender import Floats, Recommender
 from fedmf.settings import Settings
-
-Floats = NDArray[np.float64]
 
 
 class Estimator(Recommender, Settings):
@@ -42,6 +40,12 @@ class Estimator(Recommender, Settings):
             return vars(self)[now]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set an attribute; a former name sets the present name, with a warning."""
+        present = self._renamed({name: value}) if name in self._former else {name: value}
+        for now, given in present.items():
+            super().__setattr__(now, given)
+
     def set_params(self, **params: object) -> Self:
         """Change settings in place; see `Settings.set_params`."""
         return super().set_params(**self._renamed(params))
@@ -54,7 +58,7 @@ class Estimator(Recommender, Settings):
                 text = f"{type(self).__name__}.{name} is now {self._former[name]}"
                 warn(f"{text}; the old name goes with 1.1", DeprecationWarning, stacklevel=3)
             now = self._former.get(name, name)
-            found[now] = (partial(_report, self, value),) if name == "progress" else value
+            found[now] = (FormerProgress(value),) if name == "progress" else value
         return found
 
     @property
@@ -104,10 +108,15 @@ class Estimator(Recommender, Settings):
         return self.model_
 
 
-def _report(estimator: Any, progress: Any, record: Any) -> None:
-    """Call the former function `progress` of an estimator with a round's record."""
-    rounds = estimator.rounds * getattr(estimator, "steps", 1)
-    progress("rounds", record.round, rounds)
+class FormerProgress:
+    """Former function `progress`, as a callback that also takes the number of all rounds."""
+
+    def __init__(self, progress: Any) -> None:
+        self._progress = progress
+
+    def __call__(self, record: Any, rounds: int = 0) -> None:
+        """Report a finished round."""
+        self._progress("rounds", record.round, rounds)
 
 
 def not_continued(estimator: Estimator, start: object) -> None:

@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedmf.data.internal import to_public
 from fedmf.errors import ModelError, SettingError, optional
-from fedmf.models.recommender import Stored
+from fedmf.models.recommender import Floats, Stored
 from fedmf.settings import check
 
-Floats = NDArray[np.float64]
 Format = Literal["npz", "parquet", "implicit"]
 """Formats of exported factors."""
 

@@ -15,22 +15,12 @@ from fedmf.data import Features, Ratings
 from fedmf.data.internal import to_public
 from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
-from fedmf.models.additions import (
-    ImplicitSettings,
-    check_columns,
-    implicit_parts,
-    implicit_row,
-    linked_rows,
-    new_ids,
-    rating_parts,
-    rating_row,
-)
+from fedmf.models import additions
+from fedmf.models.additions import ImplicitSettings
 from fedmf.models.export import Exportable, Format, export
 from fedmf.models.factors_file import FACTORS, SEEN, Form, read_tables, write_tables
-from fedmf.models.recommender import numbers, one_user, pairs, rated
+from fedmf.models.recommender import Floats, all_users, numbers, one_user, pairs, rated
 from fedmf.settings import Positive, check
-
-Floats = NDArray[np.float64]
 
 TABLES: Form = {
     "user_factors": (np.float64,),
@@ -119,8 +109,8 @@ class Factors(Exportable):
         implicit: ImplicitSettings = PLAIN,
     ) -> Factors:
         """Return factors with the items and ids of `ratings`; ModelError if shapes differ."""
-        of_ratings = ratings.indptr, ratings.items, ratings.user_ids, ratings.item_ids
-        return cls(user_factors, item_factors, *of_ratings, scale, ranks, implicit)
+        more = {"scale": scale, "ranks": ranks, "implicit": implicit, **all_users(ratings)}
+        return cls(user_factors, item_factors, **more)
 
     @property
     def k(self) -> int:
@@ -170,8 +160,10 @@ class Factors(Exportable):
             )
         own, to = given.astype(np.float64), int(column[0])
         if self.ranks:
-            return implicit_parts(self.item_factors, rated_items, own, self.implicit, to)
-        return rating_parts(self, rated_items, own, PER_RATING, to)
+            return additions.implicit_parts(
+                self.item_factors, rated_items, own, self.implicit, to
+            )
+        return additions.rating_parts(self, rated_items, own, PER_RATING, to)
 
     def fold_in(
         self,
@@ -208,9 +200,9 @@ class Factors(Exportable):
             changes = {"reg": reg, "alpha": alpha}
             given = {name: one for name, one in changes.items() if one is not None}
             settings = self.implicit._replace(**given)
-            row = implicit_row(self.item_factors, rows, values, settings)
+            row = additions.implicit_row(self.item_factors, rows, values, settings)
         else:
-            row = rating_row(self, rows, values, PER_RATING if reg is None else reg)
+            row = additions.rating_row(self, rows, values, PER_RATING if reg is None else reg)
         return replace(self, user_factors=row[None], **one_user(rows))
 
     def with_items(
@@ -237,8 +229,8 @@ class Factors(Exportable):
             If `penalty` is not positive, or an argument is not `Features`.
         """
         check(Positive, penalty=penalty)
-        check_columns(features, known, self.n_items)
-        together = new_ids(self.item_ids, ids, len(features))
+        additions.check_columns(features, known, self.n_items)
+        together = additions.new_ids(self.item_ids, ids, len(features))
         if self.n_users == 1:
             raise ModelError(
                 "a model of one user does not know which items were rated in training: call "
@@ -246,7 +238,7 @@ class Factors(Exportable):
             )
         was_rated = np.unique(self.seen_items)
         of_rated = Features(known.matrix[was_rated], known.names)
-        rows = linked_rows(self.item_factors[was_rated], of_rated, features, penalty)
+        rows = additions.linked_rows(self.item_factors[was_rated], of_rated, features, penalty)
         q = np.concatenate((self.item_factors, rows))
         return replace(self, item_factors=q, item_ids=together)
 

@@ -25,18 +25,11 @@ from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.data.internal import INTERNAL
 from fedmf.errors import SettingError
-from fedmf.models.federated import Raters
+from fedmf.models.federated import Floats, Raters
 from fedmf.settings import Count, NotNegative, Positive, Settings
 
-Floats = NDArray[np.float64]
-
-
 NEUTRAL_PART = 0.625  # part of the scale: 3.5 on 1 to 5, about the mean of real ratings
-
-
 NEUTRAL = INTERNAL[0] + NEUTRAL_PART * (INTERNAL[1] - INTERNAL[0])  # on the internal scale
-
-
 WIDE = 10.0  # a spread too wide for any ratings
 
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from fedmf.data import Ratings
 from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
+from fedmf.models.factors_file import SEEN
 from fedmf.settings import is_whole
 
 Floats = NDArray[np.float64]
@@ -190,6 +191,11 @@ class Stored(Recommender):
         user = number("user", user, self.n_users)
         return self.seen_items[self.seen_indptr[user] : self.seen_indptr[user + 1]]
 
+    @property
+    def _seen_tables(self) -> dict[str, Any]:
+        """Tables of the rated items and of the ids, by name."""
+        return {name: getattr(self, name) for name in SEEN}
+
     def _seen_fits(self) -> bool:
         """Return True if the tables of rated items fit the number of users."""
         return self.seen_indptr.shape == (self.n_users + 1,) and self.seen_items.shape == (
@@ -208,6 +214,16 @@ class Stored(Recommender):
                 f"seen_items of the model {path} are not among the items 0 to "
                 f"{self.n_items - 1}: train the model again"
             )
+
+
+def all_users(ratings: Ratings) -> dict[str, Any]:
+    """Return the tables of a `Stored` with the users of `ratings`, and `item_ids`."""
+    return {
+        "seen_indptr": ratings.indptr,
+        "seen_items": ratings.items,
+        "user_ids": ratings.user_ids,
+        "item_ids": ratings.item_ids,
+    }
 
 
 def one_user(items: NDArray[np.int32]) -> dict[str, Any]:

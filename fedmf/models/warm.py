@@ -42,20 +42,11 @@ def warm(
     """
     if start is None:
         return p, q
-    if not isinstance(start, Factors):
-        raise ModelError(
-            f"start = {start!r} must be Factors, such as model_ of an earlier training"
-        )
+    check_start(start, ranks=ranks)
     if start.k != q.shape[1]:
         raise ModelError(
             f"start has {start.k} columns and the model {q.shape[1]}: train with the k and "
             "biases of the earlier training"
-        )
-    if start.ranks != ranks:
-        kinds = ("ratings", "implicit feedback")
-        raise ModelError(
-            f"start was trained on {kinds[start.ranks]}, and this is a training on "
-            f"{kinds[ranks]}: pass the result of a training of the same kind"
         )
     if start.scale is None and scale != INTERNAL:
         raise ModelError(
@@ -68,6 +59,20 @@ def warm(
     mine, theirs = shared_items(train, start)
     q[mine] = start.item_factors[theirs]
     return p, q
+
+
+def check_start(start: object, *, ranks: bool, such: str = "Factors") -> None:
+    """Raise ModelError unless `start` is `Factors` of the same kind of feedback."""
+    if not isinstance(start, Factors):
+        raise ModelError(
+            f"start = {start!r} must be {such}, such as model_ of an earlier training"
+        )
+    if start.ranks != ranks:
+        kinds = ("ratings", "implicit feedback")
+        raise ModelError(
+            f"start was trained on {kinds[start.ranks]}, and this is a training on "
+            f"{kinds[ranks]}: pass the result of a training of the same kind"
+        )
 
 
 def shared_items(train: Ratings, start: Factors) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -10,16 +10,8 @@ from fedmf.aggregate import RoundAborted
 from fedmf.data import Ratings
 from fedmf.data.splits import random_folds, random_split
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.search.scoring import (
-    Candidate,
-    Judge,
-    Learner,
-    Model,
-    SearchResult,
-    check_learner,
-    clone,
-    refuse_noise,
-)
+from fedmf.search import scoring
+from fedmf.search.scoring import Candidate, Judge, Learner, Model, SearchResult
 
 FAILURES = (SettingError, DataError, ModelError, RoundAborted)
 """Errors that a candidate's settings may cause, such as min_raters above all raters."""
@@ -71,14 +63,14 @@ def search(
     KeyboardInterrupt
         On Ctrl-C before any candidate has a score.
     """
-    check_learner(model)
+    scoring.check_learner(model)
     if not isinstance(grid, Mapping):
         raise SettingError(
             f'grid = {grid!r} must be settings and lists, such as {{"rounds": [20, 40]}}'
         )
     judge = Judge(measure, first, fit_params or {})
     candidates = _candidates(model, grid)
-    refuse_noise([one for _, one, _ in candidates if one is not None], public)
+    scoring.refuse_noise([one for _, one, _ in candidates if one is not None], public)
     if folds is None:
         parts = [random_split(ratings, validation, seed)]
     else:
@@ -103,7 +95,7 @@ def search(
     if not refit or interrupted:
         return result
     try:
-        trained = judge.fit(clone(model).set_params(**best.settings), ratings)
+        trained = judge.fit(scoring.clone(model).set_params(**best.settings), ratings)
     except KeyboardInterrupt:
         return SearchResult(measure, done, None, interrupted=True)
     return SearchResult(measure, done, trained)
@@ -124,7 +116,7 @@ def _candidates(model: Learner, grid: Mapping[str, Sequence[object]]) -> list[Ma
     for values in product(*grid.values()):
         settings = dict(zip(grid, values, strict=True))
         try:
-            made.append((settings, clone(model).set_params(**settings), None))
+            made.append((settings, scoring.clone(model).set_params(**settings), None))
         except SettingError as error:
             made.append((settings, None, str(error)))
     return made

@@ -22,7 +22,6 @@ from fedmf.training import Ranking, mae, ranking, rmse
 
 Found = TypeVar("Found")
 
-
 ERRORS = ("rmse", "mae")  # measures of error: less is better
 
 
@@ -144,8 +143,6 @@ def _plain(settings: Mapping[str, object]) -> dict[str, object]:
 
 
 METHODS = ("fit", "predict", "get_params", "set_params")
-
-
 BUDGETS = ("epsilon", "model__epsilon")  # settings of models that make their own noise
 
 

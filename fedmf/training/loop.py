@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,12 +76,11 @@ class LocalSteps(ABC):
 
     def vectors(self, cohort: Users) -> Vectors:
         """Return the vectors of a cohort, for an aggregation."""
-        return Vectors(
-            cohort.tolist(),
-            self.vector,
-            self.shape,
-            lambda users: map(self.rows, self.blocks(users)),
-        )
+
+        def pieces(users: Sequence[int]) -> Iterator[Rows]:
+            return map(self.rows, self.blocks(users))
+
+        return Vectors(cohort.tolist(), self.vector, self.shape, pieces)
 
 
 class Training(ABC, Generic[State, Steps]):
@@ -236,21 +235,33 @@ class Loop:
             training.check_excess(total.clipped, training.excess(total, raters))
             state = training.server_step(state, steps, total)
         state = training.round_over(state, number)
-        sums = [one for one in (counted, total) if one is not None]
-        costs = {name: sum(getattr(one, name) for one in sums) for name in COSTS}
-        record = RoundRecord(
-            round=number,
-            cohort=users.size,
-            survivors=0 if total is None else len(total.survivors),
-            aborted=aborted,
-            clipped=sum(one.clipped for one in sums),
-            digest=None if total is None else total.digest,
-            count_digest=None if counted is None else counted.digest,
-            **costs,
-        )
+        record = record_of(number, users.size, total, counted, aborted=aborted)
         record = training.measured(record, state, raters)
         record = replace(record, seconds=perf_counter() - start)
         return Round(state, raters, record, total)
+
+
+def record_of(
+    number: int,
+    cohort: int,
+    total: Aggregate | None,
+    counted: Aggregate | None = None,
+    **more: Any,
+) -> RoundRecord:
+    """Return the record of a round, given the sum and the count of raters, None without them.
+
+    `more` are further attributes of the record.
+    """
+    sums = [one for one in (counted, total) if one is not None]
+    costs = {name: sum(getattr(one, name) for one in sums) for name in (*COSTS, "clipped")}
+    return RoundRecord(
+        round=number,
+        cohort=cohort,
+        survivors=0 if total is None else len(total.survivors),
+        digest=None if total is None else total.digest,
+        count_digest=None if counted is None else counted.digest,
+        **costs | more,
+    )
 
 
 def keep(

@@ -18,18 +18,12 @@ from fedmf.data.blocks import Block
 from fedmf.errors import DataError, ModelError
 from fedmf.models.recommender import Recommender, Trained, pairs
 from fedmf.settings import Range
-from fedmf.training.history import rmse
-
-MEANS = ("precision", "recall", "f1", "map", "ndcg", "hit_rate")  # over the users
-
-
-BLOCK = 1 << 19  # predictions in memory at once: four megabytes
-
-
-Floats = NDArray[np.float64]
-
+from fedmf.training.history import Floats, rmse
 
 Marks = NDArray[np.bool_]
+
+MEANS = ("precision", "recall", "f1", "map", "ndcg", "hit_rate")  # over the users
+BLOCK = 1 << 19  # predictions in memory at once: four megabytes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Cohorts and dropouts of the rounds, drawn from the seed alone."""
+"""Base classes of estimators that learn in rounds, and the random choices of the rounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fedmf.aggregate import PHASES, Aggregation, Phase, PlainSum
 from fedmf.errors import SettingError
-from fedmf.models.estimator import Estimator
+from fedmf.models.estimator import Estimator, FormerProgress
 from fedmf.settings import BelowOne, Has, Seed, Settings, is_number, part_of
 from fedmf.training.history import History, RoundRecord
 
@@ -154,7 +154,10 @@ class Iterative(Estimator):
     def report(self, record: RoundRecord) -> None:
         """Call the callbacks with the record of a finished round."""
         for callback in self.callbacks:
-            callback(record)
+            if isinstance(callback, FormerProgress):
+                callback(record, self.rounds * getattr(self, "steps", 1))
+            else:
+                callback(record)
 
 
 class Scheduled(Iterative):

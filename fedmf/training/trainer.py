@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Annotated, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate
 from fedmf.aggregate.vectors import Rows, Table
@@ -25,11 +24,9 @@ from fedmf.models import Factors, FederatedModel, FedMF
 from fedmf.models.federated import Raters
 from fedmf.models.warm import warm
 from fedmf.settings import BelowOne, Count, Has, Seed
-from fedmf.training.history import History, RoundRecord, mae, rmse
+from fedmf.training.history import Floats, History, RoundRecord, mae, rmse
 from fedmf.training.loop import LocalSteps, Loop, Training, check_learnt, keep
 from fedmf.training.schedule import Callbacks, Draw, Scheduled, Summing
-
-Floats = NDArray[np.float64]
 
 SUCH = "FedMF(); models of features, such as FedLR(), are for ContextTrainer"
 

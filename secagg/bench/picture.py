@@ -11,29 +11,17 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from secagg.bench.cases import Figure, Row
-from secagg.kit.picture import (
-    BLUE,
-    DIM,
-    GREEN,
-    INK,
-    ORANGE,
-    PAGE,
-    PURPLE,
-    VERMILION,
-    blank,
-    plain,
-    style,
-)
+from secagg.kit import picture as kit
 from secagg.kit.table import duration, volume
 from secagg.kit.timing import machine
 
 SYSTEMS = {  # that are drawn: colour and mark
-    "ss": (BLUE, "o"),
-    "one-shot": (ORANGE, "P"),
-    "he": (VERMILION, "D"),
-    "phe-packed": (PURPLE, "s"),
-    "phe-float": (INK, "v"),
-    "ckks": (GREEN, "^"),
+    "ss": (kit.BLUE, "o"),
+    "one-shot": (kit.ORANGE, "P"),
+    "he": (kit.VERMILION, "D"),
+    "phe-packed": (kit.PURPLE, "s"),
+    "phe-float": (kit.INK, "v"),
+    "ckks": (kit.GREEN, "^"),
 }
 
 _Scale: TypeAlias = tuple[Callable[[float], str], Sequence[float]]  # format and ticks
@@ -63,8 +51,8 @@ def canvas(rows: Sequence[Row]) -> Canvas:
     systems = ", ".join(dict.fromkeys(row.system.label for row in shown))
     panels = ", ".join(title for title, _, _ in _PANELS)
     height = 3 * (44 + 17 * len(shown)) if single else 3 * 175
-    with style():
-        whole = blank(height + 70, f"{title}{about}: {panels}. Systems: {systems}.")
+    with kit.style():
+        whole = kit.blank(height + 70, f"{title}{about}: {panels}. Systems: {systems}.")
         place = {"x": 0.01, "ha": "left"}
         whole.suptitle(f"{title}{about}" if single else title, fontsize=13, **place)
         of = "" if single else "Elements of a vector. "
@@ -72,7 +60,7 @@ def canvas(rows: Sequence[Row]) -> Canvas:
             f"{of}● measured, ○ scaled from a sample. One core of {machine()['cpu']}; each "
             "party in a process of its own."
         )
-        whole.supxlabel(fill(foot, 84), fontsize=10, color=DIM, **place)
+        whole.supxlabel(fill(foot, 84), fontsize=10, color=kit.DIM, **place)
         for axes, (title, figure, scale) in zip(whole.subplots(3, 1), _PANELS, strict=True):
             (_systems if single else _lines)(axes, shown, figure, scale)
             axes.set_title(title)
@@ -95,7 +83,7 @@ def _systems(
     low, high = axes.get_xlim()
     axes.set_xlim(low / 1.5, high * (high / low) ** 0.25)  # room for the values
     _ticked(axes, "x", scale)
-    plain(axes, "x")
+    kit.plain(axes, "x")
 
 
 def _lines(
@@ -123,14 +111,14 @@ def _lines(
     axes.set_xticks(lengths, [f"{x // 1000}k" if x % 1000 == 0 else f"{x:,}" for x in lengths])
     axes.xaxis.set_minor_locator(NullLocator())
     _ticked(axes, "y", scale)
-    plain(axes)
+    kit.plain(axes)
     order = [line for _, line in sorted(drawn, key=lambda end: end[0], reverse=True)]
     axes.legend(handles=order, loc="upper left", bbox_to_anchor=(1, 1.05), handlelength=1.5)
 
 
 def _mark(axes: Axes, row: Row, x: float, y: float, figure: Figure) -> None:
     colour, mark = SYSTEMS[row.system.name]
-    face = colour if figure.measured else PAGE
+    face = colour if figure.measured else kit.PAGE
     axes.plot(x, y, mark, ms=6.5, mfc=face, mec=colour, mew=1.8, clip_on=False, zorder=3)
 
 

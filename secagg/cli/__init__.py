@@ -8,8 +8,13 @@ from typing import Any
 from secagg._warned import warnings_in_one_line
 
 try:
+    from secagg.errors import MissingExtra, needing
+
     # code without kernels warns at the import, before the application can shape warnings
-    with warnings_in_one_line("secagg"):
+    with (
+        needing("the command line", '"secagg[cli]"', "typer", "rich"),
+        warnings_in_one_line("secagg"),
+    ):
         from secagg.cli import (
             bench,
             helper,
@@ -22,17 +27,11 @@ try:
             stats,
         )
         from secagg.cli.console import App, Group, Version
-except ModuleNotFoundError as error:
-    missing = str(error.name).partition(".")[0]
-    # any other missing module is a fault of the installation, and needs a traceback
-    if missing not in ("typer", "rich"):
-        raise
-    print(
-        f'secagg: the command line needs {missing}: pip install "secagg[cli]"', file=sys.stderr
-    )
-    raise SystemExit(2) from None
 except KeyboardInterrupt:
     raise SystemExit(130) from None
+except MissingExtra as error:
+    print(f"secagg: {error}", file=sys.stderr)
+    raise SystemExit(2) from None
 
 __all__ = ["app", "main"]
 

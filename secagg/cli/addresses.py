@@ -3,45 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
+from secagg.cli.console import file_option, flag
 from secagg.cli.files import read
 from secagg.errors import ParameterError
-from secagg.protocol.shape import Security
 
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
 Port = Annotated[int, typer.Option(help="Port to listen on, 0 for any free one.")]
-CertificateFile = Annotated[
-    Path | None, typer.Option("--certificate", metavar="FILE", help="Certificate, in PEM.")
-]
+CertificateFile = Annotated[Path | None, file_option("Certificate, in PEM.", "--certificate")]
 KeyFile = Annotated[
-    Path | None,
-    typer.Option("--key", metavar="FILE", help="Private key of the certificate, in PEM."),
+    Path | None, file_option("Private key of the certificate, in PEM.", "--key")
 ]
 PlainHttp = Annotated[
     bool,
-    typer.Option(
-        "--allow-plain-http",
-        metavar="",
-        help="Use no TLS beyond loopback, where a proxy or a tunnel encrypts.",
+    flag(
+        "--allow-plain-http", "Use no TLS beyond loopback, where a proxy or a tunnel encrypts."
     ),
 ]
 Authority = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Certificates to trust, in PEM.",
-        show_default="the certificates of the system",
-    ),
+    file_option("Certificates to trust, in PEM.", shown="the certificates of the system"),
 ]
 HelpersFile = Annotated[
     Path | None,
-    typer.Option(
+    file_option(
+        'JSON array of helpers: "url", and what secagg helper keygen --json prints.',
         "--helpers",
-        metavar="FILE",
-        help='JSON array of helpers: "url", and what secagg helper keygen --json prints.',
     ),
 ]
 RegistryFile = Annotated[
@@ -108,10 +98,3 @@ def as_key(text: str, option: str) -> bytes:
             f"{option} must be an Ed25519 key, 64 hexadecimal digits, not {text[:80]!r}"
         )
     return key
-
-
-def as_security(text: str) -> Security:
-    """Return the security of sums, semi-honest or active."""
-    if text not in ("semi-honest", "active"):
-        raise ParameterError(f"security must be semi-honest or active, not {text!r}")
-    return cast("Security", text)

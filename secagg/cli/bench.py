@@ -9,20 +9,18 @@ import typer
 
 from secagg.bench.report import comparison_document, print_comparison, saving
 from secagg.bench.run import BUDGET, CLIENTS, FAMILIES, LENGTHS, compare, families, grid
-from secagg.cli.console import Json, command, progress
+from secagg.cli.console import Json, command, examples, progress
 from secagg.errors import ParameterError
 from secagg.kit.table import as_json as to_json
 from secagg.kit.timing import interruptible, undisturbed
 
-EXAMPLES = """
-[bold]Examples[/bold]
-
-secagg bench --clients 100 --length 10000 --no-per-float  [dim]# one case: half a minute[/dim]
-
-secagg bench --compare ss,he,one-shot --out runs/compare  [dim]# all cases, and a picture[/dim]
-
-secagg bench --clients 943 --length 33640 --json  [dim]# the size of MovieLens 100K[/dim]
-"""
+EXAMPLES = examples(
+    "secagg bench --clients 100 --length 10000 --no-per-float  "
+    "[dim]# one case: half a minute[/dim]",
+    "secagg bench --compare ss,he,one-shot --out runs/compare  "
+    "[dim]# all cases, and a picture[/dim]",
+    "secagg bench --clients 943 --length 33640 --json  [dim]# the size of MovieLens 100K[/dim]",
+)
 
 
 def bench(

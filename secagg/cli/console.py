@@ -26,13 +26,25 @@ from secagg.cli.streams import (
     unwritten,
 )
 from secagg.cli.words import in_words_of
-from secagg.errors import SecAggError
+from secagg.errors import ParameterError, SecAggError
 from secagg.kit.table import as_json, duration, volume
 from secagg.kit.timing import INTERRUPTED
 from secagg.protocol import RoundParams
 from secagg.protocol.client_ids import ClientKey, identify
+from secagg.protocol.shape import Security
 
-Document = dict[str, object]
+Document = dict[str, Any]
+
+
+def flag(name: str, text: str) -> Any:
+    """Return an option without a value, with a help text."""
+    return typer.Option(name, metavar="", help=text)
+
+
+def file_option(text: str, *names: str, shown: str | bool = True) -> Any:
+    """Return an option for a file, with a help text, other names and the default to show."""
+    return typer.Option(*names, metavar="FILE", help=text, show_default=shown)
+
 
 Clients = Annotated[int, typer.Option(help="Number of clients, n.")]
 Corrupt = Annotated[
@@ -60,10 +72,7 @@ FittingBits = Annotated[
 Sigma = Annotated[
     int, typer.Option(help="Largest probability that a client is exposed, as 2^-sigma.")
 ]
-Json = Annotated[
-    bool,
-    typer.Option("--json", metavar="", help="Print one JSON document in place of the table."),
-]
+Json = Annotated[bool, flag("--json", "Print one JSON document in place of the table.")]
 
 
 def _print_version(context: typer.Context, wanted: bool) -> None:
@@ -82,6 +91,21 @@ Version = Annotated[
         help="Print the version and exit.",
     ),
 ]
+
+
+def examples(*commands: str) -> str:
+    """Return the end of a command's help, with example commands."""
+    return "\n[bold]Examples[/bold]\n\n" + "\n\n".join(commands) + "\n"
+
+
+_SECURITY: tuple[Security, ...] = ("semi-honest", "active")
+
+
+def as_security(name: str) -> Security:
+    """Return the security of a name, or raise `ParameterError`."""
+    if name not in _SECURITY:
+        raise ParameterError(f"security must be semi-honest or active, not {name!r}")
+    return name
 
 
 class App(typer.Typer):
@@ -254,36 +278,35 @@ def echo(
     `document` has at least "bytes_up", "bytes_down", "client_seconds" and "server_seconds".
     `facts` are further rows of the table, before these figures.
     """
-    if json:
-        shape: Document = {
-            "clients": params.n_clients,
-            "neighbours": params.neighbours,
-            "threshold": params.threshold,
-            "length": params.length,
-            "modulus_bits": params.ring.bits,
-        }
-        typer.echo(as_json(shape | document))
-        return
-    amounts = {name: one for name, one in document.items() if isinstance(one, int | float)}
+    shape: Document = {
+        "clients": params.n_clients,
+        "neighbours": params.neighbours,
+        "threshold": params.threshold,
+        "length": params.length,
+        "modulus_bits": params.ring.bits,
+    }
     k = "all others" if params.neighbours is None else str(params.neighbours)
     rows = [
         ("neighbours k", k),
         *facts,
         ("modulus", str(params.ring)),
-        ("a client sends", volume(amounts["bytes_up"])),
-        ("a client receives", volume(amounts["bytes_down"])),
-        ("a client's time", duration(amounts["client_seconds"])),
-        ("the server's time", duration(amounts["server_seconds"])),
+        ("a client sends", volume(document["bytes_up"])),
+        ("a client receives", volume(document["bytes_down"])),
+        ("a client's time", duration(document["client_seconds"])),
+        ("the server's time", duration(document["server_seconds"])),
     ]
-    print_rows(rows, amounts.get("peak_memory"))
+    show(shape | document, rows, json=json)
 
 
-def print_rows(rows: list[tuple[str, str]], peak_memory: float | None) -> None:
-    """Print a table of two columns, with the peak memory in bytes if measured."""
+def show(document: Document, rows: list[tuple[str, str]], *, json: bool) -> None:
+    """Print a JSON document, or a table of two columns with the peak memory if measured."""
+    if json:
+        typer.echo(as_json(document))
+        return
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     for row in rows:
         table.add_row(*row)
-    if peak_memory is not None:
-        table.add_row("peak memory", f"{volume(peak_memory)}, all in one process")
+    if "peak_memory" in document:
+        table.add_row("peak memory", f"{volume(document['peak_memory'])}, all in one process")
     Console(highlight=False).print(table)

@@ -12,16 +12,8 @@ from typing import Annotated, Literal
 import typer
 
 from secagg._files import replace_file
-from secagg.cli.addresses import (
-    CertificateFile,
-    Host,
-    KeyFile,
-    PlainHttp,
-    Port,
-    as_certificate,
-    as_key,
-)
-from secagg.cli.console import App, Corrupt, Document, Json, command
+from secagg.cli import addresses
+from secagg.cli import console as options
 from secagg.cli.files import read, read_registry
 from secagg.cli.notices import notices
 from secagg.errors import ParameterError, SecAggError
@@ -30,33 +22,32 @@ from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
 from secagg.oneshot.helper import MAX_LENGTH
 from secagg.oneshot.suites import as_suite
 
-app = App(no_args_is_help=True, help="Act as a helper of one-shot sums.")
+app = options.App(no_args_is_help=True, help="Act as a helper of one-shot sums.")
 
-_START = "\n[bold]Examples[/bold]\n\n"
-KEYGEN = _START + "secagg helper keygen helper.journal --json > public.json\n"
-ENDORSE = (
-    _START + "secagg helper endorse helper.journal --params session.params --json\n\n"
-    "secagg helper endorse helper.journal --params a.params --registry clients.json\n"
+KEYGEN = options.examples("secagg helper keygen helper.journal --json > public.json")
+ENDORSE = options.examples(
+    "secagg helper endorse helper.journal --params session.params --json",
+    "secagg helper endorse helper.journal --params a.params --registry clients.json",
 )
-CHECK = (
-    _START + "secagg helper check helper.journal --params session.params boxes-1 boxes-2\n\n"
-    "secagg helper check helper.journal --params a.params --registry clients.json boxes\n"
+CHECK = options.examples(
+    "secagg helper check helper.journal --params session.params boxes-1 boxes-2",
+    "secagg helper check helper.journal --params a.params --registry clients.json boxes",
 )
-RESERVE = (
-    _START + "secagg helper reserve helper.journal --params session.params --request request "
-    "--out reservation boxes-1 boxes-2\n"
+RESERVE = options.examples(
+    "secagg helper reserve helper.journal --params session.params --request request "
+    "--out reservation boxes-1 boxes-2"
 )
-OPEN = (
-    _START + "secagg helper open helper.journal --params session.params --request request "
-    "--out answer boxes-1 boxes-2\n\n"
+OPEN = options.examples(
     "secagg helper open helper.journal --params session.params --request request "
-    "--out answer --max-length 100000000 boxes\n"
+    "--out answer boxes-1 boxes-2",
+    "secagg helper open helper.journal --params session.params --request request "
+    "--out answer --max-length 100000000 boxes",
 )
-SERVE = (
-    _START + "secagg helper serve helper.journal --aggregator 3b6a… --registry clients.json "
-    "--host 0.0.0.0 --certificate chain.pem --key key.pem\n\n"
+SERVE = options.examples(
     "secagg helper serve helper.journal --aggregator 3b6a… --registry clients.json "
-    "--corrupt 0.1 --max-length 100000000\n"
+    "--host 0.0.0.0 --certificate chain.pem --key key.pem",
+    "secagg helper serve helper.journal --aggregator 3b6a… --registry clients.json "
+    "--corrupt 0.1 --max-length 100000000",
 )
 
 Journal = Annotated[Path, typer.Argument(metavar="JOURNAL", help="File with keys and lists.")]
@@ -64,21 +55,16 @@ Boxes = Annotated[
     list[Path],
     typer.Argument(metavar="BOXES...", help="Chunks of boxes, from Accumulator.boxes."),
 ]
-Params = Annotated[
-    Path, typer.Option("--params", metavar="FILE", help="Output of OneShotParams.to_bytes.")
-]
+Params = Annotated[Path, options.file_option("Output of OneShotParams.to_bytes.", "--params")]
 Clients = Annotated[
     Path | None,
-    typer.Option(
+    options.file_option(
+        "JSON object of client ids to Ed25519 keys in hexadecimal, for active sums alone.",
         "--registry",
-        metavar="FILE",
-        help="JSON object of client ids to Ed25519 keys in hexadecimal, for active sums alone.",
     ),
 ]
-Request = Annotated[
-    Path, typer.Option("--request", metavar="FILE", help="Output of Accumulator.request.")
-]
-Out = Annotated[Path, typer.Option(metavar="FILE", help="File for the reply, of mode 600.")]
+Request = Annotated[Path, options.file_option("Output of Accumulator.request.", "--request")]
+Out = Annotated[Path, options.file_option("File for the reply, of mode 600.")]
 Least = Annotated[
     int, typer.Option("--min-clients", help="The smallest list that this helper opens.")
 ]
@@ -95,21 +81,16 @@ MaxClients = Annotated[
 def keygen(
     journal: Journal,
     suite: Annotated[str, typer.Option(metavar="hybrid|x25519", help="HPKE suite.")] = "hybrid",
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Draw a helper's keys, create its journal, and print the public keys.
 
     Never copy or restore the journal: a helper with an older copy could open twice.
     """
-    with command(), HelperJournal.create(journal, as_suite(suite)) as made:
+    with options.command(), HelperJournal.create(journal, as_suite(suite)) as made:
         box, identity = made.public
-        document: Document = {
-            "journal": str(made.path),
-            "suite": suite,
-            "hpke": box.hex(),
-            "ed25519": identity.hex(),
-        }
-        _echo(document, json=as_json)
+        keys = {"hpke": box.hex(), "ed25519": identity.hex()}
+        _echo({"journal": str(made.path), "suite": suite} | keys, json=as_json)
 
 
 @app.command(epilog=ENDORSE)
@@ -118,10 +99,10 @@ def endorse(
     params: Params,
     registry: Clients = None,
     min_clients: Least = 3,
-    corrupt: Corrupt = OneShotPolicy.corrupt,
+    corrupt: options.Corrupt = OneShotPolicy.corrupt,
     max_length: MaxLength = MAX_LENGTH,
     max_clients: MaxClients = OneShotPolicy.max_clients,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Sign parameters that the aggregator relays, and print the signature in hexadecimal.
 
@@ -130,8 +111,8 @@ def endorse(
     signatures of all helpers.
     """
     policy = partial(_policy, min_clients, corrupt, max_length, max_clients)
-    with command(), _helper(journal, params, registry, policy) as helper:
-        document: Document = {
+    with options.command(), _helper(journal, params, registry, policy) as helper:
+        document: options.Document = {
             "helper": helper.number,
             "parameters": helper.params.digest.hex(),
             "endorsement": helper.endorse().hex(),
@@ -145,16 +126,14 @@ def check(
     boxes: Boxes,
     params: Params,
     registry: Clients = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Check boxes and print the ids that are rejected, which the aggregator drops.
 
     Nothing is revealed or stored.
     """
-    with command(), _helper(journal, params, registry) as helper:
-        rejected = _check(helper, boxes)
-        document: Document = {"helper": helper.number, "rejected": rejected}
-        _echo(document, json=as_json)
+    with options.command(), _helper(journal, params, registry) as helper:
+        _echo({"helper": helper.number, "rejected": _check(helper, boxes)}, json=as_json)
 
 
 def _replying(step: Literal["reserve", "open"], epilog: str, text: str) -> None:
@@ -168,24 +147,23 @@ def _replying(step: Literal["reserve", "open"], epilog: str, text: str) -> None:
         out: Out,
         registry: Clients = None,
         min_clients: Least = 3,
-        corrupt: Corrupt = OneShotPolicy.corrupt,
+        corrupt: options.Corrupt = OneShotPolicy.corrupt,
         max_length: MaxLength = MAX_LENGTH,
         max_clients: MaxClients = OneShotPolicy.max_clients,
-        as_json: Json = False,
+        as_json: options.Json = False,
     ) -> None:
         policy = partial(_policy, min_clients, corrupt, max_length, max_clients)
-        with command(), _helper(journal, params, registry, policy) as helper:
+        with options.command(), _helper(journal, params, registry, policy) as helper:
             # the reply would replace the helper's keys and the list of spent ids
             if out.exists() and out.samefile(journal):
                 raise ParameterError(
                     f"{out} is the journal with the helper's keys; take another --out"
                 )
-            rejected = _check(helper, boxes)
+            checked = {"helper": helper.number, "rejected": _check(helper, boxes)}
             answer = getattr(helper, step)(read(request))
             out.parent.mkdir(parents=True, exist_ok=True)
             replace_file(out, answer, private=True)
-            document: Document = {"helper": helper.number, "rejected": rejected}
-            _echo(document | {"out": str(out), "bytes": len(answer)}, json=as_json)
+            _echo(checked | {"out": str(out), "bytes": len(answer)}, json=as_json)
 
     app.command(step, epilog=epilog, help=text)(reply)
 
@@ -212,14 +190,14 @@ def serve(
     ],
     registry: Clients = None,
     min_clients: Least = 3,
-    corrupt: Corrupt = OneShotPolicy.corrupt,
+    corrupt: options.Corrupt = OneShotPolicy.corrupt,
     max_length: MaxLength = MAX_LENGTH,
     max_clients: MaxClients = OneShotPolicy.max_clients,
-    host: Host = "127.0.0.1",
-    port: Port = 8444,
-    certificate: CertificateFile = None,
-    key: KeyFile = None,
-    allow_plain_http: PlainHttp = False,
+    host: addresses.Host = "127.0.0.1",
+    port: addresses.Port = 8444,
+    certificate: addresses.CertificateFile = None,
+    key: addresses.KeyFile = None,
+    allow_plain_http: addresses.PlainHttp = False,
 ) -> None:
     """Act as a helper over HTTPS, until Ctrl-C; only the aggregator is served.
 
@@ -232,12 +210,12 @@ def serve(
         with HelperJournal.open(journal) as opened:
             service = http.serve_helper(
                 opened,
-                as_key(aggregator, "--aggregator"),
+                addresses.as_key(aggregator, "--aggregator"),
                 registry=None if registry is None else read_registry(registry),
                 policy=_policy(min_clients, corrupt, max_length, max_clients),
                 host=host,
                 port=port,
-                tls=as_certificate(certificate, key),
+                tls=addresses.as_certificate(certificate, key),
                 allow_plain_http=allow_plain_http,
             )
             async with service as url:
@@ -245,7 +223,7 @@ def serve(
                 # never done, so that only Ctrl-C ends the helper
                 await asyncio.get_running_loop().create_future()
 
-    with command(), notices():
+    with options.command(), notices():
         asyncio.run(run())
 
 
@@ -253,10 +231,7 @@ def _policy(
     min_clients: int, corrupt: float, max_length: int, max_clients: int
 ) -> OneShotPolicy:
     return OneShotPolicy(
-        min_clients=min_clients,
-        corrupt=corrupt,
-        max_length=max_length,
-        max_clients=max_clients,
+        min_clients=min_clients, corrupt=corrupt, max_length=max_length, max_clients=max_clients
     )
 
 
@@ -288,7 +263,7 @@ def _check(helper: Helper, boxes: list[Path]) -> list[int]:
     return sorted(rejected)
 
 
-def _echo(document: Document, *, json: bool) -> None:
+def _echo(document: options.Document, *, json: bool) -> None:
     if json:
         typer.echo(to_json(document))
         return

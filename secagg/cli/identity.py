@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from secagg.cli.addresses import as_key
-from secagg.cli.console import App, Json, command, counted
+from secagg.cli.console import App, Json, command, counted, examples
 from secagg.cli.files import create_identity, read_keys, write_keys
 from secagg.kit.table import as_json as to_json
 from secagg.protocol import Registry
@@ -19,9 +19,8 @@ app = App(
     no_args_is_help=True, help="Make identities of clients, and the registry of the clients."
 )
 
-_START = "\n[bold]Examples[/bold]\n\n"
-KEYGEN = _START + "secagg identity keygen alice.pem\n"
-REGISTER = _START + "secagg identity register clients.json alice 3b6a27bc…\n"
+KEYGEN = examples("secagg identity keygen alice.pem")
+REGISTER = examples("secagg identity register clients.json alice 3b6a27bc…")
 
 
 @app.command(epilog=KEYGEN)

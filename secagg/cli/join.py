@@ -17,20 +17,18 @@ from secagg.cli.addresses import (
     PlainHttp,
     Url,
 )
-from secagg.cli.console import Json, command
+from secagg.cli.console import Json, command, examples, file_option
 from secagg.cli.hosting import attend
 from secagg.cli.vectors import Vectors
 from secagg.errors import SecAggError
 from secagg.kit.table import as_json as to_json
 from secagg.session import Completed
 
-EXAMPLES = """
-[bold]Examples[/bold]
-
-secagg join https://sums.example:8443 --client alice --identity alice.pem --vector v.npy
-
-secagg join http://127.0.0.1:8443 --client 7 --identity 7.pem --vector mon.npy --vector tue.npy
-"""
+EXAMPLES = examples(
+    "secagg join https://sums.example:8443 --client alice --identity alice.pem --vector v.npy",
+    "secagg join http://127.0.0.1:8443 --client 7 --identity 7.pem "
+    "--vector mon.npy --vector tue.npy",
+)
 
 
 def join(
@@ -39,10 +37,9 @@ def join(
     identity: ClientIdentity,
     vector: Annotated[
         list[Path],
-        typer.Option(
-            metavar="FILE",
-            help="Vector in numpy's format: the first is for sum 0 of the session, the next "
-            "for sum 1. After a restart give them all again.",
+        file_option(
+            "Vector in numpy's format: the first is for sum 0 of the session, the next "
+            "for sum 1. After a restart give them all again."
         ),
     ],
     registry: Members = None,

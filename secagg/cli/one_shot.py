@@ -13,28 +13,26 @@ import typer
 from secagg._check import check_integer
 from secagg.bench.cases import RandomVectors, check_sum, leaving
 from secagg.cli import console as options
-from secagg.cli.addresses import SecurityOption, as_security
+from secagg.cli.addresses import SecurityOption
 from secagg.cli.console import App, Document
 from secagg.encoding import FixedPoint
 from secagg.errors import MissingExtra
 from secagg.graph.graph import DROPOUT
-from secagg.kit.table import as_json, duration, volume
+from secagg.kit.table import duration, volume
 from secagg.kit.timing import peak_memory
 from secagg.oneshot import Noise, OneShotParams, epsilon
-from secagg.oneshot.layout import DIGEST_BYTES, ID_BYTES, START_BYTES
-from secagg.oneshot.messages import CHUNK
+from secagg.oneshot.layout import START_BYTES
+from secagg.oneshot.messages import CHUNK, PLACE, Kind, request_bytes
 from secagg.oneshot.params import MAX_HELPERS
+from secagg.oneshot.replies import size
 from secagg.oneshot.suites import SECRET_BYTES, BoxKey, as_suite
 from secagg.protocol import Identity
 from secagg.simulate import simulate_one_shot, temporary_journals
 
-EXAMPLES = """
-[bold]Examples[/bold]
-
-secagg one-shot params --clients 1000000 --helpers 5 --threshold 3 --security active
-
-secagg one-shot simulate --clients 1000 --helpers 3 --threshold 2 --noise 1e9
-"""
+EXAMPLES = options.examples(
+    "secagg one-shot params --clients 1000000 --helpers 5 --threshold 3 --security active",
+    "secagg one-shot simulate --clients 1000 --helpers 3 --threshold 2 --noise 1e9",
+)
 
 _Helpers = Annotated[int, typer.Option(help="Number of helpers.")]
 _Threshold = Annotated[int, typer.Option(help="Number of helpers that open a sum.")]
@@ -50,7 +48,6 @@ _NoiseSigma = Annotated[
 ]
 HELPERS, THRESHOLD, SUITE = 3, 2, "hybrid"
 """Defaults of the options."""
-_PLACE_BYTES, _COUNTS_BYTES = 2, 16
 # well below 1 / n for every n
 _DELTA = 1e-9
 
@@ -158,7 +155,7 @@ def _agreed(
         length,
         FixedPoint(clip, rounding="nearest"),
         helpers=keys,
-        security=as_security(security),
+        security=options.as_security(security),
         dropout=dropout,
         threshold=threshold,
         session=b"secagg",
@@ -183,15 +180,13 @@ def _privacy(params: OneShotParams) -> Document:
 def _traffic(params: OneShotParams, clients: int) -> Document:
     """Return the bytes of a client and of a helper, if all clients report."""
     layout, signers = params.layout, len(params.helpers) if params.quorum else 0
-    boxes = clients * layout.record(1) + -(-clients // CHUNK) * (START_BYTES + _PLACE_BYTES)
-    request = START_BYTES + _COUNTS_BYTES + ID_BYTES * clients
-    reply = START_BYTES + _PLACE_BYTES + DIGEST_BYTES
-    signed = _PLACE_BYTES + layout.signature
-    answer = reply + layout.packed * len(params.held_by(1))
+    boxes = clients * layout.record(1) + -(-clients // CHUNK) * (START_BYTES + PLACE.size)
+    requests = request_bytes(clients) + (request_bytes(clients, signers) if signers else 0)
+    reservation, answer = (size(kind, params, 1) for kind in (Kind.RESERVATION, Kind.ANSWER))
     return {
         "bytes_up": layout.report,
-        "helper_bytes_in": boxes + request + (request + signers * signed if signers else 0),
-        "helper_bytes_out": answer + (reply + layout.signature if signers else 0),
+        "helper_bytes_in": boxes + requests,
+        "helper_bytes_out": answer + (reservation if signers else 0),
     }
 
 
@@ -200,41 +195,37 @@ def _echo(params: OneShotParams, document: Document, *, json: bool) -> None:
     count = len(params.helpers)
     missing = count - (params.quorum or params.threshold)
     privacy = _privacy(params)
-    if json:
-        shape: Document = {
-            "clients": params.n_clients,
-            "helpers": count,
-            "threshold": params.threshold,
-            "missing_helpers": missing,
-            "seeds": params.seeds,
-            "security": params.security,
-            "suite": params.suite,
-            "length": params.length,
-            "modulus_bits": params.ring.bits,
-        }
-        typer.echo(as_json(shape | privacy | document))
-        return
-    amounts = {name: one for name, one in document.items() if isinstance(one, int | float)}
+    shape: Document = {
+        "clients": params.n_clients,
+        "helpers": count,
+        "threshold": params.threshold,
+        "missing_helpers": missing,
+        "seeds": params.seeds,
+        "security": params.security,
+        "suite": params.suite,
+        "length": params.length,
+        "modulus_bits": params.ring.bits,
+    }
     rows = [
         ("helpers", f"{params.threshold} of {count} open, {missing} may be missing"),
         ("security", f"{params.security}, {params.suite}"),
         ("modulus", str(params.ring)),
     ]
-    if "survivors" in amounts:
-        kind = "noisy" if privacy else "exact"
-        rows.append(("sum", f"{kind}, of {amounts['survivors']} of {params.n_clients} vectors"))
+    if "survivors" in document:
+        kind = f"{'noisy' if privacy else 'exact'}, of {document['survivors']}"
+        rows.append(("sum", f"{kind} of {params.n_clients} vectors"))
     if privacy:
         rows.append(("noise", f"{privacy['noise']:g} steps, of each of {params.seeds} seeds"))
         known = privacy["epsilon"]
         stated = "ε needs dp-accounting" if known is None else f"ε = {known:.3g}"
         rows.append(("privacy", f"{stated}, δ = {_DELTA:g}, for any change of one vector"))
     rows += [
-        ("a client sends", volume(amounts["bytes_up"])),
-        ("a helper receives", volume(amounts["helper_bytes_in"])),
-        ("a helper sends", volume(amounts["helper_bytes_out"])),
+        ("a client sends", volume(document["bytes_up"])),
+        ("a helper receives", volume(document["helper_bytes_in"])),
+        ("a helper sends", volume(document["helper_bytes_out"])),
     ]
     for party in ("client", "server", "helper"):
-        if f"{party}_seconds" in amounts:
+        if f"{party}_seconds" in document:
             whose = "the server's" if party == "server" else f"a {party}'s"
-            rows.append((f"{whose} time", duration(amounts[f"{party}_seconds"])))
-    options.print_rows(rows, amounts.get("peak_memory"))
+            rows.append((f"{whose} time", duration(document[f"{party}_seconds"])))
+    options.show(shape | privacy | document, rows, json=json)

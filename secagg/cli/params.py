@@ -35,13 +35,10 @@ _MASKS = 8
 # likewise, so many keys are found together
 _PEERS = 64
 
-EXAMPLES = """
-[bold]Examples[/bold]
-
-secagg params --clients 1000 --corrupt 0.2 --dropout 0.1
-
-secagg params --clients 10000 --corrupt 0.33 --dropout 0.1 --length 1000000 --json
-"""
+EXAMPLES = options.examples(
+    "secagg params --clients 1000 --corrupt 0.2 --dropout 0.1",
+    "secagg params --clients 10000 --corrupt 0.33 --dropout 0.1 --length 1000000 --json",
+)
 
 
 def params(
@@ -162,10 +159,7 @@ def _keys() -> tuple[float, float, float, float, float]:
     The work is a key agreement, a new key pair, a check of a key, a sealing, and a mask key
     from a client's revealed masking seed.
     """
-    mine, theirs = (
-        keys.KeyPair(os.urandom(keys.SEED_BYTES)),
-        keys.KeyPair(os.urandom(keys.SEED_BYTES)),
-    )
+    mine, theirs = (keys.KeyPair(os.urandom(keys.SEED_BYTES)) for _ in range(2))
     session = os.urandom(keys.SEED_BYTES)
     one = np.ones(1, np.uint64), keys.rows_of([theirs.public])
 

@@ -26,7 +26,6 @@ from secagg.cli.addresses import (
     RegistryFile,
     SecurityOption,
     State,
-    as_security,
 )
 from secagg.cli.files import read_registry
 from secagg.cli.hosting import Hosting
@@ -42,15 +41,12 @@ if TYPE_CHECKING:
 
 _PATIENCE = 5.0
 """Seconds to wait for a helper before the server listens, while no client waits."""
-EXAMPLES = """
-[bold]Examples[/bold]
-
-secagg serve clients.json --length 1000 --clip 8 --out sums
-
-secagg serve clients.json --length 1000 --clip 8 --out sums --rounds 30 --folder state
-
-secagg serve clients.json --length 1000 --clip 8 --out sums --helpers h.json --identity a.pem
-"""
+EXAMPLES = options.examples(
+    "secagg serve clients.json --length 1000 --clip 8 --out sums",
+    "secagg serve clients.json --length 1000 --clip 8 --out sums --rounds 30 --folder state",
+    "secagg serve clients.json --length 1000 --clip 8 --out sums "
+    "--helpers h.json --identity a.pem",
+)
 
 
 def serve(
@@ -92,13 +88,20 @@ def serve(
     with options.command():
         known = read_registry(registry)
         check_integer("rounds", rounds, 1, 1 << 20)
-        kind = as_security(security)
-        # a resumed run must name its one-shot sums as before
-        run_id = b"" if folder is not None else os.urandom(8)
+        kind = options.as_security(security)
         sums = Sums(
-            known, length, FixedPoint(clip), modulus_bits, threshold, kind, corrupt, dropout,
-            name, run_id,
-        )  # fmt: skip
+            known,
+            length,
+            FixedPoint(clip),
+            modulus_bits,
+            threshold,
+            kind,
+            corrupt=corrupt,
+            dropout=dropout,
+            name=name,
+            # a resumed run must name its one-shot sums as before
+            run=b"" if folder is not None else os.urandom(8),
+        )
         aggregator = Aggregator.of(helpers, identity, authority, plain=allow_plain_http)
         # an error is shown before any client waits
         first = sums.params(0, aggregator)

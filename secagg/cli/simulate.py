@@ -18,15 +18,11 @@ from secagg.protocol import NEXT, ClientPolicy
 from secagg.protocol.suggestion import suggest_pair
 from secagg.simulate import simulate_round
 
-EXAMPLES = """
-[bold]Examples[/bold]
-
-secagg simulate --clients 100 --length 100000 --dropout 0.1
-
-secagg simulate --clients 1000 --length 10000 --neighbours 80 --threshold 48
-
-secagg simulate --clients 50 --neighbours 0  [dim]# the complete graph[/dim]
-"""
+EXAMPLES = options.examples(
+    "secagg simulate --clients 100 --length 100000 --dropout 0.1",
+    "secagg simulate --clients 1000 --length 10000 --neighbours 80 --threshold 48",
+    "secagg simulate --clients 50 --neighbours 0  [dim]# the complete graph[/dim]",
+)
 
 # without the first phase, as a client without keys is not in the cohort
 _PHASES = list(NEXT["semi-honest"])[1:]

@@ -31,9 +31,8 @@ from secagg.cli.addresses import (
     SecurityOption,
     State,
     Url,
-    as_security,
 )
-from secagg.cli.console import Json, command, counted
+from secagg.cli.console import Json, as_security, command, counted
 from secagg.cli.files import read_registry
 from secagg.cli.hosting import Hosting, attend
 from secagg.cli.notices import notices

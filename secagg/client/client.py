@@ -204,7 +204,10 @@ class Client(OneLife):
         due = NEXT[self.params.security][state.phase]
         self._state, self._sealing_key = Advertised(due, sealing, mask_pair), None
         public = (sealing.pair.public, mask_pair.public)
-        signature = self._signature(identities.signed_keys(digest, self.client_id, *public))
+        signature = b""
+        if self._identity is not None:
+            signed = identities.signed_keys(digest, self.client_id, *public)
+            signature = self._identity.sign(signed)
         own = self.params.to_bytes()
         return messages.encode(messages.AdvertiseKeys(self.client_id, own, *public, signature))
 
@@ -237,7 +240,7 @@ class Client(OneLife):
         masks = MaskSum()
         masks.add(keys.self_mask_key(state.seed, state.session, me))
         derived = keys.rows_of((state.mask_keys[v] for v in senders), keys.MASK_KEY_BYTES)
-        masks.extend(derived, keys.subtracts(me, np.array(senders, np.uint64)))
+        masks.add(derived, negate=keys.subtracts(me, np.array(senders, np.uint64)))
         size = params.ring.packed_bytes(params.elements)
         head = messages.start(messages.MaskedInput(me, state.session, b""), size)
         masked, clipped = filled([head], size, partial(given.write, masks=masks))
@@ -256,7 +259,8 @@ class Client(OneLife):
         # last: a request that fails another check must not leave a cohort in the ledger
         if self._page is not None:
             checks.check_ledger(self._page, survivors, state.phase)
-        signature = self._signature(identities.signed_survivors(session, me, survivors))
+        assert self._identity is not None, "see `check_identity`"  # noqa: S101
+        signature = self._identity.sign(identities.signed_survivors(session, me, survivors))
         due = NEXT[self.params.security][state.phase]
         self._state = replace(state, phase=due, signed=survivors)
         return messages.encode(messages.ConsistencySignature(me, session, signature))

@@ -33,6 +33,8 @@ from secagg.protocol.identities import check_identity
 from secagg.protocol.ledger import CohortLedger, open_page
 from secagg.protocol.phases import out_of_order
 
+_VAULT = "a secagg.Vault, made of the path of a file"
+
 
 class OneLife:
     """Base of `Client`: the arguments, and the state that only one process has."""
@@ -112,7 +114,7 @@ class OneLife:
         VaultError
             The key cannot be written; the client is unchanged.
         """
-        _check_vault(vault)
+        check_kind("vault", vault, KeySlot, _VAULT)
         with self._exclusive:
             state = self._state
             if not isinstance(state, Advertised | Shared | Entrusted):
@@ -149,7 +151,7 @@ class OneLife:
             The state was restored before, is not the vault's latest state, is damaged, or is of
             another client, session or version. Or the vault cannot be read or written.
         """
-        _check_vault(vault)
+        check_kind("vault", vault, KeySlot, _VAULT)
         data = as_bytes(state, "state")
         with self._exclusive:
             if not isinstance(self._state, New):
@@ -157,9 +159,9 @@ class OneLife:
             me, params = self.client_id, self.params
             self._exclusive.bind()  # first: a fork meanwhile has the secrets, too
             try:
-                sealed = stored.sealed_part(data, me, params)
+                head, sealed = stored.split(data, me, params)
                 key = vault.read()
-                restored = stored.unpack(stored.unseal(key, me, params, sealed), me, params)
+                restored = stored.unpack(stored.unseal(key, head, sealed), me, params)
                 vault.take(key)  # last, so that a wrong argument does not spoil the state
             except VaultError:
                 self._state = Ended(Phase.FAILED)
@@ -179,10 +181,3 @@ class OneLife:
         """Return the source of random bytes for a purpose (docs/protocol.md, §5.13)."""
         about = context + struct.pack("<Q", self.client_id) + more
         return Hedged(self._entropy, secret, b"secagg/2 hedged " + purpose + about)
-
-    def _signature(self, content: bytes) -> bytes:
-        return b"" if self._identity is None else self._identity.sign(content)
-
-
-def _check_vault(vault: KeySlot) -> None:
-    check_kind("vault", vault, KeySlot, "a secagg.Vault, made of the path of a file")

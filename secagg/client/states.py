@@ -1,7 +1,8 @@
 """States of a client: the secrets that the client keeps after each sent message.
 
-The client replaces its state after every message, and takes the new phase from ``NEXT``. So
-every secret is dropped as soon as no later message needs that secret.
+After every message the client replaces the whole state. The new state has only the secrets that
+a later message needs, so the client drops all other secrets. Only a `SealingKey` can outlive a
+round: the application may keep the key for all rounds of a session.
 """
 
 from __future__ import annotations

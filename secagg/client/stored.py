@@ -58,20 +58,15 @@ class KeySlot(Protocol):
         ...
 
 
-def head(me: int, params: RoundParams) -> bytes:
-    """Return the first bytes of every state of client `me` in a round."""
-    packed = params.to_bytes()
-    return _HEAD.pack(VERSION, me, len(packed)) + packed
-
-
 def seal(key: bytes, me: int, params: RoundParams, content: bytes) -> bytes:
-    """Return the bytes of a state with this content."""
-    start = head(me, params)
-    return start + AESGCM(key).encrypt(_NONCE, content, _LABEL + start)
+    """Return the bytes of a state of client `me` with this content."""
+    packed = params.to_bytes()
+    head = _HEAD.pack(VERSION, me, len(packed)) + packed
+    return head + AESGCM(key).encrypt(_NONCE, content, _LABEL + head)
 
 
-def sealed_part(data: bytes, me: int, params: RoundParams) -> bytes:
-    """Return the encrypted part of a state of client `me`.
+def split(data: bytes, me: int, params: RoundParams) -> tuple[bytes, bytes]:
+    """Return the head of a state of client `me`, which has these `params`, and the rest.
 
     The checks of VaultError are "version", "length", "session", "parameters" and "client".
     """
@@ -92,13 +87,13 @@ def sealed_part(data: bytes, me: int, params: RoundParams) -> bytes:
         raise lost("parameters", f"{why}; restore it with its own parameters")
     if client != me:
         raise lost("client", f"it is of client {client}, and this is client {me}")
-    return data[end:]
+    return data[:end], data[end:]
 
 
-def unseal(key: bytes, me: int, params: RoundParams, sealed: bytes) -> bytes:
+def unseal(key: bytes, head: bytes, sealed: bytes) -> bytes:
     """Return the content that `seal` encrypted; raise VaultError ("latest") for another key."""
     try:
-        return AESGCM(key).decrypt(_NONCE, sealed, _LABEL + head(me, params))
+        return AESGCM(key).decrypt(_NONCE, sealed, _LABEL + head)
     except InvalidTag:
         raise lost(
             "latest",

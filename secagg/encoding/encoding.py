@@ -1,4 +1,4 @@
-"""Interfaces of an encoding and of a source of entropy.
+"""Ring of a sum, and the interfaces of an encoding and of a source of entropy.
 
 To add an encoding, implement `Encoding` and pass an object of the class to `secagg.RoundParams`
 or `secagg.Packing`. The ``canonical()`` bytes must differ from all other encodings' bytes.
@@ -6,8 +6,7 @@ or `secagg.Packing`. The ``canonical()`` bytes must differ from all other encodi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -21,12 +20,24 @@ Lanes = NDArray[np.uint32] | NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Ring:
-    """Ring of the integers modulo R.
+    """Ring of the integers modulo R, with elements in arrays of unsigned integers.
+
+    An element of such an array is a *lane*. If R is a power of two, a lane may hold any number
+    that is congruent to the element modulo R; `reduce` brings the number into [0, R).
 
     Parameters
     ----------
     modulus : int
         R: a power of two up to 2^64, or any integer 2 ≤ R ≤ 2^62.
+
+    Attributes
+    ----------
+    is_power_of_two : bool
+        True if R = 2^b for some b.
+    bits : int
+        Bits of an element on the wire: ⌈log2 R⌉.
+    dtype : dtype
+        The dtype of a lane, which stores one element: uint32 or uint64.
 
     Raises
     ------
@@ -35,6 +46,11 @@ class Ring:
     """
 
     modulus: int
+    is_power_of_two: bool = field(init=False, repr=False, compare=False)
+    bits: int = field(init=False, repr=False, compare=False)
+    dtype: np.dtype[np.uint32] | np.dtype[np.uint64] = field(
+        init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.modulus, int) or isinstance(self.modulus, bool):
@@ -43,31 +59,19 @@ class Ring:
             raise ParameterError(
                 f"modulus {in_short(self.modulus)} is below 2; a sum needs at least 2"
             )
-        limit = 64 if self.is_power_of_two else 62
+        power, bits = self.modulus & (self.modulus - 1) == 0, (self.modulus - 1).bit_length()
+        limit = 64 if power else 62
         if self.modulus > 1 << limit:
             raise ParameterError(
                 f"modulus {in_short(self.modulus)} is above 2^{limit}; take a power of two up "
                 "to 2^64 or any other modulus up to 2^62"
             )
+        dtype = np.dtype(np.uint32 if power and bits <= 32 else np.uint64)
+        for name, value in (("is_power_of_two", power), ("bits", bits), ("dtype", dtype)):
+            object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
         return f"2^{self.bits}" if self.is_power_of_two else str(self.modulus)
-
-    @cached_property
-    def is_power_of_two(self) -> bool:
-        """True if R = 2^b for some b."""
-        return self.modulus & (self.modulus - 1) == 0
-
-    @cached_property
-    def bits(self) -> int:
-        """Bits of an element on the wire: ⌈log2 R⌉."""
-        return (self.modulus - 1).bit_length()
-
-    @cached_property
-    def dtype(self) -> np.dtype[np.uint32] | np.dtype[np.uint64]:
-        """The dtype of a lane, which stores one element: uint32 or uint64."""
-        narrow = self.is_power_of_two and self.bits <= 32
-        return np.dtype(np.uint32) if narrow else np.dtype(np.uint64)
 
     def zeros(self, length: int) -> Lanes:
         """Return an array of `length` zeros, in the dtype of this ring."""

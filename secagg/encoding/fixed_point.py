@@ -1,8 +1,8 @@
-"""Encoding of floats as integers modulo R.
+"""Encoding of floats as integers modulo R, in fixed point.
 
 A float x becomes the signed integer round(clip(x) · 2^f). Sums of such integers are exact, so
-the only error of an aggregate is each client's own rounding. ``RoundParams`` checks that a sum
-of n encoded vectors fits R.
+the errors of a sum are each client's own clipping and rounding. ``RoundParams`` checks that a
+sum of n encoded vectors fits R.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import struct
 import warnings
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,8 @@ class FixedPoint:
     fractional_bits: int = 16
     rounding: Literal["stochastic", "nearest"] = "stochastic"
     beyond_clip: Literal["clip", "refuse"] = "clip"
+    signed: ClassVar[bool] = True
+    """Encoded elements lie in [−max_encoded, max_encoded]."""
 
     def __post_init__(self) -> None:
         if not is_real(self.clip) or not 0 < self.clip <= 2.0**61:
@@ -185,11 +187,6 @@ class FixedPoint:
     def max_encoded(self) -> int:
         """⌈clip · 2^f⌉, the largest absolute value of an encoded element."""
         return math.ceil(self.clip * self.scale)
-
-    @property
-    def signed(self) -> bool:
-        """True: encoded elements lie in [−max_encoded, max_encoded]."""
-        return True
 
     def canonical(self) -> bytes:
         """Return the bytes that identify this encoding in the parameters' digest."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,8 @@ class Integers:
     """
 
     max: int
+    signed: ClassVar[bool] = False
+    """Elements are never negative, so R must exceed n · max only."""
 
     def __post_init__(self) -> None:
         check_integer("max", self.max, 1, 1 << 62)
@@ -47,11 +50,6 @@ class Integers:
     def max_encoded(self) -> int:
         """`max`, the largest encoded element of weight 1."""
         return self.max
-
-    @property
-    def signed(self) -> bool:
-        """False: elements are never negative, so R must exceed n · max only."""
-        return False
 
     def canonical(self) -> bytes:
         """Return the bytes that identify this encoding in the parameters' digest."""

@@ -1,4 +1,4 @@
-"""Suggestion of a fixed-point encoding for the values of a sample."""
+"""Clip and fractional bits that `FixedPoint.suggest` takes for a sample, and the remedies."""
 
 from __future__ import annotations
 

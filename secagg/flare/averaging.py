@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
 from nvflare.app_common.workflows.fedavg import FedAvg
 
@@ -16,6 +15,7 @@ from secagg.encoding import flatten
 from secagg.errors import ParameterError
 from secagg.flare.model import Model, check_finite, summed, write_model
 from secagg.protocol import client_id
+from secagg.server import RoundResult
 
 _UNAVAILABLE = {
     "aggregator": "only the mean of all sites is known; leave it out",
@@ -69,10 +69,10 @@ class SumFedAvg(FedAvg):
         """Return the digest of the job's configuration that the sites have."""
 
     @abstractmethod
-    def _mean(
+    def _run_round(
         self, targets: Sequence[str], task_name: str, message: bytes, length: int
-    ) -> tuple[NDArray[np.float64], Iterable[int]]:
-        """Return the mean of the updates of some sites, and the ids of sites in the mean."""
+    ) -> RoundResult:
+        """Return the sum of the updates of some sites."""
 
     def send_model(
         self,
@@ -86,27 +86,27 @@ class SumFedAvg(FedAvg):
         """Run a round with `targets`, and pass the mean of their updates to `callback`."""
         assert callback is not None, "FedAvg has one"  # noqa: S101
         arrays = {name: np.asarray(array) for name, array in data.params.items()}
-        left_out = re.compile(self.exclude_vars) if self.exclude_vars else None
+        left_out = self.exclude_vars
         model = Model(
             task=task_name,
             round=self.current_round,
             rounds=self.num_rounds,
             arrays=arrays,
-            excluded=tuple(k for k in arrays if left_out is not None and left_out.search(k)),
+            excluded=tuple(k for k in arrays if left_out and re.search(left_out, k)),
             configuration=self._configuration(task_name),
         )
         vector, schema = flatten(summed(model))
         # here, or the sites would reject the model one by one, each in a log of its own
         check_finite(model)
-        mean, survivors = self._mean(targets, task_name, write_model(model), vector.size)
-        present = {client_id(site) for site in targets} & set(survivors)
+        result = self._run_round(targets, task_name, write_model(model), vector.size)
+        present = {client_id(site) for site in targets} & set(result.survivors)
         missing = [site for site in targets if client_id(site) not in present]
         self.info(f"the sum has {len(present)} of {len(targets)} sites; missing: {missing}")
         self._received_count = len(present) - 1  # FedAvg adds 1
         callback(
             FLModel(
                 params_type=ParamsType.DIFF,
-                params=schema.unflatten(mean),
+                params=schema.unflatten(result.mean),
                 current_round=self.current_round,
             )
         )

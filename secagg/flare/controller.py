@@ -9,14 +9,12 @@ attempts, acknowledgements, deadlines and the presence of sites once more, with 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from secrets import SystemRandom
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from nvflare.apis.controller_spec import Task
 from nvflare.apis.shareable import Shareable
 
@@ -27,6 +25,7 @@ from secagg.flare.link import SiteDesk
 from secagg.flare.tasks import configuration, enrol
 from secagg.protocol import RoundParams
 from secagg.protocol.shape import Security
+from secagg.server import RoundResult
 from secagg.session import Deadlines, Session
 
 _LEAVE = 10.0
@@ -129,14 +128,13 @@ class SecAggFedAvg(SumFedAvg):
     def _configuration(self, task_name: str) -> bytes:
         return self._agreed
 
-    def _mean(
+    def _run_round(
         self, targets: Sequence[str], task_name: str, message: bytes, length: int
-    ) -> tuple[NDArray[np.float64], Iterable[int]]:
+    ) -> RoundResult:
         assert self._desk is not None, "run makes it"  # noqa: S101
         params = self._params(len(targets), length)
         work = self._desk.session.round(params, message, cohort=list(targets))
-        result = self._desk.run(work, self.abort_signal)
-        return result.mean, result.survivors
+        return self._desk.run(work, self.abort_signal)
 
     def sample_clients(self, num_clients: int | None = None) -> list[str]:
         """Return `num_clients` random sites of the session, or all sites if there are fewer."""

@@ -27,7 +27,7 @@ from secagg.flare.files import fixing, own_folder
 from secagg.flare.filter import SecAggFilter
 from secagg.flare.guard import GivesSums, note
 from secagg.flare.identities import Authority, SiteIdentity
-from secagg.flare.link import AgreedLink, FlareLink
+from secagg.flare.link import AgreedLink
 from secagg.flare.log import log_class, log_rejection, logger
 from secagg.flare.model import Model, agreed_context, read_model, read_update, training_task
 from secagg.flare.policy import policy_of
@@ -113,10 +113,9 @@ class SecAggExecutor(GivesSums, Executor):
             replies = engine.send_aux_request(None, topic, request, timeout, fl_ctx)
             return next(iter(replies.values()), None)
 
-        link = FlareLink(send, token, abort_signal)
-        agreed = AgreedLink(link, digest_configuration(fl_ctx))
+        link = AgreedLink(send, token, abort_signal, digest_configuration(fl_ctx))
         work = take_part(
-            agreed,
+            link,
             site,
             Trainer(self.trainer, fl_ctx, abort_signal),
             policy=fixing(policy.rounds, own_folder(fl_ctx)),
@@ -126,7 +125,7 @@ class SecAggExecutor(GivesSums, Executor):
         try:
             asyncio.run(work)
         except Exception as error:
-            if not agreed.ended:
+            if not link.ended:
                 raise
             log_class("the session, in which zeros were sent,", error)  # no other reply
         return reply
@@ -174,12 +173,15 @@ class Trainer:
 
     def _filtered(self, chain: str, data: Shareable, task: str, fl_ctx: Any) -> Shareable:
         """Apply the filters of site and job, but `SecAggFilter`: this task stays here."""
-        filters = getattr(fl_ctx.get_prop(FLContextKey.RUNNER), chain, {})
-        direction = FilterKey.IN if chain == Scope.TASK_DATA_FILTERS_NAME else FilterKey.OUT
+        runner = fl_ctx.get_prop(FLContextKey.RUNNER)
+        if chain == Scope.TASK_DATA_FILTERS_NAME:
+            direction, filters = FilterKey.IN, runner.task_data_filters
+        else:
+            direction, filters = FilterKey.OUT, runner.task_result_filters
         if contains_lazy_download_ref(data):  # of a trainer in another process
             cell = fl_ctx.get_engine().get_cell()
             data = materialize_lazy_download_refs(data, cell, self._abort_signal)
-        for one in get_filters(chain, fl_ctx, filters or {}, task, direction):
+        for one in get_filters(chain, fl_ctx, filters, task, direction):
             if not isinstance(one, SecAggFilter):
                 data = one.process(data, fl_ctx)
         return data

@@ -40,7 +40,7 @@ def _read(path: str, remedy: str) -> bytes:
 
 
 def own_folder(fl_ctx: Any) -> Path:
-    """Return the folder, which is made if missing."""
+    """Return the folder of this site for files that outlive a job, made if missing."""
     folder = Path(fl_ctx.get_workspace().get_root_dir()) / "secagg"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
@@ -56,8 +56,7 @@ def fixing(policy: ClientPolicy, folder: Path) -> ClientPolicy:
 
     Bounds that the policy states are fixed, too: the policy can come with a job.
     """
-    demands = {name: getattr(policy, name) for name in ClientPolicy.__dataclass_fields__}
-    return _Fixing(**demands, folder=folder)
+    return _Fixing(**vars(policy), folder=folder)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -137,13 +137,7 @@ def _reported(result: Shareable, fl_ctx: Any) -> Shareable:
 
     def write(vector: Vector, weight: int | None, _: bool) -> tuple[bytes, int]:
         return write_report(
-            vector,
-            params,
-            site,
-            weight,
-            identity=due.identity,
-            policy=policy,
-            endorsements=due.endorsements,
+            vector, params, site, weight, due.identity, policy, due.endorsements
         )
 
     # never an error: the server must not learn from a reply that a training failed

@@ -90,20 +90,20 @@ class Authority:
             _verify_chain(leaf, others, self._root)
         except (VerificationError, ValueError, x509.InvalidVersion):
             why = f"the certificate of {site!r} is not of this project"
-            raise wrong("certificate", why) from None
+            raise _wrong("certificate", why) from None
         subject = leaf.subject
         names = [one.value for one in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
         # a single name: a certificate with two names would serve two sites
         if names != [site]:
-            raise wrong("certificate", f"the certificate of {site!r} is of {names}")
+            raise _wrong("certificate", f"the certificate of {site!r} is of {names}")
         # FLARE marks the certificates of users by a role, but does not mark servers
         role = subject.get_attributes_for_oid(NameOID.UNSTRUCTURED_NAME)
         if role or site in self._servers:
-            raise wrong("certificate", f"the certificate of {site!r} is not of a site")
+            raise _wrong("certificate", f"the certificate of {site!r} is not of a site")
         if self._sites is not None and site not in self._sites:
-            raise wrong("certificate", f"{site!r} is not among the sites of the policy")
+            raise _wrong("certificate", f"{site!r} is not among the sites of the policy")
         if not _is_signed(leaf, content, signature):
-            raise wrong("signature", f"{site!r} has not signed its key of this job")
+            raise _wrong("signature", f"{site!r} has not signed its key of this job")
 
 
 def sign(kit: Path, content: bytes) -> tuple[bytes, bytes]:
@@ -167,7 +167,7 @@ def _is_signed(leaf: x509.Certificate, content: bytes, signature: bytes) -> bool
     return False
 
 
-def wrong(check: str, why: str) -> RemoteProtocolError:
+def _wrong(check: str, why: str) -> RemoteProtocolError:
     """Return the error for a certificate, key or signature of a site that fails a check."""
     return RemoteProtocolError(why, sender=None, phase="identify", check=check)
 
@@ -200,7 +200,7 @@ class Roster:
         if not isinstance(keys, Mapping) or not all(
             isinstance(site, str) and isinstance(key, bytes) for site, key in keys.items()
         ):
-            raise wrong("roster", "the roster has no keys by the names of sites")
+            raise _wrong("roster", "the roster has no keys by the names of sites")
         self.keys: dict[str, bytes] = dict(keys)
         self.content = _LABEL + _prefixed(job.encode())
         # in one order and with lengths: every site must sign the same bytes for the same keys
@@ -231,7 +231,7 @@ class Roster:
             found = None
         if found is None or site not in self.keys:
             why = f"the signature of {site!r} is malformed or of another roster"
-            raise wrong("roster", why)
+            raise _wrong("roster", why)
         if authority is not None:
             authority.verify(site, found.pem, self.content, found.signature)
 
@@ -245,13 +245,13 @@ class Roster:
             `verify`.
         """
         if not isinstance(signatures, Mapping):
-            raise wrong("roster", "the roster has no signatures by the names of sites")
+            raise _wrong("roster", "the roster has no signatures by the names of sites")
         for site, signed in signatures.items():
             self.verify(site, signed, authority)
         try:
             return Registry({site: self.keys[site] for site in signatures})
         except ParameterError as error:
-            raise wrong("roster", str(error)) from None
+            raise _wrong("roster", str(error)) from None
 
 
 class SiteIdentity(Confined):
@@ -285,17 +285,17 @@ class SiteIdentity(Confined):
         """
         roster = Roster(self._job, keys)
         if roster.keys.get(self._site) != self.key.public:
-            raise wrong("roster", "the roster lacks the key that this site drew")
+            raise _wrong("roster", "the roster lacks the key that this site drew")
         # two rosters with this key could show two sites different keys of a third site
         if self._roster is not None and self._roster.content != roster.content:
-            raise wrong("roster", "this site has signed another roster with this key")
+            raise _wrong("roster", "this site has signed another roster with this key")
         self._roster = roster
         return msgspec.msgpack.encode(_Signed(*sign(self._kit, roster.content)))
 
     def registry(self, signatures: object, authority: Authority) -> Registry:
         """Return the registry of the roster that this site signed; see `Roster.registry`."""
         if self._roster is None:
-            raise wrong("roster", "this site has signed no roster")
+            raise _wrong("roster", "this site has signed no roster")
         return self._roster.registry(signatures, authority)
 
 

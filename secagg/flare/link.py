@@ -75,10 +75,9 @@ class FlareLink:
 
     async def send(self, answer: bytes) -> None:
         """Send an answer; see `secagg.session.Link.send`."""
-        reply = await self._request({names.ANSWER: answer})
-        check = None if reply is None else reply.get(names.CHECK)
-        if check is not None:
-            detail = str(reply.get(names.DETAIL)) if reply else ""
+        reply = await self._request({names.ANSWER: answer}) or {}
+        if (check := reply.get(names.CHECK)) is not None:
+            detail = str(reply.get(names.DETAIL))
             raise RemoteProtocolError(detail, sender=None, phase="answer", check=str(check))
 
     async def _request(self, fields: dict[str, object]) -> dict[str, object] | None:
@@ -101,15 +100,16 @@ class FlareLink:
         return None
 
 
-class AgreedLink:
-    """Link that declines the task of an input if the model fails a check of this site.
+class AgreedLink(FlareLink):
+    """Link of a site that declines the task of an input if the model fails a check here.
 
     A check in the training would come too late: a failed training sends zeros, so a server
     could make all sites but one send zeros.
 
     Parameters
     ----------
-    link : FlareLink
+    send, token, stop
+        See `FlareLink`.
     configuration : bytes
         `digest_configuration` of this site.
 
@@ -119,13 +119,13 @@ class AgreedLink:
         True after the end of the session.
     """
 
-    def __init__(self, link: FlareLink, configuration: bytes) -> None:
-        self.ended = False
-        self._link, self._configuration = link, configuration
+    def __init__(self, send: Send, token: bytes, stop: Stop, configuration: bytes) -> None:
+        super().__init__(send, token, stop)
+        self.ended, self._configuration = False, configuration
 
     async def next_task(self, after: bytes) -> bytes | None:
         """Wait for the next task; see `secagg.session.Link.next_task`."""
-        while (data := await self._link.next_task(after)) is not None:
+        while (data := await super().next_task(after)) is not None:
             task = read_task(data)
             # only the task of an input has a message, which is the model
             if not task.message:
@@ -142,10 +142,6 @@ class AgreedLink:
                 await self.send(encode(Declined(task.id)))
         self.ended = True
         return None
-
-    async def send(self, answer: bytes) -> None:
-        """Send an answer; see `secagg.session.Link.send`."""
-        await self._link.send(answer)
 
 
 T = TypeVar("T")
@@ -257,25 +253,18 @@ class SiteDesk(RunningSession):
         reply = make_reply(ReturnCode.OK)
         try:
             if isinstance(answer, bytes):
-                reply.update(self._answer(site, answer))
+                self.start(self.session.accept(site, answer)).result()
             elif isinstance(after, bytes):
-                reply.update(self._task(site, after))
+                # without waiting for a task: a request that waits would hold a thread of FLARE
+                task = self.start(self.session.next_task(site, after, 0)).result()
+                if task is not None:
+                    reply[names.SESSION_TASK] = task
             else:
                 return make_reply(ReturnCode.BAD_REQUEST_DATA)
         except LocalProtocolError:
             if not self._ended:  # only this round has failed
                 raise
             reply[names.ENDED] = True
-        return reply
-
-    def _task(self, site: str, after: bytes) -> dict[str, object]:
-        # without waiting for a task: a request that waits would hold a thread of FLARE
-        task = self.start(self.session.next_task(site, after, 0)).result()
-        return {} if task is None else {names.SESSION_TASK: task}
-
-    def _answer(self, site: str, answer: bytes) -> dict[str, object]:
-        try:
-            self.start(self.session.accept(site, answer)).result()
         except RemoteProtocolError as error:
-            return {names.CHECK: error.check, names.DETAIL: str(error)}
-        return {}
+            reply[names.CHECK], reply[names.DETAIL] = error.check, str(error)
+        return reply

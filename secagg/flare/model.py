@@ -1,4 +1,4 @@
-"""Models in messages, and updates of models as vectors.
+"""Models as messages, updates as vectors, and the task and context of a training.
 
 The server sends a model's arrays, which are not secret, as one `Model` to all sites. A site
 returns the difference between the trained and the sent arrays as a vector. Reading a model runs

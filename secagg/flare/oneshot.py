@@ -11,14 +11,12 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from nvflare.apis.controller_spec import ClientTask, Task
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.shareable import Shareable
@@ -144,14 +142,13 @@ class OneShotFedAvg(SumFedAvg):
             self._agreed = configuration(self, self._members, self.train_timeout, task_name)
         return self._agreed
 
-    def _mean(
+    def _run_round(
         self, targets: Sequence[str], task_name: str, message: bytes, length: int
-    ) -> tuple[NDArray[np.float64], Iterable[int]]:
+    ) -> OneShotResult:
         assert self._running is not None, "run makes it"  # noqa: S101
         params = self._params(len(targets), length, message)
         work = self._sum(self._running.session, params, message, targets, task_name)
-        result = self._running.run(work, self.abort_signal)
-        return result.mean, result.survivors
+        return self._running.run(work, self.abort_signal)
 
     async def _sum(
         self,
@@ -216,23 +213,20 @@ class OneShotFedAvg(SumFedAvg):
             good = result.get_return_code() == ReturnCode.OK and isinstance(answer, bytes)
             settle(answer if good else None)
 
-        def done(task: Task, fl_ctx: object) -> None:
-            settle(None)  # without a result: the report is late, or the site is lost
-
         sent = Task(
             task_name,
             Shareable({names.SESSION_TASK: frame}),
             timeout=max(1, round(self.train_timeout)),
             result_received_cb=receive,
-            task_done_cb=done,
+            # without a result: the report is late, or the site is lost
+            task_done_cb=lambda task, fl_ctx: settle(None),
         )
         self.send(sent, self.fl_ctx, targets=[site])
         return found
 
     def sample_clients(self, num_clients: int | None = None) -> list[str]:
         """Return random sites among the sites that are here since the job began."""
-        here = {client.name for client in self.engine.get_clients()}
-        sites = sorted(self._members & here)
+        sites = sorted(self._members & {client.name for client in self.engine.get_clients()})
         return secrets.SystemRandom().sample(sites, min(num_clients or len(sites), len(sites)))
 
     def _params(self, sites: int, length: int, message: bytes) -> OneShotParams:

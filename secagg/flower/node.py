@@ -1,7 +1,8 @@
-"""Guard of a node: it answers a protocol's messages, and lets nothing else of the app out.
+"""Guard of a node's application, and the steps that both mods of nodes share.
 
 Every reply of a guarded node is a message of the protocol, a record of declared metrics, or an
-error without text of the application.
+error without text of the application. The shared steps read the parameters and the plan of a
+sum, and call the application with agreed data only.
 """
 
 from __future__ import annotations

@@ -67,15 +67,13 @@ class OneShotMod(Guard):
         endorsements = endorsements_of(task.data)
         policy.check(params, endorsements)
         own = node_identity(context.node_config)
-        client, identity = context.node_id, None
-        if own is not None:
-            client, identity = own.client_id, own.identity
-        elif params.active:
+        if own is None and params.active:
             raise no_identity()
+        client, identity, _ = own or (context.node_id, None, None)
         check_signer(params, identity)
         plan = agreed(task, name.message, message, context)
         trainer = Trainer(task, plan, params, message, context, call_next)
-        state = NodeState(context, None if own is None else own.client_id)
+        state = NodeState(context, client)
         state.fix(params, policy.bounds, plan)
         # after all checks, so that a rejected task spends no number; before the training, so
         # that a process that is killed there never reports twice

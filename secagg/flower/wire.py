@@ -82,7 +82,7 @@ class Task(NamedTuple):
     Attributes
     ----------
     phase : str
-        `Phase` whose message is due, or "report" for a report of a one-shot sum.
+        `Phase` whose message is due, or "report" in one-shot sums.
     params : bytes
         Parameters of the sum, in every task.
     plan : bytes

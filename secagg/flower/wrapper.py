@@ -183,9 +183,10 @@ class SecureStrategy(Strategy):
                     f"has {' and '.join(short)}; give LocalGrid as many nodes, or lower what "
                     "the strategy waits for"
                 )
-        self._aggregate = self._strategy.aggregate_train
         members = vars(self._strategy)
         own = members.get("aggregate_train")
+        if own != self.aggregate_train:  # else a start within a start, by an application
+            self._aggregate = self._strategy.aggregate_train
         # the strategy's own start calls it, also where an application has overridden start
         members["aggregate_train"] = self.aggregate_train
         try:
@@ -199,9 +200,10 @@ class SecureStrategy(Strategy):
                 evaluate_fn,
             )
         finally:
-            members["aggregate_train"] = own
             if own is None:
                 del members["aggregate_train"]
+            else:
+                members["aggregate_train"] = own
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -257,7 +259,7 @@ class SecureStrategy(Strategy):
         self._strategy.summary()
 
 
-def check_strategy(strategy: Strategy, *, averaging: bool, evaluates: bool = False) -> None:
+def check_strategy(strategy: Strategy, *, averaging: bool, evaluates: bool) -> None:
     """Raise `ParameterError` unless a strategy uses the mean of the replies only.
 
     Parameters

@@ -4,7 +4,9 @@ Clients are put on a ring in random order, and each client is linked to the k/2 
 and the k/2 clients after (Bell et al. 2020, §3.2, Algorithm 2). The *holders* of a client's
 shares are the client and the neighbours, by ascending ids. Holder i, counted from 0, has the
 share at the point i + 1. See `recommend` for the number of neighbours.
-The last functions state the clients that collude or stay, as numbers of all clients.
+
+Further functions turn the fractions of the clients that collude or drop out into numbers of
+clients, and give the lowest thresholds that such colluders do not break.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, floor
+from math import ceil
 from typing import Literal
 
 from secagg._check import is_real
@@ -105,11 +107,6 @@ def count(fraction: float, n: int) -> int:
     The product is exact for the decimal as written; the product of floats is 7.000000000000001.
     """
     return ceil(Fraction(str(to_float(fraction))) * n)
-
-
-def most_left(fraction: float, n: int) -> int:
-    """Return n less a fraction of n that is rounded down: the most clients that stay."""
-    return n - floor(Fraction(str(to_float(fraction))) * n)
 
 
 def least_threshold(colluders: int, fewest: int = 3) -> int:

@@ -137,8 +137,7 @@ class Members:
         """Return the client that signed a request, and the digest of the request's body."""
         client, digest = asgi.authenticate(request, self._registry)
         if request.path_params["session"] != self._session.name:
-            why = "another session runs here; join again"
-            raise Problem(404, "session", why)
+            raise Problem(404, "session", "another session runs here; join again")
         self._here.add(client)
         return client, digest
 

@@ -75,9 +75,7 @@ class Body:
         self._budget, self._client = budget, client
         self._lane = budget.small if reserved <= SMALL else budget.large
         self._turn = Turn(client, reserved)
-        self._moved = 0
         self._entered = False
-        self._timer: asyncio.Timeout | None = None
 
     async def __aenter__(self) -> Self:
         await self.enter()
@@ -111,28 +109,27 @@ class Body:
 
     async def grow(self) -> None:
         """Wait until all bytes are reserved."""
-        turn, lane = Turn(self._client, self.size), self._budget.large
-        self._turn.moved = self._turn.size  # from here on the body waits for others
+        first, turn, lane = self._turn, Turn(self._client, self.size), self._budget.large
+        moved, first.moved = first.moved, first.size  # from here on the body waits for others
         await lane.enter(turn)
         # ended only now: the first bytes were in memory while the body waited
-        self._lane.leave(self._turn)
+        self._lane.leave(first)
         self._lane, self._turn, self.reserved = lane, turn, self.size
-        turn.moved, turn.timer = self._moved, self._timer
+        turn.moved, turn.timer = moved, first.timer
 
     def move(self, size: int) -> None:
         """Count bytes that have arrived or left."""
-        self._moved += size
         self._turn.move(size)
 
     @asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
         """Raise `TimeoutError` when the time is up, or when others wait for a slow body."""
         async with asyncio.timeout(self._budget.seconds) as timer:
-            self._timer = self._turn.timer = timer
+            self._turn.timer = timer
             try:
                 yield
             finally:
-                self._timer = self._turn.timer = None
+                self._turn.timer = None
 
     def _count(self) -> None:
         if self._budget.bodies[self._client] >= _BODIES_OF_CLIENT:

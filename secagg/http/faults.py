@@ -133,7 +133,7 @@ def refused(response: httpx.Response) -> LinkError:
             f"{_origin(str(response.url))} refuses this party: {problem[1]}", check=problem[0]
         )
     cause, remedy = of_response(response)
-    check = "redirect" if _redirects(response) else "status"
+    check = "redirect" if response.is_redirect else "status"
     return LinkError(f"{cause}; {remedy}", check=check)
 
 
@@ -146,7 +146,7 @@ def of_response(response: httpx.Response) -> Fault:
             f"{_said(response)}, {check}: {detail}",
             _OWN_REMEDIES.get(check, "pass a longer patience"),
         )
-    if _redirects(response):
+    if response.is_redirect:
         return _redirection(response)
     remedy = _REMEDIES.get(response.status_code, _OTHER)
     return Fault(f"{_said(response)}, which no server of secagg sent in this form", remedy)
@@ -221,10 +221,6 @@ def _check_proxy(error: httpx.ProxyError, url: str, proxy: Proxy | None) -> None
             f"({str(error)[:_QUOTED]}); {remedy}, or the server's host into NO_PROXY",
             check="proxy",
         )
-
-
-def _redirects(response: httpx.Response) -> bool:
-    return 300 <= response.status_code < 400
 
 
 def _redirection(response: httpx.Response) -> Fault:

@@ -27,10 +27,9 @@ from secagg.http.problems import Problem
 from secagg.http.server import Certificate, listening
 from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
 from secagg.oneshot.helper import policy_of
-from secagg.oneshot.layout import ID_BYTES, START_BYTES
-from secagg.oneshot.messages import CHUNK
+from secagg.oneshot.layout import START_BYTES
+from secagg.oneshot.messages import CHUNK, PLACE, request_bytes
 from secagg.protocol import Registry
-from secagg.protocol.identities import SIGNATURE_BYTES
 from secagg.session.exchange import Thread
 
 T = TypeVar("T")
@@ -38,8 +37,6 @@ AGGREGATOR = 0
 """Id of the aggregator in signatures."""
 _PARAMS_BYTES = 1 << 16
 """More than the bytes of any parameters: 16 helpers' keys take 20 kB."""
-_COUNTS_BYTES = 16
-"""Batch and number of clients of a request; a chunk has less."""
 _SUMS = 4
 """Sums with checked boxes that are kept at once; an older sum is checked again."""
 
@@ -94,32 +91,30 @@ class HelperService:
 
     async def check(self, request: Request) -> Response:
         """Check a chunk of boxes, and respond with the ids that are rejected."""
-        helper, body = await self._called(request)
-        rejected = await self._run(lambda: helper.check(body))
-        return JSONResponse({"rejected": rejected})
+        return JSONResponse({"rejected": await self._call(request, Helper.check)})
 
     async def reserve(self, request: Request) -> Response:
         """Reserve the list of a request."""
-        helper, body = await self._called(request)
-        return self._bytes(await self._run(lambda: helper.reserve(body)))
+        return self._bytes(await self._call(request, Helper.reserve))
 
     async def open(self, request: Request) -> Response:
         """Open the list of a request."""
-        helper, body = await self._called(request)
-        return self._bytes(await self._run(lambda: helper.open(body)))
+        return self._bytes(await self._call(request, Helper.open))
 
     def close(self) -> None:
         """End the thread of the helper."""
         self._thread.close()
 
-    async def _called(self, request: Request) -> tuple[Helper, bytes]:
+    async def _call(self, request: Request, step: Callable[[Helper, bytes], T]) -> T:
+        """Return the result of a helper's step with the body of a request."""
         # first: a stranger must not learn which sums the helper serves
         _, digest = asgi.authenticate(request, self._keys)
         helper = self._sums.get(request.path_params["sum"])
         if helper is None:
             why = "this helper has no such parameters; send them first"
             raise Problem(404, "parameters", why)
-        return helper, await self._body(request, _longest(helper), digest)
+        body = await self._body(request, _longest(helper), digest)
+        return await self._run(lambda: step(helper, body))
 
     async def _body(self, request: Request, limit: int, digest: str) -> bytes:
         length = bodies.content_length(request, limit)
@@ -193,6 +188,5 @@ async def serve_helper(
 def _longest(helper: Helper) -> int:
     """Return an upper bound on the bytes of a chunk of boxes and of a request."""
     params = helper.params
-    chunk = CHUNK * params.layout.record(helper.number)
-    signed = len(params.helpers) * (2 + SIGNATURE_BYTES)
-    return START_BYTES + _COUNTS_BYTES + max(chunk, params.n_clients * ID_BYTES + signed)
+    chunk = START_BYTES + PLACE.size + CHUNK * params.layout.record(helper.number)
+    return max(chunk, request_bytes(params.n_clients, len(params.helpers)))

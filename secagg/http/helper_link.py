@@ -133,12 +133,7 @@ async def reach_helper(
     check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
     check_kind("identity", identity, Identity, "a secagg.Identity")
     async with Connection(
-        url,
-        AGGREGATOR,
-        identity,
-        tls=tls,
-        allow_plain_http=allow_plain_http,
-        patience=patience,
+        url, AGGREGATOR, identity, tls=tls, allow_plain_http=allow_plain_http, patience=patience
     ) as connection:
         link = HttpHelper(connection, params)
         try:

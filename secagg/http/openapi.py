@@ -134,20 +134,13 @@ def _signed() -> list[Document]:
     return [_parameter(name, "header", text, maxLength=512) for name, text in why.items()]
 
 
-def _json(why: str, schema: str) -> Document:
-    content = {"application/json": {"schema": _reference(schema)}}
-    return {"description": why, "content": content}
+def _json(why: str, schema: str, media: str = "application/json") -> Document:
+    reference = {"$ref": f"#/components/schemas/{schema}"}
+    return {"description": why, "content": {media: {"schema": reference}}}
 
 
 def _errors(*statuses: int) -> Document:
-    content = {MEDIA_TYPE: {"schema": _reference("Problem")}}
-    return {
-        str(status): {"description": _WHY[status], "content": content} for status in statuses
-    }
-
-
-def _reference(schema: str) -> Document:
-    return {"$ref": f"#/components/schemas/{schema}"}
+    return {str(status): _json(_WHY[status], "Problem", MEDIA_TYPE) for status in statuses}
 
 
 def _object(**properties: Document) -> Document:

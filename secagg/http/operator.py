@@ -22,19 +22,7 @@ from starlette.routing import Route
 from secagg.http import asgi
 from secagg.http.application import Members
 from secagg.http.status import Status
-from secagg.session import (
-    Event,
-    Gathering,
-    HelperFailed,
-    MemberDeclined,
-    MessageAccepted,
-    MessageRejected,
-    PhaseClosed,
-    RoundBegun,
-    RoundFailed,
-    RoundFinished,
-    Session,
-)
+from secagg.session import Session, events
 
 _HEADERS = {
     # the page has its style and script inside, and asks this server only
@@ -58,66 +46,57 @@ class Metrics:
     def __init__(self) -> None:
         # not prometheus_client's global registry, where a second session would clash
         self._registry = own = CollectorRegistry()
-        gauge, counter = partial(Gauge, registry=own), partial(Counter, registry=own)
-        seconds = partial(Histogram, buckets=_SECONDS, registry=own)
-        self._cohort = gauge("secagg_cohort", "Clients of the attempt that runs.")
-        self._present = gauge("secagg_gather_present", "Members present, while a round waits.")
-        self._wanted = gauge("secagg_gather_wanted", "Members that the round waits for.")
-        self._survivors = gauge("secagg_survivors", "Clients in the last sum.")
-        self._rounds = counter(
-            "secagg_attempts", "Attempts at a round, by outcome.", ["outcome"]
-        )
-        self._round = seconds("secagg_round_seconds", "Seconds of an attempt with a result.")
-        self._phase = seconds("secagg_phase_seconds", "Seconds of a phase.", ["phase"])
-        self._missing = counter(
-            "secagg_missing", "Answers that did not come in time.", ["phase"]
-        )
-        self._accepted = counter("secagg_answers", "Accepted answers.", ["phase"])
-        self._rejected = counter(
-            "secagg_answers_rejected", "Rejected answers.", ["phase", "check"]
-        )
-        self._declined = counter("secagg_declined", "Members that declined a task.")
-        self._helpers = counter(
-            "secagg_helper_failures", "Failures of helpers.", ["helper", "phase"]
-        )
-        self._bytes = counter(
-            "secagg_bytes", "Bytes of tasks and accepted answers.", ["direction"]
-        )
+        gauge = self._gauge = partial(Gauge, namespace="secagg", registry=own)
+        counter = partial(Counter, namespace="secagg", registry=own)
+        seconds = partial(Histogram, namespace="secagg", registry=own, buckets=_SECONDS)
+        self._cohort = gauge("cohort", "Clients of the attempt that runs.")
+        self._present = gauge("gather_present", "Members present, while a round waits.")
+        self._wanted = gauge("gather_wanted", "Members that the round waits for.")
+        self._survivors = gauge("survivors", "Clients in the last sum.")
+        self._rounds = counter("attempts", "Attempts at a round, by outcome.", ["outcome"])
+        self._round = seconds("round_seconds", "Seconds of an attempt with a result.")
+        self._phase = seconds("phase_seconds", "Seconds of a phase.", ["phase"])
+        self._missing = counter("missing", "Answers that did not come in time.", ["phase"])
+        self._accepted = counter("answers", "Accepted answers.", ["phase"])
+        self._rejected = counter("answers_rejected", "Rejected answers.", ["phase", "check"])
+        self._declined = counter("declined", "Members that declined a task.")
+        self._helpers = counter("helper_failures", "Failures of helpers.", ["helper", "phase"])
+        self._bytes = counter("bytes", "Bytes of tasks and accepted answers.", ["direction"])
 
     def gauge(self, name: str, what: str, value: Callable[[], float]) -> None:
         """Add a gauge that is read whenever the metrics are read."""
-        Gauge(name, what, registry=self._registry).set_function(value)
+        self._gauge(name, what).set_function(value)
 
     def text(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""
         return generate_latest(self._registry)
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: events.Event) -> None:
         """Count an event."""
         match event:
-            case Gathering():
+            case events.Gathering():
                 self._gather(event.present, event.wanted)
-            case RoundBegun():
+            case events.RoundBegun():
                 self._gather(0, 0)
                 self._cohort.set(event.cohort)
-            case MessageAccepted():
+            case events.MessageAccepted():
                 self._accepted.labels(event.phase).inc()
-            case MessageRejected():
+            case events.MessageRejected():
                 self._rejected.labels(event.phase, event.check).inc()
-            case MemberDeclined():
+            case events.MemberDeclined():
                 self._declined.inc()
-            case HelperFailed():
+            case events.HelperFailed():
                 self._helpers.labels(str(event.helper), event.phase).inc()
-            case PhaseClosed():
+            case events.PhaseClosed():
                 self._phase.labels(event.phase).observe(event.seconds)
                 self._missing.labels(event.phase).inc(len(event.missing))
                 self._bytes.labels("down").inc(event.bytes_down)
                 self._bytes.labels("up").inc(event.bytes_up)
-            case RoundFinished():
+            case events.RoundFinished():
                 self._over("finished")
                 self._survivors.set(event.survivors)
                 self._round.observe(event.seconds)
-            case RoundFailed():
+            case events.RoundFailed():
                 self._over(event.error)
 
     def _gather(self, present: int, wanted: int) -> None:
@@ -139,10 +118,10 @@ class Operator:
         for hook in (self._status, self._metrics):
             session.watch(hook)
         self._metrics.gauge(
-            "secagg_http_polls", "Requests that wait for a task.", lambda: members.polls
+            "http_polls", "Requests that wait for a task.", lambda: members.polls
         )
         self._metrics.gauge(
-            "secagg_http_bytes_in_flight", "Bytes of bodies.", lambda: members.budget.held
+            "http_bytes_in_flight", "Bytes of bodies.", lambda: members.budget.held
         )
 
     def application(self) -> Starlette:

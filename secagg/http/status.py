@@ -9,20 +9,7 @@ from collections.abc import Callable
 from msgspec import Struct, to_builtins
 
 from secagg._printable import printable
-from secagg.session import (
-    Event,
-    Gathering,
-    HelperFailed,
-    MemberDeclined,
-    MessageAccepted,
-    MessageRejected,
-    PhaseClosed,
-    PhaseOpened,
-    RoundBegun,
-    RoundFailed,
-    RoundFinished,
-    TaskTaken,
-)
+from secagg.session import events
 
 _KEPT = 50
 """Attempts that the page lists."""
@@ -75,7 +62,7 @@ class Status:
     def __init__(self, session: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._session, self._clock = session, clock
         self._opened = 0.0
-        self._gathering: Gathering | None = None
+        self._gathering: events.Gathering | None = None
         self._until = 0.0
         self._finished = self._failed = 0
         self._attempts: deque[Attempt] = deque(maxlen=_KEPT)
@@ -101,36 +88,36 @@ class Status:
             "attempts": to_builtins([*reversed(self._attempts)]),
         }
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: events.Event) -> None:
         """Take note of an event."""
-        if isinstance(event, Gathering):
+        if isinstance(event, events.Gathering):
             self._gathering, self._until = event, self._clock() + event.deadline
-        elif isinstance(event, RoundBegun | RoundFailed | RoundFinished):
+        elif isinstance(event, events.RoundBegun | events.RoundFailed | events.RoundFinished):
             self._gathering = None
-        if isinstance(event, RoundBegun):
+        if isinstance(event, events.RoundBegun):
             at, number = event.place.attempt, event.place.number
             self._attempts.append(Attempt(number, at, event.kind, event.cohort, event.needed))
         elif self._attempts:
             self._note(self._attempts[-1], event)
 
-    def _note(self, running: Attempt, event: Event) -> None:
+    def _note(self, running: Attempt, event: events.Event) -> None:
         phase = self._open()
         match event:
-            case PhaseOpened():
+            case events.PhaseOpened():
                 running.phases.append(Phase(event.phase, event.awaited, event.deadline))
                 self._opened = self._clock()
-            case TaskTaken() if phase:
+            case events.TaskTaken() if phase:
                 phase.bytes_down += event.size
-            case MessageAccepted() if phase:
+            case events.MessageAccepted() if phase:
                 phase.answered += 1
                 phase.bytes_up += event.size
-            case MessageRejected() if phase:
+            case events.MessageRejected() if phase:
                 phase.rejected += 1
-            case MemberDeclined():
+            case events.MemberDeclined():
                 running.declined += 1
-            case HelperFailed():
+            case events.HelperFailed():
                 running.helpers_failed.append(event.helper)
-            case PhaseClosed() if phase:
+            case events.PhaseClosed() if phase:
                 phase.seconds, phase.answered = event.seconds, event.answered
                 phase.bytes_down, phase.bytes_up = event.bytes_down, event.bytes_up
                 if event.phase not in ("check", "reserve", "open"):  # of helpers, not clients
@@ -138,11 +125,11 @@ class Status:
                     # as text: numbers of JavaScript are not exact above 2^53
                     running.dropped_ids += map(str, event.missing)
                     del running.dropped_ids[_NAMED:]
-            case RoundFinished():
+            case events.RoundFinished():
                 running.outcome, running.seconds = "finished", event.seconds
                 running.survivors = event.survivors
                 self._finished += 1
-            case RoundFailed():
+            case events.RoundFailed():
                 running.outcome = event.error
                 self._failed += 1
 

@@ -112,8 +112,7 @@ class Chain:
                 found = connection.execute(query, (least,)).fetchall()
                 if not found:
                     if (expected, chain) != self.end(connection):
-                        why = f"it was cut short or altered after {self.row} {expected}"
-                        raise spoilt(why)
+                        raise spoilt(f"it was cut short or altered after {self.row} {expected}")
                     return
             number, *row, stored = found[0]
             whole = number == expected and all(isinstance(part, bytes) for part in row)

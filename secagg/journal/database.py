@@ -94,9 +94,10 @@ def opened(
 
 @contextmanager
 def locked(path: Path, maker: str = "") -> Iterator[tuple[FileLock, sqlite3.Connection]]:
-    """Lock a database and yield lock and connection; an error in the block unlocks the file.
+    """Lock a database and yield lock and connection; the lock stays unless the block raises.
 
-    All errors are those of `errors_of`. If there is no file, the error names the class `maker`.
+    `errors_of` states the errors. The error for a missing file names `maker`, the class that
+    makes such files; without a `maker`, the file exists.
     """
     with errors_of(path):
         if maker and not path.is_file():

@@ -62,17 +62,15 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a client starts a process for each report, and needs no helper
-    __getattr__, __dir__ = lazily(
-        __name__,
-        {
-            "accumulator": ("Accumulator",),
-            "client": ("report",),
-            "helper": ("Helper",),
-            "journal": ("HelperJournal",),
-            "noise": ("Noise",),
-            "params": ("OneShotParams",),
-            "policy": ("OneShotPolicy",),
-            "privacy": ("epsilon",),
-            "result": ("OneShotResult",),
-        },
-    )
+    _HOMES = {
+        "accumulator": ("Accumulator",),
+        "client": ("report",),
+        "helper": ("Helper",),
+        "journal": ("HelperJournal",),
+        "noise": ("Noise",),
+        "params": ("OneShotParams",),
+        "policy": ("OneShotPolicy",),
+        "privacy": ("epsilon",),
+        "result": ("OneShotResult",),
+    }
+    __getattr__, __dir__ = lazily(__name__, _HOMES)

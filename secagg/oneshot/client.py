@@ -73,8 +73,7 @@ def report(
     made, clipped = write_report(
         vector, params, client_id, weight, identity, policy, endorsements, entropy
     )
-    lost = is_lost(vector, params.encoding)
-    warn_of_losses(params.encoding, clipped, vector.size, lost)
+    warn_of_losses(params.encoding, clipped, vector.size, is_lost(vector, params.encoding))
     return made
 
 
@@ -107,7 +106,7 @@ def write_report(
     rows = np.frombuffer(drawn, np.uint8).reshape(count, size)
     # every mask is added; the helpers' sums, not another client's mask, take the masks away
     found = seeds.mask_keys(rows, params.digest, ((number, i) for i in own))
-    masks.extend(found, np.zeros(count, bool))
+    masks.add(found, negate=np.zeros(count, bool))
 
     commitments = (seeds.commitment(seed, params.digest, number, i) for i, seed in own.items())
     content = number.to_bytes(8, "little") + b"".join(commitments)

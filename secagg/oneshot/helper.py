@@ -229,10 +229,13 @@ class Helper(Confined):
         if self.params.quorum:
             for j, signature in asked.signatures.items():
                 replies.check_signature(j, signature, self.params, digest, "open")
-        if len(asked.signatures) < self.params.quorum:
-            why = f"{len(asked.signatures)} helpers signed the list; it takes "
-            why += f"{self.params.quorum}; pass their answers of Helper.reserve to "
-            raise violation("open", "quorum", why + "Accumulator.request")
+            if len(asked.signatures) < self.params.quorum:
+                why = (
+                    f"{len(asked.signatures)} helpers signed the list; it takes "
+                    f"{self.params.quorum}; pass their answers of Helper.reserve to "
+                    "Accumulator.request"
+                )
+                raise violation("open", "quorum", why)
         # also with a quorum: this helper may not be among the helpers that reserved the list
         self._journal.reserve(self.params.digest, asked.batch, digest, asked.ids)
         size = self.params.layout.packed

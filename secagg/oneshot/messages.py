@@ -221,6 +221,11 @@ def read_request(data: bytes, params: OneShotParams) -> Request:
     return Request(batch, ids, signatures)
 
 
+def request_bytes(clients: int, signers: int = 0) -> int:
+    """Return the bytes of a request with a list of clients and the signatures of helpers."""
+    return START_BYTES + _COUNTS.size + ID_BYTES * clients + _SIGNED * signers
+
+
 def write_request(request: Request, params: OneShotParams) -> bytes:
     """Return a request as bytes."""
     ids = request.ids.astype("<u8", copy=False).tobytes()

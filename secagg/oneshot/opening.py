@@ -50,7 +50,7 @@ def write_masks(
         places = ((u, index) for u in ids[part].tolist())
         keys = seeds.mask_keys(drawn[part], params.digest, places)
         passes.append(MaskSum())
-        passes[-1].extend(keys, np.zeros(len(keys), bool))
+        passes[-1].add(keys, negate=np.zeros(len(keys), bool))
     add_noise = _noise(drawn, index, digest, params)
     into = np.frombuffer(packed, np.uint8)
     memory = ring.zeros(min(_BLOCK, elements))

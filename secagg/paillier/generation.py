@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Literal
 
-from secagg._check import check_integer, check_kind
+from secagg._check import check_kind
 from secagg._printable import in_short
 from secagg._secrets import without_frames
 from secagg.encoding import Entropy
@@ -13,7 +13,7 @@ from secagg.errors import ParameterError
 from secagg.paillier.gmp import gmpy2
 from secagg.paillier.primes import StructuredPrime, random_prime, uniform_below
 from secagg.paillier.private_key import PrivateKey
-from secagg.paillier.public_key import MAX_BITS, MIN_BITS, short_exponent
+from secagg.paillier.public_key import MAX_BITS, MIN_BITS, checked_bits, short_exponent
 
 Blinding = Literal["half-length", "textbook", "short-exponent"]
 
@@ -42,8 +42,7 @@ def generate_keypair(
     ParameterError
         `bits` or `noise` is invalid.
     """
-    check_integer("bits", bits, MIN_BITS, MAX_BITS)
-    return _generate(int(bits), noise, entropy)
+    return _generate(checked_bits(bits, MIN_BITS, MAX_BITS), noise, entropy)
 
 
 @without_frames
@@ -51,13 +50,10 @@ def generate_insecure_keypair(
     bits: int = 1024, *, noise: Blinding = "half-length", entropy: Entropy = os.urandom
 ) -> PrivateKey:
     """Generate a short key that can be broken, for tests only; 256 ≤ bits < 2048."""
-    check_integer("bits", bits, 256, MIN_BITS - 1)
-    return _generate(int(bits), noise, entropy)
+    return _generate(checked_bits(bits, 256, MIN_BITS - 1), noise, entropy)
 
 
 def _generate(bits: int, noise: Blinding, entropy: Entropy) -> PrivateKey:
-    if bits % 64:
-        raise ParameterError(f"bits is {bits}; it must be a multiple of 64")
     check_kind("noise", noise, str, "a str")
     lengths = {
         "half-length": bits // 2,

@@ -103,8 +103,7 @@ class PrivateKey(Confined):
         """Encrypt like `PublicKey.encrypt_vector`, but faster, with p and q; see there."""
         own = encrypt_vector(self._own, vector, packing, weight, entropy)
         # the owner's group has p and q, so the result gets the public group instead
-        public = replace(own.ciphertexts, group=self.public_key)
-        return replace(own, ciphertexts=public)
+        return replace(own, ciphertexts=replace(own.ciphertexts, group=self.public_key))
 
     @without_frames
     def decrypt(self, ciphertexts: Ciphertexts) -> list[int]:

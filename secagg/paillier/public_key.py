@@ -181,6 +181,14 @@ class PublicKey(CiphertextGroup):
             raise remote("public_key", str(error)) from None
 
 
+def checked_bits(bits: int, low: int, high: int) -> int:
+    """Return the length of a new key's n as an int, or raise `ParameterError`."""
+    check_integer("bits", bits, low, high)
+    if bits % 64:
+        raise ParameterError(f"bits is {bits}; it must be a multiple of 64")
+    return int(bits)
+
+
 def short_exponent(bits: int) -> int:
     """Return the length of short exponents for n of `bits` bits."""
     return min(bits // 2, 448 if bits <= MIN_BITS else 512)

@@ -7,10 +7,10 @@ pairwise masks with dropped-out clients are left. The server removes these masks
 shares: of b_u for a survivor, of s_u for a client that dropped out, never both.
 
 The modules: `phases` defines the order of messages, `params` the parameters of a round,
-`params_bytes` their layout and `policy` a client's demands on them. `bounds` bounds a client's
-input. `ledger` has the cohorts of earlier rounds. `messages` encodes the messages, `keys`
-derives the secrets and masks, `client_ids` makes ids of names, `identities` signs, and
-`traffic` counts bytes.
+`params_bytes` their layout and `policy` a client's demands on them. `shape` has the parameters
+of every sum, and the bounds of a client's input. `ledger` has the cohorts of earlier rounds.
+`messages` encodes the messages, `keys` derives the secrets, and `masks` adds the masks.
+`client_ids` makes ids of names, `identities` signs, and `traffic` counts bytes.
 """
 
 from __future__ import annotations

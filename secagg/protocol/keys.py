@@ -271,24 +271,24 @@ def _pairs(label: bytes, mine: tuple[int, bytes], ids: U64, publics: U8) -> U8:
     me, own = np.uint64(mine[0]), np.frombuffer(mine[1], np.uint8)
     above = (ids < me)[:, np.newaxis]  # the peer has the lower id and comes first
     # both clients of a pair must derive the same key, so the order is by id
-    both = _columns(np.minimum(ids, me)), _columns(np.maximum(ids, me))
+    both = np.minimum(ids, me), np.maximum(ids, me)
     return _joined(label, *both, np.where(above, publics, own), np.where(above, own, publics))
 
 
 def _associated_data(session: bytes, sender: int | U64, receiver: int | U64) -> U8:
     """Return the associated data of each message: label, session, both ids, round."""
-    return _joined(_SHARES + session, _columns(sender), _columns(receiver), _SHARE_KEYS_ROUND)
+    return _joined(_SHARES + session, sender, receiver, _SHARE_KEYS_ROUND)
 
 
-def _joined(*parts: bytes | U8) -> U8:
-    """Return the rows of arrays side by side; bytes and a single row stand in all rows."""
+def _joined(label: bytes, first: int | U64, second: int | U64, *rest: bytes | U8) -> U8:
+    """Return a row for each pair: the label, both ids and the rest, side by side.
+
+    Ids take eight bytes each. Bytes, a single id and a single row stand in all rows.
+    """
+    ids = (np.array(one, "<u8").reshape(-1, 1).view(np.uint8) for one in (first, second))
+    parts = (label, *ids, *rest)
     arrays = [rows_of([p], len(p)) if isinstance(p, bytes) else p for p in parts]
     count = max((len(array) for array in arrays if len(array) != 1), default=1)
     return np.concatenate(
         [np.broadcast_to(array, (count, array.shape[1])) for array in arrays], axis=1
     )
-
-
-def _columns(ids: int | U64) -> U8:
-    """Return ids as bytes, a row of eight for each."""
-    return np.array(ids, "<u8").reshape(-1, 1).view(np.uint8)

@@ -28,15 +28,14 @@ class MaskSum:
     _keys: list[bytes] = field(default_factory=list, repr=False)
     _signs: bytearray = field(default_factory=bytearray, repr=False)
 
-    def add(self, key: bytes, *, negate: bool = False) -> None:
-        """Collect the mask PRG(key), to be added, or subtracted if `negate`; 16-byte key."""
-        self._keys.append(key)
-        self._signs.append(negate)
+    def add(self, keys: bytes | U8, *, negate: bool | NDArray[np.bool_] = False) -> None:
+        """Collect masks PRG(key), to be added, or subtracted where `negate` is True.
 
-    def extend(self, keys: U8, negate: NDArray[np.bool_]) -> None:
-        """Collect m masks, by their keys, shape (m, 16), each to be subtracted if `negate`."""
-        self._keys.append(keys.tobytes())
-        self._signs += negate.tobytes()
+        Either there is one key of 16 bytes, or m keys, shape (m, 16), and `negate` has shape
+        (m,).
+        """
+        self._keys.append(bytes(keys))
+        self._signs += np.asarray(negate, bool).tobytes()
 
     def apply(self, values: Lanes, ring: Ring) -> None:
         """Add all collected masks to `values` modulo R, in place, on several threads.

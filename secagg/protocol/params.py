@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil
 from typing import Literal, Self
 
 from secagg._check import as_bytes, check_flag, check_integer
@@ -17,7 +18,7 @@ from secagg.errors import ParameterError
 from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.protocol.params_bytes import Fields, malformed, pack, unpack
 from secagg.protocol.shape import Security, Shape, read_encoding, smallest_bits
-from secagg.protocol.suggestion import check_no_fraction, suggest_pair
+from secagg.protocol.suggestion import suggest_pair
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +85,58 @@ class RoundParams(Shape):
     def __post_init__(self) -> None:
         self._take_integers()
         check_flag("allow_two_clients", self.allow_two_clients)
-        self._check_cohort()
+        # any str at run time: only type checkers see the type of the field
+        security: str = self.security
+        if security not in ("semi-honest", "active"):
+            hint = (
+                "; 'semi-malicious' is for secagg.graph.recommend, whose graphs are for "
+                "'semi-honest' rounds"
+            )
+            raise ParameterError(
+                f"security must be 'semi-honest' or 'active', not {security!r}"
+                f"{hint if security == 'semi-malicious' else ''}"
+            )
+        # before the threshold, which has other rules with neighbours
+        if self.active and self.neighbours is not None:
+            raise ParameterError(
+                f"neighbours is {self.neighbours}, but a lying server would draw the graph: "
+                "security 'active' needs the complete one, neighbours=None"
+            )
+        check_integer("n_clients", self.n_clients, 2, 1 << 20)
+        if self.n_clients == 2 and not self.allow_two_clients:
+            raise ParameterError(
+                "n_clients is 2: each client would learn the other's input; take 3 or more, "
+                "or pass allow_two_clients=True to accept that"
+            )
+        if self.neighbours is not None:
+            if self.n_clients == 2:
+                raise ParameterError("neighbours must be None for two clients")
+            check_integer("neighbours", self.neighbours, 2, self.n_clients - 1)
+            if self.neighbours % 2:
+                raise ParameterError(
+                    f"neighbours is {self.neighbours} and must be even, for a regular graph: "
+                    f"take {self.neighbours - 1} or, among more than {self.neighbours + 1} "
+                    f"clients, {self.neighbours + 1}"
+                )
+        if isinstance(self.threshold, float) and 0 < self.threshold < 1:
+            share = self.threshold * self.n_clients
+            raise ParameterError(
+                f"threshold must be an int, not {self.threshold!r}; {100 * self.threshold:.3g} "
+                f"% of {self.n_clients} is {ceil(round(share, 9))}"
+            )
+        check_integer("threshold", self.threshold, 1, 1 << 20)
+        if self.neighbours is None:
+            most, part = (2, "two thirds") if self.active else (1, "half")
+            low, high = most * self.n_clients // (most + 1) + 1, self.n_clients
+            when = " if the server may lie" if self.active else ""
+            rule = f"{high} clients on the complete graph{when}: take more than {part}"
+            rule = f"{rule}, {low} to {high}"
+        else:
+            low, high = 2, self.neighbours
+            rule = f"{high} neighbours: take {low} to {high}; `secagg params` finds a safe one"
+        if not low <= self.threshold <= high:
+            wrong = "large" if self.threshold > high else "small"
+            raise ParameterError(f"threshold is {self.threshold}, too {wrong} for {rule}")
         self._check_shape()
 
     @classmethod
@@ -163,56 +215,6 @@ class RoundParams(Shape):
 
     def __hash__(self) -> int:
         return hash(self.to_bytes())
-
-    def _check_cohort(self) -> None:
-        """Raise `ParameterError` unless security, cohort, graph and threshold are possible."""
-        # any str at run time: only type checkers see the type of the field
-        security: str = self.security
-        if security not in ("semi-honest", "active"):
-            hint = (
-                "; 'semi-malicious' is for secagg.graph.recommend, whose graphs are for "
-                "'semi-honest' rounds"
-            )
-            raise ParameterError(
-                f"security must be 'semi-honest' or 'active', not {security!r}"
-                f"{hint if security == 'semi-malicious' else ''}"
-            )
-        # before the threshold, which has other rules with neighbours
-        if self.active and self.neighbours is not None:
-            raise ParameterError(
-                f"neighbours is {self.neighbours}, but a lying server would draw the graph: "
-                "security 'active' needs the complete one, neighbours=None"
-            )
-        check_integer("n_clients", self.n_clients, 2, 1 << 20)
-        if self.n_clients == 2 and not self.allow_two_clients:
-            raise ParameterError(
-                "n_clients is 2: each client would learn the other's input; take 3 or more, "
-                "or pass allow_two_clients=True to accept that"
-            )
-        if self.neighbours is not None:
-            if self.n_clients == 2:
-                raise ParameterError("neighbours must be None for two clients")
-            check_integer("neighbours", self.neighbours, 2, self.n_clients - 1)
-            if self.neighbours % 2:
-                raise ParameterError(
-                    f"neighbours is {self.neighbours} and must be even, for a regular graph: "
-                    f"take {self.neighbours - 1} or, among more than {self.neighbours + 1} "
-                    f"clients, {self.neighbours + 1}"
-                )
-        check_no_fraction(self.n_clients, self.threshold)
-        check_integer("threshold", self.threshold, 1, 1 << 20)
-        if self.neighbours is None:
-            most, part = (2, "two thirds") if self.active else (1, "half")
-            low, high = most * self.n_clients // (most + 1) + 1, self.n_clients
-            when = " if the server may lie" if self.active else ""
-            rule = f"{high} clients on the complete graph{when}: take more than {part}"
-            rule = f"{rule}, {low} to {high}"
-        else:
-            low, high = 2, self.neighbours
-            rule = f"{high} neighbours: take {low} to {high}; `secagg params` finds a safe one"
-        if not low <= self.threshold <= high:
-            wrong = "large" if self.threshold > high else "small"
-            raise ParameterError(f"threshold is {self.threshold}, too {wrong} for {rule}")
 
     @property
     def holders(self) -> int:

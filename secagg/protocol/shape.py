@@ -1,4 +1,8 @@
-"""Shape of a sum: the fields that decide its vectors, and the room for them."""
+"""Shape of a sum: the parameters that decide the vectors, and the bounds of a client's input.
+
+`Shape` has the parameters that rounds and one-shot sums share, and checks that the modulus has
+room for every sum. `Bounds` states the encoding, weight and metrics that a client accepts.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +55,7 @@ class Shape:
                 object.__setattr__(self, name, int(value))
 
     def _check_shape(self) -> None:
-        """Raise `ParameterError` unless the fields are valid and R holds every sum."""
+        """Raise `ParameterError` unless fields are valid, and R and an int64 hold every sum."""
         check_flag("count_clipped", self.count_clipped)
         check_integer("length", self.length, 1, 1 << 31)
         check_encoding(self.encoding)
@@ -67,7 +71,33 @@ class Shape:
             raise ParameterError("give modulus_bits or modulus, not both")
         if self.modulus_bits is not None:
             check_integer("modulus_bits", self.modulus_bits, 1, 64)
-        _check_headroom(self)
+        weight, noise = self.max_weight or 1, self.noise_bound
+        largest, needed, clipped = _range(self)
+        if self.ring.modulus < needed:
+            raise ParameterError(
+                f"modulus {self.ring} has no headroom: the sum of {self.n_clients} vectors "
+                f"with elements up to {self.encoding.max_encoded}"
+                f"{f' and weights up to {weight}' if self.max_weight else ''}"
+                f"{f' and noise up to {noise}' if noise else ''} needs R ≥ "
+                f"{needed}; {_remedy((needed - 1).bit_length())}"
+            )
+        if self.ring.modulus <= clipped:
+            raise ParameterError(
+                f"modulus {self.ring} has no headroom: {clipped} elements in all can be "
+                f"clipped; take modulus_bits={clipped.bit_length()} or more, or leave "
+                "count_clipped out"
+            )
+        # the header of a MessagePack byte string has at most 32 bits for the length
+        packed = self.ring.packed_bytes(self.elements)
+        if packed >= 1 << 32:
+            raise ParameterError(
+                f"length {self.length} at {self.ring.bits} bits makes a message of {packed} "
+                "bytes, above 2^32 - 1; split the vector over several rounds"
+            )
+        if largest >= 1 << 63:
+            raise ParameterError(
+                f"sums up to {largest} do not fit an int64; encode smaller values"
+            )
 
     @property
     def active(self) -> bool:
@@ -95,43 +125,13 @@ class Shape:
 
 
 def smallest_bits(shape: Shape) -> int:
-    """Return b of the smallest modulus 2^b with room for every sum; see `_check_headroom`.
+    """Return b of the smallest modulus 2^b with room for every sum; see `_range`.
 
     The modulus of `shape` has no influence. A result above 64 means that no modulus has room.
     """
     _, needed, clipped = _range(shape)
     # R = 2^b must reach `needed`, and exceed the number of clipped elements
     return max(needed - 1, clipped).bit_length()
-
-
-def _check_headroom(shape: Shape) -> None:
-    """Raise `ParameterError` unless R, a message and an int64 hold every sum of n vectors."""
-    weight = shape.max_weight or 1
-    largest, needed, clipped = _range(shape)
-    noise = shape.noise_bound
-    if shape.ring.modulus < needed:
-        raise ParameterError(
-            f"modulus {shape.ring} has no headroom: the sum of {shape.n_clients} vectors "
-            f"with elements up to {shape.encoding.max_encoded}"
-            f"{f' and weights up to {weight}' if shape.max_weight else ''}"
-            f"{f' and noise up to {noise}' if noise else ''} needs R ≥ "
-            f"{needed}; {_remedy((needed - 1).bit_length())}"
-        )
-    if shape.ring.modulus <= clipped:
-        raise ParameterError(
-            f"modulus {shape.ring} has no headroom: {clipped} elements in all can be "
-            f"clipped; take modulus_bits={clipped.bit_length()} or more, or leave "
-            "count_clipped out"
-        )
-    # the header of a MessagePack byte string has at most 32 bits for the length
-    packed = shape.ring.packed_bytes(shape.elements)
-    if packed >= 1 << 32:
-        raise ParameterError(
-            f"length {shape.length} at {shape.ring.bits} bits makes a message of {packed} "
-            "bytes, above 2^32 - 1; split the vector over several rounds"
-        )
-    if largest >= 1 << 63:
-        raise ParameterError(f"sums up to {largest} do not fit an int64; encode smaller values")
 
 
 def _range(shape: Shape) -> tuple[int, int, int]:
@@ -201,6 +201,9 @@ MAX_METRICS = 1024
 @dataclass(frozen=True)
 class Bounds:
     """Bounds of a client's input. A client takes no part in a sum with other bounds.
+
+    The bounds are fixed, because a server that varies the bounds learns where an input is
+    clipped: the sums with two bounds differ by the numbers beyond the lower bound.
 
     Parameters
     ----------

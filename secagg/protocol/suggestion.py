@@ -7,8 +7,8 @@ two thirds. For more clients `secagg.graph.recommend` finds both. See docs/param
 
 from __future__ import annotations
 
-import math
-from math import inf
+from fractions import Fraction
+from math import floor, inf
 from typing import Literal
 
 from secagg._check import check_integer, is_integer
@@ -22,7 +22,7 @@ from secagg.graph.graph import (
     count,
     least_threshold,
     lowest_complete,
-    most_left,
+    to_float,
 )
 
 COMPLETE_UP_TO = 100
@@ -41,11 +41,14 @@ def suggest_graph(
     security: Adversary | Literal["active"] = "semi-honest",
     sigma: int = 40,
     eta: int = 30,
+    *,
+    complete: bool = False,
 ) -> Recommendation:
     """Return the neighbours and the threshold of a round of n clients.
 
     See `secagg.graph.recommend` for the parameters; `sigma` and `eta` concern sparse graphs
     only. "active" stands for a server that may lie, which requires the complete graph.
+    `complete` demands that graph in any case.
 
     Raises
     ------
@@ -55,12 +58,21 @@ def suggest_graph(
     _check_clients(n)
     check_integer("sigma", sigma, 1, 128)
     check_integer("eta", eta, 1, 128)
-    if n > COMPLETE_UP_TO and security != "active":
+    if n > COMPLETE_UP_TO and security != "active" and not complete:
         found = recommend(n, corrupt, dropout, security, sigma, eta)
         # the finder may say that only the complete graph is safe
         if found.neighbours is not None:
             return found
-    return _complete(int(n), corrupt, dropout, security)
+    check_fractions(corrupt, dropout)
+    n = int(n)
+    bad, gone = count(corrupt, n), count(dropout, n)
+    if security == "active":  # two thirds against liars, half of the others against lists
+        wanted = least = max(2 * n // 3 + 1, lowest_complete(n, bad, "semi-malicious"))
+    else:
+        wanted, least = seventy_percent(n), lowest_complete(n, bad, security)
+    threshold = _between(wanted, least, n, bad, dropout)
+    completion = inf if threshold <= n - gone else 0.0
+    return Recommendation(None, threshold, max(threshold, n - gone), inf, completion)
 
 
 def suggest_pair(
@@ -74,7 +86,6 @@ def suggest_pair(
 ) -> tuple[int | None, int]:
     """Return k and t, with the caller's choices kept; see `RoundParams.suggest`."""
     _check_clients(n)
-    check_no_fraction(n, threshold)
     k: int | None
     if neighbours == "auto":
         k, t = suggest_graph(n, corrupt, dropout, security, sigma)
@@ -83,19 +94,10 @@ def suggest_pair(
         k = int(neighbours)
         t = min(k, seventy_percent(k + 1))
     elif threshold is None:
-        k, t = _complete(int(n), corrupt, dropout, security)
+        k, t = suggest_graph(n, corrupt, dropout, security, sigma, complete=True)
     else:
         k, t = None, threshold
     return k, t if threshold is None else threshold
-
-
-def check_no_fraction(n: int, threshold: object) -> None:
-    """Raise `ParameterError` for a threshold that is a fraction of the clients."""
-    if isinstance(threshold, float) and 0 < threshold < 1:
-        raise ParameterError(
-            f"threshold must be an int, not {threshold!r}; {100 * threshold:.3g} % of {n} is "
-            f"{math.ceil(round(threshold * n, 9))}"
-        )
 
 
 def _check_clients(n: int) -> None:
@@ -105,21 +107,6 @@ def _check_clients(n: int) -> None:
             "that: RoundParams(n_clients=2, threshold=2, …, allow_two_clients=True)"
         )
     check_integer("n", n, 3, 1 << 20)
-
-
-def _complete(
-    n: int, corrupt: float, dropout: float, security: Adversary | Literal["active"]
-) -> Recommendation:
-    """Return the thresholds of the complete graph."""
-    check_fractions(corrupt, dropout)
-    bad, gone = count(corrupt, n), count(dropout, n)
-    if security == "active":  # two thirds against liars, half of the others against lists
-        wanted = least = max(2 * n // 3 + 1, lowest_complete(n, bad, "semi-malicious"))
-    else:
-        wanted, least = seventy_percent(n), lowest_complete(n, bad, security)
-    threshold = _between(wanted, least, n, bad, dropout)
-    completion = inf if threshold <= n - gone else 0.0
-    return Recommendation(None, threshold, max(threshold, n - gone), inf, completion)
 
 
 def suggest_fewest(n: int, corrupt: float = CORRUPT, dropout: float = DROPOUT) -> int:
@@ -149,7 +136,8 @@ def fewest_hiding(n: int, corrupt: float = CORRUPT) -> int:
 
 def _between(wanted: int, least: int, n: int, bad: int, dropout: float) -> int:
     """Return `wanted`, at least `least` and at most the clients that stay, or raise."""
-    most = most_left(dropout, n)
+    # rounded down: the most clients that stay
+    most = n - floor(Fraction(str(to_float(dropout))) * n)
     if least > most:
         raise ParameterError(
             f"with {bad} of {n} clients corrupt and {n - most} dropping out no sum is safe: "

@@ -123,4 +123,4 @@ def _bytes(size: int) -> int:
 
 def _integer(value: int) -> int:
     """Return the bytes of a MessagePack unsigned integer."""
-    return len(msgpack.encode(value))
+    return len(msgpack.encode(int(value)))

@@ -1,7 +1,8 @@
-"""Cohort U1 with its graph and session, and the sum of the masked inputs of U3.
+"""Values that a stage of the server passes to the next stage.
 
-The sum is made at the end of round 2. Round 3 sends the survivors to be signed, in the active
-variant only. Round 4 asks for the shares that unmask the sum.
+`Cohort` has the clients U1, the graph and the session. `PerPeer` has the items that clients
+send for their peers: sealed shares in round 1, revealed shares in round 4. `Summed` has the
+masked sum of U3, from the end of round 2 on, with the questions of round 4.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from numpy.typing import NDArray
 from secagg import graph
 from secagg.encoding import Lanes
 from secagg.protocol import Registry, RoundParams, keys
-from secagg.protocol.messages import ConsistencyRequest, Roster, UnmaskRequest, encode, pack_ids
 
 T = TypeVar("T", np.uint8, np.uint64)
 
@@ -57,15 +57,6 @@ class PerPeer(Generic[T]):
         self.items: NDArray[T] = np.empty((self._peers.size, width), dtype)
         self.came: set[int] = set()
 
-    def peers_of(self, u: int) -> int:
-        """Return the number of peers of client u."""
-        return self.rows[u].stop - self.rows[u].start
-
-    def put(self, u: int, items: NDArray[T]) -> None:
-        """Keep the items of client u, shape (`peers_of`, width)."""
-        self.items[self.rows[u]] = items
-        self.came.add(u)
-
     def by_peer(self) -> dict[int, NDArray[np.intp]]:
         """Return for each peer the rows of `items`, by ascending ids of senders in `came`."""
         came = np.zeros(self._peers.size, dtype=bool)
@@ -101,7 +92,11 @@ class Cohort:
         Public keys of every client.
     registry : Registry or None
         Public keys that verify signatures; None in the semi-honest variant.
+    signatures : dict of id to bytes
+        Signatures of the clients over their keys.
     graph : Graph
+    digest : bytes
+        Digest of all public keys.
     session : bytes
         Identifier of the session, 32 bytes: a digest of the parameters and all public keys.
     """
@@ -116,37 +111,16 @@ class Cohort:
     ) -> None:
         self.params = params
         self.registry = registry
-        self._signatures = signatures
+        self.signatures = signatures
         # ascending ids, the order of the roster digest and of every message
         self.publics = dict(sorted(publics.items()))
         self.graph = graph.draw(self.publics, params.neighbours, seed)
-        self._digest = keys.roster_digest([(u, c, s) for u, (c, s) in self.publics.items()])
-        self.session = keys.session_id(params.digest, self._digest)
-
-    def rosters(self) -> dict[int, bytes]:
-        """Return each client's message of round 1; clients with the same holders share one."""
-        return made_once(
-            self.graph.holders,
-            lambda holders: encode(
-                Roster(
-                    self.params.to_bytes(),
-                    len(self.publics),
-                    self._digest,
-                    pack_ids(holders),
-                    b"".join(self.publics[v][0] for v in holders),
-                    b"".join(self.publics[v][1] for v in holders),
-                    b"".join(self._signatures[v] for v in holders),
-                )
-            ),
-        )
+        self.digest = keys.roster_digest([(u, c, s) for u, (c, s) in self.publics.items()])
+        self.session = keys.session_id(params.digest, self.digest)
 
     def seen_by(self, u: int, clients: Container[int]) -> list[int]:
         """Return the clients of `clients` that are holders of u's shares, ascending."""
         return [v for v in self.graph.holders[u] if v in clients]
-
-    def is_enough_for(self, u: int, clients: Container[int]) -> bool:
-        """Return True if enough holders of u are in `clients` for u to answer the server."""
-        return len(self.seen_by(u, clients)) >= self.params.min_survivors
 
 
 class Question(NamedTuple):
@@ -182,27 +156,3 @@ class Summed:
     asked: Mapping[int, Question]
     present: Collection[int]
     signatures: Mapping[int, bytes] = field(default_factory=dict)
-
-    def to_sign(self) -> dict[int, bytes]:
-        """Return the request of round 3 for each client: the survivors to sign."""
-        session = self.cohort.session
-        return made_once(
-            {u: self.asked[u] for u in self.present},
-            lambda asked: encode(ConsistencyRequest(session, pack_ids(asked.survivors))),
-        )
-
-    def to_unmask(self) -> dict[int, bytes]:
-        """Return the request of round 4 for each client, with all signatures of U4."""
-        signers, proof = pack_ids(list(self.signatures)), b"".join(self.signatures.values())
-        return made_once(
-            {u: self.asked[u] for u in self.present},
-            lambda asked: encode(
-                UnmaskRequest(
-                    self.cohort.session,
-                    pack_ids(asked.survivors),
-                    pack_ids(asked.dropped),
-                    signers,
-                    proof,
-                )
-            ),
-        )

@@ -22,8 +22,10 @@ from secagg.protocol.identities import signed_keys, signed_survivors
 from secagg.protocol.messages import (
     SEALED_BYTES,
     AdvertiseKeys,
+    ConsistencyRequest,
     ConsistencySignature,
     MaskedInput,
+    Roster,
     ShareKeys,
     Shares,
     UnmaskShares,
@@ -53,12 +55,10 @@ class Stage(ABC):
     """
 
     phase: ClassVar[Phase]
+    params: RoundParams
+    asks: Mapping[int, bytes]
     expected: Collection[int] | None = None
     session: bytes | None = None
-
-    def __init__(self, params: RoundParams, asks: Mapping[int, bytes]) -> None:
-        self.params = params
-        self.asks = asks
 
     @abstractmethod
     def take(self, u: int, data: bytes) -> None:
@@ -98,7 +98,7 @@ class SessionStage(Stage):
     """Base of the stages after round 0: only the clients that got a message may answer."""
 
     def __init__(self, cohort: Cohort, asks: Mapping[int, bytes]) -> None:
-        super().__init__(cohort.params, asks)
+        self.params, self.asks = cohort.params, asks
         self.cohort, self.session = cohort, cohort.session
         self.expected = frozenset(asks)
 
@@ -109,7 +109,7 @@ class Advertising(Stage):
     phase = Phase.ADVERTISE_KEYS
 
     def __init__(self, params: RoundParams, registry: Registry | None, seed: bytes) -> None:
-        super().__init__(params, {})
+        self.params, self.asks = params, {}
         self._registry = registry
         self._seed = seed
         self._publics: dict[int, tuple[bytes, bytes]] = {}
@@ -130,22 +130,19 @@ class Advertising(Stage):
         self.require(usable, u, "public key", "a key of low order or not canonical")
         fresh = pair[0] != pair[1] and self._seen.isdisjoint(pair)
         self.require(fresh, u, "duplicate key", "a public key that was advertised before")
-        self._check_signature(u, message)
-        self._publics[u] = pair
-        self._signatures[u] = message.signature
-        self._seen.update(pair)
-
-    def _check_signature(self, u: int, message: AdvertiseKeys) -> None:
         if self._registry is None:
             why = "a signature in a semi-honest round, which has none"
             self.require(not message.signature, u, "length", why)
-            return
-        known = u in self._registry
-        self.require(known, u, "unknown client", "the client is not in the registry")
-        content = signed_keys(self.params.digest, u, message.seal_key, message.mask_key)
-        signed = self._registry.verifies(u, content, message.signature)
-        why = "the client did not sign these keys for this round"
-        self.require(signed, u, "signature", why)
+        else:
+            known = u in self._registry
+            self.require(known, u, "unknown client", "the client is not in the registry")
+            content = signed_keys(self.params.digest, u, *pair)
+            signed = self._registry.verifies(u, content, message.signature)
+            why = "the client did not sign these keys for this round"
+            self.require(signed, u, "signature", why)
+        self._publics[u] = pair
+        self._signatures[u] = message.signature
+        self._seen.update(pair)
 
     def close(self) -> Cohort:
         """Return the cohort, with a graph drawn on the clients."""
@@ -178,7 +175,21 @@ class Sharing(SessionStage):
     phase = Phase.SHARE_KEYS
 
     def __init__(self, cohort: Cohort) -> None:
-        super().__init__(cohort, cohort.rosters())
+        rosters = made_once(
+            cohort.graph.holders,
+            lambda holders: encode(
+                Roster(
+                    cohort.params.to_bytes(),
+                    len(cohort.publics),
+                    cohort.digest,
+                    pack_ids(holders),
+                    b"".join(cohort.publics[v][0] for v in holders),
+                    b"".join(cohort.publics[v][1] for v in holders),
+                    b"".join(cohort.signatures[v] for v in holders),
+                )
+            ),
+        )
+        super().__init__(cohort, rosters)
         self._commitments: dict[int, bytes] = {}
         ids = made_once(cohort.graph.holders, lambda holders: np.array(holders, np.uint64))
         receivers = {u: own[own != u] for u, own in ids.items()}
@@ -187,20 +198,19 @@ class Sharing(SessionStage):
     def take(self, u: int, data: bytes) -> None:
         """Validate and store a client's commitment and sealed shares."""
         message = self.read(u, data, ShareKeys)
-        receivers = self._sealed.peers_of(u)
-        whole = len(message.sealed) == SEALED_BYTES * receivers
-        self.require(
-            whole, u, "length", f"expected one sealed share for each of {receivers} receivers"
-        )
+        own = self._sealed.items[self._sealed.rows[u]]
+        why = f"expected one sealed share for each of {len(own)} receivers"
+        self.require(len(message.sealed) == own.nbytes, u, "length", why)
+        own[:] = np.frombuffer(message.sealed, np.uint8).reshape(own.shape)
         self._commitments[u] = message.commitment
-        self._sealed.put(u, np.frombuffer(message.sealed, np.uint8).reshape(-1, SEALED_BYTES))
+        self._sealed.came.add(u)
 
     def close(self) -> KeysShared:
         """Return the commitments and sealed shares."""
         least, u2 = self.params.min_survivors, self._commitments.keys()
         self.enough(len(u2), least, "clients shared their keys")
         # a client with too few holders left would reject its shares, so nothing is sent to it
-        present = [u for u in sorted(u2) if self.cohort.is_enough_for(u, u2)]
+        present = [u for u in sorted(u2) if len(self.cohort.seen_by(u, u2)) >= least]
         self.enough(len(present), least, f"clients have {least} holders that shared their keys")
         return KeysShared(self.cohort, self._commitments, self._sealed, present)
 
@@ -258,7 +268,7 @@ class Masking(SessionStage):
                 [v for v in them if v in u3], [v for v in them if v in dropped]
             ),
         )
-        present = [u for u in asked if self.cohort.is_enough_for(u, u3)]
+        present = [u for u in asked if len(self.cohort.seen_by(u, u3)) >= least]
         threshold = self.params.threshold
         self.enough(len(present), threshold, f"clients have {least} holders that sent an input")
         return Summed(self.cohort, self._commitments, self._total, asked, present)
@@ -270,7 +280,12 @@ class Consistency(SessionStage):
     phase = Phase.CONSISTENCY_CHECK
 
     def __init__(self, summed: Summed) -> None:
-        super().__init__(summed.cohort, summed.to_sign())
+        session = summed.cohort.session
+        requests = made_once(
+            {u: summed.asked[u] for u in summed.present},
+            lambda asked: encode(ConsistencyRequest(session, pack_ids(asked.survivors))),
+        )
+        super().__init__(summed.cohort, requests)
         self._summed = summed
         self._signatures: dict[int, bytes] = {}
 

@@ -20,7 +20,13 @@ from secagg.errors import Dispute, RemoteProtocolError
 from secagg.protocol import Phase, keys
 from secagg.protocol.keys import SEED_BYTES
 from secagg.protocol.masks import MaskSum
-from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS, UnmaskShares
+from secagg.protocol.messages import (
+    SHARE_LIMBS,
+    UnmaskRequest,
+    UnmaskShares,
+    encode,
+    pack_ids,
+)
 from secagg.server.cohort import PerPeer, Summed, made_once
 from secagg.server.result import RoundResult, decode_sum
 from secagg.server.stages import SessionStage
@@ -160,26 +166,35 @@ class Unmasking(SessionStage):
     phase = Phase.UNMASKING
 
     def __init__(self, summed: Summed) -> None:
-        super().__init__(summed.cohort, summed.to_unmask())
+        session = summed.cohort.session
+        signers, proof = pack_ids(list(summed.signatures)), b"".join(summed.signatures.values())
+        asked = {u: summed.asked[u] for u in summed.present}
+        requests = made_once(
+            asked,
+            lambda one: encode(
+                UnmaskRequest(
+                    session, pack_ids(one.survivors), pack_ids(one.dropped), signers, proof
+                )
+            ),
+        )
+        super().__init__(summed.cohort, requests)
         self._commitments = summed.commitments
         self._total = summed.total
         self._asked = summed.asked
         # a survivor's shares are of b, a dropped client's of s; nobody is asked for both
-        owners = made_once(
-            {u: self._asked[u] for u in self.asks},
-            lambda question: np.array([*chain(*question)], dtype=np.uint64),
-        )
+        owners = made_once(asked, lambda one: np.array([*chain(*one)], dtype=np.uint64))
         self._shares = PerPeer(owners, SHARE_LIMBS, np.uint64)
 
     def take(self, u: int, data: bytes) -> None:
         """Validate and store the shares that a client reveals."""
         message = self.read(u, data, UnmaskShares)
-        owners = self._shares.peers_of(u)
-        whole = len(message.shares) == SHARE_BYTES * owners
-        self.require(whole, u, "length", f"expected one share for each of {owners} owners")
-        limbs = np.frombuffer(message.shares, dtype="<u8").reshape(-1, SHARE_LIMBS)
+        own = self._shares.items[self._shares.rows[u]]
+        why = f"expected one share for each of {len(own)} owners"
+        self.require(len(message.shares) == own.nbytes, u, "length", why)
+        limbs = np.frombuffer(message.shares, dtype="<u8").reshape(own.shape)
         self.require(bool((limbs < M61).all()), u, "share", "a share is not a field element")
-        self._shares.put(u, limbs)
+        own[:] = limbs
+        self._shares.came.add(u)
 
     def close(self) -> RoundResult:
         """Rebuild the secrets, remove the masks and decode the sum."""
@@ -245,7 +260,7 @@ class Unmasking(SessionStage):
         rows = keys.rows_of([publics[v][1] for v in peers])
         mine = u, publics[u][1]
         found = keys.revealed_mask_keys(seed, self.cohort.session, mine, ids, rows)
-        total.extend(found, keys.subtracts(u, ids))
+        total.add(found, negate=keys.subtracts(u, ids))
 
 
 class Over:

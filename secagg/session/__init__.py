@@ -5,6 +5,13 @@ The session closes each phase when all clients have answered or at the deadline,
 failed round. A member calls `take_part` once, with a function that returns the member's vector.
 A transport calls `Session.next_task` and `Session.accept`, and gives each member a `Link`;
 `LocalLink` is the link within a process. docs/sessions.md specifies the frames.
+
+`Session.watch` takes a function that gets each `Event`, which has a `Place`:
+
+- of a round: `Gathering`, `RoundBegun`, `RoundFinished`, `RoundFailed`;
+- of a phase: `PhaseOpened`, `TaskTaken`, `MessageAccepted`, `MessageRejected`,
+  `MemberDeclined`, `PhaseClosed`;
+- of a helper: `HelperAnswered`, `HelperFailed`.
 """
 
 from __future__ import annotations

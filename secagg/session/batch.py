@@ -1,4 +1,4 @@
-"""Batch of a one-shot sum: reports at the desk, then check, reserve and open at the helpers."""
+"""Batch for one-shot sums: reports at the desk, then check, reserve and open at the helpers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from secagg.session.wire import REPORT, Task, task_id
 
 @dataclass(eq=False, kw_only=True)
 class Batch:
-    """Batch of a one-shot sum. Attempts add reports until the list of clients is fixed.
+    """Batch for one-shot sums. Attempts add reports until the list of clients is fixed.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Batch:
     left_out: set[int] = field(default_factory=set)
     fixed: bool = False
     opened: bool = False
-    accumulator: Accumulator = field(init=False)
+    accumulator: Accumulator = field(init=False, repr=False)
     _reports: Reports | None = None
     _unstored: list[bytes] = field(default_factory=list)
 

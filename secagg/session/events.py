@@ -70,7 +70,7 @@ class RoundBegun(Event):
     cohort : int
         Number of clients that were chosen.
     needed : int
-        Smallest number of clients for the attempt: ``params.min_clients`` of a one-shot sum. In
+        Smallest number of clients for the attempt: ``params.min_clients`` in one-shot sums. In
         a round, the smallest cohort that members with the default policy accept, or for a
         given `cohort` ``params.min_survivors``.
     length : int
@@ -182,7 +182,7 @@ class HelperAnswered(Event):
 
 @dataclass(frozen=True)
 class HelperFailed(Event):
-    """A helper of a one-shot sum did not answer, or answered wrong; the batch goes on.
+    """A helper for one-shot sums did not answer, or answered wrong; the batch goes on.
 
     Attributes
     ----------

@@ -1,4 +1,7 @@
-"""Exchanges of a session: a task for each of some clients, and the clients' answers."""
+"""Exchanges of a session: each client of a set gets a task and gives an answer.
+
+`Exchanges` is the base of each transport. `Calls` and `Thread` make the calls of a driver.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
 from secagg.errors import LocalProtocolError, RemoteProtocolError
+from secagg.journal.lock import spoilt
 from secagg.session.clock import Clock
 from secagg.session.events import (
     Hooks,
@@ -97,6 +101,7 @@ def closed() -> LocalProtocolError:
 
 
 _RECORD = struct.Struct("<Q32s")
+_LIMIT_BYTES = 8
 
 
 @dataclass(eq=False, kw_only=True)
@@ -167,13 +172,18 @@ class Answers(dict[int, bytes]):
     def to_bytes(self) -> bytes:
         """Return the limit as u64, then the id as u64 and the fingerprint of each client."""
         records = (_RECORD.pack(*item) for item in self.items())
-        return self.limit.to_bytes(8, "little") + b"".join(records)
+        return self.limit.to_bytes(_LIMIT_BYTES, "little") + b"".join(records)
 
     def read(self, data: bytes) -> None:
-        """Restore the content of `to_bytes`; empty bytes change nothing."""
-        if data:
-            self.limit = int.from_bytes(data[:8], "little")
-            self.update(_RECORD.iter_unpack(data[8:]))
+        """Restore the content of `to_bytes`; empty bytes change nothing.
+
+        JournalError is raised for any other bytes.
+        """
+        if data != b"":
+            if not isinstance(data, bytes) or len(data) % _RECORD.size != _LIMIT_BYTES:
+                raise spoilt("the last answers were altered")
+            self.limit = int.from_bytes(data[:_LIMIT_BYTES], "little")
+            self.update(_RECORD.iter_unpack(data[_LIMIT_BYTES:]))
 
 
 def fingerprint(task: bytes, data: bytes) -> bytes:

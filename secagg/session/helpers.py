@@ -1,4 +1,4 @@
-"""Helpers of a one-shot sum, called by a session, also while some helpers fail."""
+"""Helpers for one-shot sums, called by a session, also while some helpers fail."""
 
 from __future__ import annotations
 

@@ -145,8 +145,8 @@ class _Member:
     _reported: int | None = None  # number of a one-shot sum
     _name: AttemptName | None = None  # of the present attempt
     _unbegun: tuple[int, int] | None = None  # round and attempt, of the last log line
-    # of each run of a session; not in a file as `Spent` is, so that a restarted member can
-    # be in the next attempt
+    # of each run of a session; not in a file as the numbers of `secagg.vault.files.spend` are,
+    # so that a restarted member can be in the next attempt
     _latest: dict[bytes, AttemptName] = field(default_factory=dict)
     _used: set[bytes] = field(default_factory=set)  # digests of one-shot parameters
     _trained: tuple[object, Outcome] | None = None
@@ -202,7 +202,7 @@ class _Member:
         hint = _HINTS.get(check, "")
         extra = {"client": self.id, "phase": phase, "check": check, "hint": hint}
         text = "client %d left the attempt: %s, check %s%s"
-        logger.warning(text, *extra.values(), extra=extra)
+        logger.warning(text, self.id, phase, check, hint, extra=extra)
 
     def _proposed(self, task: Task) -> Client:
         """Return a client for the parameters of a task; raise if the policy rejects them."""
@@ -240,7 +240,7 @@ class _Member:
         self.rounds.pop(name[:2], None)  # so the attempt before had no sum
 
     async def _report(self, task: Task) -> Answer | Declined:
-        """Return the report of a one-shot sum, or decline if this client has reported."""
+        """Return the report for one-shot sums, or decline if this client has reported."""
         self._client, policy = None, self.one_shot_policy
         if policy is None:
             raise ParameterError(

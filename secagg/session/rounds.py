@@ -1,4 +1,8 @@
-"""Attempt at a round of the four exchanges: a `Server` behind the desk, with deadlines."""
+"""Attempt at a round: one exchange for each phase of a `Server`, with a deadline for each.
+
+`Exchanges` of a transport carry the tasks and the answers. With a folder, the server's log and
+the ledger are on the disk before any answer goes out.
+"""
 
 from __future__ import annotations
 
@@ -90,8 +94,7 @@ class Deadlines:
     reports: float = 600.0
 
     def __post_init__(self) -> None:
-        for name, seconds in vars(self).items():
-            check_seconds(**{f"deadline {name}": seconds})
+        check_seconds(**{f"deadline {name}": value for name, value in vars(self).items()})
 
     @classmethod
     def of(cls, seconds: Deadlines | float) -> Deadlines:

@@ -13,6 +13,7 @@ from typing import Self
 from secagg._check import as_bytes, check_integer, check_kind
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.graph import SEED_BYTES
+from secagg.journal.lock import errors_of
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.oneshot.policy import listed
 from secagg.protocol import ClientPolicy, CohortLedger, Registry, RoundParams
@@ -35,7 +36,8 @@ from secagg.session.wire import FRAME, answer_limit, check_bound
 class Session:
     """Session of a server. The members call `next_task` and `accept`, over some transport.
 
-    A session is an asynchronous context manager. One round runs at a time.
+    A session is an asynchronous context manager; else call `close` at the end. One round runs
+    at a time.
 
     Parameters
     ----------
@@ -48,7 +50,7 @@ class Session:
         results of finished rounds, and goes on with the round under way. A reader of the folder
         learns all sums. None: nothing is stored.
     deadlines : Deadlines or float
-        Seconds that a phase may take.
+        Seconds that each phase may take; a number is for every phase.
     attempts : int
         Most attempts at a round, 1 to 1000. Clients with a wrong message are left out.
     registry, ledger : optional
@@ -95,11 +97,16 @@ class Session:
         self._desk = Desk(name, ids, self._thread, self._hooks, self._clock)
         self._store = None if folder is None else Store(folder, name)
         if self._store is not None:
-            self._desk.answers.read(self._store.answers)
-            if self._store.under_way:
-                self._desk.hold()
-            if ledger is not None:
-                self._store.load_ledger(ledger)
+            try:
+                with errors_of(self._store.path):
+                    self._desk.answers.read(self._store.answers)
+                if self._store.under_way:
+                    self._desk.hold()
+                if ledger is not None:
+                    self._store.load_ledger(ledger)
+            except BaseException:
+                self._store.close()  # or nothing can open the folder to mend it
+                raise
         self._series = Series(
             name, int(attempts), self._desk, self._hooks, self._clock, self._store
         )

@@ -146,7 +146,8 @@ class Store:
     @property
     def answers(self) -> bytes:
         """Bytes of the session's `Answers`, as they were last stored; none in a new folder."""
-        return bytes(self._value("SELECT answers FROM head"))
+        answers: bytes = self._value("SELECT answers FROM head")
+        return answers
 
     def keep_attempt(self, number: int, begun: Begun, answers: bytes) -> None:
         """Store an attempt before the tasks go out, and forget earlier outcomes."""
@@ -184,7 +185,7 @@ class Store:
         return (Journal.open if path.exists() else Journal.create)(path, params)
 
     def reports(self, number: int) -> Reports:
-        """Open the reports of a one-shot sum, or create their file."""
+        """Open the reports for one-shot sums, or create their file."""
         return Reports(self.path / f"round-{number}.reports")
 
     def close(self) -> None:

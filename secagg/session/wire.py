@@ -58,7 +58,7 @@ class Task(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=Tr
     number, attempt : int
         Number of the round in the session, and of the attempt at the round, from 0.
     step : str
-        Phase of the due message, or "report" for a report of a one-shot sum.
+        Phase of the due message, or "report" in one-shot sums.
     params : bytes
         Parameters, in the first task of an attempt and in "report"; empty in all others.
     message : bytes
@@ -120,7 +120,7 @@ def message_digest(message: bytes) -> bytes:
 
 
 def bind(session: bytes, message: bytes) -> bytes:
-    """Return a session name for a one-shot sum that makes all clients agree on a message.
+    """Return a session name for one-shot sums that makes all clients agree on a message.
 
     Without this agreement a lying server could send a model without a gradient to all clients
     but one, and the sum would be that client's vector (Pasquini et al. 2022).

@@ -111,9 +111,8 @@ def _off(
     if n == threshold:
         return np.zeros(words.shape[1], dtype=np.bool_)
     # Σ_i dual_i g(x_i) f(x_i) = 0 for deg f < t, deg g < n − t
-    g = _fast.m61_poly_eval(narrow(uniform(n - threshold, entropy)).reshape(-1, 1), points)[
-        :, 0
-    ]
+    coefficients = narrow(uniform(n - threshold, entropy)).reshape(-1, 1)
+    g = _fast.m61_poly_eval(coefficients, points).ravel()
     checks = _fast.m61_matmul(_fast.m61_mul(dual, g).reshape(1, -1), words)
     return np.asarray(checks[0] != 0)
 

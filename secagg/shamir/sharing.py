@@ -22,6 +22,7 @@ from secagg._check import check_integer, is_integer
 from secagg._hedging import Hedged
 from secagg._secrets import without_frames
 from secagg.encoding import Entropy
+from secagg.encoding.encoding import take
 from secagg.errors import ParameterError
 from secagg.shamir.field import (
     M61,
@@ -270,19 +271,18 @@ def uniform(count: int, entropy: Entropy, p: int = M61) -> Elements:
     bits = (p - 1).bit_length()
     mask = (1 << bits) - 1
 
-    def draw(count: int) -> Elements:
-        if p < 1 << 63:
-            words = np.frombuffer(entropy(8 * count), dtype="<u8")
-            return words.astype(np.uint64) & np.uint64(mask)
-        size = -(-bits // 8)
-        data = entropy(size * count)
-        cuts = (data[i : i + size] for i in range(0, len(data), size))
-        return objects([int.from_bytes(cut, "little") & mask for cut in cuts])
-
+    narrow = p < 1 << 63
+    size = 8 if narrow else -(-bits // 8)
+    draws = cast("Elements", np.full(count, p, np.uint64 if narrow else object))
     # rejection, because remainders modulo p would not be uniform
-    draws = draw(count)
     while (rejected := draws >= p).any():
-        draws[rejected] = draw(int(np.count_nonzero(rejected)))
+        # a source that returns less would repeat the same element
+        data = take(entropy, size * int(np.count_nonzero(rejected)))
+        if narrow:
+            draws[rejected] = np.frombuffer(data, "<u8") & np.uint64(mask)
+        else:
+            cuts = (data[i : i + size] for i in range(0, len(data), size))
+            draws[rejected] = objects([int.from_bytes(cut, "little") & mask for cut in cuts])
     return draws
 
 

@@ -161,8 +161,7 @@ def simulate_round(
     # the sum has only the survivors' elements, so only these count
     clipped = sum(clients[u].clipped for u in result.survivors)
     elements = len(result.survivors) * params.length
-    unseen = len(lost.intersection(result.survivors))
-    warn_of_losses(params.encoding, clipped, elements, unseen)
+    warn_of_losses(params.encoding, clipped, elements, len(lost.intersection(result.survivors)))
     return SimulatedRound(
         **vars(result) | {"clipped": clipped},
         client_seconds=seconds["client"],

@@ -167,7 +167,7 @@ def assert_inputs_hidden(
     everyone_left = not first.present(Phase.ADVERTISE_KEYS)
     require(bool(sent) or everyone_left, "nothing was recorded: record everything that is sent")
     for sender, receiver in sorted(sent.keys() | others.keys(), key=repr):
-        there = f"from {_name(sender)} to {_name(receiver)}"
+        there = between(sender, receiver)
         one, two = sent[sender, receiver], others[sender, receiver]
         require(
             len(one) == len(two),
@@ -181,8 +181,10 @@ def _without_inputs(round: Round) -> tuple[object, ...]:
     return round.params, round.policy, round.dropouts, round.seed, round.vectors.keys()
 
 
-def _name(party: int | None) -> str:
-    return "the server" if party is None else f"client {party}"
+def between(sender: int | None, receiver: int | None) -> str:
+    """Return the two parties of a message in words."""
+    names = ("the server" if u is None else f"client {u}" for u in (sender, receiver))
+    return "from {} to {}".format(*names)
 
 
 def _transcript(

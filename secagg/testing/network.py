@@ -16,7 +16,7 @@ from secagg.client.client import answer_quietly
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.protocol import NEXT, Phase
 from secagg.server import RoundResult
-from secagg.testing.invariants import check_result, require
+from secagg.testing.invariants import between, check_result, require
 from secagg.testing.rounds import Round, needed
 
 FAULTS = {
@@ -74,8 +74,8 @@ class Transport(Protocol):
 
 @dataclass(eq=False)
 class _Message:
-    sender: int | None
-    receiver: int | None
+    ends: tuple[int | None, int | None]
+    """Sender and receiver."""
     data: bytes
     due: Phase
     """Phase when the receiver expects the message."""
@@ -84,12 +84,7 @@ class _Message:
     arrived: bool = False
 
     def __str__(self) -> str:
-        names = ["the server" if u is None else f"client {u}" for u in self.ends]
-        return f"the {self.due} message from {names[0]} to {names[1]}"
-
-    @property
-    def ends(self) -> tuple[int | None, int | None]:
-        return self.sender, self.receiver
+        return f"the {self.due} message {between(*self.ends)}"
 
 
 @dataclass(frozen=True)
@@ -191,7 +186,7 @@ class _Run:
         return True
 
     def _send(self, sender: int | None, receiver: int | None, data: bytes, due: Phase) -> None:
-        message = _Message(sender, receiver, data, due)
+        message = _Message((sender, receiver), data, due)
         self.messages.setdefault(message.ends, []).append(message)
         packets = self.transport.send(sender, receiver, data)
         for packet in _pieces("send", "packets", packets):
@@ -212,9 +207,8 @@ class _Run:
 
     def _bring(self, packet: _Packet) -> None:
         message = packet.message
-        sender, receiver = message.ends
         message.pending.discard(packet.number)
-        delivered = self.transport.deliver(sender, receiver, packet.data)
+        delivered = self.transport.deliver(*message.ends, packet.data)
         for data in _pieces("deliver", "messages", delivered):
             # equal messages of a pair are interchangeable
             known = [m for m in self.messages[message.ends] if m.data == data]
@@ -231,18 +225,19 @@ class _Run:
 
     def _hand_over(self, message: _Message) -> None:
         first, message.arrived = not message.arrived, True
-        if message.sender is None:
-            if message.receiver is not None and first:  # a client ignores repetitions
-                self._answer(message.receiver, message.data)
+        sender, receiver = message.ends
+        if sender is None:
+            if receiver is not None and first:  # a client ignores repetitions
+                self._answer(receiver, message.data)
             return
         in_time = message.due == self.server.phase
         try:
-            self.server.receive(message.sender, message.data)
+            self.server.receive(sender, message.data)
         except RemoteProtocolError as error:
             require(not in_time, f"{message} arrived in time but was rejected: {error}")
         else:
             if in_time:
-                self.accepted.setdefault(message.due, set()).add(message.sender)
+                self.accepted.setdefault(message.due, set()).add(sender)
 
     def _answer(self, u: int, data: bytes) -> None:
         client, round = self.clients[u], self.round

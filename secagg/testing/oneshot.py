@@ -21,13 +21,7 @@ from secagg.oneshot.suites import BoxKey
 from secagg.protocol import Identity, Registry
 from secagg.server import RoundResult
 from secagg.testing.invariants import check_result, require
-from secagg.testing.rounds import (
-    InsecureReplayedEntropy,
-    Round,
-    make_identity,
-    make_registry,
-    toy_policy,
-)
+from secagg.testing.rounds import InsecureReplayedEntropy, Round, make_identity, toy_policy
 from secagg.testing.strategies import client_ids, inputs, params
 
 Tree = int | tuple["Tree", "Tree"]
@@ -63,7 +57,7 @@ class OneShotRound:
     @cached_property
     def registry(self) -> Registry | None:
         """Registry of all clients' identities; None in the semi-honest variant."""
-        return make_registry(self.vectors) if self.params.active else None
+        return self.plain.registry
 
     @cached_property
     def plain(self) -> Round:
@@ -98,11 +92,9 @@ class OneShotRound:
         with ExitStack() as journals:
             helpers = []
             for j in self.present:
-                path, draw = (
-                    Path(folder) / f"helper {j}",
-                    InsecureReplayedEntropy(("helper", j)),
-                )
-                made = HelperJournal.create(path, self.params.suite, entropy=draw)
+                path = Path(folder) / f"helper {j}"
+                entropy = InsecureReplayedEntropy(("helper", j))
+                made = HelperJournal.create(path, self.params.suite, entropy=entropy)
                 own = journals.enter_context(made)
                 helpers.append(Helper(self.params, own, registry=self.registry, policy=_TOY))
             yield helpers

@@ -8,7 +8,6 @@ import os
 from secagg._check import check_integer
 from secagg._secrets import without_frames
 from secagg.encoding import Entropy
-from secagg.errors import ParameterError
 from secagg.paillier import PublicKey
 from secagg.paillier.gmp import gmpy2
 from secagg.paillier.primes import (
@@ -17,7 +16,7 @@ from secagg.paillier.primes import (
     uniform_below,
     uniform_unit,
 )
-from secagg.paillier.public_key import MAX_BITS, MIN_BITS
+from secagg.paillier.public_key import MAX_BITS, MIN_BITS, checked_bits
 from secagg.threshold.key import MAX_TRUSTEES, ThresholdKey
 from secagg.threshold.share import KeyShare
 
@@ -52,8 +51,7 @@ def deal(
     ParameterError
         `trustees`, `threshold` or `bits` is out of range.
     """
-    check_integer("bits", bits, MIN_BITS, MAX_BITS)
-    return _deal(trustees, threshold, int(bits), entropy)
+    return _deal(trustees, threshold, checked_bits(bits, MIN_BITS, MAX_BITS), entropy)
 
 
 @without_frames
@@ -61,8 +59,7 @@ def deal_insecure(
     trustees: int, threshold: int, *, bits: int = 1024, entropy: Entropy = os.urandom
 ) -> tuple[ThresholdKey, tuple[KeyShare, ...]]:
     """Deal a short key that can be broken, for tests only: 512 ≤ bits < 2048; see `deal`."""
-    check_integer("bits", bits, 512, MIN_BITS - 1)
-    return _deal(trustees, threshold, int(bits), entropy)
+    return _deal(trustees, threshold, checked_bits(bits, 512, MIN_BITS - 1), entropy)
 
 
 def _deal(
@@ -70,8 +67,6 @@ def _deal(
 ) -> tuple[ThresholdKey, tuple[KeyShare, ...]]:
     check_integer("trustees", trustees, 1, MAX_TRUSTEES)
     check_integer("threshold", threshold, 1, trustees)
-    if bits % 64:
-        raise ParameterError(f"bits is {bits}; it must be a multiple of 64")
     p = q = random_safe_prime(bits // 2, entropy)
     while p == q:
         q = random_safe_prime(bits // 2, entropy)

@@ -69,7 +69,10 @@ signed = np.vstack([*map(_examples_of, range(20))])
 both, labels = np.vstack([signed, -signed]), np.repeat([1, 0], len(signed))
 print(LogisticRegression(fit_intercept=False).fit(both, labels).score(both, labels))
 """
-    printed = run("examples/own_model.py").splitlines()
+    text = run("examples/own_model.py")
+    page = (ROOT / "docs/how-to/own-model.md").read_text()
+    assert re.findall(r"```text\n(.*?)```", page, re.DOTALL)[0] in text
+    printed = text.splitlines()
     survivors = [int(re.search(r"(\d+) survivors", line)[1]) for line in printed]
     assert survivors[:5] == [20, 20, 19, 19, 18]
     late = survivors[5:].count(18)  # client 4 is back when it has slept

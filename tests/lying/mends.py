@@ -63,14 +63,18 @@ def lie_about(*roots: str) -> Attack:
 
 def lie_to_all(search: Search) -> None:
     """Tell everybody one lie about each place of the parameters."""
-    known = lies(search, honest(search))
-    begin = [one for one in known if one.step == "begin"]
+    begin = [one for one in lies(search, honest(search)) if one.step == "begin"]
     lie(search, alone(begin, times=1), ["everybody"])
 
 
 def then(attack: Attack) -> Attack:
     """Return an attack after an honest sum."""
-    return lambda search: (honest(search), attack(search))[1]
+
+    def attack_later(search: Search) -> None:
+        honest(search)
+        attack(search)
+
+    return attack_later
 
 
 def vary(*names: str) -> Attack:
@@ -155,9 +159,8 @@ def inputs_unguarded() -> Patched:
     return patched(**changes)
 
 
-def bounds_vary() -> Patched:
-    """Take out the fixed bounds at all doors."""
-    return patched(**dict.fromkeys(_FIXERS, nothing))
+bounds_vary = out(nothing, *_FIXERS)
+"""Take out the fixed bounds at all doors."""
 
 
 def helpers_serve_all() -> Patched:
@@ -167,8 +170,7 @@ def helpers_serve_all() -> Patched:
     def lenient(
         self: Helper, params: Any, *more: Any, registry: Any = None, **named: Any
     ) -> None:
-        known = registry if params.active else None
-        made(self, params, *more, registry=known, **named)
+        made(self, params, *more, registry=registry if params.active else None, **named)
 
     return patch.object(Helper, "__init__", lenient)
 

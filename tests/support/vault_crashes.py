@@ -242,10 +242,10 @@ class Trial:
             raise Violation("whole")
         keys = [key for key in files.values() if len(key) == 32]
         for state in self._restored:
-            sealed = stored.sealed_part(state, ME, self._params)
+            parts = stored.split(state, ME, self._params)
             for key in keys:
                 try:
-                    stored.unseal(key, ME, self._params, sealed)
+                    stored.unseal(key, *parts)
                 except VaultError:
                     continue
                 raise Violation("gone")

@@ -1,4 +1,4 @@
-"""Values that are no bool, no int or no number, as Python, JSON and TOML have them."""
+"""Wrong values for flags, for counts and for amounts, in Python and in TOML."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
-from fedmf.errors import DataError, MissingExtra
+from fedmf.errors import DataError, optional
 
 if TYPE_CHECKING:
     from requests import Response
@@ -53,12 +53,7 @@ def download(
     OSError
         If the file cannot be written.
     """
-    try:
-        import pooch
-    except ModuleNotFoundError:
-        raise MissingExtra(
-            "pooch, which fetches data sets, is not installed: pip install pooch requests"
-        ) from None
+    pooch = optional("pooch", "fetches data sets")
 
     def write(url: str, file: str, _: object) -> None:
         so_far = 0

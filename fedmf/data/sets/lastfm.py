@@ -20,14 +20,8 @@ from numpy.typing import NDArray
 
 from fedmf.data.columns import from_triples, titles_alone
 from fedmf.data.ratings import Ratings, check_size
-from fedmf.data.sets.lines import (
-    NUMBER,
-    check_distinct,
-    damaged,
-    read_fields,
-    read_id,
-    read_numbers,
-)
+from fedmf.data.sets import lines
+from fedmf.data.sets.lines import NUMBER
 from fedmf.errors import DataError
 
 SIZE = (1892, 17_632, 92_834)  # users, artists, counts; by the data set's own readme
@@ -84,13 +78,13 @@ def read(name: str, folder: Path, size: tuple[int, int, int] | None = SIZE) -> R
     artist_ids, names = _artists(folder / ARTISTS)
     path = folder / COUNTS
     header = "userID\tartistID\tweight"
-    first, numbers = read_numbers(path, FIELDS, separator="\t", header=header)
+    first, numbers = lines.read_numbers(path, FIELDS, separator="\t", header=header)
     users, artists, counts = numbers.astype(np.int64).T
-    check_distinct(path, first, users, artists, "has listened to artist")
+    lines.check_distinct(path, first, users, artists, "has listened to artist")
     known = np.isin(artists, artist_ids)
     if not known.all():
         worst = int(np.argmin(known))
-        raise damaged(path, first + worst, f"artist {artists[worst]} is not in {ARTISTS}")
+        raise lines.damaged(path, first + worst, f"artist {artists[worst]} is not in {ARTISTS}")
     ratings = from_triples(
         users,
         artists,
@@ -108,10 +102,10 @@ def read(name: str, folder: Path, size: tuple[int, int, int] | None = SIZE) -> R
 def _artists(path: Path) -> tuple[Column, tuple[str, ...]]:
     """Read the artists; return the ids, ascending, and the names in the same order."""
     names: dict[int, str] = {}
-    for line, fields in read_fields(path, "utf-8", "\t", 4, header=HEADER):
-        artist = read_id(path, line, "artist", fields[0])
+    for line, fields in lines.read_fields(path, "utf-8", "\t", 4, header=HEADER):
+        artist = lines.read_id(path, line, "artist", fields[0])
         if artist in names:
-            raise damaged(path, line, f"artist {artist} is listed a second time")
+            raise lines.damaged(path, line, f"artist {artist} is listed a second time")
         names[artist] = fields[1].strip()
     if not names:
         raise DataError(f"{path} lists no artist: unpack the data set again")

@@ -17,14 +17,7 @@ from numpy.typing import NDArray
 
 from fedmf.data.columns import from_triples
 from fedmf.data.ratings import Catalogue, Ratings, check_size
-from fedmf.data.sets.lines import (
-    RatingTable,
-    damaged,
-    read_fields,
-    read_id,
-    read_lines,
-    read_rating_table,
-)
+from fedmf.data.sets import lines
 from fedmf.errors import DataError
 
 # The year in a title, or the first year of a series: "(1995)", "(2006–2007)", "(2015-)".
@@ -71,30 +64,30 @@ class Format:
     scale: tuple[float, float] = (1.0, 5.0)
     keep_unrated: bool = False
 
-    def read_table(self, path: Path) -> RatingTable:
+    def read_table(self, path: Path) -> lines.RatingTable:
         """Read a file of ratings in this format; see `read_rating_table`."""
-        return read_rating_table(
+        return lines.read_rating_table(
             path, separator=self.separator, header=self.header, scale=self.scale
         )
 
 
 def _items_100k(path: Path) -> Iterator[Item]:
     """Yield the items of u.item: id|title|release|video release|URL|19 flags, latin-1."""
-    for line, fields in read_fields(path, "latin-1", "|", 5 + len(GENRES_100K)):
+    for line, fields in lines.read_fields(path, "latin-1", "|", 5 + len(GENRES_100K)):
         flags = fields[5:]
         if not set(flags) <= {"0", "1"}:
-            raise damaged(path, line, f"the 19 genre flags {flags} are not all 0 or 1")
+            raise lines.damaged(path, line, f"the 19 genre flags {flags} are not all 0 or 1")
         names = [name for name, flag in zip(GENRES_100K, flags, strict=True) if flag == "1"]
-        yield line, read_id(path, line, "item", fields[0]), fields[1].strip(), names
+        yield line, lines.read_id(path, line, "item", fields[0]), fields[1].strip(), names
 
 
 def _items(
     path: Path, separator: str, encoding: str = "utf-8", header: str = ""
 ) -> Iterator[Item]:
     """Yield the items of a file of lines "id, title, genre|genre…"."""
-    for line, fields in read_fields(path, encoding, separator, 3, header=header):
+    for line, fields in lines.read_fields(path, encoding, separator, 3, header=header):
         genres = [] if fields[2] == NO_GENRE else fields[2].split("|")
-        yield line, read_id(path, line, "item", fields[0]), fields[1].strip(), genres
+        yield line, lines.read_id(path, line, "item", fields[0]), fields[1].strip(), genres
 
 
 FORMATS = {
@@ -159,7 +152,9 @@ def read(form: Format, folder: Path) -> Ratings:
     unknown = np.setdiff1d(rated, item_ids)
     if unknown.size:
         first = int(np.argmax(table.items == unknown[0])) + (2 if form.header else 1)
-        raise damaged(folder / form.ratings, first, f"item {unknown[0]} is not in {form.items}")
+        raise lines.damaged(
+            folder / form.ratings, first, f"item {unknown[0]} is not in {form.items}"
+        )
     ratings = from_triples(
         table.users,
         table.items,
@@ -183,10 +178,10 @@ def _catalogue(
     found: dict[int, tuple[str, list[int]]] = {}
     for line, item, title, names in form.read_items(path):
         if item in found:
-            raise damaged(path, line, f"item {item} is listed a second time")
+            raise lines.damaged(path, line, f"item {item} is listed a second time")
         unknown = [name for name in names if name not in column]
         if unknown:
-            raise damaged(path, line, f"genre {unknown[0]!r} is not one of {form.name}'s")
+            raise lines.damaged(path, line, f"genre {unknown[0]!r} is not one of {form.name}'s")
         found[item] = title, [column[name] for name in names]
     kept = sorted(found if wanted is None else wanted & found.keys())
     years = np.zeros(len(kept), dtype=np.int16)
@@ -204,7 +199,7 @@ def _counts(form: Format, info: Path) -> tuple[int, int, int] | None:
     """Return the expected size, to detect a file that is cut off between two lines."""
     if form.name != "ml-100k" or not info.exists():
         return form.counts
-    text = "\n".join(read_lines(info, "ascii"))
+    text = "\n".join(lines.read_lines(info, "ascii"))
     if not (match := re.fullmatch(r"(\d+) users\n(\d+) items\n(\d+) ratings", text)):
         raise DataError(f"{info} must have three lines: '… users', '… items', '… ratings'")
     return int(match[1]), int(match[2]), int(match[3])

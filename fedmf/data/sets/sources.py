@@ -28,31 +28,33 @@ class Source:
     Parameters
     ----------
     name : name for ``fedmf data fetch``
-    folder : name of the folder with the files
-    sets : names of the data sets for `fedmf.data.load`
     page : address of a description with the full terms
     terms : summary of the terms of use
     files : names of the files that are read, each with the SHA-256 in hexadecimal, or ""
+    folder : name of the folder with the files; by default `name`
+    sets : names of the data sets for `fedmf.data.load`; by default `name` alone
     archive, md5
         Address of the zip file, and the MD5 of the file or None. The address is empty without a
         stable public download.
     """
 
     name: str
-    folder: str
-    sets: tuple[str, ...]
     page: str
     terms: str
     files: Mapping[str, str]
+    folder: str = ""
+    sets: tuple[str, ...] = ()
     archive: str = ""
     md5: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "folder", self.folder or self.name)
+        object.__setattr__(self, "sets", self.sets or (self.name,))
 
 
 _ALL = (
     Source(
         name="ml-100k",
-        folder="ml-100k",
-        sets=("ml-100k",),
         archive="https://files.grouplens.org/datasets/movielens/ml-100k.zip",
         md5="0e33842e24a9c977be4e0107933c0723",
         page="https://files.grouplens.org/datasets/movielens/ml-100k-README.txt",
@@ -78,8 +80,6 @@ _ALL = (
     ),
     Source(
         name="ml-1m",
-        folder="ml-1m",
-        sets=("ml-1m",),
         archive="https://files.grouplens.org/datasets/movielens/ml-1m.zip",
         md5="c4d9eecfca2ab87c1945afe126590906",
         page="https://files.grouplens.org/datasets/movielens/ml-1m-README.txt",
@@ -93,7 +93,6 @@ _ALL = (
     Source(
         name="ml-10m",
         folder="ml-10M100K",
-        sets=("ml-10m",),
         archive="https://files.grouplens.org/datasets/movielens/ml-10m.zip",
         md5="ce571fd55effeba0271552578f2648bd",
         page="https://files.grouplens.org/datasets/movielens/ml-10m-README.html",
@@ -102,8 +101,6 @@ _ALL = (
     ),
     Source(
         name="ml-latest-small",
-        folder="ml-latest-small",
-        sets=("ml-latest-small",),
         archive="https://files.grouplens.org/datasets/movielens/ml-latest-small.zip",
         # no MD5: "latest" may be replaced; the files' checksums detect that
         page="https://files.grouplens.org/datasets/movielens/ml-latest-small-README.html",
@@ -133,16 +130,12 @@ _ALL = (
     ),
     Source(
         name="filmtrust",
-        folder="filmtrust",
-        sets=("filmtrust",),
         page="https://guoguibing.github.io/librec/datasets.html",
         terms=_RESEARCH + "Guo, Zhang and Yorke-Smith, IJCAI 2013.",
         files={"ratings.txt": ""},
     ),
     Source(
         name="douban",
-        folder="douban",
-        sets=("douban",),
         page="https://github.com/fmonti/mgcnn",
         terms=_RESEARCH + "Ma et al., WSDM 2011, and Monti et al., NIPS 2017.",
         files={"ratings.txt": ""},

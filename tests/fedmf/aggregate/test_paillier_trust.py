@@ -49,9 +49,7 @@ def test_check33_warnings_state_the_readers_of_each_vector(trust):
 
 
 @pytest.mark.check(33)
-def test_check33_shared_key_colluding_user_reads_a_vector(
-    seen_by_server,
-):
+def test_check33_shared_key_colluding_user_reads_a_vector(seen_by_server):
     """Under a shared key one colluding user reads another ones vector."""
     vectors = tables(range(5), 4)
     aggregation = paillier("shared client key")

@@ -17,13 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fedmf import attacks
-from fedmf.attacks import (
-    Seen,
-    from_one_round,
-    from_retraining,
-    from_ridge,
-    trials,
-)
+from fedmf.attacks import Seen, from_one_round, from_retraining, from_ridge, observed
 from fedmf.attacks.observed import (
     chance,
     grid_of,
@@ -280,7 +274,7 @@ def test_recovery_and_ranking_of_masked_inputs_find_nothing(few, everyone, ranke
 def test_chance_shuffles_numbers_within_each_user(few, everyone, monkeypatch):
     """Shuffling a user's equal numbers neither gains nor loses anything."""
     same = [np.full(few.of_user(user)[0].size, float(user)) for user in everyone]
-    monkeypatch.setattr(trials, "leaked", lambda view, users, model: same)
+    monkeypatch.setattr(observed, "leaked", lambda view, users, model: same)
     outcome = attacks.on_masked_ratings(few, everyone, ranked=False, amount=0.5)
     assert outcome.secure == pytest.approx(outcome.chance, abs=1e-12)
 

@@ -233,14 +233,14 @@ sys.meta_path.insert(0, Missing())
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
 
 
-def test_matplotlib_missing_prints_a_hint(tmp_path):
-    """A hint replaces the curve if matplotlib is missing."""
-    ran = run_without(
-        "matplotlib", "--aggregation", "plain", "--rounds", "1", "--out", str(tmp_path)
-    )
+@pytest.mark.parametrize("model", ["fedmf", "fedlr"])
+def test_matplotlib_missing_prints_a_hint_for_errors(model, tmp_path):
+    """A hint replaces the curve if matplotlib is missing, and the model has errors to draw."""
+    options = ("--model", model, "--aggregation", "plain", "--rounds", "1")
+    ran = run_without("matplotlib", *options, "--no-ranking", "--out", str(tmp_path))
     assert ran.returncode == 0, ran.stderr
-    assert "no curve.svg: pip install matplotlib" in ran.stderr
-    assert (tmp_path / "model.fedmf").exists()
+    assert ("no curve.svg: pip install matplotlib" in ran.stderr) == (model == "fedmf")
+    assert (tmp_path / "model.fedmf").exists() == (model == "fedmf")
     assert not (tmp_path / "curve.svg").exists()
 
 

@@ -186,11 +186,7 @@ def test_other_model_does_not_continue_a_posterior(table, tmp_path):
 
 @pytest.mark.parametrize(
     ("model", "option"),
-    [
-        ("fedals", ("--rate", "0.1")),
-        ("fedmf", ("--mask", "fm")),
-        ("fedbpmf", ("--head",)),
-    ],
+    [("fedals", ("--rate", "0.1")), ("fedmf", ("--mask", "fm")), ("fedbpmf", ("--head",))],
 )
 def test_options_of_other_models_are_rejected(model, option):
     ran = call("train", "--model", model, *QUICK, *option, code=2)

@@ -16,6 +16,7 @@ from estimators import ESTIMATORS, fit
 from fedmf.context import ContextTrainer
 from fedmf.data.features import item_features
 from fedmf.fcf import CF, FCF, FederatedCF, views
+from fedmf.search.scoring import clone
 
 RATINGS = fedmf.load("simulated")
 RATINGS = RATINGS.take(RATINGS.users != 7)
@@ -52,9 +53,7 @@ def test_an_estimator_is_the_same_after_pickling(
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize(
-    "user",
-    ["ada", 1.0, True, None, [1], -1, 300, np.array(["3"])],
-    ids=str,
+    "user", ["ada", 1.0, True, None, [1], -1, 300, np.array(["3"])], ids=str
 )
 def test_what_is_no_number_of_a_user_raises(name: str, user: object) -> None:
     model: Any = fitted(name)
@@ -117,10 +116,14 @@ def test_former_name_of_the_rounds_warns(kind: Any, former: str) -> None:
     with pytest.warns(DeprecationWarning, match=r"1\.1"):
         model = kind(**{former: 22})
     assert (model.rounds, "rounds" in model.get_params()) == (22, True)
-    with pytest.warns(DeprecationWarning, match=r"1\.1"):
-        assert model.set_params(**{former: 23}) is model
-    with pytest.warns(DeprecationWarning, match=r"1\.1"):
-        assert getattr(model, former) == 23
+    for new, change in (
+        (23, model.set_params),
+        (24, lambda **to: setattr(model, *to.popitem())),
+    ):
+        with pytest.warns(DeprecationWarning, match=r"1\.1"):
+            change(**{former: new})
+        with pytest.warns(DeprecationWarning, match=r"1\.1"):
+            assert getattr(model, former) == model.rounds == new
 
 
 @pytest.mark.parametrize("name", ["cf", "fcf", "federated cf", "fedlr"])
@@ -130,6 +133,7 @@ def test_former_function_of_progress_is_called(name: str) -> None:
     del settings["callbacks"]
     with pytest.warns(DeprecationWarning, match=r"1\.1"):
         model = type(ESTIMATORS[name]())(progress=lambda *of: done.append(of), **settings)
+    model = clone(model.set_params(rounds=3)).set_params(rounds=2)
     model.fit(views(RATINGS), **({"items": FEATURES} if name == "fedlr" else {}))
     steps = getattr(model, "steps", 1)
     assert done == [("rounds", number, 2 * steps) for number in range(1, 2 * steps + 1)]

@@ -5,22 +5,18 @@ from __future__ import annotations
 import pytest
 
 from harness import Cohort, finish, make_params
-from secagg.protocol.messages import (
-    ConsistencyRequest,
-    Roster,
-    UnmaskRequest,
-)
-from secagg.server import cohort as summed
-from secagg.server import stages
+from secagg.protocol.messages import ConsistencyRequest, Roster, Shares, UnmaskRequest
+from secagg.server import stages, unmasking
 
 
 @pytest.mark.parametrize("security", ["active", "semi-honest"])
 def test_shared_answer_is_made_and_stored_once(security, monkeypatch):
     """On the complete graph, from round 3 on; n of them would be n² signatures."""
     made: list[object] = []
-    question, encode = stages.Question, summed.encode
+    question, encode = stages.Question, stages.encode
     monkeypatch.setattr(stages, "Question", lambda *a: made.append("question") or question(*a))
-    monkeypatch.setattr(summed, "encode", lambda m: made.append(type(m)) or encode(m))
+    for place in (stages, unmasking):
+        monkeypatch.setattr(place, "encode", lambda m: made.append(type(m)) or encode(m))
     cohort = Cohort(make_params(7, security=security))
     cohort.advance(2)
     cohort.advance(1, without=[1])
@@ -30,7 +26,7 @@ def test_shared_answer_is_made_and_stored_once(security, monkeypatch):
         assert len({id(data) for data in cohort.server.outbox.values()}) == 1
         cohort.deliver(cohort.step())
     signing = [ConsistencyRequest] if security == "active" else []
-    assert made == [Roster, "question", *signing, UnmaskRequest]
+    assert made == [Roster, *[Shares] * 7, "question", *signing, UnmaskRequest]
     assert cohort.server.result().integers.tolist() == cohort.expected([0, *range(2, 7)])
 
 

@@ -82,27 +82,16 @@ def test_rejected_strategy_is_named(name: str, averaging: bool, door: Door) -> N
 
 
 def test_own_strategy_is_accepted_if_it_is_declared():
-    class Own(FedAvg):
-        pass
-
-    class OwnMedian(FedMedian):
-        pass
-
-    with pytest.raises(ParameterError):
-        wrapped(Own())
-    assert wrapped(Own(), averaging=True)
-    with pytest.raises(ParameterError):
-        wrapped(OwnMedian(), averaging=True)
-
-
-def test_own_strategy_may_inherit_from_none_of_flower():
     class Bare(Strategy):
         configure_train = configure_evaluate = aggregate_train = aggregate_evaluate = None
         summary = None
 
-    assert wrapped(Bare(), averaging=True)
+    for kind in (type("Own", (FedAvg,), {}), Bare):
+        assert wrapped(kind(), averaging=True)
+        with pytest.raises(ParameterError):
+            wrapped(kind())
     with pytest.raises(ParameterError):
-        wrapped(Bare())
+        wrapped(type("OwnMedian", (FedMedian,), {})(), averaging=True)
 
 
 def test_own_function_for_metrics_is_accepted_if_it_is_declared():
@@ -119,10 +108,20 @@ def test_own_function_for_metrics_is_accepted_if_it_is_declared():
     assert wrapped(FedAvg(**evaluate), evaluate={"eval-loss": 4.0}, averaging=True)
 
 
+def test_application_may_start_the_same_strategy_within_a_start():
+    strategy, grid = wrapped(), LocalGrid(secure_app(), configs())
+
+    def again(number, _):
+        if number == 0:
+            strategy.start(grid, model(), 1)
+
+    assert len(strategy.start(grid, model(), 1, evaluate_fn=again).arrays) == len(model())
+    assert "aggregate_train" not in vars(strategy._strategy)
+
+
 def test_wrapper_must_be_outermost():
-    outer = flower.DifferentialPrivacyClientSideFixedClipping(
-        wrapped(), clipping_norm=1.0, **NOISE
-    )
+    kind = flower.DifferentialPrivacyClientSideFixedClipping
+    outer = kind(wrapped(), clipping_norm=1.0, **NOISE)
     with pytest.raises(ParameterError):
         outer.start(LocalGrid(secure_app(), configs()), model())
     with pytest.raises(ParameterError):

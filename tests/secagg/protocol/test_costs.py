@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from harness import TOY, Cohort, make_params
@@ -86,7 +87,7 @@ def test_decoder_bound_fits_every_message_tightly() -> None:
         make_params(1 << 20, length=(1 << 30) - 1, encoding=Integers(max=3)),
     ]
     for params in cases:
-        traffic = client_traffic(params, client_id=(1 << 64) - 1)
+        traffic = client_traffic(params, client_id=np.uint64((1 << 64) - 1))
         for kind, phase, way in kinds:
             if phase not in traffic:
                 continue

@@ -201,6 +201,13 @@ def test_altered_results_are_found(ram_path):
         in_database(ram_path, "UPDATE rounds SET outcome = ?", wrong)
         with pytest.raises(JournalError):
             run_rounds(ram_path, [b"a"], again=True)
+    for wrong in (b"no fingerprint", None):
+        in_database(ram_path, "UPDATE head SET answers = ?", wrong)
+        with pytest.raises(JournalError) as caught:
+            Session(range(N), folder=ram_path)
+    in_database(ram_path, "UPDATE head SET answers = ?", b"")
+    asyncio.run(Session(range(N), folder=ram_path).close())
+    assert caught.tb is not None  # the error's frames are alive, and lock nothing
 
 
 def in_database(folder: Path, statement: str, *values: object) -> Any:

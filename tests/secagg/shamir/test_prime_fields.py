@@ -121,6 +121,8 @@ def test_check10_coefficients_of_any_field_are_uniform(p: int) -> None:
     drawn = sharing.uniform(5, entropy, p).tolist()
     assert drawn == [v if (v := w % 2 ** (8 * size) % 2**bits) < p else 0 for w in wide]
     assert asked == [5 * size, *([size * too_large] if too_large else [])]
+    with pytest.raises(ParameterError):  # repeated, one element would show the secrets
+        sharing.uniform(5, lambda _: bytes(size), p)
 
 
 def test_check10_a_field_has_a_point_for_each_holder() -> None:

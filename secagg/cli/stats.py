@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from secagg import statistics
 from secagg.cli.console import App, Json, command, counted
 from secagg.cli.files import refuse_device
 from secagg.cli.stats_http import JOIN, SERVE, join, serve
 from secagg.cli.studies import (
+    LEAST,
     START,
     STUDY,
     Data,
@@ -34,18 +36,9 @@ from secagg.cli.studies import (
 )
 from secagg.errors import ParameterError
 from secagg.kit.table import as_json as to_json
-from secagg.statistics import (
-    Ledger,
-    Result,
-    SitePolicy,
-    Study,
-    Table,
-)
-from secagg.statistics import simulate as simulated
-from secagg.statistics.simulation import Way
 
 if TYPE_CHECKING:
-    pass
+    from secagg.statistics.simulation import Way
 
 app = App(no_args_is_help=True, help="Plan, check and run statistics over many sites' tables.")
 
@@ -105,9 +98,9 @@ def check(
         Path | None,
         typer.Option(metavar="FILE", help="Ledger of the table, which is read only."),
     ] = None,
-    min_count: MinCount = SitePolicy.min_count,
-    min_sites: MinSites = SitePolicy.min_sites,
-    records_per_parameter: PerParameter = SitePolicy.records_per_parameter,
+    min_count: MinCount = LEAST["min_count"],
+    min_sites: MinSites = LEAST["min_sites"],
+    records_per_parameter: PerParameter = LEAST["records_per_parameter"],
     as_json: Json = False,
 ) -> None:
     """Read a table as a site does, judge the plan, and print what would leave.
@@ -116,8 +109,8 @@ def check(
     """
     with command():
         policy = policy_of(min_count, min_sites, records_per_parameter)
-        site = site_of(plan, data, policy, Ledger() if ledger is None else Ledger(ledger))
-        records, study = site.records, Study(site.plan)
+        site = site_of(plan, data, policy, statistics.Ledger(ledger))
+        records, study = site.records, statistics.Study(site.plan)
         columns = {
             name: {
                 "missing": int((points < 0).sum()),
@@ -141,7 +134,7 @@ def check(
         print_text(f"The table fits the plan {site.plan.digest.hex()[:16]}.\n\n")
         rows = tuple((name, *counts.values()) for name, counts in columns.items())
         header = ("column", "missing", "below", "above", "unknown")
-        print_table(f"{records.size:,} records", Table(header, rows))
+        print_table(f"{records.size:,} records", statistics.Table(header, rows))
         lines = [f"- {name}: {', '.join(fields)}" for name, fields in sums.items()]
         print_text("\n".join([f"\nStep 1 sends {numbers:,} numbers, under masks:", *lines]))
 
@@ -160,9 +153,9 @@ def simulate(
             help="Way to sum; all ways give the same numbers, plain without protection.",
         ),
     ] = "secagg",
-    min_count: MinCount = SitePolicy.min_count,
-    min_sites: MinSites = SitePolicy.min_sites,
-    records_per_parameter: PerParameter = SitePolicy.records_per_parameter,
+    min_count: MinCount = LEAST["min_count"],
+    min_sites: MinSites = LEAST["min_sites"],
+    records_per_parameter: PerParameter = LEAST["records_per_parameter"],
     as_json: Json = False,
 ) -> None:
     """Run a study over tables of this machine in one process, and print the result."""
@@ -174,7 +167,7 @@ def simulate(
             refuse_device(path)
         if repeated := {str(path) for path in data if data.count(path) > 1}:
             raise ParameterError(f"{sorted(repeated)} are given twice; give each table once")
-        result = simulated(
+        result = statistics.simulate(
             agreed,
             {str(path): path for path in data},
             way=cast("Way", way),
@@ -211,7 +204,7 @@ def report(
         known = read_study(study)
         before = [read_study(path) for path in earlier or ()]
         require_scipy()
-        result = Result.of(known, before)
+        result = statistics.Result.of(known, before)
         if page is not None:
             write_html(page, result)
         if tables is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secagg import statistics
 from secagg._files import replace_file
 from secagg.cli.addresses import (
     AggregatorKey,
@@ -37,6 +38,7 @@ from secagg.cli.files import read_registry
 from secagg.cli.hosting import Hosting, attend
 from secagg.cli.notices import notices
 from secagg.cli.studies import (
+    LEAST,
     RESULT,
     START,
     STUDY,
@@ -59,22 +61,14 @@ from secagg.errors import ParameterError, RemoteProtocolError, SecAggError
 from secagg.kit.table import as_json as to_json
 from secagg.oneshot import OneShotParams
 from secagg.protocol import Registry, RoundParams
-from secagg.statistics import (
-    Result,
-    Site,
-    SitePolicy,
-    Study,
-    collect,
-    one_shot,
-    rounds,
-)
-from secagg.statistics.sessions import Ask, Summed
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from secagg.session import Session
+    from secagg.statistics import Site, Study
+    from secagg.statistics.sessions import Ask, Summed
 
 _LATE = "; join before the first step ends, in one process, and ask the server's operator"
 SERVE = (
@@ -138,24 +132,24 @@ def serve(
             known, name, folder, deadline, kind, host, port, certificate, key, operator_port,
             allow_plain_http,
         )  # fmt: skip
-        studies = list[Study]()
+        studies = list[statistics.Study]()
 
         async def work(session: Session) -> None:
-            way = rounds(session, len(known), security=kind)
+            way = statistics.rounds(session, len(known), security=kind)
             if aggregator is not None:
                 # a resumed run must name its one-shot sums as before
                 run_id = f"{name} ".encode() + (b"" if folder is not None else os.urandom(8))
                 keys = [(one.hpke, one.ed25519) for one in aggregator.helpers]
-                way = one_shot(
+                way = statistics.one_shot(
                     session, len(known), run_id, keys, aggregator.endorsed, security=kind
                 )
             told = _Told(way, known)
-            studies.append(await collect(agreed, told, progress=told.begin))
+            studies.append(await statistics.collect(agreed, told, progress=told.begin))
             write_study(out, studies[0])
 
         with notices():
             asyncio.run(hosting.run(work))
-        result = Result.of(studies[0])
+        result = statistics.Result.of(studies[0])
         replace_file(out / RESULT, result.to_json())
         typer.echo(f"result: {out / RESULT}", err=True)
         print_result(result, json=as_json)
@@ -214,9 +208,9 @@ def join(
     helpers: HelpersFile = None,
     authority: Authority = None,
     patience: Patience = 600.0,
-    min_count: MinCount = SitePolicy.min_count,
-    min_sites: MinSites = SitePolicy.min_sites,
-    records_per_parameter: PerParameter = SitePolicy.records_per_parameter,
+    min_count: MinCount = LEAST["min_count"],
+    min_sites: MinSites = LEAST["min_sites"],
+    records_per_parameter: PerParameter = LEAST["records_per_parameter"],
     allow_plain_http: PlainHttp = False,
     as_json: Json = False,
 ) -> None:

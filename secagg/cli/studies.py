@@ -10,17 +10,19 @@ import os
 import re
 import textwrap
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
+from secagg import statistics
 from secagg._files import replace_file
 from secagg.cli.files import checked, read, refuse_device
 from secagg.errors import ParameterError, needing
 from secagg.kit.table import as_json
-from secagg.statistics import Ledger, Plan, Result, Site, SitePolicy, Study, Table
-from secagg.statistics.result import text_of
+
+if TYPE_CHECKING:
+    from secagg.statistics import Ledger, Plan, Result, Site, SitePolicy, Study, Table
 
 RESULT, STUDY = "result.json", "study.bin"
 """Files of a study that has ended."""
@@ -28,6 +30,8 @@ _LONGEST = 60
 """Characters of a table's name in the name of a file."""
 
 
+LEAST = {"min_count": 5, "min_sites": 3, "records_per_parameter": 5}
+"""Demands of a `SitePolicy`, whose import would slow down every command."""
 START = "\n[bold]Examples[/bold]\n\n"
 PlanFile = Annotated[
     Path, typer.Argument(metavar="PLAN", help="Plan of the study, in TOML or JSON.")
@@ -49,7 +53,8 @@ PerParameter = Annotated[
 
 def read_plan(path: Path) -> Plan:
     """Return the plan of a file: JSON if the name ends in .json, else TOML."""
-    parse = Plan.from_json if path.suffix.lower() == ".json" else Plan.from_toml
+    kind = statistics.Plan
+    parse = kind.from_json if path.suffix.lower() == ".json" else kind.from_toml
 
     def of(content: bytes) -> Plan:
         try:
@@ -64,7 +69,7 @@ def read_plan(path: Path) -> Plan:
 
 def read_study(path: Path) -> Study:
     """Return the study of a file that `secagg stats serve` wrote."""
-    return checked(path, Study.of, read(path))
+    return checked(path, statistics.Study.of, read(path))
 
 
 def open_ledger(path: Path) -> Ledger:
@@ -72,7 +77,7 @@ def open_ledger(path: Path) -> Ledger:
     folder = path.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise ParameterError(f"--ledger {path} cannot be written; take another folder")
-    return Ledger(path)
+    return statistics.Ledger(path)
 
 
 def require_scipy() -> None:
@@ -96,6 +101,8 @@ def print_text(text: str) -> None:
 
 def print_table(name: str, table: Table) -> None:
     """Print a table below a name, at the width of the terminal."""
+    from secagg.statistics.result import text_of
+
     typer.echo(text_of(name, table, Console().width))
 
 
@@ -141,12 +148,12 @@ def site_of(plan: Path, data: Path, policy: SitePolicy, ledger: Ledger) -> Site:
     """Return a site, after the whole table was read and judged."""
     agreed = read_plan(plan)
     refuse_device(data)
-    return Site(data, agreed, policy=policy, ledger=ledger)
+    return statistics.Site(data, agreed, policy=policy, ledger=ledger)
 
 
 def policy_of(min_count: int, min_sites: int, records_per_parameter: int) -> SitePolicy:
     """Return the demands of a site."""
-    return SitePolicy(
+    return statistics.SitePolicy(
         min_count=min_count,
         min_sites=min_sites,
         records_per_parameter=records_per_parameter,

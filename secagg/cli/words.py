@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_OPTION = re.compile(r"(\bsecagg (?:helper |identity )?\w+ )?(--[\w-]+)")
+_OPTION = re.compile(r"(\bsecagg (?:helper |identity |stats )?\w+ )?(--[\w-]+)")
 _ASK = "ask the server's operator"
 
 _WORDS: Mapping[str, tuple[str, ...]] = {
@@ -109,6 +109,9 @@ def in_words_of(text: str, options: Mapping[str, str], *, client: bool) -> str:
         text = re.sub(r"neighbours=(\d+) and threshold=", r"\1 neighbours and t = ", text)
         text = re.sub(r"pass min_clients=(\d+)", r"take \1 clients", text)
         text = text.replace("; take ", f"; {_ASK} to take ")
+    # a site of a study has another server
+    if "ledger" in options:
+        text = re.sub(r"\bsecagg serve (?=--(security|helpers))", "secagg stats serve ", text)
     return text
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from math import prod
@@ -30,6 +30,7 @@ from secagg.statistics.statistic import (
 )
 
 MAX_CELLS = 100_000
+Numbers: TypeAlias = Callable[[tuple[int, ...]], Row | None]
 Axis: TypeAlias = tuple[str, Sequence[tuple[str, int, int]], tuple[str, ...]]
 """Name, parts and labels of an axis; the first part has the missing values."""
 
@@ -65,15 +66,14 @@ class _Cells(Statistic):
 
     def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
         """Return a table with a row for each cell, missing values last."""
-        axes = self._axes(frame)
-        rows = list[Row]()
-        for place in product(*((*range(1, len(parts)), 0) for _, parts, _ in axes)):
-            labels = tuple(names[i] for (_, _, names), i in zip(axes, place, strict=True))
+
+        def numbers(place: tuple[int, ...]) -> Row | None:
             n, sites = int(past[0]["n"][place]), int(past[0]["sites"][place])
             if not n and not all(place):
-                continue  # nobody lacks this value
-            rows.append((*labels, *((None, None) if place in hidden else (n, sites))))
-        return {"": Table((*(name for name, _, _ in axes), "records", "sites"), tuple(rows))}
+                return None  # nobody lacks this value
+            return (None, None) if place in hidden else (n, sites)
+
+        return self._table(frame, "sites", numbers)
 
     def norms(self, frame: Frame) -> dict[str, tuple[float, int]]:
         """Return the norm: a record is in a single cell."""
@@ -81,13 +81,24 @@ class _Cells(Statistic):
 
     def noised(self, frame: Frame, past: Past, error: Mapping[str, float]) -> dict[str, Table]:
         """Return a table with a row for each cell of at least `min_count` noised records."""
-        axes = self._axes(frame)
-        rows = list[Row]()
-        for place in product(*((*range(1, len(parts)), 0) for _, parts, _ in axes)):
-            labels = tuple(names[i] for (_, _, names), i in zip(axes, place, strict=True))
+
+        def numbers(place: tuple[int, ...]) -> Row:
             n = shown(past[0]["n"][place])
-            rows.append((*labels, *((None, None) if n < frame.min_count else (n, error["n"]))))
-        return {"": Table((*(name for name, _, _ in axes), "records", "se"), tuple(rows))}
+            return (None, None) if n < frame.min_count else (n, error["n"])
+
+        return self._table(frame, "se", numbers)
+
+    def _table(self, frame: Frame, last: str, numbers: Numbers) -> dict[str, Table]:
+        """Return a table with the numbers of each cell; cells without numbers have no row."""
+        heads, parts, labels = zip(*self._axes(frame), strict=True)
+        rows = list[Row]()
+        for place in product(*((*range(1, len(part)), 0) for part in parts)):
+            found = numbers(place)
+            if found is not None:
+                rows.append(
+                    (*(names[i] for names, i in zip(labels, place, strict=True)), *found)
+                )
+        return {"": Table((*heads, "records", last), tuple(rows))}
 
 
 def _axis(frame: Frame, name: str) -> Axis:
@@ -105,7 +116,7 @@ class Counts(_Cells):
         1 to 6 Categories of the plan, with at most 100,000 cells.
     """
 
-    columns: tuple[str, ...]
+    columns: Sequence[str]
     kind: ClassVar[str] = "counts"
 
     def __post_init__(self) -> None:
@@ -151,7 +162,7 @@ class Histogram(_Cells, Grouped):
     """
 
     column: str
-    edges: tuple[Real, ...]
+    edges: Sequence[Real]
     by: str | None = None
     kind: ClassVar[str] = "histogram"
 
@@ -159,18 +170,9 @@ class Histogram(_Cells, Grouped):
         edges = tuple(decimal_text(exact("an edge", edge)) for edge in self.edges)
         object.__setattr__(self, "edges", edges)
 
-    @property
-    def name(self) -> str:
-        """Name in results."""
-        return f"histogram of {self.column}{self._of}"
-
-    @property
-    def _columns(self) -> tuple[str, ...]:
-        return (self.column,)
-
     def check(self, frame: Frame) -> None:
         """Raise `ParameterError` unless the columns are in the plan and the edges fit."""
-        self.groups(frame)
+        super().check(frame)
         starts = self.points(frame.number(self.column))
         if not starts or any(a >= b for a, b in pairwise((0, *starts))):
             raise ParameterError(

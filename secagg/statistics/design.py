@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from secagg.errors import ParameterError
 from secagg.statistics.columns import Number
-from secagg.statistics.layout import Exact, Sums
+from secagg.statistics.exact import gram
+from secagg.statistics.layout import Exact, Field, Sums
 from secagg.statistics.records import Points, Records
-from secagg.statistics.statistic import Frame, NoTable, Past, Statistic
+from secagg.statistics.statistic import Frame, NoTable, Past, Row, Statistic, Table
 
 INTERCEPT = "(intercept)"
 MAX_PARAMETERS = 200
@@ -51,6 +54,9 @@ class Term:
         return points if self.code is None else (points == self.code).astype(np.int64)
 
 
+ONE = Term(INTERCEPT, "", None, Fraction(0), Fraction(1), 1)
+
+
 @dataclass(frozen=True)
 class Design:
     """Terms and outcome of a regression.
@@ -78,7 +84,7 @@ class Design:
             raise ParameterError(
                 f"x has the columns {tuple(names)} for y = {y.column!r}; name different columns"
             )
-        terms = [Term(INTERCEPT, "", None, Fraction(0), Fraction(1), 1)]
+        terms = [ONE]
         for name in names:
             if isinstance(frame.columns.get(name), Number):
                 terms.append(numeric(frame, name))
@@ -112,13 +118,7 @@ class Design:
             records.designs[self] = found
         return found
 
-    def edges(self, x: Points, y: Points) -> list[list[int]]:
-        """Return the number of records at the lowest and at the highest point of each term."""
-        every = np.column_stack((x, y))
-        units = np.array([term.units for term in (*self.terms, self.y)])
-        return [(every == 0).sum(0).tolist(), (every == units).sum(0).tolist()]
-
-    def judge(self, sums: Sums, frame: Frame) -> tuple[int, int]:
+    def judge_records(self, sums: Sums, frame: Frame, need: int) -> tuple[int, int]:
         """Return numbers of records and sites of the first step.
 
         Raises
@@ -126,23 +126,32 @@ class Design:
         NoTable
             There are too few records or sites, or a term differs for a few records only.
         """
-        n, sites = int(sums["n"][0]), int(sums["n"][1])
-        need = max(frame.min_count, frame.records_per_parameter * len(self.terms))
+        n, sites = map(int, sums["n"])
         if n < need or sites < frame.min_sites:
             raise NoTable(
                 f"fewer than {need} records or {frame.min_sites} sites have values in all of "
                 f"{self.columns}; plan fewer columns, or find more sites"
             )
-        terms = [*self.terms[1:], self.y]
-        for term, low, high in zip(
-            terms, sums["edges"][0][1:], sums["edges"][1][1:], strict=True
-        ):
-            if frame.few(n - int(low), 0) or frame.few(n - int(high), 0):
+        for term, *ends in zip((*self.terms, self.y), *sums["edges"], strict=True):
+            if any(frame.few(n - int(end)) for end in ends):
                 raise NoTable(
                     f"{term.name} differs for fewer than {frame.min_count} records, and the "
-                    "coefficient would show their values; leave the column out"
+                    "result would show their values; leave the column out"
                 )
-            if n in (int(low), int(high)):
+        return n, sites
+
+    def judge(self, sums: Sums, frame: Frame) -> tuple[int, int]:
+        """Return numbers of records and sites of the first step of a regression.
+
+        Raises
+        ------
+        NoTable
+            See `judge_records`; or a term is constant, or a reference has few records.
+        """
+        need = max(frame.min_count, frame.records_per_parameter * len(self.terms))
+        n, sites = self.judge_records(sums, frame, need)
+        for term, *ends in zip((*self.terms, self.y), *sums["edges"], strict=True):
+            if term.column and n in ends:
                 raise NoTable(f"{term.name} is the same for all records; leave the column out")
         self._judge_references(sums, frame, n)
         return n, sites
@@ -183,6 +192,14 @@ class Design:
         scaled[0], variances[0] = zero @ beta, zero @ covariance @ zero
         return scaled, variances
 
+    def table(self, beta: Exact, variances: Exact, test: str, below: Any) -> Table:
+        """Return a table of coefficients, with a test by a symmetric distribution function."""
+        rows = list[Row]()
+        for term, b, square in zip(self.terms, map(float, beta), variances, strict=True):
+            se = math.sqrt(square)
+            rows.append((term.name, b, se, b / se, 2 * float(below(-abs(b / se)))))
+        return Table(("term", "coefficient", "se", test, "p"), tuple(rows))
+
 
 def numeric(frame: Frame, name: str) -> Term:
     """Return the term of a column of numbers."""
@@ -216,30 +233,69 @@ def names_of(what: str, value: object) -> tuple[str, ...]:
     return tuple(names)
 
 
-class Regression(Statistic):
+class Products(Statistic):
+    """Statistic of the products of the points of each pair of terms, the outcome last."""
+
+    def design(self, frame: Frame) -> Design:
+        """Return the design; raise `ParameterError` unless the columns are in the plan."""
+        raise NotImplementedError
+
+    @property
+    def of(self) -> Sequence[str]:
+        """Columns of which a record needs values."""
+        raise NotImplementedError
+
+    def check(self, frame: Frame) -> None:
+        """Raise `ParameterError` unless the columns are in the plan."""
+        self.design(frame)
+
+    def fields(self, frame: Frame, past: Past) -> list[Field]:
+        """Return the fields of the first step: records, sites, ends of ranges, and products."""
+        design = self.design(frame)
+        size = len(design.terms) + 1
+        shapes = {"n": (2,), "edges": (2, size), "xx": (size, size)}
+        bits = {"xx": design.bits}
+        return [] if past else [Field(k, shape, bits.get(k, 1)) for k, shape in shapes.items()]
+
+    def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
+        """Return the sums of the first step."""
+        design = self.design(frame)
+        every = np.column_stack(design.points(records))
+        units = np.array([term.units for term in (*design.terms, design.y)])
+        edges = [(every == 0).sum(0), (every == units).sum(0)]
+        return {
+            "n": [len(every), int(len(every) > 0)],
+            "edges": edges,
+            "xx": gram(every, every),
+        }
+
+    def sample(self, past: Past) -> tuple[frozenset[str], int]:
+        """Return the columns, and the number of the records with values in all of these."""
+        return frozenset(self.of), int(past[0]["n"][0])
+
+
+@dataclass(frozen=True)
+class Regression(Products):
     """Statistic of an outcome `y` and columns `x`."""
 
     y: str
-    x: tuple[str, ...]
+    x: Sequence[str]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "x", names_of("x", self.x))
+
+    @property
+    def of(self) -> Sequence[str]:
+        """Columns of which a record needs values."""
+        return (self.y, *self.x)
 
     def outcome(self, frame: Frame) -> Term:
         """Return the outcome; raise `ParameterError` if the column is none."""
         return numeric(frame, self.y)
 
     def design(self, frame: Frame) -> Design:
-        """Return the design."""
+        """Return the design; raise `ParameterError` unless the columns are in the plan."""
         return Design.of(frame, self.outcome(frame), self.x)
-
-    def check(self, frame: Frame) -> None:
-        """Raise `ParameterError` unless the columns are in the plan."""
-        self.design(frame)
-
-    def sample(self, past: Past) -> tuple[frozenset[str], int]:
-        """Return the columns, and the number of the records with values in all of these."""
-        return frozenset((self.y, *self.x)), int(past[0]["n"][0])
 
     @property
     def name(self) -> str:

@@ -146,6 +146,12 @@ class _Audit:
                 owners[key][self._row(cell) > 0] = i
         rests = dict[Cell, NDArray[np.float64]]()
         for (whole, mine), (part, theirs) in permutations(owners.items(), 2):
+            if self._summed(tables[whole]) == self._summed(tables[part]) != set():
+                # sums of the same values over all groups of both tables
+                rest = sum(c.count for c in tables[whole]) - sum(c.count for c in tables[part])
+                if frame.few(rest):
+                    found = Cell(part[0], (-1, len(rests)), (), rest, 0)
+                    rests[found] = ((mine >= 0) & (theirs < 0)).astype(float)
             if not set(whole[1:]) <= set(part[1:]):
                 continue
             counts = np.array([cell.count for cell in tables[part]])
@@ -162,6 +168,11 @@ class _Audit:
                     found = Cell(part[0], (-1, len(rests)), cell.where, rest, 0)
                     rests[found] = row.astype(float)
         return rests
+
+    def _summed(self, cells: Sequence[Cell]) -> set[tuple[str, int, int]]:
+        """Return the values that all records of a table of sums have; none for counts."""
+        parts = (set(cell.where) for cell in cells)
+        return set() if cells[0].counts_only else set.intersection(*parts)
 
     def _lacking(self, whole: Sequence[str], part: Sequence[str]) -> NDArray[np.bool_]:
         """Return True for combinations without a value that only a part's table needs."""

@@ -17,9 +17,9 @@ from secagg.errors import ParameterError
 from secagg.statistics.design import Design, Regression, Term, binary, numeric
 from secagg.statistics.exact import Singular, solve
 from secagg.statistics.layout import Exact, Field
-from secagg.statistics.linear import product_fields, products, solved
+from secagg.statistics.linear import solved
 from secagg.statistics.records import Records
-from secagg.statistics.statistic import Frame, Hidden, NoTable, Past, Row, Table
+from secagg.statistics.statistic import Frame, Hidden, NoTable, Past, Table
 
 Floats = NDArray[np.float64]
 _POINT = 40
@@ -44,10 +44,11 @@ class _State:
     done: bool = False
 
 
+@dataclass(frozen=True)
 class _Iterated(Regression):
     """Common part of the two regressions."""
 
-    steps: int
+    steps: int = 25
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,7 +79,7 @@ class _Iterated(Regression):
         design = self.design(frame)
         size = len(design.terms)
         if not past:
-            return product_fields(size + 1, design.bits)
+            return super().fields(frame, past)
         try:
             design.judge(past[0], frame)
             state = self._state(design, past)
@@ -92,10 +93,10 @@ class _Iterated(Regression):
 
     def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
         """Return a site's sums at the coefficients that follow from the past."""
+        if not past:
+            return super().sums(frame, records, past)
         design = self.design(frame)
         points, outcome = design.points(records)
-        if not past:
-            return products(design, points, outcome)
         beta = np.array([b / 2**_POINT for b in self._state(design, past).beta])
         x, y = points / np.array(_scales(design, past)), outcome.astype(float)
         # no mean of a record exceeds the offset: 12 above the logarithm of the largest outcome
@@ -135,12 +136,8 @@ class _Iterated(Regression):
         scale = np.array([Fraction(1, scale) for scale in _scales(design, past)], object)
         beta = np.array([Fraction(b, 1 << _POINT) for b in state.beta], object) * scale
         scaled, variances = design.on_scale(beta, inverse * scale[:, None] * scale)
-        rows = list[Row]()
-        for j, term in enumerate(design.terms):
-            b, se = float(scaled[j]), math.sqrt(variances[j])
-            rows.append((term.name, b, se, b / se, 2 * float(ndtr(-abs(b / se)))))
         return {
-            "": Table(("term", "coefficient", "se", "z", "p"), tuple(rows)),
+            "": design.table(scaled, variances, "z", ndtr),
             "summary": Table(("records", "sites", "steps"), ((n, sites, len(past) - 1),)),
         }
 
@@ -245,9 +242,6 @@ class Logistic(_Iterated):
         Most steps of Newton's method, 1 to 50.
     """
 
-    y: str
-    x: tuple[str, ...]
-    steps: int = 25
     kind: ClassVar[str] = "logistic"
 
     def outcome(self, frame: Frame) -> Term:
@@ -281,9 +275,6 @@ class Poisson(_Iterated):
         Most steps of Newton's method, 1 to 50.
     """
 
-    y: str
-    x: tuple[str, ...]
-    steps: int = 25
     kind: ClassVar[str] = "poisson"
 
     def outcome(self, frame: Frame) -> Term:

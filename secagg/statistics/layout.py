@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ RECORD_BITS = 32
 
 Exact: TypeAlias = NDArray[np.object_]
 """Array of Python's ints, which have any size."""
+_Value = TypeVar("_Value")
 Sums: TypeAlias = Mapping[str, Exact]
 
 
@@ -33,11 +35,14 @@ class Field:
     shape : tuple of int
     bits : int
         Bits of the largest contribution of a single record.
+    factor : Fraction
+        With noise, an element is the sum times `factor`, rounded. 0: the sum is exact.
     """
 
     name: str
     shape: tuple[int, ...]
     bits: int = 1
+    factor: Fraction = Fraction(0)
 
     @property
     def size(self) -> int:
@@ -46,8 +51,8 @@ class Field:
 
     @property
     def digits(self) -> int:
-        """Digits of each integer."""
-        return -(-(self.bits + RECORD_BITS) // BASE_BITS)
+        """Digits of each integer; with noise, an element."""
+        return 1 if self.factor else -(-(self.bits + RECORD_BITS) // BASE_BITS)
 
 
 @dataclass(frozen=True)
@@ -61,16 +66,12 @@ class Step:
     """
 
     fields: Sequence[Field]
+    encoding: ClassVar[Integers] = ENCODING
 
     @property
     def length(self) -> int:
         """Number of elements of the vector."""
         return sum(field.size * field.digits for field in self.fields)
-
-    @property
-    def encoding(self) -> Integers:
-        """Encoding of the vector."""
-        return ENCODING
 
     def pack(self, sums: Mapping[str, Any]) -> NDArray[np.int64]:
         """Return the vector of a site's sums, each ≥ 0."""
@@ -92,3 +93,8 @@ class Step:
                 at += field.size
             found[field.name] = total.reshape(field.shape)
         return found
+
+
+def own(place: int, found: Mapping[str, _Value]) -> dict[str, _Value]:
+    """Return what belongs to the statistic at a place, without the place before the name."""
+    return {k.partition(".")[2]: v for k, v in found.items() if k.startswith(f"{place}.")}

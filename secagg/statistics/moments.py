@@ -40,20 +40,6 @@ class Moments(Grouped):
     by: str | None = None
     kind: ClassVar[str] = "moments"
 
-    @property
-    def name(self) -> str:
-        """Name in results."""
-        return f"moments of {self.column}{self._of}"
-
-    @property
-    def _columns(self) -> tuple[str, ...]:
-        return (self.column,)
-
-    def check(self, frame: Frame) -> None:
-        """Raise `ParameterError` unless the columns are in the plan."""
-        frame.number(self.column)
-        self.groups(frame)
-
     def words(self, frame: Frame) -> str:
         """Return what everybody learns."""
         return f"mean, standard deviation and skewness of {self.column}{self._each}"

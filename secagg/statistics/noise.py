@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from secagg.encoding import Integers
 from secagg.errors import ParameterError
 from secagg.oneshot import Noise, OneShotParams
 from secagg.statistics.columns import Real, decimal_text, exact
-from secagg.statistics.layout import Exact, Field
+from secagg.statistics.layout import Exact, Field, Step
 
 Unit: TypeAlias = Literal["record", "site"]
 SIGMA = 1 << 20
@@ -98,6 +98,11 @@ class Privacy:
         of = {one: float(self.weights.get(one, 1)) for one in names}
         return of[name] / sum(of.values())
 
+    def errors(self, fields: Mapping[str, Field]) -> dict[str, float]:
+        """Return the standard deviation of the noise of a sum, for each field."""
+        sigma = SIGMA * math.sqrt(self.noises)
+        return {name: sigma / float(one.factor) for name, one in fields.items()}
+
     def words(self) -> str:
         """Return what the noise protects, in a sentence."""
         whom = "each record" if self.unit == "record" else "all records of each site together"
@@ -107,22 +112,8 @@ class Privacy:
         )
 
 
-@dataclass(frozen=True)
-class Scale:
-    """Scale of a field: an element is the sum times `factor`, rounded, and has the noise σ.
-
-    Attributes
-    ----------
-    field : Field
-    factor : Fraction
-    """
-
-    field: Field
-    factor: Fraction
-
-
-def scale(privacy: Privacy, one: Field, rho: float, norm: float, largest: int) -> Scale:
-    """Return the scale of a field.
+def scale(privacy: Privacy, one: Field, rho: float, norm: float, largest: int) -> Field:
+    """Return a field with the factor that fits the noise.
 
     Parameters
     ----------
@@ -150,58 +141,31 @@ def scale(privacy: Privacy, one: Field, rho: float, norm: float, largest: int) -
             f"{one.size} numbers of a field do not fit beside the noise; plan a larger "
             "epsilon, fewer numbers, or fewer max_records"
         )
-    return Scale(one, factor)
+    return replace(one, factor=factor)
 
 
-@dataclass(frozen=True)
-class NoisedStep:
-    """Step of a study with noise: an element for each number.
+class NoisedStep(Step):
+    """Step of a study with noise: an element for each number."""
 
-    Parameters
-    ----------
-    scales : sequence of Scale
-        Scales of the fields; [] after the last step.
-    """
-
-    scales: Sequence[Scale]
-
-    @property
-    def fields(self) -> list[Field]:
-        """Fields of the vector."""
-        return [one.field for one in self.scales]
-
-    @property
-    def length(self) -> int:
-        """Number of elements of the vector."""
-        return sum(one.field.size for one in self.scales)
-
-    @property
-    def encoding(self) -> Integers:
-        """Encoding of the vector."""
-        return Integers(LARGEST)  # the same in all steps, as a session demands
+    encoding: ClassVar[Integers] = Integers(LARGEST)
+    """The same in all steps, as a session demands."""
 
     def pack(self, sums: Mapping[str, Any]) -> NDArray[np.int64]:
         """Return a site's vector, before the noise."""
         parts = []
-        for one in self.scales:
-            numbers = np.asarray(sums[one.field.name], object).flat
+        for one in self.fields:
+            numbers = np.asarray(sums[one.name], object).flat
             parts.append(np.array([round(int(x) * one.factor) for x in numbers], np.int64))
         return np.concatenate(parts)
 
-    def unpack(self, values: NDArray[np.int64]) -> dict[str, Exact]:
+    def unpack(self, digits: NDArray[np.int64]) -> dict[str, Exact]:
         """Return estimates of the sums: exact fractions, which can be negative."""
         sums, at = dict[str, Exact](), 0
-        for one in self.scales:
-            part = [int(x) / one.factor for x in values[at : at + one.field.size]]
-            sums[one.field.name] = np.array(part, object).reshape(one.field.shape)
-            at += one.field.size
+        for one in self.fields:
+            part = [int(x) / one.factor for x in digits[at : at + one.size]]
+            sums[one.name] = np.array(part, object).reshape(one.shape)
+            at += one.size
         return sums
-
-    def errors(self, noises: int) -> dict[str, float]:
-        """Return the standard deviation of each field's noise, of some noises in a sum."""
-        return {
-            one.field.name: SIGMA * math.sqrt(noises) / float(one.factor) for one in self.scales
-        }
 
 
 def shown(count: Fraction) -> float:

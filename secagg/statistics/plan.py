@@ -22,7 +22,7 @@ from secagg.statistics.indicators import Indicators
 from secagg.statistics.layout import Field, Step, Sums
 from secagg.statistics.linear import Covariance, Linear
 from secagg.statistics.moments import Moments
-from secagg.statistics.noise import NoisedStep, Privacy, Scale, scale
+from secagg.statistics.noise import NoisedStep, Privacy, scale
 from secagg.statistics.quantiles import Quantiles
 from secagg.statistics.statistic import Frame, Statistic
 from secagg.statistics.survival import Survival
@@ -43,6 +43,7 @@ KINDS: dict[str, type[Any]] = {
 }
 _EXTREMES = "a minimum or maximum is the number of a single person; plan quantiles instead"
 TOTALS = (Field("records", (1,)), Field("sites", (1,)))
+_LEAST = ("min_count", "min_sites", "records_per_parameter")
 _LARGEST = 1 << 24  # elements of a step's vector
 
 
@@ -76,7 +77,7 @@ class Plan:
 
     name: str
     columns: Mapping[str, Column] = field(hash=False)
-    statistics: tuple[Statistic, ...]
+    statistics: Sequence[Statistic]
     min_count: int = 5
     min_sites: int = 3
     records_per_parameter: int = 10
@@ -84,7 +85,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         check_name("name", self.name)
-        for name in ("min_count", "min_sites", "records_per_parameter"):
+        for name in _LEAST:
             check_integer(name, getattr(self, name), 1, 10**6)
         check_kind("columns", self.columns, Mapping, "a mapping of name to column")
         for name, column in self.columns.items():
@@ -123,15 +124,15 @@ class Plan:
     @property
     def frame(self) -> Frame:
         """Columns and least counts."""
-        least = (self.min_count, self.min_sites, self.records_per_parameter)
-        return Frame(self.columns, *least, noised=self.privacy is not None)
+        least = {name: getattr(self, name) for name in _LEAST}
+        return Frame(self.columns, **least, noised=self.privacy is not None)
 
     @property
     def parts(self) -> tuple[Statistic, ...]:
         """All that is summed: missing and clipped values, then the statistics."""
         return (Indicators(tuple(self.columns)), *self.statistics)
 
-    def step(self, past: Sequence[Sequence[Sums]]) -> Step | NoisedStep:
+    def step(self, past: Sequence[Sequence[Sums]]) -> Step:
         """Return the next step, with fields that are named by place; without any at the end.
 
         Parameters
@@ -139,24 +140,22 @@ class Plan:
         past : sequence
             Sums of the steps before, for each part; [] before the first step.
         """
-        exact, noised = list[Field](), list[Scale]()
-        names = [part.name for part in self.parts]
+        found, names = list[Field](), [part.name for part in self.parts]
         for place, part in enumerate(self.parts):
             fields = part.fields(self.frame, past[place] if past else ())
-            if self.privacy is None:
-                exact += [replace(one, name=f"{place}.{one.name}") for one in fields]
-                continue
-            norms = part.norms(self.frame)
-            mine = [one for one in fields if one.name in norms]
-            for one in mine:
-                steps = getattr(part, "steps", 1) * len(mine)
-                rho = self.privacy.rho * self.privacy.part(part.name, names) / steps
-                named = replace(one, name=f"{place}.{one.name}")
-                noised.append(scale(self.privacy, named, rho, *norms[one.name]))
+            if self.privacy is not None:
+                norms = part.norms(self.frame)
+                fields = [one for one in fields if one.name in norms]
+                steps = getattr(part, "steps", 1) * len(fields)
+                rho = self.privacy.rho * self.privacy.part(part.name, names)
+                fields = [
+                    scale(self.privacy, one, rho / steps, *norms[one.name]) for one in fields
+                ]
+            found += [replace(one, name=f"{place}.{one.name}") for one in fields]
         if self.privacy is not None:
-            return NoisedStep(noised)
+            return NoisedStep(found)
         # records and sites in every step: a site that leaves during a study is noticed
-        return Step([*TOTALS, *exact] if exact else [])
+        return Step([*TOTALS, *found] if found else [])
 
     def to_bytes(self) -> bytes:
         """Return canonical bytes: JSON with sorted keys and no spaces."""
@@ -177,35 +176,25 @@ class Plan:
         """Return the plan as TOML."""
         described = self._described()
         columns, statistics = described.pop("columns"), described.pop("statistics")
-        privacy = described.pop("privacy", None)
-        lines = _toml(described)
-        if privacy is not None:
+        tables = list[tuple[str, dict[str, Any]]]()
+        if self.privacy is not None:
+            privacy = described.pop("privacy")
             weights = privacy.pop("weights")
-            lines += [
-                "",
-                "[privacy]",
-                *_toml(privacy),
-                "",
-                "[privacy.weights]",
-                *_toml(weights),
-            ]
-        for name, column in columns.items():
-            lines += ["", f"[columns.{_key(name)}]", *_toml(column)]
-        for one in statistics:
-            lines += ["", "[[statistics]]", *_toml(one)]
+            tables += [("[privacy]", privacy), ("[privacy.weights]", weights)]
+        tables += [(f"[columns.{_key(name)}]", column) for name, column in columns.items()]
+        tables += [("[[statistics]]", one) for one in statistics]
+        lines = _toml(described)
+        for head, table in tables:
+            lines += ["", head, *_toml(table)]
         return "\n".join(lines) + "\n"
 
     def _described(self) -> dict[str, Any]:
-        columns = {name: _values(column) for name, column in self.columns.items()}
-        statistics = [{"kind": one.kind, **_values(one)} for one in self.statistics]
         return {
             "name": self.name,
-            "min_count": int(self.min_count),
-            "min_sites": int(self.min_sites),
-            "records_per_parameter": int(self.records_per_parameter),
+            **{name: int(getattr(self, name)) for name in _LEAST},
             **({} if self.privacy is None else {"privacy": _values(self.privacy)}),
-            "columns": columns,
-            "statistics": statistics,
+            "columns": {name: _values(column) for name, column in self.columns.items()},
+            "statistics": [{"kind": one.kind, **_values(one)} for one in self.statistics],
         }
 
     @classmethod
@@ -266,10 +255,8 @@ class Plan:
         check_kind("statistics of the plan", given["statistics"], list, "a list")
         given["columns"] = {name: _column(name, one) for name, one in given["columns"].items()}
         if "privacy" in given:
-            known = _fields("privacy", given["privacy"], Privacy)
-            given["privacy"] = _made("privacy", Privacy, known)
-        statistics = enumerate(given["statistics"], start=1)
-        given["statistics"] = tuple(_statistic(place, one) for place, one in statistics)
+            given["privacy"] = _made("privacy", Privacy, given["privacy"])
+        given["statistics"] = [_statistic(*one) for one in enumerate(given["statistics"], 1)]
         return cls(**given)
 
     def __str__(self) -> str:
@@ -300,32 +287,22 @@ class Plan:
                     f"- {name}: {column.low} to {column.high} in steps of {column.resolution}"
                 )
             else:
-                values = ", ".join(column.values[:20]) + (
-                    " …" if len(column.values) > 20 else ""
-                )
-                lines.append(f"- {name}: {values}")
+                more = " …" * (len(column.values) > 20)
+                lines.append(f"- {name}: {', '.join(column.values[:20])}{more}")
         return "\n".join(lines)
 
 
 def _mentioned(statistics: Sequence[Statistic]) -> list[str]:
     """Return all names that the fields of statistics have."""
-    names = list[str]()
-    for one in statistics:
-        for value in vars(one).values():
-            names += (
-                [value] if isinstance(value, str) else value if isinstance(value, tuple) else []
-            )
-    return names
+    values = [value for one in statistics for value in vars(one).values()]
+    several = [name for value in values if isinstance(value, tuple) for name in value]
+    return several + [value for value in values if isinstance(value, str)]
 
 
 def _values(part: Any) -> dict[str, Any]:
     """Return the fields of a part for JSON, without fields that are None."""
     named = {one.name: getattr(part, one.name) for one in fields(part)}
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in named.items()
-        if value is not None
-    }
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def _fields(what: str, described: object, kind: type[Any]) -> dict[str, Any]:
@@ -349,7 +326,7 @@ def _fields(what: str, described: object, kind: type[Any]) -> dict[str, Any]:
 def _column(name: str, described: object) -> Column:
     what = f"column {name!r}"
     kind = Category if isinstance(described, dict) and "values" in described else Number
-    made: Column = _made(what, kind, _fields(what, described, kind))
+    made: Column = _made(what, kind, described)
     return made
 
 
@@ -363,11 +340,12 @@ def _statistic(place: int, described: object) -> Statistic:
     if not isinstance(kind, str) or kind not in KINDS:
         raise ParameterError(f"{what} has kind {in_short(kind)}; the kinds are {list(KINDS)}")
     rest = {name: value for name, value in described.items() if name != "kind"}
-    made: Statistic = _made(what, KINDS[kind], _fields(what, rest, KINDS[kind]))
+    made: Statistic = _made(what, KINDS[kind], rest)
     return made
 
 
-def _made(what: str, kind: type[Any], given: dict[str, Any]) -> Any:
+def _made(what: str, kind: type[Any], described: object) -> Any:
+    given = _fields(what, described, kind)
     try:
         return kind(**given)
     except ParameterError as error:

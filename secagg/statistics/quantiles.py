@@ -68,7 +68,7 @@ class Quantiles(Grouped):
     """
 
     column: str
-    shares: tuple[Real, ...] = (0.25, 0.5, 0.75)
+    shares: Sequence[Real] = (0.25, 0.5, 0.75)
     bins: int = 20
     steps: int = 4
     by: str | None = None
@@ -81,20 +81,6 @@ class Quantiles(Grouped):
         if not shares or any(not 0 < share < 1 for share in shares):
             raise ParameterError(f"shares are {self.shares}; list numbers between 0 and 1")
         object.__setattr__(self, "shares", tuple(map(decimal_text, shares)))
-
-    @property
-    def name(self) -> str:
-        """Name in results."""
-        return f"quantiles of {self.column}{self._of}"
-
-    @property
-    def _columns(self) -> tuple[str, ...]:
-        return (self.column,)
-
-    def check(self, frame: Frame) -> None:
-        """Raise `ParameterError` unless the columns are in the plan."""
-        frame.number(self.column)
-        self.groups(frame)
 
     def words(self, frame: Frame) -> str:
         """Return what everybody learns."""

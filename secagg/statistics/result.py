@@ -13,10 +13,11 @@ from secagg._printable import in_short
 from secagg.errors import ParameterError, needing
 from secagg.statistics.design import Regression
 from secagg.statistics.disclosure import hidden_cells
+from secagg.statistics.layout import own
 from secagg.statistics.linear import Covariance
-from secagg.statistics.noise import NoisedStep
+from secagg.statistics.noise import Privacy
 from secagg.statistics.plan import Plan
-from secagg.statistics.statistic import Cell, NoTable, Past, Statistic, Table, Value
+from secagg.statistics.statistic import Cell, NoTable, Past, Row, Statistic, Table, Value
 from secagg.statistics.study import Study
 
 HIDDEN = "–"
@@ -64,7 +65,7 @@ class Result:
             )
         plan, published, secret = study.plan, set[Cell](), set[Cell]()
         if plan.privacy is not None:
-            return cls._noised(plan, study)
+            return cls._noised(study, plan.privacy)
         samples = [(part.name, part.sample(past)) for part, past in _parts(study)]
         for other in earlier:
             _same_columns(plan, other.plan)
@@ -86,17 +87,13 @@ class Result:
         return cls(plan, tables, problems)
 
     @classmethod
-    def _noised(cls, plan: Plan, study: Study) -> Result:
+    def _noised(cls, study: Study, privacy: Privacy) -> Result:
         """Return the result of noised sums: few records are hidden by their noised number."""
-        tables = dict[str, Mapping[str, Table]]()
-        errors, step = dict[str, float](), Study(plan).step
-        if isinstance(step, NoisedStep) and plan.privacy is not None:
-            errors = step.errors(plan.privacy.noises)
-        for place, (part, past) in enumerate(zip(plan.parts, study.sums, strict=True)):
-            mine = {
-                k.partition(".")[2]: e for k, e in errors.items() if k.startswith(f"{place}.")
-            }
-            tables[part.name] = part.noised(plan.frame, past, mine)
+        plan, fields = study.plan, {f.name: f for f in study.plan.step([]).fields}
+        tables = {
+            part.name: part.noised(plan.frame, past, privacy.errors(own(place, fields)))
+            for place, (part, past) in enumerate(_parts(study))
+        }
         return cls(plan, tables)
 
     def __getitem__(self, name: str) -> Table:
@@ -144,14 +141,7 @@ class Result:
 
     def to_json(self) -> str:
         """Return plan, tables and problems as JSON."""
-        tables = {
-            name: {
-                "header": self[name].header,
-                "rows": self[name].rows,
-                "note": self[name].note,
-            }
-            for name in self.names
-        }
+        tables = {name: vars(self[name]) for name in self.names}
         content = {
             "plan": json.loads(self.plan.to_json()),
             "digest": self.plan.digest.hex(),
@@ -177,31 +167,28 @@ class Result:
             column. None: no bound.
         """
         parts = [text_of(name, self[name], width) for name in self.names]
-        parts += [
-            _wrapped(f"{name}: {problem}", width) for name, problem in self.problems.items()
-        ]
-        return "\n\n".join(parts)
+        problems = [f"{name}: {problem}" for name, problem in self.problems.items()]
+        return "\n\n".join([*parts, *(_wrapped(problem, width) for problem in problems)])
 
     def _repr_html_(self) -> str:
         """Return all tables as HTML, for notebooks."""
         parts = list[str]()
         for name in self.names:
             table = self[name]
-            head = "".join(f"<th>{html.escape(text)}</th>" for text in table.header)
-            rows = "".join(
-                "<tr>"
-                + "".join(f"<td>{html.escape(_text(value))}</td>" for value in row)
-                + "</tr>"
-                for row in table.rows
-            )
-            note = "".join(f"<p>{html.escape(line)}</p>" for line in _note(table))
+            rows = "".join(_html_row("td", row) for row in table.rows)
+            note = f"<p>{html.escape(table.note)}</p>" if table.note else ""
             parts.append(
-                f"<h4>{html.escape(name)}</h4><table><thead><tr>{head}</tr></thead>"
-                f"<tbody>{rows}</tbody></table>{note}"
+                f"<h4>{html.escape(name)}</h4><table><thead>{_html_row('th', table.header)}"
+                f"</thead><tbody>{rows}</tbody></table>{note}"
             )
         for name, problem in self.problems.items():
             parts.append(f"<p><b>{html.escape(name)}</b>: {html.escape(problem)}</p>")
         return "".join(parts)
+
+
+def _html_row(kind: str, row: Row) -> str:
+    cells = (f"<{kind}>{html.escape(_text(value))}</{kind}>" for value in row)
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _parts(study: Study) -> list[tuple[Statistic, Past]]:
@@ -243,14 +230,15 @@ def text_of(name: str, table: Table, width: int | None = None) -> str:
     """Return a table as text below a name; see `Result.text`."""
     cells = [table.header, *([_text(value) for value in row] for row in table.rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [_wrapped(name, width)]
+    lines = list[str]()
     for block in _blocks(widths, width):
         for row in cells:
             first, *rest = (
                 row[i].rjust(widths[i]) if i else row[i].ljust(widths[i]) for i in block
             )
             lines.append("  ".join(["", first, *rest]).rstrip())
-    return "\n".join([*lines, *(_wrapped(note, width) for note in _note(table))])
+    note = [_wrapped(table.note, width)] if table.note else []
+    return "\n".join([_wrapped(name, width), *lines, *note])
 
 
 def _blocks(widths: Sequence[int], width: int | None) -> list[list[int]]:
@@ -267,10 +255,6 @@ def _blocks(widths: Sequence[int], width: int | None) -> list[list[int]]:
 
 def _wrapped(text: str, width: int | None) -> str:
     return text if width is None else textwrap.fill(text, width, subsequent_indent="  ")
-
-
-def _note(table: Table) -> list[str]:
-    return [table.note] if table.note else []
 
 
 def _text(value: Value) -> str:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg._check import check_integer
-from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.errors import ParameterError
 from secagg.oneshot import OneShotParams
 from secagg.protocol import RoundParams
-from secagg.statistics.ledger import Ledger
+from secagg.statistics.ledger import Ledger, refusal
 from secagg.statistics.noise import NOISE
 from secagg.statistics.plan import Plan
 from secagg.statistics.records import Records
@@ -133,8 +133,3 @@ class Site:
             raise refusal("the sum lacks the noise of the plan", "noise")
         self._ledger.answer(study, b"" if one_shot is None else one_shot.digest)
         return study.vector(self.records)
-
-
-def refusal(why: str, check: str) -> RemoteProtocolError:
-    """Return the error of a site that takes no part."""
-    return RemoteProtocolError(why, sender=None, phase="statistics", check=check)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from secagg.statistics.columns import Category, Column, Number
 from secagg.statistics.layout import Exact, Field, Sums
 from secagg.statistics.records import Records
 
+_Kind = TypeVar("_Kind", Number, Category)
 Where: TypeAlias = tuple[tuple[str, int, int], ...]
 """Part of all records: for some columns, the first point and the point after the last. The
 point −1 is a missing value."""
@@ -98,21 +99,19 @@ class Frame:
 
     def number(self, name: str) -> Number:
         """Return a column of numbers; raise `ParameterError` for any other name."""
-        column = self.columns.get(name) if isinstance(name, str) else None
-        if not isinstance(column, Number):
-            known = [k for k, v in self.columns.items() if isinstance(v, Number)]
-            raise ParameterError(f"{in_short(name)} is no Number of the plan; take of {known}")
-        return column
+        return self._column(name, Number)
 
     def values(self, name: str) -> tuple[str, ...]:
         """Return the values of a category; raise `ParameterError` for any other name."""
+        return self._column(name, Category).values
+
+    def _column(self, name: str, kind: type[_Kind]) -> _Kind:
         column = self.columns.get(name) if isinstance(name, str) else None
-        if not isinstance(column, Category):
-            known = [k for k, v in self.columns.items() if isinstance(v, Category)]
-            raise ParameterError(
-                f"{in_short(name)} is no Category of the plan; take of {known}"
-            )
-        return column.values
+        if not isinstance(column, kind):
+            known = [k for k, v in self.columns.items() if isinstance(v, kind)]
+            what = f"no {kind.__name__} of the plan"
+            raise ParameterError(f"{in_short(name)} is {what}; take of {known}")
+        return column
 
     def present(self, name: str) -> tuple[str, int, int]:
         """Return the part of the records with a value in a column."""
@@ -142,7 +141,6 @@ class Statistic:
 
     def check(self, frame: Frame) -> None:
         """Raise `ParameterError` unless the statistic fits the columns of a plan."""
-        raise NotImplementedError
 
     def words(self, frame: Frame) -> str:
         """Return what everybody learns, as a part of a sentence."""
@@ -219,12 +217,23 @@ class Statistic:
 class Grouped(Statistic):
     """Statistic of columns, by the values of a category."""
 
+    column: str
     by: str | None
 
     @property
     def _columns(self) -> tuple[str, ...]:
         """Columns of which a record needs values."""
-        raise NotImplementedError
+        return (self.column,)
+
+    @property
+    def name(self) -> str:
+        """Name in results."""
+        return f"{self.kind} of {self._columns[0]}{f' by {self.by}' if self.by else ''}"
+
+    def check(self, frame: Frame) -> None:
+        """Raise `ParameterError` unless the columns are in the plan."""
+        frame.number(self._columns[0])
+        self.groups(frame)
 
     def groups(self, frame: Frame) -> tuple[str, ...]:
         """Return the names of the groups; a single empty name without groups.
@@ -255,10 +264,6 @@ class Grouped(Statistic):
         """Return a table whose rows begin with the name of the group, if there are groups."""
         by = () if self.by is None else (self.by,)
         return Table((*by, *header), tuple(row if by else row[1:] for row in rows))
-
-    @property
-    def _of(self) -> str:
-        return f" by {self.by}" if self.by else ""
 
     @property
     def _each(self) -> str:

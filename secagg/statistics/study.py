@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Self
+from typing import Self, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from secagg.errors import ParameterError
-from secagg.statistics.layout import BASE_BITS, Step, Sums
-from secagg.statistics.noise import NoisedStep
+from secagg.statistics.layout import BASE_BITS, Step, Sums, own
 from secagg.statistics.plan import Plan
 from secagg.statistics.records import Records
 
 LABEL = b"secagg/1 statistics"
-
-
 _MOST_STEPS = 100
 
 
@@ -46,17 +43,19 @@ class Study:
             raise ParameterError(
                 f"a study has at most {_MOST_STEPS} steps; take this plan's sums"
             )
-        past = tuple(digits.astype("<i8").tobytes() for digits in self.past)
-        object.__setattr__(self, "_sums", _replayed(self.plan, past).sums)
-
-    @property
-    def sums(self) -> tuple[tuple[Sums, ...], ...]:
-        """Sums of the steps so far, for each part of the plan."""
-        found: tuple[tuple[Sums, ...], ...] = self.__dict__["_sums"]
-        return found
+        _ = self.sums  # judges the past
 
     @cached_property
-    def step(self) -> Step | NoisedStep:
+    def sums(self) -> tuple[tuple[Sums, ...], ...]:
+        """Sums of the steps so far, for each part of the plan."""
+        return _replayed(self.plan, tuple(self._past))[0]
+
+    @property
+    def _past(self) -> list[bytes]:
+        return [digits.astype("<i8").tobytes() for digits in self.past]
+
+    @cached_property
+    def step(self) -> Step:
         """Next step; without elements if the study has ended."""
         return self.plan.step(self.sums)
 
@@ -85,8 +84,7 @@ class Study:
 
     def message(self) -> bytes:
         """Return the message of the next step: the plan, and all sums before."""
-        past = [digits.astype("<i8").tobytes() for digits in self.past]
-        return LABEL + msgspec.msgpack.encode((self.plan.to_bytes(), past))
+        return LABEL + msgspec.msgpack.encode((self.plan.to_bytes(), self._past))
 
     @classmethod
     def of(cls, message: bytes) -> Self:
@@ -112,31 +110,28 @@ class Study:
         return study
 
 
-@dataclass(frozen=True)
-class _Replayed:
-    """Sums of the steps so far by part, and records and sites of each step."""
-
-    sums: tuple[tuple[Sums, ...], ...]
-    totals: tuple[int, int] | None = None
+Parts: TypeAlias = tuple[tuple[Sums, ...], ...]
+Totals: TypeAlias = tuple[int, int]
+"""Records and sites."""
 
 
 @lru_cache(maxsize=4)
-def _replayed(plan: Plan, past: tuple[bytes, ...]) -> _Replayed:
-    """Return the sums of some steps, as `Study` demands; a step's former steps are kept."""
+def _replayed(plan: Plan, past: tuple[bytes, ...]) -> tuple[Parts, Totals | None]:
+    """Return the sums of some steps by part, as `Study` demands; former steps are kept."""
     if not past:
-        return _Replayed(tuple(() for _ in plan.parts))
-    before, number = _replayed(plan, past[:-1]), len(past)
-    step, values = plan.step(before.sums), np.frombuffer(past[-1], "<i8")
+        return tuple(() for _ in plan.parts), None
+    (before, totals), number = _replayed(plan, past[:-1]), len(past)
+    step, values = plan.step(before), np.frombuffer(past[-1], "<i8")
     exact = plan.privacy is None
     least = 0 if exact else -(1 << 62)
     if not step.length or values.shape != (step.length,) or values.min() < least:
         raise ParameterError(
             f"step {number} of the plan has no such sums; take this plan's sums"
         )
-    sums, first = step.unpack(values), before.totals
+    sums, first = step.unpack(values), totals
     if exact:
         totals = int(sums.pop("records")[0]), int(sums.pop("sites")[0])
-        first = totals if first is None else first
+        first = first or totals
         if int(values.max()) >= (first[1] << BASE_BITS):
             raise ParameterError(f"a sum of step {number} is larger than its sites can make")
         if totals != first:
@@ -144,8 +139,7 @@ def _replayed(plan: Plan, past: tuple[bytes, ...]) -> _Replayed:
                 f"step {number} is over {totals[1]} sites and {totals[0]:,} records, and step "
                 f"1 over {first[1]} and {first[0]:,}; run another plan with all sites"
             )
-    found = list[tuple[Sums, ...]]()
-    for place, mine in enumerate(before.sums):
-        own = {k.partition(".")[2]: v for k, v in sums.items() if k.startswith(f"{place}.")}
-        found.append((*mine, own) if own else mine)
-    return _Replayed(tuple(found), first)
+    new = [own(place, sums) for place in range(len(before))]
+    return tuple(
+        (*old, one) if one else old for old, one in zip(before, new, strict=True)
+    ), first

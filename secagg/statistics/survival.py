@@ -15,15 +15,7 @@ from secagg.statistics.columns import Real, decimal_text, exact
 from secagg.statistics.exact import Singular, solve
 from secagg.statistics.layout import Exact, Field
 from secagg.statistics.records import Records
-from secagg.statistics.statistic import (
-    Frame,
-    Grouped,
-    Hidden,
-    Past,
-    Row,
-    Table,
-    indicator,
-)
+from secagg.statistics.statistic import Frame, Grouped, Hidden, Past, Row, Table, indicator
 
 
 @dataclass(frozen=True)
@@ -49,7 +41,7 @@ class Survival(Grouped):
 
     time: str
     event: str
-    grid: tuple[Real, ...]
+    grid: Sequence[Real]
     by: str | None = None
     kind: ClassVar[str] = "survival"
 
@@ -60,11 +52,6 @@ class Survival(Grouped):
                 f"grid has {len(grid):,} times; list 1 to 10,000 ascending times"
             )
         object.__setattr__(self, "grid", tuple(map(decimal_text, grid)))
-
-    @property
-    def name(self) -> str:
-        """Name in results."""
-        return f"survival of {self.time}{self._of}"
 
     @property
     def _columns(self) -> tuple[str, ...]:
@@ -171,25 +158,20 @@ def log_rank(groups: Sequence[tuple[Exact, Exact]]) -> Table:
     from scipy.special import chdtrc
 
     k = len(groups) - 1
-    difference = [Fraction(0)] * k
-    covariance = [[Fraction(0)] * k for _ in range(k)]
-    for place in range(len(groups[0][0])):
-        n = [int(risk[place]) for risk, _ in groups]
-        d = [int(events[place]) for _, events in groups]
-        all_n, all_d = sum(n), sum(d)
+    sums = np.full((k, k + 1), Fraction(0), object)  # the covariance, and the difference
+    for n, d in zip(
+        *(np.stack(numbers, 1) for numbers in zip(*groups, strict=True)), strict=True
+    ):
+        all_n, all_d = int(n.sum()), int(d.sum())
         if all_n < 2 or not all_d:
             continue
         spread = Fraction(all_d * (all_n - all_d), all_n**2 * (all_n - 1))
-        for i in range(k):
-            difference[i] += d[i] - Fraction(n[i] * all_d, all_n)
-            for j in range(k):
-                covariance[i][j] += spread * n[i] * ((all_n if i == j else 0) - n[j])
-    scale = math.lcm(*(x.denominator for row in (difference, *covariance) for x in row))
-    left = np.array([[int(x * scale) for x in row] for row in covariance], object)
-    right = np.array([[int(x * scale)] for x in difference], object)
+        sums[:, :k] += (spread * (np.diag(n * all_n) - np.outer(n, n)))[:k, :k]
+        sums[:, k] += (d - n * Fraction(all_d, all_n))[:k]
+    whole = sums * math.lcm(*(x.denominator for x in sums.flat))
     try:
-        solved = [x for (x,) in solve(left, right)]
+        solved = np.array(solve(whole[:, :k], whole[:, k:]), object)
     except Singular:  # no event at which two groups are at risk
         return Table(("chi2", "df", "p"), ((None, k, None),))
-    statistic = float(sum(d * x for d, x in zip(difference, solved, strict=True)))
+    statistic = float(sums[:, k] @ solved[:, 0])
     return Table(("chi2", "df", "p"), ((statistic, k, float(chdtrc(k, statistic))),))

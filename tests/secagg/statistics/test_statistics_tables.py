@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -159,20 +160,21 @@ def test_counts_moments_and_quantiles_of_random_tables(case: Case, data: st.Data
         ]  # fmt: skip
         assert row[:2] == (len(values), len(set(here)))
         assert same(row[2:], moments_of(values) if values else [None] * 4)
-    counts = {row[0]: row[1] for row in result["counts of g"].rows}
-    wanted = [*GROUPS, "(missing)"]
-    assert counts == {g: case.group.count(i if i < 3 else None) for i, g in enumerate(wanted)}
     parts = list(zip(points, case.group, strict=True))
     cuts = [0, *edges, grid.units + 1]
-    for i, row in enumerate(result["histogram of x by g"].rows):
-        group, part = divmod(i, len(cuts))
-        inside = [
-            g == (group if group < 3 else None)
-            and (p is None if part == len(cuts) - 1
-                 else p is not None and cuts[part] <= p < cuts[part + 1])
-            for p, g in parts
-        ]  # fmt: skip
-        assert row[2] == sum(inside)
+    wanted, bins = list[tuple[str, int]](), list[tuple[str, int]]()
+    for code, name in zip((0, 1, 2, None), (*GROUPS, "(missing)"), strict=True):
+        wanted.append((name, case.group.count(code)))
+        inside = [p for p, g in parts if g == code]
+        counts = [
+            sum(a <= p < b for p in inside if p is not None)
+            for a, b in itertools.pairwise(cuts)
+        ]
+        # a row of missing values is there if a value is missing
+        bins += [(name, n) for n in counts if n or code is not None]
+        bins += [(name, inside.count(None))] if None in inside else []
+    assert [row[:2] for row in result["counts of g"].rows] == wanted[: 3 + bool(wanted[3][1])]
+    assert [(row[0], row[2]) for row in result["histogram of x by g"].rows] == bins
     for i, row in enumerate(result["quantiles of x by g"].rows):
         known = sorted(p for p, g in parts if p is not None and g == i // len(shares))
         assert row[2] == (len(known) or None)

@@ -18,6 +18,7 @@ import pytest
 
 from cli_processes import address, invoke, process, until
 from secagg.cli.files import create_identity, read_keys, write_keys
+from secagg.cli.studies import LEAST
 from secagg.statistics import (
     Category,
     Counts,
@@ -28,6 +29,7 @@ from secagg.statistics import (
     Plan,
     Privacy,
     Site,
+    SitePolicy,
     Study,
     collect,
     simulate,
@@ -239,6 +241,10 @@ def register(folder: Path, *names: str) -> None:
     keys = read_keys(path) if path.exists() else {}
     made = {name: create_identity(folder / f"{name}.pem").public for name in names}
     write_keys(path, keys | made)
+
+
+def test_least_counts_are_those_of_a_policy():
+    assert vars(SitePolicy()) == LEAST
 
 
 def test_server_names_what_it_lacks_before_it_listens(folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -382,6 +383,21 @@ def test_ledger_refuses_plans_whose_difference_is_few_records(
     path.write_text(path.read_text(encoding="utf-8")[:-9], encoding="utf-8")
     with pytest.raises(JournalError):
         Ledger(path)
+
+
+def test_ledgers_over_a_file_keep_the_answers_of_each_other(tmp_path: Path) -> None:
+    path, plans = tmp_path / "ledger", [planned(f"{i}", NUMBER, Moments("x")) for i in range(9)]
+    ledgers = [Ledger(path) for _ in plans]
+    with ThreadPoolExecutor(len(plans)) as pool:
+        list(pool.map(Ledger.answer, ledgers, map(Study, plans)))
+    study = Study(plans[0]).then(first_sums(plans[0], {"x": X}))
+    for ledger in (ledgers[1], Ledger(path)):
+        ledger.answer(study)
+    assert all(path.read_text("utf-8").count(plan.digest.hex()) == 1 for plan in plans)
+    ledgers[0].answer(Study(FIRST))
+    with pytest.raises(RemoteProtocolError) as caught:
+        ledgers[1].answer(Study(planned("edges", NUMBER, Histogram("x", [20, 41, 60]))))
+    assert caught.value.check == "plan"
 
 
 MODEL = Plan("model", {"x": NUMBER, "y": FLAG}, (Logistic("y", ("x",)), Quantiles("x")))

@@ -15,7 +15,7 @@ from secagg.statistics.columns import Number
 from secagg.statistics.exact import gram
 from secagg.statistics.layout import Exact, Field, Sums
 from secagg.statistics.records import Points, Records
-from secagg.statistics.statistic import Frame, NoTable, Past, Row, Statistic, Table
+from secagg.statistics.statistic import Frame, NoTable, Past, Row, Sample, Statistic, Table
 
 INTERCEPT = "(intercept)"
 MAX_PARAMETERS = 200
@@ -160,9 +160,10 @@ class Design:
         """Raise `NoTable` if an intercept, or all coefficients, would show few records."""
         p, xx = len(self.terms), sums["xx"]
         for name in {term.column for term in self.terms if term.code is not None}:
-            places = [j for j, term in enumerate(self.terms) if term.column == name]
-            ones = [int(xx[j, j]) for j in places]
-            if frame.few(n - sum(ones)):
+            others = (
+                x for x, term in zip(xx[0], self.terms, strict=False) if term.column == name
+            )
+            if frame.few(n - sum(others)):
                 raise NoTable(
                     f"the first value of {name} has fewer than {frame.min_count} records, and "
                     "the coefficients would show their outcomes; list another value first"
@@ -170,9 +171,8 @@ class Design:
         # a single column of groups and an outcome of 0 and 1 are a table of counts
         flags = all(term.units == 1 for term in (*self.terms, self.y))
         if p > 1 and flags and len(self.columns) == 2:
-            ones = [int(xx[j, j]) for j in range(1, p)]
-            events = [int(xx[j, p]) for j in range(1, p)]
-            ones, events = [*ones, n - sum(ones)], [*events, int(xx[p, p]) - sum(events)]
+            ones, events = list(xx[0, 1:p]), list(xx[1:p, p])
+            ones, events = [*ones, n - sum(ones)], [*events, xx[p, p] - sum(events)]
             if any(frame.few(e) or frame.few(k - e) for k, e in zip(ones, events, strict=True)):
                 raise NoTable(
                     f"a value of {self.columns[0]} has fewer than {frame.min_count} records of "
@@ -253,9 +253,8 @@ class Products(Statistic):
         """Return the fields of the first step: records, sites, ends of ranges, and products."""
         design = self.design(frame)
         size = len(design.terms) + 1
-        shapes = {"n": (2,), "edges": (2, size), "xx": (size, size)}
-        bits = {"xx": design.bits}
-        return [] if past else [Field(k, shape, bits.get(k, 1)) for k, shape in shapes.items()]
+        squares = Field("xx", (size, size), design.bits)
+        return [] if past else [Field("n", (2,)), Field("edges", (2, size)), squares]
 
     def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
         """Return the sums of the first step."""
@@ -263,13 +262,10 @@ class Products(Statistic):
         every = np.column_stack(design.points(records))
         units = np.array([term.units for term in (*design.terms, design.y)])
         edges = [(every == 0).sum(0), (every == units).sum(0)]
-        return {
-            "n": [len(every), int(len(every) > 0)],
-            "edges": edges,
-            "xx": gram(every, every),
-        }
+        n = len(every)
+        return {"n": [n, int(n > 0)], "edges": edges, "xx": gram(every, every)}
 
-    def sample(self, past: Past) -> tuple[frozenset[str], int]:
+    def sample(self, past: Past) -> Sample:
         """Return the columns, and the number of the records with values in all of these."""
         return frozenset(self.of), int(past[0]["n"][0])
 

@@ -14,7 +14,7 @@ from secagg.statistics.columns import Number
 from secagg.statistics.exact import gram
 from secagg.statistics.layout import Field
 from secagg.statistics.records import Records
-from secagg.statistics.statistic import Frame, Grouped, Hidden, Past, Row, Table, Value
+from secagg.statistics.statistic import Frame, Grouped, Hidden, Past, Row, Sample, Table, Value
 
 _NAMES = ("n", "sites", "low", "high", "s1", "s2", "s3")
 
@@ -63,7 +63,7 @@ class Moments(Grouped):
             rows.append((n, int(n > 0), low, high, first, second, third))
         return dict(zip(_NAMES, zip(*rows, strict=True), strict=True))
 
-    def sample(self, past: Past) -> tuple[frozenset[str], int]:
+    def sample(self, past: Past) -> Sample:
         """Return the columns, and the number of the records with values in all of these."""
         return frozenset(filter(None, (self.column, self.by))), int(past[0]["n"].sum())
 

@@ -78,18 +78,10 @@ def _bars(axes: Axes, table: Table) -> None:
 
 def _coefficients(axes: Axes, table: Table) -> None:
     """Draw each coefficient with the interval of 95 %, without the intercept."""
-    rows = list(
-        zip(table.rows, _numbers(table, "coefficient"), _numbers(table, "se"), strict=True)
-    )
-    labels = [str(row[0]) for row, _, _ in rows[1:]]
-    middle = [b or 0.0 for _, b, _ in rows[1:]]
-    axes.errorbar(
-        middle,
-        labels,
-        xerr=[1.96 * (se or 0.0) for _, _, se in rows[1:]],
-        fmt="o",
-        color=kit.BLUE,
-    )
+    labels = [str(row[0]) for row in table.rows[1:]]
+    middle = [b or 0.0 for b in _numbers(table, "coefficient")[1:]]
+    width = [1.96 * (se or 0.0) for se in _numbers(table, "se")[1:]]
+    axes.errorbar(middle, labels, xerr=width, fmt="o", color=kit.BLUE)
     axes.axvline(0, color=kit.LINE, lw=0.8)
     axes.invert_yaxis()
     axes.set_xlabel("coefficient, with interval of 95 %")

@@ -8,17 +8,17 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from secagg._check import check_integer, check_kind
 from secagg._printable import in_short
 from secagg.errors import ParameterError
 from secagg.statistics.columns import Category, Column, Number, check_name
-from secagg.statistics.counts import Counts, Histogram
+from secagg.statistics.counts import Counts, Histogram, Indicators
 from secagg.statistics.disclosure import check_cells
 from secagg.statistics.glm import Logistic, Poisson
-from secagg.statistics.indicators import Indicators
 from secagg.statistics.layout import Field, Step, Sums
 from secagg.statistics.linear import Covariance, Linear
 from secagg.statistics.moments import Moments
@@ -27,23 +27,13 @@ from secagg.statistics.quantiles import Quantiles
 from secagg.statistics.statistic import Frame, Statistic
 from secagg.statistics.survival import Survival
 
-KINDS: dict[str, type[Any]] = {
-    kind.kind: kind
-    for kind in (
-        Moments,
-        Counts,
-        Histogram,
-        Quantiles,
-        Covariance,
-        Linear,
-        Logistic,
-        Poisson,
-        Survival,
-    )
-}
+_ALL = (Moments, Counts, Histogram, Quantiles, Covariance, Linear, Logistic, Poisson, Survival)
+KINDS: dict[str, type[Any]] = {kind.kind: kind for kind in _ALL}
 _EXTREMES = "a minimum or maximum is the number of a single person; plan quantiles instead"
 TOTALS = (Field("records", (1,)), Field("sites", (1,)))
 _LEAST = ("min_count", "min_sites", "records_per_parameter")
+_json = partial(json.dumps, ensure_ascii=False)
+_Made = TypeVar("_Made")
 _LARGEST = 1 << 24  # elements of a step's vector
 
 
@@ -159,9 +149,7 @@ class Plan:
 
     def to_bytes(self) -> bytes:
         """Return canonical bytes: JSON with sorted keys and no spaces."""
-        return json.dumps(
-            self._described(), sort_keys=True, separators=(",", ":"), ensure_ascii=False
-        ).encode()
+        return _json(self._described(), sort_keys=True, separators=(",", ":")).encode()
 
     @property
     def digest(self) -> bytes:
@@ -170,7 +158,7 @@ class Plan:
 
     def to_json(self) -> str:
         """Return the plan as JSON to read."""
-        return json.dumps(self._described(), indent=2, ensure_ascii=False) + "\n"
+        return _json(self._described(), indent=2) + "\n"
 
     def to_toml(self) -> str:
         """Return the plan as TOML."""
@@ -262,11 +250,9 @@ class Plan:
     def __str__(self) -> str:
         """Return what everybody learns, in words."""
         several = max(getattr(one, "steps", 1) for one in self.statistics) > 1
-        sees = (
-            "as it is, also sums over few records."
-            if self.privacy is None
-            else f"with noise. {self.privacy.words()}"
-        )
+        sees = "as it is, also sums over few records."
+        if self.privacy is not None:
+            sees = f"with noise. {self.privacy.words()}"
         lines = [
             f"Study {self.name!r}, plan {self.digest.hex()[:16]}",
             "",
@@ -283,12 +269,10 @@ class Plan:
         ]
         for name, column in self.columns.items():
             if isinstance(column, Number):
-                lines.append(
-                    f"- {name}: {column.low} to {column.high} in steps of {column.resolution}"
-                )
+                values = f"{column.low} to {column.high} in steps of {column.resolution}"
             else:
-                more = " …" * (len(column.values) > 20)
-                lines.append(f"- {name}: {', '.join(column.values[:20])}{more}")
+                values = ", ".join(column.values[:20]) + " …" * (len(column.values) > 20)
+            lines.append(f"- {name}: {values}")
         return "\n".join(lines)
 
 
@@ -309,25 +293,24 @@ def _fields(what: str, described: object, kind: type[Any]) -> dict[str, Any]:
     """Return the described fields of a part, if all are known and none is missing."""
     if not isinstance(described, dict):
         raise ParameterError(f"{what} is {in_short(described)}; write a table of fields")
-    known = {
-        one.name: one.default is MISSING and one.default_factory is MISSING
-        for one in fields(kind)
-    }
+    known = [one.name for one in fields(kind)]
     unknown = sorted(set(described) - set(known))
-    missing = [name for name, needed in known.items() if needed and name not in described]
+    needed = {one.name for one in fields(kind) if one.default is one.default_factory is MISSING}
+    missing = sorted(needed - set(described))
     if unknown or missing:
         raise ParameterError(
             f"{what} has the unknown fields {unknown} and lacks {missing}; the fields are "
-            f"{list(known)}"
+            f"{known}"
         )
     return dict(described)
 
 
 def _column(name: str, described: object) -> Column:
     what = f"column {name!r}"
-    kind = Category if isinstance(described, dict) and "values" in described else Number
-    made: Column = _made(what, kind, described)
-    return made
+    kind: type[Column] = (
+        Category if isinstance(described, dict) and "values" in described else Number
+    )
+    return _made(what, kind, described)
 
 
 def _statistic(place: int, described: object) -> Statistic:
@@ -344,7 +327,7 @@ def _statistic(place: int, described: object) -> Statistic:
     return made
 
 
-def _made(what: str, kind: type[Any], described: object) -> Any:
+def _made(what: str, kind: type[_Made], described: object) -> _Made:
     given = _fields(what, described, kind)
     try:
         return kind(**given)
@@ -358,12 +341,8 @@ def _made(what: str, kind: type[Any], described: object) -> Any:
 
 def _toml(table: Mapping[str, Any]) -> list[str]:
     # strings, integers and lists of both look the same in JSON
-    return [
-        f"{_key(key)} = {json.dumps(value, ensure_ascii=False)}" for key, value in table.items()
-    ]
+    return [f"{_key(key)} = {_json(value)}" for key, value in table.items()]
 
 
 def _key(key: str) -> str:
-    return (
-        key if re.fullmatch(r"[\w-]+", key, re.ASCII) else json.dumps(key, ensure_ascii=False)
-    )
+    return key if re.fullmatch(r"[\w-]+", key, re.ASCII) else _json(key)

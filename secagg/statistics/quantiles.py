@@ -101,9 +101,8 @@ class Quantiles(Grouped):
     def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
         """Return the records in each part of each interval."""
         sizes, parts = [], []
-        for mask, grids in zip(
-            self.masks(frame, records), self._grids(frame, past), strict=True
-        ):
+        grids_of = self._grids(frame, past)
+        for mask, grids in zip(self.masks(frame, records), grids_of, strict=True):
             points = np.sort(records.points[self.column][mask])
             sizes.append(points.size)
             parts += [np.diff(np.searchsorted(points, grid)) for grid in grids]

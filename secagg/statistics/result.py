@@ -11,13 +11,21 @@ from dataclasses import dataclass, field
 
 from secagg._printable import in_short
 from secagg.errors import ParameterError, needing
-from secagg.statistics.design import Regression
+from secagg.statistics.design import Products
 from secagg.statistics.disclosure import hidden_cells
 from secagg.statistics.layout import own
-from secagg.statistics.linear import Covariance
 from secagg.statistics.noise import Privacy
 from secagg.statistics.plan import Plan
-from secagg.statistics.statistic import Cell, NoTable, Past, Row, Statistic, Table, Value
+from secagg.statistics.statistic import (
+    Cell,
+    NoTable,
+    Past,
+    Row,
+    Sample,
+    Statistic,
+    Table,
+    Value,
+)
 from secagg.statistics.study import Study
 
 HIDDEN = "–"
@@ -79,7 +87,7 @@ class Result:
         for part, past in _parts(study):
             places = {cell.place for cell in hidden if cell.table == part.name}
             try:
-                if isinstance(part, Covariance | Regression):
+                if isinstance(part, Products):
                     _judge_samples(part, past, samples, plan)
                 tables[part.name] = part.tables(plan.frame, past, places)
             except NoTable as error:
@@ -136,8 +144,7 @@ class Result:
         with needing("a DataFrame", "pandas", "pandas"):
             import pandas
         table = self[name]
-        frame: object = pandas.DataFrame(list(table.rows), columns=list(table.header))
-        return frame
+        return pandas.DataFrame(list(table.rows), columns=list(table.header))
 
     def to_json(self) -> str:
         """Return plan, tables and problems as JSON."""
@@ -210,10 +217,7 @@ def _same_columns(plan: Plan, other: Plan) -> None:
 
 
 def _judge_samples(
-    part: Covariance | Regression,
-    past: Past,
-    samples: Sequence[tuple[str, tuple[frozenset[str], int] | None]],
-    plan: Plan,
+    part: Products, past: Past, samples: Sequence[tuple[str, Sample | None]], plan: Plan
 ) -> None:
     """Raise `NoTable` if sums over nearly the same records are published."""
     columns, n = part.sample(past)

@@ -90,14 +90,12 @@ def _sum(vectors: Sequence[Digits], way: Way, study: Study) -> Digits:
         encrypted = [private.public_key.encrypt_vector(vector, packing) for vector in vectors]
         return np.asarray(private.decrypt_vector(sum(encrypted[1:], encrypted[0])).integers)
     with temporary_journals(3) as journals:
-        noise = None if study.plan.privacy is None else NOISE
+        noise, keys = (
+            None if study.plan.privacy is None else NOISE,
+            [j.public for j in journals],
+        )
         asked = OneShotParams.suggest(
-            n,
-            step.length,
-            step.encoding,
-            helpers=[journal.public for journal in journals],
-            session=b"study",
-            noise=noise,
+            n, step.length, step.encoding, helpers=keys, session=b"study", noise=noise
         )
         check_noises(study.plan.privacy, asked)
         return simulate_one_shot(vectors, asked, journals).integers

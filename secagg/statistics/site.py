@@ -125,11 +125,8 @@ class Site:
         one_shot = params if isinstance(params, OneShotParams) else None
         if params is not None and params.encoding != study.step.encoding:
             raise refusal("the sum has another encoding than the step", "encoding")
-        if self.plan.privacy is not None and (
-            one_shot is None
-            or one_shot.noise != NOISE
-            or one_shot.seeds != self.plan.privacy.noises
-        ):
+        noise = None if one_shot is None else (one_shot.noise, one_shot.seeds)
+        if self.plan.privacy is not None and noise != (NOISE, self.plan.privacy.noises):
             raise refusal("the sum lacks the noise of the plan", "noise")
         self._ledger.answer(study, b"" if one_shot is None else one_shot.digest)
         return study.vector(self.records)

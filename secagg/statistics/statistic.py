@@ -22,6 +22,8 @@ point −1 is a missing value."""
 Value: TypeAlias = str | int | float | None
 """Entry of a table; None if the entry is hidden or does not exist."""
 Row: TypeAlias = tuple[Value, ...]
+Sample: TypeAlias = tuple[frozenset[str], int]
+"""Columns, and the number of the records with values in all of these."""
 Past: TypeAlias = Sequence[Sums]
 """Sums of the steps before."""
 Hidden: TypeAlias = Collection[tuple[int, ...]]
@@ -197,7 +199,7 @@ class Statistic:
         """Return records and sites of each of these parts."""
         return past[0]["n"], past[0]["sites"]
 
-    def sample(self, past: Past) -> tuple[frozenset[str], int] | None:
+    def sample(self, past: Past) -> Sample | None:
         """Return columns and number of the records whose values are summed; None for counts."""
         return None
 
@@ -208,10 +210,7 @@ class Statistic:
             return []
         counts, sites = self.counts(past)
         flat = zip(np.ndindex(counts.shape), wheres, counts.flat, sites.flat, strict=True)
-        return [
-            Cell(self.name, p, where, int(n), int(s), self.counts_only)
-            for p, where, n, s in flat
-        ]
+        return [Cell(self.name, p, w, int(n), int(s), self.counts_only) for p, w, n, s in flat]
 
 
 class Grouped(Statistic):

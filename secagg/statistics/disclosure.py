@@ -112,6 +112,7 @@ class _Audit:
         """Add cells to `hidden` until each interval is wider than `min_count`."""
         rests = self._rests(frame)
         wide = set[Cell]()  # intervals that only grow when more is hidden
+        known = [c for c in self.cells if c.missing or c.where in self.published]
         while True:
             secret = [c for c in self.cells if c in hidden and c.where not in self.published]
             rows = {**{cell: self._row(cell) for cell in secret}, **rests}
@@ -121,12 +122,8 @@ class _Audit:
             if weak is None:
                 return
             wide.update(here[: here.index(weak)])
-            shown = [
-                cell
-                for cell in self.cells
-                if cell.count
-                and not (cell in hidden or cell.missing or cell.where in self.published)
-            ]
+            kept = hidden.union(known)
+            shown = [cell for cell in self.cells if cell.count and cell not in kept]
             if not shown:
                 return  # nothing is left to hide
             same = [cell for cell in shown if cell.table == weak.table and cell.where]
@@ -176,10 +173,9 @@ class _Audit:
 
     def _lacking(self, whole: Sequence[str], part: Sequence[str]) -> NDArray[np.bool_]:
         """Return True for combinations without a value that only a part's table needs."""
-        cells = [
-            Cell("", (), ((name, -1, 0),), 0, 0) for name in set(part[1:]) - set(whole[1:])
-        ]
-        lacking: NDArray[np.bool_] = np.any([self._row(cell) > 0 for cell in cells], axis=0)
+        wheres = [((name, -1, 0),) for name in set(part[1:]) - set(whole[1:])]
+        rows = [self._row(Cell("", (), where, 0, 0)) for where in wheres]
+        lacking: NDArray[np.bool_] = np.any(rows, axis=0)
         return lacking
 
     def _width(self, goal: NDArray[np.float64], hidden: set[Cell]) -> float:

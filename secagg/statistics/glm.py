@@ -104,12 +104,10 @@ class _Iterated(Regression):
         eta = np.clip(x @ beta, -most, most)
         mean, variance = self._mean(eta)
         hessian = x.T @ (x * variance[:, None])
-        gradient = x.T @ (y - mean)
-        upper = hessian[np.triu_indices(len(beta))]
         offset = (len(y) * _OFFSET) << _POINT
         return {
-            "gradient": [_whole(g) + offset for g in gradient],
-            "hessian": [_whole(h) for h in upper],
+            "gradient": [_whole(g) + offset for g in x.T @ (y - mean)],
+            "hessian": [_whole(h) for h in hessian[np.triu_indices(len(beta))]],
             "loss": [_whole(self._loss(eta, y)) + offset],
         }
 
@@ -159,11 +157,8 @@ class _Iterated(Regression):
 
 def _scales(design: Design, past: Past) -> list[int]:
     """Return the root mean square of each term's points, or more: no point is above 2^10."""
-    n, xx = int(past[0]["n"][0]), past[0]["xx"]
-    return [
-        max(math.isqrt(int(xx[j, j]) // n), term.units >> 10, 1)
-        for j, term in enumerate(design.terms)
-    ]
+    pairs = zip(design.terms, np.diag(past[0]["xx"]) // past[0]["n"][0], strict=False)
+    return [max(math.isqrt(square), term.units >> 10, 1) for term, square in pairs]
 
 
 def _judge_condition(design: Design, matrix: Exact, inverse: Exact) -> None:

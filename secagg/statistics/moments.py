@@ -75,11 +75,9 @@ class Moments(Grouped):
             # a sum over an end of the range is a sum of the few records that are elsewhere
             few = (g,) in hidden or frame.few(n - low, sites) or frame.few(n - high)
             few = few or dominated(n, powers, frame.min_count)
-            rows.append(
-                (name, *((None,) * 6 if few else (n, sites, *moments(column, n, powers))))
-            )
-        header = ("records", "sites", "mean", "sd", "se", "skewness")
-        return {"": self.table(header, rows)}
+            shown = (None,) * 6 if few else (n, sites, *moments(column, n, powers))
+            rows.append((name, *shown))
+        return {"": self.table(("records", "sites", "mean", "sd", "se", "skewness"), rows)}
 
     def norms(self, frame: Frame) -> dict[str, tuple[float, int]]:
         """Return the norms: a record adds 1, u and u² to the sums of a single group."""
@@ -89,6 +87,7 @@ class Moments(Grouped):
     def noised(self, frame: Frame, past: Past, error: Mapping[str, float]) -> dict[str, Table]:
         """Return a row for each group: the standard error has sampling and noise."""
         column, rows = frame.number(self.column), list[Row]()
+        step = float(column.step)
         for g, name in enumerate(self.groups(frame)):
             n, first, second = (Fraction(past[0][key][g]) for key in ("n", "s1", "s2"))
             if n < max(2, frame.min_count):
@@ -96,14 +95,12 @@ class Moments(Grouped):
                 continue
             mean = first / n
             square = float(second / n - mean**2)
-            sd = math.sqrt(square) if square > 0 else None
+            sd = step * math.sqrt(square) if square > 0 else None
             # of S₁ / n to first order, in points of the grid
             noise = (error["s1"] ** 2 + (float(mean) * error["n"]) ** 2) / float(n) ** 2
-            se = float(column.step) * math.sqrt(noise + max(square, 0.0) / float(n))
+            se = step * math.sqrt(noise + max(square, 0.0) / float(n))
             inside = column.value(min(max(mean, Fraction(0)), Fraction(column.units)))
-            rows.append(
-                (name, float(n), inside, None if sd is None else sd * float(column.step), se)
-            )
+            rows.append((name, float(n), inside, sd, se))
         return {"": self.table(("records", "mean", "sd", "se"), rows)}
 
 

@@ -1,20 +1,29 @@
-"""Records of a site: each column as points of a grid, or as numbers of values."""
+"""Records of a site: tables of many kinds, judged as points of grids and numbers of values."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg.errors import ParameterError
+from secagg._printable import in_short
+from secagg.errors import ParameterError, needing
 from secagg.statistics.columns import Category, Column, Number, label
-from secagg.statistics.tables import Source, columns_of
 
+Source: TypeAlias = object
+"""DataFrame of pandas or polars, table of Arrow, path of a CSV or Parquet file, or a mapping of
+arrays."""
+Array: TypeAlias = NDArray[np.generic]
 Points = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 _MISSING_TEXTS = frozenset({"", "na", "n/a", "nan", "none", "null", "<na>"})
 
 
@@ -90,25 +99,23 @@ class Records:
             raise ParameterError(f"columns have different lengths: {sizes}; give a value each")
         size = next(iter(sizes.values()), 0)
         points, unknown = dict[str, Points](), dict[str, int]()
-        below, above = dict[str, NDArray[np.bool_]](), dict[str, NDArray[np.bool_]]()
+        below, above = dict[str, Flags](), dict[str, Flags]()
         for name, column in columns.items():
             if isinstance(column, Category):
                 points[name], unknown[name] = _codes(given[name], column)
             else:
                 numbers = _numbers(name, given[name])
-                known = ~np.isnan(numbers)
-                low, high = float(column.start), float(column.start + column.range)
-                below[name], above[name] = known & (numbers < low), known & (numbers > high)
-                points[name] = _on_grid(numbers, column)
+                points[name], below[name], above[name] = _on_grid(numbers, column)
         return cls(size, points, below, above, unknown)
 
 
-def _on_grid(numbers: NDArray[np.float64], column: Number) -> Points:
-    """Return the nearest points of the grid; −1 for NaN, the ends for numbers outside."""
+def _on_grid(numbers: NDArray[np.float64], column: Number) -> tuple[Points, Flags, Flags]:
+    """Return the nearest points of the grid, −1 for NaN, and which are below and above."""
     low, high = float(column.start), float(column.start + column.range)
     inside = np.clip(np.nan_to_num(numbers, nan=low), low, high)
     points = np.rint((inside - low) / float(column.step)).astype(np.int64)
-    return np.where(np.isnan(numbers), -1, np.clip(points, 0, column.units))
+    points = np.where(np.isnan(numbers), -1, np.clip(points, 0, column.units))
+    return points, numbers < low, numbers > high
 
 
 def _is_missing(value: object) -> bool:
@@ -163,3 +170,114 @@ def _codes(values: NDArray[np.generic], column: Category) -> tuple[Points, int]:
         points[row] = max(place, -1)
         unknown += place == -2
     return points, unknown
+
+
+def columns_of(source: Source, names: Sequence[str]) -> dict[str, Array]:
+    """Return some columns of a table, a 1-d array each.
+
+    Raises
+    ------
+    ParameterError
+        The table is of no known kind, or a column is missing or not 1-d.
+    MissingExtra
+        A Parquet file needs pyarrow.
+    """
+    if isinstance(source, str | os.PathLike):
+        source = _read(Path(source), names)
+    found = getattr(source, "column_names", None) or getattr(source, "columns", None)
+    known = (
+        list(source) if isinstance(source, Mapping) else list(() if found is None else found)
+    )
+    if not isinstance(source, Mapping) and found is None:
+        raise ParameterError(
+            f"{in_short(type(source).__name__)} is no table; pass a DataFrame, a table of "
+            "Arrow, a path, or a mapping of column to array"
+        )
+    repeated = sorted({name for name in names if known.count(name) > 1})
+    missing = [name for name in names if name not in known]
+    if missing or repeated:
+        # without the table's names, which are values if a file has no header
+        raise ParameterError(
+            f"the table of {len(known)} columns lacks {missing} and has {repeated} more than "
+            "once; name the columns as in the plan, in a file in the first line"
+        )
+    return {name: _array(name, source[name]) for name in names}  # type: ignore[index]
+
+
+def _array(name: str, values: object) -> Array:
+    """Return a column of any library as a 1-d array; objects where values are missing."""
+    dtype = getattr(values, "dtype", None)
+    if hasattr(values, "to_pylist"):  # Arrow: integers with nulls stay integers
+        array = _objects(values.to_pylist())
+    elif isinstance(dtype, np.dtype) and dtype.kind in "iufb":
+        array = np.asarray(values)
+    elif hasattr(values, "to_list"):
+        array = _objects(values.to_list())
+    elif isinstance(values, np.ndarray):
+        array = values
+    elif isinstance(values, Sequence) and not isinstance(values, str | bytes):
+        array = _objects(list(values))
+    else:
+        array = np.array(0)
+    if array.ndim != 1 or array.dtype.kind in "mM":
+        raise ParameterError(
+            f"column {name!r} is {array.dtype.name} of {array.ndim} dimensions; give a list or "
+            "a 1-d array of numbers or texts"
+        )
+    return array
+
+
+def _objects(values: list[object]) -> Array:
+    return np.fromiter(values, object, len(values))  # a list of lists stays a column of lists
+
+
+def _read(path: Path, names: Sequence[str]) -> dict[str, list[object]]:
+    """Return columns of a file, each as a list."""
+    try:
+        if path.suffix.lower() in (".parquet", ".pq"):
+            return _parquet(path, names)
+        return _csv(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{path} cannot be read: {error}; give a readable file") from error
+
+
+def _parquet(path: Path, names: Sequence[str]) -> dict[str, list[object]]:
+    with needing("a Parquet file", "secagg[data]", "pyarrow"):
+        import pyarrow
+        import pyarrow.parquet as parquet
+    try:
+        table = parquet.read_table(path)
+    except pyarrow.ArrowException as error:
+        raise ParameterError(f"{path} is no Parquet file: {error}; export it anew") from error
+    return {name: table[name].to_pylist() for name in table.column_names if name in names}
+
+
+def _csv(path: Path) -> dict[str, list[object]]:
+    """Return the columns of a CSV file with a header, comma or semicolon between the fields."""
+    with path.open(newline="", encoding="utf-8-sig") as lines:
+        first = lines.readline()
+        lines.seek(0)
+        comma = ";" if first.count(";") > first.count(",") else ","
+        rows = csv.reader(lines, delimiter=comma, strict=True)
+        try:
+            header = [name.strip() for name in next(rows, [])]
+            columns: list[list[object]] = [[] for _ in header]
+            for row in rows:
+                if not row and len(header) > 1:
+                    continue  # a blank line
+                if len(row) != len(header):
+                    number = 1 + max(map(len, columns), default=0)
+                    raise ParameterError(
+                        f"{path}, row {number} has {len(row)} fields, and the header has "
+                        f"{len(header)}; correct the row, quote fields with {comma!r}"
+                    )
+                for column, text in zip(columns, row, strict=True):
+                    column.append(text)
+        except csv.Error as error:
+            raise ParameterError(
+                f"{path}, line {rows.line_num} is no CSV: {error}; correct the line"
+            ) from error
+    repeated = sorted({name for name in header if header.count(name) > 1})
+    if repeated:
+        raise ParameterError(f"{path} has the columns {repeated} more than once; rename them")
+    return dict(zip(header, columns, strict=True))

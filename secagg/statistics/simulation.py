@@ -15,10 +15,10 @@ from secagg.protocol import RoundParams
 from secagg.simulate import simulate_one_shot, simulate_round, temporary_journals
 from secagg.statistics.noise import NOISE, ONE_SHOT, check_noises
 from secagg.statistics.plan import Plan
+from secagg.statistics.records import Source
 from secagg.statistics.result import Result
 from secagg.statistics.site import Site, SitePolicy
 from secagg.statistics.study import Study
-from secagg.statistics.tables import Source
 
 Way: TypeAlias = Literal["plain", "secagg", "one-shot", "paillier"]
 Digits: TypeAlias = NDArray[np.int64]

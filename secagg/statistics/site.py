@@ -14,9 +14,8 @@ from secagg.protocol import RoundParams
 from secagg.statistics.ledger import Ledger, refusal
 from secagg.statistics.noise import NOISE
 from secagg.statistics.plan import Plan
-from secagg.statistics.records import Records
+from secagg.statistics.records import Records, Source
 from secagg.statistics.study import Study
-from secagg.statistics.tables import Source
 
 
 @dataclass(frozen=True, kw_only=True)

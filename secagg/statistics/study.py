@@ -140,6 +140,5 @@ def _replayed(plan: Plan, past: tuple[bytes, ...]) -> tuple[Parts, Totals | None
                 f"1 over {first[1]} and {first[0]:,}; run another plan with all sites"
             )
     new = [own(place, sums) for place in range(len(before))]
-    return tuple(
-        (*old, one) if one else old for old, one in zip(before, new, strict=True)
-    ), first
+    pairs = zip(before, new, strict=True)
+    return tuple((*old, one) if one else old for old, one in pairs), first

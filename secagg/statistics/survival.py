@@ -159,9 +159,8 @@ def log_rank(groups: Sequence[tuple[Exact, Exact]]) -> Table:
 
     k = len(groups) - 1
     sums = np.full((k, k + 1), Fraction(0), object)  # the covariance, and the difference
-    for n, d in zip(
-        *(np.stack(numbers, 1) for numbers in zip(*groups, strict=True)), strict=True
-    ):
+    risks, events = (np.stack(numbers, 1) for numbers in zip(*groups, strict=True))
+    for n, d in zip(risks, events, strict=True):
         all_n, all_d = int(n.sum()), int(d.sum())
         if all_n < 2 or not all_d:
             continue

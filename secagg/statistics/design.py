@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -33,18 +32,14 @@ class Term:
         Column of the plan; empty for the intercept.
     code : int or None
         Number of the value that the indicator marks; None for a column of numbers.
-    start, step : Fraction
-        The term is start + step · point.
-    units : int
-        Largest point.
+    grid : Number
+        Values of the term.
     """
 
     name: str
     column: str
     code: int | None
-    start: Fraction
-    step: Fraction
-    units: int
+    grid: Number
 
     def points(self, records: Records, rows: Points) -> Points:
         """Return the points of some records."""
@@ -54,7 +49,8 @@ class Term:
         return points if self.code is None else (points == self.code).astype(np.int64)
 
 
-ONE = Term(INTERCEPT, "", None, Fraction(0), Fraction(1), 1)
+FLAG = Number(0, 1)
+ONE = Term(INTERCEPT, "", None, FLAG)
 
 
 @dataclass(frozen=True)
@@ -106,7 +102,7 @@ class Design:
     @property
     def bits(self) -> int:
         """Bits of the largest product of two points."""
-        return 2 * max(t.units for t in (*self.terms, self.y)).bit_length()
+        return 2 * max(t.grid.units for t in (*self.terms, self.y)).bit_length()
 
     def points(self, records: Records) -> tuple[Points, Points]:
         """Return terms and outcome of the records that have all values, as points."""
@@ -169,7 +165,7 @@ class Design:
                     "the coefficients would show their outcomes; list another value first"
                 )
         # a single column of groups and an outcome of 0 and 1 are a table of counts
-        flags = all(term.units == 1 for term in (*self.terms, self.y))
+        flags = all(term.grid.units == 1 for term in (*self.terms, self.y))
         if p > 1 and flags and len(self.columns) == 2:
             ones, events = list(xx[0, 1:p]), list(xx[1:p, p])
             ones, events = [*ones, n - sum(ones)], [*events, xx[p, p] - sum(events)]
@@ -185,9 +181,11 @@ class Design:
 
     def on_scale(self, beta: Exact, covariance: Exact) -> tuple[Exact, Exact]:
         """Return coefficients and variances for values instead of points."""
-        steps = np.array([term.step for term in self.terms], object)
+        steps = np.array([term.grid.step for term in self.terms], object)
         # the intercept is the predictor where all values are 0
-        zero = np.array([1, *(-term.start / term.step for term in self.terms[1:])], object)
+        zero = np.array(
+            [1, *(-term.grid.start / term.grid.step for term in self.terms[1:])], object
+        )
         scaled, variances = beta / steps, np.diag(covariance) / steps**2
         scaled[0], variances[0] = zero @ beta, zero @ covariance @ zero
         return scaled, variances
@@ -203,20 +201,19 @@ class Design:
 
 def numeric(frame: Frame, name: str) -> Term:
     """Return the term of a column of numbers."""
-    column = frame.number(name)
-    return Term(name, name, None, column.start, column.step, column.units)
+    return Term(name, name, None, frame.number(name))
 
 
 def indicator_of(name: str, values: Sequence[str], code: int) -> Term:
     """Return the indicator of a value of a category."""
-    return Term(f"{name} = {values[code]}", name, code, Fraction(0), Fraction(1), 1)
+    return Term(f"{name} = {values[code]}", name, code, FLAG)
 
 
 def binary(frame: Frame, name: str) -> Term:
     """Return the indicator of the second value of a category, or a column of 0 and 1."""
     if isinstance(frame.columns.get(name), Number):
         term = numeric(frame, name)
-        if term.start != 0 or term.step != 1 or term.units != 1:
+        if term.grid != FLAG:
             raise ParameterError(f"{name!r} must have low 0, high 1 and resolution 1")
         return term
     values = frame.values(name)
@@ -260,7 +257,7 @@ class Products(Statistic):
         """Return the sums of the first step."""
         design = self.design(frame)
         every = np.column_stack(design.points(records))
-        units = np.array([term.units for term in (*design.terms, design.y)])
+        units = np.array([term.grid.units for term in (*design.terms, design.y)])
         edges = [(every == 0).sum(0), (every == units).sum(0)]
         n = len(every)
         return {"n": [n, int(n > 0)], "edges": edges, "xx": gram(every, every)}

@@ -100,7 +100,7 @@ class _Iterated(Regression):
         beta = np.array([b / 2**_POINT for b in self._state(design, past).beta])
         x, y = points / np.array(_scales(design, past)), outcome.astype(float)
         # no mean of a record exceeds the offset: 12 above the logarithm of the largest outcome
-        most = max(40.0, 12 + math.log(design.y.units + 1))
+        most = max(40.0, 12 + math.log(design.y.grid.units + 1))
         eta = np.clip(x @ beta, -most, most)
         mean, variance = self._mean(eta)
         hessian = x.T @ (x * variance[:, None])
@@ -149,16 +149,13 @@ class _Iterated(Regression):
         """
         sums = [(int(past[0]["n"][0]), *past[0]["xx"].flat)]
         sums += [(*step["loss"], *step["gradient"], *step["hessian"]) for step in past[1:]]
-        state = _started(self, design, sums[0])
-        for step in sums[1:]:
-            state = _moved(self, design, state, sums[0][0], step)
-        return state
+        return _after(self, design, tuple(sums))
 
 
 def _scales(design: Design, past: Past) -> list[int]:
     """Return the root mean square of each term's points, or more: no point is above 2^10."""
     pairs = zip(design.terms, np.diag(past[0]["xx"]) // past[0]["n"][0], strict=False)
-    return [max(math.isqrt(square), term.units >> 10, 1) for term, square in pairs]
+    return [max(math.isqrt(square), term.grid.units >> 10, 1) for term, square in pairs]
 
 
 def _judge_condition(design: Design, matrix: Exact, inverse: Exact) -> None:
@@ -169,10 +166,12 @@ def _judge_condition(design: Design, matrix: Exact, inverse: Exact) -> None:
         raise NoTable(f"{design.names(weak)} are nearly collinear; leave a column out")
 
 
-@lru_cache(maxsize=16)
-def _started(model: _Iterated, design: Design, sums: tuple[int, ...]) -> _State:
-    """Return the state after the first step, from the records and the products of terms."""
-    size, (n, *products) = len(design.terms), sums
+@lru_cache(maxsize=64)
+def _after(model: _Iterated, design: Design, sums: tuple[tuple[int, ...], ...]) -> _State:
+    """Return the state after steps: from records and products, then from each step's sums."""
+    size, (n, *products) = len(design.terms), sums[0]
+    if len(sums) > 1:
+        return _moved(model, design, _after(model, design, sums[:-1]), n, sums[-1])
     xx = np.array(products, object).reshape(size + 1, size + 1)
     _, inverse = solved(design, xx[:size, :size], xx[:size, size])
     _judge_condition(design, xx, inverse)
@@ -180,7 +179,6 @@ def _started(model: _Iterated, design: Design, sums: tuple[int, ...]) -> _State:
     return _State((round(start * 2**_POINT), *([0] * (size - 1))))
 
 
-@lru_cache(maxsize=64)
 def _moved(
     model: _Iterated, design: Design, state: _State, n: int, sums: tuple[int, ...]
 ) -> _State:
@@ -275,7 +273,7 @@ class Poisson(_Iterated):
     def outcome(self, frame: Frame) -> Term:
         """Return the outcome, a count."""
         term = numeric(frame, self.y)
-        if term.start != 0 or term.step != 1:
+        if term.grid.start != 0 or term.grid.step != 1:
             raise ParameterError(f"{self.y!r} must have low 0 and resolution 1: a count")
         return term
 

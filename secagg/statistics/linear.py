@@ -126,9 +126,9 @@ class Linear(Regression):
             raise NoTable(
                 f"{y.name} is a combination of {design.names(range(1, p))}; leave a column out"
             )
-        variance = rest / (n - p) * y.step**2
-        scaled, variances = design.on_scale(beta * y.step, inverse)
-        scaled[0] += y.start
+        variance = rest / (n - p) * y.grid.step**2
+        scaled, variances = design.on_scale(beta * y.grid.step, inverse)
+        scaled[0] += y.grid.start
         summary = (n, sites, math.sqrt(variance), float(1 - rest / total))
         return {
             "": design.table(scaled, variances * variance, "t", lambda t: stdtr(n - p, t)),

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -205,10 +205,7 @@ class Plan:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Return the plan of a JSON text; see `from_toml`."""
-        try:
-            return cls._of(json.loads(text))
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise ParameterError(f"the plan is no JSON: {error}; correct the text") from None
+        return cls._of("JSON", json.loads, text)
 
     @classmethod
     def from_toml(cls, text: str) -> Self:
@@ -219,10 +216,7 @@ class Plan:
         ParameterError
             The text is no TOML, or a field is unknown, missing or invalid.
         """
-        try:
-            return cls._of(tomllib.loads(text))
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise ParameterError(f"the plan is no TOML: {error}; correct the line") from None
+        return cls._of("TOML", tomllib.loads, text)
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
@@ -237,7 +231,11 @@ class Plan:
         return cls.from_json(text) if path.suffix.lower() == ".json" else cls.from_toml(text)
 
     @classmethod
-    def _of(cls, described: object) -> Self:
+    def _of(cls, language: str, parse: Callable[[str], object], text: str) -> Self:
+        try:
+            described = parse(text)
+        except (ValueError, RecursionError) as error:
+            raise ParameterError(f"the plan is no {language}: {error}; correct it") from None
         given = _fields("the plan", described, cls)
         check_kind("columns of the plan", given["columns"], dict, "a table of columns")
         check_kind("statistics of the plan", given["statistics"], list, "a list")

@@ -88,14 +88,17 @@ def test_another_accountant_finds_no_larger_epsilon(unit: Any, epsilon: float) -
     accounting = pytest.importorskip("dp_accounting")
     privacy = replace(PRIVACY, epsilon=epsilon, unit=unit, max_records=100)
     plan = replace(PLAN, privacy=privacy)
-    events = []
+    events, spent = [], 0.0
     for place, part in enumerate(plan.parts):
         norms = part.norms(plan.frame)
         for name, one in own(place, {one.name: one for one in plan.step([]).fields}).items():
             records = 100 if unit == "site" else 1
             # a rounded element differs by half a step from the scaled sum
             far = float(one.factor) * norms[name][0] * records + math.sqrt(one.size)
-            events += [accounting.GaussianDpEvent(SIGMA / far)] * getattr(part, "steps", 1)
+            steps = getattr(part, "steps", 1)
+            events += [accounting.GaussianDpEvent(SIGMA / far)] * steps
+            spent += steps * far**2 / (2 * SIGMA**2)
+    assert spent == pytest.approx(privacy.rho, rel=1e-9)
     accountant = accounting.rdp.RdpAccountant().compose(accounting.ComposedDpEvent(events))
     assert 0.7 * epsilon < accountant.get_epsilon(1e-6) <= epsilon
 

@@ -16,7 +16,7 @@ from secagg.cli.files import read, read_helpers, read_identity, read_registry
 from secagg.cli.notices import notices
 from secagg.errors import LinkError
 from secagg.oneshot import OneShotPolicy
-from secagg.protocol import Registry
+from secagg.protocol import CohortLedger, Registry
 from secagg.protocol.key_files import client_of
 from secagg.protocol.shape import Security
 from secagg.session import Completed
@@ -94,6 +94,7 @@ def attend(
     patience: float,
     *,
     allow_plain_http: bool,
+    ledger: CohortLedger | None = None,
 ) -> tuple[Completed, str]:
     """Take part in a session until the end.
 
@@ -125,6 +126,7 @@ def attend(
                 train,
                 identity=key,
                 registry=None if registry is None else read_registry(registry),
+                ledger=ledger,
                 one_shot_policy=policy,
                 tls=client_context(authority) if url.startswith("https:") else None,
                 allow_plain_http=allow_plain_http,

@@ -128,12 +128,15 @@ class Design:
                 f"fewer than {need} records or {frame.min_sites} sites have values in all of "
                 f"{self.columns}; plan fewer columns, or find more sites"
             )
-        for term, *ends in zip((*self.terms, self.y), *sums["edges"], strict=True):
-            if any(frame.few(n - int(end)) for end in ends):
-                raise NoTable(
-                    f"{term.name} differs for fewer than {frame.min_count} records, and the "
-                    "result would show their values; leave the column out"
-                )
+        terms = (*self.terms, self.y)
+        for ends, spread in zip(sums["edges"], sums["spread"], strict=True):
+            for term, end, beyond in zip(terms, ends, spread, strict=True):
+                if frame.few(n - int(end), int(beyond)):
+                    raise NoTable(
+                        f"{term.name} differs for fewer than {frame.min_count} records or "
+                        f"{frame.min_sites} sites, and the result would show their values; "
+                        "leave the column out"
+                    )
         return n, sites
 
     def judge(self, sums: Sums, frame: Frame) -> tuple[int, int]:
@@ -251,7 +254,8 @@ class Products(Statistic):
         design = self.design(frame)
         size = len(design.terms) + 1
         squares = Field("xx", (size, size), design.bits)
-        return [] if past else [Field("n", (2,)), Field("edges", (2, size)), squares]
+        ends = (Field("edges", (2, size)), Field("spread", (2, size)))
+        return [] if past else [Field("n", (2,)), *ends, squares]
 
     def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
         """Return the sums of the first step."""
@@ -260,7 +264,8 @@ class Products(Statistic):
         units = np.array([term.grid.units for term in (*design.terms, design.y)])
         edges = [(every == 0).sum(0), (every == units).sum(0)]
         n = len(every)
-        return {"n": [n, int(n > 0)], "edges": edges, "xx": gram(every, every)}
+        sums = {"n": [n, int(n > 0)], "edges": edges, "xx": gram(every, every)}
+        return {**sums, "spread": n > np.array(edges)}
 
     def sample(self, past: Past) -> Sample:
         """Return the columns, and the number of the records with values in all of these."""

@@ -258,7 +258,8 @@ class Plan:
             "site only under masks.",
             *(["The sites learn the sums of all steps but the last."] if several else []),
             f"In the result, numbers that stand for fewer than {self.min_count} records or "
-            f"{self.min_sites} sites are left out. The server sees these numbers, too.",
+            f"{self.min_sites} sites are left out, but for the numbers of missing values. The "
+            f"server sees all these numbers{'' if self.privacy is None else ' with noise'}.",
             "",
             "Readers of the result learn:",
             *(f"- {one.words(self.frame)}" for one in self.parts),

@@ -510,3 +510,12 @@ def test_site_demands_least_counts(name: str) -> None:
     with pytest.raises(ParameterError, match=name):
         simulate(plan, [{"x": X}] * 3, way="plain")
     Site({"x": X}, plan, policy=SitePolicy(**{name: 1}))
+
+
+def test_a_value_of_one_site_is_no_term() -> None:
+    """Else a coefficient would be the mean of a site."""
+    draw = np.random.default_rng(3)
+    tables = [{"s": [str(i)] * 60, "y": draw.integers(0, 100, 60)} for i in range(4)]
+    columns = {"s": Category([str(i) for i in range(4)]), "y": Number(0, 100)}
+    result = simulate(Plan("sites", columns, [Linear("y", ["s"])]), tables, way="plain")
+    assert "s = 1" in result.problems["linear regression of y"]

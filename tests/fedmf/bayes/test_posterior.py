@@ -25,12 +25,8 @@ def test_saved_model_is_loaded_unchanged(model, tmp_path):
     assert kind_of(path) == "posterior"
     loaded = Posterior.load(path)
     users, items = np.arange(30), np.arange(30)
-    for one, other in zip(
-        model.predict(users, items, return_std=True),
-        loaded.predict(users, items, return_std=True),
-        strict=True,
-    ):
-        assert (one == other).all()
+    found, saved = (one.predict(users, items, return_std=True) for one in (loaded, model))
+    np.testing.assert_array_equal(found, saved)
     assert (loaded.recommend(3)[0] == model.recommend(3)[0]).all()
     with pytest.raises(ModelError):
         Factors.load(path)
@@ -73,6 +69,9 @@ def test_predictions_have_the_shape_of_the_pairs(model):
     mean, std = model.predict([[0, 1], [2, 3]], [[0, 1], [2, 3]], return_std=True)
     assert mean.shape == std.shape == (2, 2)
     assert (std > 0).all()
+    wide = replace(model, public_scale=(0, 8))  # twice as wide as from 1 to 5
+    _, twice = wide.predict([[0, 1], [2, 3]], [[0, 1], [2, 3]], return_std=True)
+    np.testing.assert_allclose(twice, 2 * std)
     assert model.predict([], []).shape == (0,)
     with pytest.raises(ModelError):
         model.predict([30], [0])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fedmf.aggregate import PlainSum, RoundAborted, SecAggSum
 from fedmf.aggregate.vectors import Rows, Vectors
-from fedmf.ease.noise import DiscreteNoise, deviation
+from fedmf.ease.noise import LEAST_STEPS, DiscreteNoise, deviation
 from fedmf.ease.shallow import closed_form, denoised, from_triangle, marks, triangle
 from fedmf.errors import SettingError
 from watched_sum import Kept
@@ -74,10 +74,9 @@ def test_users_who_drop_out_leave_the_others_noise():
 
 @pytest.mark.parametrize("where", ["central", "distributed"])
 def test_settings_of_the_sum_that_spoil_the_noise_raise(where):
-    with pytest.raises(SettingError):
-        summed(noised(where, PlainSum(clip=0.9)), empty(4, 3))
-    with pytest.raises(SettingError):
-        summed(noised(where, entropy=lambda size: b"\0" * (size - 1)), empty(4, 3))
+    for wrong in ({"inner": PlainSum(clip=0.9)}, {"entropy": lambda size: bytes(size - 1)}):
+        with pytest.raises(SettingError):
+            summed(noised(where, **wrong), empty(4, 3))
 
 
 def test_entropy_that_repeats_itself_raises():
@@ -95,10 +94,10 @@ def test_entropy_that_repeats_itself_raises():
 
 
 def test_share_that_the_grid_or_the_clip_loses_raises():
-    with pytest.raises(SettingError):
-        summed(noised(inner=PlainSum(fractional_bits=4)), empty(9, 3))
-    with pytest.raises(SettingError):
-        summed(noised(inner=PlainSum(clip=2.0)), empty(4, 3))
+    assert summed(noised(sigma=2 * LEAST_STEPS / SCALE), empty(4, 3))
+    for inner, users in ((PlainSum(fractional_bits=4), 9), (PlainSum(clip=2.0), 4)):
+        with pytest.raises(SettingError):
+            summed(noised(inner=inner), empty(users, 3))
 
 
 @given(st.lists(st.integers(0, 59), unique=True), st.sampled_from([0.05, 0.95, 1.0]))
@@ -178,5 +177,6 @@ def test_denoising_brings_a_table_of_low_rank_closer():
     noise = np.triu(rng.normal(size=(200, 200)))
     noise += np.triu(noise, 1).T
     found = denoised(exact + noise, 1.0)
+    np.testing.assert_allclose(denoised(np.diag([3.0, 5, 0, 0]), 1.0), np.diag([0, 3, 0, 0]))
     assert np.abs(found - exact).std() < 0.3 * noise.std()
     assert np.linalg.matrix_rank(found) == 3

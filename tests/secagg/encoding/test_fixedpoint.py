@@ -126,11 +126,9 @@ def test_integers_outside_their_range_are_rejected() -> None:
     encoding = Integers(max=5)
     lanes, clipped = encoding.encode(np.array([0, 5]), RING, 3)
     assert (lanes.tolist(), clipped) == ([0, 15], 0)
-    for bad in ([0, 6], [-1, 0]):
+    for bad in ([0, 6], [-1, 0], [0.0]):
         with pytest.raises(ParameterError):
             encoding.encode(np.array(bad), RING)
-    with pytest.raises(ParameterError):
-        encoding.encode(np.array([0.0]), RING)
     with pytest.raises(ParameterError):
         Integers(max=0)
 
@@ -173,7 +171,6 @@ def test_weight_that_would_wrap_is_rejected(encoding, vector, weight):
         Integers(100).encode(np.array([100]), Ring(7))
 
 
-RING = Ring(1 << 32)
 SIZES = (1, _SLICE - 1, _SLICE, _SLICE + 1, 2 * _SLICE + 77)
 
 

@@ -64,7 +64,7 @@ def test_accumulators_that_cannot_be_merged_stay_as_they_are() -> None:
         strangers = [
             made.accumulator([2, 3]),
             made.accumulator([3, 4, 5]),
-            made.accumulator([3], batch=1),
+            made.accumulator([3], batch=(1 << 64) - 1),
             Accumulator(other, registry=registry_for(other)),
         ]
         before = state(whole)

@@ -386,14 +386,14 @@ async def test_cohorts_are_all_some_or_these():
 
 
 async def test_a_round_begins_without_members_that_do_not_come():
-    async with session_of(N) as party:
+    async with session_of(N, attempts=1) as party:
         ending = asyncio.create_task(party.session.round(SEMI))
-        party.come(SEMI, range(4))
-        await until(lambda: len(party.session._desk._calls) >= 4)
+        party.come(SEMI, range(3))  # as many as are needed
+        await until(lambda: len(party.session._desk._calls) >= 3)
         await until(lambda: party.hand.expire())
-        assert_plain_sum(await ending, {0, 1, 2, 3})
-        assert_plain_sum(await party.session.round(SEMI), {0, 1, 2, 3})  # not awaited
-        party.come(SEMI, [4])
+        assert_plain_sum(await ending, {0, 1, 2})
+        assert_plain_sum(await party.session.round(SEMI), {0, 1, 2})  # not awaited
+        party.come(SEMI, [3, 4])
         await asyncio.sleep(0)
         assert_plain_sum(await party.session.round(SEMI), set(range(N)))
 

@@ -42,8 +42,12 @@ def test_errors_are_those_of_the_call(kind: type[BaseException]) -> None:
         at_once(failing())
 
 
-async def test_closed_thread_makes_no_call() -> None:
-    thread = Thread()
+async def test_calls_share_a_thread_that_makes_none_once_closed() -> None:
+    thread, gate = Thread(), threading.Event()
+    calls = (thread.run(lambda: gate.wait() and threading.get_ident()) for _ in range(2))
+    waiting = asyncio.gather(*calls)
+    asyncio.get_running_loop().call_soon(gate.set)
+    assert len(set(await waiting)) == 1
     assert await thread.run(lambda: 3) == 3
     thread.close()
     with pytest.raises(LocalProtocolError):

@@ -269,6 +269,7 @@ def test_primality_of_known_numbers(gmpy2: bool, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setitem(sys.modules, "gmpy2", None)
     for p in (2, M61, 2**63 - 25, 2**64 - 59, 2**64 + 13, LARGE, 2**521 - 1):
         assert primality.is_prime(p)
+        assert fields._has_kernel(p) == (p in (M61, 2**63 - 25))
     for n in (
         -7, 0, 1, 4, 561, 3215031751, 3825123056546413051, 318665857834031151167461,
         2**64 + 1, (2**61 - 1) ** 2, LARGE * M61, 2**67 - 1, 10**5000, -(10**5000),

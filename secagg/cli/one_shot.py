@@ -212,8 +212,8 @@ def _echo(params: OneShotParams, document: Document, *, json: bool) -> None:
         ("modulus", str(params.ring)),
     ]
     if "survivors" in document:
-        kind = f"{'noisy' if privacy else 'exact'}, of {document['survivors']}"
-        rows.append(("sum", f"{kind} of {params.n_clients} vectors"))
+        kind, survivors = "noisy" if privacy else "exact", document["survivors"]
+        rows.append(("sum", f"{kind}, of {survivors} of {params.n_clients} vectors"))
     if privacy:
         rows.append(("noise", f"{privacy['noise']:g} steps, of each of {params.seeds} seeds"))
         known = privacy["epsilon"]

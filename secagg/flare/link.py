@@ -253,7 +253,10 @@ class SiteDesk(RunningSession):
         reply = make_reply(ReturnCode.OK)
         try:
             if isinstance(answer, bytes):
-                self.start(self.session.accept(site, answer)).result()
+                try:
+                    self.start(self.session.accept(site, answer)).result()
+                except RemoteProtocolError as error:
+                    reply[names.CHECK], reply[names.DETAIL] = error.check, str(error)
             elif isinstance(after, bytes):
                 # without waiting for a task: a request that waits would hold a thread of FLARE
                 task = self.start(self.session.next_task(site, after, 0)).result()
@@ -265,6 +268,4 @@ class SiteDesk(RunningSession):
             if not self._ended:  # only this round has failed
                 raise
             reply[names.ENDED] = True
-        except RemoteProtocolError as error:
-            reply[names.CHECK], reply[names.DETAIL] = error.check, str(error)
         return reply

@@ -1,4 +1,4 @@
-"""Batch for one-shot sums: reports at the desk, then check, reserve and open at the helpers."""
+"""Batch: reports at the desk, whose single sum the helpers check, reserve and open."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from secagg.session.wire import REPORT, Task, task_id
 
 @dataclass(eq=False, kw_only=True)
 class Batch:
-    """Batch for one-shot sums. Attempts add reports until the list of clients is fixed.
+    """Batch of reports to a single sum; attempts add reports until its list is fixed.
 
     Attributes
     ----------

@@ -240,7 +240,7 @@ class _Member:
         self.rounds.pop(name[:2], None)  # so the attempt before had no sum
 
     async def _report(self, task: Task) -> Answer | Declined:
-        """Return the report for one-shot sums, or decline if this client has reported."""
+        """Return the report for the task's sum, or decline if this client has reported."""
         self._client, policy = None, self.one_shot_policy
         if policy is None:
             raise ParameterError(

@@ -185,7 +185,7 @@ class Store:
         return (Journal.open if path.exists() else Journal.create)(path, params)
 
     def reports(self, number: int) -> Reports:
-        """Open the reports for one-shot sums, or create their file."""
+        """Open the file of a batch's reports, or create the file."""
         return Reports(self.path / f"round-{number}.reports")
 
     def close(self) -> None:

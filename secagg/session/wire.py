@@ -120,7 +120,7 @@ def message_digest(message: bytes) -> bytes:
 
 
 def bind(session: bytes, message: bytes) -> bytes:
-    """Return a session name for one-shot sums that makes all clients agree on a message.
+    """Return a session name for the reports to a single sum of clients that agree on a message.
 
     Without this agreement a lying server could send a model without a gradient to all clients
     but one, and the sum would be that client's vector (Pasquini et al. 2022).

@@ -183,8 +183,8 @@ def _without_inputs(round: Round) -> tuple[object, ...]:
 
 def between(sender: int | None, receiver: int | None) -> str:
     """Return the two parties of a message in words."""
-    names = ("the server" if u is None else f"client {u}" for u in (sender, receiver))
-    return "from {} to {}".format(*names)
+    first, second = ("the server" if u is None else f"client {u}" for u in (sender, receiver))
+    return f"from {first} to {second}"
 
 
 def _transcript(

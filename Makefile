@@ -16,7 +16,7 @@ UV     := $(BIN)/uv -q
 LOCKED := $(BIN)/python -m pip install -q --require-hashes --only-binary :all:
 LOCK   := $(UV) pip compile --only-binary :all: --universal --python-version 3.11 --generate-hashes \
           --no-header --no-annotate --no-emit-index-url --no-emit-find-links
-EXTRAS := --extra fedmf --extra privacy --extra he --extra cli --extra http --extra flower --extra flare
+EXTRAS := --extra fedmf --extra privacy --extra he --extra cli --extra http --extra flower --extra flare --extra statistics
 COPY   := git ls-files -z | xargs -0 cp --parents -t
 EPOCH  := $(shell git log -1 --format=%ct 2>/dev/null)
 TOOLS  := abi3audit==0.0.26 auditwheel==6.8.2 lief==1.0.0 ziglang==0.17.1

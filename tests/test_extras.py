@@ -15,6 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from secagg.cli.files import write_keys
+from secagg.statistics import Moments, Number, Plan, Site, Study
+from secagg.testing import make_identity
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = list(PROJECT["optional-dependencies"])
@@ -23,6 +27,8 @@ SUBSETS = ["", "he", "cli", "cli,he", "cli,fedmf", ALL]
 LARGE = {"he", "cli", "cli,fedmf", ALL}
 BENCH = "secagg bench --clients 3 --length 9 --no-per-float --compare"
 JOIN = "secagg join http://127.0.0.1:9"
+STATS_JOIN = "secagg stats join http://127.0.0.1:9 study.toml 0.csv --client a --identity a.pem"
+STATS_SERVE = "secagg stats serve study.toml sites.json --out study --port 0 --operator-port 0"
 FEDMF = "fedmf train --rounds 1 --no-ranking --model"
 
 # a call, and the extras of which it needs one beside cli
@@ -46,6 +52,12 @@ CALLS = {
     f"{BENCH} he": "he|bench",
     "secagg identity keygen a.pem": "",
     f"{JOIN} --client a --identity a.pem --vector v.npy --patience 0.01": "http",
+    "secagg stats plan study.toml": "",
+    "secagg stats check study.toml 0.csv": "",
+    "secagg stats simulate study.toml 0.csv 1.csv 2.csv": "statistics|fedmf",
+    "secagg stats report study.bin": "statistics|fedmf",
+    f"{STATS_JOIN} --ledger ledger --patience 0.01": "http",
+    f"{STATS_SERVE} --deadline 0.01": "http",
 }
 UNREACHED = {"http"}  # calls that end in an error with the extra, too: nobody listens
 
@@ -60,6 +72,17 @@ def every_command() -> Iterator[list[str]]:
             yield words
             below: dict[str, Any] = getattr(found, "commands", {})
             left += [([*words, name], one) for name, one in below.items() if not one.hidden]
+
+
+def write_study(folder: Path) -> None:
+    """Write a plan, the tables of three sites, the registry, and the study after its end."""
+    plan = Plan("study", {"a": Number(0, 9)}, (Moments("a"),))
+    (folder / "study.toml").write_text(plan.to_toml())
+    for i in range(3):
+        (folder / f"{i}.csv").write_text("a\n" + "3\n4\n" * 5)
+    write_keys(folder / "sites.json", {i: make_identity(i).public for i in range(3)})
+    vectors = [Site(folder / f"{i}.csv", plan)(Study(plan).message()) for i in range(3)]
+    (folder / "study.bin").write_bytes(Study(plan, (sum(vectors),)).message())
 
 
 def run(extras: str, commands: list[list[str]], folder: Path) -> list[tuple[Any, str, str]]:
@@ -81,6 +104,7 @@ def run(extras: str, commands: list[list[str]], folder: Path) -> list[tuple[Any,
 )
 def test_commands_work_or_name_the_remedy(extras: str, tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.zeros(3))
+    write_study(tmp_path)
     helps = [[*words, "--help"] for words in every_command()]
     versions = [[package, "--version"] for package in ("fedmf", "secagg")]
     needs = dict.fromkeys(map(" ".join, [*helps, *versions]), "") | CALLS

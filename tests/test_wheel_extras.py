@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from test_extras import CALLS, EXTRAS, UNREACHED, every_command
+from test_extras import CALLS, EXTRAS, UNREACHED, every_command, write_study
 
 ROOT = Path(__file__).parents[1]
 PARTS = ["", *EXTRAS, ",".join(EXTRAS)]
@@ -44,6 +44,7 @@ def test_commands_of_the_wheel(extras: str, wheel: Path, tmp_path: Path) -> None
     done = run(python, "-m", "pip", "install", *flags, needed)
     assert done.returncode == 0, done.stderr
     typer = run(python, "-c", "import typer, rich").returncode == 0  # flwr needs both, too
+    write_study(tmp_path)
     helps = [" ".join([*words, "--help"]) for words in every_command()]
     for name in [*helps, "fedmf --version", "secagg --version", *CALLS]:
         if CALLS.get(name) in UNREACHED:

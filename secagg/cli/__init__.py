@@ -15,7 +15,17 @@ try:
         needing("the command line", '"secagg[cli]"', "typer", "rich"),
         warnings_in_one_line("secagg"),
     ):
-        from secagg.cli import bench, helper, identity, join, one_shot, params, serve, simulate
+        from secagg.cli import (
+            bench,
+            helper,
+            identity,
+            join,
+            one_shot,
+            params,
+            serve,
+            simulate,
+            stats,
+        )
         from secagg.cli.console import App, Group, Version
 except KeyboardInterrupt:
     raise SystemExit(130) from None
@@ -52,6 +62,7 @@ app.command(epilog=join.EXAMPLES)(join.join)
 app.add_typer(one_shot.app, name="one-shot")
 app.add_typer(helper.app, name="helper")
 app.add_typer(identity.app, name="identity")
+app.add_typer(stats.app, name="stats")
 
 
 def main() -> None:

@@ -34,6 +34,45 @@ HelpersFile = Annotated[
         "--helpers",
     ),
 ]
+RegistryFile = Annotated[
+    Path, typer.Argument(metavar="REGISTRY", help="JSON file with all clients' keys.")
+]
+State = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="State of the session; a killed server goes on with this state.",
+    ),
+]
+Name = Annotated[str, typer.Option(help="Name of the session, new for each session.")]
+SecurityOption = Annotated[
+    str, typer.Option("--security", metavar="semi-honest|active", help="Security of the sums.")
+]
+Deadline = Annotated[float, typer.Option(help="Seconds for each phase.")]
+AggregatorKey = Annotated[
+    Path | None,
+    typer.Option(
+        "--identity", metavar="FILE", help="Private key of the aggregator, with --helpers."
+    ),
+]
+OperatorPort = Annotated[
+    int, typer.Option(help="Port of status page and metrics, on loopback; 0 for any.")
+]
+Url = Annotated[str, typer.Argument(metavar="URL", help="Server of the session.")]
+Client = Annotated[str, typer.Option(help="Name or id of this client.")]
+ClientIdentity = Annotated[
+    Path,
+    typer.Option("--identity", metavar="FILE", help="Private key, of secagg identity keygen."),
+]
+Members = Annotated[
+    Path | None,
+    typer.Option(
+        "--registry", metavar="FILE", help="Registry of all clients, if security is active."
+    ),
+]
+Patience = Annotated[
+    float, typer.Option(help="Seconds to wait for a server that does not answer.")
+]
 
 
 def as_certificate(certificate: Path | None, key: Path | None) -> tuple[Path, Path] | None:

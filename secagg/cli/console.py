@@ -204,9 +204,9 @@ def called(client: int) -> str:
     return printable(_named.get().get(client, str(client)))
 
 
-def counted(clients: int) -> str:
-    """Return a number of clients in words, such as "1 client"."""
-    return f"{clients:,} client{'s' * (clients != 1)}"
+def counted(number: int, what: str = "client") -> str:
+    """Return a number of clients, or of other things, in words, such as "1 client"."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 @contextmanager

@@ -29,9 +29,7 @@ T = TypeVar("T")
 
 def read(path: Path) -> bytes:
     """Return a file's content; raise `ParameterError` if it cannot be read."""
-    # /dev/zero would fill the memory
-    if path.is_char_device():
-        raise ParameterError(f"{path} is a device, which may never end; give a file")
+    refuse_device(path)
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -40,6 +38,12 @@ def read(path: Path) -> bytes:
         raise ParameterError(
             f"cannot read {path}: {error.strerror}; give a file that this user may read"
         ) from None
+
+
+def refuse_device(path: Path) -> None:
+    """Raise `ParameterError` for a device: /dev/zero would fill the memory."""
+    if path.is_char_device():
+        raise ParameterError(f"{path} is a device, which may never end; give a file")
 
 
 @without_frames
@@ -59,22 +63,22 @@ def create_identity(path: Path) -> Identity:
 @without_frames
 def read_identity(path: Path) -> Identity:
     """Return the identity of a file with a private key, in PEM and not encrypted."""
-    return _checked(path, Identity.from_pem, read(path))
+    return checked(path, Identity.from_pem, read(path))
 
 
 def read_registry(path: Path) -> Registry:
     """Return the registry of a file, and show the clients' names in the command's errors."""
     keys = read_keys(path)
     call_clients(keys)
-    return _checked(path, Registry, keys)
+    return checked(path, Registry, keys)
 
 
 def read_keys(path: Path) -> dict[ClientKey, bytes]:
     """Return the public keys of a registry's file, by id or name."""
-    return _checked(path, registry_from_json, read(path))
+    return checked(path, registry_from_json, read(path))
 
 
-def _checked(path: Path, check: Callable[[S], T], content: S) -> T:
+def checked(path: Path, check: Callable[[S], T], content: S) -> T:
     """Return the result of a function of a file's content; name the file in errors."""
     try:
         return check(content)
@@ -92,7 +96,7 @@ def write_keys(path: Path, keys: Mapping[ClientKey, bytes]) -> None:
 
 def read_helpers(path: Path) -> list[HelperEntry]:
     """Return the helpers of a file that the application and the clients share."""
-    return _checked(path, helpers_from_json, read(path))
+    return checked(path, helpers_from_json, read(path))
 
 
 @without_frames
@@ -119,10 +123,10 @@ def read_vector(path: Path) -> Vector:
             f"{path} is damaged, or has Python objects in place of numbers; write the vector "
             f"again with numpy.save({path.name!r}, vector)"
         ) from None
-    checked = _checked(path, partial(one_dimensional, kinds="fiub", wanted=_KINDS), vector)
-    if not checked.size:
+    given = checked(path, partial(one_dimensional, kinds="fiub", wanted=_KINDS), vector)
+    if not given.size:
         raise ParameterError(f"{path} has a vector without elements; write the client's vector")
-    return checked
+    return given
 
 
 def _kind(data: bytes) -> str:

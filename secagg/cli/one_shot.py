@@ -13,6 +13,7 @@ import typer
 from secagg._check import check_integer
 from secagg.bench.cases import RandomVectors, check_sum, leaving
 from secagg.cli import console as options
+from secagg.cli.addresses import SecurityOption
 from secagg.cli.console import App, Document
 from secagg.encoding import FixedPoint
 from secagg.errors import MissingExtra
@@ -35,9 +36,6 @@ EXAMPLES = options.examples(
 
 _Helpers = Annotated[int, typer.Option(help="Number of helpers.")]
 _Threshold = Annotated[int, typer.Option(help="Number of helpers that open a sum.")]
-_SecurityOption = Annotated[
-    str, typer.Option("--security", metavar="semi-honest|active", help="Security of the sum.")
-]
 _Suite = Annotated[str, typer.Option(metavar="hybrid|x25519", help="HPKE suite.")]
 _NoiseSigma = Annotated[
     float | None,
@@ -69,7 +67,7 @@ def params(
     modulus_bits: options.ModulusBits = None,
     helpers: _Helpers = HELPERS,
     threshold: _Threshold = THRESHOLD,
-    security: _SecurityOption = "semi-honest",
+    security: SecurityOption = "semi-honest",
     suite: _Suite = SUITE,
     noise: _NoiseSigma = None,
     as_json: options.Json = False,
@@ -100,7 +98,7 @@ def simulate(
     seed: Annotated[int, typer.Option(help="Seed of the vectors and the dropouts.")] = 0,
     helpers: _Helpers = HELPERS,
     threshold: _Threshold = THRESHOLD,
-    security: _SecurityOption = "semi-honest",
+    security: SecurityOption = "semi-honest",
     suite: _Suite = SUITE,
     noise: _NoiseSigma = None,
     as_json: options.Json = False,

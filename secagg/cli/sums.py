@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,6 +71,14 @@ class Aggregator:
             allow_plain_http=self.plain,
         )
 
+    @asynccontextmanager
+    async def endorsed(
+        self, params: OneShotParams
+    ) -> AsyncIterator[tuple[list[HttpHelper], list[bytes]]]:
+        """Yield the links to all helpers, and the helpers' endorsements."""
+        async with self.reach(params) as links:
+            yield links, [link.endorsement for link in links]
+
 
 @dataclass(frozen=True)
 class Sums:
@@ -101,8 +110,7 @@ class Sums:
         if aggregator is None:
             return await session.round(self._round())
         params = self._one_shot(number, aggregator)
-        async with aggregator.reach(params) as links:
-            endorsements = [link.endorsement for link in links]
+        async with aggregator.endorsed(params) as (links, endorsements):
             message = number_of(number)
             return await session.one_shot(params, links, message, endorsements=endorsements)
 
@@ -143,13 +151,18 @@ class Sums:
 
 
 def prepare(out: Path, rounds: int, folder: Path | None) -> None:
-    """Make the folder of the sums, before any client sends a vector.
+    """Make the folder of the sums; see `prepare_files`."""
+    prepare_files(out, (_path(out, number).name for number in range(rounds)), folder)
+
+
+def prepare_files(out: Path, names: Iterable[str], folder: Path | None) -> None:
+    """Make the folder of some results, before any client sends a vector.
 
     Raises
     ------
     ParameterError
-        `out` is a file, or cannot be written. Or `out` has a sum with a number below `rounds`,
-        and no server with this `folder` can have written that sum.
+        `out` is a file, or cannot be written. Or `out` has one of the results, and no server
+        with this `folder` can have written that result.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -157,14 +170,14 @@ def prepare(out: Path, rounds: int, folder: Path | None) -> None:
         raise ParameterError(f"--out {out} is no folder; take another one") from None
     if not os.access(out, os.W_OK | os.X_OK):
         raise ParameterError(f"--out {out} cannot be written; take another folder")
-    # a session that goes on may have written these sums before
+    # a session that goes on may have written these results before
     if folder is not None and (folder / "session").exists():
         return
-    earlier = {path.name for path in out.glob("sum-*.npy")}
-    for path in (_path(out, number) for number in range(rounds)):
-        if path.name in earlier:
+    earlier = set(os.listdir(out))
+    for name in names:
+        if name in earlier:
             raise ParameterError(
-                f"{path} is a sum of an earlier run, which this one would overwrite; take "
+                f"{out / name} is of an earlier run, and this run would overwrite it; take "
                 "another --out"
             )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_OPTION = re.compile(r"(\bsecagg (?:helper |identity )?\w+ )?(--[\w-]+)")
+_OPTION = re.compile(r"(\bsecagg (?:helper |identity |stats )?\w+ )?(--[\w-]+)")
 _ASK = "ask the server's operator"
 
 _WORDS: Mapping[str, tuple[str, ...]] = {
@@ -53,6 +53,11 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
         "have secagg serve --clip raised",
     ),
     "HelperJournal.create": ("secagg helper keygen",),
+    "take Study.message()": ("take a file study.bin of secagg stats serve",),
+    **{
+        f"pass SitePolicy({name}=…)": (f"take a smaller --{name.replace('_', '-')}",)
+        for name in ("min_count", "min_sites", "records_per_parameter")
+    },
     ", or accept that: RoundParams(n_clients=2, threshold=2, …, allow_two_clients=True)": ("",),
     ", or pass a longer patience": (", or pass a longer --patience", ""),
     "pass a longer patience": ("pass a longer --patience", "try again later"),
@@ -104,6 +109,9 @@ def in_words_of(text: str, options: Mapping[str, str], *, client: bool) -> str:
         text = re.sub(r"neighbours=(\d+) and threshold=", r"\1 neighbours and t = ", text)
         text = re.sub(r"pass min_clients=(\d+)", r"take \1 clients", text)
         text = text.replace("; take ", f"; {_ASK} to take ")
+    # a site of a study has another server
+    if "ledger" in options:
+        text = re.sub(r"\bsecagg serve (?=--(security|helpers))", "secagg stats serve ", text)
     return text
 
 

@@ -40,6 +40,7 @@ EXAMPLES = {
     "resumable_server": f"the server died; client 1 got no .*\n{re.escape(LAST)}",
     "one_shot_sum": SUM,
     "encrypted_sum": SUM,
+    "hospital_statistics": r"Study 'relapses'(?s:.*)log-rank test\n.*\n  28\.7576   1  8\.2\S*",
 }
 
 

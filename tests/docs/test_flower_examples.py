@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from fedmf.fcf import FCF, views
 from fedmf.models.estimator import Estimator
 from flower_examples import EXAMPLES, run_example
 from flower_net import Network
+from secagg.statistics import simulate
 
 QUICKSTART = EXAMPLES / "quickstart"
 PAGE = EXAMPLES.parents[1] / "docs" / "how-to" / "flower.md"
@@ -82,6 +84,18 @@ def test_sklearn_learns_the_digits(
     run_example(EXAMPLES / "sklearn", monkeypatch, 8)
     first, *_, last = accuracies(capsys.readouterr().out)
     assert last > first + 0.01
+
+
+def test_statistics_are_exact(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = EXAMPLES / "statistics"
+    run_example(folder, monkeypatch, 5)
+    printed = capsys.readouterr().out
+    monkeypatch.syspath_prepend(folder)
+    task = import_module("hospitals.task")
+    expected = simulate(task.PLAN, [task.table(i) for i in range(5)], way="plain")
+    assert printed.endswith(f"{expected}\n")
 
 
 def digests(printed: str) -> list[str]:

@@ -21,7 +21,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "flower"
 def run_example(
     folder: Path, patch: pytest.MonkeyPatch, nodes: int, **config: Any
 ) -> tuple[LocalGrid, Result]:
-    """Run an application and return its grid and the result of its strategy."""
+    """Run an application and return its grid and the last result of its strategy."""
     app = tomllib.loads((folder / "pyproject.toml").read_text())["tool"]["flwr"]["app"]
     config = {**app["config"], **config}
     package = app["components"]["serverapp"].partition(".")[0]
@@ -45,5 +45,4 @@ def run_example(
     patch.setattr(FedAvg, "start", recorded)
     server(grid, Context(1, 1, {}, RecordDict(), config))
     patch.undo()
-    (result,) = results
-    return grid, result
+    return grid, results[-1]

@@ -3,57 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import signal
 import socket
 import stat
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
-from secagg.cli import app
+from cli_processes import address, invoke, process
 from secagg.cli.files import read_identity, read_registry
 
-ROOT = Path(__file__).parents[3]
-MAIN = "from secagg.cli import main; main()"
 NAMES = ("alice", "Zoë", "7")
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(app, list(map(str, arguments)))
-
-
-@contextmanager
-def process(*arguments: object) -> Iterator[subprocess.Popen[str]]:
-    started = subprocess.Popen(  # noqa: S603
-        [sys.executable, "-c", MAIN, *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield started
-    finally:
-        started.kill()
-        started.communicate()
-
-
-def address(started: subprocess.Popen[str], what: str) -> str:
-    """Return the URL that a server prints on its standard error."""
-    assert started.stderr is not None
-    for line in started.stderr:
-        if found := re.fullmatch(rf"{what}: (http\S+)\n", line):
-            return found[1]
-    raise AssertionError("the server has ended")
 
 
 @pytest.fixture

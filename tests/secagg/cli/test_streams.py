@@ -19,6 +19,8 @@ COMMANDS = [
     "secagg params --help",
     "secagg params --clients ε",
     "secagg identity register ł→€ 界 é",
+    "secagg stats plan ł→€.toml",
+    "secagg stats join --help",
 ]
 
 

@@ -1,0 +1,145 @@
+"""Sessions over HTTP, as the commands for sums and for studies serve and join them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from secagg.cli.addresses import as_certificate
+from secagg.cli.console import call_clients
+from secagg.cli.files import read, read_helpers, read_identity, read_registry
+from secagg.cli.notices import notices
+from secagg.errors import LinkError
+from secagg.oneshot import OneShotPolicy
+from secagg.protocol import CohortLedger, Registry
+from secagg.protocol.key_files import client_of
+from secagg.protocol.shape import Security
+from secagg.session import Completed
+
+if TYPE_CHECKING:
+    from secagg.session import Session
+    from secagg.session.training import Train
+
+
+@dataclass(frozen=True)
+class Hosting:
+    """Session of a registry's clients, and the addresses of the server."""
+
+    registry: Registry
+    name: str
+    folder: Path | None
+    deadline: float
+    security: Security
+    host: str
+    port: int
+    certificate: Path | None
+    key: Path | None
+    operator_port: int
+    plain: bool
+
+    async def run(self, work: Callable[[Session], Awaitable[None]]) -> None:
+        """Serve a session while a function works with the session, then end the session.
+
+        If the function fails, a session with a folder stays open.
+        """
+        # late, since all other commands work without the extra "http"
+        from secagg import http
+        from secagg.session import Session
+
+        session = Session(
+            self.registry,
+            name=self.name,
+            folder=self.folder,
+            deadlines=self.deadline,
+            registry=self.registry if self.security == "active" else None,
+        )
+        served = http.serve(
+            session,
+            self.registry,
+            host=self.host,
+            port=self.port,
+            tls=as_certificate(self.certificate, self.key),
+            operator_port=self.operator_port,
+            allow_plain_http=self.plain,
+        )
+        failed: Exception | None = None
+        async with served as at:
+            typer.echo(f"members: {at.url}\noperator: {at.operator_url}", err=True)
+            try:
+                await work(session)
+            except Exception as error:
+                # an error out of the block leaves the session open, and the clients wait:
+                # the same command tries again with the state in the folder
+                if self.folder is not None:
+                    raise
+                # without state no command can go on, so the session must end first
+                failed = error
+        if failed is not None:
+            raise failed
+
+
+def attend(
+    url: str,
+    client: str,
+    train: Train,
+    identity: Path,
+    registry: Path | None,
+    helpers: Path | None,
+    authority: Path | None,
+    patience: float,
+    *,
+    allow_plain_http: bool,
+    ledger: CohortLedger | None = None,
+) -> tuple[Completed, str]:
+    """Take part in a session until the end.
+
+    Returns
+    -------
+    Completed
+        The rounds and reports of the client.
+    str
+        Likely reason why the client was last left out of a sum, or "".
+    """
+    key, name = read_identity(identity), client_of(client)
+    call_clients([name])
+
+    async def run() -> Completed:
+        from secagg import http
+        from secagg.http.address import client_context
+
+        policy = None
+        if helpers is not None:
+            trusted = frozenset(one.ed25519 for one in read_helpers(helpers))
+            policy = OneShotPolicy(helpers=trusted)
+        if authority is not None:
+            # the error of ssl would not name the file
+            read(authority)
+        try:
+            return await http.join(
+                url,
+                name,
+                train,
+                identity=key,
+                registry=None if registry is None else read_registry(registry),
+                ledger=ledger,
+                one_shot_policy=policy,
+                tls=client_context(authority) if url.startswith("https:") else None,
+                allow_plain_http=allow_plain_http,
+                patience=patience,
+            )
+        except LinkError as error:
+            if error.check != "signature":
+                raise
+            raise LinkError(
+                f"{error}; check that --identity {identity} is the key of --client "
+                f"{client}, and that the server's registry has {key.public.hex()} for it",
+                check=error.check,
+            ) from None
+
+    with notices() as noted:
+        return asyncio.run(run()), noted.hint

@@ -1,0 +1,302 @@
+"""Design of a regression: intercept, numbers, and indicators of categories."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from secagg.errors import ParameterError
+from secagg.statistics.columns import Number
+from secagg.statistics.exact import gram
+from secagg.statistics.layout import Exact, Field, Sums
+from secagg.statistics.records import Points, Records
+from secagg.statistics.statistic import Frame, NoTable, Past, Row, Sample, Statistic, Table
+
+INTERCEPT = "(intercept)"
+MAX_PARAMETERS = 200
+
+
+@dataclass(frozen=True)
+class Term:
+    """Column of a design.
+
+    Attributes
+    ----------
+    name : str
+        Name in tables, such as ``"age"`` or ``"sex = f"``.
+    column : str
+        Column of the plan; empty for the intercept.
+    code : int or None
+        Number of the value that the indicator marks; None for a column of numbers.
+    grid : Number
+        Values of the term.
+    """
+
+    name: str
+    column: str
+    code: int | None
+    grid: Number
+
+    def points(self, records: Records, rows: Points) -> Points:
+        """Return the points of some records."""
+        if not self.column:
+            return np.ones(rows.size, np.int64)
+        points = records.points[self.column][rows]
+        return points if self.code is None else (points == self.code).astype(np.int64)
+
+
+FLAG = Number(0, 1)
+ONE = Term(INTERCEPT, "", None, FLAG)
+
+
+@dataclass(frozen=True)
+class Design:
+    """Terms and outcome of a regression.
+
+    Attributes
+    ----------
+    terms : tuple of Term
+        The intercept, then the terms of the columns.
+    y : Term
+    """
+
+    terms: tuple[Term, ...]
+    y: Term
+
+    @classmethod
+    def of(cls, frame: Frame, y: Term, names: Sequence[str]) -> Design:
+        """Return the design of columns; the first value of a category is the reference.
+
+        Raises
+        ------
+        ParameterError
+            A column is not in the plan, is there twice, or there are too many terms.
+        """
+        if not names or len(set(names)) < len(names) or y.column in names:
+            raise ParameterError(
+                f"x has the columns {tuple(names)} for y = {y.column!r}; name different columns"
+            )
+        terms = [ONE]
+        for name in names:
+            if isinstance(frame.columns.get(name), Number):
+                terms.append(numeric(frame, name))
+            else:
+                values = frame.values(name)
+                terms += [indicator_of(name, values, code) for code in range(1, len(values))]
+        if len(terms) > MAX_PARAMETERS:
+            raise ParameterError(
+                f"the regression of {y.column!r} has {len(terms)} parameters; plan at most "
+                f"{MAX_PARAMETERS}"
+            )
+        return cls(tuple(terms), y)
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns of the plan in the regression."""
+        return list(dict.fromkeys(t.column for t in (*self.terms, self.y) if t.column))
+
+    @property
+    def bits(self) -> int:
+        """Bits of the largest product of two points."""
+        return 2 * max(t.grid.units for t in (*self.terms, self.y)).bit_length()
+
+    def points(self, records: Records) -> tuple[Points, Points]:
+        """Return terms and outcome of the records that have all values, as points."""
+        found = records.designs.get(self)  # each step of a study takes the same
+        if found is None:
+            rows = np.flatnonzero(records.complete(self.columns))
+            x = [term.points(records, rows) for term in self.terms]
+            found = np.stack(x, axis=1), self.y.points(records, rows)
+            records.designs[self] = found
+        return found
+
+    def judge_records(self, sums: Sums, frame: Frame, need: int) -> tuple[int, int]:
+        """Return numbers of records and sites of the first step.
+
+        Raises
+        ------
+        NoTable
+            There are too few records or sites, or a term differs for a few records only.
+        """
+        n, sites = map(int, sums["n"])
+        if n < need or sites < frame.min_sites:
+            raise NoTable(
+                f"fewer than {need} records or {frame.min_sites} sites have values in all of "
+                f"{self.columns}; plan fewer columns, or find more sites"
+            )
+        terms = (*self.terms, self.y)
+        for ends, spread in zip(sums["edges"], sums["spread"], strict=True):
+            for term, end, beyond in zip(terms, ends, spread, strict=True):
+                if frame.few(n - int(end), int(beyond)):
+                    raise NoTable(
+                        f"{term.name} differs for fewer than {frame.min_count} records or "
+                        f"{frame.min_sites} sites, and the result would show their values; "
+                        "leave the column out"
+                    )
+        return n, sites
+
+    def judge(self, sums: Sums, frame: Frame) -> tuple[int, int]:
+        """Return numbers of records and sites of the first step of a regression.
+
+        Raises
+        ------
+        NoTable
+            See `judge_records`; or a term is constant, or a reference has few records.
+        """
+        need = max(frame.min_count, frame.records_per_parameter * len(self.terms))
+        n, sites = self.judge_records(sums, frame, need)
+        for term, *ends in zip((*self.terms, self.y), *sums["edges"], strict=True):
+            if term.column and n in ends:
+                raise NoTable(f"{term.name} is the same for all records; leave the column out")
+        self._judge_references(sums, frame, n)
+        return n, sites
+
+    def _judge_references(self, sums: Sums, frame: Frame, n: int) -> None:
+        """Raise `NoTable` if an intercept, or all coefficients, would show few records."""
+        p, xx = len(self.terms), sums["xx"]
+        for name in {term.column for term in self.terms if term.code is not None}:
+            others = (
+                x for x, term in zip(xx[0], self.terms, strict=False) if term.column == name
+            )
+            if frame.few(n - sum(others)):
+                raise NoTable(
+                    f"the first value of {name} has fewer than {frame.min_count} records, and "
+                    "the coefficients would show their outcomes; list another value first"
+                )
+        # a single column of groups and an outcome of 0 and 1 are a table of counts
+        flags = all(term.grid.units == 1 for term in (*self.terms, self.y))
+        if p > 1 and flags and len(self.columns) == 2:
+            ones, events = list(xx[0, 1:p]), list(xx[1:p, p])
+            ones, events = [*ones, n - sum(ones)], [*events, xx[p, p] - sum(events)]
+            if any(frame.few(e) or frame.few(k - e) for k, e in zip(ones, events, strict=True)):
+                raise NoTable(
+                    f"a value of {self.columns[0]} has fewer than {frame.min_count} records of "
+                    f"an outcome {self.y.name}; merge values, or plan more columns"
+                )
+
+    def names(self, places: Sequence[int]) -> str:
+        """Return the names of some terms."""
+        return ", ".join(self.terms[i].name for i in places)
+
+    def on_scale(self, beta: Exact, covariance: Exact) -> tuple[Exact, Exact]:
+        """Return coefficients and variances for values instead of points."""
+        steps = np.array([term.grid.step for term in self.terms], object)
+        # the intercept is the predictor where all values are 0
+        zero = np.array(
+            [1, *(-term.grid.start / term.grid.step for term in self.terms[1:])], object
+        )
+        scaled, variances = beta / steps, np.diag(covariance) / steps**2
+        scaled[0], variances[0] = zero @ beta, zero @ covariance @ zero
+        return scaled, variances
+
+    def table(self, beta: Exact, variances: Exact, test: str, below: Any) -> Table:
+        """Return a table of coefficients, with a test by a symmetric distribution function."""
+        rows = list[Row]()
+        for term, b, square in zip(self.terms, map(float, beta), variances, strict=True):
+            se = math.sqrt(square)
+            rows.append((term.name, b, se, b / se, 2 * float(below(-abs(b / se)))))
+        return Table(("term", "coefficient", "se", test, "p"), tuple(rows))
+
+
+def numeric(frame: Frame, name: str) -> Term:
+    """Return the term of a column of numbers."""
+    return Term(name, name, None, frame.number(name))
+
+
+def indicator_of(name: str, values: Sequence[str], code: int) -> Term:
+    """Return the indicator of a value of a category."""
+    return Term(f"{name} = {values[code]}", name, code, FLAG)
+
+
+def binary(frame: Frame, name: str) -> Term:
+    """Return the indicator of the second value of a category, or a column of 0 and 1."""
+    if isinstance(frame.columns.get(name), Number):
+        term = numeric(frame, name)
+        if term.grid != FLAG:
+            raise ParameterError(f"{name!r} must have low 0, high 1 and resolution 1")
+        return term
+    values = frame.values(name)
+    if len(values) != 2:
+        raise ParameterError(f"{name!r} has the values {values}; a logistic y needs two")
+    return indicator_of(name, values, 1)
+
+
+def names_of(what: str, value: object) -> tuple[str, ...]:
+    """Return names of columns as a tuple; a single name is a list with this name."""
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise ParameterError(f"{what} must be a list of names of columns")
+    return tuple(names)
+
+
+class Products(Statistic):
+    """Statistic of the products of the points of each pair of terms, the outcome last."""
+
+    def design(self, frame: Frame) -> Design:
+        """Return the design; raise `ParameterError` unless the columns are in the plan."""
+        raise NotImplementedError
+
+    @property
+    def of(self) -> Sequence[str]:
+        """Columns of which a record needs values."""
+        raise NotImplementedError
+
+    def check(self, frame: Frame) -> None:
+        """Raise `ParameterError` unless the columns are in the plan."""
+        self.design(frame)
+
+    def fields(self, frame: Frame, past: Past) -> list[Field]:
+        """Return the fields of the first step: records, sites, ends of ranges, and products."""
+        design = self.design(frame)
+        size = len(design.terms) + 1
+        squares = Field("xx", (size, size), design.bits)
+        ends = (Field("edges", (2, size)), Field("spread", (2, size)))
+        return [] if past else [Field("n", (2,)), *ends, squares]
+
+    def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
+        """Return the sums of the first step."""
+        design = self.design(frame)
+        every = np.column_stack(design.points(records))
+        units = np.array([term.grid.units for term in (*design.terms, design.y)])
+        edges = [(every == 0).sum(0), (every == units).sum(0)]
+        n = len(every)
+        sums = {"n": [n, int(n > 0)], "edges": edges, "xx": gram(every, every)}
+        return {**sums, "spread": n > np.array(edges)}
+
+    def sample(self, past: Past) -> Sample:
+        """Return the columns, and the number of the records with values in all of these."""
+        return frozenset(self.of), int(past[0]["n"][0])
+
+
+@dataclass(frozen=True)
+class Regression(Products):
+    """Statistic of an outcome `y` and columns `x`."""
+
+    y: str
+    x: Sequence[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", names_of("x", self.x))
+
+    @property
+    def of(self) -> Sequence[str]:
+        """Columns of which a record needs values."""
+        return (self.y, *self.x)
+
+    def outcome(self, frame: Frame) -> Term:
+        """Return the outcome; raise `ParameterError` if the column is none."""
+        return numeric(frame, self.y)
+
+    def design(self, frame: Frame) -> Design:
+        """Return the design; raise `ParameterError` unless the columns are in the plan."""
+        return Design.of(frame, self.outcome(frame), self.x)
+
+    @property
+    def name(self) -> str:
+        """Name in results."""
+        kind = "Poisson" if self.kind == "poisson" else self.kind
+        return f"{kind} regression of {self.y}"

@@ -1,0 +1,211 @@
+"""Cells that stay hidden: few records, few sites, and what follows from all other cells.
+
+Suppression with an audit by linear programs, as offices of statistics do (Fischetti and
+Salazar, Management Science 47, 2001, section 2), with a greedy choice of secondary cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, permutations
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg.errors import ParameterError, needing
+from secagg.statistics.statistic import Cell, Frame, Where
+
+MAX_JOINT = 20_000
+"""Most combinations of the parts of columns that occur in tables with each other."""
+
+
+def check_cells(wheres: Iterable[Sequence[Where]]) -> None:
+    """Raise `ParameterError` if the published cells of a plan are too many for the audit."""
+    for names, cuts in _components([where for table in wheres for where in table]):
+        joint = prod(len(cuts[name]) - 1 for name in names)
+        if joint > MAX_JOINT:
+            raise ParameterError(
+                f"the tables of {sorted(names)} have {joint:,} combinations, and the audit of "
+                f"hidden cells takes {MAX_JOINT:,}; plan fewer columns or values in a study"
+            )
+
+
+def hidden_cells(
+    cells: Sequence[Cell],
+    frame: Frame,
+    published: Collection[Cell] = (),
+    secret: Collection[Cell] = (),
+) -> set[Cell]:
+    """Return the cells to hide, so that no other hidden cell follows closely from the rest.
+
+    A cell is hidden if few records or sites are behind the cell. More cells are hidden until
+    the interval of every hidden cell that follows from all published cells is wider than
+    `min_count`. The same holds for few records of a cell that are in no part of the cell in
+    another table, such as the records without a group.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        All cells that would be published.
+    frame : Frame
+    published, secret : collection of Cell
+        Cells that earlier results over the same records show, and hide.
+
+    Returns
+    -------
+    set of Cell
+
+    Raises
+    ------
+    MissingExtra
+        scipy is not installed.
+    ParameterError
+        An earlier result has another number of records in a cell.
+    """
+    counts = dict[Where, int]()
+    for cell in (*published, *secret, *cells):
+        if counts.setdefault(cell.where, cell.count) != cell.count:
+            raise ParameterError(
+                f"{cell.table} and an earlier study have different numbers of records; pass "
+                "earlier studies over the same records only"
+            )
+    # missing values are open: else a few would hide all that is known of a column
+    hidden = {cell for cell in cells if frame.few(cell.count, cell.sites) and not cell.missing}
+    hidden |= set(secret)
+    every = list(dict.fromkeys((*cells, *published, *secret)))
+    everyone = [cell for cell in every if not cell.where]
+    for names, cuts in _components([cell.where for cell in every]):
+        mine = [cell for cell in every if cell.where and cell.where[0][0] in names]
+        audit = _Audit([*mine, *everyone], sorted(names), cuts, {c.where for c in published})
+        audit.protect(hidden, frame)
+    return hidden.intersection(cells)
+
+
+def _components(wheres: Sequence[Where]) -> list[tuple[set[str], dict[str, list[int]]]]:
+    """Return sets of columns that share cells, with the edges of each column's parts."""
+    cuts = dict[str, set[int]]()
+    groups = list[set[str]]()
+    for where in wheres:
+        names = {name for name, _, _ in where}
+        for name, start, stop in where:
+            cuts.setdefault(name, {-1}).update((start, stop))
+        if names:
+            groups = [
+                *(g for g in groups if not g & names),
+                names.union(*(g for g in groups if g & names)),
+            ]
+    return [(group, {name: sorted(cuts[name]) for name in group}) for group in groups]
+
+
+@dataclass
+class _Audit:
+    """Linear program of the combinations that columns have with each other."""
+
+    cells: Sequence[Cell]
+    names: Sequence[str]
+    cuts: dict[str, list[int]]
+    published: set[Where]
+
+    def protect(self, hidden: set[Cell], frame: Frame) -> None:
+        """Add cells to `hidden` until each interval is wider than `min_count`."""
+        rests = self._rests(frame)
+        wide = set[Cell]()  # intervals that only grow when more is hidden
+        known = [c for c in self.cells if c.missing or c.where in self.published]
+        while True:
+            secret = [c for c in self.cells if c in hidden and c.where not in self.published]
+            rows = {**{cell: self._row(cell) for cell in secret}, **rests}
+            here = sorted(rows.keys() - wide, key=lambda c: (c.count, c.place))
+            least = frame.min_count
+            weak = next((c for c in here if self._width(rows[c], hidden) <= least), None)
+            if weak is None:
+                return
+            wide.update(here[: here.index(weak)])
+            kept = hidden.union(known)
+            shown = [cell for cell in self.cells if cell.count and cell not in kept]
+            if not shown:
+                return  # nothing is left to hide
+            same = [cell for cell in shown if cell.table == weak.table and cell.where]
+            hidden.add(min(same or shown, key=lambda cell: (not cell.where, cell.count)))
+
+    def _rests(self, frame: Frame) -> dict[Cell, NDArray[np.float64]]:
+        """Return few records of a cell that are in none of the cell's parts in a table."""
+        tables = dict[tuple[str, ...], list[Cell]]()
+        for cell in self.cells:
+            if cell.where:
+                names = (name for name, _, _ in cell.where)
+                tables.setdefault((cell.table, *sorted(names)), []).append(cell)
+        owners = dict[tuple[str, ...], NDArray[np.int64]]()
+        for key, cells in tables.items():
+            owners[key] = np.full(self._row(cells[0]).size, -1)
+            for i, cell in enumerate(cells):
+                owners[key][self._row(cell) > 0] = i
+        rests = dict[Cell, NDArray[np.float64]]()
+        for (whole, mine), (part, theirs) in permutations(owners.items(), 2):
+            if self._summed(tables[whole]) == self._summed(tables[part]) != set():
+                # sums of the same values over all groups of both tables
+                rest = sum(c.count for c in tables[whole]) - sum(c.count for c in tables[part])
+                if frame.few(rest):
+                    found = Cell(part[0], (-1, len(rests)), (), rest, 0)
+                    rests[found] = ((mine >= 0) & (theirs < 0)).astype(float)
+            if not set(whole[1:]) <= set(part[1:]):
+                continue
+            counts = np.array([cell.count for cell in tables[part]])
+            first = np.full(len(counts), len(mine))
+            last = np.full(len(counts), -1)
+            np.minimum.at(first, theirs[theirs >= 0], mine[theirs >= 0])
+            np.maximum.at(last, theirs[theirs >= 0], mine[theirs >= 0])
+            for i, cell in enumerate(tables[whole]):
+                inside = np.flatnonzero((first == i) & (last == i))
+                rest = cell.count - int(counts[inside].sum())
+                row = (mine == i) & ~np.isin(theirs, inside)
+                open_to_all = cell.counts_only and not (row & ~self._lacking(whole, part)).any()
+                if frame.few(rest) and rest < cell.count and not open_to_all:
+                    found = Cell(part[0], (-1, len(rests)), cell.where, rest, 0)
+                    rests[found] = row.astype(float)
+        return rests
+
+    def _summed(self, cells: Sequence[Cell]) -> set[tuple[str, int, int]]:
+        """Return the values that all records of a table of sums have; none for counts."""
+        parts = (set(cell.where) for cell in cells)
+        return set() if cells[0].counts_only else set.intersection(*parts)
+
+    def _lacking(self, whole: Sequence[str], part: Sequence[str]) -> NDArray[np.bool_]:
+        """Return True for combinations without a value that only a part's table needs."""
+        wheres = [((name, -1, 0),) for name in set(part[1:]) - set(whole[1:])]
+        rows = [self._row(Cell("", (), where, 0, 0)) for where in wheres]
+        lacking: NDArray[np.bool_] = np.any(rows, axis=0)
+        return lacking
+
+    def _width(self, goal: NDArray[np.float64], hidden: set[Cell]) -> float:
+        """Return the width of the interval of some combinations' records, as published."""
+        with needing("disclosure control", "secagg[statistics]", "scipy"):
+            from scipy.optimize import linprog
+            from scipy.sparse import csr_array
+
+        shown = [other for other in self.cells if other not in hidden]
+        if not shown:
+            return float("inf")
+        places = [np.flatnonzero(self._row(other)) for other in shown]
+        ends_of = np.cumsum([0, *map(len, places)])
+        ones = np.ones(ends_of[-1])
+        matrix = csr_array((ones, np.concatenate(places), ends_of), (len(shown), goal.size))
+        counts = np.array([other.count for other in shown], float)
+        ends = list[float]()
+        for sign in (1.0, -1.0):
+            found = linprog(sign * goal, A_eq=matrix, b_eq=counts, method="highs")
+            if found.status != 0:  # unbounded
+                return float("inf")
+            ends.append(sign * found.fun)
+        return ends[1] - ends[0]
+
+    def _row(self, cell: Cell) -> NDArray[np.float64]:
+        """Return 1 for each combination that is in a cell."""
+        bounds = {name: (start, stop) for name, start, stop in cell.where}
+        row = np.ones(1)
+        for name in self.names:
+            start, stop = bounds.get(name, (-1, self.cuts[name][-1]))
+            inside = [float(start <= a and b <= stop) for a, b in pairwise(self.cuts[name])]
+            row = np.multiply.outer(row, inside).reshape(-1)
+        return row

@@ -1,0 +1,163 @@
+"""Ledger of a site: the plans over a table, and the answered steps."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import nullcontext
+from pathlib import Path
+
+import msgspec
+
+from secagg._files import locked, replace_file
+from secagg.errors import JournalError, ParameterError, RemoteProtocolError
+from secagg.statistics.columns import Number
+from secagg.statistics.plan import Plan
+from secagg.statistics.study import Study
+from secagg.statistics.survival import Survival
+
+
+class Ledger:
+    """Plans over a table and the answered steps, in a file.
+
+    A second plan may neither cut a column at other places nor have another range: the
+    difference of the two sums would be the sum of the few records between. All plans of a
+    ledger count, also those over an earlier state of the table. Keep a ledger for each table.
+
+    Parameters
+    ----------
+    path : str or path, optional
+        File of the ledger; a new file is made. None: in memory.
+
+    Raises
+    ------
+    JournalError
+        The file cannot be read, or is no ledger.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        self._path = None if path is None else Path(path)
+        self._content = _Content([], {}, {})
+        self._content = self._read()
+
+    def check(self, plan: Plan) -> None:
+        """Raise `ParameterError` if a plan cuts columns otherwise than the ledger's plans."""
+        for known in self._content.plans:
+            other = Plan.from_bytes(known.encode())
+            for name in sorted(plan.columns.keys() & other.columns.keys()):
+                why = _conflict(plan, other, name)
+                if why:
+                    raise ParameterError(
+                        f"column {name!r} {why} in the plan {other.name!r} of this ledger, "
+                        "and the difference of the two could show a few records; plan the "
+                        "column as before"
+                    )
+
+    def answer(self, study: Study, report: bytes = b"") -> None:
+        """Note that a site answers the next step of a study; the same step again is no change.
+
+        Parameters
+        ----------
+        study : Study
+        report : bytes
+            Digest of the parameters of a sum with helpers. A site reports once in a step: two
+            sums would differ by a site, and would have two noises.
+
+        Raises
+        ------
+        RemoteProtocolError
+            "plan": another process answered a plan that cuts columns otherwise. "step": the
+            steps before are not those that this site answered. "repeated": the site reported to
+            another sum of this step.
+        JournalError
+            The file cannot be written; nothing has changed.
+        """
+        if self._path is None:
+            self._content = self._after(study, report)
+            return
+        try:
+            # another process may answer steps of this table, too
+            with locked(self._path.parent) if hasattr(os, "O_DIRECTORY") else nullcontext():
+                self._content = self._read()
+                new = self._after(study, report)
+                replace_file(self._path, msgspec.json.encode(new), private=True)
+        except OSError as error:
+            raise JournalError(f"the ledger {self._path} cannot be written: {error}") from error
+        self._content = new
+
+    def _read(self) -> _Content:
+        """Return the content of the file; without a file, the content that is known."""
+        if self._path is None or not self._path.exists():
+            return self._content
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=_Content)
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise JournalError(
+                f"{self._path} is no ledger of plans: {error}; restore it, or begin another"
+            ) from error
+
+    def _after(self, study: Study, report: bytes) -> _Content:
+        """Return the content after the answer to a step; see `answer`."""
+        try:
+            self.check(study.plan)
+        except ParameterError as error:
+            raise refusal(str(error), "plan") from None
+        key, reports = study.plan.digest.hex(), self._content.reports
+        past = [hashlib.sha256(sums.tobytes()).hexdigest() for sums in study.past]
+        known, mark = self._content.steps.get(key), f"{key} {study.number}"
+        again = known is not None and past == known[: len(past)]
+        # another sum in place of a former sum would give the server a choice of coefficients
+        if (not again and past[:-1] != (known or [])) or (past and known is None):
+            raise refusal(
+                "the sums of the steps before are not those that this site knows; begin the "
+                "study again under a new plan, and keep a ledger over restarts",
+                "step",
+            )
+        if report and reports.get(mark, report.hex()) != report.hex():
+            raise refusal(
+                f"this site reported to another sum of step {study.number}; begin the study "
+                "again under a new plan",
+                "repeated",
+            )
+        plans = dict.fromkeys((*self._content.plans, study.plan.to_bytes().decode()))
+        return _Content(
+            list(plans),
+            {**self._content.steps, key: known if again and known is not None else past},
+            {**reports, mark: report.hex()} if report else reports,
+        )
+
+
+def refusal(why: str, check: str) -> RemoteProtocolError:
+    """Return the error of a site that takes no part."""
+    return RemoteProtocolError(why, sender=None, phase="statistics", check=check)
+
+
+class _Content(msgspec.Struct, forbid_unknown_fields=True):
+    """Content of the file: canonical plans, and digests by the plans' digests."""
+
+    plans: list[str]
+    steps: dict[str, list[str]]
+    reports: dict[str, str]
+
+
+def _conflict(plan: Plan, other: Plan, name: str) -> str:
+    """Return how a column differs from the column of another plan; empty if the column fits."""
+    mine, theirs = plan.columns[name], other.columns[name]
+    if isinstance(mine, Number) or isinstance(theirs, Number):
+        if mine != theirs:
+            return "has another range or resolution"
+        what, some, others = "edges", _cuts(plan, name), _cuts(other, name)
+    else:
+        what, some, others = "values", set[object](mine.values), set[object](theirs.values)
+    return "" if some <= others or others <= some else f"has other {what}"
+
+
+def _cuts(plan: Plan, name: str) -> set[object]:
+    """Return the points at which the statistics of a plan divide a column of numbers."""
+    column, cuts = plan.frame.number(name), set[object]()
+    for one in plan.statistics:
+        for where in one.wheres(plan.frame):
+            cuts.update(*(ends for known, *ends in where if known == name))
+        if isinstance(one, Survival) and one.time == name:
+            cuts.update(column.point("a time", time) for time in one.grid)
+    return cuts - {-1, 0, column.units + 1}

@@ -1,0 +1,155 @@
+"""Statistics of exact products: covariance, principal components and least squares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from secagg.errors import ParameterError
+from secagg.statistics.design import ONE, Design, Products, Regression, names_of, numeric
+from secagg.statistics.exact import Singular, solve
+from secagg.statistics.layout import Exact
+from secagg.statistics.statistic import Frame, Hidden, NoTable, Past, Table, Value
+
+
+@dataclass(frozen=True)
+class Covariance(Products):
+    """Covariance and correlation of columns, with principal components of the covariance.
+
+    Only records with values in all columns count. Sums are divided by n − 1.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        2 to 200 Numbers of the plan.
+    """
+
+    columns: Sequence[str]
+    kind: ClassVar[str] = "covariance"
+
+    def __post_init__(self) -> None:
+        names = names_of("columns", self.columns)
+        if not 2 <= len(names) <= 200 or len(set(names)) < len(names):
+            raise ParameterError(f"columns is {names}; name 2 to 200 different columns")
+        object.__setattr__(self, "columns", names)
+
+    @property
+    def name(self) -> str:
+        """Name in results."""
+        return f"covariance of {', '.join(self.columns)}"
+
+    @property
+    def of(self) -> Sequence[str]:
+        """Columns of which a record needs values."""
+        return self.columns
+
+    def design(self, frame: Frame) -> Design:
+        """Return the design: all columns are numbers, and the last is the outcome."""
+        *terms, last = (numeric(frame, name) for name in self.columns)
+        return Design((ONE, *terms), last)
+
+    def words(self, frame: Frame) -> str:
+        """Return what everybody learns."""
+        return f"covariance, correlation and principal components of {', '.join(self.columns)}"
+
+    def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
+        """Return covariance, correlation and principal components."""
+        sums = past[0]
+        n, sites = self.design(frame).judge_records(sums, frame, max(2, frame.min_count))
+        steps = np.array([frame.number(name).step for name in self.columns], object)
+        first, xx = sums["xx"][0, 1:], sums["xx"][1:, 1:]
+        scale = np.outer(steps, steps) / (n * (n - 1))
+        matrix = ((n * xx - np.outer(first, first)) * scale).astype(float)
+        sd = np.sqrt(np.diag(matrix))
+        values, vectors = np.linalg.eigh(matrix)
+        order = values.argsort()[::-1]
+        # the largest element of a component is positive
+        signs = np.sign(vectors[np.abs(vectors).argmax(0), np.arange(len(sd))])
+        share = values / values.sum() if values.sum() else np.full(len(sd), math.nan)
+        components = np.column_stack((values, share, (vectors * signs).T))[order]
+        # a column without variance has no correlation
+        spread = np.where(np.outer(sd, sd) > 0, np.outer(sd, sd), math.nan)
+        note = f"{n:,} records of {sites} sites"
+        return {
+            "": self._table("column", self.columns, matrix, note),
+            "correlation": self._table("column", self.columns, matrix / spread, note),
+            "components": self._table("component", range(1, len(sd) + 1), components),
+        }
+
+    def _table(self, what: str, names: Sequence[Value], numbers: Any, note: str = "") -> Table:
+        """Return a table of numbers with names of the rows; NaN is no value."""
+        cells = [[None if math.isnan(x) else x for x in row] for row in numbers.tolist()]
+        more = ("variance", "share") if what == "component" else ()
+        rows = tuple((name, *row) for name, row in zip(names, cells, strict=True))
+        return Table((what, *more, *self.columns), rows, note)
+
+
+@dataclass(frozen=True)
+class Linear(Regression):
+    """Linear regression by least squares, with standard errors and t values.
+
+    All sums are exact, and the equations are solved in fractions.
+
+    Parameters
+    ----------
+    y : str
+        A Number of the plan.
+    x : sequence of str
+        Columns of the plan. The first value of a Category is the reference.
+    """
+
+    kind: ClassVar[str] = "linear"
+
+    def words(self, frame: Frame) -> str:
+        """Return what everybody learns."""
+        return f"linear regression of {self.y} on {', '.join(self.x)}, with standard errors"
+
+    def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
+        """Return the coefficients, and a summary."""
+        from scipy.special import stdtr
+
+        design, sums = self.design(frame), past[0]
+        n, sites = design.judge(sums, frame)
+        p, y = len(design.terms), design.y
+        xx, xy, yy = sums["xx"][:p, :p], sums["xx"][:p, p], int(sums["xx"][p, p])
+        beta, inverse = solved(design, xx, xy)
+        rest = yy - sum(int(a) * b for a, b in zip(xy, beta, strict=True))
+        total = yy - Fraction(int(xy[0]) ** 2, n)
+        if not total:
+            raise NoTable(f"{y.name} is the same for all records; choose another y")
+        if not rest:
+            raise NoTable(
+                f"{y.name} is a combination of {design.names(range(1, p))}; leave a column out"
+            )
+        variance = rest / (n - p) * y.grid.step**2
+        scaled, variances = design.on_scale(beta * y.grid.step, inverse)
+        scaled[0] += y.grid.start
+        summary = (n, sites, math.sqrt(variance), float(1 - rest / total))
+        return {
+            "": design.table(scaled, variances * variance, "t", lambda t: stdtr(n - p, t)),
+            "summary": Table(("records", "sites", "residual sd", "r2"), (summary,)),
+        }
+
+
+def solved(design: Design, xx: Exact, xy: Exact) -> tuple[Exact, Exact]:
+    """Return the coefficients for points, and the inverse of xx, in fractions.
+
+    Raises
+    ------
+    NoTable
+        Columns are collinear.
+    """
+    size = len(design.terms)
+    right = np.column_stack((xy, np.eye(size, dtype=int).astype(object)))
+    try:
+        found = np.array(solve(xx, right), object)
+    except Singular as error:
+        raise NoTable(
+            f"{design.names(error.columns)} are collinear; leave a column out"
+        ) from None
+    return found[:, 0], found[:, 1:]

@@ -1,0 +1,182 @@
+"""Noise of a study: sensitivities by the plan, scales of the sums, and errors of the results.
+
+A step's vector is scaled so that the same noise on every element spends on each field the
+declared part of the budget: ρ = Δ² / 2σ² (Canonne, Kamath and Steinke 2020, section 2), and the
+ρ of fields and steps add up. docs/statistics.md has the proof.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg._check import check_integer, check_kind
+from secagg.encoding import Integers
+from secagg.errors import ParameterError
+from secagg.oneshot import Noise, OneShotParams
+from secagg.statistics.columns import Real, decimal_text, exact
+from secagg.statistics.layout import Exact, Field, Step
+
+Unit: TypeAlias = Literal["record", "site"]
+SIGMA = 1 << 20
+"""σ in steps: rounding to a step is a millionth of the noise."""
+LARGEST = (1 << 50) - 1
+"""Largest element of a site; a sum of 4,096 sites stays below 2^62."""
+NOISE = Noise(Fraction(SIGMA))
+ONE_SHOT = "the plan has noise, which one-shot sums with helpers add; take such a way to sum"
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """Differential privacy of a study: (ε, δ) for a record, or for all records of a site.
+
+    Neighbouring tables differ in one record, added or removed, or in all records of a site.
+
+    Parameters
+    ----------
+    epsilon : number
+        ε > 0 of the whole study.
+    delta : number
+        δ, 0 < δ < 1, well below 1 / number of records.
+    max_records : int
+        Most records of a site, 1 to 2^24. A site with more records takes no part.
+    unit : "record" or "site"
+    noises : int
+        Noises in a sum, C(ℓ, t − 1) for t of ℓ helpers, 1 to 1,000; privacy counts one of them.
+    weights : mapping of str to number, optional
+        Part of the budget of each statistic by name, and of "records", the missing and clipped
+        values; 1 by default.
+
+    Raises
+    ------
+    ParameterError
+        A value is invalid.
+    """
+
+    epsilon: Real
+    delta: Real
+    max_records: int
+    unit: Unit = "record"
+    noises: int = 3
+    weights: Mapping[str, Real] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        check_integer("max_records", self.max_records, 1, 1 << 24)
+        check_integer("noises", self.noises, 1, 1000)
+        check_kind("weights", self.weights, Mapping, "a mapping of statistic to number")
+        if self.unit not in get_args(Unit):
+            raise ParameterError(f"unit is {self.unit!r}; take one of {get_args(Unit)}")
+        weights = {name: decimal_text(exact(name, w)) for name, w in self.weights.items()}
+        for name in ("epsilon", "delta"):
+            object.__setattr__(self, name, decimal_text(exact(name, getattr(self, name))))
+        object.__setattr__(self, "weights", dict(sorted(weights.items())))
+        if float(self.epsilon) <= 0 or not 0 < float(self.delta) < 1:
+            raise ParameterError(
+                f"epsilon is {self.epsilon} and delta {self.delta}; take epsilon above 0, and "
+                "delta between 0 and 1"
+            )
+        if any(Fraction(w) <= 0 for w in weights.values()):
+            raise ParameterError(f"weights are {weights}; give each statistic a weight above 0")
+
+    @property
+    def rho(self) -> float:
+        """ρ of the study: ε = ρ + 2 √(ρ ln 1/δ) (Bun and Steinke 2016, proposition 1.3)."""
+        loss = -math.log(float(self.delta))
+        return (math.sqrt(float(self.epsilon) + loss) - math.sqrt(loss)) ** 2
+
+    def part(self, name: str, names: Sequence[str]) -> float:
+        """Return the part of a statistic in the budget."""
+        unknown = sorted(set(self.weights) - set(names))
+        if unknown:
+            raise ParameterError(f"weights names {unknown}; the names are {list(names)}")
+        of = {one: float(self.weights.get(one, 1)) for one in names}
+        return of[name] / sum(of.values())
+
+    def errors(self, fields: Mapping[str, Field]) -> dict[str, float]:
+        """Return the standard deviation of the noise of a sum, for each field."""
+        sigma = SIGMA * math.sqrt(self.noises)
+        return {name: sigma / float(one.factor) for name, one in fields.items()}
+
+    def words(self) -> str:
+        """Return what the noise protects, in a sentence."""
+        whom = "each record" if self.unit == "record" else "all records of each site together"
+        return (
+            f"Noise gives {whom} (ε = {self.epsilon}, δ = {self.delta})-differential privacy, "
+            "also against the server, as long as too few helpers collude with the server."
+        )
+
+
+def scale(privacy: Privacy, one: Field, rho: float, norm: float, largest: int) -> Field:
+    """Return a field with the factor that fits the noise.
+
+    Parameters
+    ----------
+    privacy : Privacy
+    one : Field
+    rho : float
+        Budget of the field.
+    norm : float
+        Largest L2 norm of a record's contribution.
+    largest : int
+        Largest contribution of a record to an element.
+
+    Raises
+    ------
+    ParameterError
+        The budget is too small, or the sums are too large for 64 bits.
+    """
+    records = privacy.max_records if privacy.unit == "site" else 1
+    # rounding moves each of two neighbours by half a step, √d in all
+    room = SIGMA * math.sqrt(2 * rho) - math.sqrt(one.size)
+    factor = Fraction(room / (norm * records))
+    top = math.ceil(factor * largest * privacy.max_records)
+    if not 0 < top <= LARGEST:
+        raise ParameterError(
+            f"{one.size} numbers of a field do not fit beside the noise; plan a larger "
+            "epsilon, fewer numbers, or fewer max_records"
+        )
+    return replace(one, factor=factor)
+
+
+class NoisedStep(Step):
+    """Step of a study with noise: an element for each number."""
+
+    encoding: ClassVar[Integers] = Integers(LARGEST)
+    """The same in all steps, as a session demands."""
+
+    def pack(self, sums: Mapping[str, Any]) -> NDArray[np.int64]:
+        """Return a site's vector, before the noise."""
+        parts = []
+        for one in self.fields:
+            numbers = np.asarray(sums[one.name], object).flat
+            parts.append(np.array([round(int(x) * one.factor) for x in numbers], np.int64))
+        return np.concatenate(parts)
+
+    def unpack(self, digits: NDArray[np.int64]) -> dict[str, Exact]:
+        """Return estimates of the sums: exact fractions, which can be negative."""
+        sums, at = dict[str, Exact](), 0
+        for one in self.fields:
+            part = [int(x) / one.factor for x in digits[at : at + one.size]]
+            sums[one.name] = np.array(part, object).reshape(one.shape)
+            at += one.size
+        return sums
+
+
+def shown(count: Fraction) -> float:
+    """Return a noised number of records, never below 0."""
+    return max(0.0, float(count))
+
+
+def check_noises(privacy: Privacy | None, params: OneShotParams) -> None:
+    """Raise `ParameterError` unless a sum has as many noises as a plan declares."""
+    if privacy is not None and params.seeds != privacy.noises:
+        raise ParameterError(
+            f"a sum of these helpers has {params.seeds} noises, and the plan declares "
+            f"{privacy.noises}; plan Privacy(noises={params.seeds})"
+        )

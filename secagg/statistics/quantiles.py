@@ -1,0 +1,183 @@
+"""Quantiles by counts on grids that are refined step by step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from secagg._check import check_integer
+from secagg.errors import ParameterError
+from secagg.statistics.columns import Real, decimal_text, exact
+from secagg.statistics.layout import Field
+from secagg.statistics.records import Records
+from secagg.statistics.statistic import Frame, Grouped, Hidden, Past, Row, Table
+
+Found: TypeAlias = "tuple[Interval, bool]"
+"""Interval of a quantile, and whether the next step divides the interval."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Interval of points that has a quantile, with numbers of records.
+
+    Attributes
+    ----------
+    start, stop : int
+        First point, and the point after the last.
+    before : int
+        Records below the interval.
+    inside : int
+        Records in the interval.
+    """
+
+    start: int
+    stop: int
+    before: int
+    inside: int
+
+
+@dataclass(frozen=True)
+class Quantiles(Grouped):
+    """Intervals that have the quantiles of a column, by groups.
+
+    Each step counts the records in `bins` parts of the last interval. The steps end at a single
+    point of the grid, after `steps` steps, or where the interval has fewer than twice the
+    plan's `min_count` records. An interval with fewer records than `min_count` is never
+    published, and neither are quantiles with fewer records between two of them. The quantile
+    is the smallest value with at least the share of records at or below,
+    ``numpy.quantile(…, method="inverted_cdf")``.
+
+    Parameters
+    ----------
+    column : str
+        A Number of the plan.
+    shares : sequence of numbers
+        Shares in (0, 1), such as .5 for the median.
+    bins : int
+        Parts of an interval, 2 to 1,000.
+    steps : int
+        Most steps, 1 to 20.
+    by : str, optional
+        A Category of the plan.
+    """
+
+    column: str
+    shares: Sequence[Real] = (0.25, 0.5, 0.75)
+    bins: int = 20
+    steps: int = 4
+    by: str | None = None
+    kind: ClassVar[str] = "quantiles"
+
+    def __post_init__(self) -> None:
+        check_integer("bins", self.bins, 2, 1000)
+        check_integer("steps", self.steps, 1, 20)
+        shares = tuple(exact("a share", share) for share in self.shares)
+        if not shares or any(not 0 < share < 1 for share in shares):
+            raise ParameterError(f"shares are {self.shares}; list numbers between 0 and 1")
+        object.__setattr__(self, "shares", tuple(map(decimal_text, shares)))
+
+    def words(self, frame: Frame) -> str:
+        """Return what everybody learns."""
+        return (
+            f"intervals that have the quantiles {', '.join(map(str, self.shares))} of "
+            f"{self.column}{self._each}, for which the server learns the counts of "
+            f"{self.bins} parts in at most {self.steps} steps"
+        )
+
+    def fields(self, frame: Frame, past: Past) -> list[Field]:
+        """Return the counts of the next step; none for intervals that are not divided."""
+        grids = [grid for group in self._grids(frame, past) for grid in group]
+        groups = (len(self.groups(frame)),)
+        first = [] if past else [Field("n", groups), Field("sites", groups)]
+        parts = sum(len(grid) - 1 for grid in grids)
+        return [*first, Field("parts", (parts,))] if parts else []
+
+    def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
+        """Return the records in each part of each interval."""
+        sizes, parts = [], []
+        grids_of = self._grids(frame, past)
+        for mask, grids in zip(self.masks(frame, records), grids_of, strict=True):
+            points = np.sort(records.points[self.column][mask])
+            sizes.append(points.size)
+            parts += [np.diff(np.searchsorted(points, grid)) for grid in grids]
+        sites = [int(size > 0) for size in sizes]
+        return {"n": sizes, "sites": sites, "parts": np.concatenate(parts)}
+
+    def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
+        """Return a table with a row for each group and share."""
+        column, rows = frame.number(self.column), list[Row]()
+        for g, (name, found) in enumerate(
+            zip(self.groups(frame), self._intervals(frame, past), strict=True)
+        ):
+            n, of = int(past[0]["n"][g]), past[0].get("sites")
+            sites = None if of is None else int(of[g])
+            ranks = [self._rank(i, n) for i in range(len(self.shares))]
+            # ranks close to each other would count the records of every part
+            close = any(frame.few(abs(a - b)) for a, b in combinations(ranks, 2))
+            for share, (now, _) in zip(map(str, self.shares), found, strict=True):
+                few = (g,) in hidden or not n or close or frame.few(now.inside, sites or 0)
+                ends = (n, sites, column.value(now.start), column.value(now.stop - 1))
+                rows.append((name, share, *((None,) * 4 if few else ends)))
+        return {"": self.table(("share", "records", "sites", "from", "to"), rows)}
+
+    def norms(self, frame: Frame) -> dict[str, tuple[float, int]]:
+        """Return the norms: a record is in one part of the interval of each share."""
+        return {"n": (1.0, 1), "parts": (math.sqrt(len(self.shares)), 1)}
+
+    def noised(self, frame: Frame, past: Past, error: Mapping[str, float]) -> dict[str, Table]:
+        """Return a table with a row for each group and share."""
+        few = {(g,) for g, n in enumerate(past[0]["n"]) if n < frame.min_count}
+        return self.tables(frame, past, few)
+
+    def _grids(self, frame: Frame, past: Past) -> list[list[list[int]]]:
+        """Return the edges of the next parts, for each group and share; [0] at the end."""
+        intervals = self._intervals(frame, past)
+        return [[self._edges(now) if more else [0] for now, more in row] for row in intervals]
+
+    def _edges(self, interval: Interval) -> list[int]:
+        """Return ascending edges of at most `bins` parts."""
+        width = interval.stop - interval.start
+        return sorted({interval.start + width * j // self.bins for j in range(self.bins + 1)})
+
+    def _intervals(self, frame: Frame, past: Past) -> list[list[Found]]:
+        """Return each group's interval for each share, and whether to divide the interval."""
+        top = frame.number(self.column).units + 1
+        least = frame.min_count * (2 if frame.noised else 1)
+        groups = len(self.groups(frame))
+        found = [[(Interval(0, top, 0, 0), True) for _ in self.shares] for _ in range(groups)]
+        for sums in past:
+            left = [int(part) for part in sums["parts"]]
+            for g, row in enumerate(found):
+                n = int(past[0]["n"][g])
+                for i, (now, more) in enumerate(row):
+                    if not more:
+                        continue
+                    edges = self._edges(now)
+                    parts, left = left[: len(edges) - 1], left[len(edges) - 1 :]
+                    row[i] = self._inside(now, edges, parts, self._rank(i, n), least)
+        last = len(past) >= self.steps
+        return [[(now, more and not last) for now, more in row] for row in found]
+
+    def _rank(self, i: int, n: int) -> int:
+        """Return the rank of a quantile among n records, from 1."""
+        return max(1, math.ceil(Fraction(str(self.shares[i])) * n))
+
+    def _inside(
+        self, now: Interval, edges: Sequence[int], parts: Sequence[int], rank: int, least: int
+    ) -> Found:
+        """Return the part that has a rank, and whether the part may be divided again."""
+        before = now.before
+        for start, stop, inside in zip(edges[:-1], edges[1:], parts, strict=True):
+            if before + inside >= rank:
+                if inside < least:  # a part that is too small is not published
+                    return now, False
+                new = Interval(start, stop, before, inside)
+                return new, stop - start > 1 and inside >= 2 * least
+            before += inside
+        return now, False  # without records, or if the sums contradict each other

@@ -1,0 +1,283 @@
+"""Records of a site: tables of many kinds, judged as points of grids and numbers of values."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg._printable import in_short
+from secagg.errors import ParameterError, needing
+from secagg.statistics.columns import Category, Column, Number, label
+
+Source: TypeAlias = object
+"""DataFrame of pandas or polars, table of Arrow, path of a CSV or Parquet file, or a mapping of
+arrays."""
+Array: TypeAlias = NDArray[np.generic]
+Points = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+_MISSING_TEXTS = frozenset({"", "na", "n/a", "nan", "none", "null", "<na>"})
+
+
+@dataclass(frozen=True, repr=False)
+class Records:
+    """Table of a site, judged by the columns of a plan.
+
+    Attributes
+    ----------
+    size : int
+        Number of records.
+    points : mapping of column to int64 array
+        Point of the grid or number of the value, for each record; −1 if the value is missing.
+    below, above : mapping of column to bool array
+        Records whose number was outside of the range.
+    unknown : mapping of column to int
+        Number of values that are in no list.
+    designs : dict
+        Terms and outcomes of the regressions so far.
+    digest : bytes
+        SHA-256 of the judged columns.
+    """
+
+    size: int
+    points: Mapping[str, Points]
+    below: Mapping[str, NDArray[np.bool_]]
+    above: Mapping[str, NDArray[np.bool_]]
+    unknown: Mapping[str, int]
+    designs: dict[object, tuple[Points, Points]] = field(default_factory=dict, compare=False)
+
+    def __repr__(self) -> str:
+        return f"<Records: {self.size:,} records, {len(self.points)} columns>"
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of the number of records and of all points, by the columns' names."""
+        made = hashlib.sha256(b"secagg/1 statistics table")
+        for name, points in sorted(self.points.items()):
+            made.update(len(name.encode()).to_bytes(4, "little") + name.encode())
+            made.update(self.size.to_bytes(8, "little") + points.astype("<i8").tobytes())
+        return made.digest()
+
+    def complete(self, columns: Iterable[str]) -> NDArray[np.bool_]:
+        """Return True for each record with a value in all of some columns."""
+        found = np.ones(self.size, np.bool_)
+        for name in columns:
+            found &= self.points[name] >= 0
+        return found
+
+    @classmethod
+    def read(cls, source: Source, columns: Mapping[str, Column]) -> Records:
+        """Return the records of a table, all of which is read and judged.
+
+        Parameters
+        ----------
+        source : DataFrame of pandas or polars, table of Arrow, path, or mapping
+            Path of a CSV file or a Parquet file. A mapping has an array or a list for each
+            column. Columns that the plan does not name are ignored.
+        columns : mapping of name to column
+            Columns of the plan.
+
+        Raises
+        ------
+        ParameterError
+            A column is missing, columns have different lengths, or a value is no number. The
+            message has the column and the row, counted from 1, but no value.
+        MissingExtra
+            The table needs a package that is not installed.
+        """
+        given = columns_of(source, tuple(columns))
+        sizes = {name: len(values) for name, values in given.items()}
+        if len(set(sizes.values())) > 1:
+            raise ParameterError(f"columns have different lengths: {sizes}; give a value each")
+        size = next(iter(sizes.values()), 0)
+        points, unknown = dict[str, Points](), dict[str, int]()
+        below, above = dict[str, Flags](), dict[str, Flags]()
+        for name, column in columns.items():
+            if isinstance(column, Category):
+                points[name], unknown[name] = _codes(given[name], column)
+            else:
+                numbers = _numbers(name, given[name])
+                points[name], below[name], above[name] = _on_grid(numbers, column)
+        return cls(size, points, below, above, unknown)
+
+
+def _on_grid(numbers: NDArray[np.float64], column: Number) -> tuple[Points, Flags, Flags]:
+    """Return the nearest points of the grid, −1 for NaN, and which are below and above."""
+    low, high = float(column.start), float(column.start + column.range)
+    inside = np.clip(np.nan_to_num(numbers, nan=low), low, high)
+    points = np.rint((inside - low) / float(column.step)).astype(np.int64)
+    points = np.where(np.isnan(numbers), -1, np.clip(points, 0, column.units))
+    return points, numbers < low, numbers > high
+
+
+def _is_missing(value: object) -> bool:
+    if isinstance(value, str):
+        return value.strip().lower() in _MISSING_TEXTS
+    # pandas' NA has no truth value, and NaN differs from itself
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+
+
+def _numbers(name: str, values: NDArray[np.generic]) -> NDArray[np.float64]:
+    """Return values as float64, NaN where a value is missing."""
+    if values.dtype.kind in "iufb":
+        numbers = values.astype(np.float64)
+    else:
+        numbers = np.full(len(values), np.nan)
+        for row, value in enumerate(values.tolist()):
+            try:
+                if not _is_missing(value):
+                    numbers[row] = _number(value)
+            except (OverflowError, TypeError, ValueError):
+                raise ParameterError(
+                    f"column {name!r}, row {row + 1}: the {type(value).__name__} is no number; "
+                    "correct the value, leave the field empty, or plan a Category"
+                ) from None
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        raise ParameterError(
+            f"column {name!r}, row {int(infinite.argmax()) + 1}: the number is infinite; "
+            "correct the value or leave the field empty"
+        )
+    return numbers
+
+
+def _number(value: object) -> float:
+    # float() reads b"1" and "1_0", too
+    if isinstance(value, bytes) or (isinstance(value, str) and "_" in value):
+        raise ValueError
+    return float(value)  # type: ignore[arg-type]
+
+
+def _codes(values: NDArray[np.generic], column: Category) -> tuple[Points, int]:
+    """Return the numbers of values in the list, −1 for any other, and the count of unknown."""
+    code = {text: i for i, text in enumerate(column.values)}
+    known = dict[object, int]()  # a table repeats few values
+    unknown, points = 0, np.full(len(values), -1, np.int64)
+    for row, value in enumerate(values.tolist()):
+        key = value if isinstance(value, str | int | float | bool) else str(value)
+        place = known.get((type(key), key))
+        if place is None:
+            place = code.get(label(value), -1 if _is_missing(value) else -2)
+            known[(type(key), key)] = place
+        points[row] = max(place, -1)
+        unknown += place == -2
+    return points, unknown
+
+
+def columns_of(source: Source, names: Sequence[str]) -> dict[str, Array]:
+    """Return some columns of a table, a 1-d array each.
+
+    Raises
+    ------
+    ParameterError
+        The table is of no known kind, or a column is missing or not 1-d.
+    MissingExtra
+        A Parquet file needs pyarrow.
+    """
+    if isinstance(source, str | os.PathLike):
+        source = _read(Path(source), names)
+    found = getattr(source, "column_names", None) or getattr(source, "columns", None)
+    known = (
+        list(source) if isinstance(source, Mapping) else list(() if found is None else found)
+    )
+    if not isinstance(source, Mapping) and found is None:
+        raise ParameterError(
+            f"{in_short(type(source).__name__)} is no table; pass a DataFrame, a table of "
+            "Arrow, a path, or a mapping of column to array"
+        )
+    repeated = sorted({name for name in names if known.count(name) > 1})
+    missing = [name for name in names if name not in known]
+    if missing or repeated:
+        # without the table's names, which are values if a file has no header
+        raise ParameterError(
+            f"the table of {len(known)} columns lacks {missing} and has {repeated} more than "
+            "once; name the columns as in the plan, in a file in the first line"
+        )
+    return {name: _array(name, source[name]) for name in names}  # type: ignore[index]
+
+
+def _array(name: str, values: object) -> Array:
+    """Return a column of any library as a 1-d array; objects where values are missing."""
+    dtype = getattr(values, "dtype", None)
+    if hasattr(values, "to_pylist"):  # Arrow: integers with nulls stay integers
+        array = _objects(values.to_pylist())
+    elif isinstance(dtype, np.dtype) and dtype.kind in "iufb":
+        array = np.asarray(values)
+    elif hasattr(values, "to_list"):
+        array = _objects(values.to_list())
+    elif isinstance(values, np.ndarray):
+        array = values
+    elif isinstance(values, Sequence) and not isinstance(values, str | bytes):
+        array = _objects(list(values))
+    else:
+        array = np.array(0)
+    if array.ndim != 1 or array.dtype.kind in "mM":
+        raise ParameterError(
+            f"column {name!r} is {array.dtype.name} of {array.ndim} dimensions; give a list or "
+            "a 1-d array of numbers or texts"
+        )
+    return array
+
+
+def _objects(values: list[object]) -> Array:
+    return np.fromiter(values, object, len(values))  # a list of lists stays a column of lists
+
+
+def _read(path: Path, names: Sequence[str]) -> dict[str, list[object]]:
+    """Return columns of a file, each as a list."""
+    try:
+        if path.suffix.lower() in (".parquet", ".pq"):
+            return _parquet(path, names)
+        return _csv(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{path} cannot be read: {error}; give a readable file") from error
+
+
+def _parquet(path: Path, names: Sequence[str]) -> dict[str, list[object]]:
+    with needing("a Parquet file", "secagg[data]", "pyarrow"):
+        import pyarrow
+        import pyarrow.parquet as parquet
+    try:
+        table = parquet.read_table(path)
+    except pyarrow.ArrowException as error:
+        raise ParameterError(f"{path} is no Parquet file: {error}; export it anew") from error
+    return {name: table[name].to_pylist() for name in table.column_names if name in names}
+
+
+def _csv(path: Path) -> dict[str, list[object]]:
+    """Return the columns of a CSV file with a header, comma or semicolon between the fields."""
+    with path.open(newline="", encoding="utf-8-sig") as lines:
+        first = lines.readline()
+        lines.seek(0)
+        comma = ";" if first.count(";") > first.count(",") else ","
+        rows = csv.reader(lines, delimiter=comma, strict=True)
+        try:
+            header = [name.strip() for name in next(rows, [])]
+            columns: list[list[object]] = [[] for _ in header]
+            for row in rows:
+                if not row and len(header) > 1:
+                    continue  # a blank line
+                if len(row) != len(header):
+                    number = 1 + max(map(len, columns), default=0)
+                    raise ParameterError(
+                        f"{path}, row {number} has {len(row)} fields, and the header has "
+                        f"{len(header)}; correct the row, quote fields with {comma!r}"
+                    )
+                for column, text in zip(columns, row, strict=True):
+                    column.append(text)
+        except csv.Error as error:
+            raise ParameterError(
+                f"{path}, line {rows.line_num} is no CSV: {error}; correct the line"
+            ) from error
+    repeated = sorted({name for name in header if header.count(name) > 1})
+    if repeated:
+        raise ParameterError(f"{path} has the columns {repeated} more than once; rename them")
+    return dict(zip(header, columns, strict=True))

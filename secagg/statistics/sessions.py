@@ -1,0 +1,144 @@
+"""Studies over sessions: rounds or one-shot sums of the same sites, a sum for each step."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TypeAlias
+
+from secagg.errors import ParameterError, TooFewSurvivors
+from secagg.oneshot import OneShotParams, OneShotResult
+from secagg.protocol import RoundParams
+from secagg.protocol.shape import Security
+from secagg.server import RoundResult
+from secagg.session import HelperLink, Session, bind
+from secagg.statistics.noise import NOISE, ONE_SHOT, check_noises
+from secagg.statistics.plan import Plan
+from secagg.statistics.study import Study
+
+Summed: TypeAlias = RoundResult | OneShotResult
+Ask: TypeAlias = Callable[[Study, Collection[int] | None], Awaitable[Summed]]
+"""Function of a study and the sites that takes the sum of the next step. None: all sites."""
+Reached: TypeAlias = AbstractAsyncContextManager[tuple[Sequence[HelperLink], Sequence[bytes]]]
+Reach: TypeAlias = Callable[[OneShotParams], Reached]
+"""Function of parameters that gives links to the helpers, and the helpers' endorsements."""
+
+
+async def collect(
+    plan: Plan, ask: Ask, *, progress: Callable[[int, int], None] | None = None
+) -> Study:
+    """Run all steps of a study, and return the study with all sums.
+
+    In a session with a folder the same call goes on after a kill.
+
+    Parameters
+    ----------
+    plan : Plan
+    ask : callable
+        Way to a sum, such as `rounds` or `one_shot`.
+    progress : callable, optional
+        Function called as ``progress(step, elements)`` before each step.
+
+    Raises
+    ------
+    TooFewSurvivors
+        Too few sites took part in a step, or a site left after the first step.
+    Exception
+        An error of `Session.round` or `Session.one_shot`.
+    """
+    study, sites = Study(plan), None
+    while not study.ended:
+        if progress is not None:
+            progress(study.number, study.step.length)
+        result = await ask(study, sites)
+        try:
+            study = study.then(result.integers)
+        except ParameterError as error:
+            raise TooFewSurvivors(
+                str(error),
+                phase=f"step {study.number}",
+                survivors=len(result.survivors),
+                needed=len(result.survivors if sites is None else sites),
+            ) from None
+        sites = result.survivors
+    return study
+
+
+def rounds(session: Session, n: int, *, security: Security = "semi-honest") -> Ask:
+    """Return the way to sums by the four exchanges.
+
+    Parameters
+    ----------
+    session : Session
+        Session whose members are the sites; each takes part with a `Site` as `train`.
+    n : int
+        Largest number of sites, ≥ 3.
+    security : "semi-honest" or "active"
+        See `RoundParams`.
+    """
+
+    async def ask(study: Study, sites: Collection[int] | None) -> RoundResult:
+        if study.plan.privacy is not None:
+            raise ParameterError(ONE_SHOT)
+        most = n if sites is None else len(sites)
+        params = RoundParams.suggest(
+            most,
+            study.step.length,
+            study.step.encoding,
+            security=security,
+            session=session.name.encode(),
+            # a later step without all sites is useless: better another attempt than such a sum
+            neighbours="auto" if sites is None else None,
+            threshold=None if sites is None else most,
+        )
+        return await session.round(params, study.message(), cohort=sites)
+
+    return ask
+
+
+def one_shot(
+    session: Session,
+    n: int,
+    name: bytes,
+    helpers: Iterable[tuple[bytes, bytes]],
+    reach: Reach,
+    *,
+    security: Security = "active",
+) -> Ask:
+    """Return the way to one-shot sums.
+
+    Parameters
+    ----------
+    session, n
+        See `rounds`.
+    name : bytes
+        Name of the study's run, new for each run, at most 32 bytes.
+    helpers : iterable of pairs of bytes
+        Public keys of the helpers; see `OneShotParams`.
+    reach : callable
+        Function of a step's parameters that gives a context with the links to the helpers, and
+        the endorsements of all helpers.
+    security : "semi-honest" or "active"
+        See `OneShotParams`.
+    """
+    keys = tuple(helpers)
+
+    async def ask(study: Study, sites: Collection[int] | None) -> OneShotResult:
+        most, message = n if sites is None else len(sites), study.message()
+        params = OneShotParams.suggest(
+            most,
+            study.step.length,
+            study.step.encoding,
+            helpers=keys,
+            security=security,
+            min_clients=None if sites is None else most,
+            noise=None if study.plan.privacy is None else NOISE,
+            session=bind(name + b" %d" % study.number, message),
+        )
+        check_noises(study.plan.privacy, params)
+        async with reach(params) as (links, endorsements):
+            return await session.one_shot(
+                params, links, message, endorsements=endorsements, cohort=sites
+            )
+
+    return ask

@@ -1,0 +1,131 @@
+"""Site of a study: a table, a policy, and answers to the steps of an agreed plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg._check import check_integer
+from secagg.errors import ParameterError
+from secagg.oneshot import OneShotParams
+from secagg.protocol import RoundParams
+from secagg.statistics.ledger import Ledger, refusal
+from secagg.statistics.noise import NOISE
+from secagg.statistics.plan import Plan
+from secagg.statistics.records import Records, Source
+from secagg.statistics.study import Study
+
+
+@dataclass(frozen=True, kw_only=True)
+class SitePolicy:
+    """Demands of a site on every plan.
+
+    Parameters
+    ----------
+    min_count, min_sites, records_per_parameter : int
+        Least values of the plan's fields of these names, ≥ 1.
+
+    Raises
+    ------
+    ParameterError
+        A number is invalid.
+    """
+
+    min_count: int = 5
+    min_sites: int = 3
+    records_per_parameter: int = 5
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            check_integer(name, value, 1, 10**6)
+
+    def check(self, plan: Plan) -> None:
+        """Raise `ParameterError` if a plan demands less than this policy."""
+        for name, least in vars(self).items():
+            if getattr(plan, name) < least:
+                raise ParameterError(
+                    f"the plan has {name} = {getattr(plan, name)}, and this site demands "
+                    f"{least}; agree on another plan, or pass SitePolicy({name}=…)"
+                )
+
+
+class Site:
+    """Site of a study, the `train` of `secagg.session.take_part`.
+
+    The whole table is read and judged first. The site answers the steps of the agreed plan
+    only, and computes what a step asks for from the sums before. Whether the site answers
+    depends on plan and message alone, never on the table.
+
+    Parameters
+    ----------
+    table : DataFrame, table of Arrow, path of a CSV or Parquet file, or mapping
+        See `Records.read`.
+    plan : Plan
+        The plan that this site agreed to.
+    policy : SitePolicy, optional
+        Demands on the plan.
+    ledger : Ledger, optional
+        Plans and answers of this table. Without a ledger a restarted site cannot go on.
+
+    Raises
+    ------
+    ParameterError
+        The table does not fit the plan, or the policy or the ledger rejects the plan.
+    """
+
+    def __init__(
+        self,
+        table: Source,
+        plan: Plan,
+        *,
+        policy: SitePolicy | None = None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        (policy or SitePolicy()).check(plan)
+        self.plan, self.records = plan, Records.read(table, plan.columns)
+        if plan.privacy is not None and self.records.size > plan.privacy.max_records:
+            raise ParameterError(
+                f"the table has more records than max_records, {plan.privacy.max_records:,}; "
+                "agree on a plan for more records"
+            )
+        self._ledger = Ledger() if ledger is None else ledger
+        self._ledger.check(plan)
+
+    def __repr__(self) -> str:
+        return f"<Site: {self.plan.name!r}, {self.records.size:,} records>"
+
+    def __call__(
+        self, message: bytes, params: RoundParams | OneShotParams | None = None
+    ) -> NDArray[np.int64]:
+        """Return the vector for the step that a message asks for.
+
+        Parameters
+        ----------
+        message : bytes
+        params : RoundParams or OneShotParams, optional
+            Parameters of the sum. None: the caller adds the vectors without a protocol.
+
+        Raises
+        ------
+        RemoteProtocolError
+            "plan": the message has another plan. "step": the message is of no step, or does not
+            follow the steps that this site answered. "noise": the sum lacks the plan's noise.
+        """
+        try:
+            study = Study.of(message)
+        except ParameterError as error:
+            raise refusal(str(error), "step") from None
+        if study.plan != self.plan or study.plan.digest != self.plan.digest:
+            raise refusal("the server runs another plan than this site agreed to", "plan")
+        if study.ended:
+            raise refusal("the study has ended, and the server asks for another step", "step")
+        one_shot = params if isinstance(params, OneShotParams) else None
+        if params is not None and params.encoding != study.step.encoding:
+            raise refusal("the sum has another encoding than the step", "encoding")
+        noise = None if one_shot is None else (one_shot.noise, one_shot.seeds)
+        if self.plan.privacy is not None and noise != (NOISE, self.plan.privacy.noises):
+            raise refusal("the sum lacks the noise of the plan", "noise")
+        self._ledger.answer(study, b"" if one_shot is None else one_shot.digest)
+        return study.vector(self.records)

@@ -1,0 +1,154 @@
+"""Noise of a study: coverage and size in results, ε by another accountant, and refusals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from effort import examples
+from secagg import ParameterError, RemoteProtocolError
+from secagg.oneshot import OneShotParams
+from secagg.oneshot.noise import blocks
+from secagg.simulate import temporary_journals
+from secagg.statistics import (
+    Category,
+    Counts,
+    Histogram,
+    Moments,
+    Number,
+    Plan,
+    Privacy,
+    Quantiles,
+    Result,
+    Site,
+    Study,
+)
+from secagg.statistics.layout import own
+from secagg.statistics.noise import NOISE, SIGMA
+from secagg.statistics.records import Records
+
+PRIVACY = Privacy(2.0, 1e-6, max_records=4000, weights={"moments of x": 3})
+PLAN = Plan(
+    "noised",
+    {"x": Number(0, 100), "g": Category(["a", "b"])},
+    [
+        Moments("x"),
+        Counts(["g"]),
+        Histogram("x", range(20, 100, 20), by="g"),
+        Quantiles("x", [0.25, 0.5], bins=10, steps=2),
+    ],
+    privacy=PRIVACY,
+)
+SIZES = pytest.mark.parametrize(
+    "runs", [400, pytest.param(10_000, marks=pytest.mark.slow)], ids=str
+)
+
+
+def noises(size: int, runs: int) -> Any:
+    """Noise of sums over three helpers: three noises each."""
+    drawn = blocks(NOISE, b"noise of studies", 3 * size * runs)
+    # a block is the same memory as the block before
+    return np.concatenate([block.copy() for block in drawn]).reshape(runs, 3, size).sum(1)
+
+
+@SIZES
+def test_intervals_of_means_and_counts_cover_95_percent(runs: int) -> None:
+    plan = replace(PLAN, statistics=[Moments("x"), Counts(["g"])])
+    study, random, hits = Study(plan), np.random.default_rng(7), np.zeros(2)
+    for noise in noises(study.step.length, runs):
+        x = random.normal(50, 15, 600).clip(0, 100)
+        vector = study.vector(Records.read({"x": x, "g": [*"ab"] * 300}, plan.columns))
+        result = Result.of(study.then(vector + noise))
+        ((_, mean, _, se),) = result["moments of x"].rows
+        _, count, spread = result["counts of g"].rows[0]
+        hits += abs(mean - 50) <= 1.959964 * se, abs(count - 300) <= 1.959964 * spread
+    assert abs(hits / runs - 0.95).max() < 0.006 * math.sqrt(10_000 / runs)
+
+
+@SIZES
+def test_noise_of_each_field_has_the_stated_deviation(runs: int) -> None:
+    step = Study(PLAN).step
+    sums = [step.unpack(noise) for noise in noises(step.length, runs)]
+    for name, sd in PRIVACY.errors({one.name: one for one in step.fields}).items():
+        z = np.array([one[name] for one in sums]).astype(float).ravel() / sd
+        powers = [np.mean(z**k) for k in (1, 2, 3, 4)]
+        for power, mean, variance in zip(powers, (0, 1, 0, 3), (1, 2, 15, 96), strict=True):
+            assert abs(power - mean) < 5 * math.sqrt(variance / z.size)
+
+
+@pytest.mark.parametrize("unit", ["record", "site"])
+@pytest.mark.parametrize("epsilon", [0.5, 8])
+def test_another_accountant_finds_no_larger_epsilon(unit: Any, epsilon: float) -> None:
+    accounting = pytest.importorskip("dp_accounting")
+    privacy = replace(PRIVACY, epsilon=epsilon, unit=unit, max_records=100)
+    plan = replace(PLAN, privacy=privacy)
+    events, spent = [], 0.0
+    for place, part in enumerate(plan.parts):
+        norms = part.norms(plan.frame)
+        for name, one in own(place, {one.name: one for one in plan.step([]).fields}).items():
+            records = 100 if unit == "site" else 1
+            # a rounded element differs by half a step from the scaled sum
+            far = float(one.factor) * norms[name][0] * records + math.sqrt(one.size)
+            steps = getattr(part, "steps", 1)
+            events += [accounting.GaussianDpEvent(SIGMA / far)] * steps
+            spent += steps * far**2 / (2 * SIGMA**2)
+    assert spent == pytest.approx(privacy.rho, rel=1e-9)
+    accountant = accounting.rdp.RdpAccountant().compose(accounting.ComposedDpEvent(events))
+    assert 0.7 * epsilon < accountant.get_epsilon(1e-6) <= epsilon
+
+
+records = st.tuples(st.one_of(st.none(), st.integers(-9, 120)), st.sampled_from("ab?"))
+
+
+@given(st.lists(records, max_size=20), records, st.sampled_from(["record", "site"]))
+@examples(300)
+def test_neighbours_differ_by_each_norm_at_most(table: Any, more: Any, unit: Any) -> None:
+    plan = replace(PLAN, privacy=replace(PRIVACY, unit=unit, max_records=21))
+    rows = [[*table, more], table if unit == "record" else []]
+    some, others = (
+        Records.read({"x": [x for x, _ in one], "g": [g for _, g in one]}, plan.columns)
+        for one in rows
+    )
+    study, spent, most = Study(plan), 0.0, 1 if unit == "record" else 21
+    while not study.ended:
+        for part, past in zip(plan.parts, study.sums, strict=True):
+            if part.fields(plan.frame, past):
+                one, other = (part.sums(plan.frame, each, past) for each in (some, others))
+                for name, (norm, largest) in part.norms(plan.frame).items():
+                    if name in one:
+                        apart = np.subtract(one[name], other[name]).astype(float)
+                        assert np.linalg.norm(apart) <= norm * most * (1 + 1e-12)
+                        assert abs(apart).max() <= largest * most
+        apart = (study.vector(some) - study.vector(others)).astype(float)
+        spent += float(apart @ apart) / (2 * SIGMA**2)
+        study = study.then(study.vector(some) * 3)
+    assert spent <= plan.privacy.rho
+
+
+def test_site_refuses_sums_without_the_noise_and_second_sums() -> None:
+    study, table = Study(PLAN), {"x": range(60), "g": [*"ab"] * 30}
+    with temporary_journals(4) as journals:
+        keys = [journal.public for journal in journals]
+    params = OneShotParams.suggest(
+        4, study.step.length, study.step.encoding, noise=NOISE, session=b"1", helpers=keys[:3]
+    )
+    for wrong in (None, replace(params, noise=None), replace(params, helpers=keys)):
+        with pytest.raises(RemoteProtocolError) as caught:
+            Site(table, PLAN)(study.message(), wrong)
+        assert caught.value.check == "noise"
+    site = Site(table, PLAN)
+    assert (site(study.message(), params) == site(study.message(), params)).all()
+    with pytest.raises(RemoteProtocolError) as caught:
+        site(study.message(), replace(params, session=b"2"))
+    assert caught.value.check == "repeated"
+
+
+def test_unknown_names_in_weights_raise() -> None:
+    with pytest.raises(ParameterError):
+        replace(PLAN, privacy=replace(PRIVACY, weights={"moments of y": 1}))

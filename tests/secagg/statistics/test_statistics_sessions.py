@@ -1,0 +1,102 @@
+"""Studies over real sessions: the same integers as sums without protection, and departures."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from secagg import TooFewSurvivors
+from secagg.oneshot import Helper, OneShotParams, OneShotPolicy
+from secagg.session import LocalHelper, LocalLink, Session, take_part
+from secagg.simulate import temporary_journals
+from secagg.statistics import (
+    Ledger,
+    Logistic,
+    Moments,
+    Number,
+    Plan,
+    Quantiles,
+    Result,
+    Site,
+    Study,
+    collect,
+    one_shot,
+    rounds,
+    simulate,
+)
+
+N = 4
+PLAN = Plan(
+    "session",
+    {"x": Number(0, 100, "0.1"), "y": Number(0, 1)},
+    (Moments("x"), Logistic("y", ("x",)), Quantiles("x")),
+)
+
+
+def table(site: int) -> dict[str, Any]:
+    rng = np.random.default_rng(site)
+    x = rng.normal(50, 10, 100).clip(0, 100)
+    return {"x": x, "y": (rng.random(100) < 1 / (1 + np.exp((50 - x) / 10))).astype(int)}
+
+
+TABLES = [table(site) for site in range(N)]
+
+
+async def studied(way: str, steps: list[int]) -> Study:
+    """Study of four sites in a session by one way."""
+    session = Session(range(N), name="study", deadlines=30)
+    with temporary_journals(3) as journals:
+
+        @contextlib.asynccontextmanager
+        async def reach(params: OneShotParams) -> AsyncIterator[Any]:
+            helpers = [Helper(params, journal) for journal in journals]
+            yield [LocalHelper(one) for one in helpers], [one.endorse() for one in helpers]
+
+        keys = [journal.public for journal in journals]
+        policy = OneShotPolicy(helpers=frozenset(key for _, key in keys))
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            for site in range(N):
+                train = Site(TABLES[site], PLAN, ledger=Ledger())
+                link = LocalLink(session, site)
+                more = {"one_shot_policy": policy} if way == "one-shot" else {}
+                group.create_task(take_part(link, site, train, **more))
+            ask = rounds(session, N)
+            if way == "one-shot":
+                ask = one_shot(session, N, b"run", keys, reach, security="semi-honest")
+            study = await collect(PLAN, ask, progress=lambda step, _: steps.append(step))
+            await session.close()
+    return study
+
+
+@pytest.mark.parametrize("way", ["rounds", "one-shot"])
+def test_sessions_have_the_integers_of_plain_sums(way: str) -> None:
+    steps = list[int]()
+    study = asyncio.run(studied(way, steps))
+    assert steps == list(range(1, len(study.past) + 1))
+    plain = Study(PLAN)
+    while not plain.ended:
+        sites = [Site(one, PLAN) for one in TABLES]
+        vectors = [plain.vector(site.records) for site in sites]
+        plain = plain.then(np.sum(vectors, axis=0))
+    assert [sums.tolist() for sums in study.past] == [sums.tolist() for sums in plain.past]
+    assert Result.of(study).tables == simulate(PLAN, TABLES, way="plain").tables
+
+
+def test_a_site_that_leaves_ends_the_study() -> None:
+    class Sum:
+        survivors = (0, 1, 2)
+
+        def __init__(self, integers: Any) -> None:
+            self.integers = integers
+
+    async def ask(study: Study, sites: Any) -> Any:
+        here = TABLES if study.number == 1 else TABLES[:3]
+        return Sum(np.sum([study.vector(Site(one, PLAN).records) for one in here], axis=0))
+
+    with pytest.raises(TooFewSurvivors):
+        asyncio.run(collect(PLAN, ask))

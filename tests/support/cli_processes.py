@@ -1,0 +1,55 @@
+"""Commands of `secagg` in this process, and as processes of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from click.testing import Result
+from typer.testing import CliRunner
+
+from secagg.cli import app
+
+ROOT = Path(__file__).parents[2]
+MAIN = "from secagg.cli import main; main()"
+
+
+def invoke(*arguments: object, **settings: str) -> Result:
+    return CliRunner(**settings).invoke(app, list(map(str, arguments)))
+
+
+@contextmanager
+def process(*arguments: object) -> Iterator[subprocess.Popen[str]]:
+    started = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", MAIN, *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield started
+    finally:
+        started.kill()
+        started.communicate()
+
+
+def until(started: subprocess.Popen[str], pattern: str) -> re.Match[str]:
+    """Return the match of the first line on a process's standard error that has a pattern."""
+    assert started.stderr is not None
+    before = []
+    for line in started.stderr:
+        if found := re.fullmatch(pattern, line.rstrip("\n")):
+            return found
+        before.append(line)
+    raise AssertionError(f"the process has ended: {before}")
+
+
+def address(started: subprocess.Popen[str], what: str) -> str:
+    """Return the URL that a server prints on its standard error."""
+    return until(started, rf"{what}: (http\S+)")[1]

@@ -82,7 +82,7 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "secagg/http/address.py": "requests http/members",
         "secagg/http/connection.py": "faults responses http/members",
         "secagg/http/helper.py": "http/helpers",
-        "secagg/http/problems.py": "requests responses",
+        "secagg/http/problems.py": "turns requests responses",
     },
     "flower": {
         "secagg/flower/state.py": "flower_repeats flower_node flower_one_shot flower_round",

@@ -135,6 +135,17 @@ def check(
         rows = tuple((name, *counts.values()) for name, counts in columns.items())
         header = ("column", "missing", "below", "above", "unknown")
         print_table(f"{records.size:,} records", statistics.Table(header, rows))
+        poor = [
+            name
+            for name, found in columns.items()
+            if 5 * sum(found[kind] or 0 for kind in ("missing", "below", "above"))
+            > records.size
+        ]
+        if poor:
+            print_text(
+                f"\nA fifth of the values or more is missing, outside or unknown in {poor}; "
+                "compare the plan's ranges and lists with the table.\n"
+            )
         lines = [f"- {name}: {', '.join(fields)}" for name, fields in sums.items()]
         print_text("\n".join([f"\nStep 1 sends {numbers:,} numbers, under masks:", *lines]))
 

@@ -166,6 +166,12 @@ class _Told:
         result = await self._way(study, sites)
         if sites is None:
             typer.echo(f"step 1: {summed(result, self._registry)}", err=True)
+            if len(result.survivors) < len(self._registry):
+                typer.echo(
+                    "The study goes on without these sites. Do not repeat the study with them: "
+                    "the difference of the two results would be their numbers.",
+                    err=True,
+                )
         self._sites = counted(len(result.survivors), "site")
         return result
 

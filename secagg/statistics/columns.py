@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -55,7 +56,9 @@ def label(value: object) -> str:
     """Return the text of a category's value; 1, 1.0 and "1" are the same, and so is a flag."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return str(value).strip()
+    text = str(value).strip()
+    # pandas writes integers with gaps as 1.0
+    return text.partition(".")[0] if re.fullmatch(r"-?\d+\.0+", text, re.ASCII) else text
 
 
 def check_name(what: str, name: object) -> None:

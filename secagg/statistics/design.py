@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -167,15 +168,33 @@ class Design:
                     f"the first value of {name} has fewer than {frame.min_count} records, and "
                     "the coefficients would show their outcomes; list another value first"
                 )
-        # a single column of groups and an outcome of 0 and 1 are a table of counts
-        flags = all(term.grid.units == 1 for term in (*self.terms, self.y))
-        if p > 1 and flags and len(self.columns) == 2:
-            ones, events = list(xx[0, 1:p]), list(xx[1:p, p])
+        if self.y.grid.units > 1:
+            return
+        # coefficients of a value follow from the outcomes of the value's records
+        groups = dict[str, list[int]]()
+        for j in range(1, p):
+            if self.terms[j].grid.units == 1:
+                groups.setdefault(self.terms[j].column, []).append(j)
+        for name, group in groups.items():
+            ones, events = list(xx[0, group]), list(xx[group, p])
             ones, events = [*ones, n - sum(ones)], [*events, xx[p, p] - sum(events)]
             if any(frame.few(e) or frame.few(k - e) for k, e in zip(ones, events, strict=True)):
                 raise NoTable(
-                    f"a value of {self.columns[0]} has fewer than {frame.min_count} records of "
-                    f"an outcome {self.y.name}; merge values, or plan more columns"
+                    f"a value of {name} has fewer than {frame.min_count} records of an outcome "
+                    f"{self.y.name}; merge values, or leave {name} out"
+                )
+
+    def judge_flags(self, sums: Sums, frame: Frame, n: int) -> None:
+        """Raise `NoTable` if few records have a pair of values of two columns of 0 and 1."""
+        terms = (*self.terms, self.y)
+        flags = [i for i, term in enumerate(terms) if term.column and term.grid.units == 1]
+        xx = sums["xx"]
+        for i, j in combinations(flags, 2):
+            both, one, other = (int(k) for k in (xx[i, j], xx[0, i], xx[0, j]))
+            if any(map(frame.few, (both, one - both, other - both, n - one - other + both))):
+                raise NoTable(
+                    f"{terms[i].name} and {terms[j].name} are a table with a cell of fewer "
+                    f"than {frame.min_count} records; leave one of the columns out"
                 )
 
     def names(self, places: Sequence[int]) -> str:

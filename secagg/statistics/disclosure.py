@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +73,11 @@ def hidden_cells(
                 "earlier studies over the same records only"
             )
     # missing values are open: else a few would hide all that is known of a column
-    hidden = {cell for cell in cells if frame.few(cell.count, cell.sites) and not cell.missing}
+    hidden = {
+        cell
+        for cell in cells
+        if cell.few or (frame.few(cell.count, cell.sites) and not cell.missing)
+    }
     hidden |= set(secret)
     every = list(dict.fromkeys((*cells, *published, *secret)))
     everyone = [cell for cell in every if not cell.where]
@@ -184,17 +189,23 @@ class _Audit:
             from scipy.optimize import linprog
             from scipy.sparse import csr_array
 
+        def matrix(cells: Sequence[Cell]) -> Any:
+            places = [np.flatnonzero(self._row(cell)) for cell in cells]
+            ends_of = np.cumsum([0, *map(len, places)])
+            found = np.ones(ends_of[-1]), np.concatenate(places), ends_of
+            return csr_array(found, (len(cells), goal.size))
+
         shown = [other for other in self.cells if other not in hidden]
         if not shown:
             return float("inf")
-        places = [np.flatnonzero(self._row(other)) for other in shown]
-        ends_of = np.cumsum([0, *map(len, places)])
-        ones = np.ones(ends_of[-1])
-        matrix = csr_array((ones, np.concatenate(places), ends_of), (len(shown), goal.size))
+        # a reader knows that no hidden cell is empty
+        secret = [other for other in self.cells if other in hidden]
+        most = {"A_ub": -matrix(secret), "b_ub": -np.ones(len(secret))} if secret else {}
+        exactly = matrix(shown)
         counts = np.array([other.count for other in shown], float)
         ends = list[float]()
         for sign in (1.0, -1.0):
-            found = linprog(sign * goal, A_eq=matrix, b_eq=counts, method="highs")
+            found = linprog(sign * goal, A_eq=exactly, b_eq=counts, method="highs", **most)
             if found.status != 0:  # unbounded
                 return float("inf")
             ends.append(sign * found.fun)

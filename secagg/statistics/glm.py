@@ -48,11 +48,11 @@ class _State:
 class _Iterated(Regression):
     """Common part of the two regressions."""
 
-    steps: int = 25
+    steps: int = 12
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_integer("steps", self.steps, 1, 50)
+        check_integer("steps", self.steps, 1, 15)
 
     def _start(self, mean: float) -> float:
         """Return the intercept that fits a mean without other terms."""
@@ -69,7 +69,8 @@ class _Iterated(Regression):
     def words(self, frame: Frame) -> str:
         """Return what everybody learns."""
         return (
-            f"{self.name} on {', '.join(self.x)}, with standard errors; for these the "
+            f"{self.kind} regression of {self.design(frame).y.name} on {', '.join(self.x)}, "
+            "with standard errors; for these the "
             f"server learns sums over all sites in at most {self.steps + 1} steps, at "
             "coefficients that every site computes from the sums before"
         )
@@ -232,7 +233,7 @@ class Logistic(_Iterated):
     x : sequence of str
         Columns of the plan. The first value of a Category is the reference.
     steps : int
-        Most steps of Newton's method, 1 to 50.
+        Most steps of Newton's method, 1 to 15. Each step shows the server another sum.
     """
 
     kind: ClassVar[str] = "logistic"
@@ -265,7 +266,7 @@ class Poisson(_Iterated):
     x : sequence of str
         Columns of the plan. The first value of a Category is the reference.
     steps : int
-        Most steps of Newton's method, 1 to 50.
+        Most steps of Newton's method, 1 to 15. Each step shows the server another sum.
     """
 
     kind: ClassVar[str] = "poisson"

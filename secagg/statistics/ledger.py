@@ -60,14 +60,15 @@ class Ledger:
         ----------
         study : Study
         report : bytes
-            Digest of the parameters of a sum with helpers. A site reports once in a step: two
-            sums would differ by a site, and would have two noises.
+            Name of the sum: digest of the parameters of a sum with helpers, or the random bytes
+            of a session. A site is in a single sum of each step: two sums would differ by the
+            sites that are in one of them, and would have two noises.
 
         Raises
         ------
         RemoteProtocolError
             "plan": another process answered a plan that cuts columns otherwise. "step": the
-            steps before are not those that this site answered. "repeated": the site reported to
+            steps before are not those that this site answered. "repeated": the site answered to
             another sum of this step.
         JournalError
             The file cannot be written; nothing has changed.
@@ -113,10 +114,10 @@ class Ledger:
                 "study again under a new plan, and keep a ledger over restarts",
                 "step",
             )
-        if report and reports.get(mark, report.hex()) != report.hex():
+        if reports.get(mark, report.hex()) != report.hex():
             raise refusal(
-                f"this site reported to another sum of step {study.number}; begin the study "
-                "again under a new plan",
+                f"this site was in another sum of step {study.number}, and two sums over "
+                "different sites would show a site's numbers; begin a study with a new plan",
                 "repeated",
             )
         plans = dict.fromkeys((*self._content.plans, study.plan.to_bytes().decode()))

@@ -60,7 +60,9 @@ class Covariance(Products):
     def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
         """Return covariance, correlation and principal components."""
         sums = past[0]
-        n, sites = self.design(frame).judge_records(sums, frame, max(2, frame.min_count))
+        design = self.design(frame)
+        n, sites = design.judge_records(sums, frame, max(2, frame.min_count))
+        design.judge_flags(sums, frame, n)
         steps = np.array([frame.number(name).step for name in self.columns], object)
         first, xx = sums["xx"][0, 1:], sums["xx"][1:, 1:]
         scale = np.outer(steps, steps) / (n * (n - 1))

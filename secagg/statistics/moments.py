@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -14,7 +14,17 @@ from secagg.statistics.columns import Number
 from secagg.statistics.exact import gram
 from secagg.statistics.layout import Field
 from secagg.statistics.records import Records
-from secagg.statistics.statistic import Frame, Grouped, Hidden, Past, Row, Sample, Table, Value
+from secagg.statistics.statistic import (
+    Cell,
+    Frame,
+    Grouped,
+    Hidden,
+    Past,
+    Row,
+    Sample,
+    Table,
+    Value,
+)
 
 _NAMES = ("n", "sites", "low", "high", "s1", "s2", "s3")
 
@@ -42,7 +52,8 @@ class Moments(Grouped):
 
     def words(self, frame: Frame) -> str:
         """Return what everybody learns."""
-        return f"mean, standard deviation and skewness of {self.column}{self._each}"
+        what = "mean and" if frame.noised else "mean, skewness and"
+        return f"{what} standard deviation of {self.column}{self._each}"
 
     def fields(self, frame: Frame, past: Past) -> list[Field]:
         """Return the fields of the only step."""
@@ -67,14 +78,27 @@ class Moments(Grouped):
         """Return the columns, and the number of the records with values in all of these."""
         return frozenset(filter(None, (self.column, self.by))), int(past[0]["n"].sum())
 
+    def cells(self, frame: Frame, past: Past) -> list[Cell]:
+        """Return the groups; a group whose sums show few values is hidden with another."""
+        cells = super().cells(frame, past)
+        if self.by is None:
+            return cells
+        few = (self._few(frame, past, g) for g in range(len(cells)))
+        return [replace(cell, few=hide) for cell, hide in zip(cells, few, strict=True)]
+
+    def _few(self, frame: Frame, past: Past, g: int) -> bool:
+        """Return whether the sums of a group show the values of few records."""
+        n, sites, low, high, *powers = (int(past[0][key][g]) for key in _NAMES)
+        # a sum over an end of the range is a sum of the few records that are elsewhere
+        few = frame.few(n - low, sites) or frame.few(n - high)
+        return few or dominated(n, powers, frame.min_count)
+
     def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
         """Return a table with a row for each group."""
         column, rows = frame.number(self.column), list[Row]()
         for g, name in enumerate(self.groups(frame)):
-            n, sites, low, high, *powers = (int(past[0][key][g]) for key in _NAMES)
-            # a sum over an end of the range is a sum of the few records that are elsewhere
-            few = (g,) in hidden or frame.few(n - low, sites) or frame.few(n - high)
-            few = few or dominated(n, powers, frame.min_count)
+            n, sites, _, _, *powers = (int(past[0][key][g]) for key in _NAMES)
+            few = (g,) in hidden or self._few(frame, past, g)
             shown = (None,) * 6 if few else (n, sites, *moments(column, n, powers))
             rows.append((name, *shown))
         return {"": self.table(("records", "sites", "mean", "sd", "se", "skewness"), rows)}

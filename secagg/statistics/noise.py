@@ -36,7 +36,8 @@ ONE_SHOT = "the plan has noise, which one-shot sums with helpers add; take such 
 class Privacy:
     """Differential privacy of a study: (ε, δ) for a record, or for all records of a site.
 
-    Neighbouring tables differ in one record, added or removed, or in all records of a site.
+    Neighbouring tables differ in one record, added or removed, or in all records of a site,
+    all added or all removed.
 
     Parameters
     ----------

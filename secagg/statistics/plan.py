@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from secagg._check import check_integer, check_kind
+from secagg._check import check_integer, check_kind, is_integer
 from secagg._printable import in_short
 from secagg.errors import ParameterError
 from secagg.statistics.columns import Category, Column, Number, check_name
@@ -205,7 +205,7 @@ class Plan:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Return the plan of a JSON text; see `from_toml`."""
-        return cls._of("JSON", json.loads, text)
+        return cls._of("JSON", lambda given: json.loads(given, object_pairs_hook=_once), text)
 
     @classmethod
     def from_toml(cls, text: str) -> Self:
@@ -251,15 +251,20 @@ class Plan:
         sees = "as it is, also sums over few records."
         if self.privacy is not None:
             sees = f"with noise. {self.privacy.words()}"
+        hidden = (
+            f"In the result, numbers that stand for fewer than {self.min_count} records or "
+            f"{self.min_sites} sites are left out, but for the numbers of missing values, also "
+            "in a group. The server sees all these numbers."
+        )
+        if self.privacy is not None:
+            hidden = f"In the result, noised numbers below {self.min_count} are left out."
         lines = [
             f"Study {self.name!r}, plan {self.digest.hex()[:16]}",
             "",
             f"The server learns each sum over all sites, {sees} A site's own numbers leave the "
             "site only under masks.",
             *(["The sites learn the sums of all steps but the last."] if several else []),
-            f"In the result, numbers that stand for fewer than {self.min_count} records or "
-            f"{self.min_sites} sites are left out, but for the numbers of missing values. The "
-            f"server sees all these numbers{'' if self.privacy is None else ' with noise'}.",
+            hidden,
             "",
             "Readers of the result learn:",
             *(f"- {one.words(self.frame)}" for one in self.parts),
@@ -282,10 +287,22 @@ def _mentioned(statistics: Sequence[Statistic]) -> list[str]:
     return several + [value for value in values if isinstance(value, str)]
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields of a JSON object, unless a field is there twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise ParameterError(f"the plan has the fields {twice} twice; write each field once")
+    return found
+
+
 def _values(part: Any) -> dict[str, Any]:
     """Return the fields of a part for JSON, without fields that are None."""
     named = {one.name: getattr(part, one.name) for one in fields(part)}
-    return {name: value for name, value in named.items() if value is not None}
+    # numpy's integers are no JSON
+    plain = {k: int(v) if is_integer(v) else v for k, v in named.items()}
+    return {name: value for name, value in plain.items() if value is not None}
 
 
 def _fields(what: str, described: object, kind: type[Any]) -> dict[str, Any]:
@@ -307,7 +324,7 @@ def _fields(what: str, described: object, kind: type[Any]) -> dict[str, Any]:
 def _column(name: str, described: object) -> Column:
     what = f"column {name!r}"
     kind: type[Column] = (
-        Category if isinstance(described, dict) and "values" in described else Number
+        Number if isinstance(described, dict) and "low" in described else Category
     )
     return _made(what, kind, described)
 

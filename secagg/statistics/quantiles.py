@@ -79,7 +79,7 @@ class Quantiles(Grouped):
         check_integer("steps", self.steps, 1, 20)
         shares = tuple(exact("a share", share) for share in self.shares)
         if not shares or any(not 0 < share < 1 for share in shares):
-            raise ParameterError(f"shares are {self.shares}; list numbers between 0 and 1")
+            raise ParameterError(f"shares are {self.shares}; list numbers above 0 and below 1")
         object.__setattr__(self, "shares", tuple(map(decimal_text, shares)))
 
     def words(self, frame: Frame) -> str:

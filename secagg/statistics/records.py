@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
@@ -43,8 +41,6 @@ class Records:
         Number of values that are in no list.
     designs : dict
         Terms and outcomes of the regressions so far.
-    digest : bytes
-        SHA-256 of the judged columns.
     """
 
     size: int
@@ -56,15 +52,6 @@ class Records:
 
     def __repr__(self) -> str:
         return f"<Records: {self.size:,} records, {len(self.points)} columns>"
-
-    @cached_property
-    def digest(self) -> bytes:
-        """SHA-256 of the number of records and of all points, by the columns' names."""
-        made = hashlib.sha256(b"secagg/1 statistics table")
-        for name, points in sorted(self.points.items()):
-            made.update(len(name.encode()).to_bytes(4, "little") + name.encode())
-            made.update(self.size.to_bytes(8, "little") + points.astype("<i8").tobytes())
-        return made.digest()
 
     def complete(self, columns: Iterable[str]) -> NDArray[np.bool_]:
         """Return True for each record with a value in all of some columns."""
@@ -137,7 +124,7 @@ def _numbers(name: str, values: NDArray[np.generic]) -> NDArray[np.float64]:
                     numbers[row] = _number(value)
             except (OverflowError, TypeError, ValueError):
                 raise ParameterError(
-                    f"column {name!r}, row {row + 1}: the {type(value).__name__} is no number; "
+                    f"column {name!r}, row {row + 1}: the value is no number; "
                     "correct the value, leave the field empty, or plan a Category"
                 ) from None
     infinite = np.isinf(numbers)
@@ -163,10 +150,12 @@ def _codes(values: NDArray[np.generic], column: Category) -> tuple[Points, int]:
     unknown, points = 0, np.full(len(values), -1, np.int64)
     for row, value in enumerate(values.tolist()):
         key = value if isinstance(value, str | int | float | bool) else str(value)
-        place = known.get((type(key), key))
+        place = known.get((type(value), key))
         if place is None:
-            place = code.get(label(value), -1 if _is_missing(value) else -2)
-            known[(type(key), key)] = place
+            missing = _is_missing(value)
+            none = missing and not isinstance(value, str)  # "None" may be a value, None is not
+            place = -1 if none else code.get(label(value), -1 if missing else -2)
+            known[(type(value), key)] = place
         points[row] = max(place, -1)
         unknown += place == -2
     return points, unknown

@@ -7,10 +7,11 @@ import json
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from secagg._printable import in_short
 from secagg.errors import ParameterError, needing
+from secagg.statistics.columns import Category
 from secagg.statistics.design import Products
 from secagg.statistics.disclosure import hidden_cells
 from secagg.statistics.layout import own
@@ -84,12 +85,15 @@ class Result:
             samples += [("an earlier study", part.sample(past)) for part, past in _parts(other)]
         hidden = hidden_cells(_cells(study), plan.frame, published, secret)
         tables, problems = dict[str, Mapping[str, Table]](), dict[str, str]()
+        counts = study.sums[0][0]["n"][1:]
+        missing = {name: int(k) for name, k in zip(plan.columns, counts, strict=True)}
         for part, past in _parts(study):
             places = {cell.place for cell in hidden if cell.table == part.name}
             try:
                 if isinstance(part, Products):
-                    _judge_samples(part, past, samples, plan)
-                tables[part.name] = part.tables(plan.frame, past, places)
+                    _judge_samples(part, past, samples, missing, plan)
+                found = part.tables(plan.frame, past, places)
+                tables[part.name] = {k: _explained(t, plan) for k, t in found.items()}
             except NoTable as error:
                 problems[part.name] = str(error)
         return cls(plan, tables, problems)
@@ -198,12 +202,30 @@ def _html_row(kind: str, row: Row) -> str:
     return f"<tr>{''.join(cells)}</tr>"
 
 
+def _explained(table: Table, plan: Plan) -> Table:
+    """Return a table of which a note explains the hidden values."""
+    if table.header[-1] == "unknown" or all(None not in row for row in table.rows):
+        return table
+    why = (
+        f"{HIDDEN}: of fewer than {plan.min_count} records or {plan.min_sites} sites, or such "
+        "numbers would follow, or there is none"
+    )
+    return replace(table, note=f"{table.note}; {why}" if table.note else why)
+
+
 def _parts(study: Study) -> list[tuple[Statistic, Past]]:
     return list(zip(study.plan.parts, study.sums, strict=True))
 
 
 def _cells(study: Study) -> list[Cell]:
-    return [cell for part, past in _parts(study) for cell in part.cells(study.plan.frame, past)]
+    frame, first = study.plan.frame, study.sums[0][0]
+    unknown = zip(frame.columns.items(), first["above"], strict=True)
+    closed = {name for (name, c), k in unknown if isinstance(c, Category) and frame.few(int(k))}
+    cells = [cell for part, past in _parts(study) for cell in part.cells(frame, past)]
+    return [
+        replace(cell, closed=any(name in closed and end == 0 for name, _, end in cell.where))
+        for cell in cells
+    ]
 
 
 def _same_columns(plan: Plan, other: Plan) -> None:
@@ -217,16 +239,23 @@ def _same_columns(plan: Plan, other: Plan) -> None:
 
 
 def _judge_samples(
-    part: Products, past: Past, samples: Sequence[tuple[str, Sample | None]], plan: Plan
+    part: Products,
+    past: Past,
+    samples: Sequence[tuple[str, Sample | None]],
+    missing: Mapping[str, int],
+    plan: Plan,
 ) -> None:
     """Raise `NoTable` if sums over nearly the same records are published."""
     columns, n = part.sample(past)
     for name, sample in samples:
-        if sample is not None and sample[0] <= columns and plan.frame.few(abs(sample[1] - n)):
+        if sample is None or not sample[0] & columns or sample == (columns, n):
+            continue
+        lacking = (missing[column] for column in sample[0] ^ columns if column in missing)
+        if plan.frame.few(abs(sample[1] - n)) or any(map(plan.frame.few, lacking)):
             raise NoTable(
-                f"{name} has fewer than {plan.min_count} records more than "
-                f"{sorted(columns)} together, and the difference would show their values; "
-                "leave one of the two out"
+                f"the records of {name} and those with values in all of {sorted(columns)} "
+                f"differ by fewer than {plan.min_count}, and the difference of the two would "
+                "show their values; leave one of the two out"
             )
 
 

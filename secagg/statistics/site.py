@@ -11,6 +11,7 @@ from secagg._check import check_integer
 from secagg.errors import ParameterError
 from secagg.oneshot import OneShotParams
 from secagg.protocol import RoundParams
+from secagg.session.wire import read_name
 from secagg.statistics.ledger import Ledger, refusal
 from secagg.statistics.noise import NOISE
 from secagg.statistics.plan import Plan
@@ -112,6 +113,8 @@ class Site:
         RemoteProtocolError
             "plan": the message has another plan. "step": the message is of no step, or does not
             follow the steps that this site answered. "noise": the sum lacks the plan's noise.
+            "repeated": this site answered the step in another session. "encoding", "sites": the
+            parameters are of another sum, or of a sum over fewer sites than the plan's least.
         """
         try:
             study = Study.of(message)
@@ -124,8 +127,20 @@ class Site:
         one_shot = params if isinstance(params, OneShotParams) else None
         if params is not None and params.encoding != study.step.encoding:
             raise refusal("the sum has another encoding than the step", "encoding")
+        if params is not None and not self._is_sum(study, params):
+            raise refusal("the sum is not over this step, or over too few sites", "sites")
         noise = None if one_shot is None else (one_shot.noise, one_shot.seeds)
         if self.plan.privacy is not None and noise != (NOISE, self.plan.privacy.noises):
             raise refusal("the sum lacks the noise of the plan", "noise")
-        self._ledger.answer(study, b"" if one_shot is None else one_shot.digest)
+        name = None if params is None or one_shot else read_name(params.session)
+        run = one_shot.digest if one_shot else b"" if name is None else name.run
+        self._ledger.answer(study, run)
         return study.vector(self.records)
+
+    def _is_sum(self, study: Study, params: RoundParams | OneShotParams) -> bool:
+        """Return whether parameters are of a step's plain sum over enough sites."""
+        least = (
+            params.min_clients if isinstance(params, OneShotParams) else params.min_survivors
+        )
+        fits = params.length == study.step.length and params.max_weight is None
+        return fits and least >= self.plan.min_sites

@@ -48,6 +48,10 @@ class Cell:
         Number of the records, and number of the sites that have such records.
     counts_only : bool
         True if the table has no sums over these records.
+    few : bool
+        True if the sums show the values of few of the records.
+    closed : bool
+        True if a column's unknown values, which count as missing, are few.
     """
 
     table: str
@@ -57,10 +61,13 @@ class Cell:
     sites: int
     counts_only: bool = False
 
+    few: bool = False
+    closed: bool = False
+
     @property
     def missing(self) -> bool:
-        """True for all records that lack a value of a column."""
-        return len(self.where) == 1 and self.where[0][1:] == (-1, 0)
+        """True for records that lack a value of a column, whose number is open."""
+        return not self.closed and any(part[1:] == (-1, 0) for part in self.where)
 
 
 @dataclass(frozen=True)

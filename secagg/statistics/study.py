@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg._check import as_bytes
 from secagg.errors import ParameterError
 from secagg.statistics.layout import BASE_BITS, Step, Sums, own
 from secagg.statistics.plan import Plan
@@ -95,11 +96,13 @@ class Study:
         ParameterError
             The bytes are no message of a study, or not the shortest form of a message.
         """
+        message = as_bytes(message)
         try:
             body = message.removeprefix(LABEL)
             plan, past = msgspec.msgpack.decode(body, type=tuple[bytes, list[bytes]])
             study = cls(Plan.from_bytes(plan), tuple(np.frombuffer(p, "<i8") for p in past))
-        except (msgspec.MsgspecError, ValueError) as error:
+            _ = study.step  # forged sums have no logarithm or quotient
+        except (msgspec.MsgspecError, ArithmeticError, ValueError) as error:
             if isinstance(error, ParameterError):
                 raise
             raise ParameterError("the message is of no study; take Study.message()") from None

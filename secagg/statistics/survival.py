@@ -90,6 +90,7 @@ class Survival(Grouped):
         left = np.zeros((len(self.groups(frame)), 2, len(times) + 1), np.int64)
         for g, mask in enumerate(self.masks(frame, records)):
             place = np.searchsorted(times, records.points[self.time][mask])
+            place[records.above[self.time][mask]] = len(times)  # after the last time
             np.add.at(left[g], (records.points[self.event][mask], place), 1)
         return {"left": left, "sites": indicator(left.sum((1, 2)))}
 
@@ -101,6 +102,12 @@ class Survival(Grouped):
         """Return the curves, a summary of the groups, and the log-rank test."""
         times = [float(time) for time in self.grid]
         curve, summary, seen = list[Row](), list[Row](), list[tuple[Exact, Exact]]()
+        # the events of a group would follow from all events
+        open_to_all = not any(
+            frame.few(k)
+            for left in past[0]["left"]
+            for k in (left[0].sum(), left[1, :-1].sum())
+        )
         for g, name in enumerate(self.groups(frame)):
             risk, events = at_risk(past[0]["left"][g])
             n, total, sites = int(risk[0]), int(events.sum()), int(past[0]["sites"][g])
@@ -110,7 +117,8 @@ class Survival(Grouped):
             seen.append((risk, events))
             points, after = kaplan_meier(times, risk, events, frame)
             curve += [(name, *point) for point in points]
-            shown = None if any(map(frame.few, (total, n - total, after))) else total
+            few = any(map(frame.few, (total, n - total, after)))
+            shown = total if open_to_all and not few else None
             median = next((time for time, s, _ in points if s <= 0.5), None)
             summary.append((name, n, sites, shown, median))
         tables = {

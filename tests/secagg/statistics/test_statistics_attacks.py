@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +18,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from effort import examples
-from secagg import JournalError, ParameterError, RemoteProtocolError
+from secagg import JournalError, ParameterError, RemoteProtocolError, RoundParams
+from secagg.session.wire import AttemptName, message_digest, write_name
 from secagg.statistics import (
     Category,
     Counts,
@@ -38,6 +42,7 @@ from secagg.statistics import (
 )
 from secagg.statistics.disclosure import hidden_cells
 from secagg.statistics.statistic import Cell, Frame
+from secagg.statistics.study import LABEL
 
 ANY = SitePolicy(min_count=1, min_sites=1, records_per_parameter=1)
 LEAST = 5
@@ -519,3 +524,104 @@ def test_a_value_of_one_site_is_no_term() -> None:
     columns = {"s": Category([str(i) for i in range(4)]), "y": Number(0, 100)}
     result = simulate(Plan("sites", columns, [Linear("y", ["s"])]), tables, way="plain")
     assert "s = 1" in result.problems["linear regression of y"]
+
+
+# What follows from two statistics of a plan together.
+
+TWO = ["a"] * 30 + ["b"] * 60
+LONG = list(range(20, 80)) + list(range(20, 50))
+
+
+@pytest.mark.parametrize("constant", [0, 50])
+def test_a_group_of_few_other_values_takes_another_with_it(constant: int) -> None:
+    """Else the whole less the other group would be the sum of the few."""
+    x = [constant] * 29 + [87] + LONG[:60]
+    statistics = [Moments("x"), Moments("x", by="g")]
+    result = result_of({"x": NUMBER, "g": AB}, statistics, {"x": x, "g": TWO})
+    assert [row[1:] for row in result["moments of x by g"].rows] == [(None,) * 6] * 2
+
+
+def test_few_unknown_values_are_no_missing_values() -> None:
+    table = {"x": LONG[:60], "c": ["a"] * 30 + ["b"] * 29 + ["rare"]}
+    result = result_of({"x": NUMBER, "c": AB}, [Moments("x"), Counts(("c",))], table)
+    assert [row[1] for row in result["records"].rows if row[0] == "c"] == [None]
+    assert [row[1] for row in result["counts of c"].rows].count(None) >= 2
+
+
+def test_few_events_of_a_group_hide_the_events_of_all() -> None:
+    d = [1] * 12 + [0] * 18 + [1] + [0] * 59
+    columns = {"t": Number(0, 100), "d": Category([0, 1]), "g": AB}
+    asked = [Survival("t", "d", range(10, 101, 10), by="g")]
+    result = result_of(columns, asked, {"t": LONG, "d": d, "g": TWO})
+    assert [row[3] for row in result["survival of t by g"].rows] == [None, None]
+
+
+def test_covariance_of_flags_is_a_table_of_counts() -> None:
+    flag = Number(0, 1)
+    table = {"a": [0] * 30 + [1] * 30, "b": [1] + [0] * 44 + [1] * 15}
+    result = result_of({"a": flag, "b": flag}, [Covariance(("a", "b"))], table)
+    assert "a and b" in result.problems["covariance of a, b"]
+
+
+@pytest.mark.parametrize(
+    ("statistics", "lacking"),
+    [
+        ((Moments("x", by="g"), Linear("y", ("x",))), {"g": 7}),
+        ((Linear("y", ("x",)), Linear("w", ("x",))), {"y": 5, "w": 9}),
+    ],
+)
+def test_sums_over_nearly_the_same_records_have_no_result(
+    statistics: Sequence[Any], lacking: dict[str, int]
+) -> None:
+    table: dict[str, list[Any]] = {
+        "x": LONG,
+        "g": TWO,
+        "y": LONG[::-1],
+        "w": LONG[5:] + LONG[:5],
+    }
+    for name, place in lacking.items():
+        table[name] = [*table[name][:place], None, *table[name][place + 1 :]]
+    used = {"x", *lacking, *(["y"] if "g" in lacking else [])}
+    columns = {name: AB if name == "g" else NUMBER for name in used}
+    result = result_of(columns, statistics, {name: table[name] for name in used})
+    assert any(name.startswith("linear") for name in result.problems)
+
+
+def test_a_hidden_cell_has_a_record() -> None:
+    """Cells of 1 and 5 with a known sum of 6 lie in an interval of 4, not of 6."""
+    values = [str(i) for i in range(4)]
+    column = [v for v, n in zip(values, (1, 5, 30, 30), strict=True) for _ in range(n)]
+    result = result_of({"c": Category(values)}, [Counts(("c",))], {"c": column})
+    assert [row[1] for row in result["counts of c"].rows].count(None) == 3
+
+
+def round_of(study: Study, n: int, run: bytes = b"session1", **changes: Any) -> RoundParams:
+    """Parameters of a step's round, named as a session does."""
+    params = RoundParams.suggest(n, study.step.length, study.step.encoding, **changes)
+    name = AttemptName(run, 0, 0, bytes(8), message_digest(study.message()))
+    return replace(params, session=write_name(b"s", name))
+
+
+def test_a_step_has_one_sum_over_enough_sites() -> None:
+    study = Study(Plan("once", {"x": NUMBER}, [Moments("x")], min_sites=4))
+    site = Site({"x": LONG}, study.plan)
+    for params in (round_of(study, 4), round_of(study, 9, max_weight=9)):  # t is 3
+        with pytest.raises(RemoteProtocolError) as refused:
+            site(study.message(), params)
+        assert refused.value.check == "sites"
+    for _ in range(2):  # another attempt
+        site(study.message(), round_of(study, 9))
+    with pytest.raises(RemoteProtocolError) as refused:
+        site(study.message(), round_of(study, 8, b"session2"))
+    assert refused.value.check == "repeated"
+
+
+def test_forged_sums_without_a_logarithm_are_refused() -> None:
+    study = Study(Plan("forged", {"x": NUMBER, "y": FLAG}, [Logistic("y", ("x",))]))
+    first = study.vector(Site({"x": LONG, "y": [0, 1] * 45}, study.plan).records)
+    for place in range(first.size):
+        forged = first.copy()
+        forged[place] = 0
+        message = LABEL + msgspec.msgpack.encode((study.plan.to_bytes(), [forged.tobytes()]))
+        with suppress(ParameterError):
+            assert Study.of(message).number == 2

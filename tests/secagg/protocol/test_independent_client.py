@@ -132,4 +132,7 @@ def test_two_implementations_agree_over_a_session(round: testing.Round, script: 
     for u, key in sealing_keys.items():
         drawn = kept[u].seed
         assert not drawn or key.pair.seed == drawn
-        assert {(v, k): s for v, (k, s) in key._agreed.items()} == kept[u].agreed
+        # the client keeps the last secret of a peer, the other implementation one for each key
+        found = {(v, k): s for v, (k, s) in key._agreed.items()}
+        assert found.items() <= kept[u].agreed.items()
+        assert {v for v, _ in kept[u].agreed} == key._agreed.keys()

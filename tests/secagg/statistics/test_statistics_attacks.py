@@ -625,3 +625,13 @@ def test_forged_sums_without_a_logarithm_are_refused() -> None:
         message = LABEL + msgspec.msgpack.encode((study.plan.to_bytes(), [forged.tobytes()]))
         with suppress(ParameterError):
             assert Study.of(message).number == 2
+
+
+def test_a_step_answered_to_helpers_is_asked_again_by_nobody() -> None:
+    study, ledger = Study(Plan("again", {"x": NUMBER}, [Moments("x")])), Ledger()
+    ledger.answer(study, b"digest of a one-shot sum")
+    for other in (b"", b"session1"):
+        with pytest.raises(RemoteProtocolError) as refused:
+            ledger.answer(study, other)
+        assert refused.value.check == "repeated"
+    ledger.answer(study, b"digest of a one-shot sum")

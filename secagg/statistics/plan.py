@@ -30,7 +30,7 @@ from secagg.statistics.survival import Survival
 _ALL = (Moments, Counts, Histogram, Quantiles, Covariance, Linear, Logistic, Poisson, Survival)
 KINDS: dict[str, type[Any]] = {kind.kind: kind for kind in _ALL}
 _EXTREMES = "a minimum or maximum is the number of a single person; plan quantiles instead"
-TOTALS = (Field("records", (1,)), Field("sites", (1,)))
+_TOTALS = (Field("records", (1,)), Field("sites", (1,)))
 _LEAST = ("min_count", "min_sites", "records_per_parameter")
 _json = partial(json.dumps, ensure_ascii=False)
 _Made = TypeVar("_Made")
@@ -145,7 +145,7 @@ class Plan:
         if self.privacy is not None:
             return NoisedStep(found)
         # records and sites in every step: a site that leaves during a study is noticed
-        return Step([*TOTALS, *found] if found else [])
+        return Step([*_TOTALS, *found] if found else [])
 
     def to_bytes(self) -> bytes:
         """Return canonical bytes: JSON with sorted keys and no spaces."""

@@ -60,7 +60,6 @@ class Cell:
     count: int
     sites: int
     counts_only: bool = False
-
     few: bool = False
     closed: bool = False
 

@@ -549,7 +549,7 @@ def test_few_unknown_values_are_no_missing_values() -> None:
 
 
 def test_few_events_of_a_group_hide_the_events_of_all() -> None:
-    d = [1] * 12 + [0] * 18 + [1] + [0] * 59
+    d = [1] * 11 + [0] * 19 + [1] + [0] * 59  # those of the first group have a point
     columns = {"t": Number(0, 100), "d": Category([0, 1]), "g": AB}
     asked = [Survival("t", "d", range(10, 101, 10), by="g")]
     result = result_of(columns, asked, {"t": LONG, "d": d, "g": TWO})
@@ -617,14 +617,16 @@ def test_a_step_has_one_sum_over_enough_sites() -> None:
 
 
 def test_forged_sums_without_a_logarithm_are_refused() -> None:
-    study = Study(Plan("forged", {"x": NUMBER, "y": FLAG}, [Logistic("y", ("x",))]))
-    first = study.vector(Site({"x": LONG, "y": [0, 1] * 45}, study.plan).records)
-    for place in range(first.size):
+    columns = {"x": NUMBER, "y": FLAG}
+    study = Study(Plan("forged", columns, [Logistic("y", ("x",))], min_sites=1))
+    site = Site({"x": LONG, "y": [0, 1] * 45}, study.plan, policy=ANY)
+    first = study.vector(site.records)
+    for place, value in product(range(first.size), (0, 60, 10**6)):
         forged = first.copy()
-        forged[place] = 0
+        forged[place] = value
         message = LABEL + msgspec.msgpack.encode((study.plan.to_bytes(), [forged.tobytes()]))
         with suppress(ParameterError):
-            assert Study.of(message).number == 2
+            assert Study.of(message).step is not None
 
 
 def test_a_step_answered_to_helpers_is_asked_again_by_nobody() -> None:

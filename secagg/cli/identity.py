@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from secagg._printable import printable
 from secagg.cli.addresses import as_key
-from secagg.cli.console import App, Json, command, counted, examples
+from secagg.cli.console import App, Json, command, counted, examples, flag
 from secagg.cli.files import create_identity, read_keys, write_keys
+from secagg.errors import ParameterError
 from secagg.kit.table import as_json as to_json
 from secagg.protocol import Registry
 from secagg.protocol.client_ids import identify
@@ -20,7 +22,10 @@ app = App(
 )
 
 KEYGEN = examples("secagg identity keygen alice.pem")
-REGISTER = examples("secagg identity register clients.json alice 3b6a27bc…")
+REGISTER = examples(
+    "secagg identity register clients.json alice 3b6a27bc…",
+    "secagg identity register clients.json alice 77c1e05a… --replace",
+)
 
 
 @app.command(epilog=KEYGEN)
@@ -42,22 +47,50 @@ def register(
     registry: Annotated[Path, typer.Argument(metavar="REGISTRY", help="JSON file.")],
     client: Annotated[str, typer.Argument(help="Name or id of the client.")],
     public: Annotated[str, typer.Argument(metavar="HEX", help="Public key of the client.")],
+    replace: Annotated[
+        bool, flag("--replace", "Replace the key of a client that the registry has.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Add a client to a registry, or replace the client's key; a missing file is created.
+    """Add a client to a registry; a missing file is created.
 
     Make sure that the key is the client's: the holder of the key can send in the client's name.
+    A client of the registry keeps its key without --replace.
     """
     with command():
         keys = read_keys(registry) if registry.exists() else {}
-        keys[client_of(client)] = as_key(public, "HEX")
+        name, key = client_of(client), as_key(public, "HEX")
+        change = _change(client, keys.get(name), key, replace=replace)
+        keys[name] = key
         # validates all keys and ids before the file changes
         count = len(Registry(keys))
         write_keys(registry, keys)
         document = {
             "registry": str(registry),
             "client": client,
-            "id": identify(client_of(client))[0],
+            "id": identify(name)[0],
+            "change": change,
             "clients": count,
         }
-        typer.echo(to_json(document) if as_json else f"{registry}: {counted(count)}")
+        text = f"{registry}: {change} {printable(client)}; {counted(count)}"
+        typer.echo(to_json(document) if as_json else text)
+
+
+def _change(client: str, known: bytes | None, key: bytes, *, replace: bool) -> str:
+    """Return "added", "replaced" or "unchanged"; raise `ParameterError` for another change."""
+    if known is None and replace:
+        # a misspelt name would leave the old key valid
+        raise ParameterError(
+            f"the registry has no client {client!r} whose key could be replaced; check the "
+            "name, or leave --replace out to add the client"
+        )
+    if known is None:
+        return "added"
+    if known == key:
+        return "unchanged"
+    if not replace:
+        raise ParameterError(
+            f"client {client!r} is registered with the key {known.hex()}; pass --replace to "
+            "put the new key in its place"
+        )
+    return "replaced"

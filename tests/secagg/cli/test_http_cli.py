@@ -100,6 +100,22 @@ def test_registry_has_names_and_ids(keys):
     assert len(read_registry(keys / "r.json")) == len(NAMES)
 
 
+def test_a_key_is_replaced_only_on_demand(keys):
+    def register(name: str, key: bytes, *more: str) -> tuple[int, str]:
+        ran = invoke("identity", "register", keys / "r.json", name, key.hex(), "--json", *more)
+        return ran.exit_code, json.loads(ran.stdout)["change"] if ran.stdout else ""
+
+    invoke("identity", "keygen", keys / "new.pem")
+    old, new = (read_identity(keys / f"{name}.pem").public for name in ("alice", "new"))
+    assert register("alice", new) == (2, "")
+    assert register("alise", new, "--replace") == (2, "")
+    assert register("alice", old) == (0, "unchanged")
+    assert read_registry(keys / "r.json")["alice"] == old
+    assert register("alice", new, "--replace") == (0, "replaced")
+    assert read_registry(keys / "r.json")["alice"] == new
+    assert register("alise", old) == (0, "added")
+
+
 CERTIFICATE = ["--certificate", "c.pem"]
 HELPERS = ["--helpers", "r.json"]
 LOCAL = "http://127.0.0.1:1"

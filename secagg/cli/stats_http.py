@@ -60,7 +60,7 @@ from secagg.cli.sums import Aggregator, prepare_files, summed
 from secagg.errors import ParameterError, RemoteProtocolError, SecAggError
 from secagg.kit.table import as_json as to_json
 from secagg.oneshot import OneShotParams
-from secagg.protocol import CohortLedger, Registry, RoundParams
+from secagg.protocol import Registry, RoundParams
 
 if TYPE_CHECKING:
     import numpy as np
@@ -227,12 +227,13 @@ def join(
     """
     with command():
         policy = policy_of(min_count, min_sites, records_per_parameter)
-        answers = _Answers(site_of(plan, data, policy, open_ledger(ledger)))
+        kept = open_ledger(ledger)
+        site = site_of(plan, data, policy, kept)
+        answers = _Answers(site)
         done, hint = attend(
             url, client, answers, identity, registry, helpers, authority, patience,
             allow_plain_http=allow_plain_http,
-            # a step again without a few sites would show their sums
-            ledger=CohortLedger(min_difference=3),
+            ledger=kept.cohorts(site.plan),
         )  # fmt: skip
         steps = sorted(number + 1 for number in done.rounds + done.reports)
         if as_json:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from secagg._files import locked, replace_file
 from secagg.errors import JournalError, ParameterError, RemoteProtocolError
+from secagg.protocol import CohortLedger
 from secagg.statistics.columns import Number
 from secagg.statistics.plan import Plan
 from secagg.statistics.study import Study
 from secagg.statistics.survival import Survival
+
+_HIDING = 3
+"""Least number of sites in which the cohorts of two sums of a plan differ."""
 
 
 class Ledger:
@@ -73,14 +79,27 @@ class Ledger:
         JournalError
             The file cannot be written; nothing has changed.
         """
+        self._change(lambda: self._after(study, report))
+
+    def cohorts(self, plan: Plan) -> CohortLedger:
+        """Return the cohorts of a plan's sums, for the `ledger` of `secagg.session.take_part`.
+
+        A step again without a site would show the numbers of this site, so cohorts of two sums
+        differ by three sites, or not at all. A cohort is in the file before the site's answer
+        goes out, so a restarted site compares, too.
+        """
+        return _Cohorts(self, plan.digest.hex())
+
+    def _change(self, after: Callable[[], _Content]) -> None:
+        """Store the content that a function gives for the present content."""
         if self._path is None:
-            self._content = self._after(study, report)
+            self._content = after()
             return
         try:
             # another process may answer steps of this table, too
             with locked(self._path.parent) if hasattr(os, "O_DIRECTORY") else nullcontext():
                 self._content = self._read()
-                new = self._after(study, report)
+                new = after()
                 replace_file(self._path, msgspec.json.encode(new), private=True)
         except OSError as error:
             raise JournalError(f"the ledger {self._path} cannot be written: {error}") from error
@@ -91,8 +110,11 @@ class Ledger:
         if self._path is None or not self._path.exists():
             return self._content
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=_Content)
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+            content = msgspec.json.decode(self._path.read_bytes(), type=_Content)
+            for cohorts in content.cohorts.values():
+                CohortLedger.from_bytes(cohorts)
+            return content
+        except (OSError, msgspec.MsgspecError, ParameterError, UnicodeDecodeError) as error:
             raise JournalError(
                 f"{self._path} is no ledger of plans: {error}; restore it, or begin another"
             ) from error
@@ -121,10 +143,11 @@ class Ledger:
                 "repeated",
             )
         plans = dict.fromkeys((*self._content.plans, study.plan.to_bytes().decode()))
-        return _Content(
-            list(plans),
-            {**self._content.steps, key: known if again and known is not None else past},
-            {**reports, mark: report.hex()} if report else reports,
+        return replace(
+            self._content,
+            plans=list(plans),
+            steps={**self._content.steps, key: known if again and known is not None else past},
+            reports={**reports, mark: report.hex()} if report else reports,
         )
 
 
@@ -133,12 +156,36 @@ def refusal(why: str, check: str) -> RemoteProtocolError:
     return RemoteProtocolError(why, sender=None, phase="statistics", check=check)
 
 
+class _Cohorts(CohortLedger):
+    """Cohorts of a plan's sums, in the file of a site's ledger."""
+
+    def __init__(self, ledger: Ledger, plan: str) -> None:
+        super().__init__(min_difference=_HIDING)
+        self._ledger, self._plan = ledger, plan
+
+    def _record(self, kind: str, packed: bytes) -> int:
+        """Compare packed ids with the cohorts of the file, and store them; see `record`."""
+        difference = 0
+
+        def recorded() -> _Content:
+            nonlocal difference
+            content = self._ledger._content
+            if known := content.cohorts.get(self._plan):
+                self.include(CohortLedger.from_bytes(known))
+            difference = super(_Cohorts, self)._record(kind, packed)
+            return replace(content, cohorts={**content.cohorts, self._plan: self.to_bytes()})
+
+        self._ledger._change(recorded)
+        return difference
+
+
 class _Content(msgspec.Struct, forbid_unknown_fields=True):
-    """Content of the file: canonical plans, and digests by the plans' digests."""
+    """Content of the file: canonical plans; digests and cohorts by the plans' digests."""
 
     plans: list[str]
     steps: dict[str, list[str]]
     reports: dict[str, str]
+    cohorts: dict[str, bytes] = {}
 
 
 def _conflict(plan: Plan, other: Plan, name: str) -> str:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from secagg import JournalError, TooFewSurvivors
 from secagg.session import LocalLink, Session, take_part
 from secagg.session.wire import read_task
 from secagg.statistics import (
     Category,
     Ledger,
     Logistic,
+    Moments,
     Number,
     Plan,
     Result,
     Site,
+    Study,
     collect,
     rounds,
     simulate,
@@ -72,3 +76,33 @@ def test_step_waits_for_a_restarted_site(phase, tmp_path):
 
     expected = simulate(PLAN, [tables[u] for u in SITES], way="plain")
     assert asyncio.run(run()).to_json() == expected.to_json()
+
+
+def test_restarted_sites_answer_no_step_again_without_a_site(tmp_path: Path) -> None:
+    study = Study(Plan("once", {"age": Number(0, 100)}, [Moments("age")]))
+    table = {"age": np.arange(40)}
+
+    async def run() -> None:
+        async with Session(SITES, deadlines=20.0, attempts=1) as session:
+            ask = rounds(session, len(SITES))
+            for asked in (None, SITES[1:], SITES):
+                members = []
+                for u in SITES:
+                    ledger = Ledger(tmp_path / f"{u}")
+                    site = Site(table, study.plan, ledger=ledger)
+                    link, kept = LocalLink(session, u), ledger.cohorts(study.plan)
+                    members.append(asyncio.ensure_future(take_part(link, u, site, ledger=kept)))
+                if asked == SITES[1:]:
+                    with pytest.raises(TooFewSurvivors):
+                        await ask(study, asked)
+                else:
+                    assert (await ask(study, asked)).survivors == tuple(SITES)
+                for member in members:
+                    member.cancel()
+                await asyncio.wait(members)
+
+    asyncio.run(run())
+    path = tmp_path / "1"
+    path.write_text(path.read_text("utf-8").replace('"c2VjYWdn', '"d2VjYWdn'), "utf-8")
+    with pytest.raises(JournalError):
+        Ledger(path)

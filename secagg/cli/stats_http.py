@@ -70,6 +70,8 @@ if TYPE_CHECKING:
     from secagg.statistics import Site, Study
     from secagg.statistics.sessions import Ask, Summed
 
+_PATIENCE = 5.0
+"""Seconds to wait for a helper before the server listens, while no site waits."""
 _LATE = "; join before the first step ends, in one process, and ask the server's operator"
 SERVE = (
     START + "secagg stats serve study.toml sites.json --out study --folder state\n\n"
@@ -133,13 +135,13 @@ def serve(
             allow_plain_http,
         )  # fmt: skip
         studies = list[statistics.Study]()
+        # a resumed run must name its one-shot sums as before
+        run_id = f"{name} ".encode() + (b"" if folder is not None else os.urandom(8))
+        keys = [(one.hpke, one.ed25519) for one in aggregator.helpers] if aggregator else []
 
         async def work(session: Session) -> None:
             way = statistics.rounds(session, len(known), security=kind)
             if aggregator is not None:
-                # a resumed run must name its one-shot sums as before
-                run_id = f"{name} ".encode() + (b"" if folder is not None else os.urandom(8))
-                keys = [(one.hpke, one.ed25519) for one in aggregator.helpers]
                 way = statistics.one_shot(
                     session, len(known), run_id, keys, aggregator.endorsed, security=kind
                 )
@@ -147,8 +149,21 @@ def serve(
             studies.append(await statistics.collect(agreed, told, progress=told.begin))
             write_study(out, studies[0])
 
+        async def run() -> None:
+            if aggregator is not None:
+                # late, since every command imports this module
+                from secagg.statistics.sessions import one_shot_params
+
+                first = one_shot_params(
+                    statistics.Study(agreed), len(known), run_id, keys, security=kind
+                )
+                # an absent helper is named before any site waits
+                async with aggregator.reach(first, _PATIENCE):
+                    pass
+            await hosting.run(work)
+
         with notices():
-            asyncio.run(hosting.run(work))
+            asyncio.run(run())
         result = statistics.Result.of(studies[0])
         replace_file(out / RESULT, result.to_json())
         typer.echo(f"result: {out / RESULT}", err=True)

@@ -124,21 +124,48 @@ def one_shot(
     keys = tuple(helpers)
 
     async def ask(study: Study, sites: Collection[int] | None) -> OneShotResult:
-        most, message = n if sites is None else len(sites), study.message()
-        params = OneShotParams.suggest(
-            most,
-            study.step.length,
-            study.step.encoding,
-            helpers=keys,
-            security=security,
-            min_clients=None if sites is None else most,
-            noise=None if study.plan.privacy is None else NOISE,
-            session=bind(name + b" %d" % study.number, message),
+        most = n if sites is None else len(sites)
+        params = one_shot_params(
+            study, most, name, keys, security=security, every=sites is not None
         )
-        check_noises(study.plan.privacy, params)
         async with reach(params) as (links, endorsements):
             return await session.one_shot(
-                params, links, message, endorsements=endorsements, cohort=sites
+                params, links, study.message(), endorsements=endorsements, cohort=sites
             )
 
     return ask
+
+
+def one_shot_params(
+    study: Study,
+    n: int,
+    name: bytes,
+    helpers: Iterable[tuple[bytes, bytes]],
+    *,
+    security: Security,
+    every: bool = False,
+) -> OneShotParams:
+    """Return the parameters of the next step's one-shot sum.
+
+    Parameters
+    ----------
+    study : Study
+    n : int
+        Largest number of sites.
+    name, helpers, security
+        See `one_shot`.
+    every : bool
+        True: the sum needs all sites.
+    """
+    params = OneShotParams.suggest(
+        n,
+        study.step.length,
+        study.step.encoding,
+        helpers=tuple(helpers),
+        security=security,
+        min_clients=n if every else None,
+        noise=None if study.plan.privacy is None else NOISE,
+        session=bind(name + b" %d" % study.number, study.message()),
+    )
+    check_noises(study.plan.privacy, params)
+    return params

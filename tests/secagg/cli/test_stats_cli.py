@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from cli_processes import address, invoke, process, until
+from secagg.cli import stats_http
 from secagg.cli.files import create_identity, read_keys, write_keys
 from secagg.cli.studies import LEAST
 from secagg.statistics import (
@@ -260,6 +261,22 @@ def test_server_names_what_it_lacks_before_it_listens(folder):
     (folder / "out").mkdir()
     (folder / "out" / "study.bin").write_bytes(b"")
     rejected(*serve, message="--out")
+
+
+def test_helper_that_is_away_ends_a_study_before_it_listens(folder, monkeypatch):
+    monkeypatch.setattr(stats_http, "_PATIENCE", 1e-9)
+    register(folder, "a", "b", "c", "aggregator")
+    entries = []
+    for j in range(3):
+        made = invoke("helper", "keygen", f"{j}.journal", "--suite", "x25519", "--json")
+        entries.append(json.loads(made.stdout) | {"url": f"http://127.0.0.1:{free_port()}"})
+    (folder / "h.json").write_text(json.dumps(entries))
+    helpers = ("--helpers", "h.json", "--identity", "aggregator.pem")
+    ports = ("--port", 0, "--operator-port", 0, "--deadline", 1e-3)
+    ran = invoke("stats", "serve", "plan.toml", "sites.json", "--out", "out", *ports, *helpers)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert entries[0]["url"] in ran.stderr.splitlines()[-1]
+    assert "members:" not in ran.stderr
 
 
 def join(folder: Path, name: str, url: str, *more: object) -> tuple[object, ...]:

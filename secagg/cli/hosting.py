@@ -141,5 +141,6 @@ def attend(
                 check=error.check,
             ) from None
 
-    with notices() as noted:
+    # sites of studies have a ledger
+    with notices(study=ledger is not None) as noted:
         return asyncio.run(run()), noted.hint

@@ -162,7 +162,7 @@ def serve(
                     pass
             await hosting.run(work)
 
-        with notices():
+        with notices(study=True):
             asyncio.run(run())
         result = statistics.Result.of(studies[0])
         replace_file(out / RESULT, result.to_json())

@@ -142,6 +142,7 @@ class _Member:
     reports: list[int] = field(default_factory=list)
     failed: Exception | None = None
     _client: Client | None = None
+    _asked: int = 0  # number of the last task's sum
     _reported: int | None = None  # number of a one-shot sum
     _name: AttemptName | None = None  # of the present attempt
     _unbegun: tuple[int, int] | None = None  # round and attempt, of the last log line
@@ -163,6 +164,7 @@ class _Member:
 
     async def answer(self, task: Task) -> Answer | Declined:
         """Return the answer to a task, or raise an error that the application must see."""
+        self._asked = task.number
         if task.step == REPORT:
             return await self._report(task)
         first = task.step == Phase.ADVERTISE_KEYS
@@ -200,7 +202,8 @@ class _Member:
 
     def _log_left(self, phase: str, check: str) -> None:
         hint = _HINTS.get(check, "")
-        extra = {"client": self.id, "phase": phase, "check": check, "hint": hint}
+        where = {"client": self.id, "number": self._asked}
+        extra = where | {"phase": phase, "check": check, "hint": hint}
         text = "client %d left the attempt: %s, check %s%s"
         logger.warning(text, self.id, phase, check, hint, extra=extra)
 

@@ -158,3 +158,20 @@ def test_notices_have_names_and_no_fields_of_events(capsys):
         "secagg: one element was clipped",
     ]
     assert not log.handlers
+
+
+def test_notices_of_a_study_have_sites_and_steps(capsys):
+    call_clients(["north"])
+    north, place = client_id("north"), Place("study", 1, 0)
+    hooks, log = Hooks(()), logging.getLogger("secagg.session")
+    with notices(study=True) as noted:
+        failed = {"place": place, "error": "E", "phase": "gather", "check": "", "final": False}
+        hooks(RoundFailed(**failed, left_out=(north,), survivors=2, needed=3))
+        where = {"client": north, "number": 1, "phase": "unmasking", "check": "unbegun"}
+        log.warning("left", extra=where | {"hint": "; run each client once"})
+    assert capsys.readouterr().err.splitlines() == [
+        "secagg: step 2 failed (gather, too few sites: 2, and 3 are needed); trying again "
+        "without site north",
+        "secagg: site north left step 2 (unmasking, unbegun); run each site once",
+    ]
+    assert noted.hint == "; run each site once"

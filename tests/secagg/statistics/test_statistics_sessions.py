@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from paillier_keys import keypair
 from secagg import TooFewSurvivors
 from secagg.oneshot import Helper, OneShotParams, OneShotPolicy
+from secagg.paillier import Packing
 from secagg.session import LocalHelper, LocalLink, Session, take_part
 from secagg.simulate import temporary_journals
 from secagg.statistics import (
@@ -73,10 +76,25 @@ async def studied(way: str, steps: list[int]) -> Study:
     return study
 
 
-@pytest.mark.parametrize("way", ["rounds", "one-shot"])
-def test_sessions_have_the_integers_of_plain_sums(way: str) -> None:
+async def encrypted(steps: list[int]) -> Study:
+    """Study of four sites whose vectors are added under encryption."""
+    private, sites = keypair(), [Site(one, PLAN) for one in TABLES]
+
+    async def ask(study: Study, _: Any) -> Any:
+        step = study.step
+        packing = Packing(encoding=step.encoding, length=step.length, summands=N)
+        vectors = [site(study.message()) for site in sites]
+        sums = [private.public_key.encrypt_vector(vector, packing) for vector in vectors]
+        found = private.decrypt_vector(sum(sums[1:], sums[0])).integers
+        return SimpleNamespace(integers=found, survivors=range(N))
+
+    return await collect(PLAN, ask, progress=lambda step, _: steps.append(step))
+
+
+@pytest.mark.parametrize("way", ["rounds", "one-shot", "paillier"])
+def test_all_ways_have_the_integers_of_plain_sums(way: str) -> None:
     steps = list[int]()
-    study = asyncio.run(studied(way, steps))
+    study = asyncio.run(encrypted(steps) if way == "paillier" else studied(way, steps))
     assert steps == list(range(1, len(study.past) + 1))
     plain = Study(PLAN)
     while not plain.ended:

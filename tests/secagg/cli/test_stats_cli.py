@@ -35,6 +35,7 @@ from secagg.statistics import (
     collect,
     simulate,
 )
+from study_sites import join, register
 
 PLAN = Plan(
     "Łódź → health",
@@ -237,13 +238,6 @@ def test_damaged_study_is_one_line(folder, damage):
     rejected("report", "study.bin")
 
 
-def register(folder: Path, *names: str) -> None:
-    path = folder / "sites.json"
-    keys = read_keys(path) if path.exists() else {}
-    made = {name: create_identity(folder / f"{name}.pem").public for name in names}
-    write_keys(path, keys | made)
-
-
 def test_least_counts_are_those_of_a_policy():
     assert vars(SitePolicy()) == LEAST
 
@@ -277,12 +271,6 @@ def test_helper_that_is_away_ends_a_study_before_it_listens(folder, monkeypatch)
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert entries[0]["url"] in ran.stderr.splitlines()[-1]
     assert "members:" not in ran.stderr
-
-
-def join(folder: Path, name: str, url: str, *more: object) -> tuple[object, ...]:
-    key = ("--identity", folder / f"{name}.pem", "--ledger", folder / f"{name}.ledger")
-    table = folder / f"{name}.csv"
-    return ("stats", "join", url, "plan.toml", table, "--client", name, *key, "--json", *more)
 
 
 def free_port() -> int:

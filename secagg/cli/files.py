@@ -113,7 +113,7 @@ def read_vector(path: Path) -> Vector:
     if not data.startswith(MAGIC_PREFIX):
         raise ParameterError(
             f"{path} is {_kind(data)}, and no array in numpy's format; write the vector with "
-            f"numpy.save({path.name!r}, vector)"
+            f"numpy.save({path.name!r}, vector), or a table to a file named .csv"
         )
     try:
         vector = np.load(io.BytesIO(data), allow_pickle=False)

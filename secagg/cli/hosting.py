@@ -16,7 +16,7 @@ from secagg.cli.files import read, read_helpers, read_identity, read_registry
 from secagg.cli.notices import notices
 from secagg.errors import LinkError
 from secagg.oneshot import OneShotPolicy
-from secagg.protocol import CohortLedger, Registry
+from secagg.protocol import ClientPolicy, CohortLedger, Registry
 from secagg.protocol.key_files import client_of
 from secagg.protocol.shape import Security
 from secagg.session import Completed
@@ -95,6 +95,7 @@ def attend(
     *,
     allow_plain_http: bool,
     ledger: CohortLedger | None = None,
+    min_clients: int = 3,
 ) -> tuple[Completed, str]:
     """Take part in a session until the end.
 
@@ -112,10 +113,10 @@ def attend(
         from secagg import http
         from secagg.http.address import client_context
 
-        policy = None
+        one_shot = None
         if helpers is not None:
             trusted = frozenset(one.ed25519 for one in read_helpers(helpers))
-            policy = OneShotPolicy(helpers=trusted)
+            one_shot = OneShotPolicy(helpers=trusted, min_clients=min_clients)
         if authority is not None:
             # the error of ssl would not name the file
             read(authority)
@@ -127,7 +128,8 @@ def attend(
                 identity=key,
                 registry=None if registry is None else read_registry(registry),
                 ledger=ledger,
-                one_shot_policy=policy,
+                policy=ClientPolicy(min_clients=min_clients, min_cohort=min_clients),
+                one_shot_policy=one_shot,
                 tls=client_context(authority) if url.startswith("https:") else None,
                 allow_plain_http=allow_plain_http,
                 patience=patience,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from secagg._check import check_integer
 from secagg.cli.addresses import (
     Authority,
     Client,
@@ -17,7 +18,7 @@ from secagg.cli.addresses import (
     PlainHttp,
     Url,
 )
-from secagg.cli.console import Json, command, examples, file_option
+from secagg.cli.console import Json, command, examples, file_option, flag
 from secagg.cli.hosting import attend
 from secagg.cli.vectors import Vectors
 from secagg.errors import SecAggError
@@ -28,6 +29,8 @@ EXAMPLES = examples(
     "secagg join https://sums.example:8443 --client alice --identity alice.pem --vector v.npy",
     "secagg join http://127.0.0.1:8443 --client 7 --identity 7.pem "
     "--vector mon.npy --vector tue.npy",
+    "secagg join https://sums.example:8443 --client alice --identity alice.pem --integers "
+    "--vector 'counts-{period}.csv' --min-clients 4",
 )
 
 
@@ -38,10 +41,22 @@ def join(
     vector: Annotated[
         list[Path],
         file_option(
-            "Vector in numpy's format: the first is for sum 0 of the session, the next "
-            "for sum 1. After a restart give them all again."
+            "Vector: a CSV file with column names and one row of numbers, or a file in "
+            "numpy's format. The first is for sum 0 of the session, the next for sum 1. After "
+            "a restart give them all again. A path with {period} stands for the file of each "
+            "period of `secagg serve --every`, which is read when the period is due."
         ),
     ],
+    integers: Annotated[
+        bool, flag("--integers", "The vectors are whole numbers, 0 to 2^62, summed as such.")
+    ] = False,
+    min_clients: Annotated[
+        int,
+        typer.Option(
+            help="Least number of clients in a sum; no vector is sent that could be in a sum "
+            "of fewer."
+        ),
+    ] = 3,
     registry: Members = None,
     helpers: HelpersFile = None,
     authority: Authority = None,
@@ -51,14 +66,18 @@ def join(
 ) -> None:
     """Add a vector to each of the server's sums, until the session ends.
 
-    Each sum gets the vector with the sum's number, once: the difference of two sums over almost
-    the same clients can be a single vector. The client ends at a sum without a vector.
+    Each sum gets the vector with the sum's number or period, once: the difference of two sums
+    over almost the same clients can be a single vector. All files are judged before the first
+    byte is sent. The client ends at a sum without a vector, but stays if a file of a
+    {period} is missing or wrong: it declines that sum.
     """
     with command():
-        train = Vectors(vector)
+        # a policy for two clients would be another option
+        check_integer("min_clients", min_clients, 3, 1 << 20)
+        train = Vectors(vector, integers=integers)
         sums, hint = attend(
             url, client, train, identity, registry, helpers, authority, patience,
-            allow_plain_http=allow_plain_http,
+            min_clients=min_clients, allow_plain_http=allow_plain_http,
         )  # fmt: skip
         if as_json:
             counts = {"sums": len(sums.rounds), "reports": len(sums.reports)}

@@ -34,6 +34,11 @@ def notices(*, study: bool = False) -> Iterator[Notices]:
                 log.removeHandler(handler)
 
 
+def tell(text: str) -> None:
+    """Print a line of this command on standard error."""
+    typer.echo(f"secagg: {with_options(text)}", err=True)
+
+
 class Notices(logging.Handler):
     """Handler of the records that the server and the members of a session log.
 
@@ -92,4 +97,4 @@ class Notices(logging.Handler):
                 text = f"{self._party(known['client'])} left {left} ({why}){hint}"
             case _:
                 text = record.getMessage()
-        typer.echo(f"secagg: {with_options(text)}", err=True)
+        tell(text)

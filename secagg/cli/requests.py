@@ -55,7 +55,7 @@ class Request:
 
     def __post_init__(self) -> None:
         check_kind("period", self.period, str, "a str")
-        if self.period and not _PERIOD.fullmatch(self.period):
+        if self.period and not is_period(self.period):
             raise ParameterError(
                 f"period {in_short(self.period)} is no label of a period; take a label such as "
                 "2026-03, of digits, T, W, Q and hyphens"
@@ -118,6 +118,11 @@ class Request:
         if made.to_bytes() != message:
             raise _wrong("the message's bytes are not canonical")
         return made
+
+
+def is_period(label: str) -> bool:
+    """Return True for a text that can be the label of a period, and a part of a file's name."""
+    return _PERIOD.fullmatch(label) is not None
 
 
 def check_columns(names: Sequence[object]) -> None:

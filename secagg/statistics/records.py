@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from secagg._printable import in_short
 from secagg.errors import ParameterError, needing
+from secagg.kit.csv_rows import csv_rows
 from secagg.statistics.columns import Category, Column, Number, label
 
 Source: TypeAlias = object
@@ -242,30 +242,14 @@ def _parquet(path: Path, names: Sequence[str]) -> dict[str, list[object]]:
 
 
 def _csv(path: Path) -> dict[str, list[object]]:
-    """Return the columns of a CSV file with a header, comma or semicolon between the fields."""
+    """Return the columns of a CSV file with a header."""
     with path.open(newline="", encoding="utf-8-sig") as lines:
-        first = lines.readline()
-        lines.seek(0)
-        comma = ";" if first.count(";") > first.count(",") else ","
-        rows = csv.reader(lines, delimiter=comma, strict=True)
-        try:
-            header = [name.strip() for name in next(rows, [])]
-            columns: list[list[object]] = [[] for _ in header]
-            for row in rows:
-                if not row and len(header) > 1:
-                    continue  # a blank line
-                if len(row) != len(header):
-                    number = 1 + max(map(len, columns), default=0)
-                    raise ParameterError(
-                        f"{path}, row {number} has {len(row)} fields, and the header has "
-                        f"{len(header)}; correct the row, quote fields with {comma!r}"
-                    )
-                for column, text in zip(columns, row, strict=True):
-                    column.append(text)
-        except csv.Error as error:
-            raise ParameterError(
-                f"{path}, line {rows.line_num} is no CSV: {error}; correct the line"
-            ) from error
+        rows = csv_rows(path, lines)
+        header = next(rows, [])
+        columns: list[list[object]] = [[] for _ in header]
+        for row in rows:
+            for column, text in zip(columns, row, strict=True):
+                column.append(text)
     repeated = sorted({name for name in header if header.count(name) > 1})
     if repeated:
         raise ParameterError(f"{path} has the columns {repeated} more than once; rename them")

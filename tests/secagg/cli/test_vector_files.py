@@ -117,7 +117,7 @@ def test_vector_of_numbers_is_read(name: str, folder: Path) -> None:
 
 
 def test_private_numbers_have_no_influence(folder: Path) -> None:
-    """A client joins with any numbers."""
+    """Only `secagg join` judges NaN, before it connects."""
     np.save(folder / "v.npy", np.array([np.nan, np.inf, -0.0, 1e300, 5e-324]))
     assert read_vector(folder / "v.npy").size == 5
 
@@ -125,12 +125,12 @@ def test_private_numbers_have_no_influence(folder: Path) -> None:
 PARAMS = RoundParams(n_clients=4, threshold=3, length=2, encoding=Integers(9), session=b"s")
 
 
-def vectors(folder: Path, count: int) -> Vectors:
-    """Return the vectors of a client, of which number i is (i + 1, i + 1)."""
+def vectors(folder: Path, count: int, length: int = 2) -> Vectors:
+    """Return the vectors of a client, of which number i is (i + 1, i + 1, …)."""
     paths = [folder / f"{i}.npy" for i in range(count)]
     for i, path in enumerate(paths):
-        np.save(path, np.full(2, i + 1))
-    return Vectors(paths)
+        np.save(path, np.full(length, i + 1))
+    return Vectors(paths, integers=True)
 
 
 @pytest.fixture
@@ -164,8 +164,8 @@ def test_client_that_starts_again_sends_the_vector_of_the_sum_under_way(tmp_path
 
 
 def test_one_shot_sums_are_numbered_by_their_message(tmp_path, one_shot):
-    train = vectors(tmp_path, 3)
-    assert [train(number_of(i), one_shot).tolist() for i in (1, 2)] == [[2, 2], [3, 3]]
+    train = vectors(tmp_path, 3, 4)
+    assert [train(number_of(i), one_shot).tolist() for i in (1, 2)] == [[2] * 4, [3] * 4]
     with pytest.raises(LocalProtocolError, match=r"sum 3, .* sums 0 to 2"):
         train(number_of(3), one_shot)
     with pytest.raises(LocalProtocolError, match="sum 1 again"):
@@ -173,8 +173,8 @@ def test_one_shot_sums_are_numbered_by_their_message(tmp_path, one_shot):
 
 
 def test_message_of_another_application_has_no_number(tmp_path, one_shot):
-    alone, several = vectors(tmp_path, 1), vectors(tmp_path, 2)
-    assert alone(b"a model", one_shot).tolist() == [1, 1]
+    alone, several = vectors(tmp_path, 1, 4), vectors(tmp_path, 2, 4)
+    assert alone(b"a model", one_shot).tolist() == [1] * 4
     with pytest.raises(LocalProtocolError, match=r"sum 1, .* sum 0 only"):
         alone(number_of(1), one_shot)
     with pytest.raises(LocalProtocolError, match="does not number"):

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.protocol import NEXT, Phase
+from secagg.protocol.params_bytes import SAME_RELEASE
 from secagg.session.wire import REPORT
 
 RECORD = "secagg"
@@ -152,7 +153,7 @@ def read_task(content: RecordDict) -> Task | None:
     if not isinstance(record, ConfigRecord):
         raise violation("message", "record", "the record is not a ConfigRecord")
     if record.get("version") != VERSION:
-        why = f"the record is not of version {VERSION}, which this release reads"
+        why = f"the record is not of version {VERSION} of the messages: {SAME_RELEASE}"
         raise violation("message", "version", why)
     phase, *rest = (record.get(field) for field in Task._fields)
     data = [field for field in rest if isinstance(field, bytes)]

@@ -132,7 +132,8 @@ def verify(
     signature = _SIGNATURE.fullmatch(known["signature"])
     common = method in _METHODS and _DIGEST.fullmatch(digest)
     if not (common and place and stated and signature):
-        raise _wrong("it has another form; take that of docs/deployment.md")
+        why = "it has another form than docs/deployment.md states"
+        raise _wrong(f"{why}; run one release of secagg on both sides")
     created, client, expires = map(int, stated.group(2, 3, 4))
     now = time.time()
     # before the registry is read, so a stranger gets the answer of a member

@@ -118,6 +118,8 @@ class Chain:
             whole = number == expected and all(isinstance(part, bytes) for part in row)
             chain = link(chain, row) if whole else b""
             if not whole or chain != stored:
-                raise spoilt(f"{self.row} {expected} was altered or is missing")
+                # each release chains the rows of its journals in one way
+                other = ", or another release of secagg wrote it" if not expected else ""
+                raise spoilt(f"{self.row} {expected} was altered or is missing{other}")
             least = expected = expected + 1
             yield tuple(row)

@@ -135,7 +135,7 @@ def check_schema(connection: sqlite3.Connection, schema: Sequence[str]) -> None:
     # a hostile file can have triggers, and views with endless rows
     found = connection.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
     if found != [(table,) for table in schema]:
-        raise spoilt("it is not a journal of this version, or was altered")
+        raise spoilt("it is no journal of this release of secagg, or was altered")
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from secagg.oneshot.layout import ID_BYTES, START_BYTES
 from secagg.oneshot.params import OneShotParams
 from secagg.protocol import Registry
 from secagg.protocol.identities import SIGNATURE_BYTES
+from secagg.protocol.params_bytes import SAME_RELEASE
 
 VERSION = 1
 CHUNK = 1000
@@ -77,8 +78,8 @@ def body(data: bytes, kind: Kind, params: OneShotParams, phase: str) -> memoryvi
     if len(data) < START_BYTES:
         raise violation(phase, "length", f"{len(data)} bytes are too few for a message")
     if data[0] != VERSION:
-        why = f"first byte {data[0]}: not a message of version {VERSION}, the supported one"
-        raise violation(phase, "version", why)
+        why = f"first byte {data[0]}; this side reads messages of version {VERSION} only"
+        raise violation(phase, "version", f"{why}: {SAME_RELEASE}")
     if data[1] != kind:
         raise violation(phase, "encoding", f"kind {data[1]}; kind {kind} is due here")
     if data[2:START_BYTES] != params.digest:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from secagg.errors import ParameterError
 from secagg.oneshot.noise import STEPS, Noise
 from secagg.oneshot.suites import KEY_BYTES, NAMES, SuiteName
-from secagg.protocol.params_bytes import malformed, prefixed
+from secagg.protocol.params_bytes import SAME_RELEASE, malformed, prefixed
 from secagg.protocol.shape import Security, Shape
 
 VERSION = 1
@@ -80,7 +80,8 @@ def unpack(data: bytes) -> Fields:
         "version", "length" or "parameters": these are not the bytes of parameters.
     """
     if data and data[0] != VERSION:
-        raise malformed("version", f"version {data[0]}; this side speaks only {VERSION}")
+        why = f"version {data[0]} of one-shot sums; this side speaks only version {VERSION}"
+        raise malformed("version", f"{why}: {SAME_RELEASE}")
     if len(data) <= _HEAD.size:
         raise malformed("length", f"{len(data)} bytes end before the encoding")
     _, security, suite, t, helpers, n, least, length, weight, top = _HEAD.unpack_from(data)

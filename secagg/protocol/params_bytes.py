@@ -13,6 +13,8 @@ from secagg.encoding import FixedPoint, from_canonical
 from secagg.errors import ParameterError, RemoteProtocolError
 
 VERSION = 3
+SAME_RELEASE = "run releases of secagg with one version on both sides"
+"""Remedy for bytes of another version."""
 """Version of the protocol: the first byte of parameters and of every message."""
 MAX_ENCODING_BYTES = 255
 MAX_SESSION_BYTES = 64
@@ -125,7 +127,7 @@ def other_version(first: int) -> str:
     release = ", of secagg 0.4" if first == 1 else ""
     return (
         f"version {first} of the protocol{release}; this side speaks only version {VERSION}: "
-        "run releases of secagg with one version on both sides"
+        f"{SAME_RELEASE}"
     )
 
 

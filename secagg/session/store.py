@@ -126,7 +126,8 @@ class Store:
             if had != wanted:
                 raise ParameterError(
                     f"round {number} of the folder {self.path} had other parameters or "
-                    "another message; run the same program, or take another folder"
+                    "another message; run the same program of the same release of secagg, or "
+                    "take another folder"
                 )
             ids = unpack_ids(cohort)
             if ids is None:

@@ -28,6 +28,7 @@ from secagg.protocol.messages import (
     UnmaskShares,
     max_bytes,
 )
+from secagg.protocol.params_bytes import SAME_RELEASE
 
 VERSION = 1
 REPORT = "report"
@@ -235,7 +236,10 @@ def answer_limit(params: RoundParams) -> int:
 def _read(data: bytes, decoder: Decoder[F], sender: int | None, phase: str) -> F:
     if not data or data[0] != VERSION:
         first = data[0] if data else "none"
-        why = f"first byte {first}; this side reads version {VERSION} of the session's frames"
+        why = (
+            f"first byte {first}; this side reads version {VERSION} of the session's frames: "
+            f"{SAME_RELEASE}"
+        )
         raise RemoteProtocolError(why, sender=sender, phase=phase, check="version")
     # not chained: the decoder's error may quote the content
     with suppress(msgspec.MsgspecError, ValueError, RecursionError):

@@ -22,6 +22,9 @@ from secagg import (
 from secagg.cli import app
 from secagg.encoding import Ring
 from secagg.errors import LocalProtocolError
+from secagg.oneshot import OneShotParams
+from secagg.protocol.params_bytes import SAME_RELEASE
+from secagg.session.wire import read_task
 
 KEY = keypair().public_key
 PACKING = Packing(encoding=FixedPoint(8.0), length=3, summands=5)
@@ -107,3 +110,10 @@ def test_dropping_nobody_is_harmless_after_the_request(tmp_path) -> None:  # typ
     with pytest.raises(LocalProtocolError, match="check"):
         accumulator.drop([1])
     parties.close()
+
+
+@pytest.mark.parametrize("read", [RoundParams.from_bytes, OneShotParams.from_bytes, read_task])
+def test_bytes_of_another_version_ask_for_one_release(read: Callable[[bytes], object]) -> None:
+    with pytest.raises(RemoteProtocolError, match=SAME_RELEASE) as caught:
+        read(b"\x09")
+    assert caught.value.check == "version"

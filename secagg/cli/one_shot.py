@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
@@ -15,12 +14,12 @@ from secagg.bench.cases import RandomVectors, check_sum, leaving
 from secagg.cli import console as options
 from secagg.cli.addresses import SecurityOption
 from secagg.cli.console import App, Document
+from secagg.cli.privacy import NoiseSigma, as_noise, in_words, privacy_of
 from secagg.encoding import FixedPoint
-from secagg.errors import MissingExtra
 from secagg.graph.graph import DROPOUT
 from secagg.kit.table import duration, volume
 from secagg.kit.timing import peak_memory
-from secagg.oneshot import Noise, OneShotParams, epsilon
+from secagg.oneshot import OneShotParams
 from secagg.oneshot.layout import START_BYTES
 from secagg.oneshot.messages import CHUNK, PLACE, Kind, request_bytes
 from secagg.oneshot.params import MAX_HELPERS
@@ -37,19 +36,8 @@ EXAMPLES = options.examples(
 _Helpers = Annotated[int, typer.Option(help="Number of helpers.")]
 _Threshold = Annotated[int, typer.Option(help="Number of helpers that open a sum.")]
 _Suite = Annotated[str, typer.Option(metavar="hybrid|x25519", help="HPKE suite.")]
-_NoiseSigma = Annotated[
-    float | None,
-    typer.Option(
-        "--noise",
-        help="Standard deviation of the noise that helpers add, in steps of the encoding, "
-        f"2^-{FixedPoint.fractional_bits}.",
-        show_default="no noise",
-    ),
-]
 HELPERS, THRESHOLD, SUITE = 3, 2, "hybrid"
 """Defaults of the options."""
-# well below 1 / n for every n
-_DELTA = 1e-9
 
 app = App(name="one-shot", no_args_is_help=True)
 
@@ -69,7 +57,7 @@ def params(
     threshold: _Threshold = THRESHOLD,
     security: SecurityOption = "semi-honest",
     suite: _Suite = SUITE,
-    noise: _NoiseSigma = None,
+    noise: NoiseSigma = None,
     as_json: options.Json = False,
 ) -> None:
     """Print the bytes of a report, of a helper and of the helper's answer."""
@@ -100,7 +88,7 @@ def simulate(
     threshold: _Threshold = THRESHOLD,
     security: SecurityOption = "semi-honest",
     suite: _Suite = SUITE,
-    noise: _NoiseSigma = None,
+    noise: NoiseSigma = None,
     as_json: options.Json = False,
 ) -> None:
     """Run a sum on random vectors in this process, and check that the sum is exact.
@@ -159,22 +147,10 @@ def _agreed(
         dropout=dropout,
         threshold=threshold,
         session=b"secagg",
-        # Noise turns a float into a Fraction
-        noise=None if noise is None else Noise(cast("Fraction", noise)),
+        noise=as_noise(noise),
     )
     # by default 32 bits, which need no packing
     return replace(found, modulus_bits=modulus_bits)
-
-
-def _privacy(params: OneShotParams) -> Document:
-    """Return the noise with ε and δ; ε is None without dp-accounting."""
-    if params.noise is None:
-        return {}
-    try:
-        found = epsilon(params, _DELTA)
-    except MissingExtra:
-        found = None
-    return {"noise": float(params.noise.sigma), "epsilon": found, "delta": _DELTA}
 
 
 def _traffic(params: OneShotParams, clients: int) -> Document:
@@ -194,7 +170,7 @@ def _echo(params: OneShotParams, document: Document, *, json: bool) -> None:
     """Print parameters and costs, as a JSON document or as a table of two columns."""
     count = len(params.helpers)
     missing = count - (params.quorum or params.threshold)
-    privacy = _privacy(params)
+    privacy = privacy_of(params)
     shape: Document = {
         "clients": params.n_clients,
         "helpers": count,
@@ -215,10 +191,7 @@ def _echo(params: OneShotParams, document: Document, *, json: bool) -> None:
         kind, survivors = "noisy" if privacy else "exact", document["survivors"]
         rows.append(("sum", f"{kind}, of {survivors} of {params.n_clients} vectors"))
     if privacy:
-        rows.append(("noise", f"{privacy['noise']:g} steps, of each of {params.seeds} seeds"))
-        known = privacy["epsilon"]
-        stated = "ε needs dp-accounting" if known is None else f"ε = {known:.3g}"
-        rows.append(("privacy", f"{stated}, δ = {_DELTA:g}, for any change of one vector"))
+        rows += in_words(privacy, params.seeds).items()
     rows += [
         ("a client sends", volume(document["bytes_up"])),
         ("a helper receives", volume(document["helper_bytes_in"])),

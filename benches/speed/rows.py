@@ -221,6 +221,14 @@ ROWS = (
         )
         for bits, least in ((2048, 10_000), (3072, 15_000))
     ),
+    Row(
+        "logistic",
+        "logistic regression: 20 columns, 100,000 records, 8 sites",
+        "studies.logistic",
+        {"columns": 20, "records": 100_000, "sites": 8},
+        {"columns": 2, "records": 400, "sites": 4},
+        (Rival("statsmodels, pooled records", "studies.logistic_pooled", (0.34,)),),
+    ),
     *(
         Row(
             name,

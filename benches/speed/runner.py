@@ -42,6 +42,8 @@ class Worker:
             tier = FORMER_TIERS.get(tier, tier)
         paths = [str(place), *filter(None, [os.environ.get("PYTHONPATH")])]
         settings = {"SECAGG_TIER": tier, "PYTHONPATH": os.pathsep.join(paths)}
+        # else BLAS has a thread for each core of the machine, and all wait for the bound core
+        settings["OMP_NUM_THREADS"] = "1"
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benches.speed.worker"],
             cwd=place,

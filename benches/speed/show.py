@@ -15,7 +15,7 @@ from benches.speed.scaling import Grown
 from secagg.kit.table import Cell, Column, Strong, Table, as_markdown, duration, times
 from secagg.kit.timing import machine
 
-PACKAGES = ("flwr", "phe", "python-flint")
+PACKAGES = ("flwr", "phe", "python-flint", "statsmodels")
 BOUND_TIER = "vaes512"
 """Tier for which the least ratios hold."""
 

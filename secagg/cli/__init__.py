@@ -25,6 +25,7 @@ try:
             serve,
             simulate,
             stats,
+            verify,
         )
         from secagg.cli.console import App, Group, Version
 except KeyboardInterrupt:
@@ -59,6 +60,7 @@ app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=bench.EXAMPLES)(bench.bench)
 app.command(epilog=serve.EXAMPLES)(serve.serve)
 app.command(epilog=join.EXAMPLES)(join.join)
+app.command(epilog=verify.EXAMPLES)(verify.verify)
 app.add_typer(one_shot.app, name="one-shot")
 app.add_typer(helper.app, name="helper")
 app.add_typer(identity.app, name="identity")

@@ -1,7 +1,7 @@
 """Schedule of ``secagg serve --every``: the calendar in UTC, the wall clock, and the sleep.
 
 A sum is of a period that has ended. Sum 0 of a session is of the period `Schedule.first`, and
-sum i of the i-th period after it. The first period stands in the session's folder, so a
+sum i of the i-th period thereafter. The first period stands in the session's folder, so a
 restarted server gives each sum the same period as before.
 """
 
@@ -143,7 +143,7 @@ class Schedule:
 
     @classmethod
     def opened(cls, every: Every, folder: Path) -> Self:
-        """Return the schedule of a session's folder; store that of a new session.
+        """Return the schedule of a session's folder; store the schedule of a new session.
 
         The first period of a new session is the last period that has ended.
 
@@ -182,7 +182,7 @@ class Schedule:
 
 
 def refuse_schedule(folder: Path) -> None:
-    """Raise `ParameterError` if a session's folder has a schedule, for a server without it."""
+    """Raise `ParameterError` if a session's folder has a schedule, and the server has none."""
     if (folder / FILE).exists():
         raise ParameterError(
             f"--folder {folder} is of a session with a schedule; give --every as before, or "

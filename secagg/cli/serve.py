@@ -11,6 +11,7 @@ import typer
 
 from secagg._check import check_integer
 from secagg.cli import console as options
+from secagg.cli import schedule
 from secagg.cli.addresses import (
     AggregatorKey,
     Authority,
@@ -27,14 +28,18 @@ from secagg.cli.addresses import (
     SecurityOption,
     State,
 )
+from secagg.cli.books import Book
 from secagg.cli.files import read_registry
 from secagg.cli.hosting import Hosting
 from secagg.cli.notices import notices
-from secagg.cli.sums import Aggregator, Sums, prepare, summed, write
+from secagg.cli.schedule import Schedule, as_every, refuse_schedule
+from secagg.cli.sums import Aggregator, Sums, prepare, summed
 from secagg.encoding import FixedPoint
+from secagg.errors import LinkError, ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.kit.table import as_json as to_json
-from secagg.oneshot import OneShotParams
+from secagg.oneshot import OneShotParams, OneShotResult
+from secagg.server import RoundResult
 
 if TYPE_CHECKING:
     from secagg.session import Session
@@ -46,6 +51,8 @@ EXAMPLES = options.examples(
     "secagg serve clients.json --length 1000 --clip 8 --out sums --rounds 30 --folder state",
     "secagg serve clients.json --length 1000 --clip 8 --out sums "
     "--helpers h.json --identity a.pem",
+    "secagg serve clients.json --length 1000 --clip 8 --out sums --folder state --every month "
+    "--min-clients 4",
 )
 
 
@@ -54,7 +61,27 @@ def serve(
     length: options.Length,
     clip: options.Clip,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the sums.")],
-    rounds: Annotated[int, typer.Option(help="Number of sums.")] = 1,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of sums.", show_default="1; with --every, until the command is ended"
+        ),
+    ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            metavar="month|week|day|hour|minute",
+            help="One sum for each such period, in UTC, after the period has ended; periods "
+            "that the server missed are made up in order. Needs --folder.",
+        ),
+    ] = None,
+    min_clients: Annotated[
+        int | None,
+        typer.Option(
+            help="Least number of clients in a sum; a sum over fewer is never opened.",
+            show_default="the threshold; with --helpers, what they suggest",
+        ),
+    ] = None,
     folder: State = None,
     name: Name = "session",
     threshold: Annotated[
@@ -83,12 +110,21 @@ def serve(
 ) -> None:
     """Add the vectors of all clients that come, and write each sum into a folder.
 
-    Clients run `secagg join`. The page at the operator's port shows the rounds live.
+    Clients run `secagg join`. The page at the operator's port shows the rounds live. A record
+    beside each sum has the clients in the sum, and the missing clients with the reason;
+    `secagg verify` checks and prints the records.
+
+    The exit status is 0 if all registered clients are in every sum, 3 if some are missing, and
+    2 if a sum failed.
     """
     with options.command():
         known = read_registry(registry)
-        check_integer("rounds", rounds, 1, 1 << 20)
+        if rounds is not None:
+            check_integer("rounds", rounds, 1, 1 << 20)
         kind = options.as_security(security)
+        aggregator = Aggregator.of(helpers, identity, authority, plain=allow_plain_http)
+        calendar = _calendar(every, folder)
+        last = rounds if rounds is not None or calendar is not None else 1
         sums = Sums(
             known,
             length,
@@ -101,26 +137,41 @@ def serve(
             name=name,
             # a resumed run must name its one-shot sums as before
             run=b"" if folder is not None else os.urandom(8),
+            min_clients=min_clients,
+            schedule=calendar,
         )
-        aggregator = Aggregator.of(helpers, identity, authority, plain=allow_plain_http)
         # an error is shown before any client waits
         first = sums.params(0, aggregator)
-        prepare(out, rounds, folder)
+        prepare(out, last if calendar is None else None, folder)
+        book = Book(out, sums, aggregator)
         hosting = Hosting(
             known, name, folder, deadline, kind, host, port, certificate, key, operator_port,
             allow_plain_http,
         )  # fmt: skip
-        found: list[options.Document] = []
 
         async def add(session: Session) -> None:
-            for number in range(rounds):
-                result = await sums.next(session, number, aggregator)
-                found.append(write(out, number, result))
+            session.watch(book.note)
+            for number in book.numbers(last):
+                await _due(calendar, number)
+                # a number that was used up before, or without its helpers, began no round here
+                session.skip_to(number)
+                begun = book.begin()
+                try:
+                    result = await _next(sums, session, number, aggregator, 3 * deadline)
+                except (TooFewSurvivors, RemoteProtocolError, LinkError) as error:
+                    book.keep_failure(number, begun, error)
+                    if calendar is None:
+                        raise
+                    text = f"{sums.period(number)}: no sum, {options.with_options(str(error))}"
+                else:
+                    text = f"{book.keep(number, begun, result)}: {summed(result, known)}"
                 if not as_json:
-                    typer.echo(f"{found[-1]['out']}: {summed(result, known)}")
+                    typer.echo(text)
 
         async def run() -> None:
-            if aggregator is not None and isinstance(first, OneShotParams):
+            # a server that runs for years waits for its helpers in each period
+            early = calendar is None or book.is_new
+            if aggregator is not None and isinstance(first, OneShotParams) and early:
                 async with aggregator.reach(first, _PATIENCE):
                     pass  # all helpers endorse
             await hosting.run(add)
@@ -130,5 +181,50 @@ def serve(
                 asyncio.run(run())
         finally:
             # the sums before a failure are written, so they are listed
-            if as_json and found:
-                typer.echo(to_json({"session": name, "sums": found}))
+            if as_json and not book.is_new:
+                typer.echo(to_json({"session": name, "sums": book.documents()}))
+        if book.status:
+            raise typer.Exit(book.status)
+
+
+def _calendar(every: str | None, folder: Path | None) -> Schedule | None:
+    """Return the schedule of a session, or None for a session without a schedule."""
+    if every is None:
+        if folder is not None:
+            refuse_schedule(folder)
+        return None
+    kind = as_every(every)
+    if folder is None:
+        raise ParameterError(
+            "--every needs --folder: a server that was killed and forgot its sums would ask "
+            "clients for a period again, and the difference of two sums could be one vector"
+        )
+    return Schedule.opened(kind, folder)
+
+
+async def _due(calendar: Schedule | None, number: int) -> None:
+    """Wait until a sum is due."""
+    if calendar is not None and (due := calendar.period(number).end) > schedule.now():
+        label = calendar.period(number).label
+        typer.echo(f"the sum of {label} begins at {schedule.iso(due)}", err=True)
+        await schedule.sleep_until(due)
+
+
+async def _next(
+    sums: Sums, session: Session, number: int, aggregator: Aggregator | None, seconds: float
+) -> RoundResult | OneShotResult:
+    """Run the next sum of a session; with a schedule, wait for helpers that do not answer.
+
+    The wait ends when so many seconds have passed and the next sum is due.
+    """
+    loop, calendar = asyncio.get_running_loop(), sums.schedule
+    until = loop.time() + seconds
+    while True:
+        try:
+            return await sums.next(session, number, aggregator)
+        except LinkError as error:
+            if calendar is None or error.check != "patience":
+                raise
+            if loop.time() >= until and schedule.now() >= calendar.period(number + 1).end:
+                raise
+            typer.echo(f"secagg: {options.with_options(str(error))}", err=True)

@@ -1,4 +1,4 @@
-"""Sums of ``secagg serve``: the parameters, the helpers, and the folder for the results."""
+"""Sums of ``secagg serve``: the parameters, the helpers, and the files of the results."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from secagg._files import replace_file
-from secagg.cli.console import Document, called, counted
+from secagg.cli.console import called, counted
 from secagg.cli.files import read_helpers, read_identity
-from secagg.cli.vectors import number_of
+from secagg.cli.records import records_in
+from secagg.cli.requests import Request
+from secagg.cli.schedule import Schedule
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
 from secagg.oneshot import OneShotParams, OneShotResult
@@ -95,6 +96,10 @@ class Sums:
     name: str
     run: bytes
     """Bytes that tell the one-shot sums of two runs apart; empty if the run can resume."""
+    min_clients: int | None = None
+    """Smallest number of clients in a sum."""
+    schedule: Schedule | None = None
+    """Periods of the sums, or None."""
 
     def __post_init__(self) -> None:
         if (clients := len(self.registry)) < 3:
@@ -107,12 +112,25 @@ class Sums:
         self, session: Session, number: int, aggregator: Aggregator | None
     ) -> RoundResult | OneShotResult:
         """Run the next sum of a session."""
+        message = self.request(number, aggregator).to_bytes()
         if aggregator is None:
-            return await session.round(self._round())
+            return await session.round(self._round(), message)
         params = self._one_shot(number, aggregator)
         async with aggregator.endorsed(params) as (links, endorsements):
-            message = number_of(number)
             return await session.one_shot(params, links, message, endorsements=endorsements)
+
+    def period(self, number: int) -> str:
+        """Return the label of a sum's period, or "" without a schedule."""
+        return "" if self.schedule is None else self.schedule.period(number).label
+
+    def request(self, number: int, aggregator: Aggregator | None) -> Request:
+        """Return the message of a sum, on which all clients agree."""
+        # the parameters of four exchanges have the number
+        return Request(self.period(number), number=None if aggregator is None else number)
+
+    def file(self, number: int) -> str:
+        """Return the name of a sum's file."""
+        return f"sum-{self.period(number) or number}.npy"
 
     def params(self, number: int, aggregator: Aggregator | None) -> RoundParams | OneShotParams:
         """Return the parameters of a sum."""
@@ -136,6 +154,7 @@ class Sums:
     def _one_shot(self, number: int, aggregator: Aggregator) -> OneShotParams:
         from secagg.session import bind
 
+        message = self.request(number, aggregator).to_bytes()
         return OneShotParams.suggest(
             len(self.registry),
             self.length,
@@ -145,14 +164,29 @@ class Sums:
             corrupt=self.corrupt,
             dropout=self.dropout,
             threshold=self.threshold,
-            session=bind(f"{self.name} {number} ".encode() + self.run, number_of(number)),
+            min_clients=self.min_clients,
+            session=bind(f"{self.name} {number} ".encode() + self.run, message),
             modulus_bits=self.modulus_bits,
         )
 
 
-def prepare(out: Path, rounds: int, folder: Path | None) -> None:
-    """Make the folder of the sums; see `prepare_files`."""
-    prepare_files(out, (_path(out, number).name for number in range(rounds)), folder)
+def prepare(out: Path, rounds: int | None, folder: Path | None) -> None:
+    """Make the folder of the sums, of no earlier sums or records; see `prepare_files`.
+
+    Parameters
+    ----------
+    out : Path
+    rounds : int or None
+        Number of the sums. None: the sums have the names of periods.
+    folder : Path or None
+    """
+    earlier = os.listdir(out) if out.is_dir() else []
+    names = records_in(earlier)
+    if rounds is None:
+        names += [name for name in earlier if name.startswith("sum-")]
+    else:
+        names += [f"sum-{number}.npy" for number in range(rounds)]
+    prepare_files(out, names, folder)
 
 
 def prepare_files(out: Path, names: Iterable[str], folder: Path | None) -> None:
@@ -182,12 +216,11 @@ def prepare_files(out: Path, names: Iterable[str], folder: Path | None) -> None:
             )
 
 
-def write(out: Path, number: int, result: RoundResult | OneShotResult) -> Document:
-    """Write a sum, whole or not at all; return the file and the number of survivors."""
-    path, content = _path(out, number), io.BytesIO()
+def content_of(result: RoundResult | OneShotResult) -> bytes:
+    """Return a sum as the content of a file."""
+    content = io.BytesIO()
     np.save(content, result.sum)
-    replace_file(path, content.getvalue())
-    return {"out": str(path), "survivors": len(result.survivors)}
+    return content.getvalue()
 
 
 def summed(result: RoundResult | OneShotResult, registry: Registry) -> str:
@@ -199,7 +232,3 @@ def summed(result: RoundResult | OneShotResult, registry: Registry) -> str:
     shown = ", ".join(missing[:_NAMED])
     more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
     return f"sum of {len(survivors)} of {len(registry)} vectors, missing {shown}{more}"
-
-
-def _path(out: Path, number: int) -> Path:
-    return out / f"sum-{number}.npy"

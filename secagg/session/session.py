@@ -315,6 +315,19 @@ class Session:
         """Largest answer that a member can give, in bytes; a transport reads no more."""
         return self._desk.answers.limit
 
+    def skip_to(self, number: int) -> None:
+        """Give the next round a number; rounds before it are not run, nor read from the folder.
+
+        A server that runs for years, and has the results itself, goes on after the last result.
+
+        Raises
+        ------
+        ParameterError
+            The number is not an int, or is below the number of the next round.
+        """
+        check_integer("number", number, self._series.rounds, (1 << 32) - 1)
+        self._series.rounds = int(number)
+
     def watch(self, hook: Hook) -> None:
         """Call `hook` with every event from now on, like the functions of `on_event`."""
         self._hooks.add(hook)

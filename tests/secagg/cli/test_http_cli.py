@@ -50,7 +50,10 @@ def sum_over_http(
         out, error = server.communicate()
         assert server.returncode == 0, error
     path = str(folder / "sums" / "sum-0.npy")
-    assert json.loads(out)["sums"] == [{"out": path, "survivors": 3}]
+    (found,) = json.loads(out)["sums"]
+    assert (found["out"], found["survivors"], found["missing"]) == (path, 3, [])
+    assert found["clients"] == sorted(NAMES)
+    assert invoke("verify", folder / "sums").exit_code == 0
     assert np.load(path).tolist() == [0.75] * 5
 
 

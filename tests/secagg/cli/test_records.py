@@ -1,0 +1,288 @@
+"""Records beside the sums of `secagg serve`, their chain, and what `secagg verify` detects."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli_processes import invoke
+from secagg import Registry, client_id
+from secagg.cli.accounts import Account
+from secagg.cli.books import Book
+from secagg.cli.console import call_clients, called
+from secagg.cli.records import Chain, name_of
+from secagg.cli.schedule import Period, Schedule
+from secagg.cli.sums import Sums
+from secagg.encoding import FixedPoint
+from secagg.errors import JournalError, ParameterError, TooFewSurvivors
+from secagg.server import RoundResult
+from secagg.session import (
+    Gathering,
+    MemberDeclined,
+    MessageAccepted,
+    MessageRejected,
+    PhaseClosed,
+    Place,
+    RoundBegun,
+    RoundFailed,
+    RoundFinished,
+)
+from secagg.testing import make_identity
+
+NAMES = ("bern", "cork", "delft", "essen")
+IDS = {name: client_id(name) for name in NAMES}
+GATHERED = {"present": 3, "wanted": 4, "needed": 3, "deadline": 9.0}
+
+
+def sums(name: str = "counts", schedule: Schedule | None = None) -> Sums:
+    registry = Registry({n: make_identity(i).public for i, n in enumerate(NAMES)})
+    shape = (5, FixedPoint(8), None, None, "semi-honest", 0.0, 0.0)
+    return Sums(registry, *shape, name=name, run=b"", schedule=schedule)
+
+
+def result(*names: str) -> RoundResult:
+    survivors = tuple(sorted(IDS[name] for name in names))
+    return RoundResult(sum=np.ones(5), integers=np.ones(5, np.int64), survivors=survivors)
+
+
+def never_came(name: str, number: int = 0) -> Gathering:
+    return Gathering(Place("counts", number, 0), **GATHERED, missing=(IDS[name],))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Folder with four records: whole, of three clients, failed, and whole."""
+    call_clients(NAMES)
+    plan = Schedule(Period.of("2026-01"))
+    book = Book(tmp_path, sums(schedule=plan), None)
+    for number, names in enumerate((NAMES, NAMES[:3], (), NAMES)):
+        begun = book.begin()
+        if number in (1, 2):
+            book.note(never_came("essen", number))
+        if names:
+            book.keep(number, begun, result(*names))
+        else:
+            error = TooFewSurvivors("too few", phase="gather", survivors=2, needed=3)
+            book.keep_failure(number, begun, error)
+    return tmp_path
+
+
+def test_who_was_missing_in_a_month_is_one_command(folder):
+    ran = invoke("verify", folder, "--period", "2026-02")
+    assert ran.exit_code == 0
+    assert ran.stdout.splitlines()[:2] == [
+        "2026-02: sum of 3 of 4 vectors",
+        "  missing essen: never came",
+    ]
+    assert "4 records" in ran.stdout
+    assert invoke("verify", folder, "--period", "2027-01").exit_code == 2
+    found = json.loads(invoke("verify", folder, "--json").stdout)
+    outcomes = [record["outcome"] for record in found["records"]]
+    assert outcomes == ["full", "partial", "failed", "full"]
+    assert found["records"][1]["clients"] == list(NAMES[:3])
+    assert found["records"][2]["sum"] is None
+    # the last hash is the hash of the last record
+    last = json.loads((folder / name_of(3)).read_text())
+    assert found["head"] == last["hash"] != last["before"]
+
+
+def test_lines_fit_into_a_narrow_terminal(folder):
+    assert all(len(line) <= 60 for line in invoke("verify", folder).stdout.splitlines()[:-1])
+
+
+def flip(name: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        data = bytearray((folder / name).read_bytes())
+        data[len(data) // 2] ^= 1
+        (folder / name).write_bytes(data)
+
+    return change
+
+
+def swap(folder: Path) -> None:
+    first, second = folder / name_of(1), folder / name_of(3)
+    first.rename(folder / "x")
+    second.rename(first)
+    (folder / "x").rename(second)
+
+
+def cut(folder: Path) -> None:
+    (folder / name_of(3)).unlink()
+
+
+ALTERED = {
+    "first record": (flip(name_of(0)), name_of(0)),
+    "record": (flip(name_of(1)), name_of(1)),
+    "last record": (flip(name_of(3)), name_of(3)),
+    "hash": (lambda at: append(at / name_of(3), b"\n"), name_of(3)),
+    "sum": (flip("sum-2026-02.npy"), "sum-2026-02.npy"),
+    "sum deleted": (lambda at: (at / "sum-2026-02.npy").unlink(), "sum-2026-02.npy"),
+    "record deleted": (lambda at: (at / name_of(2)).unlink(), name_of(2)),
+    "first record deleted": (lambda at: (at / name_of(0)).unlink(), name_of(0)),
+    "order": (swap, name_of(1)),
+    "last record deleted": (cut, "sum-2026-04.npy"),
+    "extra": (lambda at: (at / "sum-2026-05.npy").touch(), "sum-2026-05.npy"),
+    "extra record": (lambda at: shutil.copy(at / name_of(3), at / name_of(4)), name_of(4)),
+    "other name": (
+        lambda at: (at / name_of(3)).rename(at / "record-00003.json"),
+        "record-00003",
+    ),
+}
+
+
+def append(path: Path, data: bytes) -> None:
+    path.write_bytes(path.read_bytes() + data)
+
+
+@pytest.mark.parametrize(("alter", "named"), ALTERED.values(), ids=list(ALTERED))
+def test_alteration_is_detected_and_its_file_named(folder, alter, named):
+    alter(folder)
+    ran = invoke("verify", folder)
+    assert ran.exit_code == 2
+    assert str(folder / named) in ran.stderr
+    assert "all true" not in ran.stdout
+
+
+@pytest.mark.parametrize("length", [0, 1, 40, 99])
+def test_record_that_was_cut_off_is_named(folder, length):
+    data = (folder / name_of(1)).read_bytes()
+    (folder / name_of(1)).write_bytes(data[:length])
+    ran = invoke("verify", folder)
+    assert ran.exit_code == 2
+    # the fault of one record is not charged to the next
+    assert [line for line in ran.stderr.splitlines() if "record-" in line][1:] == []
+
+
+def test_end_that_is_cut_off_with_its_sum_shows_in_the_last_hash(folder):
+    before = json.loads(invoke("verify", folder, "--json").stdout)["head"]
+    cut(folder)
+    (folder / "sum-2026-04.npy").unlink()
+    ran = invoke("verify", folder, "--json")
+    assert ran.exit_code == 0
+    assert json.loads(ran.stdout)["head"] != before
+
+
+def test_part_of_a_killed_write_is_no_fault_and_goes(folder):
+    part = folder / f"sum-2026-05.npy.{'0' * 16}.part"
+    part.touch()
+    assert invoke("verify", folder).exit_code == 0
+    Book(folder, sums(), None)
+    assert not part.exists()
+
+
+def test_server_goes_on_after_the_last_record(folder):
+    plan = Schedule(Period.of("2026-01"))
+    again = Book(folder, sums(schedule=plan), None)
+    assert list(again.numbers(6)) == [4, 5]
+    assert again.status == 2
+    with pytest.raises(ParameterError, match="counts"):
+        Book(folder, sums("other"), None)
+    flip(name_of(1))(folder)
+    with pytest.raises(JournalError, match=name_of(1)):
+        Book(folder, sums(schedule=plan), None)
+
+
+def test_sum_that_failed_is_tried_again_without_a_schedule(tmp_path):
+    book = Book(tmp_path, sums(), None)
+    error = TooFewSurvivors("too few", phase="gather", survivors=2, needed=3)
+    book.keep_failure(0, book.begin(), error)
+    again = Book(tmp_path, sums(), None)
+    assert (list(again.numbers(2)), again.status) == ([0, 1], 2)
+    again.keep(0, again.begin(), result(*NAMES))
+    assert (list(Book(tmp_path, sums(), None).numbers(2)), again.status) == ([1], 0)
+    again.keep(1, again.begin(), result(*NAMES[1:]))
+    assert again.status == 3
+    assert [one.number for one in Chain.read(tmp_path).records] == [0, 0, 1]
+    assert invoke("verify", tmp_path).exit_code == 0
+
+
+def place(attempt: int) -> Place:
+    return Place("counts", 0, attempt)
+
+
+def closed(attempt: int, phase: str, *names: str) -> PhaseClosed:
+    missing = tuple(IDS[name] for name in names)
+    counts = {"seconds": 1.0, "answered": 1, "bytes_down": 1, "bytes_up": 1}
+    return PhaseClosed(place(attempt), phase, missing=missing, **counts)
+
+
+def failed(attempt: int, *, final: bool = False) -> RoundFailed:
+    return RoundFailed(place(attempt), "TooFewSurvivors", "report", "", (), final)
+
+
+def begun(attempt: int, *, resumed: bool = False) -> RoundBegun:
+    return RoundBegun(place(attempt), "one-shot", 4, 3, 5, resumed)
+
+
+BERN, CORK, DELFT, ESSEN = (IDS[name] for name in NAMES)
+REASONS = {
+    "never came": ([never_came("essen"), begun(0)], "essen: never came"),
+    "came at last": (
+        [never_came("essen"), begun(0), closed(0, "report", "essen")],
+        "in report",
+    ),
+    "declined": (
+        [begun(0), MemberDeclined(place(0), "report", ESSEN), closed(0, "report", "essen")],
+        "essen: declined in report",
+    ),
+    "rejected": (
+        [
+            begun(0),
+            MessageRejected(place(0), "report", ESSEN, 9, "length"),
+            failed(0),
+            begun(1),
+        ],
+        "essen: rejected in report, check length",
+    ),
+    "late": (
+        [
+            begun(0),
+            closed(0, "report", "essen"),
+            MessageRejected(place(0), "report", ESSEN, 9, "late"),
+        ],
+        "essen: dropped out in report, check late",
+    ),
+    "helpers reject": (
+        [begun(0), MessageAccepted(place(0), "report", ESSEN, 9, 1.0), closed(0, "report")],
+        "check helpers",
+    ),
+    "helper away": ([never_came("essen"), begun(0), closed(0, "open", "essen")], "never came"),
+    "earlier process": ([begun(1, resumed=True)], "essen: not known"),
+}
+
+
+@pytest.mark.parametrize(("events", "end"), REASONS.values(), ids=list(REASONS))
+def test_reason_of_a_missing_client_is_that_of_the_events(events, end):
+    call_clients(NAMES)
+    account = Account(called)
+    for event in events:
+        account(event)
+    (missing,) = account.missing(IDS.values(), {BERN, CORK, DELFT})
+    assert str(missing).endswith(end)
+
+
+def test_times_of_an_earlier_process_are_not_invented(tmp_path):
+    call_clients(NAMES)
+    book = Book(tmp_path, sums(), None)
+    for number, events in enumerate(
+        (
+            [RoundFinished(Place("counts", 0, 0), 0.0, 4, 0, stored=True)],
+            [begun(1, resumed=True), RoundFinished(place(1), 1.0, 4, 0)],
+            [begun(0), RoundFinished(place(0), 1.0, 4, 0)],
+        )
+    ):
+        start = book.begin()
+        for event in events:
+            book.note(event)
+        book.keep(number, start, result(*NAMES))
+    stored, resumed, own = Chain.read(tmp_path).records
+    assert (stored.begun, stored.ended, stored.attempts) == (None, None, ())
+    assert (resumed.begun, resumed.resumed) == (None, True)
+    assert [one.attempt for one in resumed.attempts] == [1]
+    assert None not in (resumed.ended, own.begun, own.ended)
+    assert not own.resumed

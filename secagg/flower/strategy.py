@@ -19,7 +19,7 @@ from secagg.flower.wrapper import SecureStrategy
 from secagg.protocol import Phase
 from secagg.protocol.shape import Security
 from secagg.session import Deadlines
-from secagg.session.exchange import at_once
+from secagg.session.exchange import Exchange, at_once
 from secagg.session.rounds import Attempt
 
 
@@ -192,8 +192,8 @@ class _Attempt(Attempt):
     Otherwise each node would reject the cohort in the node's own log.
     """
 
-    def _close(self, server: Server) -> None:
-        super()._close(server)
+    def _close(self, server: Server, exchange: Exchange) -> None:
+        super()._close(server, exchange)
         params, size = self.params, len(server.outbox)
         needed = ClientPolicy().smallest_cohort(params)
         if server.phase is Phase.SHARE_KEYS and size < needed:

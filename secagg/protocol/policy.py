@@ -38,7 +38,8 @@ class ClientPolicy:
         The smallest number of clients, this client included, that the client accepts in each
         list of the server: roster, clients that shared keys, survivors, and signers. On a graph
         these lists have this client's neighbours only. At least 3, or 2 with
-        `allow_two_clients`; at most 2^20.
+        `allow_two_clients`; at most 2^20. Any t other clients can open a smaller sum without
+        this client, see docs/sessions.md, 4; `min_threshold` excludes that.
     min_cohort : int, optional
         The smallest cohort U1 that the client accepts, 2 to 2^20: all clients that advertised
         keys, also those that a client on a graph does not see. None: no such minimum. In any

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 
 from secagg._check import check_seconds
 from secagg.errors import RemoteProtocolError, TooFewSurvivors
@@ -19,6 +20,9 @@ from secagg.session.events import Place
 from secagg.session.exchange import Exchange, Exchanges, fingerprint
 from secagg.session.store import Store
 from secagg.session.wire import AttemptName, Task, message_digest, task_id, write_name
+
+_UP_TO_INPUTS = (Phase.ADVERTISE_KEYS, Phase.SHARE_KEYS, Phase.MASKED_INPUT)
+"""Phases before the list of clients in the sum is fixed; fewer clients answer each of them."""
 
 
 class GroupedJournal:
@@ -133,6 +137,8 @@ class Attempt:
     graph_seed : bytes, optional
         32 bytes, the same in all rounds until an attempt fails, so that members keep most
         neighbours. None: the neighbours are chosen at random.
+    min_clients : int
+        Smallest number of vectors in the sum; the attempt fails before fewer are unmasked.
     left_out : set of int
         Clients to leave out of a next attempt. A message of the client failed a check, or the
         client dealt shares that do not give a secret.
@@ -146,6 +152,7 @@ class Attempt:
     ledger: CohortLedger | None = None
     store: Store | None = None
     graph_seed: bytes | None = field(default=None, repr=False)
+    min_clients: int = 0
     left_out: set[int] = field(default_factory=set)
     _log: GroupedJournal | None = None
     _accepted: dict[int, bytes] = field(default_factory=dict)
@@ -171,7 +178,7 @@ class Attempt:
                 exchange = self._exchange(server)
                 deadline = deadlines.in_phase(server.phase)
                 try:
-                    await desk.run(exchange, deadline, lambda: self._close(server))
+                    await desk.run(exchange, deadline, partial(self._close, server, exchange))
                 finally:
                     self.left_out |= exchange.rejected
         except RemoteProtocolError as error:
@@ -226,7 +233,17 @@ class Attempt:
                 self._answered.clear()
         return server
 
-    def _close(self, server: Server) -> None:
+    def _close(self, server: Server, exchange: Exchange) -> None:
+        # before the server closes the phase: a resumed attempt still waits for the others
+        came, least = len(exchange.answered), self.min_clients
+        if came < least and server.phase in _UP_TO_INPUTS:
+            raise TooFewSurvivors(
+                f"{came} clients answered, and min_clients asks for {least} in the sum; "
+                "nothing has been unmasked: start more clients, or take longer Deadlines",
+                phase=server.phase,
+                survivors=came,
+                needed=least,
+            )
         try:
             server.close_round()
         finally:

@@ -21,7 +21,7 @@ from secagg.session.clock import Clock
 from secagg.session.desk import Desk
 from secagg.session.events import Hooks, Place, RoundBegun, RoundFailed, RoundFinished
 from secagg.session.outcomes import Params
-from secagg.session.store import Begun, Store, program
+from secagg.session.store import Begun, Store
 
 Run = Callable[[Place, Begun | None], Awaitable[RoundResult]]
 """Function that runs an attempt, or goes on with an attempt that an earlier process began."""
@@ -56,7 +56,7 @@ class Series:
         self.id = os.urandom(8) if self.store is None else self.store.run
 
     async def next(
-        self, params: Params, message: bytes, left_out: Set[int], run: Run
+        self, params: Params, wanted: bytes, left_out: Set[int], run: Run
     ) -> RoundResult:
         """Run the next round, in as many attempts as needed, and return the result.
 
@@ -64,7 +64,8 @@ class Series:
         ----------
         params : RoundParams or OneShotParams
             Parameters as the application gave them.
-        message : bytes
+        wanted : bytes
+            `program` of the round.
         left_out : set of int
             Clients that `run` leaves out, for the events.
         run : callable
@@ -84,7 +85,6 @@ class Series:
         try:
             begun = None
             if self.store is not None:
-                wanted = program(params.to_bytes(), message)
                 found, begun = await self._begin(self.store, number, wanted, params)
                 if found is not None:
                     return found

@@ -29,7 +29,7 @@ from secagg.session.helpers import HelperLink, Helpers, by_number
 from secagg.session.presence import pool_of
 from secagg.session.rounds import Attempt, Deadlines, fresh_params
 from secagg.session.series import Series
-from secagg.session.store import Begun, Store
+from secagg.session.store import Begun, Store, program
 from secagg.session.wire import FRAME, answer_limit, check_bound
 
 
@@ -127,6 +127,7 @@ class Session:
         message: bytes = b"",
         *,
         cohort: int | Collection[ClientKey] | None = None,
+        min_clients: int | None = None,
     ) -> RoundResult:
         """Run a round with a cohort of the members, and return the sum of their vectors.
 
@@ -140,6 +141,10 @@ class Session:
         cohort : int or collection of clients, optional
             Number of members to choose at random, or the members to wait for. None: all
             present members, at most ``params.n_clients``.
+        min_clients : int, optional
+            Smallest number of vectors in the sum, 2 to ``params.n_clients``. An attempt with
+            fewer masked inputs fails before anything is unmasked. Such an attempt waits for so
+            many members. None: ``params.min_survivors``.
 
         Raises
         ------
@@ -157,9 +162,13 @@ class Session:
         registry = self._registry if params.active else None
         check_registry(params, registry)
         desk, least, gather = self._desk, params.min_survivors, self._deadlines.gather
+        if min_clients is not None:
+            check_integer("min_clients", min_clients, 2, params.n_clients)
+            min_clients = int(min_clients)
+            least = max(least, min_clients)
         pool, size = pool_of(cohort, desk.members, least, params.n_clients)
         if cohort is None:  # members with the default policy reject smaller cohorts
-            least = ClientPolicy().smallest_cohort(params)
+            least = max(least, ClientPolicy().smallest_cohort(params))
         left_out, series = set[int](), self._series
 
         async def run(place: Place, begun: Begun | None) -> RoundResult:
@@ -180,6 +189,7 @@ class Session:
                 ledger=self._ledger,
                 store=self._store,
                 graph_seed=self._graph_seed,
+                min_clients=min_clients or 0,
             )
             try:
                 return await attempt.run(desk, self._deadlines)
@@ -189,7 +199,8 @@ class Session:
             finally:
                 left_out.update(attempt.left_out)
 
-        return await series.next(params, message, left_out, run)
+        wanted = program(params.to_bytes(), message, min_clients)
+        return await series.next(params, wanted, left_out, run)
 
     async def one_shot(
         self,
@@ -261,7 +272,8 @@ class Session:
             return await batch.finish(reached, self._deadlines.unmask)
 
         try:
-            result = await series.next(params, message, batch.left_out, run)
+            wanted = program(params.to_bytes(), message)
+            result = await series.next(params, wanted, batch.left_out, run)
         finally:
             batch.close()
         assert isinstance(result, OneShotResult), "as its parameters are"  # noqa: S101

@@ -47,9 +47,11 @@ class Begun(NamedTuple):
     cohort: tuple[int, ...]
 
 
-def program(params: bytes, message: bytes) -> bytes:
+def program(params: bytes, message: bytes, min_clients: int | None = None) -> bytes:
     """Return the hash that recognises a round when the program runs again."""
-    return hashlib.sha256(params + hashlib.sha256(message).digest()).digest()
+    # without min_clients, the hash is as in folders of earlier versions
+    least = b"" if min_clients is None else b"min_clients %d" % min_clients
+    return hashlib.sha256(params + hashlib.sha256(message).digest() + least).digest()
 
 
 class Store:
@@ -125,9 +127,9 @@ class Store:
             had, attempt, params, cohort, outcome = rows[0]
             if had != wanted:
                 raise ParameterError(
-                    f"round {number} of the folder {self.path} had other parameters or "
-                    "another message; run the same program of the same release of secagg, or "
-                    "take another folder"
+                    f"round {number} of the folder {self.path} had other parameters, another "
+                    "message or another min_clients; run the same program of the same release "
+                    "of secagg, or take another folder"
                 )
             ids = unpack_ids(cohort)
             if ids is None:

@@ -229,6 +229,60 @@ async def test_too_few_survivors_retry_with_a_fresh_session_and_the_same_vectors
         assert len(seen) == 3 + 1 + 2
 
 
+@pytest.mark.parametrize("params", [SEMI, ACTIVE], ids=["semi-honest", "active"])
+def test_a_sum_of_fewer_than_min_clients_is_never_unmasked(params):
+    async def run(step: str) -> None:
+        async with session_of(N, registry=registry_of(params), attempts=1) as party:
+            party.come(params, lost={2: {(0, 0, step): "answer"}})
+            with pytest.raises(TooFewSurvivors) as caught:
+                await party.session.round(params, min_clients=N)
+            assert (caught.value.phase, caught.value.survivors) == (step, N - 1)
+            tasks = {task.step for link in party.links.values() for task in link.tasks}
+            assert tasks == set(steps[: steps.index(step) + 1])
+
+    steps = [phase.value for phase in NEXT[params.security]]
+    for step in steps[: steps.index("masked_input") + 1]:
+        asyncio.run(run(step))
+
+
+async def test_a_member_may_drop_out_after_min_clients_have_sent_their_inputs():
+    async with session_of(N) as party:
+        party.come(SEMI, lost={2: {(0, 0, "unmasking"): "answer"}})
+        assert_plain_sum(await party.session.round(SEMI, min_clients=N), set(range(N)))
+
+
+async def test_a_round_does_not_begin_with_fewer_than_min_clients():
+    async with session_of(N, attempts=1) as party:
+        party.silent.add(4)
+        party.come(SEMI, range(4))
+        with pytest.raises(TooFewSurvivors) as caught:
+            await party.session.round(SEMI, min_clients=N)
+        assert (caught.value.phase, caught.value.needed) == ("gather", N)
+        for wrong in (1, N + 1, 3.5):
+            with pytest.raises(ParameterError):
+                await party.session.round(SEMI, min_clients=wrong)
+
+
+@pytest.mark.parametrize(
+    ("demand", "picky", "survivors"),
+    [
+        ({"min_clients": N}, {0}, {0, 1, 2, 3}),  # t others unmask without client 0
+        ({"min_clients": N}, {0, 1}, None),
+        ({"min_threshold": N}, {0}, {1, 2, 3}),
+    ],
+)
+async def test_min_clients_of_members_counts_unless_t_others_accept_fewer(
+    demand, picky, survivors
+):
+    policy = ClientPolicy(corrupt=0.0, dropout=0.0, **demand)
+    async with session_of(N, attempts=1) as party:
+        party.come(SEMI, set(range(N)) - picky, {4: {(0, 0, "masked_input"): "task"}})
+        for u in picky:
+            party.join(u, train_of(u), policy=policy)
+        with nullcontext() if survivors else pytest.raises(TooFewSurvivors):
+            assert_plain_sum(await party.session.round(SEMI), survivors)
+
+
 @pytest.mark.parametrize("change", ["message", "parameters"])
 async def test_an_attempt_with_another_message_or_parameters_is_trained_for(
     change, monkeypatch

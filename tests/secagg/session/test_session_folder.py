@@ -43,7 +43,7 @@ from secagg.session import (
     take_part,
 )
 from secagg.session.outcomes import read, write_error, write_result
-from secagg.session.store import Store
+from secagg.session.store import Store, program
 from secagg.session.wire import encode
 from secagg.testing import toy_policy
 from session_party import Party, rejects, session_of, until, vector_of
@@ -166,6 +166,42 @@ def test_another_program_in_the_same_folder_is_an_error(ram_path):
         run_rounds(ram_path, [b"b"], again=True)
     with pytest.raises(ParameterError):
         run_rounds(ram_path, [b"a"], name="other", again=True)
+    # the hash of earlier versions, which know no min_clients, so that their folders go on
+    earlier = hashlib.sha256(b"params" + hashlib.sha256(b"a").digest()).digest()
+    assert program(b"params", b"a") == earlier
+
+
+def test_min_clients_is_a_part_of_the_program_of_a_round(ram_path):
+    """Else a sum of fewer could be under way: the requests to unmask may have gone out."""
+
+    async def run(min_clients: int | None, lost: dict[int, Any]) -> RoundResult:
+        async with session_of(N, folder=ram_path, attempts=1) as party:
+            party.come(PARAMS, lost=lost)
+            return await party.session.round(PARAMS, min_clients=min_clients)
+
+    with pytest.raises(TooFewSurvivors):
+        asyncio.run(run(N, {0: {(0, 0, "masked_input"): "answer"}}))
+    for other in (None, N - 1):
+        with pytest.raises(ParameterError):
+            asyncio.run(run(other, {}))
+    assert len(asyncio.run(run(N, {})).survivors) == N
+
+
+async def test_a_resumed_attempt_asks_for_min_clients_too(ram_path):
+    async with session_of(N, folder=ram_path) as party:
+        party.hand.expire = lambda: False
+        party.come(PARAMS, lost={0: {(0, 0, "masked_input"): "task"}})
+        ending = asyncio.create_task(party.session.round(PARAMS, min_clients=N))
+        await until(lambda: len(party.of(MessageAccepted)) == 3 * N - 1)
+        await party.session.close()
+        with pytest.raises(LocalProtocolError):
+            await ending
+    async with session_of(N, folder=ram_path, attempts=1) as party:
+        party.silent |= set(range(N))
+        with pytest.raises(TooFewSurvivors) as caught:
+            await party.session.round(PARAMS, min_clients=N)
+        assert [event.phase for event in party.of(PhaseOpened)] == ["masked_input"]
+        assert (caught.value.survivors, caught.value.needed) == (N - 1, N)
 
 
 def test_the_journal_stays_until_the_outcome_is_on_the_disk(ram_path, monkeypatch):

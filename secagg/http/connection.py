@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import ssl
 import time
@@ -20,7 +21,7 @@ import httpx
 from secagg._check import check_seconds
 from secagg._printable import printable
 from secagg.errors import LinkError
-from secagg.http import faults, signatures
+from secagg.http import certificates, faults, signatures
 from secagg.http.address import check_url, client_context
 from secagg.protocol import Identity
 
@@ -74,7 +75,7 @@ class Connection:
         check_seconds(patience=patience)
         encrypted = self.url.startswith("https:")
         self._client_id, self._identity, self._patience = client_id, identity, patience
-        self._answered = False
+        self._answered, self._looked = False, -math.inf
         verify = (tls or client_context(None)) if encrypted else False
         try:
             self._http = httpx.AsyncClient(
@@ -169,12 +170,24 @@ class Connection:
         try:
             async with clock.timer:
                 found = await self._http.send(request, stream=True)
+                self._look_at_certificate(found)
                 try:
                     return await _read(found, limit, clock)
                 finally:
                     await found.aclose()
         except TimeoutError:
             raise httpx.ReadTimeout("the response comes too slowly", request=request) from None
+
+    def _look_at_certificate(self, found: httpx.Response) -> None:
+        """Log a warning once a day if the certificate of the server ends soon."""
+        if time.monotonic() < self._looked + certificates.DAY:
+            return
+        self._looked = time.monotonic()
+        end = certificates.end_of_peer(found)
+        whose = f"the certificate of {self.url}"
+        remedy = "tell the operator of that server, or of the proxy before it"
+        if end is not None and (text := certificates.warning(whose, end, time.time(), remedy)):
+            logger.warning(text)
 
 
 class _Clock:

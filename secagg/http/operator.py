@@ -6,6 +6,7 @@ are nobody else's business.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from importlib.resources import files
@@ -122,6 +123,14 @@ class Operator:
         )
         self._metrics.gauge(
             "http_bytes_in_flight", "Bytes of bodies.", lambda: members.budget.held
+        )
+
+    def show_certificate(self, end: float) -> None:
+        """Add the gauge of a certificate that ends at `end`, in seconds since 1970."""
+        self._metrics.gauge(
+            "certificate_seconds_left",
+            "Seconds until the server's TLS certificate ends.",
+            lambda: end - time.time(),
         )
 
     def application(self) -> Starlette:

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from secagg._check import check_integer
 from secagg.errors import ParameterError
-from secagg.http import asgi
+from secagg.http import asgi, certificates
 from secagg.http.address import check_host
 from secagg.http.application import Members
 from secagg.http.bodies import Limits
@@ -102,8 +102,10 @@ async def serve(
         public = listening(asgi.build(members.routes()), host, port, tls)
         url, operator_url = await stack.enter_async_context(public), ""
         if operator_port is not None:
-            page = Operator(session, members).application()
-            private = listening(page, "127.0.0.1", operator_port, None)
+            page = Operator(session, members)
+            if (end := certificates.end_of(tls and tls[0])) is not None:
+                page.show_certificate(end)
+            private = listening(page.application(), "127.0.0.1", operator_port, None)
             operator_url = await stack.enter_async_context(private)
         try:
             yield Serving(url, operator_url)
@@ -144,10 +146,12 @@ async def listening(
     with _listener(host, port) as listener:
         server = _Server(config)
         running = asyncio.ensure_future(server.serve(sockets=[listener]))
+        watching = asyncio.ensure_future(certificates.watch(certificate))
         try:
             name = f"[{host}]" if ":" in host else host
             yield f"http{'s' if tls else ''}://{name}:{listener.getsockname()[1]}"
         finally:
+            watching.cancel()
             server.should_exit = True
             await running
 

@@ -1,7 +1,7 @@
 """One-shot sum: each client sends one message and leaves; two of three helpers open the sum.
 
 All parties run here in one process. In practice a helper has its own machine. It never copies
-its journal, and deletes it after the session.
+its journal, and deletes it when no list of helpers has its keys.
 """
 
 from pathlib import Path

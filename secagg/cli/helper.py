@@ -85,7 +85,9 @@ def keygen(
 ) -> None:
     """Draw a helper's keys, create its journal, and print the public keys.
 
-    Never copy or restore the journal: a helper with an older copy could open twice.
+    Never copy or restore the journal: a helper with an older copy could open twice. Keys and
+    journal live as long as the server's session, its --name, with all its sums. A new session
+    gets new keys of all helpers, who then delete the old journals.
     """
     with options.command(), HelperJournal.create(journal, as_suite(suite)) as made:
         box, identity = made.public

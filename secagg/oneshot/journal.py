@@ -52,7 +52,7 @@ class HelperJournal(Confined, JournalFile):
     """Keys and journal of a helper in a file, made with `create` and reopened with `open`.
 
     Close the journal at the end, or use the journal as a context manager. Delete the file when
-    all sessions of the keys have ended: recorded boxes then stay shut.
+    the application has a new list of helpers: recorded boxes then stay shut.
 
     Attributes
     ----------

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from secagg._check import check_integer
 from secagg.cli.console import called, counted
 from secagg.cli.files import read_helpers, read_identity
 from secagg.cli.records import records_in
@@ -107,6 +108,8 @@ class Sums:
                 f"the registry has {counted(clients)}, and a sum takes 3: of two, each could "
                 "subtract its own vector; add clients with secagg identity register"
             )
+        if self.min_clients is not None:
+            check_integer("min_clients", self.min_clients, 2, clients)
 
     async def next(
         self, session: Session, number: int, aggregator: Aggregator | None
@@ -114,7 +117,7 @@ class Sums:
         """Run the next sum of a session."""
         message = self.request(number, aggregator).to_bytes()
         if aggregator is None:
-            return await session.round(self._round(), message)
+            return await session.round(self._round(), message, min_clients=self.min_clients)
         params = self._one_shot(number, aggregator)
         async with aggregator.endorsed(params) as (links, endorsements):
             return await session.one_shot(params, links, message, endorsements=endorsements)

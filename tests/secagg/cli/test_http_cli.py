@@ -64,6 +64,27 @@ def test_service_writes_the_sum_of_its_clients(keys):
 
 
 @pytest.mark.large
+def test_partial_sum_has_a_status_of_its_own(keys):
+    made = invoke("identity", "keygen", keys / "away.pem").stdout.strip()
+    invoke("identity", "register", keys / "r.json", "away", made)
+    size = ("--length", 5, "--clip", 8, "--out", keys / "sums", "--deadline", 8, "--json")
+    ports = ("--port", 0, "--operator-port", 0, "--threshold", 3, "--min-clients", 3)
+    with process("serve", keys / "r.json", *size, *ports) as server:
+        url = address(server, "members")
+        members = [process(*joined(keys, url, name)) for name in NAMES]
+        for one in members:
+            one.__enter__()
+        out, error = server.communicate()
+        assert server.returncode == 3, error
+        for one in members:
+            one.__exit__(None, None, None)
+    (found,) = json.loads(out)["sums"]
+    assert found["missing"] == [
+        {"client": "away", "why": "never came", "phase": "", "check": ""}
+    ]
+
+
+@pytest.mark.large
 def test_service_opens_sums_with_helpers(keys):
     invoke("identity", "keygen", keys / "aggregator.pem")
     public = read_identity(keys / "aggregator.pem").public.hex()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from cli_processes import invoke
-from secagg import Registry, client_id
+from secagg import Registry, RoundParams, client_id
 from secagg.cli.accounts import Account
 from secagg.cli.books import Book
 from secagg.cli.console import call_clients, called
@@ -23,6 +24,7 @@ from secagg.errors import JournalError, ParameterError, TooFewSurvivors
 from secagg.server import RoundResult
 from secagg.session import (
     Gathering,
+    LocalLink,
     MemberDeclined,
     MessageAccepted,
     MessageRejected,
@@ -31,6 +33,8 @@ from secagg.session import (
     RoundBegun,
     RoundFailed,
     RoundFinished,
+    Session,
+    take_part,
 )
 from secagg.testing import make_identity
 
@@ -264,6 +268,36 @@ def test_reason_of_a_missing_client_is_that_of_the_events(events, end):
         account(event)
     (missing,) = account.missing(IDS.values(), {BERN, CORK, DELFT})
     assert str(missing).endswith(end)
+
+
+def test_kill_between_sum_and_record_is_mended(tmp_path):
+    call_clients(NAMES)
+    out = tmp_path / "sums"
+    out.mkdir()
+
+    def train(message: bytes, params: RoundParams) -> np.ndarray:
+        return np.full(5, 0.5)
+
+    async def run(*, killed: bool) -> None:
+        async with Session(NAMES, folder=tmp_path / "state", name="counts") as session:
+            book = Book(out, sums(), None)
+            session.watch(book.note)
+            links = {} if not killed else {n: LocalLink(session, n) for n in NAMES}
+            joined = [asyncio.create_task(take_part(links[n], n, train)) for n in links]
+            (number,) = book.numbers(1)
+            begun = book.begin()
+            result = await sums().next(session, number, None)
+            if not killed:
+                book.keep(number, begun, result)
+        await asyncio.gather(*joined)
+
+    asyncio.run(run(killed=True))
+    assert list(out.iterdir()) == []
+    asyncio.run(run(killed=False))
+    (record,) = Chain.read(out).records
+    assert (record.clients, record.resumed, record.begun) == (NAMES, True, None)
+    assert np.load(out / "sum-0.npy").tolist() == [2.0] * 5
+    assert invoke("verify", out).exit_code == 0
 
 
 def test_times_of_an_earlier_process_are_not_invented(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import socket
@@ -18,9 +19,10 @@ from secagg import Identity, ParameterError, Registry, TooFewSurvivors, client_i
 from secagg.cli import app
 from secagg.cli import serve as serving
 from secagg.cli.console import call_clients
-from secagg.cli.files import create_identity, write_keys
+from secagg.cli.files import create_identity, read_registry, write_keys
 from secagg.cli.notices import notices
 from secagg.cli.sums import Sums, prepare, summed
+from secagg.encoding import FixedPoint
 from secagg.errors import ClippingWarning
 from secagg.server import RoundResult
 from secagg.session import HelperFailed, MessageRejected, Place, RoundFailed
@@ -129,6 +131,19 @@ def test_line_of_a_sum_names_who_is_missing(clients, gone, end):
     if gone == 2:
         ids = sorted(str(client_id(name)) for name in names[:2])
         assert summed(result, registry).endswith(", ".join(ids))
+
+
+def test_least_number_of_clients_is_demanded_of_the_session(folder):
+    class Asked:
+        async def round(self, params, message, *, min_clients):
+            return min_clients
+
+    registry = read_registry(folder / "4.json")
+    shape = (5, FixedPoint(8), None, None, "semi-honest", 0.0, 0.0)
+    sums = Sums(registry, *shape, name="s", run=b"", min_clients=4)
+    assert asyncio.run(sums.next(Asked(), 0, None)) == 4
+    for wrong in (1, 5):
+        rejected(serve("--out", "sums", "--min-clients", wrong), "--min-clients", str(wrong))
 
 
 def test_two_clients_are_too_few(folder):

@@ -160,6 +160,21 @@ def test_finished_rounds_are_returned_without_any_member(ram_path):
     assert [event.stored for event in party.of(RoundFinished)] == [True, True]
 
 
+async def test_a_program_may_go_on_after_rounds_whose_results_it_has(ram_path):
+    async with session_of(N, folder=ram_path) as party:
+        party.come(PARAMS)
+        await party.session.round(PARAMS, b"a")
+        with pytest.raises(ParameterError):
+            party.session.skip_to(0)
+        party.session.skip_to(7)
+        await party.session.round(PARAMS, b"b")
+    async with session_of(N, folder=ram_path) as party:
+        party.session.skip_to(7)
+        await party.session.round(PARAMS, b"b")
+        (again,) = party.of(RoundFinished)
+        assert (again.place.number, again.stored) == (7, True)
+
+
 def test_another_program_in_the_same_folder_is_an_error(ram_path):
     run_rounds(ram_path, [b"a"])
     with pytest.raises(ParameterError):

@@ -6,8 +6,10 @@ Salazar, Management Science 47, 2001, section 2), with a greedy choice of second
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise, permutations
 from math import prod
 from typing import Any
@@ -101,7 +103,9 @@ def _components(wheres: Sequence[Where]) -> list[tuple[set[str], dict[str, list[
                 *(g for g in groups if not g & names),
                 names.union(*(g for g in groups if g & names)),
             ]
-    return [(group, {name: sorted(cuts[name]) for name in group}) for group in groups]
+    # a column of which only missing values are counted has other values, too
+    ends = {name: sorted({*found, max(1, *found)}) for name, found in cuts.items()}
+    return [(group, {name: ends[name] for name in group}) for group in groups]
 
 
 @dataclass
@@ -120,10 +124,9 @@ class _Audit:
         known = [c for c in self.cells if c.missing or c.where in self.published]
         while True:
             secret = [c for c in self.cells if c in hidden and c.where not in self.published]
-            rows = {**{cell: self._row(cell) for cell in secret}, **rests}
+            rows = {**{cell: self._row(cell.where) for cell in secret}, **rests}
             here = sorted(rows.keys() - wide, key=lambda c: (c.count, c.place))
-            least = frame.min_count
-            weak = next((c for c in here if self._width(rows[c], hidden) <= least), None)
+            weak = next((c for c in here if self._narrow(rows[c], hidden, frame)), None)
             if weak is None:
                 return
             wide.update(here[: here.index(weak)])
@@ -136,16 +139,15 @@ class _Audit:
 
     def _rests(self, frame: Frame) -> dict[Cell, NDArray[np.float64]]:
         """Return few records of a cell that are in none of the cell's parts in a table."""
-        tables = dict[tuple[str, ...], list[Cell]]()
+        tables = defaultdict[tuple[str, ...], list[Cell]](list)
         for cell in self.cells:
             if cell.where:
-                names = (name for name, _, _ in cell.where)
-                tables.setdefault((cell.table, *sorted(names)), []).append(cell)
+                tables[cell.table, *sorted(name for name, _, _ in cell.where)].append(cell)
         owners = dict[tuple[str, ...], NDArray[np.int64]]()
         for key, cells in tables.items():
-            owners[key] = np.full(self._row(cells[0]).size, -1)
+            owners[key] = np.full(len(self._row(())), -1)
             for i, cell in enumerate(cells):
-                owners[key][self._row(cell) > 0] = i
+                owners[key][self._row(cell.where) > 0] = i
         rests = dict[Cell, NDArray[np.float64]]()
         for (whole, mine), (part, theirs) in permutations(owners.items(), 2):
             if self._summed(tables[whole]) == self._summed(tables[part]) != set():
@@ -156,16 +158,17 @@ class _Audit:
                     rests[found] = ((mine >= 0) & (theirs < 0)).astype(float)
             if not set(whole[1:]) <= set(part[1:]):
                 continue
-            counts = np.array([cell.count for cell in tables[part]])
-            first = np.full(len(counts), len(mine))
-            last = np.full(len(counts), -1)
-            np.minimum.at(first, theirs[theirs >= 0], mine[theirs >= 0])
-            np.maximum.at(last, theirs[theirs >= 0], mine[theirs >= 0])
+            # combinations without a value that only the part's table needs
+            lacking = sum(
+                self._row(((name, -1, 0),)) for name in set(part[1:]) - set(whole[1:])
+            )
+            pairs = np.unique(np.stack((theirs, mine))[:, theirs >= 0], axis=1)
+            inner, outer = pairs[:, np.bincount(pairs[0])[pairs[0]] == 1]
             for i, cell in enumerate(tables[whole]):
-                inside = np.flatnonzero((first == i) & (last == i))
-                rest = cell.count - int(counts[inside].sum())
+                inside = inner[outer == i]
+                rest = cell.count - sum(tables[part][j].count for j in inside)
                 row = (mine == i) & ~np.isin(theirs, inside)
-                open_to_all = cell.counts_only and not (row & ~self._lacking(whole, part)).any()
+                open_to_all = cell.counts_only and not (row & (lacking == 0)).any()
                 if frame.few(rest) and rest < cell.count and not open_to_all:
                     found = Cell(part[0], (-1, len(rests)), cell.where, rest, 0)
                     rests[found] = row.astype(float)
@@ -176,44 +179,45 @@ class _Audit:
         parts = (set(cell.where) for cell in cells)
         return set() if cells[0].counts_only else set.intersection(*parts)
 
-    def _lacking(self, whole: Sequence[str], part: Sequence[str]) -> NDArray[np.bool_]:
-        """Return True for combinations without a value that only a part's table needs."""
-        wheres = [((name, -1, 0),) for name in set(part[1:]) - set(whole[1:])]
-        rows = [self._row(Cell("", (), where, 0, 0)) for where in wheres]
-        lacking: NDArray[np.bool_] = np.any(rows, axis=0)
-        return lacking
+    def _narrow(self, goal: NDArray[np.float64], hidden: set[Cell], frame: Frame) -> bool:
+        """Return whether published cells leave an interval of at most `min_count` records.
 
-    def _width(self, goal: NDArray[np.float64], hidden: set[Cell]) -> float:
-        """Return the width of the interval of some combinations' records, as published."""
+        Raises
+        ------
+        ParameterError
+            No table has such cells, or the linear programs have no end.
+        """
         with needing("disclosure control", "secagg[statistics]", "scipy"):
-            from scipy.optimize import linprog
-            from scipy.sparse import csr_array
+            from scipy.optimize import LinearConstraint, milp
 
-        def matrix(cells: Sequence[Cell]) -> Any:
-            places = [np.flatnonzero(self._row(cell)) for cell in cells]
-            ends_of = np.cumsum([0, *map(len, places)])
-            found = np.ones(ends_of[-1]), np.concatenate(places), ends_of
-            return csr_array(found, (len(cells), goal.size))
-
-        shown = [other for other in self.cells if other not in hidden]
-        if not shown:
-            return float("inf")
+        shown = np.array([cell not in hidden for cell in self.cells])
+        counts = np.array([cell.count for cell in self.cells])
         # a reader knows that no hidden cell is empty
-        secret = [other for other in self.cells if other in hidden]
-        most = {"A_ub": -matrix(secret), "b_ub": -np.ones(len(secret))} if secret else {}
-        exactly = matrix(shown)
-        counts = np.array([other.count for other in shown], float)
+        least, most = np.where(shown, counts, 1), np.where(shown, counts, np.inf)
         ends = list[float]()
-        for sign in (1.0, -1.0):
-            found = linprog(sign * goal, A_eq=exactly, b_eq=counts, method="highs", **most)
-            if found.status != 0:  # unbounded
-                return float("inf")
+        for sign, top in ((1, np.inf), (-1, frame.min_count + 1)):
+            # an interval that is wide enough needs no end: no program is unbounded
+            rows = LinearConstraint(goal[None], ub=top + sum(ends))
+            cells = LinearConstraint(self._matrix, least, most)
+            found = milp(sign * goal, constraints=[cells, rows])
+            if found.status != 0:
+                raise ParameterError(
+                    f"the audit of the tables of {self.names} has no end: {found.message}; "
+                    "pass earlier studies over the same records, or plan fewer tables"
+                )
             ends.append(sign * found.fun)
-        return ends[1] - ends[0]
+        return ends[1] - ends[0] < frame.min_count + 0.5
 
-    def _row(self, cell: Cell) -> NDArray[np.float64]:
-        """Return 1 for each combination that is in a cell."""
-        bounds = {name: (start, stop) for name, start, stop in cell.where}
+    @cached_property
+    def _matrix(self) -> Any:
+        """Row of each cell."""
+        from scipy.sparse import csr_array, vstack
+
+        return vstack([csr_array(self._row(cell.where)[None]) for cell in self.cells])
+
+    def _row(self, where: Where) -> NDArray[np.float64]:
+        """Return 1 for each combination that is in a part of all records."""
+        bounds = {name: (start, stop) for name, start, stop in where}
         row = np.ones(1)
         for name in self.names:
             start, stop = bounds.get(name, (-1, self.cuts[name][-1]))

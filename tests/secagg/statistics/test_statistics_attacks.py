@@ -322,6 +322,20 @@ def test_cells_of_earlier_results_are_not_hidden_again() -> None:
     assert hidden_cells(cells[:2], frame, [cells[2], total]) == set(cells[:2])
 
 
+def test_cells_of_no_table_are_an_error() -> None:
+    """Else a linear program without a solution would pass as a wide interval."""
+    cells = [Cell("t", (i,), (("a", i, i + 1),), n, 4) for i, n in enumerate((2, 9, 6))]
+    total = Cell("records", (0,), (), 12, 4)
+    with pytest.raises(ParameterError):
+        hidden_cells([*cells, total], Frame({"a": ABC}, LEAST, 1, 1))
+
+
+def test_a_column_of_which_missing_values_alone_are_counted_has_other_values() -> None:
+    missing = Cell("records", (1,), (("a", -1, 0),), 2, 4, closed=True)
+    total = Cell("records", (0,), (), 20, 4)
+    assert hidden_cells([missing, total], Frame({"a": ABC}, LEAST, 1, 1)) == {missing}
+
+
 def test_earlier_results_stay_in_force() -> None:
     columns = {"a": AB, "b": ABC}
     table = {"a": G, "b": ["abc"[min(i, 2)] if i > 30 else "ab"[i % 2] for i in range(N)]}

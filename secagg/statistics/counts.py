@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from math import prod, sqrt
@@ -12,26 +12,17 @@ import numpy as np
 
 from secagg.errors import ParameterError
 from secagg.statistics.columns import Number, Real, decimal_text, exact
-from secagg.statistics.design import names_of
+from secagg.statistics.design import different_names
+from secagg.statistics.exact import indicator
 from secagg.statistics.layout import Field
 from secagg.statistics.noise import shown
 from secagg.statistics.records import Records
-from secagg.statistics.statistic import (
-    MISSING,
-    Frame,
-    Grouped,
-    Hidden,
-    Past,
-    Row,
-    Statistic,
-    Table,
-    Value,
-    Where,
-    indicator,
-)
+from secagg.statistics.statistic import Frame, Grouped, Hidden, Past, Statistic, Table, Where
 
 MAX_CELLS = 100_000
-Numbers: TypeAlias = Callable[[tuple[int, ...]], Row | None]
+MISSING = "(missing)"
+"""Name of the category of missing values."""
+Numbers: TypeAlias = Mapping[tuple[int, ...], tuple[float | None, ...]]
 Axis: TypeAlias = tuple[str, Sequence[tuple[str, int, int]], tuple[str, ...]]
 """Name, parts and labels of an axis; the first part has the missing values."""
 
@@ -56,24 +47,24 @@ class _Cells(Statistic):
 
     def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
         """Return the number of records in each cell, and 1 for each cell with records."""
-        place, shape = np.zeros(records.size, np.int64), []
-        for name, parts, _ in self._axes(frame):
-            starts = np.array([start for _, start, _ in parts])
-            place *= len(parts)
-            place += np.searchsorted(starts, records.points[name], "right") - 1
-            shape.append(len(parts))
-        n = np.bincount(place, minlength=prod(shape)).reshape(shape)
+        axes = self._axes(frame)
+        shape = tuple(len(parts) for _, parts, _ in axes)
+        each = [
+            np.searchsorted([start for _, start, _ in parts], records.points[name], "right") - 1
+            for name, parts, _ in axes
+        ]
+        places = np.ravel_multi_index(each, shape)
+        n = np.bincount(places, minlength=prod(shape)).reshape(shape)
         return {"n": n, "sites": indicator(n)}
 
     def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
         """Return a table with a row for each cell, missing values last."""
-
-        def numbers(place: tuple[int, ...]) -> Row | None:
-            n, sites = int(past[0]["n"][place]), int(past[0]["sites"][place])
-            if not n and not all(place):
-                return None  # nobody lacks this value
-            return (None, None) if place in hidden else (n, sites)
-
+        counts, sites = past[0]["n"], past[0]["sites"]
+        numbers = {
+            place: (None, None) if place in hidden else (int(n), int(sites[place]))
+            for place, n in np.ndenumerate(counts)
+            if n or all(place)  # else nobody lacks this value
+        }
         return self._table(frame, "sites", numbers)
 
     def norms(self, frame: Frame) -> dict[str, tuple[float, int]]:
@@ -82,23 +73,21 @@ class _Cells(Statistic):
 
     def noised(self, frame: Frame, past: Past, error: Mapping[str, float]) -> dict[str, Table]:
         """Return a table with a row for each cell of at least `min_count` noised records."""
-
-        def numbers(place: tuple[int, ...]) -> Row:
-            n = shown(past[0]["n"][place])
-            return (None, None) if n < frame.min_count else (n, error["n"])
-
+        numbers = {
+            place: (None, None) if n < frame.min_count else (float(n), error["n"])
+            for place, n in np.ndenumerate(past[0]["n"])
+        }
         return self._table(frame, "se", numbers)
 
     def _table(self, frame: Frame, last: str, numbers: Numbers) -> dict[str, Table]:
         """Return a table with the numbers of each cell; cells without numbers have no row."""
         heads, parts, labels = zip(*self._axes(frame), strict=True)
-        rows = list[Row]()
-        for place in product(*((*range(1, len(part)), 0) for part in parts)):
-            found = numbers(place)
-            if found is not None:
-                rows.append(
-                    (*(names[i] for names, i in zip(labels, place, strict=True)), *found)
-                )
+        places = product(*((*range(1, len(part)), 0) for part in parts))
+        rows = (
+            (*(names[i] for names, i in zip(labels, place, strict=True)), *numbers[place])
+            for place in places
+            if place in numbers
+        )
         return {"": Table((*heads, "records", last), tuple(rows))}
 
 
@@ -121,10 +110,7 @@ class Counts(_Cells):
     kind: ClassVar[str] = "counts"
 
     def __post_init__(self) -> None:
-        names = names_of("columns", self.columns)
-        if not 0 < len(names) <= 6 or len(set(names)) < len(names):
-            raise ParameterError(f"columns is {names}; name 1 to 6 different columns")
-        object.__setattr__(self, "columns", names)
+        object.__setattr__(self, "columns", different_names(self.columns, 1, 6))
 
     @property
     def name(self) -> str:
@@ -210,16 +196,12 @@ class Indicators(Statistic):
     """
 
     names: tuple[str, ...]
-    kind: ClassVar[str] = "indicators"
     counts_only: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
         """Name in results."""
         return "records"
-
-    def check(self, frame: Frame) -> None:
-        """Do nothing: all columns fit."""
 
     def wheres(self, frame: Frame) -> list[Where]:
         """Return all records, then the records without a value in each column."""
@@ -240,31 +222,29 @@ class Indicators(Statistic):
 
     def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
         """Return a site's numbers; unknown values count as missing and as above."""
-        missing = [int((records.points[name] < 0).sum()) for name in self.names]
-        n = [records.size, *missing]
-        below = [int(records.below[c].sum()) if c in records.below else 0 for c in self.names]
-        above = [
-            int(records.above[c].sum()) if c in records.above else records.unknown[c]
-            for c in self.names
-        ]
+        n = [records.size, *(int((records.points[c] < 0).sum()) for c in self.names)]
+        ends: list[Mapping[str, Any]] = [records.below, {**records.above, **records.unknown}]
+        below, above = ([int(np.sum(end.get(c, 0))) for c in self.names] for end in ends)
         return {"n": n, "sites": indicator(n), "below": below, "above": above}
 
     def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
         """Return a row for each column; a clipped count below `min_count` is hidden."""
-        rows, n = list[Row](), int(past[0]["n"][0])
-        for i, name in enumerate(self.names):
-            missing = None if (i + 1,) in hidden else int(past[0]["n"][i + 1])
-            below, above = (
-                self._shown(frame, int(past[0][k][i]), n) for k in ("below", "above")
-            )
-            number = isinstance(frame.columns[name], Number)
-            rows.append(
-                (name, missing, *((below, above, None) if number else (None, None, above)))
-            )
-        total = (None, None) if (0,) in hidden else (n, int(past[0]["sites"][0]))
+        whole = int(past[0]["n"][0])
+        n, *missing = (None if (i,) in hidden else int(k) for i, k in enumerate(past[0]["n"]))
+        below, above = (
+            [None if frame.few(k) or frame.few(whole - k) else int(k) for k in past[0][end]]
+            for end in ("below", "above")
+        )
+        rows = [
+            (c, m, low, high, None)
+            if isinstance(frame.columns[c], Number)
+            else (c, m, None, None, high)
+            for c, m, low, high in zip(self.names, missing, below, above, strict=True)
+        ]
+        sites = None if n is None else int(past[0]["sites"][0])
         return {
             "": Table(("column", "missing", "below", "above", "unknown"), tuple(rows)),
-            "all": Table(("records", "sites"), (total,)),
+            "all": Table(("records", "sites"), ((n, sites),)),
         }
 
     def norms(self, frame: Frame) -> dict[str, tuple[float, int]]:
@@ -282,7 +262,3 @@ class Indicators(Statistic):
             "": Table(("column", "missing", "below", "above or unknown"), tuple(rows), note),
             "all": Table(("records", "se"), ((n, error["n"]),)),
         }
-
-    def _shown(self, frame: Frame, count: int, n: int) -> Value:
-        """Return a number of values, unless few values are outside, or inside."""
-        return None if frame.few(count) or frame.few(n - count) else count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -129,15 +130,16 @@ class Design:
                 f"fewer than {need} records or {frame.min_sites} sites have values in all of "
                 f"{self.columns}; plan fewer columns, or find more sites"
             )
-        terms = (*self.terms, self.y)
-        for ends, spread in zip(sums["edges"], sums["spread"], strict=True):
-            for term, end, beyond in zip(terms, ends, spread, strict=True):
-                if frame.few(n - int(end), int(beyond)):
-                    raise NoTable(
-                        f"{term.name} differs for fewer than {frame.min_count} records or "
-                        f"{frame.min_sites} sites, and the result would show their values; "
-                        "leave the column out"
-                    )
+        terms = 2 * (*self.terms, self.y)
+        for term, end, beyond in zip(
+            terms, sums["edges"].flat, sums["spread"].flat, strict=True
+        ):
+            if frame.few(n - int(end), int(beyond)):
+                raise NoTable(
+                    f"{term.name} differs for fewer than {frame.min_count} records or "
+                    f"{frame.min_sites} sites, and the result would show their values; "
+                    "leave the column out"
+                )
         return n, sites
 
     def judge(self, sums: Sums, frame: Frame) -> tuple[int, int]:
@@ -158,40 +160,29 @@ class Design:
 
     def _judge_references(self, sums: Sums, frame: Frame, n: int) -> None:
         """Raise `NoTable` if an intercept, or all coefficients, would show few records."""
-        p, xx = len(self.terms), sums["xx"]
-        for name in {term.column for term in self.terms if term.code is not None}:
-            others = (
-                x for x, term in zip(xx[0], self.terms, strict=False) if term.column == name
-            )
-            if frame.few(n - sum(others)):
+        groups, xx = defaultdict[str, list[int]](list), sums["xx"]
+        for j, term in enumerate(self.terms[1:], start=1):
+            if term.grid.units == 1:
+                groups[term.column].append(j)
+        for name, group in groups.items():
+            if frame.few(n - sum(xx[0, group])):
                 raise NoTable(
                     f"the first value of {name} has fewer than {frame.min_count} records, and "
                     "the coefficients would show their outcomes; list another value first"
                 )
-        if self.y.grid.units > 1:
-            return
-        # coefficients of a value follow from the outcomes of the value's records
-        groups = dict[str, list[int]]()
-        for j in range(1, p):
-            if self.terms[j].grid.units == 1:
-                groups.setdefault(self.terms[j].column, []).append(j)
-        for name, group in groups.items():
-            ones, events = list(xx[0, group]), list(xx[group, p])
-            ones, events = [*ones, n - sum(ones)], [*events, xx[p, p] - sum(events)]
-            if any(frame.few(e) or frame.few(k - e) for k, e in zip(ones, events, strict=True)):
+            # coefficients of a value follow from the outcomes of the value's records
+            if self.y.grid.units == 1 and few_outcomes(xx, group, len(self.terms), frame):
                 raise NoTable(
                     f"a value of {name} has fewer than {frame.min_count} records of an outcome "
                     f"{self.y.name}; merge values, or leave {name} out"
                 )
 
-    def judge_flags(self, sums: Sums, frame: Frame, n: int) -> None:
+    def judge_flags(self, sums: Sums, frame: Frame) -> None:
         """Raise `NoTable` if few records have a pair of values of two columns of 0 and 1."""
         terms = (*self.terms, self.y)
         flags = [i for i, term in enumerate(terms) if term.column and term.grid.units == 1]
-        xx = sums["xx"]
         for i, j in combinations(flags, 2):
-            both, one, other = (int(k) for k in (xx[i, j], xx[0, i], xx[0, j]))
-            if any(map(frame.few, (both, one - both, other - both, n - one - other + both))):
+            if few_outcomes(sums["xx"], [i], j, frame):
                 raise NoTable(
                     f"{terms[i].name} and {terms[j].name} are a table with a cell of fewer "
                     f"than {frame.min_count} records; leave one of the columns out"
@@ -219,6 +210,12 @@ class Design:
             se = math.sqrt(square)
             rows.append((term.name, b, se, b / se, 2 * float(below(-abs(b / se)))))
         return Table(("term", "coefficient", "se", test, "p"), tuple(rows))
+
+
+def few_outcomes(xx: Exact, group: Sequence[int], flag: int, frame: Frame) -> bool:
+    """Return whether few records have a value, of indicators `group`, and a value of a flag."""
+    ones, both = ([*xx[j, group], xx[j, j] - sum(xx[j, group])] for j in (0, flag))
+    return any(frame.few(k) or frame.few(n - k) for n, k in zip(ones, both, strict=True))
 
 
 def numeric(frame: Frame, name: str) -> Term:
@@ -252,16 +249,19 @@ def names_of(what: str, value: object) -> tuple[str, ...]:
     return tuple(names)
 
 
+def different_names(value: object, least: int, most: int) -> tuple[str, ...]:
+    """Return the names of `columns` as a tuple; raise `ParameterError` for a name twice."""
+    names = names_of("columns", value)
+    if not least <= len(names) <= most or len(set(names)) < len(names):
+        raise ParameterError(f"columns is {names}; name {least} to {most} different columns")
+    return names
+
+
 class Products(Statistic):
     """Statistic of the products of the points of each pair of terms, the outcome last."""
 
     def design(self, frame: Frame) -> Design:
         """Return the design; raise `ParameterError` unless the columns are in the plan."""
-        raise NotImplementedError
-
-    @property
-    def of(self) -> Sequence[str]:
-        """Columns of which a record needs values."""
         raise NotImplementedError
 
     def check(self, frame: Frame) -> None:
@@ -281,14 +281,13 @@ class Products(Statistic):
         design = self.design(frame)
         every = np.column_stack(design.points(records))
         units = np.array([term.grid.units for term in (*design.terms, design.y)])
-        edges = [(every == 0).sum(0), (every == units).sum(0)]
-        n = len(every)
-        sums = {"n": [n, int(n > 0)], "edges": edges, "xx": gram(every, every)}
-        return {**sums, "spread": n > np.array(edges)}
+        edges = np.array([(every == 0).sum(0), (every == units).sum(0)])
+        n, xx = len(every), gram(every, every)
+        return {"n": [n, int(n > 0)], "edges": edges, "spread": n > edges, "xx": xx}
 
     def sample(self, past: Past) -> Sample:
         """Return the columns, and the number of the records with values in all of these."""
-        return frozenset(self.of), int(past[0]["n"][0])
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -301,10 +300,9 @@ class Regression(Products):
     def __post_init__(self) -> None:
         object.__setattr__(self, "x", names_of("x", self.x))
 
-    @property
-    def of(self) -> Sequence[str]:
-        """Columns of which a record needs values."""
-        return (self.y, *self.x)
+    def sample(self, past: Past) -> Sample:
+        """Return the columns, and the number of the records with values in all of these."""
+        return frozenset((self.y, *self.x)), int(past[0]["n"][0])
 
     def outcome(self, frame: Frame) -> Term:
         """Return the outcome; raise `ParameterError` if the column is none."""

@@ -27,6 +27,11 @@ class Singular(Exception):
         self.columns = columns
 
 
+def indicator(counts: object) -> Exact:
+    """Return 1 where a site has records, 0 elsewhere."""
+    return (np.asarray(counts, object) > 0).astype(object)
+
+
 def gram(left: NDArray[np.int64], right: NDArray[np.int64]) -> Exact:
     """Return leftᵀ · right exactly, an array of Python's ints.
 

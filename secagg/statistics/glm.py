@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,8 @@ from secagg.statistics.records import Records
 from secagg.statistics.statistic import Frame, Hidden, NoTable, Past, Table
 
 Floats = NDArray[np.float64]
+_Numbers: TypeAlias = tuple[tuple[int, ...], ...]
+"""Numbers of each field of a step."""
 _POINT = 40
 """Binary places of sums of real numbers, and of coefficients."""
 _OFFSET = 1 << 70
@@ -58,12 +61,8 @@ class _Iterated(Regression):
         """Return the intercept that fits a mean without other terms."""
         raise NotImplementedError
 
-    def _mean(self, eta: Floats) -> tuple[Floats, Floats]:
-        """Return mean and variance for linear predictors."""
-        raise NotImplementedError
-
-    def _loss(self, eta: Floats, y: Floats) -> float:
-        """Return the negative log-likelihood without the constant."""
+    def _family(self, eta: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return cumulant function, mean and variance for linear predictors."""
         raise NotImplementedError
 
     def words(self, frame: Frame) -> str:
@@ -77,20 +76,16 @@ class _Iterated(Regression):
 
     def fields(self, frame: Frame, past: Past) -> list[Field]:
         """Return products of the terms, then gradient, Hessian and loss until convergence."""
-        design = self.design(frame)
-        size = len(design.terms)
         if not past:
             return super().fields(frame, past)
-        try:
+        design = self.design(frame)
+        size = len(design.terms)
+        sizes = {"gradient": size, "hessian": size * (size + 1) // 2, "loss": 1}
+        with suppress(NoTable):
             design.judge(past[0], frame)
-            state = self._state(design, past)
-        except NoTable:
-            return []
-        if state.done or len(past) > self.steps:
-            return []
-        triangle = size * (size + 1) // 2
-        shapes = {"gradient": (size,), "hessian": (triangle,), "loss": (1,)}
-        return [Field(name, shape, _BITS) for name, shape in shapes.items()]
+            if not self._state(design, past).done and len(past) <= self.steps:
+                return [Field(name, (n,), _BITS) for name, n in sizes.items()]
+        return []
 
     def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
         """Return a site's sums at the coefficients that follow from the past."""
@@ -103,13 +98,13 @@ class _Iterated(Regression):
         # no mean of a record exceeds the offset: 12 above the logarithm of the largest outcome
         most = max(40.0, 12 + math.log(design.y.grid.units + 1))
         eta = np.clip(x @ beta, -most, most)
-        mean, variance = self._mean(eta)
+        cumulant, mean, variance = self._family(eta)
         hessian = x.T @ (x * variance[:, None])
         offset = (len(y) * _OFFSET) << _POINT
         return {
             "gradient": [_whole(g) + offset for g in x.T @ (y - mean)],
             "hessian": [_whole(h) for h in hessian[np.triu_indices(len(beta))]],
-            "loss": [_whole(self._loss(eta, y)) + offset],
+            "loss": [_whole((cumulant - y * eta).sum()) + offset],
         }
 
     def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
@@ -148,9 +143,8 @@ class _Iterated(Regression):
         NoTable
             Columns are collinear, or outcomes are separated.
         """
-        sums = [(int(past[0]["n"][0]), *past[0]["xx"].flat)]
-        sums += [(*step["loss"], *step["gradient"], *step["hessian"]) for step in past[1:]]
-        return _after(self, design, tuple(sums))
+        numbers = (tuple(tuple(sums.flat) for sums in step.values()) for step in past)
+        return _after(self, design, tuple(numbers))
 
 
 def _scales(design: Design, past: Past) -> list[int]:
@@ -168,32 +162,26 @@ def _judge_condition(design: Design, matrix: Exact, inverse: Exact) -> None:
 
 
 @lru_cache(maxsize=64)
-def _after(model: _Iterated, design: Design, sums: tuple[tuple[int, ...], ...]) -> _State:
-    """Return the state after steps: from records and products, then from each step's sums."""
-    size, (n, *products) = len(design.terms), sums[0]
-    if len(sums) > 1:
-        return _moved(model, design, _after(model, design, sums[:-1]), n, sums[-1])
-    xx = np.array(products, object).reshape(size + 1, size + 1)
-    _, inverse = solved(design, xx[:size, :size], xx[:size, size])
-    _judge_condition(design, xx, inverse)
-    start = model._start(int(xx[0, size]) / n)
-    return _State((round(start * 2**_POINT), *([0] * (size - 1))))
-
-
-def _moved(
-    model: _Iterated, design: Design, state: _State, n: int, sums: tuple[int, ...]
-) -> _State:
-    """Return the state after a step, from loss, gradient and Hessian at the coefficients."""
-    size, offset = len(design.terms), (n * _OFFSET) << _POINT
-    loss = sums[0] - offset
+def _after(model: _Iterated, design: Design, past: tuple[_Numbers, ...]) -> _State:
+    """Return the state after steps, from the numbers of each field."""
+    size, ((n, _), _, _, products) = len(design.terms), past[0]
+    if len(past) == 1:
+        xx = np.array(products, object).reshape(size + 1, size + 1)
+        _, inverse = solved(design, xx[:size, :size], xx[:size, size])
+        _judge_condition(design, xx, inverse)
+        start = model._start(int(xx[0, size]) / n)
+        return _State((round(start * 2**_POINT), *([0] * (size - 1))))
+    state, (gradient, hessian, (loss,)) = _after(model, design, past[:-1]), past[-1]
+    offset = (n * _OFFSET) << _POINT
+    loss -= offset
     slack = (abs(loss) >> 36) + n  # a sum of floats is not exact to the last bit
     if state.loss is not None and loss > state.loss + slack:
-        back = [d - d // 2 for d in state.move]
-        beta = tuple(b - d for b, d in zip(state.beta, back, strict=True))
-        return replace(state, beta=beta, move=tuple(d // 2 for d in state.move))
-    gradient = np.array(sums[1 : size + 1], object) - offset
+        half = tuple(d // 2 for d in state.move)
+        pairs = zip(state.beta, state.move, half, strict=True)
+        return replace(state, beta=tuple(b - d + h for b, d, h in pairs), move=half)
+    right = np.array([[(g - offset) << _POINT] for g in gradient], object)
     try:
-        found = solve(_square(sums[size + 1 :], size), gradient[:, None] * (1 << _POINT))
+        found = solve(_square(hessian, size), right)
     except Singular as error:
         raise NoTable(
             f"the coefficients of {design.names(error.columns)} have no finite value, "
@@ -206,7 +194,7 @@ def _moved(
         raise NoTable(
             f"the coefficients of {model.name} grow without bound; plan other columns"
         )
-    return _State(beta, move, loss, sums[size + 1 :], done)
+    return _State(beta, move, loss, hessian, done)
 
 
 def _square(upper: Sequence[int], size: int) -> Exact:
@@ -245,12 +233,9 @@ class Logistic(_Iterated):
     def _start(self, mean: float) -> float:
         return math.log(mean / (1 - mean))
 
-    def _mean(self, eta: Floats) -> tuple[Floats, Floats]:
+    def _family(self, eta: Floats) -> tuple[Floats, Floats, Floats]:
         mean = 1 / (1 + np.exp(-eta))
-        return mean, mean * (1 - mean)
-
-    def _loss(self, eta: Floats, y: Floats) -> float:
-        return float((np.logaddexp(0, eta) - y * eta).sum())
+        return np.logaddexp(0, eta), mean, mean * (1 - mean)
 
 
 @dataclass(frozen=True)
@@ -281,9 +266,6 @@ class Poisson(_Iterated):
     def _start(self, mean: float) -> float:
         return math.log(mean)
 
-    def _mean(self, eta: Floats) -> tuple[Floats, Floats]:
+    def _family(self, eta: Floats) -> tuple[Floats, Floats, Floats]:
         mean = np.exp(eta)
-        return mean, mean
-
-    def _loss(self, eta: Floats, y: Floats) -> float:
-        return float((np.exp(eta) - y * eta).sum())
+        return mean, mean, mean

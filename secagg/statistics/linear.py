@@ -10,11 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from secagg.errors import ParameterError
-from secagg.statistics.design import ONE, Design, Products, Regression, names_of, numeric
+from secagg.statistics.design import ONE, Design, Products, Regression, different_names, numeric
 from secagg.statistics.exact import Singular, solve
 from secagg.statistics.layout import Exact
-from secagg.statistics.statistic import Frame, Hidden, NoTable, Past, Table, Value
+from secagg.statistics.statistic import Frame, Hidden, NoTable, Past, Sample, Table, Value
 
 
 @dataclass(frozen=True)
@@ -33,20 +32,16 @@ class Covariance(Products):
     kind: ClassVar[str] = "covariance"
 
     def __post_init__(self) -> None:
-        names = names_of("columns", self.columns)
-        if not 2 <= len(names) <= 200 or len(set(names)) < len(names):
-            raise ParameterError(f"columns is {names}; name 2 to 200 different columns")
-        object.__setattr__(self, "columns", names)
+        object.__setattr__(self, "columns", different_names(self.columns, 2, 200))
 
     @property
     def name(self) -> str:
         """Name in results."""
         return f"covariance of {', '.join(self.columns)}"
 
-    @property
-    def of(self) -> Sequence[str]:
-        """Columns of which a record needs values."""
-        return self.columns
+    def sample(self, past: Past) -> Sample:
+        """Return the columns, and the number of the records with values in all of these."""
+        return frozenset(self.columns), int(past[0]["n"][0])
 
     def design(self, frame: Frame) -> Design:
         """Return the design: all columns are numbers, and the last is the outcome."""
@@ -62,7 +57,7 @@ class Covariance(Products):
         sums = past[0]
         design = self.design(frame)
         n, sites = design.judge_records(sums, frame, max(2, frame.min_count))
-        design.judge_flags(sums, frame, n)
+        design.judge_flags(sums, frame)
         steps = np.array([frame.number(name).step for name in self.columns], object)
         first, xx = sums["xx"][0, 1:], sums["xx"][1:, 1:]
         scale = np.outer(steps, steps) / (n * (n - 1))

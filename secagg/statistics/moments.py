@@ -14,17 +14,7 @@ from secagg.statistics.columns import Number
 from secagg.statistics.exact import gram
 from secagg.statistics.layout import Field
 from secagg.statistics.records import Records
-from secagg.statistics.statistic import (
-    Cell,
-    Frame,
-    Grouped,
-    Hidden,
-    Past,
-    Row,
-    Sample,
-    Table,
-    Value,
-)
+from secagg.statistics.statistic import Cell, Frame, Grouped, Hidden, Past, Row, Sample, Table
 
 _NAMES = ("n", "sites", "low", "high", "s1", "s2", "s3")
 
@@ -80,11 +70,9 @@ class Moments(Grouped):
 
     def cells(self, frame: Frame, past: Past) -> list[Cell]:
         """Return the groups; a group whose sums show few values is hidden with another."""
-        cells = super().cells(frame, past)
-        if self.by is None:
-            return cells
-        few = (self._few(frame, past, g) for g in range(len(cells)))
-        return [replace(cell, few=hide) for cell, hide in zip(cells, few, strict=True)]
+        groups = enumerate(super().cells(frame, past))
+        several = self.by is not None
+        return [replace(one, few=several and self._few(frame, past, g)) for g, one in groups]
 
     def _few(self, frame: Frame, past: Past, g: int) -> bool:
         """Return whether the sums of a group show the values of few records."""
@@ -145,7 +133,7 @@ def dominated(n: int, powers: Sequence[int], least: int) -> bool:
     return third**2 * least * (n - least) > second**3 * (n - 2 * least) ** 2
 
 
-def moments(column: Number, n: int, powers: Sequence[int]) -> tuple[Value, ...]:
+def moments(column: Number, n: int, powers: Sequence[int]) -> tuple[float | None, ...]:
     """Return mean, standard deviation, standard error and skewness, None where undefined."""
     if not n:
         return (None,) * 4

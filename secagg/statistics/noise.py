@@ -153,20 +153,16 @@ class NoisedStep(Step):
 
     def pack(self, sums: Mapping[str, Any]) -> NDArray[np.int64]:
         """Return a site's vector, before the noise."""
-        parts = []
-        for one in self.fields:
-            numbers = np.asarray(sums[one.name], object).flat
-            parts.append(np.array([round(int(x) * one.factor) for x in numbers], np.int64))
-        return np.concatenate(parts)
+        numbers = ((one, x) for one in self.fields for x in np.asarray(sums[one.name]).flat)
+        return np.array([round(int(x) * one.factor) for one, x in numbers], np.int64)
 
     def unpack(self, digits: NDArray[np.int64]) -> dict[str, Exact]:
         """Return estimates of the sums: exact fractions, which can be negative."""
-        sums, at = dict[str, Exact](), 0
-        for one in self.fields:
-            part = [int(x) / one.factor for x in digits[at : at + one.size]]
-            sums[one.name] = np.array(part, object).reshape(one.shape)
-            at += one.size
-        return sums
+        parts = np.split(digits, np.cumsum([one.size for one in self.fields]))
+        return {
+            one.name: np.array([int(x) / one.factor for x in part], object).reshape(one.shape)
+            for one, part in zip(self.fields, parts, strict=False)
+        }
 
 
 def shown(count: Fraction) -> float:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import combinations
-from typing import Any, ClassVar, TypeAlias
+from itertools import combinations, islice, pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from secagg.statistics.columns import Real, decimal_text, exact
 from secagg.statistics.layout import Field
 from secagg.statistics.records import Records
 from secagg.statistics.statistic import Frame, Grouped, Hidden, Past, Row, Table
-
-Found: TypeAlias = "tuple[Interval, bool]"
-"""Interval of a quantile, and whether the next step divides the interval."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +31,15 @@ class Interval:
         Records below the interval.
     inside : int
         Records in the interval.
+    more : bool
+        True if the next step divides the interval.
     """
 
     start: int
     stop: int
     before: int
     inside: int
+    more: bool = True
 
 
 @dataclass(frozen=True)
@@ -112,15 +112,14 @@ class Quantiles(Grouped):
     def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
         """Return a table with a row for each group and share."""
         column, rows = frame.number(self.column), list[Row]()
-        for g, (name, found) in enumerate(
-            zip(self.groups(frame), self._intervals(frame, past), strict=True)
-        ):
-            n, of = int(past[0]["n"][g]), past[0].get("sites")
-            sites = None if of is None else int(of[g])
+        groups = zip(self.groups(frame), self._intervals(frame, past), strict=True)
+        for g, (name, found) in enumerate(groups):
+            n = int(past[0]["n"][g])
+            sites = int(past[0]["sites"][g]) if "sites" in past[0] else None
             ranks = [self._rank(i, n) for i in range(len(self.shares))]
             # ranks close to each other would count the records of every part
             close = any(frame.few(abs(a - b)) for a, b in combinations(ranks, 2))
-            for share, (now, _) in zip(map(str, self.shares), found, strict=True):
+            for share, now in zip(map(str, self.shares), found, strict=True):
                 few = (g,) in hidden or not n or close or frame.few(now.inside, sites or 0)
                 ends = (n, sites, column.value(now.start), column.value(now.stop - 1))
                 rows.append((name, share, *((None,) * 4 if few else ends)))
@@ -138,46 +137,40 @@ class Quantiles(Grouped):
     def _grids(self, frame: Frame, past: Past) -> list[list[list[int]]]:
         """Return the edges of the next parts, for each group and share; [0] at the end."""
         intervals = self._intervals(frame, past)
-        return [[self._edges(now) if more else [0] for now, more in row] for row in intervals]
+        return [[self._edges(now) if now.more else [0] for now in row] for row in intervals]
 
     def _edges(self, interval: Interval) -> list[int]:
         """Return ascending edges of at most `bins` parts."""
         width = interval.stop - interval.start
         return sorted({interval.start + width * j // self.bins for j in range(self.bins + 1)})
 
-    def _intervals(self, frame: Frame, past: Past) -> list[list[Found]]:
-        """Return each group's interval for each share, and whether to divide the interval."""
+    def _intervals(self, frame: Frame, past: Past) -> list[list[Interval]]:
+        """Return each group's interval for each share."""
         top = frame.number(self.column).units + 1
         least = frame.min_count * (2 if frame.noised else 1)
-        groups = len(self.groups(frame))
-        found = [[(Interval(0, top, 0, 0), True) for _ in self.shares] for _ in range(groups)]
+        found = [[Interval(0, top, 0, 0)] * len(self.shares) for _ in self.groups(frame)]
         for sums in past:
-            left = [int(part) for part in sums["parts"]]
-            for g, row in enumerate(found):
-                n = int(past[0]["n"][g])
-                for i, (now, more) in enumerate(row):
-                    if not more:
-                        continue
-                    edges = self._edges(now)
-                    parts, left = left[: len(edges) - 1], left[len(edges) - 1 :]
-                    row[i] = self._inside(now, edges, parts, self._rank(i, n), least)
+            parts = iter(map(int, sums["parts"]))
+            for n, row in zip(map(int, past[0]["n"]), found, strict=True):
+                for i, now in enumerate(row):
+                    if now.more:
+                        row[i] = self._inside(now, parts, self._rank(i, n), least)
         last = len(past) >= self.steps
-        return [[(now, more and not last) for now, more in row] for row in found]
+        return [[replace(now, more=now.more and not last) for now in row] for row in found]
 
     def _rank(self, i: int, n: int) -> int:
         """Return the rank of a quantile among n records, from 1."""
         return max(1, math.ceil(Fraction(str(self.shares[i])) * n))
 
-    def _inside(
-        self, now: Interval, edges: Sequence[int], parts: Sequence[int], rank: int, least: int
-    ) -> Found:
-        """Return the part that has a rank, and whether the part may be divided again."""
-        before = now.before
-        for start, stop, inside in zip(edges[:-1], edges[1:], parts, strict=True):
+    def _inside(self, now: Interval, parts: Iterator[int], rank: int, least: int) -> Interval:
+        """Return the part that has a rank, of the next of all parts."""
+        edges, before = self._edges(now), now.before
+        counts = list(islice(parts, len(edges) - 1))
+        for (start, stop), inside in zip(pairwise(edges), counts, strict=True):
             if before + inside >= rank:
-                if inside < least:  # a part that is too small is not published
-                    return now, False
-                new = Interval(start, stop, before, inside)
-                return new, stop - start > 1 and inside >= 2 * least
+                if inside < least:
+                    break  # a part that is too small is not published
+                more = stop - start > 1 and inside >= 2 * least
+                return Interval(start, stop, before, inside, more)
             before += inside
-        return now, False  # without records, or if the sums contradict each other
+        return replace(now, more=False)  # or without records, or the sums contradict each other

@@ -28,8 +28,6 @@ Past: TypeAlias = Sequence[Sums]
 """Sums of the steps before."""
 Hidden: TypeAlias = Collection[tuple[int, ...]]
 """Places of the cells that stay hidden."""
-MISSING = "(missing)"
-"""Name of the category of missing values."""
 
 
 @dataclass(frozen=True)
@@ -273,8 +271,3 @@ class Grouped(Statistic):
     @property
     def _each(self) -> str:
         return f" for each value of {self.by}" if self.by else ""
-
-
-def indicator(counts: object) -> NDArray[np.object_]:
-    """Return 1 where a site has records, 0 elsewhere."""
-    return (np.asarray(counts, object) > 0).astype(object)

@@ -12,10 +12,10 @@ import numpy as np
 
 from secagg.errors import ParameterError
 from secagg.statistics.columns import Real, decimal_text, exact
-from secagg.statistics.exact import Singular, solve
+from secagg.statistics.exact import Singular, indicator, solve
 from secagg.statistics.layout import Exact, Field
 from secagg.statistics.records import Records
-from secagg.statistics.statistic import Frame, Grouped, Hidden, Past, Row, Table, indicator
+from secagg.statistics.statistic import Frame, Grouped, Hidden, Past, Row, Table
 
 
 @dataclass(frozen=True)
@@ -102,15 +102,14 @@ class Survival(Grouped):
         """Return the curves, a summary of the groups, and the log-rank test."""
         times = [float(time) for time in self.grid]
         curve, summary, seen = list[Row](), list[Row](), list[tuple[Exact, Exact]]()
+        left = past[0]["left"]
+        # at risk are all that leave at the time or later
+        risks, deaths = left.sum(1)[:, ::-1].cumsum(1)[:, :0:-1], left[:, 1, :-1]
         # the events of a group would follow from all events
-        open_to_all = not any(
-            frame.few(k)
-            for left in past[0]["left"]
-            for k in (left[0].sum(), left[1, :-1].sum())
-        )
-        for g, name in enumerate(self.groups(frame)):
-            risk, events = at_risk(past[0]["left"][g])
-            n, total, sites = int(risk[0]), int(events.sum()), int(past[0]["sites"][g])
+        open_to_all = not any(map(frame.few, (*left[:, 0].sum(1), *deaths.sum(1))))
+        groups = zip(self.groups(frame), risks, deaths, past[0]["sites"], strict=True)
+        for g, (name, risk, events, sites) in enumerate(groups):
+            n, total = int(risk[0]), int(events.sum())
             if (g,) in hidden or n < frame.min_count:
                 summary.append((name, None, None, None, None))
                 continue
@@ -120,7 +119,7 @@ class Survival(Grouped):
             few = any(map(frame.few, (total, n - total, after)))
             shown = total if open_to_all and not few else None
             median = next((time for time, s, _ in points if s <= 0.5), None)
-            summary.append((name, n, sites, shown, median))
+            summary.append((name, n, int(sites), shown, median))
         tables = {
             "": self.table(("records", "sites", "events", "median"), summary),
             "curve": self.table(("time", "survival", "se"), curve),
@@ -128,13 +127,6 @@ class Survival(Grouped):
         if len(seen) > 1:
             tables["log-rank test"] = log_rank(seen)
         return tables
-
-
-def at_risk(left: Exact) -> tuple[Exact, Exact]:
-    """Return the numbers of records at risk, and of events, at each time of the grid."""
-    leaving = left.sum(0)
-    risk = leaving[::-1].cumsum()[::-1]
-    return risk[:-1], left[1, :-1]
 
 
 def kaplan_meier(

@@ -139,8 +139,8 @@ class Desk(Exchanges):
             self._exchange = None  # later answers are late
         # answers that came before the deadline count, also while their write takes longer
         await intake.join()
-        # the next gathering does not wait for clients that were too slow
-        self.presence.lose(exchange.awaited)
+        # they may be gone: the next gathering does not take them for present
+        self.presence.forget(exchange.awaited)
 
     def _task_of(self, client: int, after: bytes) -> bytes | None:
         exchange = self._exchange
@@ -171,7 +171,7 @@ class Desk(Exchanges):
             # an accepted answer stands: a client cannot take part and decline
             if client in exchange.awaited:
                 self._decline(exchange, client)
-                self.presence.forget(client)
+                self.presence.forget([client])
             return
         accepted = partial(self._accepted_now, client, frame, len(answer), exchange)
         await intake.put(client, frame.data, accepted)

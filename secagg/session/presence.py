@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Collection, Iterable, Iterator, Set
 from contextlib import contextmanager
 from secrets import SystemRandom
 
@@ -23,14 +23,13 @@ _RECENT = 10.0
 
 
 class Presence:
-    """Members that are present, and members that missed a deadline and did not call since."""
+    """Members that are present: they wait for a task, or called a moment ago."""
 
     def __init__(self, hooks: Hooks, clock: Clock) -> None:
         self._hooks, self._clock = hooks, clock
         self._closed = False
         self._polls: Counter[int] = Counter()
         self._seen: dict[int, float] = {}
-        self._lost: set[int] = set()
         self._arrival = asyncio.Event()
 
     @contextmanager
@@ -52,19 +51,15 @@ class Presence:
     def see(self, client: int) -> None:
         """Note a call of a member."""
         self._seen[client] = self._clock.now()
-        self._lost.discard(client)
         self._arrival.set()
 
-    def lose(self, clients: Collection[int]) -> None:
-        """Note members that missed a deadline; a member that waits for a task is not gone."""
-        for u in clients:
-            if not self._polls[u]:
-                self._lost.add(u)
-                self._seen.pop(u, None)
+    def forget(self, clients: Iterable[int]) -> None:
+        """Count members as present only while they wait for a task, or after a next call.
 
-    def forget(self, client: int) -> None:
-        """Count a member as present only after a next call: the member may be about to end."""
-        self._seen.pop(client, None)
+        A member that missed a deadline may be gone, and a member that declined about to end.
+        """
+        for u in clients:
+            self._seen.pop(u, None)
 
     def close(self) -> None:
         """End the gathering under way."""
@@ -76,9 +71,8 @@ class Presence:
     ) -> tuple[int, ...]:
         """Wait for members of a pool; return at most `size` of these members, ascending.
 
-        The wait ends when `size` of the members are present, or all but the members that missed
-        the last deadline. The hooks get the event `Gathering` before the first wait, and
-        whenever other members are present.
+        The wait ends when `size` of the members are present, or all of them. The hooks get the
+        event `Gathering` before the first wait, and whenever other members are present.
 
         Raises
         ------
@@ -92,33 +86,29 @@ class Presence:
     async def _gather(
         self, place: Place, pool: frozenset[int], goal: int, least: int, seconds: float
     ) -> frozenset[int]:
-        noted, end = None, self._clock.now() + seconds
-        async with self._clock.deadline(seconds) as deadline:
-            while len(pool) >= least:
-                here = frozenset(filter(self.is_present, pool))
-                wanted = max(least, min(goal, len(pool - self._lost)))
-                if len(here) >= wanted:
-                    return here
-                if here != noted:
-                    noted = here
-                    self._hooks(
-                        Gathering(
-                            place,
-                            len(here),
-                            wanted,
-                            needed=least,
-                            deadline=max(0.0, end - self._clock.now()),
-                            missing=tuple(sorted(pool - here)),
-                        )
-                    )
-                self._arrival.clear()
-                if not await deadline.before(self._arrival):
-                    break
-                if self._closed:
-                    raise closed()
-        here = frozenset(filter(self.is_present, pool))
-        # or the next attempt would wait for them until its deadline, too
-        self.lose(pool - here)
+        def look() -> frozenset[int]:
+            return frozenset(filter(self.is_present, pool))
+
+        def note() -> None:
+            left, missing = max(0.0, end - self._clock.now()), tuple(sorted(pool - here))
+            self._hooks(Gathering(place, len(here), wanted, least, left, missing))
+
+        end, wanted = self._clock.now() + seconds, max(least, min(goal, len(pool)))
+        here = look()
+        if len(here) >= wanted:
+            return here
+        note()
+        if len(pool) >= least:
+            async with self._clock.deadline(seconds) as deadline:
+                in_time = True
+                while in_time and len(here) < wanted:
+                    self._arrival.clear()
+                    in_time = await deadline.before(self._arrival)
+                    if self._closed:
+                        raise closed()
+                    before, here = here, look()
+                    if here != before:
+                        note()
         if len(here) < least:
             raise TooFewSurvivors(
                 f"{len(here)} members are present after {seconds:g} seconds, and the round "

@@ -72,8 +72,9 @@ class Deadlines:
     Parameters
     ----------
     gather : float
-        For the members to come. At the deadline a round begins with the present members, if
-        they are enough.
+        For the members to come, at every attempt. At the deadline a round begins with the
+        present members, if they are enough. A round with a number as `cohort` begins as soon
+        as so many members are present.
     keys, shares : float
         For fresh keys, and for the shares sealed under them.
     input : float

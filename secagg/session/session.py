@@ -139,8 +139,9 @@ class Session:
         message : bytes
             Message for `train` of the members, such as a model, not secret.
         cohort : int or collection of clients, optional
-            Number of members to choose at random, or the members to wait for. None: all
-            present members, at most ``params.n_clients``.
+            Number of members to wait for, which are chosen at random from the present members,
+            or the members to wait for. None: all members, at most ``params.n_clients``. At the
+            deadline a round begins with the present members.
         min_clients : int, optional
             Smallest number of vectors in the sum, 2 to ``params.n_clients``. An attempt with
             fewer masked inputs fails before anything is unmasked. Such an attempt waits for so
@@ -263,7 +264,8 @@ class Session:
             ids = () if begun is None else begun.cohort
             if batch.needed and begun is None:  # else only the helpers failed before
                 absent = (pool - batch.left_out).difference(batch.accumulator.ids)
-                ids = await desk.choose(place, absent, size, batch.needed, gather)
+                room = size - len(batch.accumulator)
+                ids = await desk.choose(place, absent, room, batch.needed, gather)
                 await series.keep_attempt(place, params, ids, FRAME + params.layout.report)
             series.announce(place, params, len(ids), least, resumed=begun is not None)
             if ids and not batch.fixed:

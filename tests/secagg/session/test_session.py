@@ -30,6 +30,7 @@ from secagg.protocol import NEXT, Phase
 from secagg.session import (
     Completed,
     Deadlines,
+    Gathering,
     MemberDeclined,
     MessageAccepted,
     MessageRejected,
@@ -439,17 +440,22 @@ async def test_cohorts_are_all_some_or_these():
     await party.end()
 
 
-async def test_a_round_begins_without_members_that_do_not_come():
-    async with session_of(N, attempts=1) as party:
+async def test_every_attempt_waits_for_all_members_until_the_deadline():
+    async with session_of(N) as party:
         ending = asyncio.create_task(party.session.round(SEMI))
+        await until(lambda: party.hand.expire())  # nobody came
+        await until(lambda: party.of(RoundFailed))
         party.come(SEMI, range(3))  # as many as are needed
-        await until(lambda: len(party.session._desk._calls) >= 3)
-        await until(lambda: party.hand.expire())
+        await until(lambda: party.of(RoundBegun) or party.of(Gathering)[-1].present == 3)
+        await until(lambda: party.of(RoundBegun) or party.hand.expire())
         assert_plain_sum(await ending, {0, 1, 2})
-        assert_plain_sum(await party.session.round(SEMI), {0, 1, 2})  # not awaited
+        assert_plain_sum(await party.session.round(SEMI, cohort=3), {0, 1, 2})  # not awaited
+        gatherings = len(party.of(Gathering))
+        again = asyncio.create_task(party.session.round(SEMI))
+        await until(lambda: again.done() or len(party.of(Gathering)) > gatherings)
         party.come(SEMI, [3, 4])
-        await asyncio.sleep(0)
-        assert_plain_sum(await party.session.round(SEMI), set(range(N)))
+        assert_plain_sum(await again, set(range(N)))
+        assert {event.wanted for event in party.of(Gathering)} == {N}
 
 
 async def test_a_member_counts_as_present_for_a_while_after_its_last_call():

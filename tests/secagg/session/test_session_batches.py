@@ -254,6 +254,21 @@ class Spoiled(Party):
         await link.send(answer)
 
 
+def test_an_attempt_asks_for_no_more_reports_than_the_batch_has_room_for(setting, monkeypatch):
+    class First:
+        def sample(self, ids: list[int], size: int) -> list[int]:
+            return ids[:size]
+
+    monkeypatch.setattr("secagg.session.presence.SystemRandom", First)
+
+    async def run() -> None:
+        async with session_of(2 * N, registry=setting.registry) as party:
+            setting.start(party, {u: {(0, 0, "report"): "task"} for u in (3, 4, 5)})
+            assert_plain_sum(await setting.sum(party), {0, 1, 2, 6, 7, 8})
+
+    asyncio.run(run())
+
+
 async def test_reports_of_others_and_garbage_are_rejected(setting):
     party = Spoiled(range(N), registry=setting.registry)
     setting.start(party)

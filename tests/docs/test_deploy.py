@@ -1,0 +1,128 @@
+"""Files of deploy/: systemd accepts the units, Prometheus the rules, and the options exist."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from secagg import Registry
+from secagg.cli import app
+from secagg.http.application import Members
+from secagg.http.bodies import Limits
+from secagg.http.operator import Operator
+from secagg.session import Session
+from secagg.testing import make_identity
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+UNITS = sorted(DEPLOY.glob("*.service"))
+COMMAND = "/opt/secagg/bin/secagg"
+DAY = 86400
+
+
+def said(*command: object) -> str:
+    """Return all that a command prints; fail if the command fails."""
+    words = [str(word) for word in command]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def tool(name: str) -> str:
+    """Return the path of a program, or skip the test."""
+    return shutil.which(name) or pytest.skip(f"no {name} on this machine")
+
+
+def test_systemd_has_no_complaint_about_the_units(tmp_path: Path) -> None:
+    for unit in UNITS:
+        # the command must exist, and its user
+        text = unit.read_text().replace(COMMAND, "/bin/true")
+        (tmp_path / unit.name).write_text(text)
+    program = tool("systemd-analyze")
+    assert len(UNITS) == 3
+    # a misspelt key is a line on stderr, with exit status 0
+    assert said(program, "verify", *tmp_path.glob("*.service")) == ""
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.stem)
+def test_options_of_the_units_exist(unit: Path) -> None:
+    text = unit.read_text().replace("\\\n", "")
+    (line,) = re.findall(f"^ExecStart={COMMAND} (.*)$", text, re.MULTILINE)
+    found: Any = get_command(app)
+    words = shlex.split(line)
+    while hasattr(found, "commands"):
+        found, words = found.commands[words[0]], words[1:]
+    found.make_context(unit.stem, words)
+
+
+def metrics() -> set[str]:
+    """Return the names of all metrics of a server with a certificate."""
+    registry = Registry({u: make_identity(u).public for u in range(3)})
+    session = Session(registry)
+    page = Operator(session, Members(session, registry, Limits()))
+    page.show_certificate(0.0)
+    return set(re.findall(r"^# TYPE (\w+) ", page._metrics.text().decode(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("path", ["deploy/alerts.yml", "docs/deployment.md"])
+def test_named_metrics_exist(path: str) -> None:
+    named = set(re.findall(r"\bsecagg_\w+", (DEPLOY.parent / path).read_text()))
+    assert len(named) > 4
+    assert named <= metrics()
+
+
+def test_prometheus_reads_the_configuration() -> None:
+    if program := shutil.which("promtool"):
+        said(program, "check", "config", DEPLOY / "prometheus.yml")
+        return
+    yaml = pytest.importorskip("yaml")
+    texts = ((DEPLOY / f"{name}.yml").read_text() for name in ("prometheus", "alerts"))
+    config, alerts = map(yaml.safe_load, texts)
+    assert config["rule_files"] == ["alerts.yml"]
+    (group,) = alerts["groups"]
+    assert all({"alert", "expr", "annotations"} <= rule.keys() for rule in group["rules"])
+
+
+FAILED = 'secagg_attempts_total{outcome="TooFewSurvivors"}'
+FINISHED = 'secagg_attempts_total{outcome="finished"}'
+CERTIFICATE = "secagg_certificate_seconds_left"
+CASES = {
+    # a counter is born with its first event; the samples are a minute apart
+    "first failure": (FAILED, "_x90 1x60", "SecaggAttemptFailed", "100m", True),
+    "second failure": (FAILED, "1x90 2x60", "SecaggAttemptFailed", "100m", True),
+    "old failure": (FAILED, "1x200", "SecaggAttemptFailed", "190m", False),
+    "finished": (FINISHED, "_x90 1x60", "SecaggAttemptFailed", "100m", False),
+    "last days": (CERTIFICATE, f"{20 * DAY}x10", "SecaggCertificateEnds", "5m", True),
+    "earlier days": (CERTIFICATE, f"{22 * DAY}x10", "SecaggCertificateEnds", "5m", False),
+}
+
+
+def test_alerts_fire(tmp_path: Path) -> None:
+    program = tool("promtool")
+    shutil.copy(DEPLOY / "alerts.yml", tmp_path)
+    cases = [
+        {
+            "name": name,
+            "interval": "1m",
+            "input_series": [{"series": series, "values": values}],
+            "promql_expr_test": [
+                {
+                    "expr": f'count(ALERTS{{alertname="{alert}"}}) or vector(0)',
+                    "eval_time": at,
+                    "exp_samples": [{"value": int(fires)}],
+                }
+            ],
+        }
+        for name, (series, values, alert, at, fires) in CASES.items()
+    ]
+    # JSON is YAML
+    document = {"rule_files": ["alerts.yml"], "evaluation_interval": "1m", "tests": cases}
+    (tmp_path / "test.yml").write_text(json.dumps(document))
+    said(program, "test", "rules", tmp_path / "test.yml")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -45,10 +47,9 @@ def decimal_text(number: Fraction) -> str:
     """Return the shortest decimal text of a number that `exact` made."""
     # at most 60 places: digits and exponent of `exact` are at most 30 each
     scaled = number * 10**60
-    digits = Decimal(scaled.numerator).scaleb(-60) if scaled.denominator == 1 else None
-    if digits is None:
+    if scaled.denominator != 1:
         raise ParameterError(f"{number} is no decimal number")
-    text = f"{digits:f}"
+    text = f"{Decimal(f'{scaled.numerator}e-60'):f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -65,6 +66,11 @@ def check_name(what: str, name: object) -> None:
     """Raise `ParameterError` unless `name` is a text of 1 to 200 printable characters."""
     if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
         raise ParameterError(f"{what} is {in_short(name)}; take 1 to 200 printable characters")
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """Return the names that occur more than once."""
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 @dataclass(frozen=True)
@@ -96,21 +102,17 @@ class Number:
         for name in ("low", "high", "resolution"):
             text = decimal_text(exact(name, getattr(self, name)))
             object.__setattr__(self, name, text)  # equal columns have equal texts
-        if not (self.start < self.start + self.range and self.step > 0):
-            raise ParameterError(
-                f"low {self.low}, high {self.high}, resolution {self.resolution}: low must be "
-                "below high, and the resolution above 0"
-            )
+        if self.range <= 0 or self.step <= 0:
+            raise ParameterError(f"{self.words()}: take low < high, and a resolution above 0")
         steps = self.range / self.step
         if steps.denominator != 1 or steps > MAX_UNITS:
             raise ParameterError(
-                f"the range {self.low} to {self.high} has {float(steps):.6g} steps of "
-                f"{self.resolution}; choose a range of at most {MAX_UNITS:,} whole steps"
+                f"{self.words()} has {float(steps):.6g} steps; choose a range of at most "
+                f"{MAX_UNITS:,} whole steps"
             )
         if max(abs(self.start), abs(self.start + self.range)) > self.step * MAX_PLACES:
             raise ParameterError(
-                f"low {self.low}, high {self.high}: the values of a table cannot be told apart "
-                f"at resolution {self.resolution}; choose a coarser resolution"
+                f"{self.words()}: floats cannot tell these apart; choose a coarser resolution"
             )
 
     @cached_property
@@ -133,6 +135,10 @@ class Number:
         """The grid's point `high`; the point `low` is 0."""
         return int(self.range / self.step)
 
+    def words(self) -> str:
+        """Return the values for the text of a plan."""
+        return f"{self.low} to {self.high} in steps of {self.resolution}"
+
     def value(self, unit: Fraction | int) -> float:
         """Return the value at a point of the grid."""
         return float(self.start + self.step * unit)
@@ -147,10 +153,7 @@ class Number:
         """
         unit = (exact(what, value) - self.start) / self.step
         if unit.denominator != 1 or not 0 <= unit <= self.units:
-            raise ParameterError(
-                f"{what} is {in_short(value)}; take a number from {self.low} to {self.high} in "
-                f"steps of {self.resolution}"
-            )
+            raise ParameterError(f"{what} is {in_short(value)}; take a value of {self.words()}")
         return int(unit)
 
 
@@ -185,6 +188,10 @@ class Category:
                 f"list 1 to {_MAX_VALUES:,} values once each"
             )
         object.__setattr__(self, "values", texts)
+
+    def words(self) -> str:
+        """Return the first values for the text of a plan."""
+        return ", ".join(self.values[:20]) + " …" * (len(self.values) > 20)
 
 
 Column: TypeAlias = Number | Category

@@ -7,15 +7,16 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from secagg._check import check_integer, check_kind, is_integer
 from secagg._printable import in_short
 from secagg.errors import ParameterError
-from secagg.statistics.columns import Category, Column, Number, check_name
+from secagg.statistics.columns import Category, Column, Number, check_name, repeated
 from secagg.statistics.counts import Counts, Histogram, Indicators
 from secagg.statistics.disclosure import check_cells
 from secagg.statistics.glm import Logistic, Poisson
@@ -90,18 +91,12 @@ class Plan:
             except ParameterError as error:
                 raise ParameterError(f"statistic {place}: {error}") from None
         names = [one.name for one in self.statistics]
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if not names or repeated:
-            raise ParameterError(
-                f"the plan has {len(names)} statistics, {repeated} more than once; list "
-                "different statistics"
-            )
+        if not names or repeated(names):
+            raise ParameterError(f"statistics are {names}; list 1 or more, all different")
         unused = set(self.columns) - set(_mentioned(self.statistics))
         if unused:
-            raise ParameterError(
-                f"no statistic uses the columns {sorted(unused)}; leave them out, since a site "
-                "counts the missing values of each"
-            )
+            # a site would count the missing values of each
+            raise ParameterError(f"no statistic uses {sorted(unused)}; leave these columns out")
         if self.privacy is None:
             check_cells([one.wheres(self.frame) for one in self.statistics])
         first = self.step([]).length
@@ -164,26 +159,22 @@ class Plan:
         """Return the plan as TOML."""
         described = self._described()
         columns, statistics = described.pop("columns"), described.pop("statistics")
-        tables = list[tuple[str, dict[str, Any]]]()
-        if self.privacy is not None:
-            privacy = described.pop("privacy")
-            weights = privacy.pop("weights")
-            tables += [("[privacy]", privacy), ("[privacy.weights]", weights)]
+        privacy = described.pop("privacy", {})
+        weights = privacy.pop("weights", {})
+        tables = [("[privacy]", privacy), ("[privacy.weights]", weights)]
         tables += [(f"[columns.{_key(name)}]", column) for name, column in columns.items()]
         tables += [("[[statistics]]", one) for one in statistics]
         lines = _toml(described)
         for head, table in tables:
-            lines += ["", head, *_toml(table)]
+            lines += ["", head, *_toml(table)] if table else []
         return "\n".join(lines) + "\n"
 
     def _described(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            **{name: int(getattr(self, name)) for name in _LEAST},
-            **({} if self.privacy is None else {"privacy": _values(self.privacy)}),
-            "columns": {name: _values(column) for name, column in self.columns.items()},
-            "statistics": [{"kind": one.kind, **_values(one)} for one in self.statistics],
-        }
+        described = asdict(self, dict_factory=_plain)
+        columns, parts = described.pop("columns"), described.pop("statistics")
+        pairs = zip(self.statistics, parts, strict=True)
+        statistics = [{"kind": one.kind, **part} for one, part in pairs]
+        return described | {"columns": columns, "statistics": statistics}
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -236,28 +227,28 @@ class Plan:
             described = parse(text)
         except (ValueError, RecursionError) as error:
             raise ParameterError(f"the plan is no {language}: {error}; correct it") from None
-        given = _fields("the plan", described, cls)
+        given = {"columns": {}, "statistics": [], **_table("the plan", described)}
         check_kind("columns of the plan", given["columns"], dict, "a table of columns")
         check_kind("statistics of the plan", given["statistics"], list, "a list")
         given["columns"] = {name: _column(name, one) for name, one in given["columns"].items()}
         if "privacy" in given:
             given["privacy"] = _made("privacy", Privacy, given["privacy"])
         given["statistics"] = [_statistic(*one) for one in enumerate(given["statistics"], 1)]
-        return cls(**given)
+        return _made("the plan", cls, given)
 
     def __str__(self) -> str:
         """Return what everybody learns, in words."""
         several = max(getattr(one, "steps", 1) for one in self.statistics) > 1
-        sees = "as it is, also sums over few records."
         if self.privacy is not None:
             sees = f"with noise. {self.privacy.words()}"
-        hidden = (
-            f"In the result, numbers that stand for fewer than {self.min_count} records or "
-            f"{self.min_sites} sites are left out, but for the numbers of missing values, also "
-            "in a group. The server sees all these numbers."
-        )
-        if self.privacy is not None:
             hidden = f"In the result, noised numbers below {self.min_count} are left out."
+        else:
+            sees = "as it is, also sums over few records."
+            hidden = (
+                f"In the result, numbers that stand for fewer than {self.min_count} records or "
+                f"{self.min_sites} sites are left out, but for the numbers of missing values, "
+                "also in a group. The server sees all these numbers."
+            )
         lines = [
             f"Study {self.name!r}, plan {self.digest.hex()[:16]}",
             "",
@@ -270,13 +261,8 @@ class Plan:
             *(f"- {one.words(self.frame)}" for one in self.parts),
             "",
             "From the columns:",
+            *(f"- {name}: {column.words()}" for name, column in self.columns.items()),
         ]
-        for name, column in self.columns.items():
-            if isinstance(column, Number):
-                values = f"{column.low} to {column.high} in steps of {column.resolution}"
-            else:
-                values = ", ".join(column.values[:20]) + " …" * (len(column.values) > 20)
-            lines.append(f"- {name}: {values}")
         return "\n".join(lines)
 
 
@@ -289,70 +275,54 @@ def _mentioned(statistics: Sequence[Statistic]) -> list[str]:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the fields of a JSON object, unless a field is there twice."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = sorted({name for name in names if names.count(name) > 1})
+    twice = repeated(name for name, _ in pairs)
+    if twice:
         raise ParameterError(f"the plan has the fields {twice} twice; write each field once")
-    return found
+    return dict(pairs)
 
 
-def _values(part: Any) -> dict[str, Any]:
+def _plain(named: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the fields of a part for JSON, without fields that are None."""
-    named = {one.name: getattr(part, one.name) for one in fields(part)}
     # numpy's integers are no JSON
-    plain = {k: int(v) if is_integer(v) else v for k, v in named.items()}
-    return {name: value for name, value in plain.items() if value is not None}
-
-
-def _fields(what: str, described: object, kind: type[Any]) -> dict[str, Any]:
-    """Return the described fields of a part, if all are known and none is missing."""
-    if not isinstance(described, dict):
-        raise ParameterError(f"{what} is {in_short(described)}; write a table of fields")
-    known = [one.name for one in fields(kind)]
-    unknown = sorted(set(described) - set(known))
-    needed = {one.name for one in fields(kind) if one.default is one.default_factory is MISSING}
-    missing = sorted(needed - set(described))
-    if unknown or missing:
-        raise ParameterError(
-            f"{what} has the unknown fields {unknown} and lacks {missing}; the fields are "
-            f"{known}"
-        )
-    return dict(described)
+    plain = ((name, int(value) if is_integer(value) else value) for name, value in named)
+    return {name: value for name, value in plain if value is not None}
 
 
 def _column(name: str, described: object) -> Column:
-    what = f"column {name!r}"
-    kind: type[Column] = (
-        Number if isinstance(described, dict) and "low" in described else Category
-    )
-    return _made(what, kind, described)
+    number = isinstance(described, dict) and "low" in described
+    kind: type[Column] = Number if number else Category
+    return _made(f"column {name!r}", kind, described)
 
 
 def _statistic(place: int, described: object) -> Statistic:
-    what = f"statistic {place}"
-    if not isinstance(described, dict):
-        raise ParameterError(f"{what} is {in_short(described)}; write a table of fields")
-    kind = described.get("kind")
+    what, given = f"statistic {place}", _table(f"statistic {place}", described)
+    kind = given.pop("kind", None)
     if kind in ("min", "max", "minimum", "maximum", "range", "extremes"):
         raise ParameterError(f"{what}: {_EXTREMES}")
     if not isinstance(kind, str) or kind not in KINDS:
         raise ParameterError(f"{what} has kind {in_short(kind)}; the kinds are {list(KINDS)}")
-    rest = {name: value for name, value in described.items() if name != "kind"}
-    made: Statistic = _made(what, KINDS[kind], rest)
+    made: Statistic = _made(what, KINDS[kind], given)
     return made
 
 
+def _table(what: str, described: object) -> dict[str, Any]:
+    if not isinstance(described, dict):
+        raise ParameterError(f"{what} is {in_short(described)}; write a table of fields")
+    return dict(described)
+
+
 def _made(what: str, kind: type[_Made], described: object) -> _Made:
-    given = _fields(what, described, kind)
+    """Return a part of the described fields."""
+    given, known = _table(what, described), list(signature(kind).parameters)
+    if unknown := sorted(set(given) - set(known)):
+        raise ParameterError(f"{what} has the unknown fields {unknown}; take of {known}")
     try:
         return kind(**given)
     except ParameterError as error:
         raise ParameterError(f"{what}: {error}") from None
-    except TypeError:
-        raise ParameterError(
-            f"{what} has a field of a wrong type; see {kind.__name__}"
-        ) from None
+    except TypeError as error:  # a field is missing or of a wrong type
+        why = str(error).removeprefix(f"{kind.__qualname__}.__init__() ")
+        raise ParameterError(f"{what}: {why}; the fields are {known}") from None
 
 
 def _toml(table: Mapping[str, Any]) -> list[str]:

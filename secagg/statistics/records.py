@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from secagg._printable import in_short
 from secagg.errors import ParameterError, needing
 from secagg.kit.csv_rows import csv_rows
-from secagg.statistics.columns import Category, Column, Number, label
+from secagg.statistics.columns import Category, Column, Number, label, repeated
 
 Source: TypeAlias = object
 """DataFrame of pandas or polars, table of Arrow, path of a CSV or Parquet file, or a mapping of
@@ -123,17 +123,17 @@ def _numbers(name: str, values: NDArray[np.generic]) -> NDArray[np.float64]:
                 if not _is_missing(value):
                     numbers[row] = _number(value)
             except (OverflowError, TypeError, ValueError):
-                raise ParameterError(
-                    f"column {name!r}, row {row + 1}: the value is no number; "
-                    "correct the value, leave the field empty, or plan a Category"
-                ) from None
+                raise _unfit(name, row, "the value is no number") from None
     infinite = np.isinf(numbers)
     if infinite.any():
-        raise ParameterError(
-            f"column {name!r}, row {int(infinite.argmax()) + 1}: the number is infinite; "
-            "correct the value or leave the field empty"
-        )
+        raise _unfit(name, int(infinite.argmax()), "the number is infinite")
     return numbers
+
+
+def _unfit(name: str, row: int, what: str) -> ParameterError:
+    """Return the error of a value in a column of numbers."""
+    remedy = "correct the value, leave the field empty, or plan a Category"
+    return ParameterError(f"column {name!r}, row {row + 1}: {what}; {remedy}")
 
 
 def _number(value: object) -> float:
@@ -172,22 +172,22 @@ def columns_of(source: Source, names: Sequence[str]) -> dict[str, Array]:
         A Parquet file needs pyarrow.
     """
     if isinstance(source, str | os.PathLike):
-        source = _read(Path(source), names)
-    found = getattr(source, "column_names", None) or getattr(source, "columns", None)
-    known = (
-        list(source) if isinstance(source, Mapping) else list(() if found is None else found)
-    )
-    if not isinstance(source, Mapping) and found is None:
+        source = _read(Path(source))
+    found: Any = source
+    if not isinstance(source, Mapping):
+        found = getattr(source, "column_names", None) or getattr(source, "columns", None)
+    if found is None:
         raise ParameterError(
             f"{in_short(type(source).__name__)} is no table; pass a DataFrame, a table of "
             "Arrow, a path, or a mapping of column to array"
         )
-    repeated = sorted({name for name in names if known.count(name) > 1})
+    known = list(found)
+    twice = sorted({name for name in names if known.count(name) > 1})
     missing = [name for name in names if name not in known]
-    if missing or repeated:
+    if missing or twice:
         # without the table's names, which are values if a file has no header
         raise ParameterError(
-            f"the table of {len(known)} columns lacks {missing} and has {repeated} more than "
+            f"the table of {len(known)} columns lacks {missing} and has {twice} more than "
             "once; name the columns as in the plan, in a file in the first line"
         )
     return {name: _array(name, source[name]) for name in names}  # type: ignore[index]
@@ -196,14 +196,13 @@ def columns_of(source: Source, names: Sequence[str]) -> dict[str, Array]:
 def _array(name: str, values: object) -> Array:
     """Return a column of any library as a 1-d array; objects where values are missing."""
     dtype = getattr(values, "dtype", None)
-    if hasattr(values, "to_pylist"):  # Arrow: integers with nulls stay integers
-        array = _objects(values.to_pylist())
-    elif isinstance(dtype, np.dtype) and dtype.kind in "iufb":
+    # Arrow has to_pylist alone; integers with nulls stay integers
+    listed = getattr(values, "to_list", getattr(values, "to_pylist", None))
+    plain = isinstance(dtype, np.dtype) and dtype.kind in "iufb"
+    if plain or isinstance(values, np.ndarray):
         array = np.asarray(values)
-    elif hasattr(values, "to_list"):
-        array = _objects(values.to_list())
-    elif isinstance(values, np.ndarray):
-        array = values
+    elif listed is not None:
+        array = _objects(listed())
     elif isinstance(values, Sequence) and not isinstance(values, str | bytes):
         array = _objects(list(values))
     else:
@@ -220,37 +219,28 @@ def _objects(values: list[object]) -> Array:
     return np.fromiter(values, object, len(values))  # a list of lists stays a column of lists
 
 
-def _read(path: Path, names: Sequence[str]) -> dict[str, list[object]]:
-    """Return columns of a file, each as a list."""
+def _read(path: Path) -> Source:
+    """Return the table of a file."""
     try:
-        if path.suffix.lower() in (".parquet", ".pq"):
-            return _parquet(path, names)
-        return _csv(path)
+        return (_parquet if path.suffix.lower() in (".parquet", ".pq") else _csv)(path)
     except (OSError, UnicodeDecodeError) as error:
         raise ParameterError(f"{path} cannot be read: {error}; give a readable file") from error
 
 
-def _parquet(path: Path, names: Sequence[str]) -> dict[str, list[object]]:
+def _parquet(path: Path) -> Source:
     with needing("a Parquet file", "secagg[data]", "pyarrow"):
         import pyarrow
         import pyarrow.parquet as parquet
     try:
-        table = parquet.read_table(path)
+        return parquet.read_table(path)
     except pyarrow.ArrowException as error:
         raise ParameterError(f"{path} is no Parquet file: {error}; export it anew") from error
-    return {name: table[name].to_pylist() for name in table.column_names if name in names}
 
 
-def _csv(path: Path) -> dict[str, list[object]]:
+def _csv(path: Path) -> dict[str, list[str]]:
     """Return the columns of a CSV file with a header."""
     with path.open(newline="", encoding="utf-8-sig") as lines:
-        rows = csv_rows(path, lines)
-        header = next(rows, [])
-        columns: list[list[object]] = [[] for _ in header]
-        for row in rows:
-            for column, text in zip(columns, row, strict=True):
-                column.append(text)
-    repeated = sorted({name for name in header if header.count(name) > 1})
-    if repeated:
-        raise ParameterError(f"{path} has the columns {repeated} more than once; rename them")
-    return dict(zip(header, columns, strict=True))
+        header, *rows = list(csv_rows(path, lines)) or [[]]
+    if twice := repeated(header):
+        raise ParameterError(f"{path} has the columns {twice} more than once; rename them")
+    return {name: [row[i] for row in rows] for i, name in enumerate(header)}

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from secagg._files import locked, replace_file
 from secagg.errors import JournalError, ParameterError, RemoteProtocolError
 from secagg.protocol import CohortLedger
-from secagg.statistics.columns import Number
+from secagg.statistics.columns import Category, Number
 from secagg.statistics.plan import Plan
 from secagg.statistics.study import Study
 from secagg.statistics.survival import Survival
@@ -125,12 +125,13 @@ class Ledger:
             self.check(study.plan)
         except ParameterError as error:
             raise refusal(str(error), "plan") from None
-        key, reports = study.plan.digest.hex(), self._content.reports
+        steps, reports = self._content.steps, self._content.reports
         past = [hashlib.sha256(sums.tobytes()).hexdigest() for sums in study.past]
-        known, mark = self._content.steps.get(key), f"{key} {study.number}"
-        again = known is not None and past == known[: len(past)]
+        key, mark = study.plan.digest.hex(), f"{study.plan.digest.hex()} {study.number}"
+        known = steps.get(key, [])
+        again = past == known[: len(past)]
         # another sum in place of a former sum would give the server a choice of coefficients
-        if (not again and past[:-1] != (known or [])) or (past and known is None):
+        if not again and (key not in steps or past[:-1] != known):
             raise refusal(
                 "the sums of the steps before are not those that this site knows; begin the "
                 "study again under a new plan, and keep a ledger over restarts",
@@ -143,12 +144,9 @@ class Ledger:
                 "repeated",
             )
         plans = dict.fromkeys((*self._content.plans, study.plan.to_bytes().decode()))
-        return replace(
-            self._content,
-            plans=list(plans),
-            steps={**self._content.steps, key: known if again and known is not None else past},
-            reports={**reports, mark: report.hex()} if report else reports,
-        )
+        steps = steps | {key: known if again else past}
+        reports = reports | {mark: report.hex()} if report else reports
+        return replace(self._content, plans=list(plans), steps=steps, reports=reports)
 
 
 def refusal(why: str, check: str) -> RemoteProtocolError:
@@ -191,18 +189,17 @@ class _Content(msgspec.Struct, forbid_unknown_fields=True):
 def _conflict(plan: Plan, other: Plan, name: str) -> str:
     """Return how a column differs from the column of another plan; empty if the column fits."""
     mine, theirs = plan.columns[name], other.columns[name]
-    if isinstance(mine, Number) or isinstance(theirs, Number):
-        if mine != theirs:
-            return "has another range or resolution"
-        what, some, others = "edges", _cuts(plan, name), _cuts(other, name)
-    else:
-        what, some, others = "values", set[object](mine.values), set[object](theirs.values)
-    return "" if some <= others or others <= some else f"has other {what}"
+    if mine != theirs and Number in (type(mine), type(theirs)):
+        return "has another range or resolution"
+    some, others = _cuts(plan, name), _cuts(other, name)
+    return "" if some <= others or others <= some else "has other values or edges"
 
 
 def _cuts(plan: Plan, name: str) -> set[object]:
-    """Return the points at which the statistics of a plan divide a column of numbers."""
-    column, cuts = plan.frame.number(name), set[object]()
+    """Return a category's values, or the points at which a plan's statistics divide numbers."""
+    column, cuts = plan.columns[name], set[object]()
+    if isinstance(column, Category):
+        return set(column.values)
     for one in plan.statistics:
         for where in one.wheres(plan.frame):
             cuts.update(*(ends for known, *ends in where if known == name))

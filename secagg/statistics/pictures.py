@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -35,21 +35,16 @@ def draw(result: Result, name: str) -> bytes:
         matplotlib is not installed.
     """
     table = result[name]
-    kinds: dict[str, Callable[[Axes, Table], None]] = {
-        "coefficient": _coefficients,
-        "survival": _curves,
-        "records": _bars,
-    }
-    for column, drawn in kinds.items():
-        if column in table.header and (column != "records" or "mean" not in table.header):
-            rows = 0 if column == "survival" else len(table.rows)
-            with kit.style():
-                canvas = kit.blank(max(240, 60 + 14 * rows), f"{result.plan.name}: {name}")
-                axes = canvas.subplots()
-                axes.set_title(name)
-                drawn(axes, table)
-                return kit.svg(canvas)
-    raise ParameterError(f"{name!r} has no picture; take counts, a curve or coefficients")
+    kind = next((column for column in _KINDS if column in table.header), None)
+    if kind is None or "mean" in table.header:
+        raise ParameterError(f"{name!r} has no picture; take counts, a curve or coefficients")
+    rows = 0 if kind == "survival" else len(table.rows)
+    with kit.style():
+        canvas = kit.blank(max(240, 60 + 14 * rows), f"{result.plan.name}: {name}")
+        axes = canvas.subplots()
+        axes.set_title(name)
+        _KINDS[kind](axes, table)
+        return kit.svg(canvas)
 
 
 def _named(row: Row, count: int) -> str:
@@ -102,3 +97,7 @@ def _curves(axes: Axes, table: Table) -> None:
     axes.set_xlabel("time")
     axes.set_ylabel("survival")
     kit.plain(axes)
+
+
+_KINDS = {"coefficient": _coefficients, "survival": _curves, "records": _bars}
+"""How to draw a table that has a column."""

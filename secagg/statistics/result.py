@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
+from typing import TypeAlias
 
 from secagg._printable import in_short
 from secagg.errors import ParameterError, needing
@@ -17,18 +18,11 @@ from secagg.statistics.disclosure import hidden_cells
 from secagg.statistics.layout import own
 from secagg.statistics.noise import Privacy
 from secagg.statistics.plan import Plan
-from secagg.statistics.statistic import (
-    Cell,
-    NoTable,
-    Past,
-    Row,
-    Sample,
-    Statistic,
-    Table,
-    Value,
-)
+from secagg.statistics.statistic import Cell, NoTable, Past, Sample, Statistic, Table, Value
 from secagg.statistics.study import Study
 
+Samples: TypeAlias = Sequence[tuple[str, Sample | None]]
+"""Samples of published sums, with the names of the statistics."""
 HIDDEN = "–"
 """Text of a value that is hidden or does not exist."""
 
@@ -69,29 +63,32 @@ class Result:
             scipy is not installed.
         """
         if not study.ended or not study.past:
-            raise ParameterError(
-                f"step {study.number} of the study is missing; take the study after the last"
-            )
+            raise ParameterError(f"step {study.number} is missing; take the study at the end")
         plan, published, secret = study.plan, set[Cell](), set[Cell]()
         if plan.privacy is not None:
             return cls._noised(study, plan.privacy)
-        samples = [(part.name, part.sample(past)) for part, past in _parts(study)]
-        for other in earlier:
-            _same_columns(plan, other.plan)
-            cells = _cells(other)
-            hidden = hidden_cells(cells, other.plan.frame, published, secret)
+        samples = list[tuple[str, Sample | None]]()
+        for one in (*earlier, study):
+            columns = one.plan.columns.items()
+            changed = [name for name, old in columns if plan.columns.get(name, old) != old]
+            if changed:
+                raise ParameterError(
+                    f"the columns {changed} differ in the earlier plan {one.plan.name!r}; plan "
+                    "the columns as before"
+                )
+            cells = _cells(one)
+            hidden = hidden_cells(cells, one.plan.frame, published, secret)
             secret |= hidden
             published |= set(cells) - hidden
-            samples += [("an earlier study", part.sample(past)) for part, past in _parts(other)]
-        hidden = hidden_cells(_cells(study), plan.frame, published, secret)
+            whose = "" if one is study else "an earlier study"
+            new = [(whose or part.name, part.sample(past)) for part, past in _parts(one)]
+            samples = new + samples
         tables, problems = dict[str, Mapping[str, Table]](), dict[str, str]()
-        counts = study.sums[0][0]["n"][1:]
-        missing = {name: int(k) for name, k in zip(plan.columns, counts, strict=True)}
         for part, past in _parts(study):
             places = {cell.place for cell in hidden if cell.table == part.name}
             try:
                 if isinstance(part, Products):
-                    _judge_samples(part, past, samples, missing, plan)
+                    _judge_samples(study, part.sample(past), samples)
                 found = part.tables(plan.frame, past, places)
                 tables[part.name] = {k: _explained(t, plan) for k, t in found.items()}
             except NoTable as error:
@@ -121,19 +118,14 @@ class Result:
             raise ParameterError(f"{statistic} has no result: {self.problems[statistic]}")
         found = self.tables.get(statistic, {}).get(table)
         if found is None:
-            raise ParameterError(
-                f"{in_short(name)} is no table of the result; take of {self.names}"
-            )
+            raise ParameterError(f"{in_short(name)} is no table; take of {self.names}")
         return found
 
     @property
     def names(self) -> list[str]:
         """Names of all tables."""
-        return [
-            f"{statistic}: {name}" if name else statistic
-            for statistic, tables in self.tables.items()
-            for name in tables
-        ]
+        pairs = ((part, name) for part, tables in self.tables.items() for name in tables)
+        return [f"{part}: {name}" if name else part for part, name in pairs]
 
     def to_pandas(self, name: str) -> object:
         """Return a table as a DataFrame; a hidden value is missing.
@@ -152,13 +144,9 @@ class Result:
 
     def to_json(self) -> str:
         """Return plan, tables and problems as JSON."""
+        plan, digest = json.loads(self.plan.to_json()), self.plan.digest.hex()
         tables = {name: vars(self[name]) for name in self.names}
-        content = {
-            "plan": json.loads(self.plan.to_json()),
-            "digest": self.plan.digest.hex(),
-            "tables": tables,
-            "problems": dict(self.problems),
-        }
+        content = {"plan": plan, "digest": digest, "tables": tables, "problems": self.problems}
         return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def __repr__(self) -> str:
@@ -186,20 +174,18 @@ class Result:
         parts = list[str]()
         for name in self.names:
             table = self[name]
-            rows = "".join(_html_row("td", row) for row in table.rows)
-            note = f"<p>{html.escape(table.note)}</p>" if table.note else ""
-            parts.append(
-                f"<h4>{html.escape(name)}</h4><table><thead>{_html_row('th', table.header)}"
-                f"</thead><tbody>{rows}</tbody></table>{note}"
-            )
+            head, rows = _html("th", [table.header]), _html("td", table.rows)
+            parts += [f"<h4>{escape(name)}</h4><table><thead>{head}</thead>"]
+            parts += [f"<tbody>{rows}</tbody></table>"]
+            parts += [f"<p>{escape(table.note)}</p>"] if table.note else []
         for name, problem in self.problems.items():
-            parts.append(f"<p><b>{html.escape(name)}</b>: {html.escape(problem)}</p>")
+            parts += [f"<p><b>{escape(name)}</b>: {escape(problem)}</p>"]
         return "".join(parts)
 
 
-def _html_row(kind: str, row: Row) -> str:
-    cells = (f"<{kind}>{html.escape(_text(value))}</{kind}>" for value in row)
-    return f"<tr>{''.join(cells)}</tr>"
+def _html(kind: str, rows: Sequence[Sequence[Value]]) -> str:
+    texts = ((f"<{kind}>{escape(_text(value))}</{kind}>" for value in row) for row in rows)
+    return "".join(f"<tr>{''.join(row)}</tr>" for row in texts)
 
 
 def _explained(table: Table, plan: Plan) -> Table:
@@ -228,33 +214,18 @@ def _cells(study: Study) -> list[Cell]:
     ]
 
 
-def _same_columns(plan: Plan, other: Plan) -> None:
-    """Raise `ParameterError` if cells of two plans have other points for the same values."""
-    for name in sorted(plan.columns.keys() & other.columns.keys()):
-        if plan.columns[name] != other.columns[name]:
-            raise ParameterError(
-                f"column {name!r} differs in the earlier plan {other.name!r}; plan the column "
-                "as before"
-            )
-
-
-def _judge_samples(
-    part: Products,
-    past: Past,
-    samples: Sequence[tuple[str, Sample | None]],
-    missing: Mapping[str, int],
-    plan: Plan,
-) -> None:
+def _judge_samples(study: Study, mine: Sample, samples: Samples) -> None:
     """Raise `NoTable` if sums over nearly the same records are published."""
-    columns, n = part.sample(past)
+    frame, (columns, n) = study.plan.frame, mine
+    missing = dict(zip(frame.columns, study.sums[0][0]["n"][1:], strict=True))
     for name, sample in samples:
-        if sample is None or not sample[0] & columns or sample == (columns, n):
+        if sample is None or not sample[0] & columns or sample == mine:
             continue
         lacking = (missing[column] for column in sample[0] ^ columns if column in missing)
-        if plan.frame.few(abs(sample[1] - n)) or any(map(plan.frame.few, lacking)):
+        if any(map(frame.few, (abs(sample[1] - n), *lacking))):
             raise NoTable(
                 f"the records of {name} and those with values in all of {sorted(columns)} "
-                f"differ by fewer than {plan.min_count}, and the difference of the two would "
+                f"differ by fewer than {frame.min_count}, and the difference of the two would "
                 "show their values; leave one of the two out"
             )
 
@@ -262,28 +233,20 @@ def _judge_samples(
 def text_of(name: str, table: Table, width: int | None = None) -> str:
     """Return a table as text below a name; see `Result.text`."""
     cells = [table.header, *([_text(value) for value in row] for row in table.rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = list[str]()
-    for block in _blocks(widths, width):
-        for row in cells:
-            first, *rest = (
-                row[i].rjust(widths[i]) if i else row[i].ljust(widths[i]) for i in block
-            )
-            lines.append("  ".join(["", first, *rest]).rstrip())
+    columns = list[list[str]]()
+    for column in zip(*cells, strict=True):
+        size = max(map(len, column))
+        columns.append([text.rjust(size) if columns else text.ljust(size) for text in column])
+    blocks = [columns[:1]]  # columns that fit in a line together, after the first column
+    for padded in columns[1:]:
+        taken = sum(2 + len(texts[0]) for texts in (*blocks[-1], padded))
+        if width is not None and len(blocks[-1]) > 1 and taken > width:
+            blocks.append(columns[:1])
+        blocks[-1].append(padded)
+    rows = (row for block in blocks for row in zip(*block, strict=True))
+    lines = ["  ".join(("", *row)).rstrip() for row in rows]
     note = [_wrapped(table.note, width)] if table.note else []
     return "\n".join([_wrapped(name, width), *lines, *note])
-
-
-def _blocks(widths: Sequence[int], width: int | None) -> list[list[int]]:
-    """Return the columns that fit in a line together, each time after the first column."""
-    blocks, room = [[0]], 0
-    for place, size in enumerate(widths[1:], start=1):
-        room += 2 + size
-        if width is not None and len(blocks[-1]) > 1 and 2 + widths[0] + room > width:
-            blocks.append([0])
-            room = 2 + size
-        blocks[-1].append(place)
-    return blocks
 
 
 def _wrapped(text: str, width: int | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import TypeAlias
 
 from secagg.errors import ParameterError, TooFewSurvivors
@@ -54,11 +55,10 @@ async def collect(
         try:
             study = study.then(result.integers)
         except ParameterError as error:
+            phase, found = f"step {study.number}", len(result.survivors)
+            needed = found if sites is None else len(sites)
             raise TooFewSurvivors(
-                str(error),
-                phase=f"step {study.number}",
-                survivors=len(result.survivors),
-                needed=len(result.survivors if sites is None else sites),
+                str(error), phase=phase, survivors=found, needed=needed
             ) from None
         sites = result.survivors
     return study
@@ -76,21 +76,16 @@ def rounds(session: Session, n: int, *, security: Security = "semi-honest") -> A
     security : "semi-honest" or "active"
         See `RoundParams`.
     """
+    suggest = partial(RoundParams.suggest, security=security, session=session.name.encode())
 
     async def ask(study: Study, sites: Collection[int] | None) -> RoundResult:
         if study.plan.privacy is not None:
             raise ParameterError(ONE_SHOT)
-        most = n if sites is None else len(sites)
-        params = RoundParams.suggest(
-            most,
-            study.step.length,
-            study.step.encoding,
-            security=security,
-            session=session.name.encode(),
-            # a later step without all sites is useless: better another attempt than such a sum
-            neighbours="auto" if sites is None else None,
-            threshold=None if sites is None else most,
-        )
+        step, most = study.step, n if sites is None else len(sites)
+        if sites is None:
+            params = suggest(most, step.length, step.encoding)
+        else:  # a step without a site is useless: better another attempt than such a sum
+            params = suggest(most, step.length, step.encoding, neighbours=None, threshold=most)
         return await session.round(params, study.message(), cohort=sites)
 
     return ask

@@ -22,7 +22,6 @@ from secagg.statistics.study import Study
 
 Way: TypeAlias = Literal["plain", "secagg", "one-shot", "paillier"]
 Digits: TypeAlias = NDArray[np.int64]
-Progress: TypeAlias = Callable[[int, int], None]
 
 
 def simulate(
@@ -32,7 +31,7 @@ def simulate(
     way: Way = "secagg",
     policy: SitePolicy | None = None,
     earlier: Sequence[Study] = (),
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Result:
     """Run a study in one process and return the result.
 
@@ -90,10 +89,8 @@ def _sum(vectors: Sequence[Digits], way: Way, study: Study) -> Digits:
         encrypted = [private.public_key.encrypt_vector(vector, packing) for vector in vectors]
         return np.asarray(private.decrypt_vector(sum(encrypted[1:], encrypted[0])).integers)
     with temporary_journals(3) as journals:
-        noise, keys = (
-            None if study.plan.privacy is None else NOISE,
-            [j.public for j in journals],
-        )
+        noise = None if study.plan.privacy is None else NOISE
+        keys = [journal.public for journal in journals]
         asked = OneShotParams.suggest(
             n, step.length, step.encoding, helpers=keys, session=b"study", noise=noise
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from secagg.statistics.noise import NOISE
 from secagg.statistics.plan import Plan
 from secagg.statistics.records import Records, Source
 from secagg.statistics.study import Study
+
+Params: TypeAlias = RoundParams | OneShotParams
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,9 +100,7 @@ class Site:
     def __repr__(self) -> str:
         return f"<Site: {self.plan.name!r}, {self.records.size:,} records>"
 
-    def __call__(
-        self, message: bytes, params: RoundParams | OneShotParams | None = None
-    ) -> NDArray[np.int64]:
+    def __call__(self, message: bytes, params: Params | None = None) -> NDArray[np.int64]:
         """Return the vector for the step that a message asks for.
 
         Parameters
@@ -124,23 +125,19 @@ class Site:
             raise refusal("the server runs another plan than this site agreed to", "plan")
         if study.ended:
             raise refusal("the study has ended, and the server asks for another step", "step")
-        one_shot = params if isinstance(params, OneShotParams) else None
+        sites, run, noise = self.plan.min_sites, b"", None
+        if isinstance(params, OneShotParams):
+            sites, run = params.min_clients, params.digest
+            noise = params.noise, params.seeds
+        elif params is not None:
+            name = read_name(params.session)
+            sites, run = params.min_survivors, name.run if name else b""
         if params is not None and params.encoding != study.step.encoding:
             raise refusal("the sum has another encoding than the step", "encoding")
-        if params is not None and not self._is_sum(study, params):
+        fits = params is None or (params.length, params.max_weight) == (study.step.length, None)
+        if not fits or sites < self.plan.min_sites:
             raise refusal("the sum is not over this step, or over too few sites", "sites")
-        noise = None if one_shot is None else (one_shot.noise, one_shot.seeds)
         if self.plan.privacy is not None and noise != (NOISE, self.plan.privacy.noises):
             raise refusal("the sum lacks the noise of the plan", "noise")
-        name = None if params is None or one_shot else read_name(params.session)
-        run = one_shot.digest if one_shot else b"" if name is None else name.run
         self._ledger.answer(study, run)
         return study.vector(self.records)
-
-    def _is_sum(self, study: Study, params: RoundParams | OneShotParams) -> bool:
-        """Return whether parameters are of a step's plain sum over enough sites."""
-        least = (
-            params.min_clients if isinstance(params, OneShotParams) else params.min_survivors
-        )
-        fits = params.length == study.step.length and params.max_weight is None
-        return fits and least >= self.plan.min_sites

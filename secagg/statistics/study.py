@@ -41,9 +41,7 @@ class Study:
 
     def __post_init__(self) -> None:
         if len(self.past) > _MOST_STEPS:
-            raise ParameterError(
-                f"a study has at most {_MOST_STEPS} steps; take this plan's sums"
-            )
+            raise ParameterError(f"a study has at most {_MOST_STEPS} steps; take the sums")
         _ = self.sums  # judges the past
 
     @cached_property
@@ -107,9 +105,7 @@ class Study:
                 raise
             raise ParameterError("the message is of no study; take Study.message()") from None
         if study.message() != message:
-            raise ParameterError(
-                "the message is not in its shortest form; take Study.message()"
-            )
+            raise ParameterError("the message is not in shortest form; take Study.message()")
         return study
 
 
@@ -123,15 +119,13 @@ def _replayed(plan: Plan, past: tuple[bytes, ...]) -> tuple[Parts, Totals | None
     """Return the sums of some steps by part, as `Study` demands; former steps are kept."""
     if not past:
         return tuple(() for _ in plan.parts), None
-    (before, totals), number = _replayed(plan, past[:-1]), len(past)
+    (before, first), number = _replayed(plan, past[:-1]), len(past)
     step, values = plan.step(before), np.frombuffer(past[-1], "<i8")
     exact = plan.privacy is None
     least = 0 if exact else -(1 << 62)
     if not step.length or values.shape != (step.length,) or values.min() < least:
-        raise ParameterError(
-            f"step {number} of the plan has no such sums; take this plan's sums"
-        )
-    sums, first = step.unpack(values), totals
+        raise ParameterError(f"step {number} has no such sums; take the sums of this plan")
+    sums = step.unpack(values)
     if exact:
         totals = int(sums.pop("records")[0]), int(sums.pop("sites")[0])
         first = first or totals

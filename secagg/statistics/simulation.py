@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg.errors import ParameterError
-from secagg.oneshot import OneShotParams
 from secagg.paillier import Packing, generate_keypair
 from secagg.protocol import RoundParams
 from secagg.simulate import simulate_one_shot, simulate_round, temporary_journals
-from secagg.statistics.noise import NOISE, ONE_SHOT, check_noises
+from secagg.statistics.noise import ONE_SHOT
 from secagg.statistics.plan import Plan
 from secagg.statistics.records import Source
 from secagg.statistics.result import Result
+from secagg.statistics.sessions import one_shot_params
 from secagg.statistics.site import Site, SitePolicy
 from secagg.statistics.study import Study
 
@@ -89,10 +89,6 @@ def _sum(vectors: Sequence[Digits], way: Way, study: Study) -> Digits:
         encrypted = [private.public_key.encrypt_vector(vector, packing) for vector in vectors]
         return np.asarray(private.decrypt_vector(sum(encrypted[1:], encrypted[0])).integers)
     with temporary_journals(3) as journals:
-        noise = None if study.plan.privacy is None else NOISE
         keys = [journal.public for journal in journals]
-        asked = OneShotParams.suggest(
-            n, step.length, step.encoding, helpers=keys, session=b"study", noise=noise
-        )
-        check_noises(study.plan.privacy, asked)
+        asked = one_shot_params(study, n, b"study", keys, security="active")
         return simulate_one_shot(vectors, asked, journals).integers

@@ -100,4 +100,4 @@ def _curves(axes: Axes, table: Table) -> None:
 
 
 _KINDS = {"coefficient": _coefficients, "survival": _curves, "records": _bars}
-"""How to draw a table that has a column."""
+"""Drawing of a table that has a column of the name."""

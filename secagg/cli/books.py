@@ -24,7 +24,8 @@ from secagg.cli.records import (
     name_of,
     remove_parts,
 )
-from secagg.cli.sums import Aggregator, Sums, content_of
+from secagg.cli.summands import content_of
+from secagg.cli.sums import Aggregator, Sums
 from secagg.errors import ParameterError, SecAggError
 from secagg.oneshot import OneShotParams
 from secagg.protocol import RoundParams
@@ -108,7 +109,7 @@ class Book:
     def keep(self, number: int, begun: datetime, result: RoundResult) -> Path:
         """Write a sum and then the record; return the file of the sum."""
         path = self._out / self._sums.file(number)
-        content = content_of(result)
+        content = content_of(result.sum, self._sums.columns)
         replace_file(path, content)
         kept = SumFile(file=path.name, sha256=hashlib.sha256(content).hexdigest())
         whole = len(result.survivors) == len(self._sums.registry)

@@ -32,13 +32,15 @@ from secagg.cli.books import Book
 from secagg.cli.files import read_registry
 from secagg.cli.hosting import Hosting
 from secagg.cli.notices import notices
+from secagg.cli.privacy import NoiseSigma, as_noise, in_words, privacy_of
 from secagg.cli.schedule import Schedule, as_every, refuse_schedule
+from secagg.cli.summands import Columns, Length, Whole, encoding_of, named
 from secagg.cli.sums import Aggregator, Sums, prepare, summed
-from secagg.encoding import FixedPoint
 from secagg.errors import LinkError, ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.kit.table import as_json as to_json
 from secagg.oneshot import OneShotParams, OneShotResult
+from secagg.protocol import RoundParams
 from secagg.server import RoundResult
 
 if TYPE_CHECKING:
@@ -53,14 +55,19 @@ EXAMPLES = options.examples(
     "--helpers h.json --identity a.pem",
     "secagg serve clients.json --length 1000 --clip 8 --out sums --folder state --every month "
     "--min-clients 4",
+    "secagg serve clients.json --columns visits,deaths --integers --clip 100000 --out sums "
+    "--helpers h.json --identity a.pem --noise 1e6",
 )
 
 
 def serve(
     registry: RegistryFile,
-    length: options.Length,
     clip: options.Clip,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the sums.")],
+    length: Length = None,
+    columns: Columns = None,
+    integers: Whole = False,
+    noise: NoiseSigma = None,
     rounds: Annotated[
         int | None,
         typer.Option(
@@ -125,10 +132,11 @@ def serve(
         aggregator = Aggregator.of(helpers, identity, authority, plain=allow_plain_http)
         calendar = _calendar(every, folder)
         last = rounds if rounds is not None or calendar is not None else 1
+        names, size = named(columns, length)
         sums = Sums(
             known,
-            length,
-            FixedPoint(clip),
+            size,
+            encoding_of(clip, integers=integers),
             modulus_bits,
             threshold,
             kind,
@@ -139,10 +147,13 @@ def serve(
             run=b"" if folder is not None else os.urandom(8),
             min_clients=min_clients,
             schedule=calendar,
+            columns=names,
+            noise=as_noise(noise),
         )
         # an error is shown before any client waits
         first = sums.params(0, aggregator)
-        prepare(out, last if calendar is None else None, folder)
+        privacy = _told(first)
+        prepare(out, last if calendar is None else None, folder, names)
         book = Book(out, sums, aggregator)
         hosting = Hosting(
             known, name, folder, deadline, kind, host, port, certificate, key, operator_port,
@@ -182,9 +193,22 @@ def serve(
         finally:
             # the sums before a failure are written, so they are listed
             if as_json and not book.is_new:
-                typer.echo(to_json({"session": name, "sums": book.documents()}))
+                typer.echo(to_json({"session": name, **privacy, "sums": book.documents()}))
         if book.status:
             raise typer.Exit(book.status)
+
+
+def _told(params: RoundParams | OneShotParams) -> options.Document:
+    """Print the privacy of a client in a noised sum, and return the numbers."""
+    if not isinstance(params, OneShotParams) or params.noise is None:
+        return {}
+    privacy = privacy_of(params)
+    for name, text in in_words(privacy, params.seeds).items():
+        typer.echo(f"{name}: {text}", err=True)
+    typer.echo(
+        "Each sum of a client costs so much; the costs of several sums add up.", err=True
+    )
+    return privacy
 
 
 def _calendar(every: str | None, folder: Path | None) -> Schedule | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -10,17 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from secagg._check import check_integer
 from secagg.cli.console import called, counted
 from secagg.cli.files import read_helpers, read_identity
 from secagg.cli.records import records_in
 from secagg.cli.requests import Request
 from secagg.cli.schedule import Schedule
-from secagg.encoding import FixedPoint
+from secagg.cli.summands import suffix
+from secagg.encoding import FixedPoint, Integers
 from secagg.errors import ParameterError
-from secagg.oneshot import OneShotParams, OneShotResult
+from secagg.oneshot import Noise, OneShotParams, OneShotResult
 from secagg.oneshot.helper_files import HelperEntry
 from secagg.protocol import Identity, Registry, RoundParams
 from secagg.protocol.shape import Security
@@ -88,7 +86,7 @@ class Sums:
 
     registry: Registry
     length: int
-    encoding: FixedPoint
+    encoding: FixedPoint | Integers
     modulus_bits: int | None
     threshold: int | None
     security: Security
@@ -101,6 +99,10 @@ class Sums:
     """Smallest number of clients in a sum."""
     schedule: Schedule | None = None
     """Periods of the sums, or None."""
+    columns: tuple[str, ...] = ()
+    """Names of the elements, or ()."""
+    noise: Noise | None = None
+    """Noise that the helpers of one-shot sums add, or None."""
 
     def __post_init__(self) -> None:
         if (clients := len(self.registry)) < 3:
@@ -129,14 +131,20 @@ class Sums:
     def request(self, number: int, aggregator: Aggregator | None) -> Request:
         """Return the message of a sum, on which all clients agree."""
         # the parameters of four exchanges have the number
-        return Request(self.period(number), number=None if aggregator is None else number)
+        shown = None if aggregator is None else number
+        return Request(self.period(number), self.columns, shown)
 
     def file(self, number: int) -> str:
         """Return the name of a sum's file."""
-        return f"sum-{self.period(number) or number}.npy"
+        return f"sum-{self.period(number) or number}{suffix(self.columns)}"
 
     def params(self, number: int, aggregator: Aggregator | None) -> RoundParams | OneShotParams:
         """Return the parameters of a sum."""
+        if aggregator is None and self.noise is not None:
+            raise ParameterError(
+                "--noise is added by the helpers of one-shot sums, and the four exchanges have "
+                "none; give --helpers and --identity"
+            )
         return self._round() if aggregator is None else self._one_shot(number, aggregator)
 
     def _round(self) -> RoundParams:
@@ -170,10 +178,13 @@ class Sums:
             min_clients=self.min_clients,
             session=bind(f"{self.name} {number} ".encode() + self.run, message),
             modulus_bits=self.modulus_bits,
+            noise=self.noise,
         )
 
 
-def prepare(out: Path, rounds: int | None, folder: Path | None) -> None:
+def prepare(
+    out: Path, rounds: int | None, folder: Path | None, columns: tuple[str, ...] = ()
+) -> None:
     """Make the folder of the sums, of no earlier sums or records; see `prepare_files`.
 
     Parameters
@@ -182,13 +193,14 @@ def prepare(out: Path, rounds: int | None, folder: Path | None) -> None:
     rounds : int or None
         Number of the sums. None: the sums have the names of periods.
     folder : Path or None
+    columns : tuple of str
     """
     earlier = os.listdir(out) if out.is_dir() else []
     names = records_in(earlier)
     if rounds is None:
         names += [name for name in earlier if name.startswith("sum-")]
     else:
-        names += [f"sum-{number}.npy" for number in range(rounds)]
+        names += [f"sum-{number}{suffix(columns)}" for number in range(rounds)]
     prepare_files(out, names, folder)
 
 
@@ -217,13 +229,6 @@ def prepare_files(out: Path, names: Iterable[str], folder: Path | None) -> None:
                 f"{out / name} is of an earlier run, and this run would overwrite it; take "
                 "another --out"
             )
-
-
-def content_of(result: RoundResult | OneShotResult) -> bytes:
-    """Return a sum as the content of a file."""
-    content = io.BytesIO()
-    np.save(content, result.sum)
-    return content.getvalue()
 
 
 def summed(result: RoundResult | OneShotResult, registry: Registry) -> str:

@@ -41,7 +41,7 @@ def csv_rows(path: Path, lines: TextIO) -> Iterator[list[str]]:
             if len(row) != len(header):
                 raise ParameterError(
                     f"{path}, row {number} has {len(row)} fields, and the header has "
-                    f"{len(header)}; correct the row, quote fields with {comma!r}"
+                    f"{len(header)}; quote fields with {comma!r}, and write decimal points"
                 )
             yield row
     except csv.Error as error:

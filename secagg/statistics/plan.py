@@ -33,6 +33,7 @@ KINDS: dict[str, type[Any]] = {kind.kind: kind for kind in _ALL}
 _EXTREMES = "a minimum or maximum is the number of a single person; plan quantiles instead"
 _TOTALS = (Field("records", (1,)), Field("sites", (1,)))
 _LEAST = ("min_count", "min_sites", "records_per_parameter")
+_TEXTS = {"operator": "The server is run by", "deletion": "Tables and sums are deleted"}
 _json = partial(json.dumps, ensure_ascii=False)
 _Made = TypeVar("_Made")
 _LARGEST = 1 << 24  # elements of a step's vector
@@ -59,6 +60,9 @@ class Plan:
         Least number of records for each parameter of a regression, 1 to 10^6.
     privacy : Privacy, optional
         Noise on every sum, by one-shot sums. None: the sums are exact.
+    operator, deletion : str, optional
+        Who runs the server, and when tables and sums are deleted, for the text of the plan:
+        1 to 200 printable characters each.
 
     Raises
     ------
@@ -73,9 +77,12 @@ class Plan:
     min_sites: int = 3
     records_per_parameter: int = 10
     privacy: Privacy | None = None
+    operator: str | None = None
+    deletion: str | None = None
 
     def __post_init__(self) -> None:
-        check_name("name", self.name)
+        for name in ("name", *(text for text in _TEXTS if getattr(self, text) is not None)):
+            check_name(name, getattr(self, name))
         for name in _LEAST:
             check_integer(name, getattr(self, name), 1, 10**6)
         check_kind("columns", self.columns, Mapping, "a mapping of name to column")
@@ -93,7 +100,7 @@ class Plan:
         names = [one.name for one in self.statistics]
         if not names or repeated(names):
             raise ParameterError(f"statistics are {names}; list 1 or more, all different")
-        unused = set(self.columns) - set(_mentioned(self.statistics))
+        unused = set(self.columns) - set(mentioned(self.statistics))
         if unused:
             # a site would count the missing values of each
             raise ParameterError(f"no statistic uses {sorted(unused)}; leave these columns out")
@@ -249,8 +256,10 @@ class Plan:
                 f"{self.min_sites} sites are left out, but for the numbers of missing values, "
                 "also in a group. The server sees all these numbers."
             )
+        told = [(words, getattr(self, name)) for name, words in _TEXTS.items()]
         lines = [
             f"Study {self.name!r}, plan {self.digest.hex()[:16]}",
+            *(f"{words}: {text}" for words, text in told if text is not None),
             "",
             f"The server learns each sum over all sites, {sees} A site's own numbers leave the "
             "site only under masks.",
@@ -266,7 +275,7 @@ class Plan:
         return "\n".join(lines)
 
 
-def _mentioned(statistics: Sequence[Statistic]) -> list[str]:
+def mentioned(statistics: Sequence[Statistic]) -> list[str]:
     """Return all names that the fields of statistics have."""
     values = [value for one in statistics for value in vars(one).values()]
     several = [name for value in values if isinstance(value, tuple) for name in value]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,7 +124,9 @@ def _numbers(name: str, values: NDArray[np.generic]) -> NDArray[np.float64]:
                 if not _is_missing(value):
                     numbers[row] = _number(value)
             except (OverflowError, TypeError, ValueError):
-                raise _unfit(name, row, "the value is no number") from None
+                comma = isinstance(value, str) and re.fullmatch(r"\s*[-+\d.]*,\d+\s*", value)
+                why = "is no number, for a comma: write a point" if comma else "is no number"
+                raise _unfit(name, row, f"the value {why}") from None
     infinite = np.isinf(numbers)
     if infinite.any():
         raise _unfit(name, int(infinite.argmax()), "the number is infinite")
@@ -223,7 +226,7 @@ def _read(path: Path) -> Source:
     """Return the table of a file."""
     try:
         return (_parquet if path.suffix.lower() in (".parquet", ".pq") else _csv)(path)
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise ParameterError(f"{path} cannot be read: {error}; give a readable file") from error
 
 
@@ -239,8 +242,15 @@ def _parquet(path: Path) -> Source:
 
 def _csv(path: Path) -> dict[str, list[str]]:
     """Return the columns of a CSV file with a header."""
-    with path.open(newline="", encoding="utf-8-sig") as lines:
+    with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as lines:
         header, *rows = list(csv_rows(path, lines)) or [[]]
+    for number, row in enumerate([header, *rows]):
+        for name, text in zip(header, row, strict=True):
+            if not text.isascii() and re.search("[\udc80-\udcff]", text):
+                where = f"row {number}" if number else "the header"
+                raise ParameterError(
+                    f"{path}, {where}, column {name!r} is no UTF-8 text; save the file as UTF-8"
+                )
     if twice := repeated(header):
         raise ParameterError(f"{path} has the columns {twice} more than once; rename them")
     return {name: [row[i] for row in rows] for i, name in enumerate(header)}

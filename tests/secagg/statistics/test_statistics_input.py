@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -63,6 +64,10 @@ by = "sex"
         ('name = "trial"', 'name = "t"\nrecords_per_parameter = 1.5', "records_per_parameter"),
         ('name = "trial"', 'name = "t"\nmin_counts = 5', "min_counts"),
         ('name = "trial"', "name = trial", "line 2"),
+        ('name = "trial"', 'name = "t"\noperator = ""', "operator"),
+        ('name = "trial"', 'name = "t"\noperator = 3', "operator"),
+        ('name = "trial"', f'name = "t"\ndeletion = "{201 * "x"}"', "deletion"),
+        ('name = "trial"', 'name = "t"\ndeletion = "a\\u0007"', "deletion"),
         ("high = 100", "", "'age'"),
         ("high = 100", "high = 0", "'age'"),
         ("high = 100", 'high = "ten"', "high"),
@@ -202,11 +207,13 @@ def table(**changes: Any) -> Any:
         (csv("x,h\n1,a\n"), "'g'"),
         (csv(f"{VALUE},b\n1,a\n"), "'g', 'x'"),  # a file without a header
         (csv(""), "'g', 'x'"),
-        (csv("x,g\n1,ä\n", "latin-1"), "t.csv"),
+        (csv("x,g\n1,a\n2,ä\n", "latin-1"), "row 2, column 'g' is no UTF-8"),
+        (csv("x,g,größe\n1,a,1\n", "latin-1"), "header, column 'gr\\udcf6"),
         (csv("x,g\n1,a\ninf,b\n"), "'x', row 2"),
         (csv("x,g\n1,a\n1_000,b\n"), "'x', row 2"),
         (csv("x,g\n1,a\n1e999,b\n"), "'x', row 2"),
-        (csv('x,g\n1,a\n"2,5",b\n'), "'x', row 2"),
+        (csv('x,g\n1,a\n"2,5",b\n'), "'x', row 2: the value is no number, for a comma"),
+        (csv("x;g\n1.000,5;a\n"), "'x', row 1: the value is no number, for a comma"),
         (lambda folder: folder / "none.csv", "none.csv"),
         (lambda folder: folder, "cannot be read"),
         (parquet(VALUE.encode()), "t.parquet"),
@@ -320,7 +327,9 @@ def plans(draw: st.DrawFn) -> Plan:
         name for value in fields for name in (value if isinstance(value, tuple) else (value,))
     }
     kept = {name: column for name, column in columns.items() if name in used}
-    return Plan(draw(names), kept, asked, draw(st.integers(1, 99)), draw(st.integers(1, 9)))
+    texts = {name: draw(st.none() | names) for name in ("operator", "deletion")}
+    least = draw(st.integers(1, 99)), draw(st.integers(1, 9))
+    return Plan(draw(names), kept, asked, *least, **texts)
 
 
 @given(plans())
@@ -332,7 +341,7 @@ def test_plans_come_back_from_all_forms(plan: Plan) -> None:
         Plan.from_bytes(plan.to_bytes()),
         Study.of(Study(plan).message()).plan,
         Plan(plan.name, dict(reversed(plan.columns.items())), list(plan.statistics),
-             plan.min_count, plan.min_sites),
+             plan.min_count, plan.min_sites, operator=plan.operator, deletion=plan.deletion),
     ]  # fmt: skip
     for found in forms:
         assert found == plan
@@ -371,6 +380,20 @@ def test_a_plan_in_json_has_each_field_once() -> None:
     text = PLAN.to_json().replace('"min_count": ', '"min_count": 50, "min_count": ')
     with pytest.raises(ParameterError, match="min_count"):
         Plan.from_json(text)
+
+
+def test_operator_and_deletion_are_in_bytes_and_text_if_set() -> None:
+    texts = {"operator": "the registry's computing centre", "deletion": "after 3 months"}
+    plan = replace(PLAN, **texts)
+    assert {name: json.loads(plan.to_bytes())[name] for name in texts} == texts
+    assert all(text in str(plan) and text not in str(PLAN) for text in texts.values())
+    assert not texts.keys() & json.loads(PLAN.to_bytes()).keys()
+    assert plan.digest != PLAN.digest
+
+
+def test_thirty_digits_of_a_number_are_in_the_bytes() -> None:
+    low = "1.23456789012345678901234567891"
+    assert Number(low, "2.23456789012345678901234567891").low == low
 
 
 def test_integers_with_gaps_and_a_value_named_none() -> None:

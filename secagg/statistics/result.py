@@ -12,12 +12,12 @@ from typing import TypeAlias
 
 from secagg._printable import in_short
 from secagg.errors import ParameterError, needing
-from secagg.statistics.columns import Category
+from secagg.statistics.columns import Category, Number
 from secagg.statistics.design import Products
 from secagg.statistics.disclosure import hidden_cells
 from secagg.statistics.layout import own
 from secagg.statistics.noise import Privacy
-from secagg.statistics.plan import Plan
+from secagg.statistics.plan import Plan, mentioned
 from secagg.statistics.statistic import Cell, NoTable, Past, Sample, Statistic, Table, Value
 from secagg.statistics.study import Study
 
@@ -83,7 +83,7 @@ class Result:
             whose = "" if one is study else "an earlier study"
             new = [(whose or part.name, part.sample(past)) for part, past in _parts(one)]
             samples = new + samples
-        tables, problems = dict[str, Mapping[str, Table]](), dict[str, str]()
+        tables, problems = dict[str, dict[str, Table]](), dict[str, str]()
         for part, past in _parts(study):
             places = {cell.place for cell in hidden if cell.table == part.name}
             try:
@@ -93,6 +93,7 @@ class Result:
                 tables[part.name] = {k: _explained(t, plan) for k, t in found.items()}
             except NoTable as error:
                 problems[part.name] = str(error)
+        _mark_clipped(plan, tables)
         return cls(plan, tables, problems)
 
     @classmethod
@@ -103,6 +104,8 @@ class Result:
             part.name: part.noised(plan.frame, past, privacy.errors(own(place, fields)))
             for place, (part, past) in enumerate(_parts(study))
         }
+        # more than the noise alone
+        _mark_clipped(plan, tables, 3 * max(privacy.errors(own(0, fields)).values()))
         return cls(plan, tables)
 
     def __getitem__(self, name: str) -> Table:
@@ -140,7 +143,9 @@ class Result:
         with needing("a DataFrame", "pandas", "pandas"):
             import pandas
         table = self[name]
-        return pandas.DataFrame(list(table.rows), columns=list(table.header))
+        columns = [[row[i] for row in table.rows] for i in range(len(table.header))]
+        series = [pandas.Series(values, dtype=_dtype(values)) for values in columns]
+        return pandas.concat(series, axis=1, keys=table.header)
 
     def to_json(self) -> str:
         """Return plan, tables and problems as JSON."""
@@ -183,6 +188,14 @@ class Result:
         return "".join(parts)
 
 
+def _dtype(values: Sequence[Value]) -> str:
+    """Return pandas' dtype of a column; integers beside hidden values stay integers."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int}:
+        return "Int64" if None in values else "int64"
+    return "object" if str in kinds else "float64"
+
+
 def _html(kind: str, rows: Sequence[Sequence[Value]]) -> str:
     texts = ((f"<{kind}>{escape(_text(value))}</{kind}>" for value in row) for row in rows)
     return "".join(f"<tr>{''.join(row)}</tr>" for row in texts)
@@ -196,7 +209,25 @@ def _explained(table: Table, plan: Plan) -> Table:
         f"{HIDDEN}: of fewer than {plan.min_count} records or {plan.min_sites} sites, or such "
         "numbers would follow, or there is none"
     )
-    return replace(table, note=f"{table.note}; {why}" if table.note else why)
+    return _noted(table, why)
+
+
+def _noted(table: Table, note: str) -> Table:
+    return replace(table, note=f"{table.note}; {note}" if table.note else note)
+
+
+def _mark_clipped(plan: Plan, tables: dict[str, dict[str, Table]], least: float = 0) -> None:
+    """Add a note to tables of columns with more than `least` values outside of the range."""
+    clipped = set[str]()
+    for name, row in zip(plan.columns, tables["records"][""].rows, strict=True):
+        outside = [math.inf if value is None else float(value) for value in row[2:4]]
+        if isinstance(plan.columns[name], Number) and max(outside) > least:
+            clipped.add(name)
+    for part in plan.statistics:
+        names = ", ".join(sorted(clipped.intersection(mentioned([part]))))
+        if names and part.name in tables:
+            note = f"values of {names} outside of the range were clipped: see records"
+            tables[part.name][""] = _noted(tables[part.name][""], note)
 
 
 def _parts(study: Study) -> list[tuple[Statistic, Past]]:

@@ -124,7 +124,7 @@ class Survival(Grouped):
             "": self.table(("records", "sites", "events", "median"), summary),
             "curve": self.table(("time", "survival", "se"), curve),
         }
-        if len(seen) > 1:
+        if self.by is not None:
             tables["log-rank test"] = log_rank(seen)
         return tables
 
@@ -157,7 +157,9 @@ def log_rank(groups: Sequence[tuple[Exact, Exact]]) -> Table:
     """Return the test statistic, degrees of freedom and p value of equal survival."""
     from scipy.special import chdtrc
 
-    k = len(groups) - 1
+    head, k = ("chi2", "df", "p"), len(groups) - 1
+    if k < 1:
+        return Table(head, ((None, None, None),), "no test: fewer than two groups are shown")
     sums = np.full((k, k + 1), Fraction(0), object)  # the covariance, and the difference
     risks, events = (np.stack(numbers, 1) for numbers in zip(*groups, strict=True))
     for n, d in zip(risks, events, strict=True):
@@ -170,7 +172,7 @@ def log_rank(groups: Sequence[tuple[Exact, Exact]]) -> Table:
     whole = sums * math.lcm(*(x.denominator for x in sums.flat))
     try:
         solved = np.array(solve(whole[:, :k], whole[:, k:]), object)
-    except Singular:  # no event at which two groups are at risk
-        return Table(("chi2", "df", "p"), ((None, k, None),))
+    except Singular:
+        return Table(head, ((None, k, None),), "no test: no event while two groups are at risk")
     statistic = float(sums[:, k] @ solved[:, 0])
-    return Table(("chi2", "df", "p"), ((statistic, k, float(chdtrc(k, statistic))),))
+    return Table(head, ((statistic, k, float(chdtrc(k, statistic))),))

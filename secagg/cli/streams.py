@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import errno
+import sqlite3
 import sys
 import unicodedata
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 
 _DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+_DATABASE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 
 HANDLER = "secagg.cli"
 SYMBOLS = {
@@ -71,9 +73,14 @@ def _failed(program: str, error: OSError) -> int:
 
 def is_of_disk(error: BaseException | None) -> bool:
     """Return True if an error, or an error behind that error, is of a full or broken disk."""
-    while error is not None and not isinstance(error, OSError):
+    while error is not None:
+        if isinstance(error, OSError):
+            return error.errno in _DISK
+        # of sqlite3; the low byte is the kind of an extended code
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DATABASE:
+            return True
         error = error.__context__
-    return error is not None and error.errno in _DISK
+    return False
 
 
 def unwritten(error: OSError) -> str:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import os
 import resource
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from secagg import Identity
+from secagg import Identity, JournalError
 from secagg.cli import app
 from secagg.cli.files import create_identity
+from secagg.cli.streams import is_of_disk
+from secagg.journal.lock import errors_of, spoilt
 
 FULL = Path("/dev/full")
 KEY = Identity(bytes(range(32))).public.hex()
@@ -97,6 +101,17 @@ def test_full_folder_is_one_line_and_leaves_no_part(command, tmp_path, model):
     assert named in shown
     files = {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert files == {"old.json": old, "model": model}
+
+
+def test_full_disk_of_a_database_is_a_full_disk(tmp_path):
+    database = sqlite3.connect(tmp_path / "session")
+    statements = "PRAGMA max_page_count = 1; CREATE TABLE rows (content)"
+    with pytest.raises(JournalError) as found, closing(database), errors_of(tmp_path):
+        database.executescript(statements)
+    assert is_of_disk(found.value)
+    with pytest.raises(JournalError) as found, errors_of(tmp_path):
+        raise spoilt("it was altered")
+    assert not is_of_disk(found.value)
 
 
 @pytest.mark.skipif(not FULL.is_char_device(), reason="no device that never ends")

@@ -196,11 +196,12 @@ def prepare(
     columns : tuple of str
     """
     earlier = os.listdir(out) if out.is_dir() else []
-    names = records_in(earlier)
-    if rounds is None:
-        names += [name for name in earlier if name.startswith("sum-")]
-    else:
-        names += [f"sum-{number}{suffix(columns)}" for number in range(rounds)]
+    sums, records = [name for name in earlier if name.startswith("sum-")], records_in(earlier)
+    names = records + sums
+    if rounds is not None:
+        # records of failures alone are no obstacle: the same command tries again
+        names = [f"sum-{number}{suffix(columns)}" for number in range(rounds)]
+        names += records if sums else []
     prepare_files(out, names, folder)
 
 

@@ -18,7 +18,7 @@ from secagg.cli.books import Book
 from secagg.cli.console import call_clients, called
 from secagg.cli.records import Chain, name_of
 from secagg.cli.schedule import Period, Schedule
-from secagg.cli.sums import Sums
+from secagg.cli.sums import Sums, prepare
 from secagg.encoding import FixedPoint
 from secagg.errors import JournalError, ParameterError, TooFewSurvivors
 from secagg.server import RoundResult
@@ -195,10 +195,15 @@ def test_sum_that_failed_is_tried_again_without_a_schedule(tmp_path):
     book = Book(tmp_path, sums(), None)
     error = TooFewSurvivors("too few", phase="gather", survivors=2, needed=3)
     book.keep_failure(0, book.begin(), error)
+    prepare(tmp_path, 2, None)
     again = Book(tmp_path, sums(), None)
     assert (list(again.numbers(2)), again.status) == ([0, 1], 2)
     again.keep(0, again.begin(), result(*NAMES))
     assert (list(Book(tmp_path, sums(), None).numbers(2)), again.status) == ([1], 0)
+    # a server without the folder of the session would begin with sum 0 again
+    for columns, rounds in (((), 2), (("a",), 2), ((), None)):
+        with pytest.raises(ParameterError, match=str(tmp_path)):
+            prepare(tmp_path, rounds, None, columns)
     again.keep(1, again.begin(), result(*NAMES[1:]))
     assert again.status == 3
     assert [one.number for one in Chain.read(tmp_path).records] == [0, 0, 1]

@@ -82,13 +82,7 @@ class Design:
             raise ParameterError(
                 f"x has the columns {tuple(names)} for y = {y.column!r}; name different columns"
             )
-        terms = [ONE]
-        for name in names:
-            if isinstance(frame.columns.get(name), Number):
-                terms.append(numeric(frame, name))
-            else:
-                values = frame.values(name)
-                terms += [indicator_of(name, values, code) for code in range(1, len(values))]
+        terms = [ONE, *(term for name in names for term in terms_of(frame, name))]
         if len(terms) > MAX_PARAMETERS:
             raise ParameterError(
                 f"the regression of {y.column!r} has {len(terms)} parameters; plan at most "
@@ -100,11 +94,6 @@ class Design:
     def columns(self) -> list[str]:
         """Columns of the plan in the regression."""
         return list(dict.fromkeys(t.column for t in (*self.terms, self.y) if t.column))
-
-    @property
-    def bits(self) -> int:
-        """Bits of the largest product of two points."""
-        return 2 * max(t.grid.units for t in (*self.terms, self.y)).bit_length()
 
     def points(self, records: Records) -> tuple[Points, Points]:
         """Return terms and outcome of the records that have all values, as points."""
@@ -192,21 +181,27 @@ class Design:
         """Return the names of some terms."""
         return ", ".join(self.terms[i].name for i in places)
 
-    def on_scale(self, beta: Exact, covariance: Exact) -> tuple[Exact, Exact]:
-        """Return coefficients and variances for values instead of points."""
+    def table(self, beta: Exact, covariance: Exact, test: str, below: Any) -> Table:
+        """Return a table of coefficients, with a test by a symmetric distribution function.
+
+        Parameters
+        ----------
+        beta, covariance : arrays
+            Coefficients for points instead of values, and their covariance.
+        test : str
+            Name of the test statistic.
+        below : function
+            Distribution function.
+        """
         steps = np.array([term.grid.step for term in self.terms], object)
         # the intercept is the predictor where all values are 0
         zero = np.array(
             [1, *(-term.grid.start / term.grid.step for term in self.terms[1:])], object
         )
         scaled, variances = beta / steps, np.diag(covariance) / steps**2
-        scaled[0], variances[0] = zero @ beta, zero @ covariance @ zero
-        return scaled, variances
-
-    def table(self, beta: Exact, variances: Exact, test: str, below: Any) -> Table:
-        """Return a table of coefficients, with a test by a symmetric distribution function."""
+        scaled[0], variances[0] = zero @ beta + self.y.grid.start, zero @ covariance @ zero
         rows = list[Row]()
-        for term, b, square in zip(self.terms, map(float, beta), variances, strict=True):
+        for term, b, square in zip(self.terms, map(float, scaled), variances, strict=True):
             se = math.sqrt(square)
             rows.append((term.name, b, se, b / se, 2 * float(below(-abs(b / se)))))
         return Table(("term", "coefficient", "se", test, "p"), tuple(rows))
@@ -223,22 +218,23 @@ def numeric(frame: Frame, name: str) -> Term:
     return Term(name, name, None, frame.number(name))
 
 
-def indicator_of(name: str, values: Sequence[str], code: int) -> Term:
-    """Return the indicator of a value of a category."""
-    return Term(f"{name} = {values[code]}", name, code, FLAG)
+def terms_of(frame: Frame, name: str) -> list[Term]:
+    """Return the terms of a column: indicators of all values but a category's first."""
+    if isinstance(frame.columns.get(name), Number):
+        return [numeric(frame, name)]
+    values = enumerate(frame.values(name))
+    return [Term(f"{name} = {value}", name, code, FLAG) for code, value in values if code]
 
 
 def binary(frame: Frame, name: str) -> Term:
     """Return the indicator of the second value of a category, or a column of 0 and 1."""
-    if isinstance(frame.columns.get(name), Number):
-        term = numeric(frame, name)
-        if term.grid != FLAG:
-            raise ParameterError(f"{name!r} must have low 0, high 1 and resolution 1")
-        return term
-    values = frame.values(name)
-    if len(values) != 2:
+    terms = terms_of(frame, name)
+    if len(terms) != 1:
+        values = frame.values(name)
         raise ParameterError(f"{name!r} has the values {values}; a logistic y needs two")
-    return indicator_of(name, values, 1)
+    if terms[0].grid != FLAG:
+        raise ParameterError(f"{name!r} must have low 0, high 1 and resolution 1")
+    return terms[0]
 
 
 def names_of(what: str, value: object) -> tuple[str, ...]:
@@ -271,10 +267,10 @@ class Products(Statistic):
     def fields(self, frame: Frame, past: Past) -> list[Field]:
         """Return the fields of the first step: records, sites, ends of ranges, and products."""
         design = self.design(frame)
-        size = len(design.terms) + 1
-        squares = Field("xx", (size, size), design.bits)
+        terms = (*design.terms, design.y)
+        size, bits = len(terms), max(term.grid.units for term in terms).bit_length()
         ends = (Field("edges", (2, size)), Field("spread", (2, size)))
-        return [] if past else [Field("n", (2,)), *ends, squares]
+        return [] if past else [Field("n", (2,)), *ends, Field("xx", (size, size), 2 * bits)]
 
     def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
         """Return the sums of the first step."""

@@ -69,9 +69,9 @@ class _Iterated(Regression):
         """Return what everybody learns."""
         return (
             f"{self.kind} regression of {self.design(frame).y.name} on {', '.join(self.x)}, "
-            "with standard errors; for these the "
-            f"server learns sums over all sites in at most {self.steps + 1} steps, at "
-            "coefficients that every site computes from the sums before"
+            "with standard errors; for these the server learns sums over all sites in at most "
+            f"{self.steps + 1} steps, at coefficients that every site computes from the sums "
+            "before"
         )
 
     def fields(self, frame: Frame, past: Past) -> list[Field]:
@@ -129,9 +129,9 @@ class _Iterated(Regression):
         inverse *= 1 << _POINT
         scale = np.array([Fraction(1, scale) for scale in _scales(design, past)], object)
         beta = np.array([Fraction(b, 1 << _POINT) for b in state.beta], object) * scale
-        scaled, variances = design.on_scale(beta, inverse * scale[:, None] * scale)
+        covariance = inverse * scale[:, None] * scale
         return {
-            "": design.table(scaled, variances, "z", ndtr),
+            "": design.table(beta, covariance, "z", ndtr),
             "summary": Table(("records", "sites", "steps"), ((n, sites, len(past) - 1),)),
         }
 

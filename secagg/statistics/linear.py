@@ -124,11 +124,10 @@ class Linear(Regression):
                 f"{y.name} is a combination of {design.names(range(1, p))}; leave a column out"
             )
         variance = rest / (n - p) * y.grid.step**2
-        scaled, variances = design.on_scale(beta * y.grid.step, inverse)
-        scaled[0] += y.grid.start
+        beta, covariance = beta * y.grid.step, inverse * variance
         summary = (n, sites, math.sqrt(variance), float(1 - rest / total))
         return {
-            "": design.table(scaled, variances * variance, "t", lambda t: stdtr(n - p, t)),
+            "": design.table(beta, covariance, "t", lambda t: stdtr(n - p, t)),
             "summary": Table(("records", "sites", "residual sd", "r2"), (summary,)),
         }
 

@@ -81,13 +81,10 @@ class _Cells(Statistic):
 
     def _table(self, frame: Frame, last: str, numbers: Numbers) -> dict[str, Table]:
         """Return a table with the numbers of each cell; cells without numbers have no row."""
-        heads, parts, labels = zip(*self._axes(frame), strict=True)
-        places = product(*((*range(1, len(part)), 0) for part in parts))
-        rows = (
-            (*(names[i] for names, i in zip(labels, place, strict=True)), *numbers[place])
-            for place in places
-            if place in numbers
-        )
+        heads, _, labels = zip(*self._axes(frame), strict=True)
+        named = product(*((*names[1:], names[0]) for names in labels))
+        places = product(*((*range(1, len(names)), 0) for names in labels))
+        rows = [(*n, *numbers[p]) for n, p in zip(named, places, strict=True) if p in numbers]
         return {"": Table((*heads, "records", last), tuple(rows))}
 
 
@@ -107,7 +104,6 @@ class Counts(_Cells):
     """
 
     columns: Sequence[str]
-    kind: ClassVar[str] = "counts"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", different_names(self.columns, 1, 6))
@@ -151,7 +147,6 @@ class Histogram(_Cells, Grouped):
     column: str
     edges: Sequence[Real]
     by: str | None = None
-    kind: ClassVar[str] = "histogram"
 
     def __post_init__(self) -> None:
         edges = tuple(decimal_text(exact("an edge", edge)) for edge in self.edges)

@@ -97,13 +97,11 @@ class Design:
 
     def points(self, records: Records) -> tuple[Points, Points]:
         """Return terms and outcome of the records that have all values, as points."""
-        found = records.designs.get(self)  # each step of a study takes the same
-        if found is None:
+        if self not in records.designs:  # each step of a study takes the same
             rows = np.flatnonzero(records.complete(self.columns))
             x = [term.points(records, rows) for term in self.terms]
-            found = np.stack(x, axis=1), self.y.points(records, rows)
-            records.designs[self] = found
-        return found
+            records.designs[self] = np.stack(x, axis=1), self.y.points(records, rows)
+        return records.designs[self]
 
     def judge_records(self, sums: Sums, frame: Frame, need: int) -> tuple[int, int]:
         """Return numbers of records and sites of the first step.
@@ -144,11 +142,6 @@ class Design:
         for term, *ends in zip((*self.terms, self.y), *sums["edges"], strict=True):
             if term.column and n in ends:
                 raise NoTable(f"{term.name} is the same for all records; leave the column out")
-        self._judge_references(sums, frame, n)
-        return n, sites
-
-    def _judge_references(self, sums: Sums, frame: Frame, n: int) -> None:
-        """Raise `NoTable` if an intercept, or all coefficients, would show few records."""
         groups, xx = defaultdict[str, list[int]](list), sums["xx"]
         for j, term in enumerate(self.terms[1:], start=1):
             if term.grid.units == 1:
@@ -165,6 +158,7 @@ class Design:
                     f"a value of {name} has fewer than {frame.min_count} records of an outcome "
                     f"{self.y.name}; merge values, or leave {name} out"
                 )
+        return n, sites
 
     def judge_flags(self, sums: Sums, frame: Frame) -> None:
         """Raise `NoTable` if few records have a pair of values of two columns of 0 and 1."""
@@ -195,9 +189,8 @@ class Design:
         """
         steps = np.array([term.grid.step for term in self.terms], object)
         # the intercept is the predictor where all values are 0
-        zero = np.array(
-            [1, *(-term.grid.start / term.grid.step for term in self.terms[1:])], object
-        )
+        starts = [-term.grid.start / term.grid.step for term in self.terms[1:]]
+        zero = np.array([1, *starts], object)
         scaled, variances = beta / steps, np.diag(covariance) / steps**2
         scaled[0], variances[0] = zero @ beta + self.y.grid.start, zero @ covariance @ zero
         rows = list[Row]()
@@ -311,5 +304,4 @@ class Regression(Products):
     @property
     def name(self) -> str:
         """Name in results."""
-        kind = "Poisson" if self.kind == "poisson" else self.kind
-        return f"{kind} regression of {self.y}"
+        return f"{self.kind.replace('poisson', 'Poisson')} regression of {self.y}"

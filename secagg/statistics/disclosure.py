@@ -75,11 +75,7 @@ def hidden_cells(
                 "earlier studies over the same records only"
             )
     # missing values are open: else a few would hide all that is known of a column
-    hidden = {
-        cell
-        for cell in cells
-        if cell.few or (frame.few(cell.count, cell.sites) and not cell.missing)
-    }
+    hidden = {c for c in cells if c.few or (not c.missing and frame.few(c.count, c.sites))}
     hidden |= set(secret)
     every = list(dict.fromkeys((*cells, *published, *secret)))
     everyone = [cell for cell in every if not cell.where]
@@ -95,17 +91,14 @@ def _components(wheres: Sequence[Where]) -> list[tuple[set[str], dict[str, list[
     cuts = dict[str, set[int]]()
     groups = list[set[str]]()
     for where in wheres:
-        names = {name for name, _, _ in where}
         for name, start, stop in where:
             cuts.setdefault(name, {-1}).update((start, stop))
-        if names:
-            groups = [
-                *(g for g in groups if not g & names),
-                names.union(*(g for g in groups if g & names)),
-            ]
+        names = {name for name, _, _ in where}
+        met = [group for group in groups if group & names]
+        groups = [*(group for group in groups if group not in met), names.union(*met)]
     # a column of which only missing values are counted has other values, too
     ends = {name: sorted({*found, max(1, *found)}) for name, found in cuts.items()}
-    return [(group, {name: ends[name] for name in group}) for group in groups]
+    return [(group, {name: ends[name] for name in group}) for group in groups if group]
 
 
 @dataclass
@@ -154,8 +147,8 @@ class _Audit:
                 # sums of the same values over all groups of both tables
                 rest = sum(c.count for c in tables[whole]) - sum(c.count for c in tables[part])
                 if frame.few(rest):
-                    found = Cell(part[0], (-1, len(rests)), (), rest, 0)
-                    rests[found] = ((mine >= 0) & (theirs < 0)).astype(float)
+                    few = Cell(part[0], (-1, len(rests)), (), rest, 0)
+                    rests[few] = ((mine >= 0) & (theirs < 0)).astype(float)
             if not set(whole[1:]) <= set(part[1:]):
                 continue
             # combinations without a value that only the part's table needs
@@ -170,8 +163,8 @@ class _Audit:
                 row = (mine == i) & ~np.isin(theirs, inside)
                 open_to_all = cell.counts_only and not (row & (lacking == 0)).any()
                 if frame.few(rest) and rest < cell.count and not open_to_all:
-                    found = Cell(part[0], (-1, len(rests)), cell.where, rest, 0)
-                    rests[found] = row.astype(float)
+                    few = Cell(part[0], (-1, len(rests)), cell.where, rest, 0)
+                    rests[few] = row.astype(float)
         return rests
 
     def _summed(self, cells: Sequence[Cell]) -> set[tuple[str, int, int]]:

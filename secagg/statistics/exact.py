@@ -54,10 +54,8 @@ def gram(left: NDArray[np.int64], right: NDArray[np.int64]) -> Exact:
 
 def _limbs(matrix: NDArray[np.int64]) -> list[NDArray[np.float64]]:
     bits = int(matrix.max(initial=0)).bit_length()
-    mask = (1 << _LIMB) - 1
-    return [
-        ((matrix >> shift) & mask).astype(np.float64) for shift in range(0, max(bits, 1), _LIMB)
-    ]
+    mask, shifts = (1 << _LIMB) - 1, range(0, max(bits, 1), _LIMB)
+    return [((matrix >> shift) & mask).astype(np.float64) for shift in shifts]
 
 
 def solve(matrix: Exact, right: Exact) -> list[list[Fraction]]:

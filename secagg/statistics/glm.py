@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,14 +122,12 @@ class _Iterated(Regression):
                 f"{design.names(moving)} grow on, as if they separated the outcomes; leave one "
                 "of them out, or merge values"
             )
-        size = len(state.beta)
-        unit, hessian = np.eye(size, dtype=int).astype(object), _square(state.hessian, size)
-        inverse = np.array(solve(hessian, unit), object)
+        hessian = _square(state.hessian, len(state.beta))
+        _, inverse = solved(design, hessian, hessian[:, 0])
         _judge_condition(design, hessian, inverse)
-        inverse *= 1 << _POINT
-        scale = np.array([Fraction(1, scale) for scale in _scales(design, past)], object)
-        beta = np.array([Fraction(b, 1 << _POINT) for b in state.beta], object) * scale
-        covariance = inverse * scale[:, None] * scale
+        scales = np.array(_scales(design, past), object)
+        beta = np.array([Fraction(b, 1 << _POINT) for b in state.beta], object) / scales
+        covariance = inverse * (1 << _POINT) / np.outer(scales, scales)
         return {
             "": design.table(beta, covariance, "z", ndtr),
             "summary": Table(("records", "sites", "steps"), ((n, sites, len(past) - 1),)),
@@ -224,8 +222,6 @@ class Logistic(_Iterated):
         Most steps of Newton's method, 1 to 15. Each step shows the server another sum.
     """
 
-    kind: ClassVar[str] = "logistic"
-
     def outcome(self, frame: Frame) -> Term:
         """Return the outcome, 0 or 1."""
         return binary(frame, self.y)
@@ -253,8 +249,6 @@ class Poisson(_Iterated):
     steps : int
         Most steps of Newton's method, 1 to 15. Each step shows the server another sum.
     """
-
-    kind: ClassVar[str] = "poisson"
 
     def outcome(self, frame: Frame) -> Term:
         """Return the outcome, a count."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,6 @@ class Covariance(Products):
     """
 
     columns: Sequence[str]
-    kind: ClassVar[str] = "covariance"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", different_names(self.columns, 2, 200))
@@ -54,8 +53,7 @@ class Covariance(Products):
 
     def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
         """Return covariance, correlation and principal components."""
-        sums = past[0]
-        design = self.design(frame)
+        design, sums = self.design(frame), past[0]
         n, sites = design.judge_records(sums, frame, max(2, frame.min_count))
         design.judge_flags(sums, frame)
         steps = np.array([frame.number(name).step for name in self.columns], object)
@@ -99,8 +97,6 @@ class Linear(Regression):
     x : sequence of str
         Columns of the plan. The first value of a Category is the reference.
     """
-
-    kind: ClassVar[str] = "linear"
 
     def words(self, frame: Frame) -> str:
         """Return what everybody learns."""

@@ -6,9 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import Any
 
 from secagg.statistics.columns import Number
 from secagg.statistics.exact import gram
@@ -38,7 +36,6 @@ class Moments(Grouped):
 
     column: str
     by: str | None = None
-    kind: ClassVar[str] = "moments"
 
     def words(self, frame: Frame) -> str:
         """Return what everybody learns."""
@@ -58,10 +55,9 @@ class Moments(Grouped):
         rows, top = [], frame.number(self.column).units
         for mask in self.masks(frame, records):
             u = records.points[self.column][mask][:, None]
-            first = gram(np.ones_like(u), u)[0, 0]
-            second, third = gram(u, u)[0, 0], gram(u * u, u)[0, 0]
+            powers = (gram(u**i, u**j)[0, 0] for i, j in ((0, 1), (1, 1), (2, 1)))
             n, low, high = len(u), int((u == 0).sum()), int((u == top).sum())
-            rows.append((n, int(n > 0), low, high, first, second, third))
+            rows.append((n, int(n > 0), low, high, *powers))
         return dict(zip(_NAMES, zip(*rows, strict=True), strict=True))
 
     def sample(self, past: Past) -> Sample:

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, islice, pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from secagg._check import check_integer
 from secagg.errors import ParameterError
 from secagg.statistics.columns import Real, decimal_text, exact
+from secagg.statistics.exact import indicator
 from secagg.statistics.layout import Field
 from secagg.statistics.records import Records
 from secagg.statistics.statistic import Frame, Grouped, Hidden, Past, Row, Table
@@ -72,7 +73,6 @@ class Quantiles(Grouped):
     bins: int = 20
     steps: int = 4
     by: str | None = None
-    kind: ClassVar[str] = "quantiles"
 
     def __post_init__(self) -> None:
         check_integer("bins", self.bins, 2, 1000)
@@ -92,22 +92,21 @@ class Quantiles(Grouped):
 
     def fields(self, frame: Frame, past: Past) -> list[Field]:
         """Return the counts of the next step; none for intervals that are not divided."""
-        grids = [grid for group in self._grids(frame, past) for grid in group]
-        groups = (len(self.groups(frame)),)
+        rows = self._intervals(frame, past)
+        groups = (len(rows),)
         first = [] if past else [Field("n", groups), Field("sites", groups)]
-        parts = sum(len(grid) - 1 for grid in grids)
+        parts = sum(len(self._edges(now)) - 1 for row in rows for now in row if now.more)
         return [*first, Field("parts", (parts,))] if parts else []
 
     def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
         """Return the records in each part of each interval."""
-        sizes, parts = [], []
-        grids_of = self._grids(frame, past)
-        for mask, grids in zip(self.masks(frame, records), grids_of, strict=True):
+        sizes, parts, rows = [], [], self._intervals(frame, past)
+        for mask, row in zip(self.masks(frame, records), rows, strict=True):
             points = np.sort(records.points[self.column][mask])
             sizes.append(points.size)
+            grids = (self._edges(now) for now in row if now.more)
             parts += [np.diff(np.searchsorted(points, grid)) for grid in grids]
-        sites = [int(size > 0) for size in sizes]
-        return {"n": sizes, "sites": sites, "parts": np.concatenate(parts)}
+        return {"n": sizes, "sites": indicator(sizes), "parts": np.concatenate(parts)}
 
     def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
         """Return a table with a row for each group and share."""
@@ -133,11 +132,6 @@ class Quantiles(Grouped):
         """Return a table with a row for each group and share."""
         few = {(g,) for g, n in enumerate(past[0]["n"]) if n < frame.min_count}
         return self.tables(frame, past, few)
-
-    def _grids(self, frame: Frame, past: Past) -> list[list[list[int]]]:
-        """Return the edges of the next parts, for each group and share; [0] at the end."""
-        intervals = self._intervals(frame, past)
-        return [[self._edges(now) if now.more else [0] for now in row] for row in intervals]
 
     def _edges(self, interval: Interval) -> list[int]:
         """Return ascending edges of at most `bins` parts."""

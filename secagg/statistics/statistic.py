@@ -132,13 +132,16 @@ class Statistic:
     Attributes
     ----------
     kind : str
-        Name of the kind in a plan's file.
+        Name of the kind in a plan's file: the class's name in small letters.
     counts_only : bool
         True if the result has numbers of records only.
     """
 
     kind: ClassVar[str]
     counts_only: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        cls.kind = cls.__name__.lower()
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +43,6 @@ class Survival(Grouped):
     event: str
     grid: Sequence[Real]
     by: str | None = None
-    kind: ClassVar[str] = "survival"
 
     def __post_init__(self) -> None:
         grid = [exact("a time", time) for time in self.grid]

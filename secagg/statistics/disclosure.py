@@ -142,26 +142,29 @@ class _Audit:
             for i, cell in enumerate(cells):
                 owners[key][self._row(cell.where) > 0] = i
         rests = dict[Cell, NDArray[np.float64]]()
+        counts = {cell.where: cell.count for cell in self.cells}
         for (whole, mine), (part, theirs) in permutations(owners.items(), 2):
             if self._summed(tables[whole]) == self._summed(tables[part]) != set():
                 # sums of the same values over all groups of both tables
                 rest = sum(c.count for c in tables[whole]) - sum(c.count for c in tables[part])
-                if frame.few(rest):
+                # of two groupings, both may have records that the other lacks
+                apart = set(whole[1:]) ^ set(part[1:]) if len(whole) == len(part) else ()
+                lacking = sum(counts.get(((name, -1, 0),), 0) for name in apart)
+                if frame.few(rest) or frame.few(lacking):
                     few = Cell(part[0], (-1, len(rests)), (), rest, 0)
                     rests[few] = ((mine >= 0) & (theirs < 0)).astype(float)
             if not set(whole[1:]) <= set(part[1:]):
                 continue
             # combinations without a value that only the part's table needs
-            lacking = sum(
-                self._row(((name, -1, 0),)) for name in set(part[1:]) - set(whole[1:])
-            )
+            more = set(part[1:]) - set(whole[1:])
+            gaps = sum(self._row(((name, -1, 0),)) for name in more)
             pairs = np.unique(np.stack((theirs, mine))[:, theirs >= 0], axis=1)
             inner, outer = pairs[:, np.bincount(pairs[0])[pairs[0]] == 1]
             for i, cell in enumerate(tables[whole]):
                 inside = inner[outer == i]
                 rest = cell.count - sum(tables[part][j].count for j in inside)
                 row = (mine == i) & ~np.isin(theirs, inside)
-                open_to_all = cell.counts_only and not (row & (lacking == 0)).any()
+                open_to_all = cell.counts_only and not (row & (gaps == 0)).any()
                 if frame.few(rest) and rest < cell.count and not open_to_all:
                     few = Cell(part[0], (-1, len(rests)), cell.where, rest, 0)
                     rests[few] = row.astype(float)
@@ -183,16 +186,17 @@ class _Audit:
         with needing("disclosure control", "secagg[statistics]", "scipy"):
             from scipy.optimize import LinearConstraint, milp
 
-        shown = np.array([cell not in hidden for cell in self.cells])
-        counts = np.array([cell.count for cell in self.cells])
+        cells, _, least, most = zip(*self._known, strict=True)
+        shown = np.array([cell not in hidden for cell in cells])
         # a reader knows that no hidden cell is empty
-        least, most = np.where(shown, counts, 1), np.where(shown, counts, np.inf)
+        own = np.arange(len(cells)) < len(self.cells)
+        bounds = np.where(shown, least, own), np.where(shown, most, np.inf)
         ends = list[float]()
         for sign, top in ((1, np.inf), (-1, frame.min_count + 1)):
             # an interval that is wide enough needs no end: no program is unbounded
             rows = LinearConstraint(goal[None], ub=top + sum(ends))
-            cells = LinearConstraint(self._matrix, least, most)
-            found = milp(sign * goal, constraints=[cells, rows])
+            known = LinearConstraint(self._matrix, *bounds)
+            found = milp(sign * goal, constraints=[known, rows])
             if found.status != 0:
                 raise ParameterError(
                     f"the audit of the tables of {self.names} has no end: {found.message}; "
@@ -202,11 +206,17 @@ class _Audit:
         return ends[1] - ends[0] < frame.min_count + 0.5
 
     @cached_property
+    def _known(self) -> list[tuple[Cell, Where, int, int]]:
+        """Parts of the records with least and largest number, as cells show; cells first."""
+        cells = [(cell, cell.where, cell.count, cell.count) for cell in self.cells]
+        return [*cells, *((c, where, 0, most) for c in self.cells for where, most in c.most)]
+
+    @cached_property
     def _matrix(self) -> Any:
-        """Row of each cell."""
+        """Row of each of these parts."""
         from scipy.sparse import csr_array, vstack
 
-        return vstack([csr_array(self._row(cell.where)[None]) for cell in self.cells])
+        return vstack([csr_array(self._row(where)[None]) for _, where, _, _ in self._known])
 
     def _row(self, where: Where) -> NDArray[np.float64]:
         """Return 1 for each combination that is in a part of all records."""

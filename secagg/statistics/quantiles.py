@@ -17,7 +17,7 @@ from secagg.statistics.columns import Real, decimal_text, exact
 from secagg.statistics.exact import indicator
 from secagg.statistics.layout import Field
 from secagg.statistics.records import Records
-from secagg.statistics.statistic import Frame, Grouped, Hidden, Past, Row, Table
+from secagg.statistics.statistic import Cell, Frame, Grouped, Hidden, Past, Row, Table, Where
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,20 @@ class Quantiles(Grouped):
                 ends = (n, sites, column.value(now.start), column.value(now.stop - 1))
                 rows.append((name, share, *((None,) * 4 if few else ends)))
         return {"": self.table(("share", "records", "sites", "from", "to"), rows)}
+
+    def cells(self, frame: Frame, past: Past) -> list[Cell]:
+        """Return the groups, with the most records below and above each interval."""
+        cells = list[Cell]()
+        groups = zip(super().cells(frame, past), self._intervals(frame, past), strict=True)
+        for cell, row in groups:
+            *by, (name, _, end) = cell.where
+            sides = list[tuple[Where, int]]()
+            for i, now in enumerate(row):
+                rank = self._rank(i, cell.count)
+                sides.append(((*by, (name, 0, now.start)), rank - 1))
+                sides.append(((*by, (name, now.stop, end)), max(0, cell.count - rank)))
+            cells.append(replace(cell, most=tuple(sides)))
+        return cells
 
     def norms(self, frame: Frame) -> dict[str, tuple[float, int]]:
         """Return the norms: a record is in one part of the interval of each share."""

@@ -50,6 +50,8 @@ class Cell:
         True if the sums show the values of few of the records.
     closed : bool
         True if a column's unknown values, which count as missing, are few.
+    most : tuple of (Where, int)
+        Parts of the records, and the largest numbers that the table shows for these.
     """
 
     table: str
@@ -60,6 +62,7 @@ class Cell:
     counts_only: bool = False
     few: bool = False
     closed: bool = False
+    most: tuple[tuple[Where, int], ...] = ()
 
     @property
     def missing(self) -> bool:

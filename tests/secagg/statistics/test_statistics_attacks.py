@@ -177,6 +177,9 @@ def shown(result: Result, name: str) -> list[tuple[Any, ...]]:
         # two groupings whose groups differ by one record
         ({"x": NUMBER, "g": AB, "h": AB}, [Moments("x", by="g"), Moments("x", by="h")],
          {"x": X, "g": G, "h": but(G, (7, ""))}, "moments of x by h", 1),
+        # two groupings, each with a record that the other lacks
+        ({"x": NUMBER, "g": AB, "h": AB}, [Moments("x", by="g"), Moments("x", by="h")],
+         {"x": X, "g": but(G, (9, "")), "h": but(G, (7, ""))}, "moments of x by h", 1),
         # the value of the only record inside a range
         ({"x": FLAG}, [Moments("x")], {"x": but([0] * N, (7, 1))}, "moments of x", 0),
         ({"x": NUMBER}, [Moments("x")], {"x": but([999] * N, (7, 5))}, "moments of x", 0),
@@ -194,10 +197,13 @@ def shown(result: Result, name: str) -> list[tuple[Any, ...]]:
          "survival of x by g", 1),
         # a bin around a single value
         ({"x": NUMBER}, [Histogram("x", [45, 46])], {"x": X}, "histogram of x", 2),
+        # at most four records are below the interval, and two in a hidden bin
+        ({"x": NUMBER}, [Histogram("x", [10, 20]), Quantiles("x", [0.07], bins=10)],
+         {"x": [1] * 2 + [15] * 8 + X[:50]}, "quantiles of x", 0),
     ],
-    ids=["no group", "no group, no value", "group of one", "two groupings", "one event",
-         "one inside", "one differs", "four differ", "quantile of one", "ranks", "curve of one",
-         "narrow bin"],
+    ids=["no group", "no group, no value", "group of one", "two groupings", "two gaps",
+         "one event", "one inside", "one differs", "four differ", "quantile of one", "ranks",
+         "curve of one", "narrow bin", "quantile beside bins"],
 )  # fmt: skip
 def test_single_records_stay_hidden(
     columns: Any, statistics: Any, table: Any, name: str, rows: int

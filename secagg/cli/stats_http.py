@@ -154,8 +154,9 @@ def serve(
                 # late, since every command imports this module
                 from secagg.statistics.sessions import one_shot_params
 
+                study = statistics.Study(agreed)
                 first = one_shot_params(
-                    statistics.Study(agreed), len(known), run_id, keys, security=kind
+                    study, len(known), run_id, keys, security=kind, every=False
                 )
                 # an absent helper is named before any site waits
                 async with aggregator.reach(first, _PATIENCE):

@@ -36,10 +36,9 @@ def exact(what: str, value: object) -> Fraction:
         number = Decimal(str(value)) if is_real(value) else Decimal(value)  # type: ignore[arg-type]
     except (InvalidOperation, TypeError, ValueError):
         number = Decimal("NaN")
-    if isinstance(value, bool) or not number.is_finite() or len(number.as_tuple().digits) > 30:
-        raise ParameterError(f"{what} is {in_short(value)}; write a finite decimal number")
-    if not -30 <= number.adjusted() <= 30:
-        raise ParameterError(f"{what} is {in_short(value)}; choose another unit for the column")
+    large = len(number.as_tuple().digits) > 30 or not -30 <= number.adjusted() <= 30
+    if isinstance(value, bool) or not number.is_finite() or large:
+        raise ParameterError(f"{what} is {in_short(value)}; write a decimal number up to 1e30")
     return Fraction(number)
 
 

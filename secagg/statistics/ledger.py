@@ -54,9 +54,8 @@ class Ledger:
                 why = _conflict(plan, other, name)
                 if why:
                     raise ParameterError(
-                        f"column {name!r} {why} in the plan {other.name!r} of this ledger, "
-                        "and the difference of the two could show a few records; plan the "
-                        "column as before"
+                        f"column {name!r} {why} in the plan {other.name!r} of this ledger, and "
+                        "the difference could show a few records; plan the column as before"
                     )
 
     def answer(self, study: Study, report: bytes = b"") -> None:

@@ -44,6 +44,9 @@ def draw(result: Result, name: str) -> bytes:
         axes = canvas.subplots()
         axes.set_title(name)
         _KINDS[kind](axes, table)
+        if kind != "survival":
+            axes.invert_yaxis()
+        kit.plain(axes, "both" if kind == "survival" else "x")
         return kit.svg(canvas)
 
 
@@ -66,9 +69,7 @@ def _bars(axes: Axes, table: Table) -> None:
     for place, count in enumerate(counts):
         if count is None:
             axes.annotate("hidden", (0, place), va="center", color=kit.DIM, size=8)
-    axes.invert_yaxis()
     axes.set_xlabel("records")
-    kit.plain(axes, "x")
 
 
 def _coefficients(axes: Axes, table: Table) -> None:
@@ -78,9 +79,7 @@ def _coefficients(axes: Axes, table: Table) -> None:
     width = [1.96 * (se or 0.0) for se in _numbers(table, "se")[1:]]
     axes.errorbar(middle, labels, xerr=width, fmt="o", color=kit.BLUE)
     axes.axvline(0, color=kit.LINE, lw=0.8)
-    axes.invert_yaxis()
     axes.set_xlabel("coefficient, with interval of 95 %")
-    kit.plain(axes, "x")
 
 
 def _curves(axes: Axes, table: Table) -> None:
@@ -96,7 +95,6 @@ def _curves(axes: Axes, table: Table) -> None:
     axes.set_ylim(0, 1)
     axes.set_xlabel("time")
     axes.set_ylabel("survival")
-    kit.plain(axes)
 
 
 _KINDS = {"coefficient": _coefficients, "survival": _curves, "records": _bars}

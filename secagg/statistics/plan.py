@@ -108,10 +108,7 @@ class Plan:
             check_cells([one.wheres(self.frame) for one in self.statistics])
         first = self.step([]).length
         if first > _LARGEST:
-            raise ParameterError(
-                f"the first step has {first:,} numbers; plan at most {_LARGEST:,}, with fewer "
-                "cells or groups"
-            )
+            raise ParameterError(f"step 1 has {first:,} numbers, over {_LARGEST:,}; plan fewer")
 
     @property
     def frame(self) -> Frame:
@@ -137,12 +134,10 @@ class Plan:
             fields = part.fields(self.frame, past[place] if past else ())
             if self.privacy is not None:
                 norms = part.norms(self.frame)
-                fields = [one for one in fields if one.name in norms]
+                fields = [f for f in fields if f.name in norms]
                 steps = getattr(part, "steps", 1) * len(fields)
                 rho = self.privacy.rho * self.privacy.part(part.name, names)
-                fields = [
-                    scale(self.privacy, one, rho / steps, *norms[one.name]) for one in fields
-                ]
+                fields = [scale(self.privacy, f, rho / steps, *norms[f.name]) for f in fields]
             found += [replace(one, name=f"{place}.{one.name}") for one in fields]
         if self.privacy is not None:
             return NoisedStep(found)
@@ -192,10 +187,7 @@ class Plan:
         ParameterError
             The bytes are no plan, or not the plan's canonical bytes.
         """
-        try:
-            plan = cls.from_json(data.decode())
-        except UnicodeDecodeError:
-            raise ParameterError("the plan is no UTF-8 text; take Plan.to_bytes()") from None
+        plan = cls.from_json(data.decode(errors="replace"))
         if plan.to_bytes() != data:
             raise ParameterError("the plan's bytes are not canonical; take Plan.to_bytes()")
         return plan
@@ -223,9 +215,7 @@ class Plan:
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise ParameterError(
-                f"the plan {path} cannot be read: {error}; write it anew"
-            ) from None
+            raise ParameterError(f"plan {path} cannot be read: {error}; correct it") from None
         return cls.from_json(text) if path.suffix.lower() == ".json" else cls.from_toml(text)
 
     @classmethod

@@ -20,6 +20,8 @@ from secagg.statistics.study import Study
 Summed: TypeAlias = RoundResult | OneShotResult
 Ask: TypeAlias = Callable[[Study, Collection[int] | None], Awaitable[Summed]]
 """Function of a study and the sites that takes the sum of the next step. None: all sites."""
+Helpers: TypeAlias = Iterable[tuple[bytes, bytes]]
+"""Public keys of helpers."""
 Reached: TypeAlias = AbstractAsyncContextManager[tuple[Sequence[HelperLink], Sequence[bytes]]]
 Reach: TypeAlias = Callable[[OneShotParams], Reached]
 """Function of parameters that gives links to the helpers, and the helpers' endorsements."""
@@ -95,7 +97,7 @@ def one_shot(
     session: Session,
     n: int,
     name: bytes,
-    helpers: Iterable[tuple[bytes, bytes]],
+    helpers: Helpers,
     reach: Reach,
     *,
     security: Security = "active",
@@ -119,10 +121,8 @@ def one_shot(
     keys = tuple(helpers)
 
     async def ask(study: Study, sites: Collection[int] | None) -> OneShotResult:
-        most = n if sites is None else len(sites)
-        params = one_shot_params(
-            study, most, name, keys, security=security, every=sites is not None
-        )
+        every, most = sites is not None, n if sites is None else len(sites)
+        params = one_shot_params(study, most, name, keys, security=security, every=every)
         async with reach(params) as (links, endorsements):
             return await session.one_shot(
                 params, links, study.message(), endorsements=endorsements, cohort=sites
@@ -132,13 +132,7 @@ def one_shot(
 
 
 def one_shot_params(
-    study: Study,
-    n: int,
-    name: bytes,
-    helpers: Iterable[tuple[bytes, bytes]],
-    *,
-    security: Security,
-    every: bool = False,
+    study: Study, n: int, name: bytes, helpers: Helpers, *, security: Security, every: bool
 ) -> OneShotParams:
     """Return the parameters of the next step's one-shot sum.
 
@@ -152,15 +146,10 @@ def one_shot_params(
     every : bool
         True: the sum needs all sites.
     """
-    params = OneShotParams.suggest(
-        n,
-        study.step.length,
-        study.step.encoding,
-        helpers=tuple(helpers),
-        security=security,
-        min_clients=n if every else None,
-        noise=None if study.plan.privacy is None else NOISE,
-        session=bind(name + b" %d" % study.number, study.message()),
-    )
+    suggest = partial(OneShotParams.suggest, helpers=tuple(helpers), security=security)
+    step, least = study.step, n if every else None
+    noise = None if study.plan.privacy is None else NOISE
+    run = bind(name + b" %d" % study.number, study.message())
+    params = suggest(n, step.length, step.encoding, min_clients=least, noise=noise, session=run)
     check_noises(study.plan.privacy, params)
     return params

@@ -90,5 +90,5 @@ def _sum(vectors: Sequence[Digits], way: Way, study: Study) -> Digits:
         return np.asarray(private.decrypt_vector(sum(encrypted[1:], encrypted[0])).integers)
     with temporary_journals(3) as journals:
         keys = [journal.public for journal in journals]
-        asked = one_shot_params(study, n, b"study", keys, security="active")
+        asked = one_shot_params(study, n, b"study", keys, security="active", every=False)
         return simulate_one_shot(vectors, asked, journals).integers

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import TypeGuard
 
 import numpy as np
@@ -55,6 +57,11 @@ def check_integer(name: str, value: int, low: int, high: int) -> None:
             f"{name} is {in_short(value)}; it must lie between {in_short(low)} and "
             f"{in_short(high)}"
         )
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """Return the names that occur more than once."""
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def as_bytes(data: bytes | bytearray | memoryview, name: str = "a message") -> bytes:

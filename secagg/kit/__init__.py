@@ -1,1 +1,1 @@
-"""Kit of the commands and benchmarks: tables, JSON, pictures, clocks and interrupts."""
+"""Kit of commands, studies and benchmarks: tables, files, JSON, pictures and clocks."""

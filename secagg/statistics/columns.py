@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -65,11 +63,6 @@ def check_name(what: str, name: object) -> None:
     """Raise `ParameterError` unless `name` is a text of 1 to 200 printable characters."""
     if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
         raise ParameterError(f"{what} is {in_short(name)}; take 1 to 200 printable characters")
-
-
-def repeated(names: Iterable[str]) -> list[str]:
-    """Return the names that occur more than once."""
-    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from secagg._check import check_integer, check_kind, is_integer
+from secagg._check import check_integer, check_kind, is_integer, repeated
 from secagg._printable import in_short
 from secagg.errors import ParameterError
-from secagg.statistics.columns import Category, Column, Number, check_name, repeated
+from secagg.statistics.columns import Category, Column, Number, check_name
 from secagg.statistics.counts import Counts, Histogram, Indicators
 from secagg.statistics.disclosure import check_cells
 from secagg.statistics.glm import Logistic, Poisson

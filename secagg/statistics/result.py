@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -12,6 +11,7 @@ from typing import TypeAlias
 
 from secagg._printable import in_short
 from secagg.errors import ParameterError, needing
+from secagg.kit.plain_table import as_lines, wrapped
 from secagg.statistics.columns import Category, Number
 from secagg.statistics.design import Products
 from secagg.statistics.disclosure import hidden_cells
@@ -172,7 +172,7 @@ class Result:
         """
         parts = [text_of(name, self[name], width) for name in self.names]
         problems = [f"{name}: {problem}" for name, problem in self.problems.items()]
-        return "\n\n".join([*parts, *(_wrapped(problem, width) for problem in problems)])
+        return "\n\n".join([*parts, *(wrapped(problem, width) for problem in problems)])
 
     def _repr_html_(self) -> str:
         """Return all tables as HTML, for notebooks."""
@@ -264,24 +264,8 @@ def _judge_samples(study: Study, mine: Sample, samples: Samples) -> None:
 def text_of(name: str, table: Table, width: int | None = None) -> str:
     """Return a table as text below a name; see `Result.text`."""
     cells = [table.header, *([_text(value) for value in row] for row in table.rows)]
-    columns = list[list[str]]()
-    for column in zip(*cells, strict=True):
-        size = max(map(len, column))
-        columns.append([text.rjust(size) if columns else text.ljust(size) for text in column])
-    blocks = [columns[:1]]  # columns that fit in a line together, after the first column
-    for padded in columns[1:]:
-        taken = sum(2 + len(texts[0]) for texts in (*blocks[-1], padded))
-        if width is not None and len(blocks[-1]) > 1 and taken > width:
-            blocks.append(columns[:1])
-        blocks[-1].append(padded)
-    rows = (row for block in blocks for row in zip(*block, strict=True))
-    lines = ["  ".join(("", *row)).rstrip() for row in rows]
-    note = [_wrapped(table.note, width)] if table.note else []
-    return "\n".join([_wrapped(name, width), *lines, *note])
-
-
-def _wrapped(text: str, width: int | None) -> str:
-    return text if width is None else textwrap.fill(text, width, subsequent_indent="  ")
+    note = [wrapped(table.note, width)] if table.note else []
+    return "\n".join([wrapped(name, width), *as_lines(cells, width), *note])
 
 
 def _text(value: Value) -> str:

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg.errors import ParameterError
+from secagg.kit.sources import Source
 from secagg.paillier import Packing, generate_keypair
 from secagg.protocol import RoundParams
 from secagg.simulate import simulate_one_shot, simulate_round, temporary_journals
 from secagg.statistics.noise import ONE_SHOT
 from secagg.statistics.plan import Plan
-from secagg.statistics.records import Source
 from secagg.statistics.result import Result
 from secagg.statistics.sessions import one_shot_params
 from secagg.statistics.site import Site, SitePolicy

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from secagg._check import check_integer
 from secagg.errors import ParameterError
+from secagg.kit.sources import Source
 from secagg.oneshot import OneShotParams
 from secagg.protocol import RoundParams
 from secagg.session.wire import read_name
 from secagg.statistics.ledger import Ledger, refusal
 from secagg.statistics.noise import NOISE
 from secagg.statistics.plan import Plan
-from secagg.statistics.records import Records, Source
+from secagg.statistics.records import Records
 from secagg.statistics.study import Study
 
 Params: TypeAlias = RoundParams | OneShotParams

@@ -143,7 +143,7 @@ class Schedule:
 
     @classmethod
     def opened(cls, every: Every, folder: Path) -> Self:
-        """Return the schedule of a session's folder; store the schedule of a new session.
+        """Return the schedule of a session's folder, or of a new session; see `keep`.
 
         The first period of a new session is the last period that has ended.
 
@@ -159,10 +159,7 @@ class Schedule:
                     f"--folder {folder} is of a session without a schedule; leave out --every, "
                     "or take another --folder and another --out"
                 )
-            first = Period.at(every, now()).plus(-1)
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            replace_file(path, as_json({"every": every, "first": first.label}) + "\n")
-            return cls(first)
+            return cls(Period.at(every, now()).plus(-1))
         try:
             first = Period.of(json.loads(path.read_bytes())["first"])
         except (ValueError, KeyError, TypeError):
@@ -175,6 +172,14 @@ class Schedule:
                 "another --folder and another --out"
             )
         return cls(first)
+
+    def keep(self, folder: Path) -> None:
+        """Store the schedule of a new session, before the first sum."""
+        path = folder / FILE
+        if not path.exists():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            document = {"every": self.first.every, "first": self.first.label}
+            replace_file(path, as_json(document) + "\n")
 
     def period(self, number: int) -> Period:
         """Return the period of a sum."""

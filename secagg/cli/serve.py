@@ -185,6 +185,8 @@ def serve(
             if aggregator is not None and isinstance(first, OneShotParams) and early:
                 async with aggregator.reach(first, _PATIENCE):
                     pass  # all helpers endorse
+            if calendar is not None and folder is not None:
+                calendar.keep(folder)
             await hosting.run(add)
 
         try:

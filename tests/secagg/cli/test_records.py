@@ -6,6 +6,7 @@ import asyncio
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -93,6 +94,18 @@ def test_who_was_missing_in_a_month_is_one_command(folder):
     # the last hash is the hash of the last record
     last = json.loads((folder / name_of(3)).read_text())
     assert found["head"] == last["hash"] != last["before"]
+
+
+def test_name_of_a_client_injects_nothing(tmp_path):
+    name = "del\x1b[2Jft\n2026-02: sum of 4 vectors"
+    keys = {name: make_identity(9).public, "bern": make_identity(0).public}
+    registry = Registry(keys | {"cork": make_identity(1).public})
+    call_clients([name, "bern", "cork"])
+    book = Book(tmp_path, replace(sums(), registry=registry), None)
+    book.keep(0, book.begin(), result("bern", "cork"))
+    shown = invoke("verify", tmp_path).stdout
+    assert "\x1b" not in shown
+    assert len(shown.splitlines()) == 4
 
 
 def test_lines_fit_into_a_narrow_terminal(folder):

@@ -93,10 +93,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
 def test_first_period_is_the_last_that_has_ended(clock, tmp_path):
     kept = Schedule.opened("month", tmp_path / "state")
     assert kept.period(0).label == "2026-02"
+    assert not list(tmp_path.iterdir())  # a command that fails at once decides nothing
+    kept.keep(tmp_path / "state")
     # a restart gives sum 0 the same period, however late
     clock[0] = utc("2027-01-01T00:00")
     assert Schedule.opened("month", tmp_path / "state") == kept
     assert kept.period(11).label == "2027-01"
+    Schedule(Period.of("2030-01")).keep(tmp_path / "state")
+    assert Schedule.opened("month", tmp_path / "state") == kept
     with pytest.raises(ParameterError, match="month"):
         Schedule.opened("week", tmp_path / "state")
     with pytest.raises(ParameterError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,6 +20,7 @@ from typer.models import CommandFunctionType
 from secagg import __version__
 from secagg._printable import printable
 from secagg._warned import warnings_in_one_line
+from secagg.cli.lines import LEVELS, Form, form, say
 from secagg.cli.streams import (
     full_output_in_one_line,
     is_of_disk,
@@ -75,6 +77,20 @@ Sigma = Annotated[
 Json = Annotated[bool, flag("--json", "Print one JSON document in place of the table.")]
 
 
+Log = Annotated[
+    str | None,
+    typer.Option(
+        metavar="|".join(LEVELS),
+        help="Print what happens on standard error, with times in UTC, from this level on.",
+        show_default="warnings and waits, without times",
+    ),
+]
+LogJson = Annotated[
+    bool,
+    flag("--log-json", "Print each line on standard error as a JSON object, from info on."),
+]
+
+
 def _print_version(context: typer.Context, wanted: bool) -> None:
     if wanted:
         typer.echo(f"{context.find_root().info_name} {__version__}")
@@ -123,6 +139,8 @@ class App(typer.Typer):
         return super().command(name, cls=_Command, **settings)
 
 
+_NAMED = 20
+"""Most clients that a line names."""
 _running = ContextVar[Sequence[Any]]("_running", default=())
 """Options and arguments of the command that runs."""
 _named = ContextVar[Mapping[int, str]]("_named", default={})  # noqa: B039 -- never changed
@@ -134,6 +152,7 @@ class _Command(TyperCommand):
         # a process can run several commands, and names of earlier clients must not stay
         _running.set(self.params)
         _named.set({})
+        form.set(Form())
         return super().invoke(ctx)
 
     def get_help_option(self, ctx: Any) -> Any:
@@ -204,6 +223,12 @@ def called(client: int) -> str:
     return printable(_named.get().get(client, str(client)))
 
 
+def first_of(names: Sequence[str]) -> str:
+    """Return names with commas; of many names, the first 20 and the number of the others."""
+    shown = ", ".join(names[:_NAMED])
+    return f"{shown} and {len(names) - _NAMED:,} more" if len(names) > _NAMED else shown
+
+
 def counted(number: int, what: str = "client") -> str:
     """Return a number of clients, or of other things, in words, such as "1 client"."""
     return f"{number:,} {what}{'s' * (number != 1)}"
@@ -240,7 +265,7 @@ def command() -> Iterator[None]:
         shown = with_options(text.removesuffix(": "))
         # stderr may be full, too
         with suppress(OSError):
-            typer.echo(f"secagg: {shown}", err=True)
+            say(shown, logging.ERROR)
         raise typer.Exit(code) from None
 
 

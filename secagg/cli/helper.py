@@ -15,6 +15,7 @@ from secagg._files import replace_file
 from secagg.cli import addresses
 from secagg.cli import console as options
 from secagg.cli.files import read, read_registry
+from secagg.cli.lines import fact, log_as
 from secagg.cli.notices import notices
 from secagg.errors import ParameterError, SecAggError
 from secagg.kit.table import as_json as to_json
@@ -200,6 +201,8 @@ def serve(
     certificate: addresses.CertificateFile = None,
     key: addresses.KeyFile = None,
     allow_plain_http: addresses.PlainHttp = False,
+    log: options.Log = None,
+    log_json: options.LogJson = False,
 ) -> None:
     """Act as a helper over HTTPS, until Ctrl-C; only the aggregator is served.
 
@@ -221,12 +224,14 @@ def serve(
                 allow_plain_http=allow_plain_http,
             )
             async with service as url:
-                typer.echo(f"helper: {url}", err=True)
+                fact(f"helper: {url}")
                 # never done, so that only Ctrl-C ends the helper
                 await asyncio.get_running_loop().create_future()
 
-    with options.command(), notices():
-        asyncio.run(run())
+    with options.command():
+        log_as(log, json=log_json)
+        with notices():
+            asyncio.run(run())
 
 
 def _policy(

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from secagg.cli.addresses import as_certificate
 from secagg.cli.console import call_clients
 from secagg.cli.files import read, read_helpers, read_identity, read_registry
+from secagg.cli.lines import fact
 from secagg.cli.notices import notices
 from secagg.errors import LinkError
 from secagg.oneshot import OneShotPolicy
@@ -69,7 +68,8 @@ class Hosting:
         )
         failed: Exception | None = None
         async with served as at:
-            typer.echo(f"members: {at.url}\noperator: {at.operator_url}", err=True)
+            fact(f"members: {at.url}")
+            fact(f"operator: {at.operator_url}")
             try:
                 await work(session)
             except Exception as error:

@@ -18,8 +18,9 @@ from secagg.cli.addresses import (
     PlainHttp,
     Url,
 )
-from secagg.cli.console import Json, command, examples, file_option, flag
+from secagg.cli.console import Json, Log, LogJson, command, examples, file_option, flag
 from secagg.cli.hosting import attend
+from secagg.cli.lines import log_as
 from secagg.cli.vectors import Vectors
 from secagg.errors import SecAggError
 from secagg.kit.table import as_json as to_json
@@ -62,6 +63,8 @@ def join(
     authority: Authority = None,
     patience: Patience = 600.0,
     allow_plain_http: PlainHttp = False,
+    log: Log = None,
+    log_json: LogJson = False,
     as_json: Json = False,
 ) -> None:
     """Add a vector to each of the server's sums, until the session ends.
@@ -72,6 +75,7 @@ def join(
     {period} is missing or wrong: it declines that sum.
     """
     with command():
+        log_as(log, json=log_json)
         # a policy for two clients would be another option
         check_integer("min_clients", min_clients, 3, 1 << 20)
         train = Vectors(vector, integers=integers)

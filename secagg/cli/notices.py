@@ -1,42 +1,62 @@
-"""Warnings of a session and of the encoding, as lines on the terminal of a command."""
+"""Records and warnings of a session, as lines on the terminal or in the log of a command.
+
+Without ``--log``, faults and waits are printed. With ``--log``, all records of a level are, or
+of a higher level.
+"""
 
 from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
-import typer
-
-from secagg._warned import warnings_in_one_line
-from secagg.cli.console import called, with_options
+from secagg.cli.console import called, counted, first_of, with_options
+from secagg.cli.lines import form, say, time_of, write
+from secagg.cli.waiting import LATE, SOON, Wait, Waiting
 from secagg.errors import ClippingWarning, PrecisionWarning
+from secagg.kit.table import duration
 
 _LOGS = ("secagg.session", "secagg.http")
+_FEW = 20
+"""Missing clients below which each arrival has a line."""
+_USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "names"}
+_CLIENTS = frozenset({"client", "missing", "left_out", "clients"})
+"""Fields with the ids of clients."""
+_OF_HELPERS = ("check", "reserve", "open")
+"""Phases whose missing parties are helpers."""
 
 
 @contextmanager
 def notices(*, study: bool = False) -> Iterator[Notices]:
-    """Print faults of clients, attempts and helpers while the block runs; see `Notices`."""
+    """Print the records of the block, and its warnings; see `Notices`."""
     handler = Notices(study=study)
-    logs = [logging.getLogger(name) for name in _LOGS]
-    for log in logs:
+    logs = [(log := logging.getLogger(name), log.level) for name in _LOGS]
+    for log, _ in logs:
         log.addHandler(handler)
-    with warnings.catch_warnings(), warnings_in_one_line("secagg", with_options):
+        log.setLevel(handler.level)
+    with warnings.catch_warnings():
         # by default Python shows the same warning of two sums only once
         warnings.simplefilter("always", ClippingWarning)
         warnings.simplefilter("always", PrecisionWarning)
+        warnings.showwarning = _warned
         try:
             yield handler
         finally:
-            for log in logs:
+            handler.waiting.end()
+            for log, level in logs:
                 log.removeHandler(handler)
+                log.setLevel(level)
 
 
 def tell(text: str) -> None:
     """Print a line of this command on standard error."""
-    typer.echo(f"secagg: {with_options(text)}", err=True)
+    say(with_options(text))
+
+
+def _warned(message: Warning | str, *_: object, **__: object) -> None:
+    tell(" ".join(str(message).split()))
 
 
 class Notices(logging.Handler):
@@ -51,13 +71,39 @@ class Notices(logging.Handler):
     ----------
     hint : str
         Likely reason why this command's client was last left out of a sum, or "".
+    waiting : Waiting
+        Lines about the wait of the command.
     """
 
     hint = ""
 
     def __init__(self, *, study: bool) -> None:
-        super().__init__(logging.WARNING)
-        self._study = study
+        least = form.get().level
+        # waits are of the level info
+        super().__init__(min(logging.INFO if least is None else least, logging.INFO))
+        self._logs, self._least = least is not None, least or logging.WARNING
+        self._waits = least is None or least <= logging.INFO
+        self._study, self._what = study, "step" if study else "sum"
+        self.waiting = Waiting(self._write)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record as one line."""
+        known = vars(record)
+        self.hint = self._hint(known) or self.hint
+        wait = self._wait(record) if self._waits else None
+        if self._logs:
+            if record.levelno >= self._least:
+                self._write(record, self._words(record) if wait is None else wait.line(0.0))
+        # the command prints the error of the last attempt
+        elif wait is None and record.levelno >= self._least and not known.get("final"):
+            self._write(record, self._words(record))
+
+    def _write(self, record: logging.LogRecord, text: str) -> None:
+        write(record, with_options(text), _fields(record))
+
+    def _hint(self, known: Mapping[str, Any]) -> str:
+        hint = str(known.get("hint", ""))
+        return hint.replace("client", "site") if self._study else hint
 
     def _party(self, client: int) -> str:
         return f"site {called(client)}" if self._study else f"client {client}"
@@ -65,36 +111,94 @@ class Notices(logging.Handler):
     def _sum(self, number: int) -> str:
         return f"step {number + 1}" if self._study else f"sum {number}"
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Print a record as one line, except a final failure: the command prints that error."""
+    def _wait(self, record: logging.LogRecord) -> Wait | None:
+        """Begin, change or end the wait; return the wait that a record is of, or None."""
+        known = vars(record)
+        first = LATE if self._logs or known.get("event") == "PhaseOpened" else SOON
+        match known.get("event"):
+            case "Gathering":
+                missing, present = known["missing"], known["present"]
+                names = first_of(sorted(_name(u, record) for u in missing))
+                what = f"waiting for {names}: {present} of {present + len(missing)} here"
+                since = self.waiting.since("Gathering")
+                if since is not None:
+                    wait = Wait(what, since, record, known["deadline"])
+                    # of many clients the first line, and then a line at times
+                    self.waiting.change(wait, quiet=self._logs or len(missing) > _FEW)
+                    return wait
+            case "PhaseOpened":
+                answers = counted(known["awaited"], "answer")
+                what = f"{self._sum(known['number'])}, {known['phase']}: waiting for {answers}"
+            case "MemberWaits" if known["number"] is None:
+                what = f"waiting for a {self._what} to begin"
+                if done := known["sums"]:
+                    what += f", after {counted(done, self._what)}"
+            case "MemberWaits":
+                what = f"in {self._sum(known['number'])}, waiting for the server"
+            case "RoundBegun" | "RoundFinished" | "RoundFailed" | "PhaseClosed":
+                self.waiting.end()
+                return None
+            case _:
+                return None
+        wait = Wait(what, time_of(record), record, known.get("deadline"))
+        self.waiting.begin(wait, first)
+        return wait
+
+    def _words(self, record: logging.LogRecord) -> str:
         known = vars(record)
         phase, check = known.get("phase"), known.get("check")
         parties = "sites" if self._study else "clients"
         why = f"{phase}, {check or f'too few {parties}'}"
         match known.get("event"):
+            case "RoundBegun":
+                return f"{self._sum(known['number'])} begins with {known['cohort']:,} {parties}"
+            case "RoundFinished":
+                took = f"{known['survivors']:,} {parties}, {duration(known['seconds'])}"
+                return f"{self._sum(known['number'])} is done: {took}"
+            case "PhaseClosed":
+                came = f"{counted(known['answered'], 'answer')}, {duration(known['seconds'])}"
+                missing = first_of([_name(u, record) for u in known["missing"]])
+                without = f", missing {missing}" if missing else ""
+                return f"{self._sum(known['number'])}, {phase}: {came}{without}"
+            case "MemberDeclined":
+                party = self._party(known["client"])
+                return f"{party} takes no part in {self._sum(known['number'])} ({phase})"
             case "RoundFailed":
-                # the command prints the error of the last attempt
-                if known["final"]:
-                    return
                 if not check and known["needed"]:
                     why += f": {known['survivors']}, and {known['needed']} are needed"
-                text = f"{self._sum(known['number'])} failed ({why}); trying again"
+                text = f"{self._sum(known['number'])} failed ({why})"
+                if not known["final"]:
+                    text += "; trying again"
                 if known["left_out"]:
                     text += f" without {', '.join(map(self._party, known['left_out']))}"
+                return text
             case "MessageRejected":
                 text = f"a message of {self._party(known['client'])} was rejected ({why})"
                 if check == "repeated":
                     text += "; likely its identity is joined by another process"
+                return text
             case "HelperFailed":
-                text = f"going on without helper {known['helper']} ({why})"
+                return f"going on without helper {known['helper']} ({why})"
             # a member logs without an event
-            case None if "client" in known:
-                hint = known.get("hint", "")
-                if self._study:
-                    hint = hint.replace("client", "site")
-                self.hint = hint or self.hint
+            case None if "check" in known:
                 left = self._sum(known["number"]) if self._study else "this sum"
-                text = f"{self._party(known['client'])} left {left} ({why}){hint}"
+                party = self._party(known["client"])
+                return f"{party} left {left} ({why}){self._hint(known)}"
             case _:
-                text = record.getMessage()
-        tell(text)
+                return record.getMessage()
+
+
+def _name(party: int, record: logging.LogRecord) -> str:
+    """Return the name of a client, or the number of a helper, in a record."""
+    known = vars(record)
+    return str(party) if known.get("phase") in _OF_HELPERS else called(party)
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    """Return the fields of a record for JSON, with the names of clients."""
+    found = {name: value for name, value in vars(record).items() if name not in _USUAL}
+    for name in found.keys() & _CLIENTS:
+        ids = found[name]
+        several = isinstance(ids, tuple)
+        found[name] = [_name(u, record) for u in ids] if several else _name(ids, record)
+    return found

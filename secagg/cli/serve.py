@@ -31,7 +31,8 @@ from secagg.cli.addresses import (
 from secagg.cli.books import Book
 from secagg.cli.files import read_registry
 from secagg.cli.hosting import Hosting
-from secagg.cli.notices import notices
+from secagg.cli.lines import fact, log_as
+from secagg.cli.notices import notices, tell
 from secagg.cli.privacy import NoiseSigma, as_noise, in_words, privacy_of
 from secagg.cli.schedule import Schedule, as_every, refuse_schedule
 from secagg.cli.summands import Columns, Length, Whole, encoding_of, named
@@ -113,6 +114,8 @@ def serve(
     key: KeyFile = None,
     operator_port: OperatorPort = 8445,
     allow_plain_http: PlainHttp = False,
+    log: options.Log = None,
+    log_json: options.LogJson = False,
     as_json: options.Json = False,
 ) -> None:
     """Add the vectors of all clients that come, and write each sum into a folder.
@@ -125,6 +128,7 @@ def serve(
     2 if a sum failed.
     """
     with options.command():
+        log_as(log, json=log_json)
         known = read_registry(registry)
         if rounds is not None:
             check_integer("rounds", rounds, 1, 1 << 20)
@@ -206,10 +210,8 @@ def _told(params: RoundParams | OneShotParams) -> options.Document:
         return {}
     privacy = privacy_of(params)
     for name, text in in_words(privacy, params.seeds).items():
-        typer.echo(f"{name}: {text}", err=True)
-    typer.echo(
-        "Each sum of a client costs so much; the costs of several sums add up.", err=True
-    )
+        fact(f"{name}: {text}")
+    fact("Each sum of a client costs so much; the costs of several sums add up.")
     return privacy
 
 
@@ -232,7 +234,7 @@ async def _due(calendar: Schedule | None, number: int) -> None:
     """Wait until a sum is due."""
     if calendar is not None and (due := calendar.period(number).end) > schedule.now():
         label = calendar.period(number).label
-        typer.echo(f"the sum of {label} begins at {schedule.iso(due)}", err=True)
+        fact(f"the sum of {label} begins at {schedule.iso(due)}")
         await schedule.sleep_until(due)
 
 
@@ -253,4 +255,4 @@ async def _next(
                 raise
             if loop.time() >= until and schedule.now() >= calendar.period(number + 1).end:
                 raise
-            typer.echo(f"secagg: {options.with_options(str(error))}", err=True)
+            tell(str(error))

@@ -33,9 +33,10 @@ from secagg.cli.addresses import (
     State,
     Url,
 )
-from secagg.cli.console import Json, as_security, command, counted
+from secagg.cli.console import Json, Log, LogJson, as_security, command, counted
 from secagg.cli.files import read_registry
 from secagg.cli.hosting import Hosting, attend
+from secagg.cli.lines import fact, log_as
 from secagg.cli.notices import notices
 from secagg.cli.studies import (
     LEAST,
@@ -107,6 +108,8 @@ def serve(
     key: KeyFile = None,
     operator_port: OperatorPort = 8445,
     allow_plain_http: PlainHttp = False,
+    log: Log = None,
+    log_json: LogJson = False,
     as_json: Json = False,
 ) -> None:
     """Run a study with the sites that come, and print the result.
@@ -115,6 +118,7 @@ def serve(
     --folder, a study with helpers that was killed needs a new plan: sites report once a step.
     """
     with command():
+        log_as(log, json=log_json)
         agreed, known = read_plan(plan), read_registry(registry)
         if len(known) < (needed := max(3, agreed.min_sites)):
             raise ParameterError(
@@ -167,7 +171,7 @@ def serve(
             asyncio.run(run())
         result = statistics.Result.of(studies[0])
         replace_file(out / RESULT, result.to_json())
-        typer.echo(f"result: {out / RESULT}", err=True)
+        fact(f"result: {out / RESULT}")
         print_result(result, json=as_json)
 
 
@@ -181,12 +185,11 @@ class _Told:
     async def __call__(self, study: Study, sites: Collection[int] | None) -> Summed:
         result = await self._way(study, sites)
         if sites is None:
-            typer.echo(f"step 1: {summed(result, self._registry)}", err=True)
+            fact(f"step 1: {summed(result, self._registry)}")
             if len(result.survivors) < len(self._registry):
-                typer.echo(
+                fact(
                     "The study goes on without these sites. Do not repeat the study with them: "
-                    "the difference of the two results would be their numbers.",
-                    err=True,
+                    "the difference of the two results would be their numbers."
                 )
         self._sites = counted(len(result.survivors), "site")
         return result
@@ -234,6 +237,8 @@ def join(
     min_sites: MinSites = LEAST["min_sites"],
     records_per_parameter: PerParameter = LEAST["records_per_parameter"],
     allow_plain_http: PlainHttp = False,
+    log: Log = None,
+    log_json: LogJson = False,
     as_json: Json = False,
 ) -> None:
     """Take part in a study with a table, until the study ends.
@@ -242,6 +247,7 @@ def join(
     gets no answer.
     """
     with command():
+        log_as(log, json=log_json)
         policy = policy_of(min_count, min_sites, records_per_parameter)
         kept = open_ledger(ledger)
         site = site_of(plan, data, policy, kept)

@@ -18,6 +18,7 @@ from rich.console import Console
 from secagg import statistics
 from secagg._files import replace_file
 from secagg.cli.files import checked, read, refuse_device
+from secagg.cli.lines import fact
 from secagg.errors import ParameterError, needing
 from secagg.kit.table import as_json
 
@@ -162,4 +163,4 @@ def policy_of(min_count: int, min_sites: int, records_per_parameter: int) -> Sit
 
 def tell_step(step: int, numbers: int, sites: str) -> None:
     """Print a line of progress."""
-    typer.echo(f"step {step}: {numbers:,} numbers, {sites}", err=True)
+    fact(f"step {step}: {numbers:,} numbers, {sites}")

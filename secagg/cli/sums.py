@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from secagg._check import check_integer
-from secagg.cli.console import called, counted
+from secagg.cli.console import called, counted, first_of
 from secagg.cli.files import read_helpers, read_identity
 from secagg.cli.records import records_in
 from secagg.cli.requests import Request
@@ -27,9 +27,6 @@ from secagg.server import RoundResult
 if TYPE_CHECKING:
     from secagg.http import HttpHelper
     from secagg.session import Session
-
-_NAMED = 20
-"""Most missing clients that a line names."""
 
 
 @dataclass(frozen=True)
@@ -238,6 +235,5 @@ def summed(result: RoundResult | OneShotResult, registry: Registry) -> str:
     missing = sorted(called(u) for u in registry if u not in survivors)
     if not missing:
         return f"sum of {len(registry)} vectors"
-    shown = ", ".join(missing[:_NAMED])
-    more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-    return f"sum of {len(survivors)} of {len(registry)} vectors, missing {shown}{more}"
+    number = f"{len(survivors)} of {len(registry)}"
+    return f"sum of {number} vectors, missing {first_of(missing)}"

@@ -8,6 +8,7 @@ answer again.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -33,6 +34,7 @@ from secagg.protocol import Registry
 from secagg.session.exchange import Thread
 
 T = TypeVar("T")
+logger = logging.getLogger("secagg.http")
 AGGREGATOR = 0
 """Id of the aggregator in signatures."""
 _PARAMS_BYTES = 1 << 16
@@ -108,13 +110,22 @@ class HelperService:
     async def _call(self, request: Request, step: Callable[[Helper, bytes], T]) -> T:
         """Return the result of a helper's step with the body of a request."""
         # first: a stranger must not learn which sums the helper serves
-        _, digest = asgi.authenticate(request, self._keys)
+        _, body_digest = asgi.authenticate(request, self._keys)
         helper = self._sums.get(request.path_params["sum"])
         if helper is None:
             why = "this helper has no such parameters; send them first"
             raise Problem(404, "parameters", why)
-        body = await self._body(request, _longest(helper), digest)
-        return await self._run(lambda: step(helper, body))
+        body = await self._body(request, _longest(helper), body_digest)
+        done = await self._run(lambda: step(helper, body))
+        where = {
+            "event": "HelperStep",
+            "phase": step.__name__,
+            "sum": helper.params.digest.hex(),
+        }
+        logger.info(
+            "%s: done for the sum of parameters %s", *list(where.values())[1:], extra=where
+        )
+        return done
 
     async def _body(self, request: Request, limit: int, digest: str) -> bytes:
         length = bodies.content_length(request, limit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -34,6 +35,8 @@ from secagg.session.outcomes import Params
 from secagg.session.training import Train, check_request, logger, note, outcome_of, violation
 from secagg.session.wire import REPORT, Answer, AttemptName, Declined, Task
 
+_waits = logging.getLogger("secagg.session.member")
+"""Logger of waits, whose records are of no sum."""
 _SHARED = "this identity is joined by another process; run each client once"
 _HINTS = {
     "late": f"; it was slower than the deadline, or {_SHARED}",
@@ -106,6 +109,7 @@ async def take_part(
         number, train, policy, identity, registry, ledger, one_shot_policy, encoding
     )
     after = b""
+    member.waits()
     while (data := await link.next_task(after)) is not None:
         task = wire.read_task(data)
         after = task.id
@@ -121,6 +125,7 @@ async def take_part(
             member.leave(error)
         else:
             member.sent()
+        member.waits()
     if member.failed is not None:  # not earlier: the server would see it
         raise member.failed
     return Completed((number for _, number in member.rounds), member.reports)
@@ -145,6 +150,7 @@ class _Member:
     _asked: int = 0  # number of the last task's sum
     _reported: int | None = None  # number of a one-shot sum
     _name: AttemptName | None = None  # of the present attempt
+    _waiting: tuple[int, int | None] | None = None  # of the last log line
     _unbegun: tuple[int, int] | None = None  # round and attempt, of the last log line
     # of each run of a session; not in a file as the numbers of `secagg.vault.files.spend` are,
     # so that a restarted member can be in the next attempt
@@ -176,6 +182,17 @@ class _Member:
         except RemoteProtocolError as error:
             self.leave(error)
             return Declined(task.id)
+
+    def waits(self) -> None:
+        """Log, once, that this client waits for a next sum, or for the server in a sum."""
+        done = len(self.rounds) + len(self.reports)
+        number = self._name[1] if self._client and self._name else None
+        if (done, number) == self._waiting:
+            return
+        self._waiting = (done, number)
+        extra = {"event": "MemberWaits", "client": self.id, "sums": done, "number": number}
+        what = "a sum to begin" if number is None else f"the server in sum {number}"
+        _waits.info("client %d waits for %s", self.id, what, extra=extra)
 
     def sent(self) -> None:
         """Count a round after the acknowledgement of the last answer."""

@@ -53,6 +53,10 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
         "have secagg serve --clip raised",
     ),
     "HelperJournal.create": ("secagg helper keygen",),
+    "begin a new round or session with a new journal": (
+        "take another --folder, --name and --out",
+        "begin a new session, with new keys of secagg helper keygen",
+    ),
     "take Study.message()": ("take a file study.bin of secagg stats serve",),
     **{
         f"pass SitePolicy({name}=…)": (f"take a smaller --{name.replace('_', '-')}",)

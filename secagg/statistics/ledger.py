@@ -115,7 +115,8 @@ class Ledger:
             return content
         except (OSError, msgspec.MsgspecError, ParameterError, UnicodeDecodeError) as error:
             raise JournalError(
-                f"{self._path} is no ledger of plans: {error}; restore it, or begin another"
+                f"{self._path} is no ledger of plans, or of a later release of secagg: "
+                f"{error}; take that release, or begin another ledger"
             ) from error
 
     def _after(self, study: Study, report: bytes) -> _Content:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
+import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +75,7 @@ def metrics() -> set[str]:
     return set(re.findall(r"^# TYPE (\w+) ", page._metrics.text().decode(), re.MULTILINE))
 
 
-@pytest.mark.parametrize("path", ["deploy/alerts.yml", "docs/deployment.md"])
+@pytest.mark.parametrize("path", ["deploy/alerts.yml", "docs/operation.md"])
 def test_named_metrics_exist(path: str) -> None:
     named = set(re.findall(r"\bsecagg_\w+", (DEPLOY.parent / path).read_text()))
     assert len(named) > 4
@@ -126,3 +130,30 @@ def test_alerts_fire(tmp_path: Path) -> None:
     document = {"rule_files": ["alerts.yml"], "evaluation_interval": "1m", "tests": cases}
     (tmp_path / "test.yml").write_text(json.dumps(document))
     said(program, "test", "rules", tmp_path / "test.yml")
+
+
+@pytest.mark.large
+def test_trial_of_the_page_ends_with_its_lines(tmp_path: Path) -> None:
+    page = (DEPLOY.parent / "docs" / "operation.md").read_text()
+    ((script, lines),) = re.findall(r"```bash\n(.*?)```.*?```text\n(.*?)```", page, re.DOTALL)
+    tool("openssl")
+    with ExitStack() as stack:
+        free = (stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3))
+        server, *helpers = (str(one.getsockname()[1]) for one in free)
+    script = script.replace("--deadline 30", f"--deadline 5 --operator-port 0 --port {server}")
+    for old, new in zip(("8443", "9001", "9002"), (server, *helpers), strict=True):
+        script = script.replace(old, new)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    command = ["bash", "-c", script]
+    done = subprocess.run(  # noqa: S603
+        command, cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True,
+        check=False, timeout=600,
+    )  # fmt: skip
+    ended = re.sub(r"^\d{4}-\d\d:", "2026-10:", done.stdout, flags=re.MULTILINE)
+    assert lines in ended, done.stdout + done.stderr
+    (found,) = (tmp_path / "sums").glob("*.csv")
+    header, values = found.read_text().splitlines()
+    assert header == "visits,falls,deaths"
+    # the noise of each helper has a standard deviation of 5
+    exact = (480, 28, 8)
+    assert all(abs(int(x) - y) < 70 for x, y in zip(values.split(","), exact, strict=True))

@@ -51,8 +51,7 @@ class Ledger:
         for known in self._content.plans:
             other = Plan.from_bytes(known.encode())
             for name in sorted(plan.columns.keys() & other.columns.keys()):
-                why = _conflict(plan, other, name)
-                if why:
+                if why := _conflict(plan, other, name):
                     raise ParameterError(
                         f"column {name!r} {why} in the plan {other.name!r} of this ledger, and "
                         "the difference could show a few records; plan the column as before"

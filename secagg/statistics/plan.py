@@ -29,7 +29,7 @@ from secagg.statistics.statistic import Frame, Statistic
 from secagg.statistics.survival import Survival
 
 _ALL = (Moments, Counts, Histogram, Quantiles, Covariance, Linear, Logistic, Poisson, Survival)
-KINDS: dict[str, type[Any]] = {kind.kind: kind for kind in _ALL}
+KINDS: dict[str, type[Statistic]] = {kind.kind: kind for kind in _ALL}
 _EXTREMES = "a minimum or maximum is the number of a single person; plan quantiles instead"
 _TOTALS = (Field("records", (1,)), Field("sites", (1,)))
 _LEAST = ("min_count", "min_sites", "records_per_parameter")
@@ -100,14 +100,12 @@ class Plan:
         names = [one.name for one in self.statistics]
         if not names or repeated(names):
             raise ParameterError(f"statistics are {names}; list 1 or more, all different")
-        unused = set(self.columns) - set(mentioned(self.statistics))
-        if unused:
+        if unused := set(self.columns) - set(mentioned(self.statistics)):
             # a site would count the missing values of each
             raise ParameterError(f"no statistic uses {sorted(unused)}; leave these columns out")
         if self.privacy is None:
             check_cells([one.wheres(self.frame) for one in self.statistics])
-        first = self.step([]).length
-        if first > _LARGEST:
+        if (first := self.step([]).length) > _LARGEST:
             raise ParameterError(f"step 1 has {first:,} numbers, over {_LARGEST:,}; plan fewer")
 
     @property
@@ -162,8 +160,7 @@ class Plan:
         described = self._described()
         columns, statistics = described.pop("columns"), described.pop("statistics")
         privacy = described.pop("privacy", {})
-        weights = privacy.pop("weights", {})
-        tables = [("[privacy]", privacy), ("[privacy.weights]", weights)]
+        tables = [("[privacy]", privacy), ("[privacy.weights]", privacy.pop("weights", {}))]
         tables += [(f"[columns.{_key(name)}]", column) for name, column in columns.items()]
         tables += [("[[statistics]]", one) for one in statistics]
         lines = _toml(described)
@@ -274,8 +271,7 @@ def mentioned(statistics: Sequence[Statistic]) -> list[str]:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the fields of a JSON object, unless a field is there twice."""
-    twice = repeated(name for name, _ in pairs)
-    if twice:
+    if twice := repeated(name for name, _ in pairs):
         raise ParameterError(f"the plan has the fields {twice} twice; write each field once")
     return dict(pairs)
 
@@ -300,8 +296,7 @@ def _statistic(place: int, described: object) -> Statistic:
         raise ParameterError(f"{what}: {_EXTREMES}")
     if not isinstance(kind, str) or kind not in KINDS:
         raise ParameterError(f"{what} has kind {in_short(kind)}; the kinds are {list(KINDS)}")
-    made: Statistic = _made(what, KINDS[kind], given)
-    return made
+    return _made(what, KINDS[kind], given)
 
 
 def _table(what: str, described: object) -> dict[str, Any]:

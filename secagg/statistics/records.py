@@ -119,8 +119,7 @@ def _numbers(name: str, values: NDArray[np.generic]) -> NDArray[np.float64]:
                 comma = isinstance(value, str) and re.fullmatch(r"\s*[-+\d.]*,\d+\s*", value)
                 why = "is no number, for a comma: write a point" if comma else "is no number"
                 raise _unfit(name, row, f"the value {why}") from None
-    infinite = np.isinf(numbers)
-    if infinite.any():
+    if (infinite := np.isinf(numbers)).any():
         raise _unfit(name, int(infinite.argmax()), "the number is infinite")
     return numbers
 

@@ -70,8 +70,7 @@ class Result:
         samples = list[tuple[str, Sample | None]]()
         for one in (*earlier, study):
             columns = one.plan.columns.items()
-            changed = [name for name, old in columns if plan.columns.get(name, old) != old]
-            if changed:
+            if changed := [name for name, old in columns if plan.columns.get(name, old) != old]:
                 raise ParameterError(
                     f"the columns {changed} differ in the earlier plan {one.plan.name!r}; plan "
                     "the columns as before"
@@ -119,8 +118,7 @@ class Result:
         statistic, _, table = name.partition(": ")
         if statistic in self.problems:
             raise ParameterError(f"{statistic} has no result: {self.problems[statistic]}")
-        found = self.tables.get(statistic, {}).get(table)
-        if found is None:
+        if (found := self.tables.get(statistic, {}).get(table)) is None:
             raise ParameterError(f"{in_short(name)} is no table; take of {self.names}")
         return found
 

@@ -92,8 +92,7 @@ class Site:
         self.plan, self.records = plan, Records.read(table, plan.columns)
         if plan.privacy is not None and self.records.size > plan.privacy.max_records:
             raise ParameterError(
-                f"the table has more records than max_records, {plan.privacy.max_records:,}; "
-                "agree on a plan for more records"
+                f"the table exceeds max_records, {plan.privacy.max_records:,}; plan for more"
             )
         self._ledger = Ledger() if ledger is None else ledger
         self._ledger.check(plan)

@@ -110,13 +110,11 @@ class Study:
 
 
 Parts: TypeAlias = tuple[tuple[Sums, ...], ...]
-Totals: TypeAlias = tuple[int, int]
-"""Records and sites."""
 
 
 @lru_cache(maxsize=4)
-def _replayed(plan: Plan, past: tuple[bytes, ...]) -> tuple[Parts, Totals | None]:
-    """Return the sums of some steps by part, as `Study` demands; former steps are kept."""
+def _replayed(plan: Plan, past: tuple[bytes, ...]) -> tuple[Parts, tuple[int, int] | None]:
+    """Return the sums of some steps by part, and records and sites; former steps are kept."""
     if not past:
         return tuple(() for _ in plan.parts), None
     (before, first), number = _replayed(plan, past[:-1]), len(past)

@@ -31,8 +31,8 @@ from secagg.cli.words import in_words_of
 from secagg.errors import ParameterError, SecAggError
 from secagg.kit.table import as_json, duration, volume
 from secagg.kit.timing import INTERRUPTED
-from secagg.protocol import RoundParams
-from secagg.protocol.client_ids import ClientKey, identify
+from secagg.protocol import RoundParams, client_ids
+from secagg.protocol.client_ids import ClientKey, Names
 from secagg.protocol.shape import Security
 
 Document = dict[str, Any]
@@ -214,13 +214,14 @@ def _with_name(found: re.Match[str]) -> str:
 
 def call_clients(keys: Iterable[ClientKey]) -> None:
     """Show the names of clients beside their ids in what this command prints."""
-    named = ((identify(key)[0], key) for key in keys)
-    _named.set({u: key for u, key in named if isinstance(key, str)})
+    names = Names()
+    names.keys(keys)
+    _named.set(names.shown)
 
 
 def called(client: int) -> str:
     """Return the name of a client, or the id if this command knows no name."""
-    return printable(_named.get().get(client, str(client)))
+    return client_ids.called(client, _named.get())
 
 
 def first_of(names: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ are nobody else's business.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.resources import files
 
@@ -23,7 +23,7 @@ from starlette.routing import Route
 from secagg.http import asgi
 from secagg.http.application import Members
 from secagg.http.status import Status
-from secagg.session import Session, events
+from secagg.session import Attendance, Session, events
 
 _HEADERS = {
     # the page has its style and script inside, and asks this server only
@@ -33,6 +33,8 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+_LABELLED = 100
+"""Most members of a session whose members have a label each."""
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000)
 
 
@@ -41,10 +43,20 @@ class Metrics:
 
     Counters, gauges and histograms of a session, in a collector registry of their own.
 
-    Labels have few values: names of phases, checks and errors, never ids of clients.
+    Labels have few values: names of phases, checks and errors. Up to 100 members have a label
+    each; of more members there are counts only.
+
+    Parameters
+    ----------
+    members : mapping of int to str
+        Names of the members, by id.
+    attendance : callable
+        Function that returns the `Attendance` of each member.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, members: Mapping[int, str], attendance: Callable[[], Mapping[int, Attendance]]
+    ) -> None:
         # not prometheus_client's global registry, where a second session would clash
         self._registry = own = CollectorRegistry()
         gauge = self._gauge = partial(Gauge, namespace="secagg", registry=own)
@@ -63,6 +75,12 @@ class Metrics:
         self._declined = counter("declined", "Members that declined a task.")
         self._helpers = counter("helper_failures", "Failures of helpers.", ["helper", "phase"])
         self._bytes = counter("bytes", "Bytes of tasks and accepted answers.", ["direction"])
+        self._attendance = attendance
+        here = gauge("member_present", "1 if the member is present.", ["member"])
+        missing = counter("member_missing", "Phases that it did not answer.", ["member"])
+        labelled = members if len(members) <= _LABELLED else {}
+        self._member_present = {u: here.labels(name) for u, name in labelled.items()}
+        self._member_missing = {u: missing.labels(name) for u, name in labelled.items()}
 
     def gauge(self, name: str, what: str, value: Callable[[], float]) -> None:
         """Add a gauge that is read whenever the metrics are read."""
@@ -70,6 +88,9 @@ class Metrics:
 
     def text(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""
+        if self._member_present:
+            for u, one in self._attendance().items():
+                self._member_present[u].set(one.present)
         return generate_latest(self._registry)
 
     def __call__(self, event: events.Event) -> None:
@@ -93,6 +114,9 @@ class Metrics:
                 self._missing.labels(event.phase).inc(len(event.missing))
                 self._bytes.labels("down").inc(event.bytes_down)
                 self._bytes.labels("up").inc(event.bytes_up)
+                if event.phase not in events.HELPER_PHASES:
+                    for u in self._member_missing.keys() & set(event.missing):
+                        self._member_missing[u].inc()
             case events.RoundFinished():
                 self._over("finished")
                 self._survivors.set(event.survivors)
@@ -114,7 +138,10 @@ class Operator:
     """Operator's side of a session over HTTP."""
 
     def __init__(self, session: Session, members: Members) -> None:
-        self._status, self._metrics = Status(session.name), Metrics()
+        self._status = Status(session.name, names=session.names, attendance=session.attendance)
+        self._metrics = Metrics(
+            {u: session.called(u) for u in session.attendance()}, session.attendance
+        )
         self._page = files("secagg.http").joinpath("status.html").read_text("utf-8")
         for hook in (self._status, self._metrics):
             session.watch(hook)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 
 from msgspec import Struct, to_builtins
 
 from secagg._printable import printable
-from secagg.session import events
+from secagg.protocol.client_ids import called
+from secagg.session import Attendance, events
 
 _KEPT = 50
 """Attempts that the page lists."""
 _NAMED = 20
-"""Dropped-out clients that an attempt lists by their ids."""
+"""Most missing clients, and clients that dropped out of an attempt, that the page names."""
+_LISTED = 1000
+"""Most members of a session whose members the page lists."""
+_LATE = ("late", "size")
+"""Checks of an answer that are no offence: the client is slow."""
 
 
 class Phase(Struct):
@@ -43,9 +49,36 @@ class Attempt(Struct):
     seconds: float | None = None
     dropped: int = 0
     dropped_ids: list[str] = []
+    dropped_names: list[str] = []
     declined: int = 0
     helpers_failed: list[int] = []
     phases: list[Phase] = []
+
+
+class Member(Struct):
+    """Member of the session.
+
+    Attributes
+    ----------
+    id : str
+        Id, as text: numbers of JavaScript are not exact above 2^53.
+    name : str
+        Name, or the id.
+    present : bool
+    since : str or None
+        Time in UTC at which the member came, or of the last call of an absent member.
+    missed : int
+        Number of phases that the member took part in, and did not answer.
+    last : str
+        What the member did in the last round: "in the sum", for example.
+    """
+
+    id: str
+    name: str
+    present: bool
+    since: str | None
+    missed: int
+    last: str
 
 
 class Status:
@@ -57,10 +90,29 @@ class Status:
         Name of the session.
     clock : callable
         Seconds of a monotonic clock.
+    names : mapping of int to str
+        Names of members, by id.
+    attendance : callable
+        Function that returns the `Attendance` of each member.
+    time_of_day : callable
+        Seconds since 1970.
     """
 
-    def __init__(self, session: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        session: str,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        names: Mapping[int, str] | None = None,
+        attendance: Callable[[], Mapping[int, Attendance]] = dict,
+        time_of_day: Callable[[], float] = time.time,
+    ) -> None:
         self._session, self._clock = session, clock
+        self._names, self._attendance = names or {}, attendance
+        self._time_of_day = time_of_day
+        self._missed: Counter[int] = Counter()
+        self._last: dict[int, str] = {}
+        self._number = -1
         self._opened = 0.0
         self._gathering: events.Gathering | None = None
         self._until = 0.0
@@ -84,7 +136,9 @@ class Status:
                 "seconds_left": round(max(0.0, self._until - self._clock()), 3),
                 "missing": len(gathering.missing),
                 "missing_ids": [str(u) for u in gathering.missing[:_NAMED]],
+                "missing_names": self._named(gathering.missing),
             },
+            "members": to_builtins(self._members()),
             "attempts": to_builtins([*reversed(self._attempts)]),
         }
 
@@ -97,6 +151,9 @@ class Status:
         if isinstance(event, events.RoundBegun):
             at, number = event.place.attempt, event.place.number
             self._attempts.append(Attempt(number, at, event.kind, event.cohort, event.needed))
+            if number != self._number:
+                self._number, self._last = number, {}
+            self._last |= dict.fromkeys(event.clients, "takes part")
         elif self._attempts:
             self._note(self._attempts[-1], event)
 
@@ -111,21 +168,23 @@ class Status:
             case events.MessageAccepted() if phase:
                 phase.answered += 1
                 phase.bytes_up += event.size
-            case events.MessageRejected() if phase:
-                phase.rejected += 1
+            case events.MessageRejected():
+                if phase:
+                    phase.rejected += 1
+                if event.check not in _LATE:
+                    self._last[event.client] = f"rejected: {event.check}"
             case events.MemberDeclined():
                 running.declined += 1
+                self._last[event.client] = f"declined: {event.phase}"
             case events.HelperFailed():
                 running.helpers_failed.append(event.helper)
             case events.PhaseClosed() if phase:
                 phase.seconds, phase.answered = event.seconds, event.answered
                 phase.bytes_down, phase.bytes_up = event.bytes_down, event.bytes_up
-                if event.phase not in ("check", "reserve", "open"):  # of helpers, not clients
-                    running.dropped += len(event.missing)
-                    # as text: numbers of JavaScript are not exact above 2^53
-                    running.dropped_ids += map(str, event.missing)
-                    del running.dropped_ids[_NAMED:]
+                if event.phase not in events.HELPER_PHASES:
+                    self._drop(running, event)
             case events.RoundFinished():
+                self._last |= dict.fromkeys(event.clients, "in the sum")
                 running.outcome, running.seconds = "finished", event.seconds
                 running.survivors = event.survivors
                 self._finished += 1
@@ -133,7 +192,46 @@ class Status:
                 running.outcome = event.error
                 self._failed += 1
 
+    def _drop(self, running: Attempt, closed: events.PhaseClosed) -> None:
+        """Note the clients that did not answer in a phase."""
+        running.dropped += len(closed.missing)
+        running.dropped_ids += map(str, closed.missing)
+        running.dropped_names += self._named(closed.missing)
+        for listed in (running.dropped_ids, running.dropped_names):
+            del listed[_NAMED:]
+        self._missed.update(closed.missing)
+        for u in closed.missing:
+            if self._last.get(u, "takes part") == "takes part":
+                self._last[u] = f"dropped out: {closed.phase}"
+
+    def _members(self) -> list[Member] | None:
+        """Return the members, the absent members first; None if there are too many to list."""
+        found, now = self._attendance(), self._time_of_day()
+        if len(found) > _LISTED:
+            return None
+        members = [
+            Member(
+                str(u),
+                called(u, self._names),
+                one.present,
+                None if one.seconds is None else _in_utc(now - one.seconds),
+                self._missed[u],
+                self._last.get(u, ""),
+            )
+            for u, one in found.items()
+        ]
+        return sorted(members, key=lambda one: (one.present, one.name))
+
+    def _named(self, clients: tuple[int, ...]) -> list[str]:
+        """Return the first names of clients, or the ids of clients without names."""
+        return sorted(called(u, self._names) for u in clients[:_LISTED])[:_NAMED]
+
     def _open(self) -> Phase | None:
         phases = self._attempts[-1].phases if self._attempts else []
         running = self._attempts and self._attempts[-1].outcome == "running"
         return phases[-1] if running and phases and phases[-1].seconds is None else None
+
+
+def _in_utc(seconds: float) -> str:
+    """Return a time in seconds since 1970 as text, to the second."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"

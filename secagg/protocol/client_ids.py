@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from secagg._check import check_integer, is_integer
+from secagg._printable import printable
 from secagg.errors import ParameterError
 
 T = TypeVar("T")
@@ -56,11 +57,27 @@ def identify(client: ClientKey, argument: str = "client_id") -> tuple[int, str |
     return int(client), None
 
 
+def is_decimal(text: str) -> bool:
+    """Return whether a text is decimal digits, which stand for an id in files and commands."""
+    # isdigit alone accepts "²", which is no number for int
+    return text.isascii() and text.isdigit()
+
+
+def called(client: int, names: Mapping[int, str]) -> str:
+    """Return the name of a client, with escapes, or the id of a client without a name."""
+    return printable(names.get(client, str(client)))
+
+
 class Names:
     """Names of the clients of a round, as far as they were seen."""
 
     def __init__(self) -> None:
         self._of: dict[int, str] = {}
+
+    @property
+    def shown(self) -> dict[int, str]:
+        """Names to show, by id; a name of decimal digits would be taken for another id."""
+        return {u: name for u, name in self._of.items() if not is_decimal(name)}
 
     def keys(self, group: Iterable[ClientKey]) -> dict[int, ClientKey]:
         """Return each client's key in a group, an id or a name, by ascending ids.

@@ -31,7 +31,7 @@ from secagg._records import Records
 from secagg._secrets import Confined, without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
-from secagg.protocol.client_ids import ByClient, ClientKey, Names, client_id
+from secagg.protocol.client_ids import ByClient, ClientKey, Names, called, client_id
 from secagg.protocol.key_files import registry_from_json
 from secagg.protocol.params import RoundParams
 from secagg.protocol.shape import Shape
@@ -135,6 +135,11 @@ class Registry(Mapping[int, bytes]):
         ``Identity.public`` of each client, 32 bytes. Clients that take no part in a round may
         be among them. A name stands for its `client_id`.
 
+    Attributes
+    ----------
+    names : mapping of int to str
+        Names by id, of the clients that were given by name; without names of decimal digits.
+
     Raises
     ------
     ParameterError
@@ -148,7 +153,9 @@ class Registry(Mapping[int, bytes]):
             raise ParameterError(
                 f"keys must be a mapping of client id to key, not {type(keys).__name__}"
             )
-        clients = Names().keys(keys)
+        names = Names()
+        clients = names.keys(keys)
+        self.names: Mapping[int, str] = names.shown
         joined = bytearray()
         for client in clients.values():
             key = cast("Mapping[ClientKey, bytes]", keys)[client]
@@ -194,6 +201,10 @@ class Registry(Mapping[int, bytes]):
 
     def __repr__(self) -> str:
         return f"Registry(<{len(self)} clients>)"
+
+    def called(self, client_id: int) -> str:
+        """Return the name of a client, with control characters escaped, or the id."""
+        return called(client_id, self.names)
 
     def verifies(self, client_id: int, content: bytes, signature: bytes) -> bool:
         """Return True if a known client signed `content`; False also for an unknown client."""

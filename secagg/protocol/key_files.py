@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 
 from secagg.errors import ParameterError
-from secagg.protocol.client_ids import ClientKey
+from secagg.protocol.client_ids import ClientKey, is_decimal
 
 _KEY_BYTES = 32
 
@@ -52,8 +52,7 @@ def registry_from_json(text: str | bytes) -> dict[ClientKey, bytes]:
 
 def client_of(text: str) -> ClientKey:
     """Return a client's id from decimal digits; anything else is a name."""
-    # isdigit alone accepts "²", which is no number for int
-    return int(text) if text.isascii() and text.isdigit() else text
+    return int(text) if is_decimal(text) else text
 
 
 def _key(name: str, text: object) -> bytes:

@@ -42,11 +42,13 @@ if TYPE_CHECKING:
     from secagg.session.helpers import HelperLink, LocalHelper
     from secagg.session.links import Link, LocalLink
     from secagg.session.member import take_part
+    from secagg.session.presence import Attendance
     from secagg.session.rounds import Deadlines
     from secagg.session.session import Session
     from secagg.session.wire import bind
 
 __all__ = [
+    "Attendance",
     "Clock",
     "Completed",
     "Deadlines",
@@ -80,6 +82,7 @@ if not TYPE_CHECKING:  # a node of Flower starts a process for each message, and
         "helpers": ("HelperLink", "LocalHelper"),
         "links": ("Link", "LocalLink"),
         "member": ("take_part",),
+        "presence": ("Attendance",),
         "rounds": ("Deadlines",),
         "session": ("Session",),
         "wire": ("bind",),

@@ -144,6 +144,7 @@ class Batch:
         if not self.fixed:
             dropped = self._dropped(helpers, rejected)
             await run(lambda: self.accumulator.drop(dropped))
+            helpers.reject(dropped, params.layout.report)
         helpers.require(params.quorum or params.threshold, "check")
         request = first = await run(self._fix)
         wrong: dict[int, str] = {}

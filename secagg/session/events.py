@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import ClassVar
+from itertools import chain
+from typing import Any, ClassVar
+
+from secagg.protocol.client_ids import called
 
 logger = logging.getLogger("secagg.session")
+
+
+HELPER_PHASES = ("check", "reserve", "open")
+"""Phases of helpers; the numbers in events of these phases are of helpers, not of clients."""
+_NAMED = 20
+"""Most clients that a line of the log names."""
+_CLIENTS = ("client", "missing", "left_out", "clients")
+"""Fields with ids of clients."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +89,8 @@ class RoundBegun(Event):
         Number of elements of a vector.
     resumed : bool
         True if an earlier process began the attempt.
+    clients : tuple of int, ascending
+        Ids of the clients that were chosen.
     """
 
     kind: str
@@ -84,6 +98,7 @@ class RoundBegun(Event):
     needed: int
     length: int
     resumed: bool = False
+    clients: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -213,12 +228,15 @@ class RoundFinished(Event):
         Number of wrong shares that were found.
     stored : bool
         True if the result was read from the folder.
+    clients : tuple of int, ascending
+        Ids of the clients in the sum.
     """
 
     seconds: float
     survivors: int
     disputes: int
     stored: bool = False
+    clients: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -258,10 +276,15 @@ Hook = Callable[[Event], object]
 
 
 class Hooks:
-    """Hooks and log of a session. A hook that raises is logged, and the round goes on."""
+    """Hooks and log of a session. A hook that raises is logged, and the round goes on.
 
-    def __init__(self, hooks: Iterable[Hook]) -> None:
+    A record of the log has the fields of the event as attributes, and `names`: the names of the
+    event's clients by id, as far as the session knows names.
+    """
+
+    def __init__(self, hooks: Iterable[Hook], names: Mapping[int, str] | None = None) -> None:
         self._hooks = tuple(hooks)
+        self._names = names or {}
 
     def add(self, hook: Hook) -> None:
         """Add a hook, which is called with the events from now on."""
@@ -272,16 +295,38 @@ class Hooks:
         if logger.isEnabledFor(event.level):
             fields = asdict(event)
             fields |= fields.pop("place")
-            kind = type(event).__name__
-            # of many clients the text has the number only
-            shown = (
-                f"{name}={len(value) if isinstance(value, tuple) else value}"
-                for name, value in fields.items()
-            )
+            kind, known = type(event).__name__, self._known(event, fields)
+            shown = (f"{field}={_in_text(field, fields[field], known)}" for field in fields)
             text = " ".join((kind, *shown))
-            logger.log(event.level, "%s", text, extra=fields | {"event": kind})
+            more = {"event": kind, "names": known}
+            logger.log(event.level, "%s", text, extra=fields | more)
         for hook in self._hooks:
             try:
                 hook(event)
             except Exception:  # an operator's page must not stop a round
                 logger.exception("a hook of the session failed")
+
+    def _known(self, event: Event, fields: Mapping[str, Any]) -> dict[int, str]:
+        """Return the names of the clients in the fields of an event, by id."""
+        if isinstance(event, PhaseClosed) and event.phase in HELPER_PHASES:
+            return {}
+        ids = chain.from_iterable(_as_tuple(fields.get(field, ())) for field in _CLIENTS)
+        return {u: called(u, self._names) for u in ids if u in self._names}
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _in_text(field: str, value: object, names: Mapping[int, str]) -> object:
+    """Return the value of a field for a line of the log."""
+    ids = _as_tuple(value)
+    if field in _CLIENTS and 0 < len(ids) <= _NAMED and names.keys() >= set(ids):
+        return ",".join(_quoted(names[u]) for u in ids)
+    # of many clients, and of clients without names, the line has the number only
+    return len(ids) if isinstance(value, tuple) else value
+
+
+def _quoted(name: str) -> str:
+    """Return a name, in quotes unless the name is a single word: no name forges a field."""
+    return json.dumps(name, ensure_ascii=False) if set(name) & set(' ,="') else name

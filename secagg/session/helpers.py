@@ -15,6 +15,7 @@ from secagg.session.events import (
     HelperAnswered,
     HelperFailed,
     Hooks,
+    MessageRejected,
     PhaseClosed,
     PhaseOpened,
     Place,
@@ -148,6 +149,11 @@ class Helpers:
         self.links.pop(number, None)
         self.failed.add(number)
         self._hooks(HelperFailed(self._place, number, phase, check))
+
+    def reject(self, clients: Iterable[int], size: int) -> None:
+        """Note clients with a box that helpers rejected, in reports of `size` bytes."""
+        for u in sorted(clients):
+            self._hooks(MessageRejected(self._place, "check", u, size, "helpers"))
 
     def fail_all(self, checks: Mapping[int, str], phase: str) -> None:
         """Leave helpers out, for the failed check of each."""

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Set
 from contextlib import contextmanager
 from secrets import SystemRandom
+from typing import NamedTuple
 
 from secagg._check import check_integer
 from secagg.errors import ParameterError, TooFewSurvivors
@@ -22,6 +23,22 @@ _RECENT = 10.0
 """A member counts as present for so many seconds after the last call of the member."""
 
 
+class Attendance(NamedTuple):
+    """Presence of a member.
+
+    Attributes
+    ----------
+    present : bool
+        True if the member waits for a task, or called a moment ago.
+    seconds : float or None
+        Seconds since the member came; for an absent member, seconds since the last call. None
+        if the member never called.
+    """
+
+    present: bool
+    seconds: float | None
+
+
 class Presence:
     """Members that are present: they wait for a task, or called a moment ago."""
 
@@ -30,27 +47,41 @@ class Presence:
         self._closed = False
         self._polls: Counter[int] = Counter()
         self._seen: dict[int, float] = {}
+        self._came: dict[int, float] = {}  # time of the call that ended an absence
+        self._gone: set[int] = set()  # present after a next call only
         self._arrival = asyncio.Event()
 
     @contextmanager
     def waiting(self, client: int) -> Iterator[None]:
         """Count a member as present while the member waits for a task."""
-        self._polls[client] += 1
         self.see(client)
+        self._polls[client] += 1
         try:
             yield
         finally:
+            self.see(client)  # while the call counts: the member was here all the time
             self._polls[client] -= 1
-            self.see(client)
 
     def is_present(self, client: int) -> bool:
         """Return whether a member is waiting for a task, or called a moment ago."""
-        last = self._seen.get(client, -math.inf)
-        return self._polls[client] > 0 or self._clock.now() - last <= _RECENT
+        if self._polls[client] > 0:
+            return True
+        last = -math.inf if client in self._gone else self._seen.get(client, -math.inf)
+        return self._clock.now() - last <= _RECENT
+
+    def attendance(self, client: int) -> Attendance:
+        """Return whether a member is present, and since when."""
+        present = self.is_present(client)
+        since = (self._came if present else self._seen).get(client)
+        return Attendance(present, None if since is None else self._clock.now() - since)
 
     def see(self, client: int) -> None:
         """Note a call of a member."""
-        self._seen[client] = self._clock.now()
+        now = self._clock.now()
+        if not self.is_present(client):
+            self._came[client] = now
+        self._seen[client] = now
+        self._gone.discard(client)
         self._arrival.set()
 
     def forget(self, clients: Iterable[int]) -> None:
@@ -58,8 +89,7 @@ class Presence:
 
         A member that missed a deadline may be gone, and a member that declined about to end.
         """
-        for u in clients:
-            self._seen.pop(u, None)
+        self._gone.update(clients)
 
     def close(self) -> None:
         """End the gathering under way."""

@@ -108,17 +108,24 @@ class Series:
             await self.desk.thread.run(lambda: store.keep_attempt(place.number, begun, known))
 
     def announce(
-        self, place: Place, params: Params, cohort: int, needed: int, *, resumed: bool
+        self,
+        place: Place,
+        params: Params,
+        cohort: tuple[int, ...],
+        needed: int,
+        *,
+        resumed: bool,
     ) -> None:
-        """Tell the hooks that an attempt begins with so many clients."""
+        """Tell the hooks that an attempt begins with some clients."""
         self.hooks(
             RoundBegun(
                 place=place,
                 kind="one-shot" if isinstance(params, OneShotParams) else "round",
-                cohort=cohort,
+                cohort=len(cohort),
                 needed=needed,
                 length=params.length,
                 resumed=resumed,
+                clients=cohort,
             )
         )
 
@@ -199,6 +206,7 @@ class Series:
                 survivors=len(result.survivors),
                 disputes=len(result.disputes),
                 stored=stored,
+                clients=result.survivors,
             )
         )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Self
 
 from secagg._check import as_bytes, check_integer, check_kind
@@ -17,7 +17,7 @@ from secagg.journal.lock import errors_of
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.oneshot.policy import listed
 from secagg.protocol import ClientPolicy, CohortLedger, Registry, RoundParams
-from secagg.protocol.client_ids import ClientKey, Names, identify
+from secagg.protocol.client_ids import ClientKey, Names, called, identify
 from secagg.protocol.identities import check_registry
 from secagg.server import RoundResult
 from secagg.session.batch import Batch
@@ -26,7 +26,7 @@ from secagg.session.desk import Desk
 from secagg.session.events import Hook, Hooks, Place
 from secagg.session.exchange import Thread, closed
 from secagg.session.helpers import HelperLink, Helpers, by_number
-from secagg.session.presence import pool_of
+from secagg.session.presence import Attendance, pool_of
 from secagg.session.rounds import Attempt, Deadlines, fresh_params
 from secagg.session.series import Series
 from secagg.session.store import Begun, Store, program
@@ -60,6 +60,11 @@ class Session:
     clock : Clock, optional
         Clock of all deadlines, for tests.
 
+    Attributes
+    ----------
+    names : mapping of int to str
+        Names of members by id: members that were given by name, and `Registry.names`.
+
     Raises
     ------
     ParameterError, JournalError
@@ -90,10 +95,15 @@ class Session:
         check_kind("ledger", ledger, (CohortLedger, type(None)), "a secagg.CohortLedger")
         self._deadlines = Deadlines() if deadlines is None else Deadlines.of(deadlines)
         self._registry, self._ledger = registry, ledger
-        self._hooks, self._clock = Hooks(on_event), clock or Clock()
+        given = Names()
+        ids = given.keys(members)
+        self.names: Mapping[int, str] = given.shown
+        for one in (members, registry):
+            if isinstance(one, Registry):  # which has ids as keys
+                self.names |= one.names
+        self._hooks, self._clock = Hooks(on_event, self.names), clock or Clock()
         self._graph_seed = os.urandom(SEED_BYTES)
         self._thread = Thread()
-        ids = Names().keys(members)
         self._desk = Desk(name, ids, self._thread, self._hooks, self._clock)
         self._store = None if folder is None else Store(folder, name)
         if self._store is not None:
@@ -110,6 +120,14 @@ class Session:
         self._series = Series(
             name, int(attempts), self._desk, self._hooks, self._clock, self._store
         )
+
+    def called(self, client: int) -> str:
+        """Return the name of a client, with control characters escaped, or the id."""
+        return called(client, self.names)
+
+    def attendance(self) -> dict[int, Attendance]:
+        """Return which members are present and since when, by ascending ids."""
+        return {u: self._desk.presence.attendance(u) for u in sorted(self._desk.members)}
 
     def __repr__(self) -> str:
         members = f"{len(self._desk.members):,} members"
@@ -180,7 +198,7 @@ class Session:
             else:
                 fresh = RoundParams.from_bytes(begun.params, params.encoding)
                 ids = begun.cohort
-            series.announce(place, params, len(ids), least, resumed=begun is not None)
+            series.announce(place, params, ids, least, resumed=begun is not None)
             attempt = Attempt(
                 place=place,
                 params=fresh,
@@ -267,7 +285,7 @@ class Session:
                 room = size - len(batch.accumulator)
                 ids = await desk.choose(place, absent, room, batch.needed, gather)
                 await series.keep_attempt(place, params, ids, FRAME + params.layout.report)
-            series.announce(place, params, len(ids), least, resumed=begun is not None)
+            series.announce(place, params, ids, least, resumed=begun is not None)
             if ids and not batch.fixed:
                 await batch.collect(place, ids, desk, self._deadlines.reports)
             reached = Helpers(links, len(params.helpers), place, self._hooks, self._clock)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,13 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from browser import BROWSER, browser
 from http_party import MEMBERS, PARAMS, REGISTRY, Party, party_of
-from secagg import TooFewSurvivors
+from secagg import Registry, TooFewSurvivors
 from secagg.http.status import Status
 from secagg.session import (
+    Attendance,
+    Gathering,
     HelperFailed,
     MemberDeclined,
     MessageRejected,
@@ -25,10 +27,11 @@ from secagg.session import (
     Place,
     RoundBegun,
     RoundFailed,
+    RoundFinished,
     Session,
 )
+from secagg.testing import make_identity
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 NAME = "<b>wards</b> & 'clinics'"
 
 
@@ -63,8 +66,8 @@ def test_metrics_and_status_count_rounds_answers_and_bytes():
         assert found["secagg_phase_seconds_count", "unmasking"] == 2
         assert found["secagg_bytes_total", "up"] > 0
         assert found["secagg_http_bytes_in_flight",] == 0
-        for u in range(MEMBERS):  # who takes part is not in the labels
-            assert not re.search(rf'client="?{u}', response.text)
+        for u in range(MEMBERS):
+            assert found["secagg_member_missing_total", f"{u}"] == 0
         state = (await party.operator("/status.json")).json()
         assert (state["session"], state["finished"], state["phase"]) == (NAME, 2, None)
         last = state["attempts"][0]
@@ -91,6 +94,7 @@ async def test_a_round_that_waits_for_members_shows_who_is_missing():
             "needed": 3,
             "missing": 1,
             "missing_ids": ["3"],
+            "missing_names": ["3"],
         }
         text = (await party.operator("/metrics")).text
         assert "secagg_gather_present 3.0" in text
@@ -168,6 +172,91 @@ def test_page_loads_nothing_from_elsewhere():
     assert "innerHTML" not in page
 
 
+NAMES = [
+    "<script>injected = 1</script>",
+    "<img src=x onerror='injected = 1'>",
+    "\"quoted\" & 'named'",
+    "\u202egnp.exe",
+    "\u05d1\u05d9\u05ea \u05d7\u05d5\u05dc\u05d9\u05dd, 7",
+    "n" * 200,
+    "many words " * 20,
+    "\x1b[2Jwards\n",
+]
+
+
+def session_of_names(count: int) -> Session:
+    """Return a session of members with names that are no words, and others."""
+    names = (NAMES + [f"site {i}" for i in range(count)])[:count]
+    keys = {name: make_identity(i).public for i, name in enumerate(names)}
+    return Session(Registry(keys), name="counts", deadlines=1000)
+
+
+def test_status_tells_of_each_member_by_name():
+    """Whether it is present and since when, what it did last and what it missed."""
+    session = session_of_names(9)
+    ids = {session.called(u): u for u in session.names}
+    there = {ids["site 0"]: Attendance(True, 5.0), ids["n" * 200]: Attendance(False, 65.0)}
+    nobody = dict.fromkeys(ids.values(), Attendance(False, None))
+    status = Status(
+        "counts",
+        names=session.names,
+        attendance=lambda: nobody | there,
+        time_of_day=lambda: 86400.0,
+    )
+    place, size = Place("counts", 0, 0), {"kind": "round", "needed": 3, "length": 1}
+    here, long, away = ids["site 0"], ids["n" * 200], ids[NAMES[0]]
+    status(RoundBegun(place=place, cohort=3, clients=(here, long, away), **size))
+    status(PhaseOpened(place=place, phase="share_keys", awaited=3, deadline=1.0))
+    status(
+        MessageRejected(place=place, phase="share_keys", client=away, size=9, check="length")
+    )
+    end = {"seconds": 1.0, "answered": 1, "bytes_down": 1, "bytes_up": 1}
+    status(PhaseClosed(place=place, phase="share_keys", missing=(long, away), **end))
+    status(RoundFinished(place=place, seconds=1.0, survivors=1, disputes=0, clients=(here,)))
+    document = status.document()
+    assert document["attempts"][0]["dropped_names"] == sorted([NAMES[0], "n" * 200])
+    members = {one["name"]: one for one in document["members"]}
+    assert list(members) == [*sorted(members.keys() - {"site 0"}), "site 0"]  # missing first
+    assert members.keys() == {
+        *NAMES[:3],
+        r"\u202egnp.exe",
+        *NAMES[4:7],
+        r"\x1b[2Jwards\n",
+        "site 0",
+    }
+    found = [list(members[name].values()) for name in ("site 0", "n" * 200, NAMES[0], NAMES[2])]
+    assert found == [
+        [str(here), "site 0", True, "1970-01-01T23:59:55Z", 0, "in the sum"],
+        [str(long), "n" * 200, False, "1970-01-01T23:58:55Z", 1, "dropped out: share_keys"],
+        [str(away), NAMES[0], False, None, 1, "rejected: length"],
+        [str(ids[NAMES[2]]), NAMES[2], False, None, 0, ""],
+    ]
+
+
+@pytest.mark.parametrize(("count", "labelled"), [(100, 100), (101, 0)])
+async def test_labels_of_metrics_name_up_to_100_members(count, labelled):
+    session = session_of_names(count)
+    async with party_of(session) as party:
+        assert await session.next_task(min(session.names), b"", 0) is None
+        state = (await party.operator("/status.json")).json()
+        text = (await party.operator("/metrics")).text
+        assert len(state["members"]) == count
+        present = {
+            sample.labels["member"]: sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+            if sample.name == "secagg_member_present"
+        }
+        assert len(present) == labelled
+        assert sum(present.values()) == bool(labelled)
+        assert present.keys() <= {session.called(u) for u in session.names}
+
+
+def test_members_of_more_than_1000_are_not_listed():
+    nobody = dict.fromkeys(range(1001), Attendance(False, None))
+    assert Status("counts", attendance=lambda: nobody).document()["members"] is None
+
+
 async def dump(url: str, *more: str) -> str:
     assert BROWSER is not None
     process = await asyncio.create_subprocess_exec(
@@ -201,6 +290,42 @@ def test_page_shows_the_state_in_a_browser(tmp_path: Path):
             assert f'<th scope="row">{phase}</th><td>4 of 4</td><td>0</td>' in page
 
     after_rounds(see)
+
+
+LAYOUT = """document.querySelectorAll('#members tr').length === COUNT && {
+  names: [...document.querySelectorAll('#members th')].map(one => one.textContent),
+  missing: [...document.querySelectorAll('#awaited bdi')].map(one => one.textContent),
+  injected: document.scripts.length !== 1 || typeof injected !== 'undefined' ||
+    document.images.length !== 0,
+  width: document.documentElement.scrollWidth,
+  column: document.querySelector('#members th').offsetWidth,
+}"""
+
+
+@pytest.mark.large
+@pytest.mark.skipif(BROWSER is None, reason="needs chromium")
+@pytest.mark.parametrize("count", [1, 30, 1000])
+def test_names_of_members_neither_inject_nor_break_the_page(count, tmp_path):
+    session = session_of_names(count)
+    known = {u: session.called(u) for u in session.names}
+    missing = tuple(known)[:9]
+
+    async def look() -> None:
+        async with party_of(session) as party:
+            session._hooks(Gathering(Place("counts", 0, 0), 0, count, 3, 1000.0, missing))
+            for width in (1280, 360):
+                async with browser(tmp_path / str(width)) as page:
+                    await page.open(party.serving.operator_url, width)
+                    found = await page.value(LAYOUT.replace("COUNT", str(count)))
+                assert found.pop("width") <= width
+                assert found.pop("column") <= 600
+                assert found == {
+                    "names": sorted(known.values()),
+                    "missing": sorted(known[u] for u in missing),
+                    "injected": False,
+                }
+
+    asyncio.run(look())
 
 
 def test_names_of_sessions_are_shown_without_control_characters():

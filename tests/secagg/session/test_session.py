@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import pickle
+import re
 import threading
 from contextlib import nullcontext
 from dataclasses import replace
@@ -20,6 +21,7 @@ from secagg import (
     FixedPoint,
     LocalProtocolError,
     ParameterError,
+    Registry,
     RemoteProtocolError,
     RoundParams,
     RoundResult,
@@ -27,6 +29,7 @@ from secagg import (
     TooFewSurvivors,
 )
 from secagg.protocol import NEXT, Phase
+from secagg.protocol.client_ids import client_id
 from secagg.session import (
     Completed,
     Deadlines,
@@ -43,8 +46,10 @@ from secagg.session import (
     Session,
     TaskTaken,
 )
+from secagg.session.events import Hooks
 from secagg.session.rounds import Attempt
 from secagg.session.wire import Answer, Declined, encode, message_digest, read_name, write_name
+from secagg.testing import make_identity
 from session_party import (
     Party,
     member_options,
@@ -91,6 +96,7 @@ async def test_rounds_give_the_plain_sum_and_members_end_with_the_session(params
     assert sorted(seen) == sorted([b"model 0", b"model 0", b"model 1"] * N)
     finished = party.of(RoundFinished)
     assert [event.place.number for event in finished] == [0, 1, 2]
+    assert {event.clients for event in party.of(RoundBegun) + finished} == {tuple(range(N))}
     closed = [event for event in party.of(PhaseClosed) if event.place.number == 1]
     assert [event.phase for event in closed] == list(NEXT[params.security])
     taken = sum(event.size for event in party.of(TaskTaken))
@@ -470,6 +476,61 @@ async def test_a_member_counts_as_present_for_a_while_after_its_last_call():
         await until(lambda: party.hand.expire())
         with pytest.raises(TooFewSurvivors):
             await ending
+
+
+async def test_attendance_tells_who_is_present_and_since_when():
+    async with session_of(3) as party:
+        session = party.session
+        assert await session.next_task(0, b"", 0) is None
+        party.hand.time = 5.0
+        assert await session.next_task(1, b"", 0) is None
+        waiting = asyncio.create_task(session.next_task(0))
+        await asyncio.sleep(0)
+        party.hand.time = 16.0
+        assert list(session.attendance().values()) == [(True, 16), (False, 11), (False, None)]
+        session._desk.presence.forget([0])  # too slow, but still there
+        assert session.attendance()[0] == (True, 16)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        session._desk.presence.forget([0])
+        party.hand.time = 18.0
+        assert session.attendance()[0] == (False, 2)
+        assert await session.next_task(0, b"", 0) is None
+        party.hand.time = 19.0
+        assert session.attendance()[0] == (True, 1)
+
+
+async def test_a_session_keeps_the_names_of_its_members():
+    key = {
+        name: make_identity(u).public for u, name in enumerate(["bern", "z\u202erich", "12"])
+    }
+    names = {client_id("bern"): "bern", client_id("z\u202erich"): "z\u202erich"}
+    registry = Registry(key | {7: make_identity(7).public})
+    assert registry.names == names  # "12" would be taken for the client 12
+    for members in (registry, [*key, 7], registry.keys()):
+        async with Session(members, registry=registry) as session:
+            assert session.names == names
+            assert session.called(client_id("z\u202erich")) == r"z\u202erich"
+            assert session.called(7) == "7"
+            assert session.called(client_id("12")) == str(client_id("12"))
+    async with Session(key) as session:
+        assert session.names == names
+
+
+def test_lines_of_the_log_name_clients(caplog):
+    hooks, place = Hooks((), {7: "bern", 8: "a b=c", 9: "\x1b\n"}), Place("s", 0, 0)
+    closed = {"seconds": 1.0, "answered": 1, "bytes_down": 1, "bytes_up": 1}
+    with caplog.at_level("DEBUG", "secagg.session"):
+        hooks(PhaseClosed(place=place, phase="share_keys", missing=(7, 8, 9), **closed))
+        hooks(PhaseClosed(place=place, phase="open", missing=(7,), **closed))  # of helpers
+        hooks(PhaseClosed(place=place, phase="share_keys", missing=(6, 7), **closed))
+        hooks(MemberDeclined(place=place, phase="share_keys", client=7))
+    shown = [
+        re.findall("(?:missing|client)=(.*?) (?:bytes|session)", m) for m in caplog.messages
+    ]
+    assert shown == [[r'bern,"a b=c",\x1b\n'], ["1"], ["2"], ["bern"]]
+    names = [vars(record)["names"] for record in caplog.records]
+    assert names == [{7: "bern", 8: "a b=c", 9: r"\x1b\n"}, {}, {7: "bern"}, {7: "bern"}]
 
 
 async def test_the_ledger_rejects_a_cohort_too_close_to_an_earlier_one():

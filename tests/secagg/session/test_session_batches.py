@@ -284,6 +284,8 @@ def test_a_client_whose_box_fails_at_a_helper_is_dropped(setting):
     result, party = run_batch(setting, links)
     assert_plain_sum(result, {0, 1, 2, 3, 5})
     assert not party.of(HelperFailed)
+    rejected = [(e.client, e.phase, e.check) for e in party.of(MessageRejected)]
+    assert rejected == [(4, "check", "helpers")]
 
 
 def test_every_helper_rejecting_every_report_is_too_few_survivors(setting):

@@ -11,11 +11,10 @@ from msgspec.structs import replace
 from secagg.cli import schedule
 from secagg.cli.records import Attempted, HelperFault, Missing
 from secagg.session import events
+from secagg.session.events import HELPER_PHASES
 
 _LATE = ("late", "size")
 """Checks that are no offence: the session asks such clients again."""
-_OF_HELPERS = ("check", "reserve", "open")
-"""Phases of the helpers of a one-shot sum."""
 
 
 @dataclass
@@ -64,7 +63,7 @@ class Account:
                 self._explain(client, "rejected", phase, check)
             case events.MemberDeclined(phase=phase, client=client):
                 self._explain(client, "declined", phase)
-            case events.PhaseClosed(phase=phase, missing=missing) if phase not in _OF_HELPERS:
+            case events.PhaseClosed(phase=phase, missing=missing) if phase not in HELPER_PHASES:
                 for client in missing:
                     known = self._reasons.get(client)
                     if known is None or known.why == "dropped out":

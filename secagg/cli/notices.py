@@ -17,6 +17,7 @@ from secagg.cli.lines import form, say, time_of, write
 from secagg.cli.waiting import LATE, SOON, Wait, Waiting
 from secagg.errors import ClippingWarning, PrecisionWarning
 from secagg.kit.table import duration
+from secagg.session.events import HELPER_PHASES
 
 _LOGS = ("secagg.session", "secagg.http")
 _FEW = 20
@@ -24,8 +25,6 @@ _FEW = 20
 _USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "names"}
 _CLIENTS = frozenset({"client", "missing", "left_out", "clients"})
 """Fields with the ids of clients."""
-_OF_HELPERS = ("check", "reserve", "open")
-"""Phases whose missing parties are helpers."""
 
 
 @contextmanager
@@ -116,7 +115,7 @@ class Notices(logging.Handler):
         known = vars(record)
         first = LATE if self._logs or known.get("event") == "PhaseOpened" else SOON
         match known.get("event"):
-            case "Gathering":
+            case "Gathering" if known["present"] < known["wanted"]:
                 missing, present = known["missing"], known["present"]
                 names = first_of(sorted(_name(u, record) for u in missing))
                 what = f"waiting for {names}: {present} of {present + len(missing)} here"
@@ -135,7 +134,7 @@ class Notices(logging.Handler):
                     what += f", after {counted(done, self._what)}"
             case "MemberWaits":
                 what = f"in {self._sum(known['number'])}, waiting for the server"
-            case "RoundBegun" | "RoundFinished" | "RoundFailed" | "PhaseClosed":
+            case "Gathering" | "RoundBegun" | "RoundFinished" | "RoundFailed" | "PhaseClosed":
                 self.waiting.end()
                 return None
             case _:
@@ -150,6 +149,8 @@ class Notices(logging.Handler):
         parties = "sites" if self._study else "clients"
         why = f"{phase}, {check or f'too few {parties}'}"
         match known.get("event"):
+            case "Gathering":
+                return f"{self._sum(known['number'])}: {counted(known['present'])} here"
             case "RoundBegun":
                 return f"{self._sum(known['number'])} begins with {known['cohort']:,} {parties}"
             case "RoundFinished":
@@ -191,7 +192,8 @@ class Notices(logging.Handler):
 def _name(party: int, record: logging.LogRecord) -> str:
     """Return the name of a client, or the number of a helper, in a record."""
     known = vars(record)
-    return str(party) if known.get("phase") in _OF_HELPERS else called(party)
+    helper = known.get("event") == "PhaseClosed" and known["phase"] in HELPER_PHASES
+    return str(party) if helper else called(party)
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:

@@ -73,7 +73,8 @@ def usual() -> Iterator[None]:
 
 
 def gathering(present: int, missing: tuple[int, ...]) -> Gathering:
-    return Gathering(PLACE, present, 5, 3, deadline=540.0, missing=missing)
+    wanted = present + len(missing)
+    return Gathering(PLACE, present, wanted, 3, deadline=540.0, missing=missing)
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -97,8 +98,8 @@ def test_server_says_whom_it_waits_for_and_since_when(loop, capsys):
             loop.go_on()
         assert loop.waited == [1, 60, 120, 240, 480, 960, 1920, 3600, 3600]
         assert len(lines(capsys)) == 8
-        hooks(PhaseClosed(PLACE, "share_keys", 1.0, 5, (), 0, 0))
-        assert not loop.calls
+        hooks(gathering(5, ()))
+        assert (loop.calls, lines(capsys)) == ([], [])
         hooks(PhaseOpened(PLACE, "masked_input", awaited=5, deadline=600.0))
         loop.go_on()
         assert lines(capsys) == [

@@ -192,7 +192,7 @@ def session_of_names(count: int) -> Session:
 
 
 def test_status_tells_of_each_member_by_name():
-    """Whether it is present and since when, what it did last and what it missed."""
+    """Presence with its time, the outcome of the last round and the missed phases."""
     session = session_of_names(9)
     ids = {session.called(u): u for u in session.names}
     there = {ids["site 0"]: Attendance(True, 5.0), ids["n" * 200]: Attendance(False, 65.0)}

@@ -33,7 +33,7 @@ KINDS: dict[str, type[Statistic]] = {kind.kind: kind for kind in _ALL}
 _EXTREMES = "a minimum or maximum is the number of a single person; plan quantiles instead"
 _TOTALS = (Field("records", (1,)), Field("sites", (1,)))
 _LEAST = ("min_count", "min_sites", "records_per_parameter")
-_TEXTS = {"operator": "The server is run by", "deletion": "Tables and sums are deleted"}
+_TEXTS = {"operator": "Operator of the server", "deletion": "Deletion of tables and sums"}
 _json = partial(json.dumps, ensure_ascii=False)
 _Made = TypeVar("_Made")
 _LARGEST = 1 << 24  # elements of a step's vector

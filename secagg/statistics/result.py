@@ -186,12 +186,12 @@ class Result:
         return "".join(parts)
 
 
-def _dtype(values: Sequence[Value]) -> str:
-    """Return pandas' dtype of a column; integers beside hidden values stay integers."""
+def _dtype(values: Sequence[Value]) -> str | None:
+    """Return pandas' dtype of a column, None for texts; integers with gaps stay integers."""
     kinds = {type(value) for value in values if value is not None}
     if kinds == {int}:
         return "Int64" if None in values else "int64"
-    return "object" if str in kinds else "float64"
+    return None if str in kinds else "float64"
 
 
 def _html(kind: str, rows: Sequence[Sequence[Value]]) -> str:

@@ -69,9 +69,7 @@ def test_dataframes_have_numbers_where_cells_are_hidden() -> None:
     counts = result.to_pandas("counts of g")
     moments = run([Moments("x", by="g")], table).to_pandas("moments of x by g")
     assert counts["records"].isna().any()
-    assert counts.dtypes.astype(str).to_dict() == {
-        "g": "object", "records": "Int64", "sites": "Int64",
-    }  # fmt: skip
+    assert counts.dtypes.astype(str).tolist()[1:] == ["Int64", "Int64"]
     assert moments["mean"].dtype == np.float64
     assert moments["mean"].notna().any()
     with_all = result.to_pandas("records: all")

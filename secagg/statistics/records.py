@@ -117,8 +117,8 @@ def _numbers(name: str, values: NDArray[np.generic]) -> NDArray[np.float64]:
                     numbers[row] = _number(value)
             except (OverflowError, TypeError, ValueError):
                 comma = isinstance(value, str) and re.fullmatch(r"\s*[-+\d.]*,\d+\s*", value)
-                what = "the number has a comma, not a point" if comma else "the value is no number"
-                raise _unfit(name, row, what) from None
+                why = "number has a comma, not a point" if comma else "value is no number"
+                raise _unfit(name, row, f"the {why}") from None
     if (infinite := np.isinf(numbers)).any():
         raise _unfit(name, int(infinite.argmax()), "the number is infinite")
     return numbers

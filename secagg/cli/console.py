@@ -14,12 +14,13 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 from typer.models import CommandFunctionType
 
 from secagg import __version__
 from secagg._printable import printable
 from secagg._warned import warnings_in_one_line
+from secagg.cli.fitting import FittingCommand, joined
 from secagg.cli.lines import LEVELS, Form, form, say
 from secagg.cli.streams import (
     full_output_in_one_line,
@@ -147,7 +148,7 @@ _named = ContextVar[Mapping[int, str]]("_named", default={})  # noqa: B039 -- ne
 """Names of clients, by id."""
 
 
-class _Command(TyperCommand):
+class _Command(FittingCommand):
     def invoke(self, ctx: Any) -> Any:
         # a process can run several commands, and names of earlier clients must not stay
         _running.set(self.params)
@@ -161,6 +162,10 @@ class _Command(TyperCommand):
 
 class Group(TyperGroup):
     """Group of commands, which prints in any encoding and warns in one line."""
+
+    def __init__(self, **settings: Any) -> None:
+        settings["help"] = joined(settings.get("help"))
+        super().__init__(**settings)
 
     def main(self, *arguments: Any, **settings: Any) -> Any:
         """Run a command; see `typer.core.TyperGroup`."""

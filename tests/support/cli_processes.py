@@ -19,18 +19,19 @@ ROOT = Path(__file__).parents[2]
 MAIN = "from secagg.cli import main; main()"
 
 
-def invoke(*arguments: object, **settings: str) -> Result:
-    return CliRunner(**settings).invoke(app, list(map(str, arguments)))
+def invoke(*arguments: object, env: dict[str, str] | None = None, **settings: str) -> Result:
+    return CliRunner(**settings).invoke(app, list(map(str, arguments)), env=env)
 
 
 @contextmanager
-def process(*arguments: object) -> Iterator[subprocess.Popen[str]]:
+def process(*arguments: object, encoding: str | None = None) -> Iterator[subprocess.Popen[str]]:
     started = subprocess.Popen(  # noqa: S603
         [sys.executable, "-c", MAIN, *map(str, arguments)],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        encoding=encoding,
     )
     try:
         yield started

@@ -12,7 +12,7 @@ import numpy as np
 
 from secagg.errors import ParameterError
 from secagg.statistics.columns import Number, Real, decimal_text, exact
-from secagg.statistics.design import different_names
+from secagg.statistics.design import names_of
 from secagg.statistics.exact import indicator
 from secagg.statistics.layout import Field
 from secagg.statistics.noise import shown
@@ -106,7 +106,7 @@ class Counts(_Cells):
     columns: Sequence[str]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", different_names(self.columns, 1, 6))
+        object.__setattr__(self, "columns", names_of("columns", self.columns, 1, 6))
 
     @property
     def name(self) -> str:
@@ -211,9 +211,8 @@ class Indicators(Statistic):
 
     def fields(self, frame: Frame, past: Past) -> list[Field]:
         """Return the fields of the first step."""
-        size = len(self.names)
-        shapes = {"n": (size + 1,), "sites": (size + 1,), "below": (size,), "above": (size,)}
-        return [] if past else [Field(name, shape) for name, shape in shapes.items()]
+        more = {"n": 1, "sites": 1, "below": 0, "above": 0}
+        return [] if past else [Field(k, (len(self.names) + m,)) for k, m in more.items()]
 
     def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
         """Return a site's numbers; unknown values count as missing and as above."""

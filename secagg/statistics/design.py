@@ -7,23 +7,21 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from secagg.errors import ParameterError
 from secagg.statistics.columns import Number
-from secagg.statistics.exact import gram
+from secagg.statistics.exact import Singular, gram, solve
 from secagg.statistics.layout import Exact, Field, Sums
 from secagg.statistics.records import Points, Records
 from secagg.statistics.statistic import Frame, NoTable, Past, Row, Sample, Statistic, Table
 
-INTERCEPT = "(intercept)"
 MAX_PARAMETERS = 200
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(NamedTuple):
     """Column of a design.
 
     Attributes
@@ -45,18 +43,15 @@ class Term:
 
     def points(self, records: Records, rows: Points) -> Points:
         """Return the points of some records."""
-        if not self.column:
-            return np.ones(rows.size, np.int64)
         points = records.points[self.column][rows]
         return points if self.code is None else (points == self.code).astype(np.int64)
 
 
 FLAG = Number(0, 1)
-ONE = Term(INTERCEPT, "", None, FLAG)
+ONE = Term("(intercept)", "", None, FLAG)
 
 
-@dataclass(frozen=True)
-class Design:
+class Design(NamedTuple):
     """Terms and outcome of a regression.
 
     Attributes
@@ -78,15 +73,14 @@ class Design:
         ParameterError
             A column is not in the plan, is there twice, or there are too many terms.
         """
-        if not names or len(set(names)) < len(names) or y.column in names:
+        if y.column in names:
             raise ParameterError(
-                f"x has the columns {tuple(names)} for y = {y.column!r}; name different columns"
+                f"x has the column {y.column!r}, which is y; leave it out of x"
             )
         terms = [ONE, *(term for name in names for term in terms_of(frame, name))]
         if len(terms) > MAX_PARAMETERS:
             raise ParameterError(
-                f"the regression of {y.column!r} has {len(terms)} parameters; plan at most "
-                f"{MAX_PARAMETERS}"
+                f"the regression has {len(terms)} parameters; plan at most {MAX_PARAMETERS}"
             )
         return cls(tuple(terms), y)
 
@@ -99,7 +93,7 @@ class Design:
         """Return terms and outcome of the records that have all values, as points."""
         if self not in records.designs:  # each step of a study takes the same
             rows = np.flatnonzero(records.complete(self.columns))
-            x = [term.points(records, rows) for term in self.terms]
+            x = [np.ones_like(rows), *(term.points(records, rows) for term in self.terms[1:])]
             records.designs[self] = np.stack(x, axis=1), self.y.points(records, rows)
         return records.designs[self]
 
@@ -118,9 +112,8 @@ class Design:
                 f"{self.columns}; plan fewer columns, or find more sites"
             )
         terms = 2 * (*self.terms, self.y)
-        for term, end, beyond in zip(
-            terms, sums["edges"].flat, sums["spread"].flat, strict=True
-        ):
+        ends = zip(terms, sums["edges"].flat, sums["spread"].flat, strict=True)
+        for term, end, beyond in ends:
             if frame.few(n - int(end), int(beyond)):
                 raise NoTable(
                     f"{term.name} differs for fewer than {frame.min_count} records or "
@@ -170,6 +163,19 @@ class Design:
                     f"{terms[i].name} and {terms[j].name} are a table with a cell of fewer "
                     f"than {frame.min_count} records; leave one of the columns out"
                 )
+
+    def solve(self, matrix: Exact, right: Exact, why: str) -> Exact:
+        """Return X of matrix · X = right, in fractions.
+
+        Raises
+        ------
+        NoTable
+            Terms depend on each other: `why`, with their names in place of {}.
+        """
+        try:
+            return np.array(solve(matrix, right), object)
+        except Singular as error:
+            raise NoTable(why.format(self.names(error.args[0]))) from None
 
     def names(self, places: Sequence[int]) -> str:
         """Return the names of some terms."""
@@ -230,20 +236,14 @@ def binary(frame: Frame, name: str) -> Term:
     return terms[0]
 
 
-def names_of(what: str, value: object) -> tuple[str, ...]:
-    """Return names of columns as a tuple; a single name is a list with this name."""
+def names_of(what: str, value: object, least: int, most: int) -> tuple[str, ...]:
+    """Return different names of columns; a single name is a list with this name."""
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise ParameterError(f"{what} must be a list of names of columns")
-    return tuple(names)
-
-
-def different_names(value: object, least: int, most: int) -> tuple[str, ...]:
-    """Return the names of `columns` as a tuple; raise `ParameterError` for a name twice."""
-    names = names_of("columns", value)
     if not least <= len(names) <= most or len(set(names)) < len(names):
-        raise ParameterError(f"columns is {names}; name {least} to {most} different columns")
-    return names
+        raise ParameterError(f"{what} is {names}; name {least} to {most} different columns")
+    return tuple(names)
 
 
 class Products(Statistic):
@@ -287,7 +287,7 @@ class Regression(Products):
     x: Sequence[str]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "x", names_of("x", self.x))
+        object.__setattr__(self, "x", names_of("x", self.x, 1, MAX_PARAMETERS - 1))
 
     def sample(self, past: Past) -> Sample:
         """Return the columns, and the number of the records with values in all of these."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, permutations
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from secagg.errors import ParameterError, needing
 from secagg.statistics.statistic import Cell, Frame, Where
 
+Cells: TypeAlias = Collection[Cell]
 MAX_JOINT = 20_000
 """Most combinations of the parts of columns that occur in tables with each other."""
 
@@ -36,10 +37,7 @@ def check_cells(wheres: Iterable[Sequence[Where]]) -> None:
 
 
 def hidden_cells(
-    cells: Sequence[Cell],
-    frame: Frame,
-    published: Collection[Cell] = (),
-    secret: Collection[Cell] = (),
+    cells: Sequence[Cell], frame: Frame, published: Cells = (), secret: Cells = ()
 ) -> set[Cell]:
     """Return the cells to hide, so that no other hidden cell follows closely from the rest.
 
@@ -78,10 +76,9 @@ def hidden_cells(
     hidden = {c for c in cells if c.few or (not c.missing and frame.few(c.count, c.sites))}
     hidden |= set(secret)
     every = list(dict.fromkeys((*cells, *published, *secret)))
-    everyone = [cell for cell in every if not cell.where]
     for names, cuts in _components([cell.where for cell in every]):
-        mine = [cell for cell in every if cell.where and cell.where[0][0] in names]
-        audit = _Audit([*mine, *everyone], sorted(names), cuts, {c.where for c in published})
+        mine = [cell for cell in every if not cell.where or cell.where[0][0] in names]
+        audit = _Audit(mine, sorted(names), cuts, {c.where for c in published})
         audit.protect(hidden, frame)
     return hidden.intersection(cells)
 
@@ -114,7 +111,7 @@ class _Audit:
         """Add cells to `hidden` until each interval is wider than `min_count`."""
         rests = self._rests(frame)
         wide = set[Cell]()  # intervals that only grow when more is hidden
-        known = [c for c in self.cells if c.missing or c.where in self.published]
+        free = [c for c in self.cells if not (c.missing or c.where in self.published)]
         while True:
             secret = [c for c in self.cells if c in hidden and c.where not in self.published]
             rows = {**{cell: self._row(cell.where) for cell in secret}, **rests}
@@ -123,8 +120,7 @@ class _Audit:
             if weak is None:
                 return
             wide.update(here[: here.index(weak)])
-            kept = hidden.union(known)
-            shown = [cell for cell in self.cells if cell.count and cell not in kept]
+            shown = [cell for cell in free if cell.count and cell not in hidden]
             if not shown:
                 return  # nothing is left to hide
             same = [cell for cell in shown if cell.table == weak.table and cell.where]
@@ -184,19 +180,17 @@ class _Audit:
             No table has such cells, or the linear programs have no end.
         """
         with needing("disclosure control", "secagg[statistics]", "scipy"):
-            from scipy.optimize import LinearConstraint, milp
+            from scipy.optimize import milp
 
         cells, _, least, most = zip(*self._known, strict=True)
         shown = np.array([cell not in hidden for cell in cells])
         # a reader knows that no hidden cell is empty
-        own = np.arange(len(cells)) < len(self.cells)
-        bounds = np.where(shown, least, own), np.where(shown, most, np.inf)
+        bounds = np.where(shown, least, np.minimum(least, 1)), np.where(shown, most, np.inf)
         ends = list[float]()
         for sign, top in ((1, np.inf), (-1, frame.min_count + 1)):
             # an interval that is wide enough needs no end: no program is unbounded
-            rows = LinearConstraint(goal[None], ub=top + sum(ends))
-            known = LinearConstraint(self._matrix, *bounds)
-            found = milp(sign * goal, constraints=[known, rows])
+            rows = [(self._matrix, *bounds), (goal[None], -np.inf, top + sum(ends))]
+            found = milp(sign * goal, constraints=rows)
             if found.status != 0:
                 raise ParameterError(
                     f"the audit of the tables of {self.names} has no end: {found.message}; "

@@ -16,15 +16,8 @@ _ROWS = 1 << 20  # products of two limbs and a million rows stay below 2^53
 class Singular(Exception):
     """Equations without a single solution.
 
-    Attributes
-    ----------
-    columns : tuple of int
-        Columns of the matrix that depend on each other.
+    The argument has the columns of the matrix that depend on each other.
     """
-
-    def __init__(self, columns: tuple[int, ...]) -> None:
-        super().__init__(columns)
-        self.columns = columns
 
 
 def indicator(counts: object) -> Exact:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from secagg._check import check_integer
 from secagg.errors import ParameterError
 from secagg.statistics.design import Design, Regression, Term, binary, numeric
-from secagg.statistics.exact import Singular, solve
 from secagg.statistics.layout import Exact, Field
-from secagg.statistics.linear import solved
+from secagg.statistics.linear import inverse_of
 from secagg.statistics.records import Records
 from secagg.statistics.statistic import Frame, Hidden, NoTable, Past, Table
 
@@ -31,11 +30,11 @@ _OFFSET = 1 << 70
 """Added to the gradient and to the loss of each record: no sum is negative."""
 _BITS = 128
 _CONDITION = 1 << 30  # of a Hessian whose sums have 40 binary places
+_SEPARATED = "as if they separated the outcomes; leave one of them out, or merge values"
 _TOLERANCE = 1e-9  # of the last move, which Newton's method squares
 
 
-@dataclass(frozen=True)
-class _State:
+class _State(NamedTuple):
     """Next coefficients, which all sites compute from the sums so far by the plan's rule."""
 
     beta: tuple[int, ...]
@@ -67,11 +66,11 @@ class _Iterated(Regression):
 
     def words(self, frame: Frame) -> str:
         """Return what everybody learns."""
+        y, x = self.design(frame).y.name, ", ".join(self.x)
         return (
-            f"{self.kind} regression of {self.design(frame).y.name} on {', '.join(self.x)}, "
-            "with standard errors; for these the server learns sums over all sites in at most "
-            f"{self.steps + 1} steps, at coefficients that every site computes from the sums "
-            "before"
+            f"{self.kind} regression of {y} on {x}, with standard errors; for these the server "
+            f"learns sums over all sites in at most {self.steps + 1} steps, at coefficients "
+            "that every site computes from the sums before"
         )
 
     def fields(self, frame: Frame, past: Past) -> list[Field]:
@@ -119,12 +118,9 @@ class _Iterated(Regression):
             moving = [j for j, d in enumerate(state.move) if 4 * abs(d) >= large]
             raise NoTable(
                 f"no convergence in {self.steps} steps: the coefficients of "
-                f"{design.names(moving)} grow on, as if they separated the outcomes; leave one "
-                "of them out, or merge values"
+                f"{design.names(moving)} grow on, {_SEPARATED}"
             )
-        hessian = _square(state.hessian, len(state.beta))
-        _, inverse = solved(design, hessian, hessian[:, 0])
-        _judge_condition(design, hessian, inverse)
+        inverse = _inverse(design, _square(state.hessian, len(state.beta)))
         scales = np.array(_scales(design, past), object)
         beta = np.array([Fraction(b, 1 << _POINT) for b in state.beta], object) / scales
         covariance = inverse * (1 << _POINT) / np.outer(scales, scales)
@@ -151,12 +147,14 @@ def _scales(design: Design, past: Past) -> list[int]:
     return [max(math.isqrt(square), term.grid.units >> 10, 1) for term, square in pairs]
 
 
-def _judge_condition(design: Design, matrix: Exact, inverse: Exact) -> None:
-    """Raise `NoTable` if columns are so near to collinear that no step is exact."""
-    size = len(design.terms)
-    weak = [j for j in range(size) if not 0 < matrix[j, j] * inverse[j, j] < _CONDITION]
+def _inverse(design: Design, matrix: Exact) -> Exact:
+    """Return an inverse; raise `NoTable` if no step with nearly collinear terms is exact."""
+    found = inverse_of(design, matrix)
+    conditions = np.diag(matrix) * np.diag(found)
+    weak = [j for j, k in enumerate(conditions) if not 0 < k < _CONDITION]
     if weak:
         raise NoTable(f"{design.names(weak)} are nearly collinear; leave a column out")
+    return found
 
 
 @lru_cache(maxsize=64)
@@ -165,8 +163,7 @@ def _after(model: _Iterated, design: Design, past: tuple[_Numbers, ...]) -> _Sta
     size, ((n, _), _, _, products) = len(design.terms), past[0]
     if len(past) == 1:
         xx = np.array(products, object).reshape(size + 1, size + 1)
-        _, inverse = solved(design, xx[:size, :size], xx[:size, size])
-        _judge_condition(design, xx, inverse)
+        _inverse(design, xx[:size, :size])
         start = model._start(int(xx[0, size]) / n)
         return _State((round(start * 2**_POINT), *([0] * (size - 1))))
     state, (gradient, hessian, (loss,)) = _after(model, design, past[:-1]), past[-1]
@@ -176,22 +173,15 @@ def _after(model: _Iterated, design: Design, past: tuple[_Numbers, ...]) -> _Sta
     if state.loss is not None and loss > state.loss + slack:
         half = tuple(d // 2 for d in state.move)
         pairs = zip(state.beta, state.move, half, strict=True)
-        return replace(state, beta=tuple(b - d + h for b, d, h in pairs), move=half)
+        return state._replace(beta=tuple(b - d + h for b, d, h in pairs), move=half)
     right = np.array([[(g - offset) << _POINT] for g in gradient], object)
-    try:
-        found = solve(_square(hessian, size), right)
-    except Singular as error:
-        raise NoTable(
-            f"the coefficients of {design.names(error.columns)} have no finite value, "
-            "as if they separated the outcomes; leave one of them out, or merge values"
-        ) from None
+    why = f"the coefficients of {{}} have no finite value, {_SEPARATED}"
+    found = design.solve(_square(hessian, size), right, why)
     move = tuple(round(d) for (d,) in found)
     beta = tuple(b + d for b, d in zip(state.beta, move, strict=True))
     done = max(map(abs, move)) <= _TOLERANCE * max(2**_POINT, *map(abs, beta))
     if not done and max(map(abs, beta)) > 2 ** (_POINT + 40):
-        raise NoTable(
-            f"the coefficients of {model.name} grow without bound; plan other columns"
-        )
+        raise NoTable(f"the coefficients of {model.name} grow without end; plan other columns")
     return _State(beta, move, loss, hessian, done)
 
 

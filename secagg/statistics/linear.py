@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from secagg.statistics.design import ONE, Design, Products, Regression, different_names, numeric
-from secagg.statistics.exact import Singular, solve
+from secagg.statistics.design import ONE, Design, Products, Regression, names_of, numeric
 from secagg.statistics.layout import Exact
 from secagg.statistics.statistic import Frame, Hidden, NoTable, Past, Sample, Table, Value
 
@@ -31,7 +30,7 @@ class Covariance(Products):
     columns: Sequence[str]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", different_names(self.columns, 2, 200))
+        object.__setattr__(self, "columns", names_of("columns", self.columns, 2, 200))
 
     @property
     def name(self) -> str:
@@ -110,15 +109,15 @@ class Linear(Regression):
         n, sites = design.judge(sums, frame)
         p, y = len(design.terms), design.y
         xx, xy, yy = sums["xx"][:p, :p], sums["xx"][:p, p], int(sums["xx"][p, p])
-        beta, inverse = solved(design, xx, xy)
-        rest = yy - sum(int(a) * b for a, b in zip(xy, beta, strict=True))
+        inverse = inverse_of(design, xx)
+        beta = inverse @ xy
+        rest = yy - xy @ beta
         total = yy - Fraction(int(xy[0]) ** 2, n)
         if not total:
             raise NoTable(f"{y.name} is the same for all records; choose another y")
         if not rest:
-            raise NoTable(
-                f"{y.name} is a combination of {design.names(range(1, p))}; leave a column out"
-            )
+            others = design.names(range(1, p))
+            raise NoTable(f"{y.name} is a combination of {others}; leave a column out")
         variance = rest / (n - p) * y.grid.step**2
         beta, covariance = beta * y.grid.step, inverse * variance
         summary = (n, sites, math.sqrt(variance), float(1 - rest / total))
@@ -128,20 +127,7 @@ class Linear(Regression):
         }
 
 
-def solved(design: Design, xx: Exact, xy: Exact) -> tuple[Exact, Exact]:
-    """Return the coefficients for points, and the inverse of xx, in fractions.
-
-    Raises
-    ------
-    NoTable
-        Columns are collinear.
-    """
-    size = len(design.terms)
-    right = np.column_stack((xy, np.eye(size, dtype=int).astype(object)))
-    try:
-        found = np.array(solve(xx, right), object)
-    except Singular as error:
-        raise NoTable(
-            f"{design.names(error.columns)} are collinear; leave a column out"
-        ) from None
-    return found[:, 0], found[:, 1:]
+def inverse_of(design: Design, xx: Exact) -> Exact:
+    """Return the inverse of products of terms, in fractions; raise `NoTable` without such."""
+    unit = np.eye(len(xx), dtype=int).astype(object)
+    return design.solve(xx, unit, "{} are collinear; leave a column out")

@@ -123,10 +123,8 @@ def dominated(n: int, powers: Sequence[int], least: int) -> bool:
 
     The skewness is then larger than if `least` records had one value and the others another.
     """
-    if n <= 2 * least:
-        return False
-    _, second, third = central(n, powers)
-    return third**2 * least * (n - least) > second**3 * (n - 2 * least) ** 2
+    _, second, third = central(max(n, 1), powers)
+    return n > 2 * least and third**2 * least * (n - least) > second**3 * (n - 2 * least) ** 2
 
 
 def moments(column: Number, n: int, powers: Sequence[int]) -> tuple[float | None, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, islice, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ from secagg.statistics.records import Records
 from secagg.statistics.statistic import Cell, Frame, Grouped, Hidden, Past, Row, Table, Where
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """Interval of points that has a quantile, with numbers of records.
 
     Attributes
@@ -32,6 +31,8 @@ class Interval:
         Records below the interval.
     inside : int
         Records in the interval.
+    rank : int
+        Rank of the quantile among all records, from 1.
     more : bool
         True if the next step divides the interval.
     """
@@ -40,6 +41,7 @@ class Interval:
     stop: int
     before: int
     inside: int
+    rank: int
     more: bool = True
 
 
@@ -115,9 +117,8 @@ class Quantiles(Grouped):
         for g, (name, found) in enumerate(groups):
             n = int(past[0]["n"][g])
             sites = int(past[0]["sites"][g]) if "sites" in past[0] else None
-            ranks = [self._rank(i, n) for i in range(len(self.shares))]
             # ranks close to each other would count the records of every part
-            close = any(frame.few(abs(a - b)) for a, b in combinations(ranks, 2))
+            close = any(frame.few(abs(a.rank - b.rank)) for a, b in combinations(found, 2))
             for share, now in zip(map(str, self.shares), found, strict=True):
                 few = (g,) in hidden or not n or close or frame.few(now.inside, sites or 0)
                 ends = (n, sites, column.value(now.start), column.value(now.stop - 1))
@@ -126,17 +127,8 @@ class Quantiles(Grouped):
 
     def cells(self, frame: Frame, past: Past) -> list[Cell]:
         """Return the groups, with the most records below and above each interval."""
-        cells = list[Cell]()
         groups = zip(super().cells(frame, past), self._intervals(frame, past), strict=True)
-        for cell, row in groups:
-            *by, (name, _, end) = cell.where
-            sides = list[tuple[Where, int]]()
-            for i, now in enumerate(row):
-                rank = self._rank(i, cell.count)
-                sides.append(((*by, (name, 0, now.start)), rank - 1))
-                sides.append(((*by, (name, now.stop, end)), max(0, cell.count - rank)))
-            cells.append(replace(cell, most=tuple(sides)))
-        return cells
+        return [replace(cell, most=tuple(_sides(cell, row))) for cell, row in groups]
 
     def norms(self, frame: Frame) -> dict[str, tuple[float, int]]:
         """Return the norms: a record is in one part of the interval of each share."""
@@ -156,29 +148,38 @@ class Quantiles(Grouped):
         """Return each group's interval for each share."""
         top = frame.number(self.column).units + 1
         least = frame.min_count * (2 if frame.noised else 1)
-        found = [[Interval(0, top, 0, 0)] * len(self.shares) for _ in self.groups(frame)]
+        sizes = map(int, past[0]["n"]) if past else [0] * len(self.groups(frame))
+        found = [[Interval(0, top, 0, 0, rank) for rank in self._ranks(n)] for n in sizes]
         for sums in past:
             parts = iter(map(int, sums["parts"]))
-            for n, row in zip(map(int, past[0]["n"]), found, strict=True):
+            for row in found:
                 for i, now in enumerate(row):
                     if now.more:
-                        row[i] = self._inside(now, parts, self._rank(i, n), least)
+                        row[i] = self._inside(now, parts, least)
         last = len(past) >= self.steps
-        return [[replace(now, more=now.more and not last) for now in row] for row in found]
+        return [[now._replace(more=now.more and not last) for now in row] for row in found]
 
-    def _rank(self, i: int, n: int) -> int:
-        """Return the rank of a quantile among n records, from 1."""
-        return max(1, math.ceil(Fraction(str(self.shares[i])) * n))
+    def _ranks(self, n: int) -> list[int]:
+        """Return the ranks of the quantiles among n records."""
+        return [max(1, math.ceil(Fraction(str(share)) * n)) for share in self.shares]
 
-    def _inside(self, now: Interval, parts: Iterator[int], rank: int, least: int) -> Interval:
-        """Return the part that has a rank, of the next of all parts."""
+    def _inside(self, now: Interval, parts: Iterator[int], least: int) -> Interval:
+        """Return the part that has the rank, of the next of all parts."""
         edges, before = self._edges(now), now.before
         counts = list(islice(parts, len(edges) - 1))
         for (start, stop), inside in zip(pairwise(edges), counts, strict=True):
-            if before + inside >= rank:
+            if before + inside >= now.rank:
                 if inside < least:
                     break  # a part that is too small is not published
                 more = stop - start > 1 and inside >= 2 * least
-                return Interval(start, stop, before, inside, more)
+                return Interval(start, stop, before, inside, now.rank, more)
             before += inside
-        return replace(now, more=False)  # or without records, or the sums contradict each other
+        return now._replace(more=False)  # or without records, or the sums contradict each other
+
+
+def _sides(cell: Cell, row: Sequence[Interval]) -> Iterator[tuple[Where, int]]:
+    """Yield the parts below and above each interval, with the most records there."""
+    *by, (name, _, end) = cell.where
+    for now in row:
+        yield (*by, (name, 0, now.start)), now.rank - 1
+        yield (*by, (name, now.stop, end)), max(0, cell.count - now.rank)

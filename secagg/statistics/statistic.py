@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from secagg._printable import in_short
 from secagg.errors import ParameterError
 from secagg.statistics.columns import Category, Column, Number
-from secagg.statistics.layout import Exact, Field, Sums
+from secagg.statistics.layout import Field, Sums
 from secagg.statistics.records import Records
 
 _Kind = TypeVar("_Kind", Number, Category)
@@ -205,10 +205,6 @@ class Statistic:
         """Return the parts of the records whose numbers are published."""
         return []
 
-    def counts(self, past: Past) -> tuple[Exact, Exact]:
-        """Return records and sites of each of these parts."""
-        return past[0]["n"], past[0]["sites"]
-
     def sample(self, past: Past) -> Sample | None:
         """Return columns and number of the records whose values are summed; None for counts."""
         return None
@@ -218,7 +214,9 @@ class Statistic:
         wheres = self.wheres(frame)
         if not wheres:
             return []
-        counts, sites = self.counts(past)
+        sites = past[0]["sites"]
+        # survival counts the records of a group by time
+        counts = past[0]["n"].reshape((*sites.shape, -1)).sum(-1)
         flat = zip(np.ndindex(counts.shape), wheres, counts.flat, sites.flat, strict=True)
         return [Cell(self.name, p, w, int(n), int(s), self.counts_only) for p, w, n, s in flat]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from secagg.statistics.exact import Singular, indicator, solve
 from secagg.statistics.layout import Exact, Field
 from secagg.statistics.records import Records
 from secagg.statistics.statistic import Frame, Grouped, Hidden, Past, Row, Table
+
+Curve: TypeAlias = tuple[list[tuple[float, float, float]], int]
+"""Time, survival and standard error of each point, and the events after the last."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,7 @@ class Survival(Grouped):
     def __post_init__(self) -> None:
         grid = [exact("a time", time) for time in self.grid]
         if not 0 < len(grid) <= 10_000 or sorted(set(grid)) != grid:
-            raise ParameterError(
-                f"grid has {len(grid):,} times; list 1 to 10,000 ascending times"
-            )
+            raise ParameterError(f"grid has {len(grid):,} times; list 1 to 10,000, ascending")
         object.__setattr__(self, "grid", tuple(map(decimal_text, grid)))
 
     @property
@@ -77,10 +78,9 @@ class Survival(Grouped):
 
     def fields(self, frame: Frame, past: Past) -> list[Field]:
         """Return the fields of the only step."""
-        groups = len(self.groups(frame))
         # censorings and events at each time, and after the last
-        shape = (groups, 2, len(self.grid) + 1)
-        return [] if past else [Field("left", shape), Field("sites", (groups,))]
+        shape = (len(self.groups(frame)), 2, len(self.grid) + 1)
+        return [] if past else [Field("n", shape), Field("sites", shape[:1])]
 
     def sums(self, frame: Frame, records: Records, past: Past) -> dict[str, Any]:
         """Return the censorings and events at each time, by group."""
@@ -91,17 +91,13 @@ class Survival(Grouped):
             place = np.searchsorted(times, records.points[self.time][mask])
             place[records.above[self.time][mask]] = len(times)  # after the last time
             np.add.at(left[g], (records.points[self.event][mask], place), 1)
-        return {"left": left, "sites": indicator(left.sum((1, 2)))}
-
-    def counts(self, past: Past) -> tuple[Exact, Exact]:
-        """Return records and sites of each group."""
-        return past[0]["left"].sum((1, 2)), past[0]["sites"]
+        return {"n": left, "sites": indicator(left.sum((1, 2)))}
 
     def tables(self, frame: Frame, past: Past, hidden: Hidden) -> dict[str, Table]:
         """Return the curves, a summary of the groups, and the log-rank test."""
         times = [float(time) for time in self.grid]
         curve, summary, seen = list[Row](), list[Row](), list[tuple[Exact, Exact]]()
-        left = past[0]["left"]
+        left = past[0]["n"]
         # at risk are all that leave at the time or later
         risks, deaths = left.sum(1)[:, ::-1].cumsum(1)[:, :0:-1], left[:, 1, :-1]
         # the events of a group would follow from all events
@@ -128,9 +124,7 @@ class Survival(Grouped):
         return tables
 
 
-def kaplan_meier(
-    times: Sequence[float], risk: Exact, events: Exact, frame: Frame
-) -> tuple[list[tuple[float, float, float]], int]:
+def kaplan_meier(times: Sequence[float], risk: Exact, events: Exact, frame: Frame) -> Curve:
     """Return time, survival and Greenwood's standard error, and the events after the last.
 
     Between two times, and after the last, are no fewer events and censorings than `min_count`.

@@ -54,8 +54,8 @@ def join(
     min_clients: Annotated[
         int,
         typer.Option(
-            help="Least number of clients in a sum; no vector is sent that could be in a sum "
-            "of fewer."
+            help="Least number of clients in a sum; this client helps to open no sum of "
+            "fewer. Give all clients the same number."
         ),
     ] = 3,
     registry: Members = None,

@@ -22,7 +22,7 @@ from starlette.routing import Route
 
 from secagg.http import asgi
 from secagg.http.application import Members
-from secagg.http.status import Status
+from secagg.http.status import LISTED, Status
 from secagg.session import Attendance, Session, events
 
 _HEADERS = {
@@ -49,7 +49,7 @@ class Metrics:
     Parameters
     ----------
     members : mapping of int to str
-        Names of the members, by id.
+        Names of the members that have a label, by id.
     attendance : callable
         Function that returns the `Attendance` of each member.
     """
@@ -78,9 +78,8 @@ class Metrics:
         self._attendance = attendance
         here = gauge("member_present", "1 if the member is present.", ["member"])
         missing = counter("member_missing", "Phases that it did not answer.", ["member"])
-        labelled = members if len(members) <= _LABELLED else {}
-        self._member_present = {u: here.labels(name) for u, name in labelled.items()}
-        self._member_missing = {u: missing.labels(name) for u, name in labelled.items()}
+        self._member_present = {u: here.labels(name) for u, name in members.items()}
+        self._member_missing = {u: missing.labels(name) for u, name in members.items()}
 
     def gauge(self, name: str, what: str, value: Callable[[], float]) -> None:
         """Add a gauge that is read whenever the metrics are read."""
@@ -138,10 +137,11 @@ class Operator:
     """Operator's side of a session over HTTP."""
 
     def __init__(self, session: Session, members: Members) -> None:
-        self._status = Status(session.name, names=session.names, attendance=session.attendance)
-        self._metrics = Metrics(
-            {u: session.called(u) for u in session.attendance()}, session.attendance
-        )
+        count = len(session.members)
+        listed = session.attendance if count <= LISTED else None
+        self._status = Status(session.name, names=session.names, attendance=listed)
+        labelled = session.members if count <= _LABELLED else ()
+        self._metrics = Metrics({u: session.called(u) for u in labelled}, session.attendance)
         self._page = files("secagg.http").joinpath("status.html").read_text("utf-8")
         for hook in (self._status, self._metrics):
             session.watch(hook)

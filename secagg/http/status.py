@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
 from msgspec import Struct, to_builtins
@@ -17,7 +17,7 @@ _KEPT = 50
 """Attempts that the page lists."""
 _NAMED = 20
 """Most missing clients, and clients that dropped out of an attempt, that the page names."""
-_LISTED = 1000
+LISTED = 1000
 """Most members of a session whose members the page lists."""
 _LATE = ("late", "size")
 """Checks of an answer that are no offence: the client is slow."""
@@ -92,8 +92,8 @@ class Status:
         Seconds of a monotonic clock.
     names : mapping of int to str
         Names of members, by id.
-    attendance : callable
-        Function that returns the `Attendance` of each member.
+    attendance : callable, optional
+        Function that returns the `Attendance` of each member. None: the page lists no members.
     time_of_day : callable
         Seconds since 1970.
     """
@@ -104,7 +104,7 @@ class Status:
         clock: Callable[[], float] = time.monotonic,
         *,
         names: Mapping[int, str] | None = None,
-        attendance: Callable[[], Mapping[int, Attendance]] = dict,
+        attendance: Callable[[], Mapping[int, Attendance]] | None = None,
         time_of_day: Callable[[], float] = time.time,
     ) -> None:
         self._session, self._clock = session, clock
@@ -153,7 +153,7 @@ class Status:
             self._attempts.append(Attempt(number, at, event.kind, event.cohort, event.needed))
             if number != self._number:
                 self._number, self._last = number, {}
-            self._last |= dict.fromkeys(event.clients, "takes part")
+            self._mark(event.clients, "takes part")
         elif self._attempts:
             self._note(self._attempts[-1], event)
 
@@ -172,10 +172,10 @@ class Status:
                 if phase:
                     phase.rejected += 1
                 if event.check not in _LATE:
-                    self._last[event.client] = f"rejected: {event.check}"
+                    self._mark((event.client,), f"rejected: {event.check}")
             case events.MemberDeclined():
                 running.declined += 1
-                self._last[event.client] = f"declined: {event.phase}"
+                self._mark((event.client,), f"declined: {event.phase}")
             case events.HelperFailed():
                 running.helpers_failed.append(event.helper)
             case events.PhaseClosed() if phase:
@@ -184,7 +184,7 @@ class Status:
                 if event.phase not in events.HELPER_PHASES:
                     self._drop(running, event)
             case events.RoundFinished():
-                self._last |= dict.fromkeys(event.clients, "in the sum")
+                self._mark(event.clients, "in the sum")
                 running.outcome, running.seconds = "finished", event.seconds
                 running.survivors = event.survivors
                 self._finished += 1
@@ -199,16 +199,21 @@ class Status:
         running.dropped_names += self._named(closed.missing)
         for listed in (running.dropped_ids, running.dropped_names):
             del listed[_NAMED:]
-        self._missed.update(closed.missing)
-        for u in closed.missing:
-            if self._last.get(u, "takes part") == "takes part":
-                self._last[u] = f"dropped out: {closed.phase}"
+        if self._attendance is not None:
+            self._missed.update(closed.missing)
+        silent = (u for u in closed.missing if self._last.get(u) == "takes part")
+        self._mark(silent, f"dropped out: {closed.phase}")
+
+    def _mark(self, clients: Iterable[int], what: str) -> None:
+        """Note what members did last, if the page lists members."""
+        if self._attendance is not None:
+            self._last |= dict.fromkeys(clients, what)
 
     def _members(self) -> list[Member] | None:
-        """Return the members, the absent members first; None if there are too many to list."""
-        found, now = self._attendance(), self._time_of_day()
-        if len(found) > _LISTED:
+        """Return the members, the absent members first; None if the page does not list them."""
+        if self._attendance is None:
             return None
+        found, now = self._attendance(), self._time_of_day()
         members = [
             Member(
                 str(u),
@@ -224,7 +229,7 @@ class Status:
 
     def _named(self, clients: tuple[int, ...]) -> list[str]:
         """Return the first names of clients, or the ids of clients without names."""
-        return sorted(called(u, self._names) for u in clients[:_LISTED])[:_NAMED]
+        return sorted(called(u, self._names) for u in clients[:LISTED])[:_NAMED]
 
     def _open(self) -> Phase | None:
         phases = self._attempts[-1].phases if self._attempts else []

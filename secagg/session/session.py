@@ -125,6 +125,11 @@ class Session:
         """Return the name of a client, with control characters escaped, or the id."""
         return called(client, self.names)
 
+    @property
+    def members(self) -> frozenset[int]:
+        """Ids of the clients that may take part."""
+        return self._desk.members
+
     def attendance(self) -> dict[int, Attendance]:
         """Return which members are present and since when, by ascending ids."""
         return {u: self._desk.presence.attendance(u) for u in sorted(self._desk.members)}

@@ -252,9 +252,11 @@ async def test_labels_of_metrics_name_up_to_100_members(count, labelled):
         assert present.keys() <= {session.called(u) for u in session.names}
 
 
-def test_members_of_more_than_1000_are_not_listed():
-    nobody = dict.fromkeys(range(1001), Attendance(False, None))
-    assert Status("counts", attendance=lambda: nobody).document()["members"] is None
+@pytest.mark.parametrize("count", [1000, 1001])
+async def test_up_to_1000_members_are_listed(count):
+    async with party_of(Session(range(count))) as party:
+        members = (await party.operator("/status.json")).json()["members"]
+        assert (members and len(members)) == (count if count == 1000 else None)
 
 
 async def dump(url: str, *more: str) -> str:

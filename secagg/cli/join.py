@@ -55,7 +55,8 @@ def join(
         int,
         typer.Option(
             help="Least number of clients in a sum; this client helps to open no sum of "
-            "fewer. Give all clients the same number."
+            "fewer. Give all clients the same number. Among some hundred clients, a client "
+            "sees its neighbours only, and can ask for no more than their number."
         ),
     ] = 3,
     registry: Members = None,

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from secagg import Registry, http
 from secagg.cli import app
 from secagg.cli.files import create_identity
-from secagg.session import Session
+from secagg.session import Completed, Session
 from secagg.session.wire import Task, encode
 
 
@@ -48,7 +48,7 @@ def url(tmp_path: Path) -> Iterator[str]:
     loop.close()
 
 
-def join(url: str, folder: Path, client: str, key: str, *more: str) -> Result:
+def join(url: str, folder: Path, client: str, key: str, *more: object) -> Result:
     files = ("--identity", folder / f"{key}.pem", "--vector", folder / "v.npy")
     return CliRunner().invoke(
         app, list(map(str, ("join", url, "--client", client, *files, *more)))
@@ -68,6 +68,24 @@ def test_refused_client_gets_what_to_check(url, tmp_path, client, key):
     ran = join(url, tmp_path, client, key)
     assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
     assert f"{key}.pem is the key of --client {client}, and" in ran.stderr
+
+
+def test_least_number_of_clients_is_demanded_of_every_sum(tmp_path, monkeypatch):
+    asked = {}
+
+    async def taken(*_, policy, one_shot_policy, **__):
+        asked.update(four=policy, one=one_shot_policy)
+        return Completed([0], [])
+
+    monkeypatch.setattr(http, "join", taken)
+    create_identity(tmp_path / "a.pem")
+    np.save(tmp_path / "v.npy", np.ones(2))
+    (tmp_path / "h.json").write_text("[]")
+    least = ("--min-clients", 5, "--helpers", tmp_path / "h.json")
+    assert join("http://127.0.0.1:9", tmp_path, "a", "a", *least).exit_code == 0
+    assert (asked["four"].min_clients, asked["four"].min_cohort) == (5, 5)
+    assert asked["one"].min_clients == 5
+    assert join("http://127.0.0.1:9", tmp_path, "a", "a", "--min-clients", 2).exit_code == 2
 
 
 EVIL = "\x1b[2J\x1b]0;x\x07\x9b31m\u202e\u2066\r\nsecagg: sums: 1\ud800"

@@ -20,6 +20,8 @@ from secagg.kit.table import duration
 from secagg.session.events import HELPER_PHASES
 
 _LOGS = ("secagg.session", "secagg.http")
+NO_VECTOR = "vector"
+"""Phase of an error of this command's own file."""
 _FEW = 20
 """Missing clients below which each arrival has a line."""
 _USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "names"}
@@ -90,12 +92,10 @@ class Notices(logging.Handler):
         known = vars(record)
         self.hint = self._hint(known) or self.hint
         wait = self._wait(record) if self._waits else None
-        if self._logs:
-            if record.levelno >= self._least:
-                self._write(record, self._words(record) if wait is None else wait.line(0.0))
-        # the command prints the error of the last attempt
-        elif wait is None and record.levelno >= self._least and not known.get("final"):
-            self._write(record, self._words(record))
+        # the command prints the error of the last attempt, and why a file is no vector
+        told = wait is not None or known.get("final") or known.get("phase") == NO_VECTOR
+        if record.levelno >= self._least and (self._logs or not told):
+            self._write(record, self._words(record) if wait is None else wait.line(0.0))
 
     def _write(self, record: logging.LogRecord, text: str) -> None:
         write(record, with_options(text), _fields(record))

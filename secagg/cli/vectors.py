@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from pathlib import Path
 
 from secagg.cli.inputs import PERIOD, Given, newest, of_period, read_given
-from secagg.cli.notices import tell
+from secagg.cli.notices import NO_VECTOR, tell
 from secagg.cli.requests import Request
 from secagg.encoding import Integers, Vector
 from secagg.errors import LocalProtocolError, ParameterError, RemoteProtocolError
@@ -42,7 +43,9 @@ class Vectors:
         integers: bool = False,
         tell: Callable[[str], None] = tell,
     ) -> None:
-        self._integers, self._tell, self._told = integers, tell, ""
+        self._integers, self._told = integers, ""
+        # the names of options and the log are of this context, not of the thread that trains
+        self._context, self._tell = copy_context(), tell
         self._pattern = next((path for path in paths if PERIOD in str(path)), None)
         self._given = list[Given]()
         self._sent = set[int | str]()
@@ -135,8 +138,8 @@ class Vectors:
         # the next attempt at the sum asks again
         if why != self._told:
             self._told = why
-            self._tell(why)
-        raise RemoteProtocolError(why, sender=None, phase="vector", check="file")
+            self._context.run(self._tell, why)
+        raise RemoteProtocolError(why, sender=None, phase=NO_VECTOR, check="file")
 
     def _check(
         self, given: Given, request: Request, params: RoundParams | OneShotParams

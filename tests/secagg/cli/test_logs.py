@@ -121,6 +121,13 @@ def test_arrivals_of_many_clients_have_few_lines(loop, capsys):
     assert len(said) == 1 + 10  # the last ten arrivals
 
 
+def test_client_says_once_why_it_declines(loop, capsys):
+    refused = {"client": IDS[0], "number": 0, "phase": "vector", "check": "file"}
+    with notices():
+        logging.getLogger("secagg.session").warning("left", extra=refused)
+    assert lines(capsys) == []
+
+
 def test_client_says_that_it_waits(loop, capsys):
     log_as("info", json=False)
 

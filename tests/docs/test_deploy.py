@@ -96,6 +96,7 @@ def test_prometheus_reads_the_configuration() -> None:
 
 FAILED = 'secagg_attempts_total{outcome="TooFewSurvivors"}'
 FINISHED = 'secagg_attempts_total{outcome="finished"}'
+PRESENT = 'secagg_member_present{member="bern"}'
 CERTIFICATE = "secagg_certificate_seconds_left"
 CASES = {
     # a counter is born with its first event; the samples are a minute apart
@@ -103,6 +104,8 @@ CASES = {
     "second failure": (FAILED, "1x90 2x60", "SecaggAttemptFailed", "100m", True),
     "old failure": (FAILED, "1x200", "SecaggAttemptFailed", "190m", False),
     "finished": (FINISHED, "_x90 1x60", "SecaggAttemptFailed", "100m", False),
+    "away": (PRESENT, "1x10 0x3000", "SecaggMemberAway", "50h", True),
+    "back": (PRESENT, "0x2000 1x100", "SecaggMemberAway", "34h", False),
     "last days": (CERTIFICATE, f"{20 * DAY}x10", "SecaggCertificateEnds", "5m", True),
     "earlier days": (CERTIFICATE, f"{22 * DAY}x10", "SecaggCertificateEnds", "5m", False),
 }

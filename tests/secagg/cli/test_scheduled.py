@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,9 +15,11 @@ import pytest
 from cli_processes import invoke
 from secagg import TooFewSurvivors, client_id
 from secagg.cli import schedule
-from secagg.cli.files import write_keys
+from secagg.cli import serve as serving
+from secagg.cli.files import create_identity, write_keys
 from secagg.cli.records import Chain, Record
-from secagg.cli.sums import Sums
+from secagg.cli.schedule import Period, Schedule
+from secagg.cli.sums import Aggregator, Sums
 from secagg.errors import LinkError
 from secagg.server import RoundResult
 from secagg.session import Session
@@ -74,6 +78,7 @@ def sums_give(
         _: object, session: Session, number: int, aggregator: object
     ) -> RoundResult:
         asked.append(number)
+        assert f" {number} rounds" in repr(session)  # the session is at this number
         outcome = give(number)
         if isinstance(outcome, Killed):
             await session.close()  # the system closes the files of a killed process
@@ -120,10 +125,12 @@ def test_sum_that_fails_does_not_end_the_server(clock, monkeypatch):
     assert (failed.period, failed.sum, failed.clients) == ("2026-03", None, ())
     assert not Path("sums/sum-2026-03.npy").exists()
     assert failed.why
-    # the failed period is over for good
-    asked = sums_give(monkeypatch, lambda number: WHOLE)
+    # the failed period is over for good, also for the next process
+    sums_give(monkeypatch, lambda number: TOO_FEW)
     assert serve("--rounds", 4)[0] == 2
-    assert asked == [3]
+    asked = sums_give(monkeypatch, lambda number: WHOLE)
+    assert serve("--rounds", 5)[0] == 2
+    assert asked == [4]
 
 
 def test_killed_server_asks_for_the_same_period_and_makes_up_for_the_rest(clock, monkeypatch):
@@ -157,27 +164,56 @@ def test_server_that_was_killed_before_its_first_record_keeps_the_period(clock, 
     assert [one.period for one in records()] == ["2026-02"]
 
 
-def test_away_helper_is_waited_for_until_the_next_period(clock, monkeypatch):
-    def give(number: int) -> RoundResult | BaseException:
-        away.append(number)
-        if number == 1:
-            clock.at += timedelta(days=14)
-        gone = number == 1 or len(away) == 1
-        return LinkError("no answer", check="patience") if gone else WHOLE
+AWAY = {
+    "next period": (1.0, "patience", 2),
+    "deadlines": (5.0, "patience", 5),
+    "refused": (5.0, "signature", 1),
+}
 
-    away: list[int] = []
-    sums_give(monkeypatch, give)
-    status, _, error = serve("--rounds", 3)
-    assert status == 2
-    assert [one.outcome for one in records()] == ["full", "failed", "full"]
-    assert away[:2] == [0, 0]
-    assert away.count(1) >= 3
-    assert "no answer" in error
-    # a helper that refuses is no helper that will come
-    sums_give(monkeypatch, lambda number: LinkError("refused", check="signature"))
-    before = len(records())
-    assert serve("--rounds", 4)[0] == 2
-    assert len(records()) == before + 1
+
+@pytest.mark.parametrize(("seconds", "check", "tries"), AWAY.values(), ids=list(AWAY))
+def test_away_helper_is_waited_for_until_the_next_period(
+    clock, monkeypatch, capsys, seconds, check, tries
+):
+    """At least for some seconds; a helper that refuses does not come."""
+    moments = [0.0]
+
+    class Away:
+        schedule = Schedule(Period.of("2026-02"))
+
+        async def next(self, *_: object) -> RoundResult:
+            moments.append(moments[-1] + 1.0)
+            clock.at += timedelta(days=20)
+            raise LinkError("no answer", check=check)
+
+    async def run() -> None:
+        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: moments[-1])
+        await serving._next(Away(), None, 0, None, seconds)
+
+    with pytest.raises(LinkError):
+        asyncio.run(run())
+    assert len(moments) == 1 + tries
+    assert capsys.readouterr().err.count("no answer") == tries - 1
+
+
+def test_helper_that_is_away_ends_a_new_server_only(clock, monkeypatch):
+    create_identity(Path("a.pem"))
+    keygen = ("helper", "keygen", "journal", "--suite", "x25519", "--json")
+    entry = json.loads(invoke(*keygen).stdout) | {"url": "http://127.0.0.1:1"}
+    Path("h.json").write_text(json.dumps([entry]))
+    helpers = ("--helpers", "h.json", "--identity", "a.pem", "--threshold", 1)
+    reached: list[float] = []
+
+    @asynccontextmanager
+    async def reach(_: object, params: object, patience: float) -> AsyncIterator[None]:
+        reached.append(patience)
+        yield
+
+    monkeypatch.setattr(Aggregator, "reach", reach)
+    asked = sums_give(monkeypatch, lambda number: WHOLE)
+    for rounds in (1, 2):
+        assert serve("--rounds", rounds, *helpers)[0] == 0
+    assert (len(reached), asked) == (1, [0, 1])
 
 
 REJECTED = {

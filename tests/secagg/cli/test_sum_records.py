@@ -128,6 +128,11 @@ def swap(folder: Path) -> None:
     (folder / "x").rename(second)
 
 
+def gap(folder: Path) -> None:
+    (folder / name_of(1)).unlink()
+    shutil.copy(folder / name_of(3), folder / name_of(2))
+
+
 def cut(folder: Path) -> None:
     (folder / name_of(3)).unlink()
 
@@ -142,6 +147,7 @@ ALTERED = {
     "record deleted": (lambda at: (at / name_of(2)).unlink(), name_of(2)),
     "first record deleted": (lambda at: (at / name_of(0)).unlink(), name_of(0)),
     "order": (swap, name_of(1)),
+    "order after a gap": (gap, name_of(2)),
     "last record deleted": (cut, "sum-2026-04.npy"),
     "extra": (lambda at: (at / "sum-2026-05.npy").touch(), "sum-2026-05.npy"),
     "extra record": (lambda at: shutil.copy(at / name_of(3), at / name_of(4)), name_of(4)),
@@ -274,6 +280,17 @@ REASONS = {
         "check helpers",
     ),
     "helper away": ([never_came("essen"), begun(0), closed(0, "open", "essen")], "never came"),
+    "reported at last": (
+        [
+            begun(0),
+            closed(0, "report", "essen"),
+            failed(0),
+            begun(1),
+            MessageAccepted(place(1), "report", ESSEN, 9, 1.0),
+        ],
+        "check helpers",
+    ),
+    "earlier attempt": ([begun(1)], "essen: not known"),
     "earlier process": ([begun(1, resumed=True)], "essen: not known"),
 }
 
@@ -324,7 +341,8 @@ def test_times_of_an_earlier_process_are_not_invented(tmp_path):
     for number, events in enumerate(
         (
             [RoundFinished(Place("counts", 0, 0), 0.0, 4, 0, stored=True)],
-            [begun(1, resumed=True), RoundFinished(place(1), 1.0, 4, 0)],
+            [begun(0, resumed=True), RoundFinished(place(0), 1.0, 4, 0)],
+            [begun(1), RoundFinished(place(1), 1.0, 4, 0)],
             [begun(0), RoundFinished(place(0), 1.0, 4, 0)],
         )
     ):
@@ -332,9 +350,10 @@ def test_times_of_an_earlier_process_are_not_invented(tmp_path):
         for event in events:
             book.note(event)
         book.keep(number, start, result(*NAMES))
-    stored, resumed, own = Chain.read(tmp_path).records
+    stored, again, resumed, own = Chain.read(tmp_path).records
     assert (stored.begun, stored.ended, stored.attempts) == (None, None, ())
-    assert (resumed.begun, resumed.resumed) == (None, True)
+    for one in (again, resumed):
+        assert (one.begun, one.resumed) == (None, True)
     assert [one.attempt for one in resumed.attempts] == [1]
     assert None not in (resumed.ended, own.begun, own.ended)
     assert not own.resumed

@@ -95,7 +95,7 @@ def attend(
     *,
     allow_plain_http: bool,
     ledger: CohortLedger | None = None,
-    min_clients: int = 3,
+    min_clients: int | None = None,
 ) -> tuple[Completed, str]:
     """Take part in a session until the end.
 
@@ -116,7 +116,7 @@ def attend(
         one_shot = None
         if helpers is not None:
             trusted = frozenset(one.ed25519 for one in read_helpers(helpers))
-            one_shot = OneShotPolicy(helpers=trusted, min_clients=min_clients)
+            one_shot = OneShotPolicy(helpers=trusted, min_clients=min_clients or 3)
         if authority is not None:
             # the error of ssl would not name the file
             read(authority)
@@ -128,7 +128,7 @@ def attend(
                 identity=key,
                 registry=None if registry is None else read_registry(registry),
                 ledger=ledger,
-                policy=ClientPolicy(min_clients=min_clients, min_cohort=min_clients),
+                policy=_policy(min_clients),
                 one_shot_policy=one_shot,
                 tls=client_context(authority) if url.startswith("https:") else None,
                 allow_plain_http=allow_plain_http,
@@ -146,3 +146,11 @@ def attend(
     # sites of studies have a ledger
     with notices(study=ledger is not None) as noted:
         return asyncio.run(run()), noted.hint
+
+
+def _policy(least: int | None) -> ClientPolicy:
+    """Return the policy of a client that helps to open no sum over fewer clients."""
+    if least is None:
+        return ClientPolicy()
+    # t members that accept fewer could open a smaller sum, so the threshold counts, too
+    return ClientPolicy(min_clients=least, min_cohort=least, min_threshold=least)

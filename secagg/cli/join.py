@@ -52,13 +52,13 @@ def join(
         bool, flag("--integers", "The vectors are whole numbers, 0 to 2^62, summed as such.")
     ] = False,
     min_clients: Annotated[
-        int,
+        int | None,
         typer.Option(
-            help="Least number of clients in a sum; this client helps to open no sum of "
-            "fewer. Give all clients the same number. Among some hundred clients, a client "
-            "sees its neighbours only, and can ask for no more than their number."
+            help="Least number of clients in a sum; this client is in no sum of fewer. Without "
+            "helpers, the threshold must reach the number.",
+            show_default="3",
         ),
-    ] = 3,
+    ] = None,
     registry: Members = None,
     helpers: HelpersFile = None,
     authority: Authority = None,
@@ -78,7 +78,8 @@ def join(
     with command():
         log_as(log, json=log_json)
         # a policy for two clients would be another option
-        check_integer("min_clients", min_clients, 3, 1 << 20)
+        if min_clients is not None:
+            check_integer("min_clients", min_clients, 3, 1 << 20)
         train = Vectors(vector, integers=integers)
         sums, hint = attend(
             url, client, train, identity, registry, helpers, authority, patience,

@@ -145,6 +145,13 @@ class Sums:
         return self._round() if aggregator is None else self._one_shot(number, aggregator)
 
     def _round(self) -> RoundParams:
+        params, least = self._suggested(self.threshold), self.min_clients or 0
+        if self.threshold is None and params.neighbours is None and least > params.threshold:
+            # then a single client's demand for so many clients holds, whatever others accept
+            return self._suggested(least)
+        return params
+
+    def _suggested(self, threshold: int | None) -> RoundParams:
         return RoundParams.suggest(
             len(self.registry),
             self.length,
@@ -153,8 +160,8 @@ class Sums:
             corrupt=self.corrupt,
             dropout=self.dropout,
             # "auto" finds k for its own t, so a given t goes with the complete graph
-            neighbours="auto" if self.threshold is None else None,
-            threshold=self.threshold,
+            neighbours="auto" if threshold is None else None,
+            threshold=threshold,
             session=self.name.encode(),
             modulus_bits=self.modulus_bits,
         )

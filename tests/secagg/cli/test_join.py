@@ -14,7 +14,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from secagg import Registry, http
+from secagg import ClientPolicy, Registry, http
 from secagg.cli import app
 from secagg.cli.files import create_identity
 from secagg.session import Completed, Session
@@ -83,7 +83,7 @@ def test_least_number_of_clients_is_demanded_of_every_sum(tmp_path, monkeypatch)
     (tmp_path / "h.json").write_text("[]")
     least = ("--min-clients", 5, "--helpers", tmp_path / "h.json")
     assert join("http://127.0.0.1:9", tmp_path, "a", "a", *least).exit_code == 0
-    assert (asked["four"].min_clients, asked["four"].min_cohort) == (5, 5)
+    assert asked["four"] == ClientPolicy(min_clients=5, min_cohort=5, min_threshold=5)
     assert asked["one"].min_clients == 5
     assert join("http://127.0.0.1:9", tmp_path, "a", "a", "--min-clients", 2).exit_code == 2
 

@@ -136,12 +136,12 @@ def test_line_of_a_sum_names_who_is_missing(clients, gone, end):
 def test_least_number_of_clients_is_demanded_of_the_session(folder):
     class Asked:
         async def round(self, params, message, *, min_clients):
-            return min_clients
+            return params.threshold, min_clients
 
     registry = read_registry(folder / "4.json")
     shape = (5, FixedPoint(8), None, None, "semi-honest", 0.0, 0.0)
     sums = Sums(registry, *shape, name="s", run=b"", min_clients=4)
-    assert asyncio.run(sums.next(Asked(), 0, None)) == 4
+    assert asyncio.run(sums.next(Asked(), 0, None)) == (4, 4)
     for wrong in (1, 5):
         rejected(serve("--out", "sums", "--min-clients", wrong), "--min-clients", str(wrong))
 

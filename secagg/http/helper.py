@@ -110,21 +110,16 @@ class HelperService:
     async def _call(self, request: Request, step: Callable[[Helper, bytes], T]) -> T:
         """Return the result of a helper's step with the body of a request."""
         # first: a stranger must not learn which sums the helper serves
-        _, body_digest = asgi.authenticate(request, self._keys)
+        _, sent = asgi.authenticate(request, self._keys)
         helper = self._sums.get(request.path_params["sum"])
         if helper is None:
             why = "this helper has no such parameters; send them first"
             raise Problem(404, "parameters", why)
-        body = await self._body(request, _longest(helper), body_digest)
+        body = await self._body(request, _longest(helper), sent)
         done = await self._run(lambda: step(helper, body))
-        where = {
-            "event": "HelperStep",
-            "phase": step.__name__,
-            "sum": helper.params.digest.hex(),
-        }
-        logger.info(
-            "%s: done for the sum of parameters %s", *list(where.values())[1:], extra=where
-        )
+        phase, digest = step.__name__, helper.params.digest.hex()
+        where = {"event": "HelperStep", "phase": phase, "parameters": digest}
+        logger.info("%s is done, for the parameters %s", phase, digest, extra=where)
         return done
 
     async def _body(self, request: Request, limit: int, digest: str) -> bytes:

@@ -106,9 +106,9 @@ def test_noised_count_of_named_columns_by_commands(folder):
         entries = []
         for j in (1, 2):
             made = invoke("helper", "keygen", f"{j}.journal", "--suite", "x25519", "--json")
-            more = ("--aggregator", public, "--port", 0)
+            more = ("--aggregator", public, "--port", 0, "--log", "info")
             helper = stack.enter_context(process("helper", "serve", f"{j}.journal", *more))
-            entries.append(json.loads(made.stdout) | {"url": address(helper, "helper")})
+            entries.append(json.loads(made.stdout) | {"url": address(helper, ".*helper")})
         (folder / "h.json").write_text(json.dumps(entries))
         helpers = ("--helpers", "h.json", "--identity", "a.pem", "--noise", 2)
         server = stack.enter_context(
@@ -137,6 +137,8 @@ def test_noised_count_of_named_columns_by_commands(folder):
             assert (one.returncode, out) == (0, "reports sent: 1\n"), error
         _, error = server.communicate()
         assert server.returncode == 0, error
+        helper.kill()
+        assert "Z info: open is done" in helper.communicate()[1]
     record = json.loads((folder / "sums" / "record-0000.json").read_text())
     assert (record["noise"], record["columns"]) == (2, 2)
     lines = (folder / "sums" / "sum-0.csv").read_text().splitlines()

@@ -198,7 +198,7 @@ class Chain:
         data = (self.folder / name).read_bytes()
         body, tail = data[:-_TAIL_BYTES], _TAIL.fullmatch(data[-_TAIL_BYTES:])
         record = None
-        with suppress(msgspec.MsgspecError):
+        with suppress(ValueError, RecursionError):  # bytes of no UTF-8, brackets in brackets
             if tail is not None:
                 record = msgspec.json.decode(body + b"}", type=Record)
         before = self.head

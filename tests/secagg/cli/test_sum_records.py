@@ -171,6 +171,17 @@ def test_alteration_is_detected_and_its_file_named(folder, alter, named):
     assert "all true" not in ran.stdout
 
 
+@pytest.mark.parametrize("mask", [1, 0x80])
+def test_each_byte_of_a_record_counts(folder, mask):
+    path = folder / name_of(2)
+    data = path.read_bytes()
+    for at in range(len(data)):
+        path.write_bytes(data[:at] + bytes([data[at] ^ mask]) + data[at + 1 :])
+        assert name_of(2) in Chain.read(folder).faults, at
+    path.write_bytes(b"[" * 9999 + data)
+    assert name_of(2) in Chain.read(folder).faults
+
+
 @pytest.mark.parametrize("length", [0, 1, 40, 99])
 def test_record_that_was_cut_off_is_named(folder, length):
     data = (folder / name_of(1)).read_bytes()

@@ -54,7 +54,7 @@ def wheel_of(commit: str, folder: Path) -> Path:
     archive = folder / "older.tar"
     run = subprocess.run
     run(["git", "-C", ROOT, "archive", "-o", archive, commit], check=True, capture_output=True)
-    shutil.unpack_archive(archive, folder / "sources")
+    shutil.unpack_archive(archive, folder / "sources", filter="data")
     flags = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index", "-w", folder)
     command = [sys.executable, "-m", "pip", "wheel", *flags, folder / "sources"]
     run(command, check=True, capture_output=True)

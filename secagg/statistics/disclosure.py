@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, permutations
-from math import prod
+from math import inf, prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -111,8 +111,12 @@ class _Audit:
         """Add cells to `hidden` until each interval is wider than `min_count`."""
         rests = self._rests(frame)
         wide = set[Cell]()  # intervals that only grow when more is hidden
-        free = [c for c in self.cells if not (c.missing or c.where in self.published)]
+        fixed = {c for c in self.cells if not c.count or c.missing or c.where in self.published}
+        todo = [cell for cell in self.cells if cell in hidden]
         while True:
+            while todo:  # a cell like a hidden cell would show the hidden cell's number
+                hidden.add(cell := todo.pop())
+                todo += self._like(cell, fixed | hidden, frame.min_count)
             secret = [c for c in self.cells if c in hidden and c.where not in self.published]
             rows = {**{cell: self._row(cell.where) for cell in secret}, **rests}
             here = sorted(rows.keys() - wide, key=lambda c: (c.count, c.place))
@@ -120,11 +124,25 @@ class _Audit:
             if weak is None:
                 return
             wide.update(here[: here.index(weak)])
-            shown = [cell for cell in free if cell.count and cell not in hidden]
+            kept = fixed | hidden
+            shown = [cell for cell in self.cells if cell not in kept]
             if not shown:
                 return  # nothing is left to hide
             same = [cell for cell in shown if cell.table == weak.table and cell.where]
-            hidden.add(min(same or shown, key=lambda cell: (not cell.where, cell.count)))
+            todo = [min(same or shown, key=lambda cell: (not cell.where, cell.count))]
+
+    def _like(self, cell: Cell, kept: Cells, most: int) -> list[Cell]:
+        """Return other cells of the same records, but for at most `most` without a value."""
+        others = (other for other in self.cells if other not in kept)
+        apart = ((other, set(cell.where) ^ set(other.where)) for other in others)
+        return [c for c, ps in apart if sum(self._lacking.get(p, inf) for p in ps) <= most]
+
+    @cached_property
+    def _lacking(self) -> dict[tuple[str, int, int], int]:
+        """Open numbers of records without a value, by the part of the records with a value."""
+        cells = [cell for cell in self.cells if cell.missing and len(cell.where) == 1]
+        names = [cell.where[0][0] for cell in cells]
+        return {(n, 0, self.cuts[n][-1]): c.count for n, c in zip(names, cells, strict=True)}
 
     def _rests(self, frame: Frame) -> dict[Cell, NDArray[np.float64]]:
         """Return few records of a cell that are in none of the cell's parts in a table."""

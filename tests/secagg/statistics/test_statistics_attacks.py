@@ -342,6 +342,19 @@ def test_a_column_of_which_missing_values_alone_are_counted_has_other_values() -
     assert hidden_cells([missing, total], Frame({"a": ABC}, LEAST, 1, 1)) == {missing}
 
 
+@pytest.mark.parametrize("missing", [0, 1, 4])
+def test_tables_of_the_same_records_hide_the_same_groups(missing: int) -> None:
+    x = but(X, *((i, "") for i in range(missing)))
+    table = {"x": x, "g": list("d" * 24 + "a" * 15 + "b" * 20 + "c")}
+    columns, counts = {"x": NUMBER, "g": Category(list("abcd"))}, Counts(("g",))
+    moments = Moments("x", by="g")
+    alone = result_of({"g": columns["g"]}, [counts], {"g": table["g"]})
+    both = result_of(columns, [counts, moments], table)
+    assert [row[0] for row in shown(alone, counts.name)] == ["b", "d"]
+    assert shown(both, counts.name) == shown(alone, counts.name)
+    assert [row[0] for row in shown(both, moments.name)] == ["b", "d"]
+
+
 def test_earlier_results_stay_in_force() -> None:
     columns = {"a": AB, "b": ABC}
     table = {"a": G, "b": ["abc"[min(i, 2)] if i > 30 else "ab"[i % 2] for i in range(N)]}

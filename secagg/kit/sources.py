@@ -36,7 +36,10 @@ def columns_of(source: Source, names: Sequence[str]) -> dict[str, Array]:
         source = _read(Path(source))
     found: Any = source
     if not isinstance(source, Mapping):
-        found = getattr(source, "column_names", None) or getattr(source, "columns", None)
+        # of the class: columns of a DataFrame are attributes of the DataFrame
+        arrow, lazy = (hasattr(type(source), name) for name in ("column_names", "collect"))
+        head = "column_names" if arrow else "columns"
+        found = None if lazy else getattr(source, head, None)
     if found is None:
         raise ParameterError(
             f"{in_short(type(source).__name__)} is no table; pass a DataFrame, a table of "
@@ -60,7 +63,9 @@ def _array(name: str, values: object) -> Array:
     # Arrow has to_pylist alone; integers with nulls stay integers
     listed = getattr(values, "to_list", getattr(values, "to_pylist", None))
     plain = isinstance(dtype, np.dtype) and dtype.kind in "iufb"
-    if plain or isinstance(values, np.ndarray):
+    if isinstance(values, np.ma.MaskedArray):
+        array = _objects(values.tolist())  # None where a value is masked
+    elif plain or isinstance(values, np.ndarray):
         array = np.asarray(values)
     elif listed is not None:
         array = _objects(listed())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from secagg._check import is_real
 from secagg._printable import in_short
@@ -36,7 +37,9 @@ def exact(what: str, value: object) -> Fraction:
         number = Decimal("NaN")
     large = len(number.as_tuple().digits) > 30 or not -30 <= number.adjusted() <= 30
     if isinstance(value, bool) or not number.is_finite() or large:
-        raise ParameterError(f"{what} is {in_short(value)}; write a decimal number up to 1e30")
+        raise ParameterError(
+            f"{what} is {in_short(value)}; write a number of at most 30 digits"
+        )
     return Fraction(number)
 
 
@@ -48,6 +51,18 @@ def decimal_text(number: Fraction) -> str:
         raise ParameterError(f"{number} is no decimal number")
     text = f"{Decimal(f'{scaled.numerator}e-60'):f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def listed(what: str, values: object) -> tuple[Any, ...]:
+    """Return a list in order; raise `ParameterError` for a text, a set or a single value."""
+    if isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Iterable):
+        raise ParameterError(f"{what} is {in_short(values)}; give a list")
+    return tuple(values)
+
+
+def decimals(what: str, values: object) -> list[Fraction]:
+    """Return a list of decimal numbers exactly; see `exact`."""
+    return [exact(f"a value of {what}", value) for value in listed(what, values)]
 
 
 def label(value: object) -> str:
@@ -169,9 +184,7 @@ class Category:
     values: tuple[str, ...]
 
     def __init__(self, values: object) -> None:
-        if isinstance(values, str) or not hasattr(values, "__iter__"):
-            raise ParameterError(f"values is {in_short(values)}; give a list of values")
-        texts = tuple(label(value) for value in values)
+        texts = tuple(label(value) for value in listed("values", values))
         for text in texts:
             check_name("a value of a category", text)
         if not 0 < len(texts) <= _MAX_VALUES or len(set(texts)) < len(texts):

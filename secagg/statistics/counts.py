@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from secagg.errors import ParameterError
-from secagg.statistics.columns import Number, Real, decimal_text, exact
+from secagg.statistics.columns import Number, Real, decimal_text, decimals
 from secagg.statistics.design import names_of
 from secagg.statistics.exact import indicator
 from secagg.statistics.layout import Field
@@ -149,8 +149,8 @@ class Histogram(_Cells, Grouped):
     by: str | None = None
 
     def __post_init__(self) -> None:
-        edges = tuple(decimal_text(exact("an edge", edge)) for edge in self.edges)
-        object.__setattr__(self, "edges", edges)
+        edges = decimals("edges", self.edges)
+        object.__setattr__(self, "edges", tuple(map(decimal_text, edges)))
 
     def check(self, frame: Frame) -> None:
         """Raise `ParameterError` unless the columns are in the plan and the edges fit."""

@@ -284,7 +284,7 @@ def _plain(named: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _column(name: str, described: object) -> Column:
-    number = isinstance(described, dict) and "low" in described
+    number = isinstance(described, dict) and {"low", "high"} & described.keys()
     kind: type[Column] = Number if number else Category
     return _made(f"column {name!r}", kind, described)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from secagg._check import check_integer
 from secagg.errors import ParameterError
-from secagg.statistics.columns import Real, decimal_text, exact
+from secagg.statistics.columns import Real, decimal_text, decimals
 from secagg.statistics.exact import indicator
 from secagg.statistics.layout import Field
 from secagg.statistics.records import Records
@@ -79,7 +79,7 @@ class Quantiles(Grouped):
     def __post_init__(self) -> None:
         check_integer("bins", self.bins, 2, 1000)
         check_integer("steps", self.steps, 1, 20)
-        shares = tuple(exact("a share", share) for share in self.shares)
+        shares = decimals("shares", self.shares)
         if not shares or any(not 0 < share < 1 for share in shares):
             raise ParameterError(f"shares are {self.shares}; list numbers above 0 and below 1")
         object.__setattr__(self, "shares", tuple(map(decimal_text, shares)))

@@ -16,6 +16,8 @@ from secagg.statistics.columns import Category, Column, Number, label
 Points = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 _MISSING_TEXTS = frozenset({"", "na", "n/a", "nan", "none", "null", "<na>"})
+_NO_VALUES = frozenset({"none", "<na>", "nat", "nan", "snan"})
+"""Texts of None, NaN, and the missing values of pandas."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,8 +103,8 @@ def _on_grid(numbers: NDArray[np.float64], column: Number) -> tuple[Points, Flag
 def _is_missing(value: object) -> bool:
     if isinstance(value, str):
         return value.strip().lower() in _MISSING_TEXTS
-    # pandas' NA has no truth value, and NaN differs from itself
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+    # NA, an array and a signalling NaN have no comparison
+    return str(value).lower() in _NO_VALUES
 
 
 def _numbers(name: str, values: NDArray[np.generic]) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg._secrets import without_frames
 from secagg.errors import ParameterError
 from secagg.kit.sources import Source
 from secagg.paillier import Packing, generate_keypair
@@ -24,6 +25,7 @@ Way: TypeAlias = Literal["plain", "secagg", "one-shot", "paillier"]
 Digits: TypeAlias = NDArray[np.int64]
 
 
+@without_frames
 def simulate(
     plan: Plan,
     tables: Mapping[str, Source] | Sequence[Source],

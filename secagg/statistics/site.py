@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg._check import check_integer
+from secagg._secrets import without_frames
 from secagg.errors import ParameterError
 from secagg.kit.sources import Source
 from secagg.oneshot import OneShotParams
@@ -80,6 +81,7 @@ class Site:
         The table does not fit the plan, or the policy or the ledger rejects the plan.
     """
 
+    @without_frames
     def __init__(
         self,
         table: Source,
@@ -100,6 +102,7 @@ class Site:
     def __repr__(self) -> str:
         return f"<Site: {self.plan.name!r}, {self.records.size:,} records>"
 
+    @without_frames
     def __call__(self, message: bytes, params: Params | None = None) -> NDArray[np.int64]:
         """Return the vector for the step that a message asks for.
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from secagg.errors import ParameterError
-from secagg.statistics.columns import Real, decimal_text, exact
+from secagg.statistics.columns import Real, decimal_text, decimals
 from secagg.statistics.exact import Singular, indicator, solve
 from secagg.statistics.layout import Exact, Field
 from secagg.statistics.records import Records
@@ -48,7 +48,7 @@ class Survival(Grouped):
     by: str | None = None
 
     def __post_init__(self) -> None:
-        grid = [exact("a time", time) for time in self.grid]
+        grid = decimals("grid", self.grid)
         if not 0 < len(grid) <= 10_000 or sorted(set(grid)) != grid:
             raise ParameterError(f"grid has {len(grid):,} times; list 1 to 10,000, ascending")
         object.__setattr__(self, "grid", tuple(map(decimal_text, grid)))

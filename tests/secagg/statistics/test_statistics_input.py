@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
-from secagg import ParameterError
+from frames import leaks
+from secagg import ParameterError, SecAggError
 from secagg.statistics import (
     Category,
     Counts,
@@ -69,6 +71,7 @@ by = "sex"
         ('name = "trial"', f'name = "t"\ndeletion = "{201 * "x"}"', "deletion"),
         ('name = "trial"', 'name = "t"\ndeletion = "a\\u0007"', "deletion"),
         ("high = 100", "", "'age'"),
+        ("low = 0", "", "'low'"),
         ("high = 100", "high = 0", "'age'"),
         ("high = 100", 'high = "ten"', "high"),
         ("high = 100", "high = nan", "high"),
@@ -83,6 +86,7 @@ by = "sex"
         ('["f", "m"]', "[]", "'sex'"),
         ('["f", "m"]', '["f", "f"]', "'sex'"),
         ('["f", "m"]', '"fm"', "'sex'"),
+        ('["f", "m"]', "{ f = 1 }", "'sex'"),
         ('["f", "m"]', '["f", ""]', "'sex'"),
         ('["f", "m"]', '[1, "1"]', "'sex'"),
         ('values = ["f", "m"]', "", "'sex'"),
@@ -123,6 +127,9 @@ def test_damaged_plans_name_the_field(old: str, new: str, named: str) -> None:
         (lambda: Histogram("x", [0.5]), "histogram of x"),
         (lambda: Histogram("x", [11]), "histogram of x"),
         (lambda: Histogram("x", ["a"]), "edge"),
+        (lambda: Histogram("x", "15"), "edges"),
+        (lambda: Histogram("x", 5), "edges"),
+        (lambda: Quantiles("x", 0.5), "shares"),
         (lambda: Quantiles("x", []), "shares"),
         (lambda: Quantiles("x", [1]), "shares"),
         (lambda: Quantiles("x", [0.5, "x"]), "share"),
@@ -144,6 +151,7 @@ def test_damaged_plans_name_the_field(old: str, new: str, named: str) -> None:
         (lambda: Poisson("half", ("x",)), "half"),
         (lambda: Survival("x", "b", []), "grid"),
         (lambda: Survival("x", "b", [2, 1]), "grid"),
+        (lambda: Survival("x", "b", "12"), "grid"),
         (lambda: Survival("x", "b", [0.5]), "survival of x"),
         (lambda: Survival("x", "c", [1]), "c"),
         (lambda: Survival("x", "b", [1], by="b"), "b"),
@@ -247,6 +255,7 @@ def table(**changes: Any) -> Any:
         (lambda _: pl.DataFrame({"x": ["1", VALUE], "g": ["a", "b"]}), "'x', row 2"),
         (lambda _: pl.DataFrame({"x": [[1], [2]], "g": ["a", "b"]}), "'x', row 1"),
         (lambda _: pl.DataFrame({"x": [1]}), "'g'"),
+        (lambda _: pl.LazyFrame(GOOD), "LazyFrame"),
         (lambda _: pa.table({"x": ["1", VALUE], "g": ["a", "b"]}), "'x', row 2"),
         (lambda _: pa.table([[1], [2], ["a"]], names=["x", "x", "g"]), "'x'"),
     ],
@@ -256,6 +265,21 @@ def test_damaged_tables_name_column_and_row(source: Any, named: str, tmp_path: P
         Site(source(tmp_path), PLAN)
     assert named in str(caught.value)
     assert VALUE not in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", ["table", "plan", "message"])
+def test_frames_of_errors_have_no_table(wrong: str) -> None:
+    secret = 0x11223344
+    plan = Plan("t", {"x": Number(0, 2**31 - 1)}, (Moments("x"),))
+    table = {"x": [1, secret, *([VALUE] if wrong == "table" else [])]}
+    call = partial(Site, table, plan)
+    if wrong == "plan":
+        call = partial(simulate, replace(plan, min_count=1), [table] * 3)
+    elif wrong == "message":
+        call = partial(Site(table, plan), b"")
+    with pytest.raises(SecAggError) as caught:
+        call()
+    assert leaks(caught.value, [secret.to_bytes(4, "little")], __name__) == []
 
 
 def test_nothing_is_sent_before_all_tables_are_read() -> None:
@@ -277,6 +301,9 @@ def test_equal_tables_of_all_libraries_have_equal_records(tmp_path: Path) -> Non
         {"x": np.array([1.5, np.nan, 250, -3]), "g": np.array(values["g"], object)},
         {"x": ["1.5", "NA", " 250 ", "-3"], "g": ["a", " b", "", "other"]},
         {"x": [Decimal("1.5"), pd.NA, np.int64(250), -3.0], "g": values["g"]},
+        {"x": [1.5, Decimal("sNaN"), 250, -3], "g": ["a", "b", None, np.ones(2)]},
+        {"x": np.ma.array([1.5, 9, 250, -3], mask=[0, 1, 0, 0]), "g": values["g"]},
+        pd.DataFrame(values).assign(column_names=1, collect=2),
     ]
     pl.DataFrame(values, strict=False).write_parquet(tmp_path / "t.parquet")
     pd.DataFrame(values).to_csv(tmp_path / "t.csv", index=False)

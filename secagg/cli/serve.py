@@ -47,8 +47,6 @@ from secagg.server import RoundResult
 if TYPE_CHECKING:
     from secagg.session import Session
 
-_PATIENCE = 5.0
-"""Seconds to wait for a helper before the server listens, while no client waits."""
 EXAMPLES = options.examples(
     "secagg serve clients.json --length 1000 --clip 8 --out sums",
     "secagg serve clients.json --length 1000 --clip 8 --out sums --rounds 30 --folder state",
@@ -187,8 +185,7 @@ def serve(
             # a server that runs for years waits for its helpers in each period
             early = calendar is None or book.is_new
             if aggregator is not None and isinstance(first, OneShotParams) and early:
-                async with aggregator.reach(first, _PATIENCE):
-                    pass  # all helpers endorse
+                await aggregator.ensure(first)
             if calendar is not None and folder is not None:
                 calendar.keep(folder)
             await hosting.run(add)

@@ -71,8 +71,6 @@ if TYPE_CHECKING:
     from secagg.statistics import Site, Study
     from secagg.statistics.sessions import Ask, Summed
 
-_PATIENCE = 5.0
-"""Seconds to wait for a helper before the server listens, while no site waits."""
 _LATE = "; join before the first step ends, in one process, and ask the server's operator"
 SERVE = (
     START + "secagg stats serve study.toml sites.json --out study --folder state\n\n"
@@ -162,9 +160,7 @@ def serve(
                 first = one_shot_params(
                     study, len(known), run_id, keys, security=kind, every=False
                 )
-                # an absent helper is named before any site waits
-                async with aggregator.reach(first, _PATIENCE):
-                    pass
+                await aggregator.ensure(first)
             await hosting.run(work)
 
         with notices(study=True):

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from secagg.http import HttpHelper
     from secagg.session import Session
 
+_PATIENCE = 5.0
+"""Seconds to wait for a helper before the server listens, while no client waits."""
+
 
 @dataclass(frozen=True)
 class Aggregator:
@@ -67,6 +70,11 @@ class Aggregator:
             patience=patience,
             allow_plain_http=self.plain,
         )
+
+    async def ensure(self, params: OneShotParams) -> None:
+        """Raise the error of an absent helper before any client waits."""
+        async with self.reach(params, _PATIENCE):
+            pass  # all helpers endorse
 
     @asynccontextmanager
     async def endorsed(

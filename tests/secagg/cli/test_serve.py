@@ -16,8 +16,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from secagg import Identity, ParameterError, Registry, TooFewSurvivors, client_id
-from secagg.cli import app
-from secagg.cli import serve as serving
+from secagg.cli import app, sums
 from secagg.cli.console import call_clients
 from secagg.cli.files import create_identity, read_registry, write_keys
 from secagg.cli.notices import notices
@@ -54,7 +53,7 @@ def rejected(ran: Result, *named: str) -> None:
 
 
 def test_helper_that_is_away_ends_the_server_at_once(folder, monkeypatch):
-    monkeypatch.setattr(serving, "_PATIENCE", 1e-9)
+    monkeypatch.setattr(sums, "_PATIENCE", 1e-9)
     create_identity(folder / "a.pem")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"

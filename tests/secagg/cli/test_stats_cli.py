@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from cli_processes import address, invoke, process, until
-from secagg.cli import stats_http
+from secagg.cli import sums
 from secagg.cli.files import create_identity, read_keys, write_keys
 from secagg.cli.studies import LEAST
 from secagg.statistics import (
@@ -258,7 +258,7 @@ def test_server_names_what_it_lacks_before_it_listens(folder):
 
 
 def test_helper_that_is_away_ends_a_study_before_it_listens(folder, monkeypatch):
-    monkeypatch.setattr(stats_http, "_PATIENCE", 1e-9)
+    monkeypatch.setattr(sums, "_PATIENCE", 1e-9)
     register(folder, "a", "b", "c", "aggregator")
     entries = []
     for j in range(3):

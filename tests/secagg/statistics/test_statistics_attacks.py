@@ -180,9 +180,15 @@ def shown(result: Result, name: str) -> list[tuple[Any, ...]]:
         # two groupings, each with a record that the other lacks
         ({"x": NUMBER, "g": AB, "h": AB}, [Moments("x", by="g"), Moments("x", by="h")],
          {"x": X, "g": but(G, (9, "")), "h": but(G, (7, ""))}, "moments of x by h", 1),
+        # a group with a single other value, which follows from the other groups and the whole
+        ({"x": NUMBER, "g": ABC}, [Moments("x"), Moments("x", by="g")],
+         {"x": but([*X[:40], *[50] * 20], (57, 80)), "g": list("ab" * 20 + "c" * 20)},
+         "moments of x by g", 1),
         # the value of the only record inside a range
         ({"x": FLAG}, [Moments("x")], {"x": but([0] * N, (7, 1))}, "moments of x", 0),
         ({"x": NUMBER}, [Moments("x")], {"x": but([999] * N, (7, 5))}, "moments of x", 0),
+        # the same in a group that is too small for the rule of dominance
+        ({"x": NUMBER}, [Moments("x")], {"x": but([999] * 9, (7, 5))}, "moments of x", 0),
         # a value amid the range that all other records have
         ({"x": NUMBER}, [Moments("x")], {"x": but([50] * N, (7, 80))}, "moments of x", 0),
         ({"x": NUMBER}, [Moments("x")], {"x": but([50] * N, *((i, 30) for i in range(4)))},
@@ -202,8 +208,9 @@ def shown(result: Result, name: str) -> list[tuple[Any, ...]]:
          {"x": [1] * 2 + [15] * 8 + X[:50]}, "quantiles of x", 0),
     ],
     ids=["no group", "no group, no value", "group of one", "two groupings", "two gaps",
-         "one event", "one inside", "one differs", "four differ", "quantile of one", "ranks",
-         "curve of one", "narrow bin", "quantile beside bins"],
+         "other value in a group", "one event", "one inside", "one of nine", "one differs",
+         "four differ", "quantile of one", "ranks", "curve of one", "narrow bin",
+         "quantile beside bins"],
 )  # fmt: skip
 def test_single_records_stay_hidden(
     columns: Any, statistics: Any, table: Any, name: str, rows: int

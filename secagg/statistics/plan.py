@@ -307,16 +307,18 @@ def _table(what: str, described: object) -> dict[str, Any]:
 
 def _made(what: str, kind: type[_Made], described: object) -> _Made:
     """Return a part of the described fields."""
-    given, known = _table(what, described), list(signature(kind).parameters)
-    if unknown := sorted(set(given) - set(known)):
-        raise ParameterError(f"{what} has the unknown fields {unknown}; take of {known}")
+    given, known = _table(what, described), signature(kind).parameters
+    unknown = sorted(set(given) - set(known))
+    lacking = [k for k, one in known.items() if one.default is one.empty and k not in given]
+    if unknown or lacking:
+        raise ParameterError(
+            f"{what} has the unknown fields {unknown} and lacks {lacking}; the fields are "
+            f"{list(known)}"
+        )
     try:
         return kind(**given)
-    except ParameterError as error:
+    except (ParameterError, TypeError) as error:
         raise ParameterError(f"{what}: {error}") from None
-    except TypeError as error:  # a field is missing or of a wrong type
-        why = str(error).removeprefix(f"{kind.__qualname__}.__init__() ")
-        raise ParameterError(f"{what}: {why}; the fields are {known}") from None
 
 
 def _toml(table: Mapping[str, Any]) -> list[str]:

@@ -26,7 +26,7 @@ from secagg.cli.records import (
 )
 from secagg.cli.summands import content_of
 from secagg.cli.sums import Aggregator, Sums
-from secagg.errors import ParameterError, SecAggError
+from secagg.errors import JournalError, ParameterError, SecAggError
 from secagg.oneshot import OneShotParams
 from secagg.protocol import RoundParams
 from secagg.protocol.params_bytes import VERSION
@@ -54,7 +54,7 @@ class Book:
     JournalError
         A record was altered or is missing.
     ParameterError
-        The records are of another session.
+        The records are of another session, or of other periods.
     """
 
     def __init__(self, out: Path, sums: Sums, aggregator: Aggregator | None) -> None:
@@ -70,6 +70,12 @@ class Book:
                 raise ParameterError(
                     f"--out {out} has the sums of session {record.session!r}, not "
                     f"{sums.name!r}; take another --out, or that name"
+                )
+            if record.period != sums.period(record.number):
+                raise ParameterError(
+                    f"--out {out} has {record.called} as sum {record.number}, and --folder has "
+                    f"{sums.period(record.number) or 'no periods'}; give the --folder and "
+                    "--every of these sums, or another --out"
                 )
             self._take(record)
         self._chain.records.clear()  # a server that runs for years needs the last hash only
@@ -108,11 +114,13 @@ class Book:
 
     def keep(self, number: int, begun: datetime, result: RoundResult) -> Path:
         """Write a sum and then the record; return the file of the sum."""
+        self._require_alone()
         path = self._out / self._sums.file(number)
         content = content_of(result.sum, self._sums.columns)
         replace_file(path, content)
         kept = SumFile(file=path.name, sha256=hashlib.sha256(content).hexdigest())
-        whole = len(result.survivors) == len(self._sums.registry)
+        # the sum of a killed process can have a client that the registry has no more
+        whole = set(self._sums.registry) <= set(result.survivors)
         self._write(
             number,
             begun,
@@ -125,11 +133,26 @@ class Book:
 
     def keep_failure(self, number: int, begun: datetime, error: SecAggError) -> None:
         """Write the record of a sum that failed."""
+        self._require_alone()
         self._write(number, begun, outcome="failed", why=str(error))
 
     def documents(self) -> list[Document]:
         """Return all records as the JSON output of the command shows them."""
         return [self._document(record) for record in Chain.read(self._out).records]
+
+    def _require_alone(self) -> None:
+        """Raise JournalError if another server has written the next record."""
+        path = self._out / name_of(self._place)
+        if path.exists():
+            raise JournalError(
+                f"{path} is of another server, which runs with the same --out; give each "
+                "server an --out and a --folder of its own"
+            )
+
+    @property
+    def _place(self) -> int:
+        """Number of the next record."""
+        return 0 if self._last is None else self._last.record + 1
 
     def _write(
         self,
@@ -149,7 +172,7 @@ class Book:
         ended = schedule.iso(schedule.now())
         record = Record(
             format=FORMAT,
-            record=0 if self._last is None else self._last.record + 1,
+            record=self._place,
             session=sums.name,
             number=number,
             period=request.period,

@@ -161,6 +161,12 @@ class Record(Struct, frozen=True, kw_only=True):
         return self.period or str(self.number)
 
 
+class _Version(Struct):
+    """Version of a record's format, for records with fields that this release does not know."""
+
+    format: int
+
+
 @dataclass
 class Chain:
     """Records of a folder that were read, with all faults.
@@ -183,13 +189,14 @@ class Chain:
     @classmethod
     def read(cls, folder: Path) -> Chain:
         """Return the records of a folder, each validated against the record before."""
-        chain = cls(folder)
-        found = set(records_in(os.listdir(folder)))
-        for place in range(max(map(_place, found), default=-1) + 1):
-            if name_of(place) in found:
-                chain._take(place)
-            else:
-                chain.faults[name_of(place)] = "it is missing"
+        chain, expected = cls(folder), 0
+        for place in sorted(map(_place, records_in(os.listdir(folder)))):
+            if place > expected:
+                # a single name of nine digits must not become a billion faults
+                others = f", and all from {name_of(expected)} on" * (place - 1 > expected)
+                chain.faults[name_of(place - 1)] = f"it is missing{others}"
+            chain._take(place)
+            expected = place + 1
         return chain
 
     def _take(self, place: int) -> None:
@@ -197,13 +204,17 @@ class Chain:
         name = name_of(place)
         data = (self.folder / name).read_bytes()
         body, tail = data[:-_TAIL_BYTES], _TAIL.fullmatch(data[-_TAIL_BYTES:])
-        record = None
+        record, fault = None, "it was altered"
         with suppress(ValueError, RecursionError):  # bytes of no UTF-8, brackets in brackets
             if tail is not None:
-                record = msgspec.json.decode(body + b"}", type=Record)
+                version = msgspec.json.decode(body + b"}", type=_Version).format
+                if version != FORMAT:
+                    fault = f"it has format {version}, and this release reads format {FORMAT}"
+                else:
+                    record = msgspec.json.decode(body + b"}", type=Record)
         before = self.head
         if record is None or tail is None:
-            self.faults[name] = "it was altered"
+            self.faults[name] = fault
             return
         # after a fault, the next record is judged by the hash that it states itself
         if name_of(place - 1) in self.faults:

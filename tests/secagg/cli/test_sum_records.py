@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from cli_processes import invoke
 from secagg import Registry, RoundParams, client_id
@@ -205,7 +206,7 @@ def test_part_of_a_killed_write_is_no_fault_and_goes(folder):
     part = folder / f"sum-2026-05.npy.{'0' * 16}.part"
     part.touch()
     assert invoke("verify", folder).exit_code == 0
-    Book(folder, sums(), None)
+    Book(folder, sums(schedule=Schedule(Period.of("2026-01"))), None)
     assert not part.exists()
 
 
@@ -216,6 +217,10 @@ def test_server_goes_on_after_the_last_record(folder):
     assert again.status == 2
     with pytest.raises(ParameterError, match="counts"):
         Book(folder, sums("other"), None)
+    # a --folder of other sums would give the next sum a period far from the last
+    for other in (None, Schedule(Period.of("2026-03"))):
+        with pytest.raises(ParameterError, match="2026-01"):
+            Book(folder, sums(schedule=other), None)
     flip(name_of(1))(folder)
     with pytest.raises(JournalError, match=name_of(1)):
         Book(folder, sums(schedule=plan), None)
@@ -238,6 +243,36 @@ def test_sum_that_failed_is_tried_again_without_a_schedule(tmp_path):
     assert again.status == 3
     assert [one.number for one in Chain.read(tmp_path).records] == [0, 0, 1]
     assert invoke("verify", tmp_path).exit_code == 0
+
+
+def test_one_far_record_is_one_fault(folder):
+    shutil.copy(folder / name_of(3), folder / name_of(99_999))
+    assert len(Chain.read(folder).faults) == 2
+
+
+def test_record_of_another_format_is_named(folder):
+    chain = Chain.read(folder)
+    chain.append(structs.replace(chain.records[-1], format=2, record=4))
+    assert "format 2" in Chain.read(folder).faults[name_of(4)]
+
+
+def test_second_server_with_one_folder_overwrites_nothing(tmp_path):
+    first, second = (Book(tmp_path, sums(), None) for _ in range(2))
+    first.keep(0, first.begin(), result(*NAMES))
+    with pytest.raises(JournalError, match=name_of(0)):
+        second.keep(0, second.begin(), result(*NAMES[1:]))
+    error = TooFewSurvivors("too few", phase="gather", survivors=2, needed=3)
+    with pytest.raises(JournalError, match=name_of(0)):
+        second.keep_failure(0, second.begin(), error)
+    assert invoke("verify", tmp_path).exit_code == 0
+
+
+def test_sum_with_a_client_that_left_the_registry_is_not_full(tmp_path):
+    keys = {n: make_identity(i).public for i, n in enumerate((*NAMES[:3], "fulda"))}
+    book = Book(tmp_path, replace(sums(), registry=Registry(keys)), None)
+    book.keep(0, book.begin(), result(*NAMES))
+    (record,) = Chain.read(tmp_path).records
+    assert (record.outcome, len(record.missing)) == ("partial", 1)
 
 
 def place(attempt: int) -> Place:

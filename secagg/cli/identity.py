@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from secagg._files import locked
 from secagg._printable import printable
 from secagg.cli.addresses import as_key
 from secagg.cli.console import App, Json, command, counted, examples, flag
@@ -58,13 +61,16 @@ def register(
     A client of the registry keeps its key without --replace.
     """
     with command():
-        keys = read_keys(registry) if registry.exists() else {}
         name, key = client_of(client), as_key(public, "HEX")
-        change = _change(client, keys.get(name), key, replace=replace)
-        keys[name] = key
-        # validates all keys and ids before the file changes
-        count = len(Registry(keys))
-        write_keys(registry, keys)
+        registry.parent.mkdir(parents=True, exist_ok=True)
+        # or of two commands at once, the second would drop the client of the first
+        with locked(registry.parent) if hasattr(os, "O_DIRECTORY") else nullcontext():
+            keys = read_keys(registry) if registry.exists() else {}
+            change = _change(client, keys.get(name), key, replace=replace)
+            keys[name] = key
+            # validates all keys and ids before the file changes
+            count = len(Registry(keys))
+            write_keys(registry, keys)
         document = {
             "registry": str(registry),
             "client": client,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import signal
 import socket
 import stat
@@ -12,7 +14,10 @@ import numpy as np
 import pytest
 
 from cli_processes import address, invoke, process
-from secagg.cli.files import read_identity, read_registry
+from secagg.cli import identity as commands
+from secagg.cli.files import read_identity, read_keys, read_registry
+from secagg.protocol.client_ids import ClientKey
+from secagg.testing import make_identity
 
 NAMES = ("alice", "Zoë", "7")
 
@@ -141,6 +146,19 @@ def test_a_key_is_replaced_only_on_demand(keys):
     assert register("alice", new, "--replace") == (0, "replaced")
     assert read_registry(keys / "r.json")["alice"] == new
     assert register("alise", old) == (0, "added")
+
+
+def test_registry_is_locked_from_its_reading_to_its_writing(keys, monkeypatch):
+    def read(path: Path) -> dict[ClientKey, bytes]:
+        folder = os.open(path.parent, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(folder)
+        return read_keys(path)
+
+    monkeypatch.setattr(commands, "read_keys", read)
+    key = make_identity(9).public.hex()
+    assert invoke("identity", "register", keys / "r.json", "zoe", key).exit_code == 0
 
 
 CERTIFICATE = ["--certificate", "c.pem"]

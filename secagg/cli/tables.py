@@ -67,7 +67,9 @@ def as_columns(text: str) -> tuple[str, ...]:
     path = Path(text)
     if is_table(path):
         return read_header(path)
-    header = next(csv.reader([text], strict=True), [])
+    header, *more = _lines(Path("--columns"), text)
+    if more:
+        raise ParameterError("--columns has several lines; give the names in one line")
     return _names(header)
 
 
@@ -88,8 +90,14 @@ def _rows(path: Path) -> tuple[tuple[str, ...], *tuple[list[str], ...]]:
         raise ParameterError(
             f"{path} is no text in UTF-8; save the table as CSV in UTF-8"
         ) from None
-    header, *rows = list(csv_rows(path, io.StringIO(text, newline=""))) or [[]]
+    header, *rows = _lines(path, text)
     return checked(path, _names, header), *rows
+
+
+def _lines(path: Path, text: str) -> list[list[str]]:
+    """Return the header of a table, empty if there is no header, and all rows."""
+    # of a single column, an empty line would be an empty field
+    return list(csv_rows(path, io.StringIO(text.rstrip("\r\n"), newline=""))) or [[]]
 
 
 def _names(header: Sequence[str]) -> tuple[str, ...]:

@@ -93,6 +93,7 @@ RIGHT: dict[str, tuple[bytes, bool, tuple[str, ...], list[float]]] = {
     "not composed": ("u\u0308\n1\n".encode(), False, ("ü",), [1]),
     "largest": (b"a\n4611686018427387904\n", True, ("a",), [1 << 62]),
     "beyond float64's integers": (b"a\n9007199254740993\n", True, ("a",), [(1 << 53) + 1]),
+    "one column, blank end": (b"a\r\n1\r\n\r\n", True, ("a",), [1]),
     "blank lines": (b"a,b\n\n1,2\n\n", True, ("a", "b"), [1, 2]),
 }
 

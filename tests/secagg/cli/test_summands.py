@@ -47,6 +47,8 @@ WRONG = {
     "formula": ([*COUNTS, "--columns", "a,=b"], "=b"),
     "twice": ([*COUNTS, "--columns", "a,a"], "'a'"),
     "empty": ([*COUNTS, "--columns", ""], "name"),
+    "open quotes": ([*COUNTS, "--columns", 'a,"b'], "--columns"),
+    "lines": ([*COUNTS, "--columns", "a\nb"], "--columns"),
     "no file": ([*COUNTS, "--columns", "c.csv"], "c.csv"),
     "fraction": (["--integers", "--clip", 7.5, "--length", 3], "--clip"),
     "infinite": (["--integers", "--clip", "inf", "--length", 3], "--clip"),

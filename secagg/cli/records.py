@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from secagg._files import replace_file
+from secagg.cli.files import read
 from secagg.errors import JournalError
 from secagg.journal.chain import link
 from secagg.kit.table import as_json
@@ -202,7 +203,7 @@ class Chain:
     def _take(self, place: int) -> None:
         """Add the record of a file, or the file's fault."""
         name = name_of(place)
-        data = (self.folder / name).read_bytes()
+        data = read(self.folder / name)
         body, tail = data[:-_TAIL_BYTES], _TAIL.fullmatch(data[-_TAIL_BYTES:])
         record, fault = None, "it was altered"
         with suppress(ValueError, RecursionError):  # bytes of no UTF-8, brackets in brackets

@@ -152,6 +152,7 @@ ALTERED = {
     "last record deleted": (cut, "sum-2026-04.npy"),
     "extra": (lambda at: (at / "sum-2026-05.npy").touch(), "sum-2026-05.npy"),
     "extra record": (lambda at: shutil.copy(at / name_of(3), at / name_of(4)), name_of(4)),
+    "folder as a record": (lambda at: (at / name_of(4)).mkdir(), name_of(4)),
     "other name": (
         lambda at: (at / name_of(3)).rename(at / "record-00003.json"),
         "record-00003",

@@ -11,10 +11,7 @@ from msgspec.structs import replace
 from secagg.cli import schedule
 from secagg.cli.records import Attempted, HelperFault, Missing
 from secagg.session import events
-from secagg.session.events import HELPER_PHASES
-
-_LATE = ("late", "size")
-"""Checks that are no offence: the session asks such clients again."""
+from secagg.session.events import EXCUSED, HELPER_PHASES
 
 
 @dataclass
@@ -55,7 +52,7 @@ class Account:
             case events.MessageAccepted(client=client):
                 self._accepted.add(client)
                 self._reasons.pop(client, None)
-            case events.MessageRejected(check=check) if check in _LATE:
+            case events.MessageRejected(check=check) if check in EXCUSED:
                 known = self._reasons.get(event.client)
                 if known is not None and known.why == "dropped out":
                     self._reasons[event.client] = replace(known, check=check)

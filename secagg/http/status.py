@@ -19,8 +19,6 @@ _NAMED = 20
 """Most missing clients, and clients that dropped out of an attempt, that the page names."""
 LISTED = 1000
 """Most members of a session whose members the page lists."""
-_LATE = ("late", "size")
-"""Checks of an answer that are no offence: the client is slow."""
 
 
 class Phase(Struct):
@@ -171,7 +169,7 @@ class Status:
             case events.MessageRejected():
                 if phase:
                     phase.rejected += 1
-                if event.check not in _LATE:
+                if event.check not in events.EXCUSED:
                     self._mark((event.client,), f"rejected: {event.check}")
             case events.MemberDeclined():
                 running.declined += 1

@@ -16,6 +16,8 @@ logger = logging.getLogger("secagg.session")
 
 HELPER_PHASES = ("check", "reserve", "open")
 """Phases of helpers; the numbers in events of these phases are of helpers, not of clients."""
+EXCUSED = ("late", "size")
+"""Checks that are no offence: a slow client, and a long answer of an earlier round."""
 _NAMED = 20
 """Most clients that a line of the log names."""
 _CLIENTS = ("client", "missing", "left_out", "clients")

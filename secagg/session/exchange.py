@@ -18,6 +18,7 @@ from secagg.errors import LocalProtocolError, RemoteProtocolError
 from secagg.journal.lock import spoilt
 from secagg.session.clock import Clock
 from secagg.session.events import (
+    EXCUSED,
     Hooks,
     MemberDeclined,
     MessageAccepted,
@@ -275,8 +276,7 @@ class Exchanges(ABC):
         self, exchange: Exchange | None, client: int, size: int, error: RemoteProtocolError
     ) -> None:
         """Leave out the client of an answer that failed a check."""
-        # slow is no offence, and a long answer can be one of an earlier round
-        offence = error.check not in ("late", "size")
+        offence = error.check not in EXCUSED
         if offence and exchange is not None and client in exchange.clients:
             exchange.rejected.add(client)
             exchange.given_up.add(client)

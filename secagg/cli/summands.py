@@ -8,7 +8,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from secagg.cli.console import flag
+from secagg._check import check_integer
+from secagg.cli.console import counted, flag
 from secagg.cli.tables import as_columns, as_table
 from secagg.encoding import FixedPoint, Integers, Vector
 from secagg.errors import ParameterError
@@ -44,8 +45,8 @@ def named(columns: str | None, length: int | None) -> tuple[tuple[str, ...], int
         raise ParameterError("--length is missing; give the length, or the names as --columns")
     if length is not None and names and length != len(names):
         raise ParameterError(
-            f"--columns has {len(names):,} names, and --length is {length:,}; leave out one of "
-            "them"
+            f"--columns has {counted(len(names), 'name')}, and --length is {length:,}; leave "
+            "out one of them"
         )
     return names, len(names) if length is None else length
 
@@ -59,6 +60,7 @@ def encoding_of(clip: float, *, integers: bool) -> FixedPoint | Integers:
             f"--clip {clip:g} is no whole number; with --integers give the largest count that "
             "a vector can have"
         )
+    check_integer("clip", int(clip), 1, 1 << 62)
     return Integers(int(clip))
 
 

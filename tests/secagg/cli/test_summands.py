@@ -51,6 +51,7 @@ WRONG = {
     "lines": ([*COUNTS, "--columns", "a\nb"], "--columns"),
     "no file": ([*COUNTS, "--columns", "c.csv"], "c.csv"),
     "fraction": (["--integers", "--clip", 7.5, "--length", 3], "--clip"),
+    "beyond integers": (["--integers", "--clip", 1e30, "--length", 3], "--clip"),
     "infinite": (["--integers", "--clip", "inf", "--length", 3], "--clip"),
     "noise without helpers": ([*COUNTS, "--length", 3, "--noise", 1e6], "--helpers"),
 }

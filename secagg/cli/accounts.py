@@ -68,6 +68,11 @@ class Account:
             case events.HelperFailed(helper=helper, phase=phase, check=check):
                 self.helpers.append(HelperFault(helper=helper, phase=phase, check=check))
             case events.RoundFailed():
+                for client in event.left_out:
+                    known = self._reasons.get(client)
+                    if known is None or known.why != "rejected":
+                        # its answers passed, and its shares give no secret
+                        self._explain(client, "rejected", event.phase, event.check)
                 left_out = tuple(map(self.called, event.left_out))
                 self._note(
                     event,

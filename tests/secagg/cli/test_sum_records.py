@@ -322,6 +322,15 @@ REASONS = {
         ],
         "essen: dropped out in report, check late",
     ),
+    "wrong shares": (
+        [
+            begun(0),
+            MessageAccepted(place(0), "share_keys", ESSEN, 9, 1.0),
+            RoundFailed(place(0), "RemoteProtocolError", "unmasking", "sum", (ESSEN,), False),
+            begun(1),
+        ],
+        "essen: rejected in unmasking, check sum",
+    ),
     "helpers reject": (
         [begun(0), MessageAccepted(place(0), "report", ESSEN, 9, 1.0), closed(0, "report")],
         "check helpers",

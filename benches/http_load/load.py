@@ -187,16 +187,6 @@ class Load:
         keys = frozenset(bytes.fromhex(one.identity) for one in self.helpers)
         return OneShotPolicy(helpers=keys, require_active=self.kind == "active")
 
-    def cohort(self, number: int) -> int | None:
-        """Return the number of clients to wait for before a round; None for all clients.
-
-        Clients that were silent in the round before come back in this round.
-        """
-        if number == 0 or number % self.silent_every:
-            return None
-        faults = (self.fault(number - 1, u) for u in range(self.clients))
-        return sum(fault is None or not fault.silent for fault in faults)
-
     def vector(self, number: int, u: int) -> F64:
         """Return the vector of a client in a round."""
         seed = self.seed * self.rounds + number

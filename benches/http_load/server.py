@@ -90,7 +90,7 @@ async def run(load: Load, folder: Path) -> None:
                 break
             message = load.message(number)
             if load.kind == "round":
-                result = await session.round(load.params, message, cohort=load.cohort(number))
+                result = await session.round(load.params, message)
             else:
                 result = await one_shot(load, session, number, message, sums[number])
             path = folder / f"sum-{number}.npz"
@@ -109,9 +109,7 @@ async def one_shot(
         for one in load.helpers:
             with suppress(LinkError):
                 links.append(await stack.enter_async_context(reach(one, params)))
-        return await session.one_shot(
-            params, links, message, endorsements=endorsements, cohort=load.cohort(number)
-        )
+        return await session.one_shot(params, links, message, endorsements=endorsements)
 
 
 async def endorsed(load: Load, folder: Path) -> list[list[bytes]]:

@@ -168,6 +168,7 @@ def serve(
                 await _due(calendar, number)
                 # a number that was used up before, or without its helpers, began no round here
                 session.skip_to(number)
+                session.expect_all()
                 begun = book.begin()
                 try:
                     result = await _next(sums, session, number, aggregator, 3 * deadline)

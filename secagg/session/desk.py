@@ -141,6 +141,7 @@ class Desk(Exchanges):
         await intake.join()
         # they may be gone: the next gathering does not take them for present
         self.presence.forget(exchange.awaited)
+        self.presence.miss(exchange.awaited)
 
     def _task_of(self, client: int, after: bytes) -> bytes | None:
         exchange = self._exchange

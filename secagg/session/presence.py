@@ -49,6 +49,7 @@ class Presence:
         self._seen: dict[int, float] = {}
         self._came: dict[int, float] = {}  # time of the call that ended an absence
         self._gone: set[int] = set()  # present after a next call only
+        self._missed: set[int] = set()  # missed a deadline, and did not call since
         self._arrival = asyncio.Event()
 
     @contextmanager
@@ -82,6 +83,7 @@ class Presence:
             self._came[client] = now
         self._seen[client] = now
         self._gone.discard(client)
+        self._missed.discard(client)
         self._arrival.set()
 
     def forget(self, clients: Iterable[int]) -> None:
@@ -90,6 +92,14 @@ class Presence:
         A member that missed a deadline may be gone, and a member that declined about to end.
         """
         self._gone.update(clients)
+
+    def miss(self, clients: Iterable[int]) -> None:
+        """Note members that missed a deadline; a member that waits for a task is not gone."""
+        self._missed.update(u for u in clients if not self._polls[u])
+
+    def expect_all(self) -> None:
+        """Let the next gathering wait for all members, also after a missed deadline."""
+        self._missed.clear()
 
     def close(self) -> None:
         """End the gathering under way."""
@@ -101,8 +111,9 @@ class Presence:
     ) -> tuple[int, ...]:
         """Wait for members of a pool; return at most `size` of these members, ascending.
 
-        The wait ends when `size` of the members are present, or all of them. The hooks get the
-        event `Gathering` before the first wait, and whenever other members are present.
+        The wait ends when `size` of the members are present, or all but the members that missed
+        a deadline of the last sum. The hooks get the event `Gathering` before the first wait,
+        and whenever other members are present.
 
         Raises
         ------
@@ -123,8 +134,8 @@ class Presence:
             left, missing = max(0.0, end - self._clock.now()), tuple(sorted(pool - here))
             self._hooks(Gathering(place, len(here), wanted, least, left, missing))
 
-        end, wanted = self._clock.now() + seconds, max(least, min(goal, len(pool)))
-        here = look()
+        end, awaited = self._clock.now() + seconds, pool - self._missed
+        here, wanted = look(), max(least, min(goal, len(awaited)))
         if len(here) >= wanted:
             return here
         note()
@@ -139,6 +150,7 @@ class Presence:
                     before, here = here, look()
                     if here != before:
                         note()
+        self.miss(pool - here)
         if len(here) < least:
             raise TooFewSurvivors(
                 f"{len(here)} members are present after {seconds:g} seconds, and the round "

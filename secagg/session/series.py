@@ -166,6 +166,8 @@ class Series:
             try:
                 result = await run(place, resumed)
             except (TooFewSurvivors, RemoteProtocolError) as failure:
+                # a member that was late for an attempt may come to the next attempt
+                self.desk.presence.expect_all()
                 error = _explained(failure, self.desk.declined)
                 final = attempt == first + self.attempts or _opened(error)
                 self.hooks(

@@ -365,6 +365,14 @@ class Session:
         check_integer("number", number, self._series.rounds, (1 << 32) - 1)
         self._series.rounds = int(number)
 
+    def expect_all(self) -> None:
+        """Let the next round wait for all members, also for members that the last sum lacks.
+
+        A sum that begins long after the last sum expects all members again. In a training, each
+        round would wait until the deadline for a member that has died.
+        """
+        self._desk.presence.expect_all()
+
     def watch(self, hook: Hook) -> None:
         """Call `hook` with every event from now on, like the functions of `on_event`."""
         self._hooks.add(hook)

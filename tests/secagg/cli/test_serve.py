@@ -24,7 +24,7 @@ from secagg.cli.sums import Sums, prepare, summed
 from secagg.encoding import FixedPoint
 from secagg.errors import ClippingWarning
 from secagg.server import RoundResult
-from secagg.session import HelperFailed, MessageRejected, Place, RoundFailed
+from secagg.session import HelperFailed, MessageRejected, Place, RoundFailed, Session
 from secagg.session.events import Hooks
 from secagg.testing import make_identity
 
@@ -91,15 +91,17 @@ def test_earlier_sums_are_not_overwritten(folder):
 
 @pytest.mark.parametrize("resumable", [False, True])
 def test_sum_that_fails_leaves_the_earlier_ones(folder, monkeypatch, resumable):
-    sessions = []
+    sessions, expected = [], []
 
     async def second_fails(_, session, number, aggregator):
         sessions.append(session)
+        assert len(expected) == len(sessions)  # each sum waits for all clients
         if number == 1:
             raise TooFewSurvivors("too few", phase="gather", survivors=0, needed=3)
         return FINISHED
 
     monkeypatch.setattr(Sums, "next", second_fails)
+    monkeypatch.setattr(Session, "expect_all", expected.append)
     more = ("--folder", "state") if resumable else ()
     ran = serve("--out", "sums", "--rounds", 3, "--json", *more)
     assert ran.exit_code == 2

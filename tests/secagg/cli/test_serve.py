@@ -101,7 +101,7 @@ def test_sum_that_fails_leaves_the_earlier_ones(folder, monkeypatch, resumable):
         return FINISHED
 
     monkeypatch.setattr(Sums, "next", second_fails)
-    monkeypatch.setattr(Session, "expect_all", expected.append)
+    monkeypatch.setattr(Session, "expect_all", lambda session: expected.append(session))
     more = ("--folder", "state") if resumable else ()
     ran = serve("--out", "sums", "--rounds", 3, "--json", *more)
     assert ran.exit_code == 2

@@ -14,6 +14,7 @@ from typing import Any
 
 from secagg.cli.console import called, counted, first_of, with_options
 from secagg.cli.lines import form, say, time_of, write
+from secagg.cli.records import OTHER_KEY
 from secagg.cli.waiting import LATE, SOON, Wait, Waiting
 from secagg.errors import ClippingWarning, PrecisionWarning
 from secagg.kit.table import duration
@@ -177,6 +178,8 @@ class Notices(logging.Handler):
                 text = f"a message of {self._party(known['client'])} was rejected ({why})"
                 if check == "repeated":
                     text += "; likely its identity is joined by another process"
+                elif (phase, check) == ("check", "helpers"):
+                    text += f"; {OTHER_KEY}"
                 return text
             case "HelperFailed":
                 return f"going on without helper {known['helper']} ({why})"

@@ -58,6 +58,10 @@ class Attempted(Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...] = ()
 
 
+OTHER_KEY = "compare its key in the registry of the server and of each helper"
+"""Remedy for a client whose report the helpers reject."""
+
+
 class Missing(Struct, frozen=True, kw_only=True):
     """Registered client that is not in a sum, and why."""
 
@@ -69,6 +73,8 @@ class Missing(Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         at = f" in {self.phase}" if self.phase else ""
         why = f", check {self.check}" if self.check else ""
+        if (self.phase, self.check) == ("check", "helpers"):
+            at, why = " by the helpers", f"; {OTHER_KEY}"
         return f"{self.client}: {self.why}{at}{why}"
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from pathlib import Path
 
+import numpy as np
+
 from secagg.cli.inputs import PERIOD, Given, newest, of_period, read_given
 from secagg.cli.notices import NO_VECTOR, tell
 from secagg.cli.requests import Request
@@ -86,6 +88,7 @@ class Vectors:
                 "if it may get that vector a second time"
             )
         self._sent.add(number)
+        self._warn(given, params)
         return given.vector
 
     def _numbered(
@@ -134,12 +137,32 @@ class Vectors:
             why = f"no vector for the sum of {period}: {error}"
         else:
             self._sent.add(period)
+            self._warn(given, params)
             return given.vector
         # the next attempt at the sum asks again
         if why != self._told:
             self._told = why
             self._context.run(self._tell, why)
         raise RemoteProtocolError(why, sender=None, phase=NO_VECTOR, check="file")
+
+    def _warn(self, given: Given, params: RoundParams | OneShotParams) -> None:
+        """Print that zeros go out in place of integers above the server's limit.
+
+        The client answers all the same: a server that chose the limit could bisect the numbers.
+        """
+        if not isinstance(params.encoding, Integers):
+            return
+        largest = params.encoding.max
+        if (above := np.asarray(given.vector, np.int64) > largest).any():
+            place = int(above.argmax())
+            name = (
+                f"number {place + 1}" if given.columns is None else repr(given.columns[place])
+            )
+            self._context.run(
+                self._tell,
+                f"{given.path}: {name} is above the server's --clip, {largest:,}, so this "
+                "client sends zeros; correct the file, or tell the server's operator",
+            )
 
     def _check(
         self, given: Given, request: Request, params: RoundParams | OneShotParams

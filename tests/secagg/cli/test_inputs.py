@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from cli_processes import invoke
-from secagg import FixedPoint, Integers, LocalProtocolError, RemoteProtocolError, RoundParams
+from secagg import (
+    FixedPoint,
+    Integers,
+    LocalProtocolError,
+    ParameterError,
+    RemoteProtocolError,
+    RoundParams,
+)
 from secagg.cli.files import create_identity
 from secagg.cli.inputs import newest, read_given
 from secagg.cli.requests import Request
@@ -182,7 +189,8 @@ def test_client_of_periods_declines_a_sum_without_a_file_and_stays(tmp_path):
     for u in range(4):
         for month, missing in ("2026-02", False), ("2026-03", u == 0), ("2026-04", False):
             if not missing:
-                (tmp_path / f"{u}-{month}.csv").write_text(f"a,b\n{u},1\n")
+                b = COUNTS.encoding.max + 1 if (u, month) == (1, "2026-04") else 1
+                (tmp_path / f"{u}-{month}.csv").write_text(f"a,b\n{u},{b}\n")
 
     async def run() -> list[list[int]]:
         session, sums = Session(range(4), deadlines=60), []
@@ -195,11 +203,14 @@ def test_client_of_periods_declines_a_sum_without_a_file_and_stays(tmp_path):
             message = Request(period, ("a", "b")).to_bytes()
             sums.append((await session.round(COUNTS, message)).sum.tolist())
         await session.close()
-        assert [await one for one in members] == [2, 3, 3, 3]
+        assert [await members[u] for u in (0, 2, 3)] == [2, 3, 3]
+        with pytest.raises(ParameterError):
+            await members[1]
         return sums
 
-    assert asyncio.run(run()) == [[6, 4], [6, 3], [6, 4]]
-    assert [len(lines) for lines in told.values()] == [1, 0, 0, 0]
+    assert asyncio.run(run()) == [[6, 4], [6, 3], [5, 3]]
+    assert [len(lines) for lines in told.values()] == [1, 1, 0, 0]
+    assert "'b'" in told[1][0]
     assert "2026-03" in told[0][0]
 
 

@@ -18,7 +18,7 @@ from secagg import Registry, RoundParams, client_id
 from secagg.cli.accounts import Account
 from secagg.cli.books import Book
 from secagg.cli.console import call_clients, called
-from secagg.cli.records import Chain, name_of
+from secagg.cli.records import OTHER_KEY, Chain, name_of
 from secagg.cli.schedule import Period, Schedule
 from secagg.cli.sums import Sums, prepare
 from secagg.encoding import FixedPoint
@@ -333,7 +333,7 @@ REASONS = {
     ),
     "helpers reject": (
         [begun(0), MessageAccepted(place(0), "report", ESSEN, 9, 1.0), closed(0, "report")],
-        "check helpers",
+        f"essen: rejected by the helpers; {OTHER_KEY}",
     ),
     "helper away": ([never_came("essen"), begun(0), closed(0, "open", "essen")], "never came"),
     "reported at last": (
@@ -344,7 +344,7 @@ REASONS = {
             begun(1),
             MessageAccepted(place(1), "report", ESSEN, 9, 1.0),
         ],
-        "check helpers",
+        f"essen: rejected by the helpers; {OTHER_KEY}",
     ),
     "earlier attempt": ([begun(1)], "essen: not known"),
     "earlier process": ([begun(1, resumed=True)], "essen: not known"),

@@ -64,6 +64,7 @@ SUBJECTS: dict[str, dict[str, str]] = {
     "session": {
         "secagg/session/wire.py": "session_wire session",
         "secagg/session/batch.py": "session session_schedules session_batches",
+        "secagg/session/opening.py": "session session_schedules session_batches",
         "secagg/session/rounds.py": "session session_member session_schedules session_folder",
         "secagg/session/session.py": "session session_folder",
         "secagg/session/store.py": "session_folder session",

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import index
 
-from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg.errors import RemoteProtocolError, TooFewSurvivors
 from secagg.oneshot import Accumulator, OneShotParams, OneShotResult, messages
-from secagg.oneshot.layout import START_BYTES
 from secagg.protocol import CohortLedger, Registry
 from secagg.protocol.messages import pack_ids
 from secagg.session.events import Place
 from secagg.session.exchange import Calls, Exchange, Exchanges, fingerprint
-from secagg.session.helpers import HelperLink, Helpers
+from secagg.session.helpers import Helpers
+from secagg.session.opening import Opening, believed
 from secagg.session.reports import Reports
 from secagg.session.store import Store
 from secagg.session.wire import REPORT, Task, task_id
@@ -139,33 +137,17 @@ class Batch:
         params, run = self.params, self.thread.run
         if self.needed:  # before the helpers work for nothing
             raise self._too_few(f"{len(self.accumulator)} clients reported")
-        rejected = await helpers.ask("check", seconds, lambda link: self._check(link, helpers))
+        opening = Opening(self.accumulator, self.accumulator.boxes, self.thread)
+        rejected = await opening.check(helpers, seconds)
         # a fixed list stays: helpers that reserved the list would reject another list
         if not self.fixed:
             dropped = self._dropped(helpers, rejected)
             await run(lambda: self.accumulator.drop(dropped))
             helpers.reject(dropped, params.layout.report)
         helpers.require(params.quorum or params.threshold, "check")
-        request = first = await run(self._fix)
-        wrong: dict[int, str] = {}
-        if params.quorum:
-            reserved = await helpers.ask(
-                "reserve", seconds, lambda link: self._call(link.reserve, first, link, helpers)
-            )
-            valid = await run(lambda: self._valid(reserved, self.accumulator.request, wrong))
-            helpers.fail_all(wrong, "reserve")
-            helpers.require(params.quorum, "reserve")
-            request = await run(lambda: self.accumulator.request(valid.values()))
-        answers = await helpers.ask(
-            "open", seconds, lambda link: self._call(link.open, request, link, helpers)
-        )
-        try:
-            result = await run(lambda: self._result(answers, wrong, helpers))
-        finally:
-            helpers.fail_all(wrong, "open")
-        # the sum is right all the same: the events name the liars
-        helpers.fail_all(dict.fromkeys(result.outvoted, "outvoted"), "open")
-        return result
+        await run(self._fix)
+        reservations = await opening.reserve(helpers, seconds) if params.quorum else ()
+        return await opening.open(reservations, helpers, seconds)
 
     def receive(self, client: int, report: bytes) -> None:
         """Add the report of a client, or raise RemoteProtocolError."""
@@ -182,58 +164,24 @@ class Batch:
             self._reports.extend(self._unstored)
             self._unstored.clear()
 
-    async def _check(self, link: HelperLink, helpers: Helpers) -> set[int]:
-        """Send all boxes to a helper; return the ids that the helper rejects."""
-        chunks = self.accumulator.boxes(link.number)
-        rejected: set[int] = set()
-        while (chunk := await self.thread.run(lambda: next(chunks, None))) is not None:
-            helpers.bytes_down += len(chunk)
-            rejected.update(map(index, await link.check(chunk)))
-        return rejected
-
-    async def _call(
-        self,
-        call: Callable[[bytes], Awaitable[bytes]],
-        request: bytes,
-        link: HelperLink,
-        helpers: Helpers,
-    ) -> bytes:
-        """Return a helper's answer; a restarted helper gets all boxes again first."""
-        helpers.bytes_down += len(request)
-        try:
-            answer = await call(request)
-        except RemoteProtocolError as error:
-            if error.check != "unchecked":
-                raise
-            # a restarted helper has its journal, but not the boxes that it checked
-            await self._check(link, helpers)
-            answer = await call(request)
-        helpers.bytes_up += len(answer)
-        return answer
-
     def _dropped(self, helpers: Helpers, rejected: Mapping[int, set[int]]) -> set[int]:
         """Return the clients to drop; leave out helpers that would leave too few clients."""
-        ids, dropped = set(self.accumulator.ids), set[int]()
-        most = len(ids) - self.params.min_clients
-        kept = []
-        # fewest rejections first: the many rejections of a liar leave out the liar, not others
-        for j in sorted(rejected, key=lambda j: (len(rejected[j]), j)):
-            together = dropped | (rejected[j] & ids)
-            if len(together) <= most:
-                dropped = together
-                kept.append(j)
+        ids = set(self.accumulator.ids)
+        known = {j: rejects & ids for j, rejects in rejected.items()}
+        dropped, kept = believed(known, len(ids) - self.params.min_clients)
         if rejected and not kept:
             least = min(map(len, rejected.values()))
             raise self._too_few(f"every helper rejects {least} of {len(ids)} reports or more")
-        helpers.fail_all(dict.fromkeys(rejected.keys() - set(kept), "rejects"), "check")
+        helpers.fail_all(dict.fromkeys(rejected.keys() - kept, "rejects"), "check")
         return dropped
 
-    def _fix(self) -> bytes:
-        """Return the request for the helpers, after storing list and ledger.
+    def _fix(self) -> None:
+        """Fix the list, and store list and ledger.
 
         TooFewSurvivors is raised if an earlier cohort of the ledger is too close to the list.
         """
-        request, clients = self.accumulator.request(), self.accumulator.ids
+        self.accumulator.request()
+        clients = self.accumulator.ids
         # on the disk first: after a crash the helpers must get the same list again
         if not self.fixed and self._reports is not None:
             self._reports.fix(clients)
@@ -242,53 +190,6 @@ class Batch:
             self.ledger.page("").require(pack_ids(clients), REPORT)
             if self.store is not None:
                 self.store.keep_ledger(self.ledger)
-        return request
-
-    def _valid(
-        self,
-        replies: Mapping[int, object],  # an application's link may return any type
-        judge: Callable[[list[bytes]], object],
-        wrong: dict[int, str],
-    ) -> dict[int, bytes]:
-        """Return the valid replies; add the failed check of each other reply to `wrong`.
-
-        `judge` raises RemoteProtocolError for an invalid reply, and ParameterError for too few
-        replies. A single valid reply is mostly too few.
-        """
-        valid: dict[int, bytes] = {}
-        for j, reply in replies.items():
-            if not isinstance(reply, bytes):
-                wrong[j] = "encoding"
-            # else a liar could answer in the name of another helper, who would be blamed
-            elif reply[START_BYTES : START_BYTES + 2] != j.to_bytes(2, "little"):
-                wrong[j] = "helper"
-            else:
-                try:
-                    with suppress(ParameterError):
-                        judge([reply])
-                    valid[j] = reply
-                except RemoteProtocolError as error:
-                    wrong[j] = error.check
-        return valid
-
-    def _result(
-        self, answers: Mapping[int, bytes], wrong: dict[int, str], helpers: Helpers
-    ) -> OneShotResult:
-        """Return the sum from the valid answers."""
-        valid = self._valid(answers, self.accumulator.result, wrong)
-        # among q answers a liar is never the only holder of a mask; see docs/sessions.md, 4
-        needed = self.params.quorum or self.params.threshold
-        while len(valid) >= needed:
-            try:
-                return self.accumulator.result(valid.values())
-            except RemoteProtocolError as error:
-                # where holders contradict each other, nobody knows the liar
-                if error.check == "holders" or not error.helpers:
-                    raise
-                for j in error.helpers:
-                    wrong[j] = error.check
-                    valid.pop(j, None)
-        raise helpers.too_few(len(valid), needed, "open", wrong)
 
     def _too_few(self, what: str) -> TooFewSurvivors:
         least = self.params.min_clients

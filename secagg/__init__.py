@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, cast
 from secagg._lazily import lazily
 from secagg.errors import (
     ClippingWarning,
+    DatabaseError,
     Dispute,
     JournalError,
     LinkError,
@@ -71,6 +72,7 @@ __all__ = [
     "ClientPolicy",
     "ClippingWarning",
     "CohortLedger",
+    "DatabaseError",
     "Dispute",
     "Field",
     "FixedPoint",

@@ -44,6 +44,13 @@ class JournalError(SecAggError):
     """
 
 
+class DatabaseError(SecAggError):
+    """A collection's database cannot be reached, read or written, or is of a newer version.
+
+    The transaction has no effect, or its end is unknown. Every step can be repeated.
+    """
+
+
 class LinkError(SecAggError):
     """A server cannot be reached, or rejects a party for good.
 

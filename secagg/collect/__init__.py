@@ -1,0 +1,67 @@
+"""One-shot sums of many processes, which a database coordinates.
+
+Reports are independent, and accumulators merge. So any number of processes without a state of
+their own share the work: they take reports, add slices of a batch, and open the sum. All that
+decides is in rows of a database, PostgreSQL or SQLite in a file (`secagg.collect.schema`). A
+batch goes through the states of `secagg.collect.states`.
+
+1. A report is acknowledged after the commit. The same bytes again are acknowledged and change
+   nothing; another report of the client is rejected.
+2. Insertions and the transition to *closing* exclude each other by the batch's row, so the list
+   has every acknowledged report, except reports that helpers reject. There is one list.
+3. A `Worker` leases a slice. A lease that ran out is taken again, with another token, and a
+   result with an old token is not stored. Rejections by helpers are stored with the slice.
+4. Reports are kept until the sum is stored. Ids, digests of reports and sums remain.
+
+A reader of the database learns what the aggregator of the sums learns, the sums included. A
+writer is a lying aggregator, and in a semi-honest sum a lying aggregator reads any client's
+vector. Only helpers protect a list from a second list: a database that is restored from a copy
+may fix another list, which honest helpers reject.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from secagg.collect.close import Closer
+from secagg.collect.database import Database
+from secagg.collect.helpers import Asking
+from secagg.collect.schema import migrate
+from secagg.collect.sqlite import SQLite
+from secagg.collect.states import State
+from secagg.collect.work import Worker
+from secagg.errors import needing
+
+__all__ = ["Asking", "Closer", "Database", "State", "Worker", "open_database"]
+
+
+def open_database(where: str) -> Database:
+    """Return a database with the tables of collections, which are made or migrated.
+
+    Parameters
+    ----------
+    where : str
+        URL of PostgreSQL, "postgresql://user@host/name"; or the path of a file of SQLite.
+
+    Raises
+    ------
+    DatabaseError
+        The database cannot be reached, or has tables of a newer version.
+    MissingExtra
+        psycopg is not installed.
+    """
+    database: Database
+    if where.startswith(("postgresql://", "postgres://")):
+        with needing(
+            "a collection in PostgreSQL", "'secagg[postgres]'", "psycopg", "psycopg_pool"
+        ):
+            from secagg.collect.postgres import PostgreSQL
+        database = PostgreSQL(where)
+    else:
+        database = SQLite(Path(where).absolute())
+    try:
+        migrate(database)
+    except BaseException:
+        database.close()
+        raise
+    return database

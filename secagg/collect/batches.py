@@ -1,0 +1,198 @@
+"""Batches of a database: the row whose state decides, with the list and the sum.
+
+`secagg.collect.states` has the states. A batch's row changes here only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from secagg.collect import sessions
+from secagg.collect.database import Transaction, Value
+from secagg.collect.sessions import Session
+from secagg.collect.states import BEFORE, State
+from secagg.errors import TooFewSurvivors
+from secagg.oneshot import OneShotParams
+
+_COLUMNS = "number, session, place, state, reports"
+
+
+class Batch(NamedTuple):
+    """Batch of a session.
+
+    Attributes
+    ----------
+    number : int
+        Number in the database.
+    session : int
+        Number of the session in the database.
+    place : int
+        Number of the batch in the session, as helpers know the batch.
+    state : State
+    reports : int
+        Number of acknowledged reports.
+    """
+
+    number: int
+    session: int
+    place: int
+    state: State
+    reports: int
+
+
+def begin(
+    tx: Transaction,
+    params: OneShotParams,
+    endorsements: Iterable[bytes] = (),
+    slices: int | None = None,
+) -> Session:
+    """Return the session of `params`; a new session is stored, with the first batch open.
+
+    Parameters
+    ----------
+    tx : Transaction
+    params : OneShotParams
+    endorsements : iterable of bytes
+        ``Helper.endorse()`` of all helpers, in order; or none.
+    slices : int, optional
+        Number of parts of each batch.
+
+    Raises
+    ------
+    ParameterError
+        The endorsements are not 64 bytes each.
+    """
+    tx.lock()
+    found = sessions.find(tx, params.digest)
+    if found is None:
+        found = sessions.store(tx, params, endorsements, slices)
+        _begin(tx, found)
+    return found
+
+
+def _begin(tx: Transaction, session: Session) -> None:
+    """Open the next batch of a session."""
+    tx.lock()
+    number = tx.number("SELECT coalesce(max(number), -1) + 1 FROM secagg_batches")
+    last = "SELECT coalesce(max(place), -1) + 1 FROM secagg_batches WHERE session = ?"
+    place = tx.number(last, session.number)
+    tx.run(
+        f"CREATE TABLE {reports_table(number)} (slice BIGINT NOT NULL, id BIGINT NOT NULL, "
+        "report BYTEA NOT NULL, PRIMARY KEY (slice, id))"
+    )
+    tx.insert(
+        "secagg_batches",
+        ("number", "session", "place", "state", "changed", "reports"),
+        [(number, session.number, place, State.OPEN.value, tx.now(), 0)],
+    )
+    tx.insert(
+        "secagg_slices",
+        ("batch", "slice", "token", "until"),
+        [(number, at, 0, 0.0) for at in range(session.slices)],
+    )
+
+
+def current(tx: Transaction, session: Session) -> Batch | None:
+    """Return the open batch of a session, or None."""
+    rows = _select(tx, "session = ? AND state = 'open'", session.number)
+    return rows[0] if rows else None
+
+
+def get(tx: Transaction, number: int) -> Batch:
+    """Return the batch with a number."""
+    (row,) = _select(tx, "number = ?", number)
+    return row
+
+
+def of_session(tx: Transaction, session: Session) -> list[Batch]:
+    """Return the batches of a session, the oldest first."""
+    return _select(tx, "session = ? ORDER BY number", session.number)
+
+
+def in_states(tx: Transaction, *states: State) -> Sequence[Batch]:
+    """Return the batches in some states, the oldest first."""
+    marks = ", ".join("?" * len(states))
+    return _select(tx, f"state IN ({marks}) ORDER BY number", *(s.value for s in states))
+
+
+def count(tx: Transaction, batch: Batch, new: int, most: int) -> bool:
+    """Count new reports of an open batch; return False if the batch is closed or too full.
+
+    The last statement of each insertion: the row stays locked until the commit, and a report
+    that is committed was counted while the batch was open.
+    """
+    statement = (
+        "UPDATE secagg_batches SET reports = reports + ? "
+        "WHERE number = ? AND state = 'open' AND reports + ? <= ?"
+    )
+    return tx.run(statement, new, batch.number, new, most) == 1
+
+
+def advance(tx: Transaction, number: int, to: State, **columns: Value) -> bool:
+    """Lead a batch from the state before `to` into `to`; return False in any other state."""
+    more = "".join(f", {name} = ?" for name in columns)
+    statement = (
+        f"UPDATE secagg_batches SET state = ?, changed = ?{more} "  # noqa: S608
+        "WHERE number = ? AND state = ?"
+    )
+    values = to.value, tx.now(), *columns.values(), number, BEFORE[to].value
+    return tx.run(statement, *values) == 1
+
+
+def close(tx: Transaction, number: int, *, reopen: bool = False) -> bool:
+    """Close an open batch to further reports; return False if the batch is not open.
+
+    Parameters
+    ----------
+    tx : Transaction
+    number : int
+    reopen : bool
+        Open the next batch of the session at once, in the same transaction.
+
+    Raises
+    ------
+    TooFewSurvivors
+        The batch has fewer reports than a sum needs, and stays open.
+    """
+    closed = advance(tx, number, State.CLOSING)
+    if closed:
+        batch = get(tx, number)  # now that the row is locked, the number of reports is final
+        session = sessions.get(tx, batch.session)
+        least = session.params.min_clients
+        if batch.reports < least:
+            raise TooFewSurvivors(
+                f"batch {number} has {batch.reports} reports, and a sum needs {least}; wait "
+                "for more",
+                phase="report",
+                survivors=batch.reports,
+                needed=least,
+            )
+        if reopen:
+            _begin(tx, session)
+    return closed
+
+
+class Stored(NamedTuple):
+    """Bytes of a batch's row, each None until the state that brings the bytes."""
+
+    list: bytes | None
+    reservations: bytes | None
+    outcome: bytes | None
+
+
+def stored(tx: Transaction, number: int) -> Stored:
+    """Return list, reservations and outcome of a batch."""
+    statement = "SELECT list, reservations, outcome FROM secagg_batches WHERE number = ?"
+    (row,) = tx.query(Stored, statement, number)
+    return row
+
+
+def reports_table(number: int) -> str:
+    """Return the name of the table with the reports of a batch."""
+    return f"secagg_reports_{number:d}"
+
+
+def _select(tx: Transaction, where: str, *values: Value) -> list[Batch]:
+    statement = f"SELECT {_COLUMNS} FROM secagg_batches WHERE {where}"  # noqa: S608
+    return tx.query(Batch, statement, *values)

@@ -1,0 +1,196 @@
+"""Closer: leads a batch from closing to the sum; every step can be repeated after a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from secagg.collect import batches, reports, sessions, slices
+from secagg.collect.batches import Batch
+from secagg.collect.database import Database
+from secagg.collect.helpers import Asking
+from secagg.collect.sessions import Session
+from secagg.collect.states import State
+from secagg.collect.work import WORKER, chunk_of
+from secagg.errors import DatabaseError, RemoteProtocolError, TooFewSurvivors
+from secagg.oneshot import Accumulator, OneShotParams, OneShotResult, messages
+from secagg.protocol import Registry
+from secagg.session import outcomes
+from secagg.session.exchange import Calls
+from secagg.session.opening import Opening, believed
+
+_RESERVATIONS = msgspec.msgpack.Decoder(tuple[bytes, ...])
+
+
+@dataclass(frozen=True)
+class Closer:
+    """Closer of the batches of a database.
+
+    Attributes
+    ----------
+    database : Database
+    asking : Asking
+    registry : Registry or None
+        Public keys of all clients of active sums.
+    thread : Calls
+        Thread of the database and of the accumulator.
+    """
+
+    database: Database
+    asking: Asking
+    registry: Registry | None = None
+    thread: Calls = field(default_factory=Calls)
+
+    async def step(self, number: int) -> State:
+        """Lead a closing batch one state further, and return the batch's state.
+
+        The state stays *closing* until workers have finished all slices. An *open* batch stays
+        open; see `secagg.collect.batches.close`.
+
+        Raises
+        ------
+        TooFewSurvivors
+            Fewer than ``params.min_clients`` reports passed the checks.
+        RemoteProtocolError
+            "helpers": too few helpers answered. Or see `Accumulator.result`.
+        DatabaseError
+            The database failed, or was altered.
+        """
+        batch, session = await self.thread.run(lambda: self._read(number))
+        match batch.state:
+            case State.CLOSING:
+                await self.thread.run(lambda: self._fix(batch, session))
+            case State.FIXED:
+                await self._reserve(batch, session)
+            case State.RESERVED:
+                await self._open(batch, session)
+            case State.OPENED:
+                await self.thread.run(lambda: self._drop(batch))
+        after, _ = await self.thread.run(lambda: self._read(number))
+        return after.state
+
+    def _read(self, number: int) -> tuple[Batch, Session]:
+        with self.database.transaction() as tx:
+            batch = batches.get(tx, number)
+            return batch, sessions.get(tx, batch.session)
+
+    def _fix(self, batch: Batch, session: Session) -> None:
+        """Store the list of clients, once all slices are finished."""
+        with self.database.transaction() as tx:
+            if slices.unfinished(tx, batch.number):
+                return
+        whole = self._merged(batch, session)
+        whole.request()
+        with self.database.transaction() as tx:
+            # in any other state the row has another closer's list, and this list is forgotten
+            batches.advance(tx, batch.number, State.FIXED, list=whole.to_bytes())
+
+    def _merged(self, batch: Batch, session: Session) -> Accumulator:
+        """Return the sum of all slices, without the clients that helpers reject."""
+        params, rejected = session.params, dict[int, set[int]]()
+        whole = Accumulator(params, registry=self._registry(params), batch=batch.place)
+        for part in slices.parts(self.database, batch.number, session.slices):
+            whole.merge(self._accumulator(part.part, params))
+            for j, ids in part.rejected.items():
+                rejected.setdefault(j, set()).update(ids)
+        rejected.pop(WORKER, None)
+        together = set[int]().union(*rejected.values())
+        total = len(whole) + len(together)
+        dropped, kept = believed(rejected, total - params.min_clients)
+        if rejected and not kept:
+            least = min(map(len, rejected.values()))
+            raise TooFewSurvivors(
+                f"every helper rejects {least} of {total} reports or more, and a sum needs "
+                f"{params.min_clients}; ask the operators of the helpers for the reason",
+                phase="report",
+                survivors=total - least,
+                needed=params.min_clients,
+            )
+        for report in reports.of(self.database, batch.number, session, together - dropped):
+            whole.add(report)
+            whole.settle()
+        return whole
+
+    async def _reserve(self, batch: Batch, session: Session) -> None:
+        reservations: tuple[bytes, ...] = ()
+        if session.params.quorum:
+            opening, _ = await self.thread.run(lambda: self._opening(batch, session))
+            async with self.asking.reach(session.params) as links:
+                helpers = self.asking.helpers(links, session, batch)
+                reservations = await opening.reserve(helpers, self.asking.seconds)
+        stored = msgspec.msgpack.encode(reservations)
+        await self.thread.run(lambda: self._advance(batch, State.RESERVED, reservations=stored))
+
+    async def _open(self, batch: Batch, session: Session) -> None:
+        opening, reservations = await self.thread.run(lambda: self._opening(batch, session))
+        async with self.asking.reach(session.params) as links:
+            helpers = self.asking.helpers(links, session, batch)
+            result = await opening.open(reservations, helpers, self.asking.seconds)
+        stored = outcomes.write_result(result, session.params)
+        await self.thread.run(lambda: self._advance(batch, State.OPENED, outcome=stored))
+
+    def _drop(self, batch: Batch) -> None:
+        """Drop the reports and the parts of a batch whose sum is stored."""
+        with self.database.transaction() as tx:
+            if batches.advance(tx, batch.number, State.DONE, list=None, reservations=None):
+                tx.run("DELETE FROM secagg_slices WHERE batch = ?", batch.number)
+                tx.run(f"DROP TABLE {batches.reports_table(batch.number)}")
+
+    def _advance(self, batch: Batch, to: State, **columns: bytes) -> None:
+        with self.database.transaction() as tx:
+            batches.advance(tx, batch.number, to, **columns)
+
+    def _opening(self, batch: Batch, session: Session) -> tuple[Opening, tuple[bytes, ...]]:
+        """Return the calls of helpers for the stored list, and the stored reservations."""
+        with self.database.transaction() as tx:
+            row = batches.stored(tx, batch.number)
+        if row.list is None:
+            raise DatabaseError(
+                f"batch {batch.number} has no list any more, since another process finished "
+                "the batch; read the state again"
+            )
+        reservations = _RESERVATIONS.decode(row.reservations) if row.reservations else ()
+        whole = self._accumulator(row.list, session.params)
+        ids = np.array(whole.ids, np.uint64)
+
+        def boxes(helper: int) -> Iterator[bytes]:
+            most = chunk_of(session.params)
+            for at in range(session.slices):
+                for chunk in reports.chunks(self.database, batch.number, at, most):
+                    rows = dict(chunk)
+                    clients = np.array(list(rows), np.uint64)
+                    found = [rows[u] for u in clients[np.isin(clients, ids)].tolist()]
+                    yield from messages.boxes(found, helper, session.params)
+
+        return Opening(whole, boxes, self.thread), reservations
+
+    def _accumulator(self, data: bytes, params: OneShotParams) -> Accumulator:
+        try:
+            return Accumulator.from_bytes(data, params, registry=self._registry(params))
+        except RemoteProtocolError as error:
+            raise DatabaseError(
+                f"an accumulator in the database was altered ({error}); restore the database"
+            ) from None
+
+    def _registry(self, params: OneShotParams) -> Registry | None:
+        return self.registry if params.active else None
+
+
+def result(database: Database, number: int) -> OneShotResult | None:
+    """Return the sum of a batch, or None while the sum is not there.
+
+    Raises
+    ------
+    DatabaseError
+        The database failed.
+    JournalError
+        The stored sum was altered.
+    """
+    with database.transaction() as tx:
+        outcome = batches.stored(tx, number).outcome
+        session = sessions.get(tx, batches.get(tx, number).session)
+    found = None if outcome is None else outcomes.read(outcome, session.params)
+    return found if isinstance(found, OneShotResult) else None

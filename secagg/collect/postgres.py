@@ -1,0 +1,132 @@
+"""Database of collections in PostgreSQL, for processes of any number of machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+
+import psycopg
+from psycopg import Connection, Cursor
+from psycopg_pool import ConnectionPool
+
+from secagg.collect.database import Clock, Row, Transaction, Value
+from secagg.errors import DatabaseError
+
+_LOCK = 0x5EC_A66
+"""Key of the advisory lock for tables and sessions."""
+_WAIT = 10.0
+"""Seconds to wait for a connection."""
+_SETTINGS = """
+    SELECT set_config('synchronous_commit', 'on', false)
+        WHERE current_setting('synchronous_commit') = 'off';
+    SET idle_in_transaction_session_timeout = '60s'
+"""
+"""A commit is durable, and a process that hangs or lost the network keeps no locks."""
+_TYPES = {int: "bigint", bytes: "bytea", float: "float8", str: "text"}
+
+
+class PostgreSQL:
+    """Database of a PostgreSQL server.
+
+    Parameters
+    ----------
+    url : str
+        URL or keywords of libpq, such as "postgresql://user@host/name".
+    clock : callable, optional
+        Seconds since 1970; by default the server's clock.
+    """
+
+    def __init__(self, url: str, clock: Clock | None = None) -> None:
+        self._clock = clock
+        try:
+            self._pool = ConnectionPool(
+                url,
+                min_size=1,
+                max_size=4,
+                timeout=_WAIT,
+                configure=_configure,
+                check=ConnectionPool.check_connection,
+                open=True,
+            )
+        except psycopg.Error as error:
+            raise _failed(error) from None
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Return a context with a transaction; see `Database.transaction`."""
+        try:
+            with self._pool.connection() as connection:
+                yield _PostgreSQLTransaction(connection, self._clock)
+        except psycopg.Error as error:
+            raise _failed(error) from None
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._pool.close()
+
+
+class _PostgreSQLTransaction(Transaction):
+    def __init__(self, connection: Connection, clock: Clock | None) -> None:
+        self._connection, self._clock = connection, clock
+        self._cursor = Cursor(connection)
+        self._cursor.format = psycopg.pq.Format.BINARY
+
+    def run(self, statement: str, *values: Value) -> int:
+        return self._cursor.execute(_marked(statement), values).rowcount
+
+    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        copy = f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)"
+        with self._cursor.copy(copy.encode()) as stream:
+            stream.set_types(_types(rows[0]))
+            for row in rows:
+                stream.write_row(row)
+
+    def insert_new(
+        self, table: str, columns: Sequence[str], rows: Sequence[Row], key: str
+    ) -> set[int]:
+        names = ", ".join(columns)
+        arrays = ", ".join(f"?::{kind}[]" for kind in _types(rows[0]))
+        statement = (
+            f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays}) "  # noqa: S608
+            f"ON CONFLICT DO NOTHING RETURNING {key}"
+        )
+        values = [list(column) for column in zip(*rows, strict=True)]
+        return {number for (number,) in self._cursor.execute(_marked(statement), values)}
+
+    def lock(self) -> None:
+        self.run("SELECT pg_advisory_xact_lock(?)", _LOCK)
+
+    def now(self) -> float:
+        if self._clock is not None:
+            return self._clock()
+        statement = "SELECT extract(epoch FROM clock_timestamp())::float8"
+        return float(str(self._fetch(statement, ())[0][0]))
+
+    def _fetch(self, statement: str, values: Row) -> Sequence[Sequence[object]]:
+        return self._cursor.execute(_marked(statement), values).fetchall()
+
+
+def _configure(connection: Connection) -> None:
+    connection.autocommit = True
+    for statement in _SETTINGS.split(";"):
+        connection.execute(statement.encode())
+    connection.autocommit = False
+
+
+def _failed(error: psycopg.Error) -> DatabaseError:
+    """Return the error of a collection, without parameters or rows."""
+    text = error.diag.message_primary or str(error).partition("\n")[0]
+    return DatabaseError(
+        f"PostgreSQL failed ({type(error).__name__}): {text}; check that the server runs and "
+        "has room, then try again"
+    )
+
+
+def _types(row: Row) -> list[str]:
+    return [_TYPES[type(value)] for value in row]
+
+
+@lru_cache(1000)
+def _marked(statement: str) -> bytes:
+    return statement.replace("?", "%s").encode()

@@ -1,0 +1,194 @@
+"""Reports of a batch in a database: each client once, acknowledged after the commit."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from secagg.collect import batches
+from secagg.collect.batches import Batch
+from secagg.collect.database import Database, Transaction, signed, unsigned
+from secagg.collect.sessions import Session
+
+_CLIENTS = ("session", "id", "batch", "digest")
+_REPORTS = ("slice", "id", "report")
+_LAST = (1 << 63) - 1
+
+
+class Verdict(Enum):
+    """Verdict on a report.
+
+    The report is stored, now or before; the client reported otherwise before; the open batch
+    has no room; or the session has no open batch.
+    """
+
+    STORED = "stored"
+    OTHER = "other"
+    FULL = "full"
+    CLOSED = "closed"
+
+
+class Report(NamedTuple):
+    """Report that passed all checks, with the client's id and the SHA-256 of `content`."""
+
+    client: int
+    content: bytes
+    digest: bytes
+
+    @classmethod
+    def of(cls, client: int, content: bytes) -> Report:
+        """Return the report of a client."""
+        return cls(client, content, hashlib.sha256(content).digest())
+
+
+def add(database: Database, session: Session, reports: Sequence[Report]) -> list[Verdict]:
+    """Store reports in the open batch of a session, and return the verdict on each.
+
+    All new reports are in one transaction, which has ended when the call returns. Where only a
+    part of the reports fits into the batch, there are more transactions.
+
+    Raises
+    ------
+    DatabaseError
+        The database failed. Reports may be stored or not, and can be passed again.
+    """
+    while True:
+        try:
+            return _add(database, session, reports)
+        except _NotOpen:
+            continue  # the batch closed meanwhile; its successor may be open
+        except _NoRoom:
+            if len(reports) == 1:
+                return [Verdict.FULL]
+            half = len(reports) // 2
+            first = add(database, session, reports[:half])
+            return first + add(database, session, reports[half:])
+
+
+def read(
+    tx: Transaction, batch: int, slice_: int, after: int | None, most: int
+) -> list[tuple[int, bytes]]:
+    """Return at most so many reports of a slice, with their ids, by ascending stored ids.
+
+    Parameters
+    ----------
+    tx : Transaction
+    batch : int
+    slice_ : int
+    after : int or None
+        Id of the last report before; None for the first reports.
+    most : int
+    """
+    least = -_LAST - 1
+    if after is not None:
+        if signed(after) == _LAST:
+            return []
+        least = signed(after) + 1
+    found = tx.query(
+        _Stored,
+        f"SELECT id, report FROM {batches.reports_table(batch)} "  # noqa: S608
+        "WHERE slice = ? AND id >= ? ORDER BY id LIMIT ?",
+        slice_,
+        least,
+        most,
+    )
+    return [(unsigned(row.id), row.report) for row in found]
+
+
+def chunks(
+    database: Database, batch: int, slice_: int, most: int
+) -> Iterator[list[tuple[int, bytes]]]:
+    """Yield all reports of a slice in chunks of `most`, each read in a transaction."""
+    last: int | None = None
+    while True:
+        with database.transaction() as tx:
+            found = read(tx, batch, slice_, last, most)
+        if not found:
+            return
+        yield found
+        last = found[-1][0]
+
+
+def of(
+    database: Database, batch: int, session: Session, clients: Collection[int]
+) -> Iterator[bytes]:
+    """Yield the reports of some clients of a batch."""
+    statement = (
+        f"SELECT id, report FROM {batches.reports_table(batch)} "  # noqa: S608
+        "WHERE slice = ? AND id = ?"
+    )
+    for client in clients:
+        with database.transaction() as tx:
+            at = session.slice_of(client), signed(client)
+            (row,) = tx.query(_Stored, statement, *at)
+        yield row.report
+
+
+class _Stored(NamedTuple):
+    id: int
+    report: bytes
+
+
+class _Known(NamedTuple):
+    id: int
+    digest: bytes
+
+
+class _NotOpen(Exception):
+    """The batch of a transaction is not open any more."""
+
+
+class _NoRoom(Exception):
+    """The batch of a transaction has no room for all reports."""
+
+
+def _add(database: Database, session: Session, reports: Sequence[Report]) -> list[Verdict]:
+    # sorted: two transactions that wait for each other's clients would not end
+    firsts = {r.client: r for r in reversed(reports)}
+    order = [firsts[u] for u in sorted(firsts, key=signed)]
+    with database.transaction() as tx:
+        batch = batches.current(tx, session)
+        fresh = set[int]()
+        if batch is not None:
+            rows = [(session.number, signed(r.client), batch.number, r.digest) for r in order]
+            fresh = tx.insert_new("secagg_clients", _CLIENTS, rows, "id")
+        new = [r for r in order if signed(r.client) in fresh]
+        known = {r.client: r.digest for r in new}
+        known |= _known(tx, session, [r.client for r in order if signed(r.client) not in fresh])
+        if batch is not None and new:
+            _store(tx, session, batch, new)
+    without = Verdict.CLOSED
+    return [
+        without
+        if r.client not in known
+        else (Verdict.STORED if known[r.client] == r.digest else Verdict.OTHER)
+        for r in reports
+    ]
+
+
+def _store(tx: Transaction, session: Session, batch: Batch, new: Sequence[Report]) -> None:
+    tx.insert(
+        batches.reports_table(batch.number),
+        _REPORTS,
+        [(session.slice_of(r.client), signed(r.client), r.content) for r in new],
+    )
+    if not batches.count(tx, batch, len(new), session.params.n_clients):
+        # raised errors undo the insertion
+        still = batches.current(tx, session)
+        raise _NoRoom if still is not None and still.number == batch.number else _NotOpen
+
+
+def _known(tx: Transaction, session: Session, clients: Sequence[int]) -> dict[int, bytes]:
+    """Return the digest of the stored report of each client that has a report."""
+    if not clients:
+        return {}
+    marks = ", ".join("?" * len(clients))
+    found = tx.query(
+        _Known,
+        f"SELECT id, digest FROM secagg_clients WHERE session = ? AND id IN ({marks})",  # noqa: S608
+        session.number,
+        *map(signed, clients),
+    )
+    return {unsigned(row.id): row.digest for row in found}

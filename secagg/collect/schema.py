@@ -1,0 +1,71 @@
+"""Tables of collections, and the migrations from each version to the next.
+
+Version 1:
+
+- ``secagg_sessions``: a row for each `OneShotParams`. A client is in one batch of a session.
+- ``secagg_batches``: a row for each batch, with the state, the number of reports, the fixed
+  list as bytes of an accumulator, the helpers' reservations, and the outcome.
+- ``secagg_clients``: the client and the SHA-256 of each acknowledged report, also after the
+  report was dropped.
+- ``secagg_slices``: leases of parts of a batch, and the partial accumulators.
+- ``secagg_reports_N``: reports of batch N, in a table that is dropped as a whole.
+
+Ids are in [0, 2^64) and stored as numbers with the same bits in [−2^63, 2^63).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from secagg.collect.database import Database
+from secagg.errors import DatabaseError
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        "CREATE TABLE secagg_sessions (number BIGINT PRIMARY KEY, "
+        "digest BYTEA NOT NULL UNIQUE, params BYTEA NOT NULL, "
+        "endorsements BYTEA NOT NULL, slices BIGINT NOT NULL)",
+        "CREATE TABLE secagg_batches (number BIGINT PRIMARY KEY, session BIGINT NOT NULL, "
+        "place BIGINT NOT NULL, state TEXT NOT NULL, changed DOUBLE PRECISION NOT NULL, "
+        "reports BIGINT NOT NULL, list BYTEA, reservations BYTEA, outcome BYTEA, "
+        "UNIQUE (session, place))",
+        # a second open batch of a session would take reports that nobody closes
+        "CREATE UNIQUE INDEX secagg_open ON secagg_batches (session) WHERE state = 'open'",
+        "CREATE TABLE secagg_clients (session BIGINT NOT NULL, id BIGINT NOT NULL, "
+        "batch BIGINT NOT NULL, digest BYTEA NOT NULL, PRIMARY KEY (session, id))",
+        "CREATE TABLE secagg_slices (batch BIGINT NOT NULL, slice BIGINT NOT NULL, "
+        "token BIGINT NOT NULL, until DOUBLE PRECISION NOT NULL, rejected BYTEA, part BYTEA, "
+        "PRIMARY KEY (batch, slice))",
+    ),
+)
+"""Statements that lead from version i to version i + 1."""
+
+
+class _Version(NamedTuple):
+    version: int
+
+
+def migrate(database: Database) -> None:
+    """Make the tables, or bring older tables to this version, one process at a time.
+
+    Raises
+    ------
+    DatabaseError
+        The tables are of a newer version, or the database failed.
+    """
+    with database.transaction() as tx:
+        tx.lock()
+        tx.run("CREATE TABLE IF NOT EXISTS secagg_schema (version BIGINT NOT NULL)")
+        found = tx.query(_Version, "SELECT version FROM secagg_schema")
+        if not found:
+            tx.run("INSERT INTO secagg_schema VALUES (0)")
+        version = found[0].version if found else 0
+        if version > len(MIGRATIONS):
+            raise DatabaseError(
+                f"the tables are of version {version}, and this secagg knows "
+                f"{len(MIGRATIONS)}; install the secagg that made them, or a newer one"
+            )
+        for statements in MIGRATIONS[version:]:
+            for statement in statements:
+                tx.run(statement)
+        tx.run("UPDATE secagg_schema SET version = ?", len(MIGRATIONS))

@@ -1,0 +1,106 @@
+"""Slices of a closing batch: parts of the ids, each leased by one worker at a time.
+
+A lease that ran out can be taken again, and the work is repeated from the reports. Each lease
+has another token, and a slice takes the result of the latest lease only: so a worker that comes
+back late changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from secagg.collect.database import Database, Transaction
+from secagg.errors import DatabaseError
+
+Rejected = Mapping[int, set[int]]
+"""Clients that each helper rejected, by the helper's number; 0 for the worker itself."""
+_READ = msgspec.json.Decoder(dict[int, set[int]])
+
+
+class Lease(NamedTuple):
+    """Lease of a slice."""
+
+    batch: int
+    slice: int
+    token: int
+
+
+class Part(NamedTuple):
+    """Result of a slice: bytes of an accumulator, and the rejected clients."""
+
+    part: bytes
+    rejected: dict[int, set[int]]
+
+
+def take(tx: Transaction, seconds: float) -> Lease | None:
+    """Lease a slice of a closing batch for some seconds; return None if there is none."""
+    now = tx.now()
+    while True:
+        found = tx.query(
+            Lease,
+            "SELECT s.batch, s.slice, s.token FROM secagg_slices s "
+            "JOIN secagg_batches b ON b.number = s.batch WHERE b.state = 'closing' "
+            "AND s.part IS NULL AND s.until <= ? ORDER BY s.batch, s.slice LIMIT 1",
+            now,
+        )
+        if not found:
+            return None
+        batch, slice_, token = found[0]
+        if _update(tx, found[0], "token = token + 1, until = ?", now + seconds):
+            return Lease(batch, slice_, token + 1)
+
+
+def renew(tx: Transaction, lease: Lease, seconds: float) -> bool:
+    """Lengthen a lease to some seconds from now; return False if the lease was taken."""
+    return _update(tx, lease, "until = ?", tx.now() + seconds)
+
+
+def release(tx: Transaction, lease: Lease) -> bool:
+    """End a lease without a result; return False if the lease was taken."""
+    return _update(tx, lease, "until = ?", 0.0)
+
+
+def finish(tx: Transaction, lease: Lease, part: bytes, rejected: Rejected) -> bool:
+    """Store the result of a slice; return False, and store nothing, if the lease was taken."""
+    stored = msgspec.json.encode(rejected)
+    return _update(tx, lease, "part = ?, rejected = ?", part, stored)
+
+
+def unfinished(tx: Transaction, batch: int) -> int:
+    """Return the number of slices of a batch without a result."""
+    statement = "SELECT count(*) FROM secagg_slices WHERE batch = ? AND part IS NULL"
+    return tx.number(statement, batch)
+
+
+def parts(database: Database, batch: int, count: int) -> Iterator[Part]:
+    """Yield the results of the `count` slices of a batch, which are all finished."""
+    for at in range(count):
+        with database.transaction() as tx:
+            (row,) = tx.query(
+                _Row,
+                "SELECT part, rejected FROM secagg_slices WHERE batch = ? AND slice = ?",
+                batch,
+                at,
+            )
+        try:
+            yield Part(row.part, _READ.decode(row.rejected))
+        except msgspec.MsgspecError:
+            raise DatabaseError(
+                f"slice {at} of batch {batch} was altered; restore the database"
+            ) from None
+
+
+class _Row(NamedTuple):
+    part: bytes
+    rejected: bytes
+
+
+def _update(tx: Transaction, lease: Lease, change: str, *values: float | bytes) -> bool:
+    statement = (
+        f"UPDATE secagg_slices SET {change} "  # noqa: S608
+        "WHERE batch = ? AND slice = ? AND token = ? AND part IS NULL"
+    )
+    return tx.run(statement, *values, *lease) == 1

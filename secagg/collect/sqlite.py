@@ -1,0 +1,106 @@
+"""Database of a collection in a file: SQLite, for the processes of a single machine.
+
+The file is in WAL mode with ``synchronous=FULL``, so a transaction is on the disk when the
+block ends. Writers take turns. The file must be on a local disk.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from secagg.collect.database import Clock, Row, Transaction, Value
+from secagg.errors import DatabaseError
+
+_WAIT = 60.0
+"""Seconds to wait for the writers of other processes."""
+
+
+class SQLite:
+    """Database in a file; a missing file is made.
+
+    Parameters
+    ----------
+    path : Path
+    clock : callable
+        Seconds since 1970.
+    """
+
+    def __init__(self, path: Path, clock: Clock = time.time) -> None:
+        self._path, self._clock = path, clock
+        self._turn = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Return a context with a transaction; see `Database.transaction`."""
+        with self._turn:
+            try:
+                connection = self._connection or self._connect()
+                connection.execute("BEGIN IMMEDIATE")
+                yield _SQLiteTransaction(connection, self._clock)
+                connection.execute("COMMIT")
+            except BaseException as error:
+                self._disconnect()  # without a commit, so the file is as before
+                if isinstance(error, sqlite3.Error):
+                    raise DatabaseError(f"the database {self._path}: {error}") from None
+                raise
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._turn:
+            self._disconnect()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = self._connection = sqlite3.connect(
+            self._path, timeout=_WAIT, isolation_level=None, check_same_thread=False
+        )
+        if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
+            raise DatabaseError(
+                f"SQLite cannot keep a write-ahead log beside {self._path}; choose a folder on "
+                "a local disk"
+            )
+        connection.execute("PRAGMA synchronous = FULL")
+        return connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+
+
+class _SQLiteTransaction(Transaction):
+    def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
+        self._connection, self._clock = connection, clock
+
+    def run(self, statement: str, *values: Value) -> int:
+        return self._connection.execute(statement, values).rowcount
+
+    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        self._connection.executemany(_insertion(table, columns), rows)
+
+    def insert_new(
+        self, table: str, columns: Sequence[str], rows: Sequence[Row], key: str
+    ) -> set[int]:
+        statement = _insertion(table, columns) + " ON CONFLICT DO NOTHING"
+        at = columns.index(key)
+        return {int(row[at] or 0) for row in rows if self.run(statement, *row)}
+
+    def lock(self) -> None:
+        """Do nothing: the transaction is the only writer already."""
+
+    def now(self) -> float:
+        return self._clock()
+
+    def _fetch(self, statement: str, values: Row) -> Sequence[Sequence[object]]:
+        return self._connection.execute(statement, values).fetchall()
+
+
+def _insertion(table: str, columns: Sequence[str]) -> str:
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608

@@ -1,0 +1,162 @@
+"""Worker: leases a slice of a closing batch, and adds the reports that the helpers accept."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+from secagg.collect import batches, reports, sessions, slices
+from secagg.collect.batches import Batch
+from secagg.collect.database import Database
+from secagg.collect.helpers import Asking
+from secagg.collect.sessions import Session
+from secagg.collect.slices import Lease
+from secagg.errors import RemoteProtocolError
+from secagg.oneshot import Accumulator, OneShotParams, messages
+from secagg.oneshot.messages import CHUNK
+from secagg.protocol import Registry
+from secagg.session.exchange import Calls
+from secagg.session.helpers import HelperLink, Helpers
+from secagg.session.opening import Opening
+
+logger = logging.getLogger("secagg.collect")
+
+LEASE = 600.0
+"""Seconds of a lease, which a worker lengthens after every chunk of reports."""
+_CHUNK_BYTES = 1 << 25
+WORKER = 0
+"""Number that stands for the worker among the helpers that reject clients."""
+
+
+def chunk_of(params: OneShotParams) -> int:
+    """Return the number of reports that are in memory at once."""
+    return max(1, min(CHUNK, _CHUNK_BYTES // params.layout.report))
+
+
+@dataclass(frozen=True)
+class Worker:
+    """Worker on the batches of a database.
+
+    Attributes
+    ----------
+    database : Database
+    asking : Asking
+    registry : Registry or None
+        Public keys of all clients of active sums.
+    lease : float
+        Seconds of a lease, more than the helpers' deadline.
+    thread : Calls
+        Thread of the database and of the accumulator.
+    """
+
+    database: Database
+    asking: Asking
+    registry: Registry | None = None
+    lease: float = LEASE
+    thread: Calls = field(default_factory=Calls)
+
+    async def step(self) -> bool:
+        """Work on a slice; return False, after a short look, if no slice is to be had.
+
+        Raises
+        ------
+        RemoteProtocolError
+            "helpers": too few helpers answered. The slice is left for a later try.
+        DatabaseError
+            The database failed.
+        """
+        task = await self.thread.run(self._take)
+        if task is None:
+            return False
+        try:
+            async with self.asking.reach(task.session.params) as links:
+                stored = await self._add(task, links)
+        except RemoteProtocolError:
+            await self.thread.run(lambda: self._release(task.lease))
+            raise
+        if not stored:
+            logger.warning("the lease of %s ran out, and another worker has it", task.lease)
+        return True
+
+    def _take(self) -> _Task | None:
+        with self.database.transaction() as tx:
+            lease = slices.take(tx, self.lease)
+            if lease is None:
+                return None
+            batch = batches.get(tx, lease.batch)
+            return _Task(lease, batch, sessions.get(tx, batch.session))
+
+    def _renew(self, lease: Lease) -> bool:
+        with self.database.transaction() as tx:
+            return slices.renew(tx, lease, self.lease)
+
+    def _release(self, lease: Lease) -> None:
+        with self.database.transaction() as tx:
+            slices.release(tx, lease)
+
+    async def _add(self, task: _Task, links: Iterable[HelperLink]) -> bool:
+        """Store the part of a slice; return False if the lease was lost."""
+        lease, batch, session = task
+        params, run = session.params, self.thread.run
+        registry = self.registry if params.active else None
+        part = Accumulator(params, registry=registry, batch=batch.place)
+        rejected: dict[int, set[int]] = {}
+        helpers = self.asking.helpers(links, session, batch, lease.token)
+        source = reports.chunks(self.database, batch.number, lease.slice, chunk_of(params))
+        while (chunk := await run(lambda: next(source, None))) is not None:
+            added, invalid = await run(partial(_add_all, part, chunk))
+            found = await self._check(part, helpers, added)
+            for j, ids in (found | {WORKER: invalid}).items():
+                rejected.setdefault(j, set()).update(ids)
+            if not await run(lambda: self._renew(lease)):
+                return False
+        return await run(lambda: self._finish(lease, part, rejected))
+
+    async def _check(
+        self, part: Accumulator, helpers: Helpers, added: set[int]
+    ) -> dict[int, set[int]]:
+        """Return the clients that each helper rejects, and drop them; settle the others."""
+        run, params = self.thread.run, part.params
+        opening = Opening(part, part.boxes, self.thread)
+        answers = await opening.check(helpers, self.asking.seconds)
+        helpers.require(params.quorum or params.threshold, "check")
+        rejected = {j: ids & added for j, ids in answers.items()}
+
+        def settle() -> None:
+            part.drop(set[int]().union(*rejected.values()))
+            part.settle()
+
+        await run(settle)
+        return rejected
+
+    def _finish(self, lease: Lease, part: Accumulator, rejected: dict[int, set[int]]) -> bool:
+        data = part.to_bytes()
+        with self.database.transaction() as tx:
+            return slices.finish(tx, lease, data, rejected)
+
+
+class _Task(NamedTuple):
+    lease: Lease
+    batch: Batch
+    session: Session
+
+
+def _add_all(
+    part: Accumulator, chunk: Sequence[tuple[int, bytes]]
+) -> tuple[set[int], set[int]]:
+    """Add the reports of a chunk; return the clients of valid rows, and of invalid rows."""
+    added, invalid = set[int](), set[int]()
+    for client, report in chunk:
+        try:
+            if messages.reporter(report) != client:
+                raise messages.violation("report", "id", "it is in another client's row")
+            part.add(report)
+            added.add(client)
+        except RemoteProtocolError as error:
+            # `serve` stores valid reports only: somebody else has written this row
+            logger.error("the row of client %d has no valid report: %s", client, error)
+            invalid.add(client)
+    return added, invalid

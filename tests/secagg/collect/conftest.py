@@ -1,0 +1,45 @@
+"""Databases for tests, and coroutine functions as tests, each in an event loop of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from inspect import iscoroutinefunction
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+import postgres_server
+from collect_parts import Databases
+
+_SCHEMAS = count()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    if not iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a running server."""
+    if reason := postgres_server.missing():
+        pytest.skip(reason)
+    with postgres_server.running() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def databases(request: pytest.FixtureRequest, ram_path: Path) -> Iterator[Databases]:
+    """A new database, which any number of processes open."""
+    if request.param == "sqlite":
+        made = Databases(str(ram_path / "reports"))
+    else:
+        made = Databases.in_schema(request.getfixturevalue("postgres"), next(_SCHEMAS))
+    yield made
+    made.close()

@@ -1,0 +1,137 @@
+"""Reports in a database: each client once, nothing after the close, and one schema."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from collect_parts import Collected, Databases
+from oneshot_parties import parties
+from secagg import DatabaseError, ParameterError, TooFewSurvivors
+from secagg.collect import batches, reports, sessions
+from secagg.collect.reports import Report, Verdict
+from secagg.collect.schema import MIGRATIONS, migrate
+
+STORED, OTHER, FULL, CLOSED = Verdict
+IDS = (0, 7, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
+
+
+def stored(collected: Collected) -> dict[int, bytes]:
+    """Return the reports in all slices of the batch, which are read two by two."""
+    database, session = collected.database, collected.session
+    return {
+        u: content
+        for at in range(session.slices)
+        for chunk in reports.chunks(database, collected.batch, at, 2)
+        for u, content in chunk
+    }
+
+
+def test_same_bytes_count_once_and_others_are_rejected(databases: Databases) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        assert collected.report(1, 2, 1) == [STORED] * 3
+        assert collected.report(2, 3, database=databases.open()) == [STORED] * 2
+        other = made.report(2, seed=1)
+        assert collected.send([(2, other), (4, other), (4, b"x")]) == [OTHER, STORED, OTHER]
+        assert stored(collected) == collected.sent | {4: other}
+        with collected.database.transaction() as tx:
+            assert batches.get(tx, collected.batch).reports == 4
+
+
+def test_ids_of_all_sizes_come_back(databases: Databases) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made, slices=1)
+        sent = {u: bytes([at]) for at, u in enumerate(IDS)}
+        assert collected.send(sent.items()) == [STORED] * 5
+        assert stored(collected) == sent
+
+
+def test_batch_takes_as_many_as_fit(databases: Databases) -> None:
+    with parties(n_clients=5) as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1)
+        verdicts = collected.report(1, 2, 3, 4, 5, 6)
+        assert verdicts == [STORED] * 4 + [FULL] * 2
+        assert stored(collected).keys() == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("reopen", [False, True])
+def test_closed_batch_takes_no_report(databases: Databases, reopen: bool) -> None:
+    """The next batch of the session takes it, but nobody reports in two batches."""
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1, 2)
+        assert collected.close(reopen=reopen)
+        assert not collected.close()
+        later = STORED if reopen else CLOSED
+        assert collected.report(0, 3, 4) == [STORED, later, later]
+        assert collected.send([(1, b"x")]) == [OTHER]
+        assert stored(collected).keys() == {0, 1, 2}
+
+
+def test_close_waits_for_enough_reports(databases: Databases) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1)
+        with pytest.raises(TooFewSurvivors):
+            collected.close()
+        assert collected.report(2) == [STORED]
+        assert collected.close()
+
+
+def test_session_has_its_endorsements(databases: Databases) -> None:
+    with parties() as made:
+        database = Collected(databases.open(), made).database
+        other = made.make_params(session=b"session 2")
+        with database.transaction() as tx:
+            number = batches.begin(tx, other, [bytes(64)] * 2).number
+            assert sessions.get(tx, number).endorsements == [bytes(64)] * 2
+            with pytest.raises(ParameterError):
+                batches.begin(tx, made.make_params(session=b"session 3"), [b"x"])
+
+
+def test_many_processes_begin_once(databases: Databases) -> None:
+    with parties() as made, ThreadPoolExecutor(6) as pool:
+        begun = list(pool.map(lambda _: Collected(databases.open(), made), range(6)))
+    assert {(one.session.number, one.batch) for one in begun} == {(0, 0)}
+    with begun[0].database.transaction() as tx:
+        assert tx.number("SELECT count(*) FROM secagg_schema") == 1
+        assert tx.number("SELECT version FROM secagg_schema") == len(MIGRATIONS)
+        assert len(batches.of_session(tx, begun[0].session)) == 1
+
+
+def test_newer_tables_are_refused(databases: Databases) -> None:
+    database = databases.open()
+    with database.transaction() as tx:
+        tx.run("UPDATE secagg_schema SET version = ?", len(MIGRATIONS) + 1)
+    with pytest.raises(DatabaseError):
+        migrate(databases.connect())
+
+
+def test_error_in_a_transaction_changes_nothing(databases: Databases) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+
+        def fail() -> None:
+            with collected.database.transaction() as tx:
+                tx.run("INSERT INTO secagg_clients VALUES (0, 5, 0, ?)", b"x")
+                tx.run("no statement")
+
+        with pytest.raises(DatabaseError):
+            fail()
+        assert collected.report(5) == [STORED]
+
+
+def test_altered_row_is_an_error(databases: Databases) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        with collected.database.transaction() as tx:
+            tx.run("UPDATE secagg_batches SET state = 'shut'")
+        with pytest.raises(DatabaseError):
+            collected.state()
+
+
+def test_digest_is_of_all_bytes() -> None:
+    assert Report.of(1, b"a").digest != Report.of(1, b"b").digest

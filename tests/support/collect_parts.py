@@ -1,0 +1,141 @@
+"""Parts of a collection in tests: databases under a hand clock, and parties that report."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from oneshot_parties import Parties, registry_for
+from secagg.collect import Asking, Closer, Database, State, Worker, batches, reports
+from secagg.collect.reports import Report, Verdict
+from secagg.collect.schema import migrate
+from secagg.collect.sqlite import SQLite
+from secagg.oneshot import Helper, OneShotParams
+from secagg.session.helpers import HelperLink, LocalHelper
+
+
+class Databases:
+    """One database, opened as by many processes, whose clock the test sets."""
+
+    def __init__(self, where: str) -> None:
+        self.where, self.time = where, 1000.0
+        self._opened: list[Database] = []
+
+    @classmethod
+    def in_schema(cls, url: str, number: int) -> Databases:
+        """Return an empty schema in a server of PostgreSQL."""
+        import psycopg
+
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA s{number}".encode())
+        return cls(f"{url}&options=-csearch_path%3Ds{number}")
+
+    def connect(self) -> Database:
+        """Return a connection of a new process, without a look at the tables."""
+        made: Database
+        if self.where.startswith("postgresql:"):
+            from secagg.collect.postgres import PostgreSQL
+
+            made = PostgreSQL(self.where, lambda: self.time)
+        else:
+            made = SQLite(Path(self.where), lambda: self.time)
+        self._opened.append(made)
+        return made
+
+    def open(self) -> Database:
+        """Return a connection to tables of this version."""
+        database = self.connect()
+        migrate(database)
+        return database
+
+    def close(self) -> None:
+        for one in self._opened:
+            one.close()
+
+
+class Collected:
+    """Session of some parties in a database, with its first batch open."""
+
+    def __init__(self, database: Database, made: Parties, slices: int = 2) -> None:
+        self.database, self.made = database, made
+        self.sent: dict[int, bytes] = {}
+        with database.transaction() as tx:
+            self.session = batches.begin(tx, made.params, slices=slices)
+            self.batch = batches.of_session(tx, self.session)[0].number
+
+    def report(self, *clients: int, database: Database | None = None) -> list[Verdict]:
+        """Send the reports of clients, each the same whenever it is sent."""
+        for u in clients:
+            if u not in self.sent:
+                self.sent[u] = self.made.report(u)
+        return self.send([(u, self.sent[u]) for u in clients], database)
+
+    def send(
+        self, sent: Iterable[tuple[int, bytes]], database: Database | None = None
+    ) -> list[Verdict]:
+        """Send reports by a group commit of their own."""
+        found = [Report.of(u, content) for u, content in sent]
+        return reports.add(database or self.database, self.session, found)
+
+    def close(self, batch: int | None = None, *, reopen: bool = False) -> bool:
+        with self.database.transaction() as tx:
+            return batches.close(tx, self.batch if batch is None else batch, reopen=reopen)
+
+    def state(self, batch: int | None = None) -> State:
+        with self.database.transaction() as tx:
+            return batches.get(tx, self.batch if batch is None else batch).state
+
+    def asking(self, helpers: Sequence[Helper | HelperLink] | None = None) -> Asking:
+        """Return the way to these helpers, or to all honest helpers."""
+        given = self.made.helpers if helpers is None else helpers
+        links = [LocalHelper(one) if isinstance(one, Helper) else one for one in given]
+
+        @asynccontextmanager
+        async def reach(params: OneShotParams) -> AsyncIterator[Sequence[HelperLink]]:
+            assert params.digest == self.made.params.digest
+            yield links
+
+        return Asking(reach)
+
+    def worker(
+        self,
+        helpers: Sequence[Helper | HelperLink] | None = None,
+        database: Database | None = None,
+    ) -> Worker:
+        registry = registry_for(self.made.params)
+        return Worker(database or self.database, self.asking(helpers), registry)
+
+    def closer(
+        self,
+        helpers: Sequence[Helper | HelperLink] | None = None,
+        database: Database | None = None,
+    ) -> Closer:
+        registry = registry_for(self.made.params)
+        return Closer(database or self.database, self.asking(helpers), registry)
+
+    async def work(self, helpers: Sequence[Helper | HelperLink] | None = None) -> None:
+        """Finish all slices."""
+        worker = self.worker(helpers)
+        while await worker.step():
+            pass
+
+    async def finish(
+        self,
+        helpers: Sequence[Helper | HelperLink] | None = None,
+        batch: int | None = None,
+    ) -> None:
+        """Lead a batch from closing to done."""
+        await self.work(helpers)
+        await self.finish_from(State.FIXED, helpers, batch)
+
+    async def finish_from(
+        self,
+        state: State,
+        helpers: Sequence[Helper | HelperLink] | None = None,
+        batch: int | None = None,
+    ) -> None:
+        """Lead a batch into a state, and on to done."""
+        closer, number = self.closer(helpers), self.batch if batch is None else batch
+        for after in list(State)[list(State).index(state) :]:
+            assert await closer.step(number) == after

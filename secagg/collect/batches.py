@@ -99,6 +99,14 @@ def current(tx: Transaction, session: Session) -> Batch | None:
     return rows[0] if rows else None
 
 
+def newest(tx: Transaction) -> Session | None:
+    """Return the newest session with an open batch, or None."""
+    number = tx.number(
+        "SELECT coalesce(max(session), -1) FROM secagg_batches WHERE state = 'open'"
+    )
+    return None if number < 0 else sessions.get(tx, number)
+
+
 def get(tx: Transaction, number: int) -> Batch:
     """Return the batch with a number."""
     (row,) = _select(tx, "number = ?", number)

@@ -66,7 +66,7 @@ def content_length(request: Request, limit: int) -> int:
     return int(declared)
 
 
-async def read(request: Request, body: Body, digest: str) -> bytes:
+async def read(request: Request, body: Body, digest: str | None) -> bytes:
     """Return the content of a request's body.
 
     Parameters
@@ -74,8 +74,8 @@ async def read(request: Request, body: Body, digest: str) -> bytes:
     request : Request
     body : Body
         The body in the budget; nothing is read beyond the body's size.
-    digest : str
-        Signed Content-Digest.
+    digest : str or None
+        Signed Content-Digest; None for a request without a signature.
 
     Raises
     ------
@@ -97,7 +97,7 @@ async def read(request: Request, body: Body, digest: str) -> bytes:
         raise Problem(408, "deadline", "the body came too slowly; send it again") from None
     content = bytes(held)
     # the member signed the digest, not the body: only this check ties the body to the member
-    if content_digest(content) != digest:
+    if digest is not None and content_digest(content) != digest:
         raise Problem(400, "digest", "the body is not that of its Content-Digest")
     return content
 

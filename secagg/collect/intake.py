@@ -1,0 +1,84 @@
+"""Group commit: reports that arrive while a transaction is under way are in the next together.
+
+So the commits of a disk, a few hundred a second, carry thousands of reports. Each report is
+acknowledged after the commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from secagg.collect import reports
+from secagg.collect.database import Database
+from secagg.collect.reports import Report, Verdict
+from secagg.collect.sessions import Session
+from secagg.session.exchange import Calls
+
+_REPORTS, _BYTES = 500, 1 << 24
+"""Reports of a transaction, and bytes unless a single report has more."""
+
+_Waiting = tuple[Session, Report, "asyncio.Future[Verdict]"]
+
+
+class Intake:
+    """Reports on the way into a database, for any number of tasks of an event loop.
+
+    Parameters
+    ----------
+    database : Database
+    thread : Calls
+        Thread of the database.
+    """
+
+    def __init__(self, database: Database, thread: Calls) -> None:
+        self._database, self._thread = database, thread
+        self._waiting: deque[_Waiting] = deque()
+        self._running: asyncio.Task[None] | None = None
+
+    async def add(self, session: Session, report: Report) -> Verdict:
+        """Store a report, and return the verdict after the commit.
+
+        Raises
+        ------
+        DatabaseError
+            The database failed; the report may be stored or not.
+        """
+        done: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        self._waiting.append((session, report, done))
+        if self._running is None:
+            self._running = asyncio.ensure_future(self._run())
+        return await done
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                await self._store(self._next())
+        finally:
+            self._running = None
+
+    async def _store(self, group: list[_Waiting]) -> None:
+        session, found = group[0][0], [report for _, report, _ in group]
+        try:
+            verdicts = await self._thread.run(
+                lambda: reports.add(self._database, session, found)
+            )
+        except Exception as error:
+            for *_, done in group:
+                if not done.done():  # a client that hung up has cancelled the future
+                    done.set_exception(error)
+        else:
+            for (*_, done), verdict in zip(group, verdicts, strict=True):
+                if not done.done():
+                    done.set_result(verdict)
+
+    def _next(self) -> list[_Waiting]:
+        """Take the first reports that wait, all of a session."""
+        group, size = [self._waiting.popleft()], 0
+        while self._waiting and len(group) < _REPORTS:
+            session, report, _ = self._waiting[0]
+            size += len(report.content)
+            if session is not group[0][0] or size > _BYTES:
+                break
+            group.append(self._waiting.popleft())
+        return group

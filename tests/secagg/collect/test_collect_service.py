@@ -1,0 +1,215 @@
+"""Reports over HTTP: acknowledged after the commit, checked before, and none lost."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from base64 import b64decode
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from collect_faults import COMMIT, COMMITTED, Interposed
+from collect_parts import Collected, Databases
+from oneshot_parties import parties, registry_for
+from secagg import DatabaseError, ParameterError
+from secagg.collect import batches
+from secagg.collect.close import result
+from secagg.collect.intake import Intake
+from secagg.collect.reports import Report, Verdict
+from secagg.collect.service import serve_collection
+from secagg.collect.sessions import Session
+from secagg.http import Limits
+from secagg.oneshot import OneShotParams
+from secagg.session.exchange import Thread
+
+
+class Site:
+    """Served collection, and a client of HTTP."""
+
+    def __init__(self, collected: Collected, http: httpx.AsyncClient) -> None:
+        self.collected, self.http = collected, http
+        self.path = f"/v1/parameters/{collected.made.params.digest.hex()}"
+
+    async def post(self, content: bytes, path: str = "") -> str:
+        """Return "" for a report that is acknowledged, or else status and check."""
+        response = await self.http.post(path or f"{self.path}/reports", content=content)
+        if response.status_code == 204:
+            return ""
+        return f"{response.status_code} {response.json()['check']}"
+
+    async def report(self, *clients: int) -> list[str]:
+        sent = self.collected.sent
+        sent |= {u: self.collected.made.report(u) for u in clients if u not in sent}
+        return list(await asyncio.gather(*(self.post(sent[u]) for u in clients)))
+
+
+@asynccontextmanager
+async def served(
+    collected: Collected, before: Callable[[str], None] = lambda _: None, **options: object
+) -> AsyncIterator[Site]:
+    registry = registry_for(collected.made.params)
+    options = {"registry": registry, "port": 0} | options
+    database = Interposed(collected.database, before)
+    serving = serve_collection(database, **options)  # type: ignore[arg-type]
+    async with serving as url, httpx.AsyncClient(base_url=url) as http:
+        yield Site(collected, http)
+
+
+@pytest.mark.parametrize("security", ["active", "semi-honest"])
+async def test_reports_over_http_are_summed(databases: Databases, security: str) -> None:
+    with parties(3, security=security) as made:
+        collected = Collected(databases.open(), made)
+        async with served(collected) as site:
+            assert await site.report(0, 1, 2, 3, 1) == [""] * 5
+            assert await site.post(made.report(2, seed=1)) == "409 id"
+            made.report(2)
+            collected.close()
+            assert await site.report(2, 4) == ["", "410 closed"]
+        await collected.finish()
+        found = result(collected.database, 0)
+        assert found is not None
+        assert found.integers.tolist() == made.expected(range(4))
+
+
+async def test_parameters_are_of_the_newest_open_session(databases: Databases) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        newer = made.make_params(session=b"newer")
+        async with served(collected) as site:
+            assert await parameters(site, "/v1/parameters") == (made.params.digest, [])
+            with collected.database.transaction() as tx:
+                batches.begin(tx, newer, [bytes([j]) * 64 for j in (1, 2)])
+            digest, endorsements = await parameters(site, "/v1/parameters")
+            assert digest == newer.digest
+            assert endorsements == [bytes([j]) * 64 for j in (1, 2)]
+            assert await parameters(site, site.path) == (made.params.digest, [])
+
+
+async def parameters(site: Site, path: str) -> tuple[bytes, list[bytes]]:
+    found = (await site.http.get(path)).json()
+    params = OneShotParams.from_bytes(b64decode(found["parameters"]))
+    assert params.digest.hex() == found["digest"]
+    return params.digest, [b64decode(one) for one in found["endorsements"]]
+
+
+async def test_invalid_reports_are_not_stored(databases: Databases) -> None:
+    with parties(n_clients=3, modulus=10_007) as made:
+        collected = Collected(databases.open(), made)
+        good = made.report(1)
+        other = made.report(1, params=replace(made.params, session=b"other"))
+        beyond = bytearray(good)
+        beyond[-1] = 255
+        unsigned = bytearray(good)
+        unsigned[made.params.layout.values - 1] ^= 1
+        unknown = f"/v1/parameters/{'0' * 64}/reports"
+        async with served(collected) as site:
+            for content, path, problem in [
+                (b"", "", "422 length"),
+                (good[:-1], "", "422 length"),
+                (good + b"x", "", "413 length"),
+                (other, "", "422 parameters"),
+                (bytes(beyond), "", "422 range"),
+                (bytes(unsigned), "", "422 signature"),
+                (made.report(77, params=made.params), "", "422 signature"),
+                (good, unknown, "404 parameters"),
+                (good, "/v1/parameters/x/reports", "404 parameters"),
+            ]:
+                assert await site.post(content, path) == problem
+            assert await site.report(0, 1, 2, 3) == ["", "", "", "503 full"]
+
+
+@pytest.mark.parametrize("moment", ["INSERT INTO secagg_reports", COMMIT, COMMITTED])
+async def test_no_report_is_acknowledged_without_its_commit(
+    databases: Databases, moment: str
+) -> None:
+    """A client without an acknowledgement sends the same bytes again."""
+    failing = True
+
+    def before(statement: str) -> None:
+        if failing and statement.startswith(moment):
+            raise DatabaseError("gone")
+
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        async with served(collected, before) as site:
+            assert await site.report(0, 1) == ["503 database"] * 2
+            failing = False
+            assert await site.report(0, 1) == [""] * 2
+        with collected.database.transaction() as tx:
+            assert batches.get(tx, 0).reports == 2
+
+
+async def test_reports_that_wait_share_a_transaction(databases: Databases) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        all_wait, begun = threading.Event(), threading.Event()
+        insertions: list[str] = []
+
+        def before(statement: str) -> None:
+            if statement == "INSERT INTO secagg_clients":
+                insertions.append(statement)
+                begun.set()
+                all_wait.wait()
+
+        thread = Thread()
+        intake = Intake(Interposed(collected.database, before), thread)
+
+        with collected.database.transaction() as tx:
+            other = batches.begin(tx, made.make_params(session=b"other"))
+
+        def add(u: int, session: Session = collected.session) -> asyncio.Task[Verdict]:
+            return asyncio.ensure_future(intake.add(session, Report.of(u, b"a report")))
+
+        added = [add(0)]
+        await asyncio.to_thread(begun.wait)
+        added += [*map(add, range(1, 9)), add(5, other), add(9)]
+        await asyncio.sleep(0)
+        added.pop(3).cancel()  # a client that hung up keeps nobody else waiting
+        await asyncio.sleep(0)
+        all_wait.set()
+        assert await asyncio.gather(*added) == [Verdict.STORED] * 10
+        thread.close()
+        assert len(insertions) == 4, "the first, those of each session, and the last"
+        with collected.database.transaction() as tx:
+            assert [batches.get(tx, number).reports for number in (0, 1)] == [10, 1]
+
+
+async def test_requests_beyond_the_limits_are_turned_away(databases: Databases) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        go, begun = threading.Event(), threading.Event()
+
+        def before(statement: str) -> None:
+            if statement == "INSERT INTO secagg_clients":
+                begun.set()
+                go.wait()
+
+        async with served(collected, before, limits=Limits(polls=1)) as site:
+            first = asyncio.ensure_future(site.report(0))
+            await asyncio.to_thread(begun.wait)
+            assert await site.report(1) == ["503 busy"]
+            go.set()
+            assert await first == [""]
+            assert await site.report(1) == [""]
+
+
+async def test_active_session_needs_the_keys_of_clients(databases: Databases) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        async with served(collected, registry=None) as site:
+            assert await site.report(0) == ["503 server"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"registry": 3}, {"limits": 3}, {"host": "192.0.2.1"}], ids=str
+)
+async def test_arguments_of_serve_are_validated(
+    databases: Databases, wrong: dict[str, object]
+) -> None:
+    with parties() as made, pytest.raises(ParameterError):
+        async with served(Collected(databases.open(), made), **wrong):
+            pass

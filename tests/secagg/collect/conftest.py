@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from inspect import iscoroutinefunction
 from itertools import count
 from pathlib import Path
@@ -13,7 +13,7 @@ import pytest
 import postgres_server
 from collect_parts import Databases
 
-_SCHEMAS = count()
+_NUMBERS = count()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -35,11 +35,17 @@ def postgres() -> Iterator[str]:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def databases(request: pytest.FixtureRequest, ram_path: Path) -> Iterator[Databases]:
-    """A new database, which any number of processes open."""
+def new_database(request: pytest.FixtureRequest, ram_path: Path) -> Callable[[], Databases]:
+    """A function that makes a new database."""
     if request.param == "sqlite":
-        made = Databases(str(ram_path / "reports"))
-    else:
-        made = Databases.in_schema(request.getfixturevalue("postgres"), next(_SCHEMAS))
+        return lambda: Databases(str(ram_path / f"reports {next(_NUMBERS)}"))
+    url = request.getfixturevalue("postgres")
+    return lambda: Databases.in_schema(url, next(_NUMBERS))
+
+
+@pytest.fixture
+def databases(new_database: Callable[[], Databases]) -> Iterator[Databases]:
+    """A new database, which any number of processes open."""
+    made = new_database()
     yield made
     made.close()

@@ -1,0 +1,301 @@
+"""Collections in any order of events, beside a model of what a batch must have.
+
+Workers and closers are coroutines that stop before each of their calls, at the database or in
+the accumulator. The machine lets one call go at a time, ends processes, and lets time pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeVar
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from numpy.typing import NDArray
+
+from collect_parts import Collected, Databases
+from oneshot_parties import Parties, parties, registry_for
+from secagg import DatabaseError, RemoteProtocolError, TooFewSurvivors
+from secagg.collect import Asking, Closer, State, Worker, batches
+from secagg.collect.close import result
+from secagg.collect.reports import Verdict
+from secagg.oneshot import Accumulator, OneShotParams
+from secagg.session.clock import Clock
+from secagg.session.exchange import Calls
+from secagg.session.helpers import HelperLink
+
+T = TypeVar("T")
+CLIENTS, ROOM, LEAST, SLICES = 16, 6, 3, 2
+TURNS = 30
+"""Turns of the loop from a call to the next, at least."""
+
+
+class Gated(Calls):
+    """Calls that wait until the machine lets them go, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.waiting: list[asyncio.Future[None]] = []
+
+    async def run(self, call: Callable[[], T]) -> T:
+        gate = asyncio.get_running_loop().create_future()
+        self.waiting.append(gate)
+        await gate
+        return call()
+
+
+class Link:
+    """Link to a helper, which may start again; helper 4 also rejects some clients."""
+
+    def __init__(self, made: Parties, number: int, rejected: Sequence[int]) -> None:
+        self.made, self.number = made, number
+        self.rejected = tuple(rejected) if number == 4 else ()
+
+    async def check(self, boxes: bytes) -> tuple[int, ...]:
+        return (*self.made.helpers[self.number - 1].check(boxes), *self.rejected)
+
+    async def reserve(self, request: bytes) -> bytes:
+        return self.made.helpers[self.number - 1].reserve(request)
+
+    async def open(self, request: bytes) -> bytes:
+        return self.made.helpers[self.number - 1].open(request)
+
+
+@dataclass
+class Expected:
+    """A batch as it must be."""
+
+    clients: set[int] = field(default_factory=set)
+    state: State = State.OPEN
+    fixed: bytes | None = None
+
+
+@dataclass
+class Process:
+    """Worker or closer under way."""
+
+    task: asyncio.Task[object]
+    calls: Gated
+
+
+class AnyCollection(RuleBasedStateMachine):
+    """Clients, serves, workers, closers and helpers; `make` returns a new database."""
+
+    make: ClassVar[Callable[[], Databases]]
+
+    @initialize(
+        rejected=st.sets(st.integers(0, CLIENTS - 1), max_size=3)
+        | st.sets(st.integers(0, CLIENTS - 1), min_size=CLIENTS - 3)
+    )
+    def start(self, rejected: set[int]) -> None:
+        self.stack = ExitStack()
+        self.loop = asyncio.new_event_loop()
+        self.stack.callback(self.loop.close)
+        self.made = self.stack.enter_context(
+            parties(4, n_clients=ROOM, min_clients=LEAST, length=2)
+        )
+        self.databases = type(self).make()
+        self.stack.callback(self.databases.close)
+        self.serves = [self.databases.open() for _ in range(2)]
+        self.collected = Collected(self.serves[0], self.made, slices=SLICES)
+        self.rejected = rejected
+        self.links = [Link(self.made, j, sorted(rejected)) for j in (1, 2, 3, 4)]
+        self.processes: list[Process] = []
+        self.batches = [Expected()]
+        self.sent: dict[int, int] = {}
+        self.reports: dict[tuple[int, int], bytes] = {}
+        self.vectors: dict[tuple[int, int], NDArray[np.int64]] = {}
+
+    def teardown(self) -> None:
+        """Every batch that is closed comes to its sum, whatever happened before."""
+        if not hasattr(self, "stack"):
+            return
+        with self.stack:
+            for process in self.processes:
+                process.task.cancel()
+            self.settle()
+            self.databases.time += 1e6
+            self.loop.run_until_complete(self.finish())
+            self.agrees()
+            for number, batch in enumerate(self.batches):
+                if batch.state != State.OPEN:
+                    found = result(self.serves[0], number)
+                    assert found is not None
+                    assert set(found.survivors) == self.listed(batch)
+                    vectors = [self.vectors[u, self.sent[u]] for u in found.survivors]
+                    assert found.integers.tolist() == sum(vectors).tolist()  # type: ignore[union-attr]
+
+    @rule(
+        us=st.lists(st.integers(0, CLIENTS - 1), min_size=1, max_size=5, unique=True),
+        seed=st.sampled_from([0, 0, 0, 1]),
+        at=st.integers(0, 1),
+    )
+    def report(self, us: list[int], seed: int, at: int) -> None:
+        """Clients send reports, perhaps again, or another report than before."""
+        expected = [self.verdict(u, seed) for u in us]
+        for u in us:
+            if (u, seed) not in self.reports:
+                self.reports[u, seed] = self.made.report(u, seed=seed)
+                self.vectors[u, seed] = self.made.vectors[u]
+        sent = [(u, self.reports[u, seed]) for u in us]
+        assert self.collected.send(sent, self.serves[at]) == expected
+
+    def verdict(self, u: int, seed: int) -> Verdict:
+        """Return the verdict on a report, and note a report that counts."""
+        last = self.batches[-1]
+        if (known := self.sent.get(u)) is not None:
+            return Verdict.STORED if known == seed else Verdict.OTHER
+        if last.state != State.OPEN:
+            return Verdict.CLOSED
+        if len(last.clients) == ROOM:
+            return Verdict.FULL
+        last.clients.add(u)
+        self.sent[u] = seed
+        return Verdict.STORED
+
+    @rule(reopen=st.booleans())
+    def close(self, reopen: bool) -> None:
+        """The last batch closes if it has enough reports."""
+        batch = self.batches[-1]
+        few = batch.state == State.OPEN and len(batch.clients) < LEAST
+        try:
+            closed = self.collected.close(len(self.batches) - 1, reopen=reopen)
+        except TooFewSurvivors:
+            assert few
+            return
+        assert closed == (batch.state == State.OPEN)
+        assert not few
+        if closed:
+            batch.state = State.CLOSING
+            self.batches += [Expected()] * reopen
+
+    @precondition(lambda self: len(self.processes) < 4)
+    @rule()
+    def work(self) -> None:
+        """A process begins that works on a slice."""
+        calls = Gated()
+        registry = registry_for(self.made.params)
+        worker = Worker(self.databases.connect(), self.asking(), registry, thread=calls)
+        self.begin(worker.step, calls)
+
+    @precondition(lambda self: len(self.processes) < 4)
+    @rule(data=st.data())
+    def lead(self, data: st.DataObject) -> None:
+        """A process begins that leads a batch a step further."""
+        number, calls = data.draw(st.integers(0, len(self.batches) - 1)), Gated()
+        registry = registry_for(self.made.params)
+        closer = Closer(self.databases.connect(), self.asking(), registry, calls)
+        self.begin(lambda: closer.step(number), calls)
+
+    @precondition(lambda self: self.processes)
+    @rule(data=st.data(), times=st.integers(1, 6))
+    def go_on(self, data: st.DataObject, times: int) -> None:
+        """A process makes some calls."""
+        process = data.draw(st.sampled_from(self.processes))
+        for _ in range(times):
+            if process.calls.waiting:
+                process.calls.waiting.pop(0).set_result(None)
+                self.settle()
+        self.reap()
+
+    @precondition(lambda self: self.processes)
+    @rule(data=st.data())
+    def kill(self, data: st.DataObject) -> None:
+        """A process ends between two calls."""
+        data.draw(st.sampled_from(self.processes)).task.cancel()
+        self.settle()
+        self.reap()
+
+    @rule(part=st.sampled_from([0.4, 1.1]))
+    def wait(self, part: float) -> None:
+        """Time passes, and leases may run out."""
+        self.databases.time += part * Worker.lease
+
+    @rule()
+    def restart(self) -> None:
+        """The helpers start again, with their journals, and without the checked boxes."""
+        self.made.restart()
+
+    @invariant()
+    def agrees(self) -> None:
+        """States go forward only, and a list that is fixed stays, with the right clients."""
+        if not hasattr(self, "batches"):
+            return
+        with self.serves[0].transaction() as tx:
+            found = batches.of_session(tx, self.collected.session)
+            rows = [batches.stored(tx, one.number) for one in found]
+        assert len(found) == len(self.batches)
+        order = list(State)
+        for batch, row, expected in zip(found, rows, self.batches, strict=True):
+            assert batch.reports == len(expected.clients)
+            moved = order.index(batch.state) - order.index(expected.state)
+            assert moved >= 0
+            assert not moved or expected.state != State.OPEN, "only `close` closes"
+            expected.state = batch.state
+            if row.list is not None:
+                assert expected.fixed in (None, row.list)
+                expected.fixed = row.list
+                registry = registry_for(self.made.params)
+                whole = Accumulator.from_bytes(row.list, self.made.params, registry=registry)
+                assert set(whole.ids) == self.listed(expected)
+            assert (row.list is None) == (batch.state in (order[0], order[1], order[-1]))
+
+    def listed(self, batch: Expected) -> set[int]:
+        """Return the clients of a batch's list: a helper that rejects too many is a liar."""
+        kept = batch.clients - self.rejected
+        return kept if len(kept) >= LEAST else batch.clients
+
+    def asking(self) -> Asking:
+        @asynccontextmanager
+        async def reach(_: OneShotParams) -> AsyncIterator[Sequence[HelperLink]]:
+            yield self.links
+
+        async def never(_: float) -> None:
+            await asyncio.get_running_loop().create_future()
+
+        return Asking(reach, clock=Clock(lambda: 0.0, never))
+
+    def begin(self, step: Callable[[], Coroutine[None, None, object]], calls: Gated) -> None:
+        self.processes.append(Process(self.loop.create_task(step()), calls))
+        self.settle()
+
+    def settle(self) -> None:
+        """Run all tasks until they wait for calls, or are done."""
+
+        async def turns() -> None:
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+
+        self.loop.run_until_complete(turns())
+
+    def reap(self) -> None:
+        """Forget processes that are done; some errors are right."""
+        for process in [one for one in self.processes if one.task.done()]:
+            self.processes.remove(process)
+            try:
+                process.task.result()
+            except asyncio.CancelledError:
+                pass
+            except RemoteProtocolError as error:
+                assert error.check == "helpers", "helpers that start again and again"
+            except DatabaseError:
+                assert State.DONE in {batch.state for batch in self.states()}
+
+    def states(self) -> Sequence[batches.Batch]:
+        with self.serves[0].transaction() as tx:
+            return batches.of_session(tx, self.collected.session)
+
+    async def finish(self) -> None:
+        registry = registry_for(self.made.params)
+        worker = Worker(self.serves[0], self.asking(), registry)
+        for _ in self.batches:
+            for _ in range(SLICES):
+                await worker.step()
+        self.made.restart()
+        closer = Closer(self.serves[0], self.asking(), registry)
+        for number, batch in enumerate(self.batches):
+            for _ in State if batch.state != State.OPEN else ():
+                await closer.step(number)

@@ -50,8 +50,8 @@ class Connection:
         Base URL of the server.
     client_id : int
         Id of the identity at the server.
-    identity : Identity
-        Key that signs every request.
+    identity : Identity or None
+        Key that signs every request. None: requests are not signed.
     tls : ssl.SSLContext, optional
         Trusted authorities; the system's authorities by default.
     allow_plain_http : bool
@@ -65,7 +65,7 @@ class Connection:
         self,
         url: str,
         client_id: int,
-        identity: Identity,
+        identity: Identity | None,
         *,
         tls: ssl.SSLContext | None,
         allow_plain_http: bool,
@@ -163,10 +163,11 @@ class Connection:
             headers=form if body else {},
             timeout=httpx.Timeout(_TIMEOUT, connect=connect, pool=None),
         )
-        target = request.url.raw_path.decode()
-        request.headers.update(
-            signatures.sign(self._identity, self._client_id, method, target, body)
-        )
+        if self._identity is not None:
+            target = request.url.raw_path.decode()
+            request.headers.update(
+                signatures.sign(self._identity, self._client_id, method, target, body)
+            )
         try:
             async with clock.timer:
                 found = await self._http.send(request, stream=True)

@@ -57,11 +57,14 @@ class Databases:
 class Collected:
     """Session of some parties in a database, with its first batch open."""
 
-    def __init__(self, database: Database, made: Parties, slices: int = 2) -> None:
+    def __init__(
+        self, database: Database, made: Parties, slices: int = 2, *, endorsed: bool = False
+    ) -> None:
         self.database, self.made = database, made
         self.sent: dict[int, bytes] = {}
+        endorsements = [helper.endorse() for helper in made.helpers] if endorsed else []
         with database.transaction() as tx:
-            self.session = batches.begin(tx, made.params, slices=slices)
+            self.session = batches.begin(tx, made.params, endorsements, slices)
             self.batch = batches.of_session(tx, self.session)[0].number
 
     def report(self, *clients: int, database: Database | None = None) -> list[Verdict]:

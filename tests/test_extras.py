@@ -52,6 +52,7 @@ CALLS = {
     f"{BENCH} he": "he|bench",
     "secagg identity keygen a.pem": "",
     f"{JOIN} --client a --identity a.pem --vector v.npy --patience 0.01": "http",
+    "secagg collect status reports.sqlite": "",
     "secagg stats plan study.toml": "",
     "secagg stats check study.toml 0.csv": "",
     "secagg stats simulate study.toml 0.csv 1.csv 2.csv": "statistics|fedmf",

@@ -17,11 +17,13 @@ try:
     ):
         from secagg.cli import (
             bench,
+            collect,
             helper,
             identity,
             join,
             one_shot,
             params,
+            report,
             serve,
             simulate,
             stats,
@@ -61,6 +63,8 @@ app.command(epilog=bench.EXAMPLES)(bench.bench)
 app.command(epilog=serve.EXAMPLES)(serve.serve)
 app.command(epilog=join.EXAMPLES)(join.join)
 app.command(epilog=verify.EXAMPLES)(verify.verify)
+app.command(epilog=report.EXAMPLES)(report.report)
+app.add_typer(collect.app, name="collect")
 app.add_typer(one_shot.app, name="one-shot")
 app.add_typer(helper.app, name="helper")
 app.add_typer(identity.app, name="identity")

@@ -56,9 +56,9 @@ class Aggregator:
         return cls(found, read_identity(identity), authority, plain)
 
     def reach(
-        self, params: OneShotParams, patience: float = 30.0
+        self, params: OneShotParams, patience: float = 30.0, *, needed: bool = True
     ) -> AbstractAsyncContextManager[list[HttpHelper]]:
-        """Return the links to all helpers as a context; see `reach_helpers`."""
+        """Return the links to the helpers as a context; see `reach_helpers`."""
         # late, since all other commands work without the extra "http"
         from secagg.http.helper_link import reach_helpers
 
@@ -69,6 +69,7 @@ class Aggregator:
             authority=self.authority,
             patience=patience,
             allow_plain_http=self.plain,
+            needed=needed,
         )
 
     async def ensure(self, params: OneShotParams) -> None:

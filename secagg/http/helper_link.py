@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -21,6 +22,8 @@ from secagg.oneshot.messages import Kind
 from secagg.oneshot.policy import endorsement
 from secagg.protocol import Identity
 from secagg.protocol.identities import SIGNATURE_BYTES
+
+logger = logging.getLogger("secagg.http")
 
 _EMPTY_LIST = 64
 """More than the bytes of an answer that lists no client."""
@@ -158,8 +161,9 @@ async def reach_helpers(
     authority: Path | str | None,
     patience: float,
     allow_plain_http: bool = False,
+    needed: bool = True,
 ) -> AsyncIterator[list[HttpHelper]]:
-    """Yield links to all helpers, by number, after every helper endorsed the parameters.
+    """Yield links to the helpers, by number, after each helper endorsed the parameters.
 
     Parameters
     ----------
@@ -173,13 +177,16 @@ async def reach_helpers(
         Seconds for a helper's answer, > 0.
     allow_plain_http : bool
         See `secagg.http.join`.
+    needed : bool
+        False: leave out helpers that do not answer, with a warning in the log.
 
     Raises
     ------
     LinkError
-        A helper does not answer or endorses nothing. Clients ask for the endorsements of
-        all: the server could have invented the others' keys. The caller's parameters are
-        given, so no helper can be left out of them, as `secagg.flower.helpers.endorsed` does.
+        A helper that is needed does not answer or endorses nothing. Clients ask for the
+        endorsements of all: the server could have invented the others' keys. The caller's
+        parameters are given, so no helper can be left out of them, as
+        `secagg.flower.helpers.endorsed` does.
     """
     links: list[HttpHelper] = []
     async with AsyncExitStack() as stack:
@@ -195,6 +202,9 @@ async def reach_helpers(
             try:
                 links.append(await stack.enter_async_context(reached))
             except (LinkError, RemoteProtocolError) as error:
+                if not needed:
+                    logger.warning("going on without the helper at %s: %s", one.url, error)
+                    continue
                 away = error.check == "patience"
                 remedy = "start it with secagg helper serve, then try again: " if away else ""
                 raise LinkError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator
 from inspect import iscoroutinefunction
 from itertools import count
@@ -29,6 +30,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def postgres() -> Iterator[str]:
     """The URL of a running server."""
     if reason := postgres_server.missing():
+        assert not os.environ.get("SECAGG_REQUIRE_POSTGRES"), reason
         pytest.skip(reason)
     with postgres_server.running() as url:
         yield url

@@ -44,7 +44,6 @@ class PostgreSQL:
                 url,
                 min_size=1,
                 max_size=4,
-                timeout=_WAIT,
                 configure=_configure,
                 check=ConnectionPool.check_connection,
                 open=True,
@@ -56,7 +55,7 @@ class PostgreSQL:
     def transaction(self) -> Iterator[Transaction]:
         """Return a context with a transaction; see `Database.transaction`."""
         try:
-            with self._pool.connection() as connection:
+            with self._pool.connection(_WAIT) as connection:
                 yield _PostgreSQLTransaction(connection, self._clock)
         except psycopg.Error as error:
             raise _failed(error) from None

@@ -43,21 +43,43 @@ def programs() -> Path | None:
     return None if newest is None else newest.parent
 
 
-@contextmanager
-def running() -> Iterator[str]:
-    """Start a server, and yield the URL of an empty database until the block ends."""
-    # a short path: sockets have at most 107 characters
-    with tempfile.TemporaryDirectory(prefix="pg", dir=_ram()) as folder:
-        data = Path(folder) / "data"
+class Server:
+    """Server with its data in a folder, started by `start`.
+
+    Attributes
+    ----------
+    url : str
+        URL of an empty database.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder, self._data = Path(folder), Path(folder) / "data"
+        self.url = f"postgresql:///postgres?host={folder}&user=postgres"
         if user := _user():
             shutil.chown(folder, user)
-        _run("initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync")
-        start = ("-D", data, "-w", "-l", Path(folder) / "log", "-o", OPTIONS.format(folder))
-        _run("pg_ctl", *start, "start")
+        _run("initdb", "-D", self._data, "-A", "trust", "-U", "postgres", "--no-sync")
+
+    def start(self) -> None:
+        """Start the server, and wait until it accepts connections."""
+        more = ("-w", "-l", self._folder / "log", "-o", OPTIONS.format(self._folder))
+        _run("pg_ctl", "-D", self._data, *more, "start")
+
+    def crash(self) -> None:
+        """End the server at once; the next start recovers the database."""
+        _run("pg_ctl", "-D", self._data, "-m", "immediate", "-w", "stop")
+
+
+@contextmanager
+def server() -> Iterator[Server]:
+    """Yield a server that has started, and end the server with the block."""
+    # a short path: sockets have at most 107 characters
+    with tempfile.TemporaryDirectory(prefix="pg", dir=_ram()) as folder:
+        made = Server(folder)
+        made.start()
         try:
-            yield f"postgresql:///postgres?host={folder}&user=postgres"
+            yield made
         finally:
-            _run("pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
+            made.crash()
 
 
 def _run(program: str, *words: object) -> None:

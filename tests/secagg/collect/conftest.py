@@ -29,11 +29,24 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The URL of a running server."""
+    need_postgres()
+    with postgres_server.server() as made:
+        yield made.url
+
+
+def need_postgres() -> None:
+    """Skip a test where no server of PostgreSQL can start; fail in CI."""
     if reason := postgres_server.missing():
         assert not os.environ.get("SECAGG_REQUIRE_POSTGRES"), reason
         pytest.skip(reason)
-    with postgres_server.running() as url:
-        yield url
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[postgres_server.Server]:
+    """A server that the test may crash."""
+    need_postgres()
+    with postgres_server.server() as made:
+        yield made
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -15,6 +15,7 @@ import pytest
 from collect_faults import COMMIT, COMMITTED, Interposed
 from collect_parts import Collected, Databases
 from oneshot_parties import parties, registry_for
+from postgres_server import Server
 from secagg import DatabaseError, ParameterError
 from secagg.collect import batches
 from secagg.collect.close import result
@@ -141,6 +142,29 @@ async def test_no_report_is_acknowledged_without_its_commit(
             assert await site.report(0, 1) == [""] * 2
         with collected.database.transaction() as tx:
             assert batches.get(tx, 0).reports == 2
+
+
+async def test_database_that_was_away_comes_back(
+    own_postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that was acknowledged is lost, and the same process goes on."""
+    monkeypatch.setattr("secagg.collect.postgres._WAIT", 0.2)
+    databases = Databases.in_schema(own_postgres.url, 0)
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        async with served(collected) as site:
+            assert await site.report(0, 1, 2) == [""] * 3
+            own_postgres.crash()
+            assert await site.report(2, 3) == ["503 database"] * 2
+            own_postgres.start()
+            monkeypatch.setattr("secagg.collect.postgres._WAIT", 60.0)
+            assert await site.report(2, 3) == [""] * 2
+        collected.close()
+        await collected.finish()
+        found = result(collected.database, 0)
+        assert found is not None
+        assert found.integers.tolist() == made.expected(range(4))
+    databases.close()
 
 
 async def test_reports_that_wait_share_a_transaction(databases: Databases) -> None:

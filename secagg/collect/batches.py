@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from secagg.collect import sessions
+from secagg.collect import sessions, slices
 from secagg.collect.database import Transaction, Value
 from secagg.collect.sessions import Session
 from secagg.collect.states import BEFORE, State
 from secagg.errors import TooFewSurvivors
 from secagg.oneshot import OneShotParams
 
+_SLICE = 1 << 12
+"""Reports of a slice, on average."""
 _COLUMNS = "number, session, place, state, reports"
 
 
@@ -45,7 +47,6 @@ def begin(
     tx: Transaction,
     params: OneShotParams,
     endorsements: Iterable[bytes] = (),
-    slices: int | None = None,
 ) -> Session:
     """Return the session of `params`; a new session is stored, with the first batch open.
 
@@ -55,8 +56,6 @@ def begin(
     params : OneShotParams
     endorsements : iterable of bytes
         ``Helper.endorse()`` of all helpers, in order; or none.
-    slices : int, optional
-        Number of parts of each batch.
 
     Raises
     ------
@@ -66,7 +65,7 @@ def begin(
     tx.lock()
     found = sessions.find(tx, params.digest)
     if found is None:
-        found = sessions.store(tx, params, endorsements, slices)
+        found = sessions.store(tx, params, endorsements)
         _begin(tx, found)
     return found
 
@@ -78,18 +77,13 @@ def _begin(tx: Transaction, session: Session) -> None:
     last = "SELECT coalesce(max(place), -1) + 1 FROM secagg_batches WHERE session = ?"
     place = tx.number(last, session.number)
     tx.run(
-        f"CREATE TABLE {reports_table(number)} (slice BIGINT NOT NULL, id BIGINT NOT NULL, "
-        "report BYTEA NOT NULL, PRIMARY KEY (slice, id))"
+        f"CREATE TABLE {reports_table(number)} (place BIGINT PRIMARY KEY, "
+        "report BYTEA NOT NULL)"
     )
     tx.insert(
         "secagg_batches",
         ("number", "session", "place", "state", "changed", "reports"),
         [(number, session.number, place, State.OPEN.value, tx.now(), 0)],
-    )
-    tx.insert(
-        "secagg_slices",
-        ("batch", "slice", "token", "until"),
-        [(number, at, 0, 0.0) for at in range(session.slices)],
     )
 
 
@@ -148,7 +142,9 @@ def advance(tx: Transaction, number: int, to: State, **columns: Value) -> bool:
     return tx.run(statement, *values) == 1
 
 
-def close(tx: Transaction, number: int, *, reopen: bool = False) -> bool:
+def close(
+    tx: Transaction, number: int, *, reopen: bool = False, parts: int | None = None
+) -> bool:
     """Close an open batch to further reports; return False if the batch is not open.
 
     Parameters
@@ -157,6 +153,8 @@ def close(tx: Transaction, number: int, *, reopen: bool = False) -> bool:
     number : int
     reopen : bool
         Open the next batch of the session at once, in the same transaction.
+    parts : int, optional
+        Number of slices. None: slices of about 4,096 reports.
 
     Raises
     ------
@@ -176,6 +174,7 @@ def close(tx: Transaction, number: int, *, reopen: bool = False) -> bool:
                 survivors=batch.reports,
                 needed=least,
             )
+        slices.store(tx, number, parts or -(-batch.reports // _SLICE))
         if reopen:
             _begin(tx, session)
     return closed

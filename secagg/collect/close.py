@@ -92,7 +92,7 @@ class Closer:
         """Return the sum of all slices, without the clients that helpers reject."""
         params, rejected = session.params, dict[int, set[int]]()
         whole = Accumulator(params, registry=self._registry(params), batch=batch.place)
-        for part in slices.parts(self.database, batch.number, session.slices):
+        for part in slices.parts(self.database, batch.number):
             whole.merge(self._accumulator(part.part, params))
             for j, ids in part.rejected.items():
                 rejected.setdefault(j, set()).update(ids)
@@ -109,7 +109,7 @@ class Closer:
                 survivors=total - least,
                 needed=params.min_clients,
             )
-        for report in reports.of(self.database, batch.number, session, together - dropped):
+        for report in reports.of(self.database, batch.number, together - dropped):
             whole.add(report)
             whole.settle()
         return whole
@@ -158,12 +158,11 @@ class Closer:
 
         def boxes(helper: int) -> Iterator[bytes]:
             most = chunk_of(session.params)
-            for at in range(session.slices):
-                for chunk in reports.chunks(self.database, batch.number, at, most):
-                    rows = dict(chunk)
-                    clients = np.array(list(rows), np.uint64)
-                    found = [rows[u] for u in clients[np.isin(clients, ids)].tolist()]
-                    yield from messages.boxes(found, helper, session.params)
+            rows = reports.chunks(self.database, batch.number, reports.EVERYWHERE, most)
+            for chunk in map(dict, rows):
+                clients = np.array(list(chunk), np.uint64)
+                found = [chunk[u] for u in clients[np.isin(clients, ids)].tolist()]
+                yield from messages.boxes(found, helper, session.params)
 
         return Opening(whole, boxes, self.thread), reservations
 

@@ -13,8 +13,11 @@ from secagg.collect.database import Database, Transaction, signed, unsigned
 from secagg.collect.sessions import Session
 
 _CLIENTS = ("session", "id", "batch", "digest")
-_REPORTS = ("slice", "id", "report")
-_LAST = (1 << 63) - 1
+_REPORTS = ("place", "report")
+EVERYWHERE = -(1 << 63), (1 << 63) - 1
+"""The first and the last place."""
+_MIX = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio, odd: spreads close ids
+_UNMIX = pow(_MIX, -1, 1 << 64)
 
 
 class Verdict(Enum):
@@ -67,67 +70,57 @@ def add(database: Database, session: Session, reports: Sequence[Report]) -> list
             return first + add(database, session, reports[half:])
 
 
-def read(
-    tx: Transaction, batch: int, slice_: int, after: int | None, most: int
-) -> list[tuple[int, bytes]]:
-    """Return at most so many reports of a slice, with their ids, by ascending stored ids.
+def chunks(
+    database: Database, batch: int, places: tuple[int, int], most: int
+) -> Iterator[list[tuple[int, bytes]]]:
+    """Yield clients and reports in chunks of `most`, each read in a transaction.
 
     Parameters
     ----------
-    tx : Transaction
+    database : Database
     batch : int
-    slice_ : int
-    after : int or None
-        Id of the last report before; None for the first reports.
+    places : (int, int)
+        First and last place.
     most : int
     """
-    least = -_LAST - 1
-    if after is not None:
-        if signed(after) == _LAST:
-            return []
-        least = signed(after) + 1
-    found = tx.query(
-        _Stored,
-        f"SELECT id, report FROM {batches.reports_table(batch)} "  # noqa: S608
-        "WHERE slice = ? AND id >= ? ORDER BY id LIMIT ?",
-        slice_,
-        least,
-        most,
+    statement = (
+        f"SELECT place, report FROM {batches.reports_table(batch)} "  # noqa: S608
+        "WHERE place >= ? AND place <= ? ORDER BY place LIMIT ?"
     )
-    return [(unsigned(row.id), row.report) for row in found]
-
-
-def chunks(
-    database: Database, batch: int, slice_: int, most: int
-) -> Iterator[list[tuple[int, bytes]]]:
-    """Yield all reports of a slice in chunks of `most`, each read in a transaction."""
-    last: int | None = None
-    while True:
+    first, last = places
+    while first <= last:
         with database.transaction() as tx:
-            found = read(tx, batch, slice_, last, most)
+            found = tx.query(_Stored, statement, first, last, most)
         if not found:
             return
-        yield found
-        last = found[-1][0]
+        yield [(client_at(row.place), row.report) for row in found]
+        first = found[-1].place + 1
 
 
-def of(
-    database: Database, batch: int, session: Session, clients: Collection[int]
-) -> Iterator[bytes]:
+def of(database: Database, batch: int, clients: Collection[int]) -> Iterator[bytes]:
     """Yield the reports of some clients of a batch."""
     statement = (
-        f"SELECT id, report FROM {batches.reports_table(batch)} "  # noqa: S608
-        "WHERE slice = ? AND id = ?"
+        f"SELECT place, report FROM {batches.reports_table(batch)} "  # noqa: S608
+        "WHERE place = ?"
     )
     for client in clients:
         with database.transaction() as tx:
-            at = session.slice_of(client), signed(client)
-            (row,) = tx.query(_Stored, statement, *at)
+            (row,) = tx.query(_Stored, statement, place_of(client))
         yield row.report
 
 
+def place_of(client: int) -> int:
+    """Return the place of a client's report, a hash of the id in [−2^63, 2^63)."""
+    return signed(client * _MIX % (1 << 64))
+
+
+def client_at(place: int) -> int:
+    """Return the client whose report has a place."""
+    return unsigned(place) * _UNMIX % (1 << 64)
+
+
 class _Stored(NamedTuple):
-    id: int
+    place: int
     report: bytes
 
 
@@ -172,7 +165,7 @@ def _store(tx: Transaction, session: Session, batch: Batch, new: Sequence[Report
     tx.insert(
         batches.reports_table(batch.number),
         _REPORTS,
-        [(session.slice_of(r.client), signed(r.client), r.content) for r in new],
+        [(place_of(r.client), r.content) for r in new],
     )
     if not batches.count(tx, batch, len(new), session.params.n_clients):
         # raised errors undo the insertion

@@ -7,10 +7,12 @@ Version 1:
   list as bytes of an accumulator, the helpers' reservations, and the outcome.
 - ``secagg_clients``: the client and the SHA-256 of each acknowledged report, also after the
   report was dropped.
-- ``secagg_slices``: leases of parts of a batch, and the partial accumulators.
-- ``secagg_reports_N``: reports of batch N, in a table that is dropped as a whole.
+- ``secagg_slices``: ranges of places of a closing batch, their leases, and the partial
+  accumulators.
+- ``secagg_reports_N``: reports of batch N, in a table that is dropped as a whole. The place of
+  a report is a hash of the client's id, which determines the id.
 
-Ids are in [0, 2^64) and stored as numbers with the same bits in [−2^63, 2^63).
+Numbers in [0, 2^64) are stored as numbers with the same bits in [−2^63, 2^63).
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         "CREATE TABLE secagg_sessions (number BIGINT PRIMARY KEY, "
         "digest BYTEA NOT NULL UNIQUE, params BYTEA NOT NULL, "
-        "endorsements BYTEA NOT NULL, slices BIGINT NOT NULL)",
+        "endorsements BYTEA NOT NULL)",
         "CREATE TABLE secagg_batches (number BIGINT PRIMARY KEY, session BIGINT NOT NULL, "
         "place BIGINT NOT NULL, state TEXT NOT NULL, changed DOUBLE PRECISION NOT NULL, "
         "reports BIGINT NOT NULL, list BYTEA, reservations BYTEA, outcome BYTEA, "
@@ -34,7 +36,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE secagg_clients (session BIGINT NOT NULL, id BIGINT NOT NULL, "
         "batch BIGINT NOT NULL, digest BYTEA NOT NULL, PRIMARY KEY (session, id))",
         "CREATE TABLE secagg_slices (batch BIGINT NOT NULL, slice BIGINT NOT NULL, "
-        "token BIGINT NOT NULL, until DOUBLE PRECISION NOT NULL, rejected BYTEA, part BYTEA, "
+        "first BIGINT NOT NULL, last BIGINT NOT NULL, token BIGINT NOT NULL, "
+        "until DOUBLE PRECISION NOT NULL, rejected BYTEA, part BYTEA, "
         "PRIMARY KEY (batch, slice))",
     ),
 )

@@ -11,11 +11,7 @@ from secagg.oneshot import OneShotParams
 from secagg.oneshot.policy import listed
 from secagg.protocol.identities import SIGNATURE_BYTES
 
-_SLICE = 1 << 12
-"""Reports that a slice of a full batch has on average."""
-_MOST = 1 << 10
-_MIX = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio, odd: spreads close ids
-_COLUMNS = "number, digest, params, endorsements, slices"
+_COLUMNS = "number, digest, params, endorsements"
 
 
 class SessionRow(NamedTuple):
@@ -25,7 +21,6 @@ class SessionRow(NamedTuple):
     digest: bytes
     params: bytes
     endorsements: bytes
-    slices: int
 
 
 class Session:
@@ -36,14 +31,12 @@ class Session:
     number : int
         Number in the database.
     params : OneShotParams
-    slices : int
-        Number of parts of each batch.
     endorsements : list of bytes
         Signatures of all helpers, or none.
     """
 
     def __init__(self, row: SessionRow) -> None:
-        self.number, self.slices = row.number, row.slices
+        self.number = row.number
         self.params = OneShotParams.from_bytes(row.params)
         joined = row.endorsements
         self.endorsements = [
@@ -55,24 +48,11 @@ class Session:
         """Name in events."""
         return self.params.digest.hex()[:16]
 
-    def slice_of(self, client_id: int) -> int:
-        """Return the slice of a client, by a hash of the id."""
-        return (client_id * _MIX % (1 << 64) >> 32) % self.slices
 
-
-def store(
-    tx: Transaction,
-    params: OneShotParams,
-    endorsements: Iterable[bytes],
-    slices: int | None,
-) -> Session:
+def store(tx: Transaction, params: OneShotParams, endorsements: Iterable[bytes]) -> Session:
     """Store a new session, and return the session; the caller has locked the database."""
     number = tx.number("SELECT coalesce(max(number), -1) + 1 FROM secagg_sessions")
-    if slices is None:
-        slices = min(_MOST, -(-params.n_clients // _SLICE))
-    row = SessionRow(
-        number, params.digest, params.to_bytes(), b"".join(listed(endorsements)), slices
-    )
+    row = SessionRow(number, params.digest, params.to_bytes(), b"".join(listed(endorsements)))
     tx.insert("secagg_sessions", SessionRow._fields, [row])
     return Session(row)
 

@@ -21,11 +21,13 @@ _READ = msgspec.json.Decoder(dict[int, set[int]])
 
 
 class Lease(NamedTuple):
-    """Lease of a slice."""
+    """Lease of a slice: the reports from place `first` to place `last`."""
 
     batch: int
     slice: int
     token: int
+    first: int
+    last: int
 
 
 class Part(NamedTuple):
@@ -35,22 +37,32 @@ class Part(NamedTuple):
     rejected: dict[int, set[int]]
 
 
+def store(tx: Transaction, batch: int, count: int) -> None:
+    """Divide the places of a batch into slices."""
+    starts = [(1 << 64) * at // count - (1 << 63) for at in range(count + 1)]
+    tx.insert(
+        "secagg_slices",
+        ("batch", "slice", "first", "last", "token", "until"),
+        [(batch, at, starts[at], starts[at + 1] - 1, 0, 0.0) for at in range(count)],
+    )
+
+
 def take(tx: Transaction, seconds: float) -> Lease | None:
     """Lease a slice of a closing batch for some seconds; return None if there is none."""
     now = tx.now()
     while True:
         found = tx.query(
             Lease,
-            "SELECT s.batch, s.slice, s.token FROM secagg_slices s "
+            "SELECT s.batch, s.slice, s.token, s.first, s.last FROM secagg_slices s "
             "JOIN secagg_batches b ON b.number = s.batch WHERE b.state = 'closing' "
             "AND s.part IS NULL AND s.until <= ? ORDER BY s.batch, s.slice LIMIT 1",
             now,
         )
         if not found:
             return None
-        batch, slice_, token = found[0]
-        if _update(tx, found[0], "token = token + 1, until = ?", now + seconds):
-            return Lease(batch, slice_, token + 1)
+        (free,) = found
+        if _update(tx, free, "token = token + 1, until = ?", now + seconds):
+            return free._replace(token=free.token + 1)
 
 
 def renew(tx: Transaction, lease: Lease, seconds: float) -> bool:
@@ -75,8 +87,10 @@ def unfinished(tx: Transaction, batch: int) -> int:
     return tx.number(statement, batch)
 
 
-def parts(database: Database, batch: int, count: int) -> Iterator[Part]:
-    """Yield the results of the `count` slices of a batch, which are all finished."""
+def parts(database: Database, batch: int) -> Iterator[Part]:
+    """Yield the results of the slices of a batch, which are all finished."""
+    with database.transaction() as tx:
+        count = tx.number("SELECT count(*) FROM secagg_slices WHERE batch = ?", batch)
     for at in range(count):
         with database.transaction() as tx:
             (row,) = tx.query(
@@ -103,4 +117,4 @@ def _update(tx: Transaction, lease: Lease, change: str, *values: float | bytes) 
         f"UPDATE secagg_slices SET {change} "  # noqa: S608
         "WHERE batch = ? AND slice = ? AND token = ? AND part IS NULL"
     )
-    return tx.run(statement, *values, *lease) == 1
+    return tx.run(statement, *values, lease.batch, lease.slice, lease.token) == 1

@@ -105,7 +105,8 @@ class Worker:
         part = Accumulator(params, registry=registry, batch=batch.place)
         rejected: dict[int, set[int]] = {}
         helpers = self.asking.helpers(links, session, batch, lease.token)
-        source = reports.chunks(self.database, batch.number, lease.slice, chunk_of(params))
+        places = lease.first, lease.last
+        source = reports.chunks(self.database, batch.number, places, chunk_of(params))
         while (chunk := await run(lambda: next(source, None))) is not None:
             added, invalid = await run(partial(_add_all, part, chunk))
             found = await self._check(part, helpers, added)

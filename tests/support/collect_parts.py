@@ -60,11 +60,11 @@ class Collected:
     def __init__(
         self, database: Database, made: Parties, slices: int = 2, *, endorsed: bool = False
     ) -> None:
-        self.database, self.made = database, made
+        self.database, self.made, self.slices = database, made, slices
         self.sent: dict[int, bytes] = {}
         endorsements = [helper.endorse() for helper in made.helpers] if endorsed else []
         with database.transaction() as tx:
-            self.session = batches.begin(tx, made.params, endorsements, slices)
+            self.session = batches.begin(tx, made.params, endorsements)
             self.batch = batches.of_session(tx, self.session)[0].number
 
     def report(self, *clients: int, database: Database | None = None) -> list[Verdict]:
@@ -83,7 +83,8 @@ class Collected:
 
     def close(self, batch: int | None = None, *, reopen: bool = False) -> bool:
         with self.database.transaction() as tx:
-            return batches.close(tx, self.batch if batch is None else batch, reopen=reopen)
+            number = self.batch if batch is None else batch
+            return batches.close(tx, number, reopen=reopen, parts=self.slices)
 
     def state(self, batch: int | None = None) -> State:
         with self.database.transaction() as tx:

@@ -36,7 +36,7 @@ def made() -> Iterator[Parties]:
 def test_closed_batch_has_every_acknowledged_report(
     databases: Databases, made: Parties, moment: str, reopen: bool
 ) -> None:
-    collected = Collected(databases.open(), made, slices=1)
+    collected = Collected(databases.open(), made)
     collected.report(0, 1, 2)
     read: dict[int, bytes] = {}
 
@@ -44,8 +44,8 @@ def test_closed_batch_has_every_acknowledged_report(
         other = databases.connect()
         with other.transaction() as tx:
             assert batches.close(tx, 0, reopen=reopen)
-        with other.transaction() as tx:  # as a worker that comes at once
-            read.update(reports.read(tx, 0, 0, None, 100))
+        # as a worker that comes at once
+        read.update(*reports.chunks(other, 0, reports.EVERYWHERE, 100))
 
     closing = threading.Thread(target=close)
     # a closer waits for a writer of SQLite, and in PostgreSQL for one that counted

@@ -19,13 +19,8 @@ IDS = (0, 7, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
 
 def stored(collected: Collected) -> dict[int, bytes]:
     """Return the reports in all slices of the batch, which are read two by two."""
-    database, session = collected.database, collected.session
-    return {
-        u: content
-        for at in range(session.slices)
-        for chunk in reports.chunks(database, collected.batch, at, 2)
-        for u, content in chunk
-    }
+    found = reports.chunks(collected.database, collected.batch, reports.EVERYWHERE, 2)
+    return {u: content for chunk in found for u, content in chunk}
 
 
 def test_same_bytes_count_once_and_others_are_rejected(databases: Databases) -> None:
@@ -42,7 +37,7 @@ def test_same_bytes_count_once_and_others_are_rejected(databases: Databases) -> 
 
 def test_ids_of_all_sizes_come_back(databases: Databases) -> None:
     with parties() as made:
-        collected = Collected(databases.open(), made, slices=1)
+        collected = Collected(databases.open(), made)
         sent = {u: bytes([at]) for at, u in enumerate(IDS)}
         assert collected.send(sent.items()) == [STORED] * 5
         assert stored(collected) == sent

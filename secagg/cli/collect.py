@@ -202,9 +202,10 @@ def close(
     allow_plain_http: addresses.PlainHttp = False,
     as_json: options.Json = False,
 ) -> None:
-    """Close the newest open batch, and write the sum of every closed batch.
+    """Close the newest open batch, and write the sum.
 
-    This process works on slices, too. The same command can be repeated after any failure.
+    If an earlier process left closed batches, their sums are written, and no batch is closed.
+    So the same command can be repeated after any failure. This process works on slices, too.
     """
     with options.command(), _opened(database) as opened:
         aggregator = _aggregator(helpers, identity, authority, allow_plain_http)
@@ -250,18 +251,24 @@ async def _close(
     from secagg.session.exchange import Thread
 
     with database.transaction() as tx:
-        for batch in batches.in_states(tx, State.OPEN)[-1:]:
-            batches.close(tx, batch.number, reopen=reopen)
-        left = batches.in_states(tx, *list(State)[1:-1])
+        under_way = list(State)[1:-1]
+        # a command that is repeated after a crash must not close the next batch
+        if not batches.in_states(tx, *under_way):
+            for batch in batches.in_states(tx, State.OPEN)[-1:]:
+                batches.close(tx, batch.number, reopen=reopen)
+        left = batches.in_states(tx, *under_way)
     asking, thread = _asking(aggregator), Thread()
     closer = Closer(database, asking, registry, thread)
     worker = Worker(database, asking, registry, thread=thread)
     found = []
     for batch in left:
-        while (state := await closer.step(batch.number)) != State.OPENED:
+        state = batch.state
+        # done: another process came first
+        while state not in (State.OPENED, State.DONE):
             # slices that other workers lease may come back
             if state == State.CLOSING and not await worker.step():
                 await asyncio.sleep(_PAUSE)
+            state = await closer.step(batch.number)
         done = result(database, batch.number)
         assert done is not None  # noqa: S101 - the batch is opened
         # before the reports are dropped: an operator whose disk is full can repeat all

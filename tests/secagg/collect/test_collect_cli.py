@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 
-from cli_processes import address, invoke, process, until
-from collect_parts import Databases
+from cli_processes import ROOT, address, invoke, process, until
+from collect_parts import Collected, Databases
+from oneshot_parties import parties, registry_for
+from secagg.cli.collect import _close
+from secagg.cli.sums import Aggregator
+from secagg.collect import State
 
 NAMES = ("alice", "Zoë", "7")
 
@@ -76,3 +86,60 @@ def test_commands_of_a_collection(
         assert succeeded(*closing) == {"sums": []}
     (batch,) = succeeded("collect", "status", database)["batches"]  # type: ignore[misc]
     assert (batch["state"], batch["reports"], batch["slices_left"]) == ("done", 3, 0)
+
+
+@pytest.mark.parametrize("state", list(State)[:-1])
+async def test_close_goes_on_from_every_state(
+    databases: Databases, state: State, tmp_path: Path
+) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1, 2)
+        if state != State.OPEN:
+            collected.close(reopen=True)  # the next batch has too few reports
+        if state not in (State.OPEN, State.CLOSING):
+            await collected.work()
+            while await collected.closer().step(0) != state:
+                pass
+        asking = collected.asking()
+        aggregator = SimpleNamespace(reach=lambda params, needed: asking.reach(params))
+        known = registry_for(made.params)
+        given = collected.database, cast("Aggregator", aggregator), known, tmp_path
+        assert len(await _close(*given, reopen=False)) == 1
+        assert np.load(tmp_path / "sum-0.npy").tolist() == made.expected(range(3))
+        assert collected.state() == State.DONE
+
+
+def killed(at: int, *arguments: object) -> int:
+    """Return the status of a command that kills itself before a statement."""
+    paths = [ROOT, ROOT / "tests", ROOT / "tests" / "support"]
+    script = ROOT / "tests" / "support" / "collect_killed.py"
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, script, str(at), *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))},
+        check=False,
+        timeout=120,  # only so that a deadlock fails instead of lasting
+    )
+    return done.returncode
+
+
+@pytest.mark.large
+def test_close_that_is_killed_again_and_again(
+    keys: Path, helpers: tuple[object, ...], new_database: Callable[[], Databases]
+) -> None:
+    """Each time before another statement; what an earlier process did stays done."""
+    database = new_database().where
+    registry, size = ("--registry", keys / "r.json"), ("--length", 5, "--clip", 8)
+    succeeded("collect", "begin", database, keys / "r.json", *size, *helpers)
+    with process("collect", "serve", database, *registry, "--port", 0) as serving:
+        url = address(serving, "collection")
+        for name in NAMES:
+            files = ("--identity", keys / f"{name}.pem", "--vector", keys / f"{name}.npy")
+            trust = ("--helpers", keys / "helpers.json", "--clip", 8)
+            succeeded("report", url, "--client", name, *files, *trust)
+    closing = ("collect", "close", database, *registry, *helpers, "--out", keys / "sums")
+    deaths = [killed(at, *closing) for at in range(2, 60, 4)]
+    assert deaths.count(-signal.SIGKILL) > 5
+    assert set(deaths) <= {-signal.SIGKILL, 0}
+    succeeded(*closing)
+    assert np.load(keys / "sums" / "sum-0.npy").tolist() == [0.75] * 5

@@ -9,14 +9,14 @@ KERNELS := tests/secagg/_fast tests/fedmf/_fast tests/secagg/protocol
 # what computes with the kernels; outside of _fast no other module asks whether they are compiled
 PURE   := $(KERNELS) $(addprefix tests/secagg/,encoding shamir threshold paillier client server oneshot) \
           $(addprefix tests/fedmf/,aggregate masks models bayes ease fcf)
-UNITS  := $(filter-out %/__pycache__ %/cli %/bench %/journal %/testing %/attacks %/http, \
+UNITS  := $(filter-out %/__pycache__ %/cli %/bench %/journal %/testing %/attacks %/http %/collect, \
           $(patsubst %/,%,$(wildcard tests/secagg/*/ tests/fedmf/*/)))
 KERNEL := setup.py $(wildcard */_fast/*.pyx */_fast/*.px? */_fast/src/*)
 UV     := $(BIN)/uv -q
 LOCKED := $(BIN)/python -m pip install -q --require-hashes --only-binary :all:
 LOCK   := $(UV) pip compile --only-binary :all: --universal --python-version 3.11 --generate-hashes \
           --no-header --no-annotate --no-emit-index-url --no-emit-find-links
-EXTRAS := --extra fedmf --extra privacy --extra he --extra cli --extra http --extra flower --extra flare --extra statistics
+EXTRAS := --extra fedmf --extra privacy --extra he --extra cli --extra http --extra flower --extra flare --extra statistics --extra postgres
 COPY   := git ls-files -z | xargs -0 cp --parents -t
 EPOCH  := $(shell git log -1 --format=%ct 2>/dev/null)
 TOOLS  := abi3audit==0.0.26 auditwheel==6.8.2 lief==1.0.0 ziglang==0.17.1

@@ -85,6 +85,17 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "secagg/http/helper.py": "http/helpers",
         "secagg/http/problems.py": "turns requests responses",
     },
+    "collect": {
+        "secagg/collect/batches.py": "collect_reports collect_races collect_sums",
+        "secagg/collect/close.py": "collect_sums collect_stateful",
+        "secagg/collect/intake.py": "collect_service",
+        "secagg/collect/reports.py": "collect_reports collect_races collect_sums",
+        "secagg/collect/schema.py": "collect_reports",
+        "secagg/collect/service.py": "collect_service collect_client",
+        "secagg/collect/slices.py": "collect_sums collect_stateful",
+        "secagg/collect/work.py": "collect_sums collect_stateful",
+        "secagg/http/reporting.py": "collect_client",
+    },
     "flower": {
         "secagg/flower/state.py": "flower_repeats flower_node flower_one_shot flower_round",
         "secagg/flower/wire.py": "flower_wire flower_round flower_one_shot",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,14 +18,14 @@ from secagg.cli.lines import fact
 from secagg.cli.notices import notices, tell
 from secagg.cli.summands import content_of
 from secagg.encoding import FixedPoint
-from secagg.errors import DatabaseError, LinkError, RemoteProtocolError
+from secagg.errors import DatabaseError, LinkError, RemoteProtocolError, TooFewSurvivors
 from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.kit.table import as_json as to_json
 from secagg.oneshot import OneShotParams
 from secagg.protocol import Registry
 
 if TYPE_CHECKING:
-    from secagg.collect import Asking, Database
+    from secagg.collect import Asking, Closer, Database, Worker
     from secagg.session import HelperLink
 
 app = options.App(no_args_is_help=True, help="Collect reports in a database, and sum them.")
@@ -245,39 +245,61 @@ async def _close(
     *,
     reopen: bool,
 ) -> list[options.Document]:
-    """Lead all closed batches to their sums; return the files of the sums."""
+    """Lead closed batches to their sums; return the files of the sums.
+
+    The newest open batch is closed if there is no other sum to write. So a command that is
+    repeated after a crash does not close the next batch.
+    """
     from secagg.collect import Closer, State, Worker, batches
-    from secagg.collect.close import result
     from secagg.session.exchange import Thread
 
-    with database.transaction() as tx:
-        under_way = list(State)[1:-1]
-        # a command that is repeated after a crash must not close the next batch
-        if not batches.in_states(tx, *under_way):
-            for batch in batches.in_states(tx, State.OPEN)[-1:]:
-                batches.close(tx, batch.number, reopen=reopen)
-        left = batches.in_states(tx, *under_way)
     asking, thread = _asking(aggregator), Thread()
     closer = Closer(database, asking, registry, thread)
     worker = Worker(database, asking, registry, thread=thread)
-    found = []
-    for batch in left:
-        state = batch.state
-        # done: another process came first
-        while state not in (State.OPENED, State.DONE):
-            # slices that other workers lease may come back
-            if state == State.CLOSING and not await worker.step():
-                await asyncio.sleep(_PAUSE)
-            state = await closer.step(batch.number)
-        done = result(database, batch.number)
-        assert done is not None  # noqa: S101 - the batch is opened
-        # before the reports are dropped: an operator whose disk is full can repeat all
-        path = out / f"sum-{batch.number}.npy"
-        replace_file(path, content_of(done.sum, ()))
-        found.append({"out": str(path), "survivors": len(done.survivors)})
-        await closer.step(batch.number)
+    found, failed = list[options.Document](), list[TooFewSurvivors]()
+
+    async def write(numbers: Iterable[int]) -> None:
+        for number in numbers:
+            try:
+                found.append(await _sum(number, closer, worker, out))
+            except TooFewSurvivors as error:
+                # after rejections; this batch must not keep the others from their sums
+                failed.append(error)
+
+    with database.transaction() as tx:
+        under_way = [one.number for one in batches.in_states(tx, *list(State)[1:-1])]
+    await write(under_way)
+    if not found:
+        with database.transaction() as tx:
+            opened = [one.number for one in batches.in_states(tx, State.OPEN)[-1:]]
+            closed = [one for one in opened if batches.close(tx, one, reopen=reopen)]
+        await write(closed)
     thread.close()
+    if failed and not found:
+        raise failed[0]
+    for error in failed:
+        tell(f"{error}")
     return found
+
+
+async def _sum(number: int, closer: Closer, worker: Worker, out: Path) -> options.Document:
+    """Lead a closed batch to its sum, write the sum, and drop the reports."""
+    from secagg.collect import State
+    from secagg.collect.close import result
+
+    # done: another process came first
+    while (state := await closer.state(number)) not in (State.OPENED, State.DONE):
+        # slices that other workers lease may come back
+        if state == State.CLOSING and not await worker.step():
+            await asyncio.sleep(_PAUSE)
+        await closer.step(number)
+    done = result(closer.database, number)
+    assert done is not None  # noqa: S101 - the batch is opened
+    # before the reports are dropped: an operator whose disk is full can repeat all
+    path = out / f"sum-{number}.npy"
+    replace_file(path, content_of(done.sum, ()))
+    await closer.step(number)
+    return {"out": str(path), "survivors": len(done.survivors)}
 
 
 def _aggregator(

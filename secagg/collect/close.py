@@ -69,8 +69,12 @@ class Closer:
                 await self._open(batch, session)
             case State.OPENED:
                 await self.thread.run(lambda: self._drop(batch))
-        after, _ = await self.thread.run(lambda: self._read(number))
-        return after.state
+        return await self.state(number)
+
+    async def state(self, number: int) -> State:
+        """Return the state of a batch."""
+        batch, _ = await self.thread.run(lambda: self._read(number))
+        return batch.state
 
     def _read(self, number: int) -> tuple[Batch, Session]:
         with self.database.transaction() as tx:

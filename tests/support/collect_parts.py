@@ -54,6 +54,17 @@ class Databases:
             one.close()
 
 
+class Rejecting(LocalHelper):
+    """Helper that also rejects some clients."""
+
+    def __init__(self, helper: Helper, rejected: frozenset[int]) -> None:
+        super().__init__(helper)
+        self.rejected = rejected
+
+    async def check(self, boxes: bytes) -> tuple[int, ...]:
+        return (*await super().check(boxes), *self.rejected)
+
+
 class Collected:
     """Session of some parties in a database, with its first batch open."""
 

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 from cli_processes import ROOT, address, invoke, process, until
-from collect_parts import Collected, Databases
+from collect_parts import Collected, Databases, Rejecting
 from oneshot_parties import parties, registry_for
+from secagg import TooFewSurvivors
 from secagg.cli.collect import _close
 from secagg.cli.sums import Aggregator
 from secagg.collect import State
@@ -90,10 +91,16 @@ def test_commands_of_a_collection(
 
 @pytest.mark.parametrize("state", list(State)[:-1])
 async def test_close_goes_on_from_every_state(
-    databases: Databases, state: State, tmp_path: Path
+    databases: Databases, state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with parties() as made:
         collected = Collected(databases.open(), made)
+
+        def write(path: Path, content: bytes) -> None:
+            assert collected.state() == State.OPENED, "the reports are there until then"
+            path.write_bytes(content)
+
+        monkeypatch.setattr("secagg.cli.collect.replace_file", write)
         collected.report(0, 1, 2)
         if state != State.OPEN:
             collected.close(reopen=True)  # the next batch has too few reports
@@ -108,6 +115,26 @@ async def test_close_goes_on_from_every_state(
         assert len(await _close(*given, reopen=False)) == 1
         assert np.load(tmp_path / "sum-0.npy").tolist() == made.expected(range(3))
         assert collected.state() == State.DONE
+
+
+async def test_batch_that_helpers_reject_keeps_no_other_from_its_sum(
+    databases: Databases, tmp_path: Path
+) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1, 2, 10)
+        collected.close(reopen=True)
+        links = [Rejecting(helper, frozenset({1, 10})) for helper in made.helpers]
+        await collected.work(links)
+        collected.report(3, 4, 5)
+        asking = collected.asking(links)
+        aggregator = SimpleNamespace(reach=lambda params, needed: asking.reach(params))
+        known = registry_for(made.params)
+        given = collected.database, cast("Aggregator", aggregator), known, tmp_path
+        assert len(await _close(*given, reopen=False)) == 1
+        assert np.load(tmp_path / "sum-1.npy").tolist() == made.expected([3, 4, 5])
+        with pytest.raises(TooFewSurvivors):
+            await _close(*given, reopen=False)
 
 
 def killed(at: int, *arguments: object) -> int:

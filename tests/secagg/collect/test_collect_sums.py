@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from collect_parts import Collected, Databases
+from collect_parts import Collected, Databases, Rejecting
 from oneshot_parties import Parties, parties
 from secagg import RemoteProtocolError, TooFewSurvivors
 from secagg.collect import State
@@ -21,20 +21,9 @@ def check_sum(collected: Collected, clients: set[int], batch: int | None = None)
     assert found.integers.tolist() == collected.made.expected(clients)
 
 
-class Rejecting(LocalHelper):
-    """Helper that also rejects some clients."""
-
-    rejected: frozenset[int] = frozenset()
-
-    async def check(self, boxes: bytes) -> tuple[int, ...]:
-        return (*await super().check(boxes), *self.rejected)
-
-
 def rejecting(made: Parties, at: int, *clients: int) -> list[LocalHelper]:
     """Return all helpers, and helper `at` rejects these clients."""
-    links = [Rejecting(helper) for helper in made.helpers]
-    links[at - 1].rejected = frozenset(clients)
-    return list(links)
+    return [Rejecting(h, frozenset(clients if h.number == at else ())) for h in made.helpers]
 
 
 @pytest.mark.parametrize("security", ["active", "semi-honest"])
@@ -92,9 +81,7 @@ async def test_too_many_rejections_by_all_fix_no_list(databases: Databases) -> N
         collected = Collected(databases.open(), made)
         collected.report(*range(3))
         collected.close()
-        links = [Rejecting(helper) for helper in made.helpers]
-        for link in links:
-            link.rejected = frozenset({1})
+        links = [Rejecting(helper, frozenset({1})) for helper in made.helpers]
         await collected.work(links)
         with pytest.raises(TooFewSurvivors):
             await collected.closer(links).step(0)

@@ -1,8 +1,8 @@
 """Write the golden vectors: ``python tests/vectors/generate.py [FOLDER]``.
 
 The independent parties, tests/support/independent_*.py, compute everything from
-docs/protocol.md and docs/oneshot.md alone. This folder has their inputs, a server, Paillier
-from docs/paillier.md, and the faults. Nothing of the package is imported.
+docs/protocol.md, docs/oneshot.md and docs/http-binding.md alone. This folder has their inputs,
+a server, Paillier from docs/paillier.md, and the faults. Nothing of the package is imported.
 
 Every run writes the same bytes. In the files, bytes are hexadecimal and keys are sorted.
 Elements and coefficients are u64le, one after the other. An integer of 2^53 or more is a
@@ -17,6 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import derivations
+import http_vectors
 import numbers_vectors
 import oneshot
 import oneshot_malformed
@@ -28,7 +29,11 @@ from scenarios import describe, rounds
 
 HOW = "tests/vectors/generate.py, from {} alone, sharing no code with the package"
 
-DOCUMENTS = {"paillier": "docs/paillier.md", "oneshot": "docs/oneshot.md"}
+DOCUMENTS = {
+    "paillier": "docs/paillier.md",
+    "oneshot": "docs/oneshot.md",
+    "http": "docs/http-binding.md",
+}
 
 
 def plain(value: object) -> object:
@@ -78,6 +83,7 @@ def main(folder: Path) -> None:
         ("paillier", "§2-§4", "hashlib, Python integers", paillier_vectors.paillier),
         ("oneshot", "§3-§6, §8", f"{curves}; HPKE, ML-KEM: Python integers", oneshot.oneshot),
         ("oneshot_malformed", "§3-§6, §12", curves, oneshot_malformed.malformed),
+        ("http", "§2", "cryptography (Ed25519), hashlib", http_vectors.http),
     ]
     for name, section, library, make in files:
         write(folder, name, section, library, make())

@@ -127,7 +127,7 @@ class Record(Struct, frozen=True, kw_only=True):
     clipped : int or None
         Number of clipped elements, if clients report the number.
     noise : float or None
-        σ of the noise that one honest client's seed adds, in steps of the encoding.
+        σ of the noise that the seed of an honest client adds, in steps of the encoding.
     helpers_failed : tuple of HelperFault
     sum : SumFile or None
     versions : dict

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Iterator
-from inspect import iscoroutinefunction
 from itertools import count
 from pathlib import Path
 
@@ -13,17 +11,9 @@ import pytest
 
 import postgres_server
 from collect_parts import Databases
+from coroutine_tests import pytest_pyfunc_call as pytest_pyfunc_call
 
 _NUMBERS = count()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    if not iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = pyfuncitem._fixtureinfo.argnames
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
-    return True
 
 
 @pytest.fixture(scope="session")

@@ -73,7 +73,7 @@ def test_closed_batch_has_every_acknowledged_report(
 def test_two_processes_with_the_same_clients_do_not_block_each_other(
     databases: Databases, made: Parties
 ) -> None:
-    """Each has inserted clients for which the other one waits, unless they are sorted."""
+    """Each insertion would wait for clients of the other insertion, unless they are sorted."""
     collected = Collected(databases.open(), made)
     sent = [(u, b"a report") for u in range(MANY)]
     found: list[Verdict] = []

@@ -2,16 +2,4 @@
 
 from __future__ import annotations
 
-import asyncio
-from inspect import iscoroutinefunction
-
-import pytest
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    if not iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = pyfuncitem._fixtureinfo.argnames
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
-    return True
+from coroutine_tests import pytest_pyfunc_call as pytest_pyfunc_call

@@ -19,7 +19,7 @@ from cli_processes import ROOT, address, invoke, process, until
 from collect_parts import Collected, Databases, Rejecting
 from oneshot_parties import parties, registry_for
 from secagg import TooFewSurvivors
-from secagg.cli.collect import _close
+from secagg.cli.collect_close import _close
 from secagg.cli.sums import Aggregator
 from secagg.collect import State
 
@@ -100,7 +100,7 @@ async def test_close_goes_on_from_every_state(
             assert collected.state() == State.OPENED, "the reports are there until then"
             path.write_bytes(content)
 
-        monkeypatch.setattr("secagg.cli.collect.replace_file", write)
+        monkeypatch.setattr("secagg.cli.collect_close.replace_file", write)
         collected.report(0, 1, 2)
         if state != State.OPEN:
             collected.close(reopen=True)  # the next batch has too few reports

@@ -1,0 +1,83 @@
+"""Arguments that the commands ``secagg collect`` share, and the database behind them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from secagg.cli import console as options
+from secagg.cli.sums import Aggregator
+from secagg.kit.table import as_json as to_json
+from secagg.oneshot import OneShotParams
+
+if TYPE_CHECKING:
+    from secagg.collect import Asking, Database
+    from secagg.session import HelperLink
+
+PAUSE = 1.0
+"""Seconds between two looks at a database without work."""
+DATABASE = "postgresql://collector@db.example/sums"
+KEYS = "--helpers helpers.json --identity a.pem"
+"""Database and keys in the examples of the commands."""
+
+Where = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATABASE", help="URL of PostgreSQL, or path of a file for a single machine."
+    ),
+]
+Clients = Annotated[
+    Path | None,
+    options.file_option("Registry of all clients, if security is active.", "--registry"),
+]
+Helpers = Annotated[
+    Path,
+    options.file_option(
+        'JSON array of helpers: "url", and what secagg helper keygen --json prints.',
+        "--helpers",
+    ),
+]
+Key = Annotated[Path, options.file_option("Private key of the aggregator.", "--identity")]
+
+
+def aggregator_of(
+    helpers: Path, identity: Path, authority: Path | None, plain: bool
+) -> Aggregator:
+    """Return the helpers of a collection, and the identity in requests to the helpers."""
+    found = Aggregator.of(helpers, identity, authority, plain=plain)
+    assert found is not None  # noqa: S101 - both files were given
+    return found
+
+
+def asking_of(aggregator: Aggregator) -> Asking:
+    """Return the way to ask the helpers that answer."""
+    from secagg.collect import Asking
+
+    @asynccontextmanager
+    async def reach(params: OneShotParams) -> AsyncIterator[list[HelperLink]]:
+        async with aggregator.reach(params, needed=False) as links:
+            yield list(links)
+
+    return Asking(reach)
+
+
+@contextmanager
+def opened(where: str) -> Iterator[Database]:
+    """Yield a database, and close its connections."""
+    # late, since all other commands work without the extras
+    from secagg.collect import open_database
+
+    database = open_database(where)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def echo(document: options.Document, text: str, *, json: bool) -> None:
+    """Print the result of a command, as JSON or as text."""
+    typer.echo(to_json(document) if json else text)

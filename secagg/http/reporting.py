@@ -8,14 +8,17 @@ import msgspec
 
 from secagg._check import check_kind
 from secagg._secrets import without_frames
+from secagg.client.inputs import Outcome, send_input
 from secagg.encoding import Encoding, Vector
 from secagg.errors import LinkError, ParameterError, RemoteProtocolError
 from secagg.http.connection import Connection
 from secagg.http.faults import problem_of, refused
-from secagg.oneshot import OneShotParams, OneShotPolicy, report
+from secagg.oneshot import OneShotParams, OneShotPolicy
+from secagg.oneshot.client import check_signer, write_report
 from secagg.protocol import Identity
 from secagg.protocol.client_ids import ClientKey, identify
 from secagg.session.exchange import in_thread
+from secagg.session.training import note
 
 PARAMETERS = "/v1/parameters"
 """Path of the newest parameters; below are parameters by digest, and their reports."""
@@ -50,7 +53,8 @@ async def send_report(
     """Send one report to a collection, and return the parameters of the sum.
 
     The report is stored when the call returns. The call sends the same bytes until the
-    collection acknowledges them.
+    collection acknowledges them. Whether the client reports does not depend on its numbers: a
+    weight above ``max_weight`` is lowered, and zeros replace a vector that cannot be summed.
 
     Parameters
     ----------
@@ -62,7 +66,7 @@ async def send_report(
         Demands on the parameters, which come from the collection. The policy must have
         `helpers`, and `bounds`, since a client that leaves remembers no earlier bounds.
     identity : Identity, optional
-        Signing key, for sums with ``security="active"``.
+        Signing key. A client with a key reports in sums with ``security="active"`` only.
     encoding : Encoding, optional
         See `OneShotParams.from_bytes`.
     tls, allow_plain_http, patience
@@ -74,7 +78,8 @@ async def send_report(
         "id": another report of this client was accepted before. "closed": the session takes no
         more reports. Or the collection cannot be reached; see `join`.
     ParameterError
-        An argument is invalid, or the parameters fail the policy.
+        An argument is invalid, or the parameters fail the policy or do not fit the identity.
+        For an invalid vector or weight, after zeros were stored in the client's name.
     RemoteProtocolError
         The parameters are malformed, or the collection rejects the report.
     """
@@ -94,25 +99,27 @@ async def send_report(
     ) as connection:
         offer = await _offer(connection)
         params = OneShotParams.from_bytes(offer.parameters, encoding)
-        signer = identity if params.active else None
-        content = await in_thread(
-            lambda: report(
-                vector,
-                params,
-                client_id,
-                weight,
-                identity=signer,
-                policy=policy,
-                endorsements=offer.endorsements,
-            )
-        )
+
+        def write(vector: Vector, weight: int | None, _: bool) -> tuple[bytes, int]:
+            trust = identity, policy, offer.endorsements
+            return write_report(vector, params, client_id, weight, *trust)
+
+        # first: zeros of a length that the policy rejects could fill the memory
+        policy.check(params, offer.endorsements)
+        check_signer(params, identity)
+        outcome = Outcome(vector, weight)
+        (content, clipped), sent = await in_thread(lambda: send_input(write, outcome, params))
         found = await connection.request("POST", reports_path(params), content)
         if found.status_code == 422 and (problem := problem_of(found)) is not None:
             check, detail = problem
             raise RemoteProtocolError(detail, sender=None, phase="report", check=check)
         if found.status_code != 204:
             raise refused(found)
-        return params
+    # only now: whether a client reports must not depend on its numbers
+    lost = note(identify(client_id)[0], outcome, sent, clipped, params)
+    if lost is not None:
+        raise lost
+    return params
 
 
 async def _offer(connection: Connection) -> Offer:

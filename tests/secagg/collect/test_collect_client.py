@@ -30,10 +30,12 @@ def policy_of(made: Parties) -> Any:
     return replace(LENIENT, helpers=helpers, bounds=Bounds(Integers(100)))
 
 
-async def send(made: Parties, url: str, u: int, **changes: Any) -> OneShotParams:
+async def send(
+    made: Parties, url: str, u: int, vector: Any = None, **changes: Any
+) -> OneShotParams:
     identity = make_identity(u) if made.params.active else None
     given = {"policy": policy_of(made), "identity": identity, "patience": 0.5} | changes
-    return await send_report(url, VECTOR * u, u, **given)
+    return await send_report(url, VECTOR * u if vector is None else vector, u, **given)
 
 
 @asynccontextmanager

@@ -12,12 +12,13 @@ from secagg.collect import sessions, slices
 from secagg.collect.database import Transaction, Value
 from secagg.collect.sessions import Session
 from secagg.collect.states import BEFORE, State
-from secagg.errors import TooFewSurvivors
+from secagg.errors import ParameterError, TooFewSurvivors
 from secagg.oneshot import OneShotParams
+from secagg.session.wire import check_bound
 
 _SLICE = 1 << 12
 """Reports of a slice, on average."""
-_COLUMNS = "number, session, place, state, reports"
+_COLUMNS = "number, session, place, state, reports, begun, changed"
 
 
 class Batch(NamedTuple):
@@ -34,6 +35,8 @@ class Batch(NamedTuple):
     state : State
     reports : int
         Number of acknowledged reports.
+    begun, changed : float
+        Times in seconds since 1970: the batch was opened, and the state last changed.
     """
 
     number: int
@@ -41,12 +44,15 @@ class Batch(NamedTuple):
     place: int
     state: State
     reports: int
+    begun: float
+    changed: float
 
 
 def begin(
     tx: Transaction,
     params: OneShotParams,
     endorsements: Iterable[bytes] = (),
+    message: bytes = b"",
 ) -> Session:
     """Return the session of `params`; a new session is stored, with the first batch open.
 
@@ -56,16 +62,21 @@ def begin(
     params : OneShotParams
     endorsements : iterable of bytes
         ``Helper.endorse()`` of all helpers, in order; or none.
+    message : bytes
+        Message of the application to all clients; `params` name the message by
+        `secagg.session.bind`.
 
     Raises
     ------
     ParameterError
-        The endorsements are not 64 bytes each.
+        The endorsements are not 64 bytes each, or the parameters do not name the message.
     """
+    if message:
+        check_bound(params, message)
     tx.lock()
     found = sessions.find(tx, params.digest)
     if found is None:
-        found = sessions.store(tx, params, endorsements)
+        found = sessions.store(tx, params, endorsements, message)
         _begin(tx, found)
     return found
 
@@ -73,7 +84,7 @@ def begin(
 def _begin(tx: Transaction, session: Session) -> None:
     """Open the next batch of a session."""
     tx.lock()
-    number = tx.number("SELECT coalesce(max(number), -1) + 1 FROM secagg_batches")
+    number, now = sessions.next_number(tx, "batch"), tx.now()
     last = "SELECT coalesce(max(place), -1) + 1 FROM secagg_batches WHERE session = ?"
     place = tx.number(last, session.number)
     tx.run(
@@ -82,8 +93,8 @@ def _begin(tx: Transaction, session: Session) -> None:
     )
     tx.insert(
         "secagg_batches",
-        ("number", "session", "place", "state", "changed", "reports"),
-        [(number, session.number, place, State.OPEN.value, tx.now(), 0)],
+        ("number", "session", "place", "state", "begun", "changed", "reports"),
+        [(number, session.number, place, State.OPEN.value, now, now, 0)],
     )
 
 
@@ -102,9 +113,13 @@ def newest(tx: Transaction) -> Session | None:
 
 
 def get(tx: Transaction, number: int) -> Batch:
-    """Return the batch with a number."""
-    (row,) = _select(tx, "number = ?", number)
-    return row
+    """Return the batch with a number; raise `ParameterError` if there is none."""
+    rows = _select(tx, "number = ?", number)
+    if not rows:
+        raise ParameterError(
+            f"there is no batch {number}; take a number of `secagg collect status`"
+        )
+    return rows[0]
 
 
 def of_session(tx: Transaction, session: Session) -> list[Batch]:
@@ -178,6 +193,60 @@ def close(
         if reopen:
             _begin(tx, session)
     return closed
+
+
+def postpone(tx: Transaction, number: int) -> None:
+    """Note that an open batch had too few reports at the end of a period, and stays open."""
+    tx.run(
+        "UPDATE secagg_batches SET changed = ? WHERE number = ? AND state = 'open'",
+        tx.now(),
+        number,
+    )
+
+
+def ask_again(tx: Transaction, number: int) -> bool:
+    """Forget the results of a closing batch's slices; return False in any other state.
+
+    Workers lease the slices again, so the helpers are asked again.
+    """
+    # the row stays locked: the list is not fixed meanwhile
+    statement = "UPDATE secagg_batches SET changed = ? WHERE number = ? AND state = 'closing'"
+    closing = tx.run(statement, tx.now(), number) == 1
+    if closing:
+        slices.forget(tx, number)
+    return closing
+
+
+def drop(tx: Transaction, number: int, outcome: bytes) -> bool:
+    """Lead a closing, fixed or reserved batch to an end without a sum, and drop the reports.
+
+    Parameters
+    ----------
+    tx : Transaction
+    number : int
+    outcome : bytes
+        Reason, in bytes of `secagg.session.outcomes.write_error`.
+
+    Returns
+    -------
+    bool
+        False in any other state.
+    """
+    statement = (
+        "UPDATE secagg_batches SET state = 'done', changed = ?, list = NULL, "
+        "reservations = NULL, outcome = ? "
+        "WHERE number = ? AND state IN ('closing', 'fixed', 'reserved')"
+    )
+    dropped = tx.run(statement, tx.now(), outcome, number) == 1
+    if dropped:
+        drop_reports(tx, number)
+    return dropped
+
+
+def drop_reports(tx: Transaction, number: int) -> None:
+    """Drop the slices and the reports of a batch that is done."""
+    tx.run("DELETE FROM secagg_slices WHERE batch = ?", number)
+    tx.run(f"DROP TABLE {reports_table(number)}")
 
 
 class Stored(NamedTuple):

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from secagg.collect import batches, reports, sessions, slices
 from secagg.collect.batches import Batch
-from secagg.collect.database import Database
+from secagg.collect.database import Database, unsigned
 from secagg.collect.helpers import Asking
 from secagg.collect.sessions import Session
 from secagg.collect.states import State
 from secagg.collect.work import WORKER, chunk_of
-from secagg.errors import DatabaseError, RemoteProtocolError, TooFewSurvivors
+from secagg.errors import DatabaseError, ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.oneshot import Accumulator, OneShotParams, OneShotResult, messages
 from secagg.protocol import Registry
 from secagg.session import outcomes
 from secagg.session.exchange import Calls
 from secagg.session.opening import Opening, believed
 
+_CHUNK = 10_000
+"""Clients that are read at once."""
 _RESERVATIONS = msgspec.msgpack.Decoder(tuple[bytes, ...])
 
 
@@ -76,6 +79,18 @@ class Closer:
         batch, _ = await self.thread.run(lambda: self._read(number))
         return batch.state
 
+    async def ask_again(self, number: int) -> bool:
+        """Let the helpers check a closing batch again; return False in any other state.
+
+        After `TooFewSurvivors`, when a helper may accept clients that the helper rejected.
+        """
+
+        def forget() -> bool:
+            with self.database.transaction() as tx:
+                return batches.ask_again(tx, number)
+
+        return await self.thread.run(forget)
+
     def _read(self, number: int) -> tuple[Batch, Session]:
         with self.database.transaction() as tx:
             batch = batches.get(tx, number)
@@ -86,7 +101,10 @@ class Closer:
         with self.database.transaction() as tx:
             if slices.unfinished(tx, batch.number):
                 return
-        whole = self._merged(batch, session)
+        try:
+            whole = self._merged(batch, session)
+        except slices.Unfinished:
+            return  # another closer asks again
         whole.request()
         with self.database.transaction() as tx:
             # in any other state the row has another closer's list, and this list is forgotten
@@ -140,8 +158,7 @@ class Closer:
         """Drop the reports and the parts of a batch whose sum is stored."""
         with self.database.transaction() as tx:
             if batches.advance(tx, batch.number, State.DONE, list=None, reservations=None):
-                tx.run("DELETE FROM secagg_slices WHERE batch = ?", batch.number)
-                tx.run(f"DROP TABLE {batches.reports_table(batch.number)}")
+                batches.drop_reports(tx, batch.number)
 
     def _advance(self, batch: Batch, to: State, **columns: bytes) -> None:
         with self.database.transaction() as tx:
@@ -180,6 +197,53 @@ class Closer:
 
     def _registry(self, params: OneShotParams) -> Registry | None:
         return self.registry if params.active else None
+
+
+def missing(database: Database, number: int, survivors: Iterable[int]) -> list[int]:
+    """Return the clients with an acknowledged report in a batch that are not in the sum."""
+    there, found, first = set(survivors), list[int](), -(1 << 63)
+    statement = (
+        "SELECT id FROM secagg_clients WHERE session = ? AND batch = ? AND id >= ? "
+        "ORDER BY id LIMIT ?"
+    )
+    with database.transaction() as tx:
+        session = batches.get(tx, number).session
+    while first < 1 << 63:
+        with database.transaction() as tx:
+            rows = tx.query(_Id, statement, session, number, first, _CHUNK)
+        if not rows:
+            break
+        found += [u for row in rows if (u := unsigned(row.id)) not in there]
+        first = rows[-1].id + 1
+    return sorted(found)
+
+
+def drop(database: Database, number: int) -> None:
+    """End a batch without a sum, and drop the reports; the outcome is an error "dropped".
+
+    Raises
+    ------
+    ParameterError
+        The batch has a sum, or was dropped before.
+    DatabaseError
+        The database failed. The same call can be repeated.
+    """
+    # insertions wait for the row with a lock of the table, so the table goes later
+    with database.transaction() as tx:
+        batches.advance(tx, number, State.CLOSING)
+    why = "the operator dropped the batch"
+    error = RemoteProtocolError(why, sender=None, phase="report", check="dropped")
+    with database.transaction() as tx:
+        state = batches.get(tx, number).state
+        if not batches.drop(tx, number, outcomes.write_error(error)):
+            raise ParameterError(
+                f"batch {number} is {state}, and only a batch without a sum can be dropped; "
+                f"write the sum with `secagg collect close --batch {number}`"
+            )
+
+
+class _Id(NamedTuple):
+    id: int
 
 
 def result(database: Database, number: int) -> OneShotResult | None:

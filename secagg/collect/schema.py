@@ -2,13 +2,16 @@
 
 Version 1:
 
-- ``secagg_sessions``: a row for each `OneShotParams`. A client is in one batch of a session.
+- ``secagg_sessions``: a row for each `OneShotParams`, with the message to the clients. A client
+  is in one batch of a session.
 - ``secagg_batches``: a row for each batch, with the state, the number of reports, the fixed
   list as bytes of an accumulator, the helpers' reservations, and the outcome.
 - ``secagg_clients``: the client and the SHA-256 of each acknowledged report, also after the
   report was dropped.
 - ``secagg_slices``: ranges of places of a closing batch, their leases, and the partial
   accumulators.
+- ``secagg_numbers``: one row, with the next session's number and the next batch's. Rows are
+  deleted in the end, and no number is given twice.
 - ``secagg_reports_N``: reports of batch N, in a table that is dropped as a whole. The place of
   a report is a hash of the client's id, which determines the id.
 
@@ -26,9 +29,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         "CREATE TABLE secagg_sessions (number BIGINT PRIMARY KEY, "
         "digest BYTEA NOT NULL UNIQUE, params BYTEA NOT NULL, "
-        "endorsements BYTEA NOT NULL)",
+        "endorsements BYTEA NOT NULL, message BYTEA NOT NULL)",
         "CREATE TABLE secagg_batches (number BIGINT PRIMARY KEY, session BIGINT NOT NULL, "
-        "place BIGINT NOT NULL, state TEXT NOT NULL, changed DOUBLE PRECISION NOT NULL, "
+        "place BIGINT NOT NULL, state TEXT NOT NULL, begun DOUBLE PRECISION NOT NULL, "
+        "changed DOUBLE PRECISION NOT NULL, "
         "reports BIGINT NOT NULL, list BYTEA, reservations BYTEA, outcome BYTEA, "
         "UNIQUE (session, place))",
         # a second open batch of a session would take reports that nobody closes
@@ -39,6 +43,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "first BIGINT NOT NULL, last BIGINT NOT NULL, token BIGINT NOT NULL, "
         "until DOUBLE PRECISION NOT NULL, rejected BYTEA, part BYTEA, "
         "PRIMARY KEY (batch, slice))",
+        "CREATE TABLE secagg_numbers (session BIGINT NOT NULL, batch BIGINT NOT NULL)",
+        "INSERT INTO secagg_numbers VALUES (0, 0)",
     ),
 )
 """Statements that lead from version i to version i + 1."""

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from secagg.collect.database import Transaction
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.policy import listed
 from secagg.protocol.identities import SIGNATURE_BYTES
 
-_COLUMNS = "number, digest, params, endorsements"
+_COLUMNS = "number, digest, params, endorsements, message"
 
 
 class SessionRow(NamedTuple):
-    """Row of a session; the bytes are `OneShotParams.to_bytes` and joined endorsements."""
+    """Row of a session; the bytes are `OneShotParams.to_bytes` and joined endorsements.
+
+    The message is the application's to all clients, or b"".
+    """
 
     number: int
     digest: bytes
     params: bytes
     endorsements: bytes
+    message: bytes
 
 
 class Session:
@@ -33,11 +37,14 @@ class Session:
     params : OneShotParams
     endorsements : list of bytes
         Signatures of all helpers, or none.
+    message : bytes
+        Message of the application to all clients, which the parameters name; b"" for none.
     """
 
     def __init__(self, row: SessionRow) -> None:
         self.number = row.number
         self.params = OneShotParams.from_bytes(row.params)
+        self.message = row.message
         joined = row.endorsements
         self.endorsements = [
             joined[at : at + SIGNATURE_BYTES] for at in range(0, len(joined), SIGNATURE_BYTES)
@@ -49,10 +56,14 @@ class Session:
         return self.params.digest.hex()[:16]
 
 
-def store(tx: Transaction, params: OneShotParams, endorsements: Iterable[bytes]) -> Session:
+def store(
+    tx: Transaction, params: OneShotParams, endorsements: Iterable[bytes], message: bytes = b""
+) -> Session:
     """Store a new session, and return the session; the caller has locked the database."""
-    number = tx.number("SELECT coalesce(max(number), -1) + 1 FROM secagg_sessions")
-    row = SessionRow(number, params.digest, params.to_bytes(), b"".join(listed(endorsements)))
+    joined = b"".join(listed(endorsements))
+    row = SessionRow(
+        next_number(tx, "session"), params.digest, params.to_bytes(), joined, message
+    )
     tx.insert("secagg_sessions", SessionRow._fields, [row])
     return Session(row)
 
@@ -68,3 +79,33 @@ def get(tx: Transaction, number: int) -> Session:
     """Return the session with a number."""
     statement = f"SELECT {_COLUMNS} FROM secagg_sessions WHERE number = ?"  # noqa: S608
     return Session(*tx.query(SessionRow, statement, number))
+
+
+def next_number(tx: Transaction, kind: Literal["session", "batch"]) -> int:
+    """Return a number that no session, or no batch, had before; the database is locked."""
+    tx.run(f"UPDATE secagg_numbers SET {kind} = {kind} + 1")  # noqa: S608
+    return tx.number(f"SELECT {kind} - 1 FROM secagg_numbers")  # noqa: S608
+
+
+class _Old(NamedTuple):
+    number: int
+
+
+def delete_done(tx: Transaction, seconds: float) -> list[int]:
+    """Delete sessions all of whose batches are done for so many seconds; return the numbers.
+
+    Ids, digests of reports, and sums go with the session.
+    """
+    tx.lock()
+    old = tx.query(
+        _Old,
+        "SELECT number FROM secagg_sessions WHERE NOT EXISTS (SELECT 1 FROM secagg_batches "
+        "WHERE secagg_batches.session = secagg_sessions.number "
+        "AND (state <> 'done' OR changed > ?)) ORDER BY number",
+        tx.now() - seconds,
+    )
+    for (number,) in old:
+        tx.run("DELETE FROM secagg_clients WHERE session = ?", number)
+        tx.run("DELETE FROM secagg_batches WHERE session = ?", number)
+        tx.run("DELETE FROM secagg_sessions WHERE number = ?", number)
+    return [number for (number,) in old]

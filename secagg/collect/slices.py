@@ -47,16 +47,29 @@ def store(tx: Transaction, batch: int, count: int) -> None:
     )
 
 
-def take(tx: Transaction, seconds: float) -> Lease | None:
-    """Lease a slice of a closing batch for some seconds; return None if there is none."""
+def take(tx: Transaction, seconds: float, batch: int | None = None) -> Lease | None:
+    """Lease a slice of a closing batch for some seconds; return None if there is none.
+
+    Slices with few leases come first, so no slice waits for helpers of another slice.
+
+    Parameters
+    ----------
+    tx : Transaction
+    seconds : float
+    batch : int, optional
+        Number of the batch. None: any batch.
+    """
     now = tx.now()
+    batches = (0, (1 << 63) - 1) if batch is None else (batch, batch)
     while True:
         found = tx.query(
             Lease,
             "SELECT s.batch, s.slice, s.token, s.first, s.last FROM secagg_slices s "
             "JOIN secagg_batches b ON b.number = s.batch WHERE b.state = 'closing' "
-            "AND s.part IS NULL AND s.until <= ? ORDER BY s.batch, s.slice LIMIT 1",
+            "AND s.part IS NULL AND s.until <= ? AND s.batch >= ? AND s.batch <= ? "
+            "ORDER BY s.token, s.batch, s.slice LIMIT 1",
             now,
+            *batches,
         )
         if not found:
             return None
@@ -81,6 +94,19 @@ def finish(tx: Transaction, lease: Lease, part: bytes, rejected: Rejected) -> bo
     return _update(tx, lease, "part = ?, rejected = ?", part, stored)
 
 
+def forget(tx: Transaction, batch: int) -> None:
+    """Forget the results and the leases of a batch, whose row the caller has locked."""
+    tx.run(
+        "UPDATE secagg_slices SET part = NULL, rejected = NULL, token = token + 1, until = 0 "
+        "WHERE batch = ?",
+        batch,
+    )
+
+
+class Unfinished(Exception):
+    """A slice has no result any more."""
+
+
 def unfinished(tx: Transaction, batch: int) -> int:
     """Return the number of slices of a batch without a result."""
     statement = "SELECT count(*) FROM secagg_slices WHERE batch = ? AND part IS NULL"
@@ -88,7 +114,7 @@ def unfinished(tx: Transaction, batch: int) -> int:
 
 
 def parts(database: Database, batch: int) -> Iterator[Part]:
-    """Yield the results of the slices of a batch, which are all finished."""
+    """Yield the results of the slices of a batch; raise `Unfinished` at a slice without."""
     with database.transaction() as tx:
         count = tx.number("SELECT count(*) FROM secagg_slices WHERE batch = ?", batch)
     for at in range(count):
@@ -99,6 +125,8 @@ def parts(database: Database, batch: int) -> Iterator[Part]:
                 batch,
                 at,
             )
+        if row.part is None or row.rejected is None:
+            raise Unfinished
         try:
             yield Part(row.part, _READ.decode(row.rejected))
         except msgspec.MsgspecError:
@@ -108,8 +136,8 @@ def parts(database: Database, batch: int) -> Iterator[Part]:
 
 
 class _Row(NamedTuple):
-    part: bytes
-    rejected: bytes
+    part: bytes | None
+    rejected: bytes | None
 
 
 def _update(tx: Transaction, lease: Lease, change: str, *values: float | bytes) -> bool:

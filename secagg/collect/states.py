@@ -7,9 +7,10 @@ report comes after the transition, and workers read all reports. Then the list o
 with their reservations in the row, and *opened* the list with the sum in the row. A batch
 is *done* when the reports are dropped.
 
-No state has two successors. A transition changes the row only in the state before, so among
-processes that compete, or repeat a step after a crash, one process makes the transition. The
-others go on with what the row has: there are never two lists for a batch.
+No state has two successors, but a batch without a sum can be dropped: the batch is *done* then,
+with an error in place of the sum. A transition changes the row only in the state before, so
+among processes that compete, or repeat a step after a crash, one process makes the transition.
+The others go on with what the row has: there are never two lists for a batch.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from secagg.collect.database import Database
 from secagg.collect.helpers import Asking
 from secagg.collect.sessions import Session
 from secagg.collect.slices import Lease
-from secagg.errors import RemoteProtocolError
+from secagg.errors import LinkError, RemoteProtocolError
 from secagg.oneshot import Accumulator, OneShotParams, messages
 from secagg.oneshot.messages import CHUNK
 from secagg.protocol import Registry
@@ -58,8 +59,13 @@ class Worker:
     lease: float = LEASE
     thread: Calls = field(default_factory=Calls)
 
-    async def step(self) -> bool:
+    async def step(self, batch: int | None = None) -> bool:
         """Work on a slice; return False, after a short look, if no slice is to be had.
+
+        Parameters
+        ----------
+        batch : int, optional
+            Number of the batch. None: any closing batch.
 
         Raises
         ------
@@ -68,22 +74,23 @@ class Worker:
         DatabaseError
             The database failed.
         """
-        task = await self.thread.run(self._take)
+        task = await self.thread.run(lambda: self._take(batch))
         if task is None:
             return False
         try:
             async with self.asking.reach(task.session.params) as links:
                 stored = await self._add(task, links)
-        except RemoteProtocolError:
+        except (RemoteProtocolError, LinkError, asyncio.CancelledError):
+            # a process that ends in order leaves no lease behind
             await self.thread.run(lambda: self._release(task.lease))
             raise
         if not stored:
             logger.warning("the lease of %s ran out, and another worker has it", task.lease)
         return True
 
-    def _take(self) -> _Task | None:
+    def _take(self, number: int | None = None) -> _Task | None:
         with self.database.transaction() as tx:
-            lease = slices.take(tx, self.lease)
+            lease = slices.take(tx, self.lease, number)
             if lease is None:
                 return None
             batch = batches.get(tx, lease.batch)

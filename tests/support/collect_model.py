@@ -115,8 +115,7 @@ class AnyCollection(RuleBasedStateMachine):
             return
         with self.stack:
             for process in self.processes:
-                process.task.cancel()
-            self.settle()
+                self.end(process)
             self.databases.time += 1e6
             self.loop.run_until_complete(self.finish())
             self.agrees()
@@ -205,8 +204,7 @@ class AnyCollection(RuleBasedStateMachine):
     @rule(data=st.data())
     def kill(self, data: st.DataObject) -> None:
         """A process ends between two calls."""
-        data.draw(st.sampled_from(self.processes)).task.cancel()
-        self.settle()
+        self.end(data.draw(st.sampled_from(self.processes)))
         self.reap()
 
     @rule(part=st.sampled_from([0.4, 1.1]))
@@ -261,6 +259,12 @@ class AnyCollection(RuleBasedStateMachine):
     def begin(self, step: Callable[[], Coroutine[None, None, object]], calls: Gated) -> None:
         self.processes.append(Process(self.loop.create_task(step()), calls))
         self.settle()
+
+    def end(self, process: Process) -> None:
+        """Cancel a process until it stops: a killed process gives no lease back."""
+        while not process.task.done():
+            process.task.cancel()
+            self.settle()
 
     def settle(self) -> None:
         """Run all tasks until they wait for calls, or are done."""

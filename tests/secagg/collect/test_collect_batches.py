@@ -1,0 +1,180 @@
+"""Batches beside their way to a sum: dropped, asked again, and forgotten after a time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from collect_parts import Collected, Databases, Rejecting
+from oneshot_parties import parties
+from secagg import ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg.collect import State, batches, close, sessions
+from secagg.collect.reports import Verdict
+from secagg.session import bind, outcomes
+from secagg.session.helpers import LocalHelper
+
+
+@pytest.mark.parametrize("state", list(State)[:4])
+async def test_dropped_batch_keeps_digests_only(databases: Databases, state: State) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1, 2)
+        if state != State.OPEN:
+            collected.close(reopen=True)
+        if state in (State.FIXED, State.RESERVED):
+            await collected.work()
+            while await collected.closer().step(0) != state:
+                pass
+        close.drop(collected.database, 0)
+        assert collected.state() == State.DONE
+        assert close.result(collected.database, 0) is None
+        with collected.database.transaction() as tx:
+            stored = batches.stored(tx, 0)
+            assert tx.number("SELECT count(*) FROM secagg_slices") == 0
+        assert stored.list is stored.reservations is None
+        error = outcomes.read(stored.outcome or b"", made.params)
+        assert isinstance(error, RemoteProtocolError)
+        assert error.check == "dropped"
+        # a client of the batch is in no later batch of the session
+        assert collected.report(0) == [Verdict.STORED]
+        last = Verdict.CLOSED if state == State.OPEN else Verdict.STORED
+        assert collected.report(5) == [last]
+        with pytest.raises(ParameterError):
+            close.drop(collected.database, 0)
+        assert await collected.closer().step(0) == State.DONE
+
+
+async def test_batch_with_a_sum_is_not_dropped(databases: Databases) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1, 2)
+        collected.close()
+        await collected.work()
+        while await collected.closer().step(0) != State.OPENED:
+            pass
+        for number in (0, 1):  # there is no batch 1
+            with pytest.raises(ParameterError):
+                close.drop(collected.database, number)
+        assert close.result(collected.database, 0) is not None
+
+
+async def test_helpers_that_think_again_are_asked_again(
+    databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(*range(3))
+        collected.close()
+        late = collected.worker(database=databases.open())
+        task = late._take()
+        assert task is not None
+        databases.time += late.lease
+        links = [Rejecting(helper, frozenset({1})) for helper in made.helpers]
+        await collected.work(links)
+        closer = collected.closer()
+        with pytest.raises(TooFewSurvivors):
+            await closer.step(0)
+        whole = closer._read(0)
+        assert await closer.ask_again(0)
+        monkeypatch.setattr("secagg.collect.slices.unfinished", lambda *_: 0)
+        closer._fix(*whole)  # of a closer that looked before
+        assert collected.state() == State.CLOSING
+        monkeypatch.undo()
+        assert not late._finish(task.lease, made.accumulator([]), {})
+        await collected.finish()
+        assert not await closer.ask_again(0)
+        found = close.result(collected.database, 0)
+        assert found is not None
+        assert set(found.survivors) == {0, 1, 2}
+
+
+async def test_clients_with_a_report_that_is_not_in_the_sum(
+    databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(close, "_CHUNK", 2)
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(*range(6))
+        collected.close(reopen=True)
+        collected.report(7)
+        assert close.missing(collected.database, 0, [0, 2, 3]) == [1, 4, 5]
+
+
+async def test_sessions_that_are_done_for_long_are_deleted(databases: Databases) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(*range(3))
+        collected.close()
+        database = collected.database
+
+        def delete() -> list[int]:
+            with database.transaction() as tx:
+                return sessions.delete_done(tx, 100.0)
+
+        databases.time += 1000.0
+        assert delete() == []
+        await collected.finish()
+        databases.time += 99.0
+        assert delete() == []
+        databases.time += 2.0
+        assert delete() == [0]
+        with database.transaction() as tx:
+            for table in ("sessions", "batches", "clients", "slices"):
+                assert tx.number(f"SELECT count(*) FROM secagg_{table}") == 0  # noqa: S608
+        # numbers name files, so none is given twice
+        again = Collected(database, made)
+        assert (again.session.number, again.batch) == (1, 1)
+
+
+async def test_message_of_a_session(databases: Databases) -> None:
+    changes = {"session": bind(b"march", b"columns")}
+    with parties(**changes) as made, databases.open().transaction() as tx:
+        begun = batches.begin(tx, made.params, message=b"columns")
+        found = sessions.find(tx, made.params.digest)
+        assert found is not None
+        assert found.message == begun.message == b"columns"
+        with pytest.raises(ParameterError):
+            batches.begin(tx, made.params, message=b"other columns")
+
+
+async def test_slice_that_was_given_up_waits_behind_the_others(databases: Databases) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1, 2)
+        collected.close(reopen=True)
+        collected.report(3, 4, 5)
+        collected.close(1)
+        worker = collected.worker()
+
+        def taken(batch: int | None = None) -> tuple[int, int]:
+            task = worker._take(batch)
+            assert task is not None
+            worker._release(task.lease)
+            return task.lease.batch, task.lease.slice
+
+        assert [taken() for _ in range(5)] == [(0, 0), (0, 1), (1, 0), (1, 1), (0, 0)]
+        assert taken(1) == (1, 0)
+
+
+async def test_worker_that_ends_in_order_leaves_no_lease(databases: Databases) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made, slices=1)
+        collected.report(0, 1, 2)
+        collected.close()
+
+        asked = asyncio.Event()
+
+        class Silent(LocalHelper):
+            async def check(self, boxes: bytes) -> tuple[int, ...]:
+                asked.set()
+                await asyncio.get_running_loop().create_future()
+                return ()
+
+        links = [Silent(helper) for helper in made.helpers]
+        step = asyncio.ensure_future(collected.worker(links).step())
+        await asked.wait()
+        step.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await step
+        await collected.finish()

@@ -46,6 +46,7 @@ class HttpHelper:
     def __init__(self, connection: Connection, params: OneShotParams) -> None:
         self._connection, self._params = connection, params
         self._path = f"/v1/sums/{params.digest.hex()}"
+        self._numbers = tuple(params.identities)
 
     async def begin(self) -> None:
         """Send the parameters, and find the helper's number by the helper's signature.
@@ -61,9 +62,9 @@ class HttpHelper:
         found = _accepted(await request("POST", "/v1/sums", body, limit=limit), "begin")
         self.endorsement, statement = found.content, endorsement(self._params)
         # the helper states no number: only the key that verifies shows the helper's place
-        for number in self._params.identities:
+        for number in self._numbers:
             if self._params.identities.verifies(number, statement, self.endorsement):
-                self.number = number
+                self.number, self._numbers = number, (number,)
                 return
         raise _wrong("begin", "signature", "its signature is no helper's of these parameters")
 
@@ -200,7 +201,11 @@ async def reach_helpers(
                 patience=patience,
             )
             try:
-                links.append(await stack.enter_async_context(reached))
+                link = await stack.enter_async_context(reached)
+                # a liar could pass all requests on to another helper, who would be there twice
+                if params.identities[link.number] != one.ed25519:
+                    raise _wrong("begin", "signature", "it answers for another helper")
+                links.append(link)
             except (LinkError, RemoteProtocolError) as error:
                 if not needed:
                     logger.warning("going on without the helper at %s: %s", one.url, error)

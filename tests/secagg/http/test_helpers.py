@@ -16,8 +16,10 @@ from secagg import LinkError, ParameterError, Registry, RemoteProtocolError
 from secagg.http import HttpHelper, reach_helper, serve_helper
 from secagg.http.connection import Connection
 from secagg.http.helper import AGGREGATOR
+from secagg.http.helper_link import reach_helpers
 from secagg.http.signatures import sign
 from secagg.oneshot import HelperJournal, OneShotParams, OneShotPolicy
+from secagg.oneshot.helper_files import HelperEntry
 from secagg.session import HelperFailed, Session
 from secagg.simulate import temporary_journals
 from secagg.testing import make_identity
@@ -202,6 +204,18 @@ async def test_helper_refuses_another_aggregator(journals):
             async with reach_helper(url, params_of(journals), identity=make_identity(1)):
                 pass
         assert caught.value.check == "signature"
+
+
+async def test_helper_that_answers_for_another_is_left_out(journals):
+    """It passes the aggregator's signed requests on, and counts once with the other."""
+    params = params_of(journals[:2])
+    async with serve_helper(journals[1], OPERATOR.public, port=0) as url:
+        entries = [HelperEntry(url, "x25519", *journal.public) for journal in journals[:2]]
+        reached = reach_helpers(
+            entries, params, identity=OPERATOR, authority=None, patience=9.0, needed=False
+        )
+        async with reached as links:
+            assert [link.number for link in links] == [2]
 
 
 async def test_old_sums_leave_memory_and_begin_again(journals):

@@ -36,10 +36,19 @@ class Transaction(ABC):
                 f"a row of {kind.__name__} was altered: {error}; restore the database"
             ) from None
 
+    def one(self, kind: type[T], statement: str, *values: Value) -> T:
+        """Return the only row of a statement; raise DatabaseError if there is none."""
+        rows = self.query(kind, statement, *values)
+        if len(rows) != 1:
+            raise DatabaseError(
+                f"there is no row of {kind.__name__} any more; if no other process has deleted "
+                "the row, restore the database"
+            )
+        return rows[0]
+
     def number(self, statement: str, *values: Value) -> int:
         """Return the number that a statement selects."""
-        (row,) = self.query(_Number, statement, *values)
-        return row.number
+        return self.one(_Number, statement, *values).number
 
     @abstractmethod
     def run(self, statement: str, *values: Value) -> int:

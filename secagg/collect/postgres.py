@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 import psycopg
-from psycopg import Connection, Cursor
+from psycopg import Connection, Cursor, IsolationLevel
+from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool
 
 from secagg.collect.database import Clock, Row, Transaction, Value
@@ -20,9 +21,18 @@ _WAIT = 10.0
 _SETTINGS = """
     SELECT set_config('synchronous_commit', 'on', false)
         WHERE current_setting('synchronous_commit') = 'off';
-    SET idle_in_transaction_session_timeout = '60s'
+    SET idle_in_transaction_session_timeout = '60s';
+    SET lock_timeout = '20s';
+    SET tcp_keepalives_idle = 30;
+    SET tcp_keepalives_interval = 10;
+    SET tcp_keepalives_count = 3
 """
-"""A commit is durable, and a process that hangs or lost the network keeps no locks."""
+"""A commit is durable, and a process that hangs or lost the network keeps no locks for long.
+
+Nobody waits longer for such locks than clients wait for an answer.
+"""
+_NETWORK = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+"""Keywords of libpq: a server that is gone without a word is noticed, and clients get 503."""
 _TYPES = {int: "bigint", bytes: "bytea", float: "float8", str: "text"}
 
 
@@ -40,8 +50,10 @@ class PostgreSQL:
     def __init__(self, url: str, clock: Clock | None = None) -> None:
         self._clock = clock
         try:
+            given = conninfo_to_dict(url)
             self._pool = ConnectionPool(
                 url,
+                kwargs={name: one for name, one in _NETWORK.items() if name not in given},
                 min_size=1,
                 max_size=4,
                 configure=_configure,
@@ -111,6 +123,8 @@ def _configure(connection: Connection) -> None:
     for statement in _SETTINGS.split(";"):
         connection.execute(statement.encode())
     connection.autocommit = False
+    # statements see what was committed while they waited, whatever the role's default is
+    connection.isolation_level = IsolationLevel.READ_COMMITTED
 
 
 def _failed(error: psycopg.Error) -> DatabaseError:

@@ -105,7 +105,7 @@ def of(database: Database, batch: int, clients: Collection[int]) -> Iterator[byt
     )
     for client in clients:
         with database.transaction() as tx:
-            (row,) = tx.query(_Stored, statement, place_of(client))
+            row = tx.one(_Stored, statement, place_of(client))
         yield row.report
 
 
@@ -143,8 +143,9 @@ def _add(database: Database, session: Session, reports: Sequence[Report]) -> lis
     order = [firsts[u] for u in sorted(firsts, key=signed)]
     with database.transaction() as tx:
         batch = batches.current(tx, session)
-        fresh = set[int]()
-        if batch is not None:
+        fresh, without = set[int](), Verdict.CLOSED if batch is None else Verdict.FULL
+        # without this look each report for a full batch would take transactions of its own
+        if batch is not None and batch.reports < session.params.n_clients:
             rows = [(session.number, signed(r.client), batch.number, r.digest) for r in order]
             fresh = tx.insert_new("secagg_clients", _CLIENTS, rows, "id")
         new = [r for r in order if signed(r.client) in fresh]
@@ -152,7 +153,6 @@ def _add(database: Database, session: Session, reports: Sequence[Report]) -> lis
         known |= _known(tx, session, [r.client for r in order if signed(r.client) not in fresh])
         if batch is not None and new:
             _store(tx, session, batch, new)
-    without = Verdict.CLOSED
     return [
         without
         if r.client not in known

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from secagg._files import create_file
 from secagg.collect.database import Clock, Row, Transaction, Value
 from secagg.errors import DatabaseError
 
@@ -21,7 +22,7 @@ _WAIT = 60.0
 
 
 class SQLite:
-    """Database in a file; a missing file is made.
+    """Database in a file; a missing file is made, of mode 600.
 
     Parameters
     ----------
@@ -56,6 +57,9 @@ class SQLite:
             self._disconnect()
 
     def _connect(self) -> sqlite3.Connection:
+        # it gets the sums; if no file can be made, SQLite says so
+        with suppress(OSError):
+            create_file(self._path, b"", private=True)
         connection = self._connection = sqlite3.connect(
             self._path, timeout=_WAIT, isolation_level=None, check_same_thread=False
         )

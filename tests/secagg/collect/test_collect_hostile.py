@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from test_collect_client import VECTOR, send, served
 
+from collect_faults import BEGIN, Interposed
 from collect_parts import Collected, Databases
 from oneshot_parties import parties
-from secagg import ParameterError
+from secagg import DatabaseError, ParameterError
 from secagg.collect import batches
 from secagg.collect.reports import Verdict
 from secagg.testing import make_identity
@@ -36,3 +41,63 @@ async def test_check52_client_reports_whatever_its_numbers_are(
             with pytest.raises(ParameterError):
                 await send(made, url, 1, vector=vector)
         assert collected.send([(1, b"another")]) == [Verdict.OTHER]
+
+
+def test_full_batch_costs_a_transaction_for_all_reports_together(databases: Databases) -> None:
+    with parties(n_clients=3) as made:
+        collected = Collected(databases.open(), made)
+        assert collected.report(0, 1, 2) == [Verdict.STORED] * 3
+        told: list[str] = []
+        database = Interposed(collected.database, told.append)
+        found = collected.report(2, *range(3, 20), database=database)
+        assert found == [Verdict.STORED] + [Verdict.FULL] * 17
+        assert told.count(BEGIN) == 1
+
+
+def test_file_is_its_owners(ram_path: Path) -> None:
+    databases = Databases(str(ram_path / "reports"))
+    with databases.open().transaction():
+        files = list(ram_path.glob("reports*"))
+        assert len(files) == 3, "the file, its log, and an index of the log"
+        assert {stat.S_IMODE(one.stat().st_mode) for one in files} == {0o600}
+    databases.close()
+
+
+class _Text(NamedTuple):
+    text: str
+
+
+def test_settings_of_a_role_weaken_nothing(postgres: str) -> None:
+    weak = "synchronous_commit=off", "default_transaction_isolation=serializable"
+    options = "%20".join(f"-c{one.replace('=', '%3D')}" for one in weak)
+    databases = Databases(f"{postgres}&options={options}&keepalives_idle=7")
+    with databases.connect().transaction() as tx:
+        for name, value in (
+            ("synchronous_commit", "on"),
+            ("transaction_isolation", "read committed"),
+        ):
+            assert tx.one(_Text, f"SHOW {name}") == (value,)
+        # a server that is gone without a word is noticed, within the operator's own time
+        network = tx._connection.info.get_parameters()  # type: ignore[attr-defined]
+        assert (network["keepalives_idle"], network["keepalives_count"]) == ("7", "3")
+    databases.close()
+
+
+def test_process_that_hangs_keeps_others_no_longer_than_clients_wait(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds a client; others would wait as long as the network does not fail."""
+    from secagg.collect import postgres as module
+
+    settings = module._SETTINGS.replace("lock_timeout = '20s'", "lock_timeout = '100ms'")
+    monkeypatch.setattr(module, "_SETTINGS", settings)
+    databases = Databases.in_schema(postgres, 1_000)
+    with parties() as made:
+        collected, other = Collected(databases.open(), made), databases.connect()
+        with other.transaction() as tx:
+            rows = [(0, 1, 0, b"")]
+            tx.insert_new("secagg_clients", ("session", "id", "batch", "digest"), rows, "id")
+            with pytest.raises(DatabaseError):
+                collected.report(0, 1)
+        assert collected.report(0, 1) == [Verdict.STORED, Verdict.OTHER]
+    databases.close()

@@ -68,6 +68,10 @@ class Transaction(ABC):
         """
 
     @abstractmethod
+    def has_table(self, name: str) -> bool:
+        """Return whether there is a table with a name."""
+
+    @abstractmethod
     def lock(self) -> None:
         """Wait until no other transaction has called this method, and until such calls end."""
 

@@ -105,6 +105,14 @@ class _PostgreSQLTransaction(Transaction):
         values = [list(column) for column in zip(*rows, strict=True)]
         return {number for (number,) in self._cursor.execute(_marked(statement), values)}
 
+    def has_table(self, name: str) -> bool:
+        # by the rows: to_regclass() would not see a table that another process has just made
+        statement = (
+            "SELECT count(*) FROM pg_tables "
+            "WHERE schemaname = current_schema() AND tablename = ?"
+        )
+        return self.number(statement, name) == 1
+
     def lock(self) -> None:
         self.run("SELECT pg_advisory_xact_lock(?)", _LOCK)
 

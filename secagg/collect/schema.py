@@ -20,9 +20,7 @@ Numbers in [0, 2^64) are stored as numbers with the same bits in [−2^63, 2^63)
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from secagg.collect.database import Database
+from secagg.collect.database import Database, Transaction
 from secagg.errors import DatabaseError
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -50,12 +48,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 """Statements that lead from version i to version i + 1."""
 
 
-class _Version(NamedTuple):
-    version: int
-
-
 def migrate(database: Database) -> None:
     """Make the tables, or bring older tables to this version, one process at a time.
+
+    Tables of this version are only read, so a process needs no right to make tables.
 
     Raises
     ------
@@ -63,18 +59,27 @@ def migrate(database: Database) -> None:
         The tables are of a newer version, or the database failed.
     """
     with database.transaction() as tx:
+        if _version(tx) == len(MIGRATIONS):
+            return
         tx.lock()
-        tx.run("CREATE TABLE IF NOT EXISTS secagg_schema (version BIGINT NOT NULL)")
-        found = tx.query(_Version, "SELECT version FROM secagg_schema")
-        if not found:
+        version = _version(tx)  # another process may have migrated before the lock
+        if version is None:
+            tx.run("CREATE TABLE secagg_schema (version BIGINT NOT NULL)")
             tx.run("INSERT INTO secagg_schema VALUES (0)")
-        version = found[0].version if found else 0
-        if version > len(MIGRATIONS):
-            raise DatabaseError(
-                f"the tables are of version {version}, and this secagg knows "
-                f"{len(MIGRATIONS)}; install the secagg that made them, or a newer one"
-            )
-        for statements in MIGRATIONS[version:]:
+        for statements in MIGRATIONS[version or 0 :]:
             for statement in statements:
                 tx.run(statement)
         tx.run("UPDATE secagg_schema SET version = ?", len(MIGRATIONS))
+
+
+def _version(tx: Transaction) -> int | None:
+    """Return the version of the tables, or None without tables."""
+    if not tx.has_table("secagg_schema"):
+        return None
+    version = tx.number("SELECT max(version) FROM secagg_schema")
+    if version > len(MIGRATIONS):
+        raise DatabaseError(
+            f"the tables are of version {version}, and this secagg knows {len(MIGRATIONS)}; "
+            "install the secagg that made them, or a newer one"
+        )
+    return version

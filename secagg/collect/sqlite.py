@@ -95,6 +95,9 @@ class _SQLiteTransaction(Transaction):
         at = columns.index(key)
         return {int(row[at] or 0) for row in rows if self.run(statement, *row)}
 
+    def has_table(self, name: str) -> bool:
+        return self.number("SELECT count(*) FROM sqlite_master WHERE name = ?", name) == 1
+
     def lock(self) -> None:
         """Do nothing: the transaction is the only writer already."""
 

@@ -66,6 +66,10 @@ class _Interposed(Transaction):
         self._before(f"INSERT INTO {table}")
         return self._tx.insert_new(table, columns, rows, key)
 
+    def has_table(self, name: str) -> bool:
+        self._before("HAS TABLE")
+        return self._tx.has_table(name)
+
     def lock(self) -> None:
         self._before("LOCK")
         self._tx.lock()

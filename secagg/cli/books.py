@@ -26,7 +26,7 @@ from secagg.cli.records import (
 )
 from secagg.cli.summands import content_of
 from secagg.cli.sums import Aggregator, Sums
-from secagg.errors import JournalError, ParameterError, SecAggError
+from secagg.errors import ParameterError, SecAggError
 from secagg.oneshot import OneShotParams
 from secagg.protocol import RoundParams
 from secagg.protocol.params_bytes import VERSION
@@ -114,7 +114,7 @@ class Book:
 
     def keep(self, number: int, begun: datetime, result: RoundResult) -> Path:
         """Write a sum and then the record; return the file of the sum."""
-        self._require_alone()
+        self._chain.require_alone(self._place)
         path = self._out / self._sums.file(number)
         content = content_of(result.sum, self._sums.columns)
         replace_file(path, content)
@@ -133,21 +133,12 @@ class Book:
 
     def keep_failure(self, number: int, begun: datetime, error: SecAggError) -> None:
         """Write the record of a sum that failed."""
-        self._require_alone()
+        self._chain.require_alone(self._place)
         self._write(number, begun, outcome="failed", why=str(error))
 
     def documents(self) -> list[Document]:
         """Return all records as the JSON output of the command shows them."""
         return [self._document(record) for record in Chain.read(self._out).records]
-
-    def _require_alone(self) -> None:
-        """Raise JournalError if another server has written the next record."""
-        path = self._out / name_of(self._place)
-        if path.exists():
-            raise JournalError(
-                f"{path} is of another server, which runs with the same --out; give each "
-                "server an --out and a --folder of its own"
-            )
 
     @property
     def _place(self) -> int:
@@ -187,7 +178,7 @@ class Book:
             registered=len(sums.registry),
             clients=tuple(sorted(map(called, survivors))),
             missing=account.missing(sums.registry, survivors),
-            parameters=_readable(params, sums.min_clients),
+            parameters=readable(params, sums.min_clients),
             digest=params.digest.hex(),
             columns=len(request.columns),
             clipped=clipped,
@@ -218,10 +209,10 @@ class Book:
         return found | {"missing": to_builtins(record.missing)}
 
 
-def _readable(
+def readable(
     params: RoundParams | OneShotParams, min_clients: int | None
 ) -> dict[str, str | int | list[str] | None]:
-    """Return parameters in words and numbers."""
+    """Return the parameters of a record, in words and numbers."""
     found: dict[str, str | int | list[str] | None] = {
         "n_clients": params.n_clients,
         "length": params.length,

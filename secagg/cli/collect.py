@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from secagg.cli import addresses, collect_begin, collect_close, collecting
+from secagg.cli import addresses, collect_begin, collect_close, collect_drop, collecting
 from secagg.cli import console as options
 from secagg.cli.collecting import DATABASE, KEYS
 from secagg.cli.files import read_registry
@@ -15,6 +15,7 @@ from secagg.errors import DatabaseError, LinkError, RemoteProtocolError
 app = options.App(no_args_is_help=True, help="Collect reports in a database, and sum them.")
 app.command(epilog=collect_begin.EXAMPLES)(collect_begin.begin)
 app.command(epilog=collect_close.EXAMPLES)(collect_close.close)
+app.command(epilog=collect_drop.EXAMPLES)(collect_drop.drop)
 
 SERVE = options.examples(
     f"secagg collect serve {DATABASE} --registry clients.json --host 0.0.0.0 "

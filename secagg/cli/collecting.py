@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +15,7 @@ from secagg.cli import console as options
 from secagg.cli.sums import Aggregator
 from secagg.kit.table import as_json as to_json
 from secagg.oneshot import OneShotParams
+from secagg.session.events import Hooks
 
 if TYPE_CHECKING:
     from secagg.collect import Asking, Database
@@ -53,7 +56,7 @@ def aggregator_of(
     return found
 
 
-def asking_of(aggregator: Aggregator) -> Asking:
+def asking_of(aggregator: Aggregator, hooks: Hooks | None = None) -> Asking:
     """Return the way to ask the helpers that answer."""
     from secagg.collect import Asking
 
@@ -62,7 +65,32 @@ def asking_of(aggregator: Aggregator) -> Asking:
         async with aggregator.reach(params, needed=False) as links:
             yield list(links)
 
-    return Asking(reach)
+    return Asking(reach, hooks=hooks or Hooks(()))
+
+
+async def until_signal(work: Coroutine[None, None, None]) -> bool:
+    """Run a coroutine; return False if SIGINT or SIGTERM cancelled the coroutine."""
+    loop, task, came = asyncio.get_running_loop(), asyncio.ensure_future(work), list[bool]()
+
+    def cancel() -> None:
+        came.append(True)
+        task.cancel()
+
+    signals = signal.SIGINT, signal.SIGTERM
+    # not on Windows, where Ctrl-C is an error as elsewhere
+    with suppress(NotImplementedError):
+        for number in signals:
+            loop.add_signal_handler(number, cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not came:
+            raise
+    finally:
+        with suppress(NotImplementedError):
+            for number in signals:
+                loop.remove_signal_handler(number)
+    return not came
 
 
 @contextmanager

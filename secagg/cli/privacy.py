@@ -8,9 +8,11 @@ from typing import Annotated, cast
 import typer
 
 from secagg.cli.console import Document
+from secagg.cli.lines import fact
 from secagg.encoding import FixedPoint
 from secagg.errors import MissingExtra
 from secagg.oneshot import Noise, OneShotParams, epsilon
+from secagg.protocol import RoundParams
 
 # well below 1 / n for every n
 _DELTA = 1e-9
@@ -51,3 +53,14 @@ def in_words(privacy: Document, seeds: int) -> dict[str, str]:
         "noise": f"{privacy['noise']:g} steps, of each of {seeds} seeds",
         "privacy": f"{stated}, δ = {privacy['delta']:g}, for any change of one vector",
     }
+
+
+def told(params: RoundParams | OneShotParams) -> Document:
+    """Print the privacy of a client in a noised sum, and return the numbers."""
+    if not isinstance(params, OneShotParams) or params.noise is None:
+        return {}
+    privacy = privacy_of(params)
+    for name, text in in_words(privacy, params.seeds).items():
+        fact(f"{name}: {text}")
+    fact("Each sum of a client costs so much; the costs of several sums add up.")
+    return privacy

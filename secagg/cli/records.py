@@ -99,9 +99,9 @@ class Record(Struct, frozen=True, kw_only=True):
         Name of the session, number of the sum in the session, and label of the period or "". A
         sum that failed and was tried again by a next process has two records.
     kind : str
-        "round", of four exchanges, or "one-shot".
+        "round", of four exchanges; "one-shot"; or "batch", a one-shot sum of a collection.
     outcome : str
-        "full": all registered clients are in the sum.
+        "full": all registered clients are in the sum; of a batch, all acknowledged reports.
     why : str
         Error of a failed sum, or "".
     begun, ended : str or None
@@ -251,6 +251,15 @@ class Chain:
         for name in sorted(there - known - set(records_in(there))):
             if not _PART.fullmatch(name):
                 self.faults.setdefault(name, "no record has it")
+
+    def require_alone(self, place: int) -> None:
+        """Raise JournalError if another process has written the next record."""
+        path = self.folder / name_of(place)
+        if path.exists():
+            raise JournalError(
+                f"{path} is of another server, which runs with the same --out; give each "
+                "server an --out and a --folder of its own"
+            )
 
     def append(self, record: Record) -> Path:
         """Write the next record, whole or not at all; return the file.

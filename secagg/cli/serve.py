@@ -33,7 +33,7 @@ from secagg.cli.files import read_registry
 from secagg.cli.hosting import Hosting
 from secagg.cli.lines import fact, log_as
 from secagg.cli.notices import notices, tell
-from secagg.cli.privacy import NoiseSigma, as_noise, in_words, privacy_of
+from secagg.cli.privacy import NoiseSigma, as_noise, told
 from secagg.cli.schedule import Schedule, as_every, refuse_schedule
 from secagg.cli.summands import Columns, Length, Whole, encoding_of, named
 from secagg.cli.sums import Aggregator, Sums, prepare, summed
@@ -41,7 +41,6 @@ from secagg.errors import LinkError, ParameterError, RemoteProtocolError, TooFew
 from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.kit.table import as_json as to_json
 from secagg.oneshot import OneShotParams, OneShotResult
-from secagg.protocol import RoundParams
 from secagg.server import RoundResult
 
 if TYPE_CHECKING:
@@ -154,7 +153,7 @@ def serve(
         )
         # an error is shown before any client waits
         first = sums.params(0, aggregator)
-        privacy = _told(first)
+        privacy = told(first)
         prepare(out, last if calendar is None else None, folder, names)
         book = Book(out, sums, aggregator)
         hosting = Hosting(
@@ -200,17 +199,6 @@ def serve(
                 typer.echo(to_json({"session": name, **privacy, "sums": book.documents()}))
         if book.status:
             raise typer.Exit(book.status)
-
-
-def _told(params: RoundParams | OneShotParams) -> options.Document:
-    """Print the privacy of a client in a noised sum, and return the numbers."""
-    if not isinstance(params, OneShotParams) or params.noise is None:
-        return {}
-    privacy = privacy_of(params)
-    for name, text in in_words(privacy, params.seeds).items():
-        fact(f"{name}: {text}")
-    fact("Each sum of a client costs so much; the costs of several sums add up.")
-    return privacy
 
 
 def _calendar(every: str | None, folder: Path | None) -> Schedule | None:

@@ -22,7 +22,10 @@ EXAMPLES = examples("secagg verify sums", "secagg verify sums --period 2026-03")
 
 def verify(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Folder of secagg serve --out.")
+        Path,
+        typer.Argument(
+            metavar="FOLDER", help="Folder of secagg serve --out, or of secagg collect close."
+        ),
     ],
     period: Annotated[
         str | None,

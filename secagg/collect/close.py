@@ -16,7 +16,13 @@ from secagg.collect.helpers import Asking
 from secagg.collect.sessions import Session
 from secagg.collect.states import State
 from secagg.collect.work import WORKER, chunk_of
-from secagg.errors import DatabaseError, ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg.errors import (
+    DatabaseError,
+    LocalProtocolError,
+    ParameterError,
+    RemoteProtocolError,
+    TooFewSurvivors,
+)
 from secagg.oneshot import Accumulator, OneShotParams, OneShotResult, messages
 from secagg.protocol import Registry
 from secagg.session import outcomes
@@ -115,7 +121,13 @@ class Closer:
         params, rejected = session.params, dict[int, set[int]]()
         whole = Accumulator(params, registry=self._registry(params), batch=batch.place)
         for part in slices.parts(self.database, batch.number):
-            whole.merge(self._accumulator(part.part, params))
+            try:
+                whole.merge(self._accumulator(part.part, params))
+            except (ParameterError, LocalProtocolError) as error:
+                raise DatabaseError(
+                    f"the slices of batch {batch.number} were altered ({error}); restore the "
+                    "database"
+                ) from None
             for j, ids in part.rejected.items():
                 rejected.setdefault(j, set()).update(ids)
         rejected.pop(WORKER, None)
@@ -173,7 +185,12 @@ class Closer:
                 f"batch {batch.number} has no list any more, since another process finished "
                 "the batch; read the state again"
             )
-        reservations = _RESERVATIONS.decode(row.reservations) if row.reservations else ()
+        try:
+            reservations = _RESERVATIONS.decode(row.reservations) if row.reservations else ()
+        except msgspec.MsgspecError:
+            raise DatabaseError(
+                f"the reservations of batch {batch.number} were altered; restore the database"
+            ) from None
         whole = self._accumulator(row.list, session.params)
         ids = np.array(whole.ids, np.uint64)
 

@@ -10,6 +10,7 @@ from secagg.collect.database import Transaction
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.policy import listed
 from secagg.protocol.identities import SIGNATURE_BYTES
+from secagg.session.wire import message_digest
 
 _COLUMNS = "number, digest, params, endorsements, message"
 
@@ -49,6 +50,14 @@ class Session:
         self.endorsements = [
             joined[at : at + SIGNATURE_BYTES] for at in range(0, len(joined), SIGNATURE_BYTES)
         ]
+
+    @cached_property
+    def title(self) -> str:
+        """Name that the operator gave, as far as the parameters have the name."""
+        name = self.params.session
+        if self.message:
+            name = name[: -len(message_digest(self.message))]
+        return name.decode(errors="backslashreplace")
 
     @cached_property
     def name(self) -> str:

@@ -9,19 +9,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import numpy as np
 import pytest
 
 from cli_processes import ROOT, address, invoke, process, until
-from collect_parts import Collected, Databases, Rejecting
-from oneshot_parties import parties, registry_for
-from secagg import TooFewSurvivors
-from secagg.cli.collect_close import _close
-from secagg.cli.sums import Aggregator
-from secagg.collect import State
+from collect_parts import Databases
 
 NAMES = ("alice", "Zoë", "7")
 
@@ -82,59 +75,12 @@ def test_commands_of_a_collection(
             assert sent["parameters"] == begun["parameters"]
         closing = ("collect", "close", database, *registry, *helpers, "--out", keys / "sums")
         path = str(keys / "sums" / "sum-0.npy")
-        assert succeeded(*closing) == {"sums": [{"out": path, "survivors": 3}]}
+        found = {"out": path, "batch": 0, "outcome": "full", "reports": 3, "survivors": 3}
+        assert succeeded(*closing) == {"sums": [found | {"missing": []}]}
         assert np.load(path).tolist() == [0.75] * 5
         assert succeeded(*closing) == {"sums": []}
     (batch,) = succeeded("collect", "status", database)["batches"]  # type: ignore[misc]
     assert (batch["state"], batch["reports"], batch["slices_left"]) == ("done", 3, 0)
-
-
-@pytest.mark.parametrize("state", list(State)[:-1])
-async def test_close_goes_on_from_every_state(
-    databases: Databases, state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with parties() as made:
-        collected = Collected(databases.open(), made)
-
-        def write(path: Path, content: bytes) -> None:
-            assert collected.state() == State.OPENED, "the reports are there until then"
-            path.write_bytes(content)
-
-        monkeypatch.setattr("secagg.cli.collect_close.replace_file", write)
-        collected.report(0, 1, 2)
-        if state != State.OPEN:
-            collected.close(reopen=True)  # the next batch has too few reports
-        if state not in (State.OPEN, State.CLOSING):
-            await collected.work()
-            while await collected.closer().step(0) != state:
-                pass
-        asking = collected.asking()
-        aggregator = SimpleNamespace(reach=lambda params, needed: asking.reach(params))
-        known = registry_for(made.params)
-        given = collected.database, cast("Aggregator", aggregator), known, tmp_path
-        assert len(await _close(*given, reopen=False)) == 1
-        assert np.load(tmp_path / "sum-0.npy").tolist() == made.expected(range(3))
-        assert collected.state() == State.DONE
-
-
-async def test_batch_that_helpers_reject_keeps_no_other_from_its_sum(
-    databases: Databases, tmp_path: Path
-) -> None:
-    with parties() as made:
-        collected = Collected(databases.open(), made)
-        collected.report(0, 1, 2, 10)
-        collected.close(reopen=True)
-        links = [Rejecting(helper, frozenset({1, 10})) for helper in made.helpers]
-        await collected.work(links)
-        collected.report(3, 4, 5)
-        asking = collected.asking(links)
-        aggregator = SimpleNamespace(reach=lambda params, needed: asking.reach(params))
-        known = registry_for(made.params)
-        given = collected.database, cast("Aggregator", aggregator), known, tmp_path
-        assert len(await _close(*given, reopen=False)) == 1
-        assert np.load(tmp_path / "sum-1.npy").tolist() == made.expected([3, 4, 5])
-        with pytest.raises(TooFewSurvivors):
-            await _close(*given, reopen=False)
 
 
 def killed(at: int, *arguments: object) -> int:
@@ -170,3 +116,45 @@ def test_close_that_is_killed_again_and_again(
     assert set(deaths) <= {-signal.SIGKILL, 0}
     succeeded(*closing)
     assert np.load(keys / "sums" / "sum-0.npy").tolist() == [0.75] * 5
+    (record,) = succeeded("verify", keys / "sums")["records"]  # type: ignore[misc]
+    assert (record["outcome"], record["clients"]) == ("full", sorted(NAMES))
+
+
+@pytest.mark.large
+def test_batches_of_a_process_that_stays(
+    keys: Path, helpers: tuple[object, ...], new_database: Callable[[], Databases]
+) -> None:
+    """It is killed once, and ends in order at a signal."""
+    database, out = new_database().where, keys / "sums"
+    registry, size = ("--registry", keys / "r.json"), ("--columns", "a,b,c,d,e", "--clip", 8)
+    succeeded("collect", "begin", database, keys / "r.json", *size, *helpers)
+    closing = ("collect", "close", database, *registry, *helpers, "--out", out)
+    staying = (*closing, "--reports", 3, "--every", "month", "--json", "--log-json")
+    with (
+        process("collect", "serve", database, *registry, "--port", 0) as serving,
+        process(*staying) as killed_,
+    ):
+        until(killed_, ".*closing batches.*")
+        killed_.kill()
+        url = address(serving, "collection")
+        for name in NAMES:
+            files = ("--identity", keys / f"{name}.pem", "--vector", keys / f"{name}.npy")
+            trust = ("--helpers", keys / "helpers.json", "--clip", 8)
+            succeeded("report", url, "--client", name, *files, *trust)
+    with process(*staying) as again:
+        assert again.stdout is not None
+        while not (out / "record-0000.json").exists():
+            assert again.poll() is None
+        again.send_signal(signal.SIGTERM)
+        shown, _ = again.communicate()
+        assert again.returncode == 0
+    assert json.loads(shown)["out"] == str(out / "sum-0.csv")
+    assert (out / "sum-0.csv").read_text().splitlines() == ["a,b,c,d,e", ",".join(["0.75"] * 5)]
+    assert invoke("collect", "drop", database, 0).exit_code == 2
+    assert succeeded("collect", "drop", database, 1)["outcome"] == "dropped"
+    assert invoke(*closing, "--batch", 1).exit_code == 2
+    succeeded(*closing)  # the signal may have come before the reports were dropped
+    assert succeeded(*closing, "--keep", 0)["sums"] == []
+    assert succeeded("collect", "status", database) == {"batches": []}
+    for wrong in (("--reports", 1), ("--reports", 3, "--reopen"), ("--keep", -1)):
+        assert invoke(*closing, *wrong).exit_code == 2

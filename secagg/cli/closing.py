@@ -1,0 +1,300 @@
+"""Batches on their way to sums: once for ``secagg collect close``, or until a signal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from secagg.cli.batch_book import BatchBook
+from secagg.cli.collecting import PAUSE
+from secagg.cli.console import Document
+from secagg.cli.notices import tell
+from secagg.cli.schedule import Every, Period
+from secagg.collect import Closer, Database, State, Worker, batches, sessions
+from secagg.collect.batches import Batch
+from secagg.collect.close import missing, result
+from secagg.collect.sessions import Session
+from secagg.errors import (
+    DatabaseError,
+    LinkError,
+    RemoteProtocolError,
+    SecAggError,
+    TooFewSurvivors,
+)
+from secagg.oneshot import OneShotResult
+
+if TYPE_CHECKING:
+    from secagg.collect.database import Transaction
+
+T = TypeVar("T")
+_SOON, _LATER = 10.0, 600.0
+"""Seconds to the next try: without database or helpers at first, and if a person has to act."""
+
+
+@dataclass(frozen=True)
+class When:
+    """Times at which open batches close.
+
+    Attributes
+    ----------
+    reports : int or None
+        Number of reports that closes a batch.
+    every : str or None
+        Kind of the periods of the calendar, in UTC; a batch closes at the end of a period.
+    """
+
+    reports: int | None = None
+    every: Every | None = None
+
+    def __bool__(self) -> bool:
+        return self.reports is not None or self.every is not None
+
+    def filled(self, batch: Batch, session: Session) -> bool:
+        """Return True for a batch that has its reports, or has no room for more."""
+        params = session.params
+        wanted = params.n_clients if self.reports is None else self.reports
+        return batch.reports >= min(max(wanted, params.min_clients), params.n_clients)
+
+    def ended(self, batch: Batch, now: float) -> bool:
+        """Return True if a period has ended since the batch was opened or last looked at."""
+        if self.every is None:
+            return False
+        period = Period.at(self.every, datetime.fromtimestamp(batch.changed, UTC))
+        return period.end.timestamp() <= now
+
+
+@dataclass
+class Closing:
+    """Closer of a collection's batches, which writes the sums.
+
+    Attributes
+    ----------
+    database : Database
+    closer : Closer
+    worker : Worker
+        Worker of this process, with the closer's thread.
+    book : BatchBook
+    show : callable
+        Function that prints the document of a sum.
+    """
+
+    database: Database
+    closer: Closer
+    worker: Worker
+    book: BatchBook
+    show: Callable[[Document], None]
+    _sessions: dict[int, Session] = field(default_factory=dict)
+    _told: set[int] = field(default_factory=set)
+
+    async def once(self, number: int | None = None, *, reopen: bool) -> None:
+        """Lead closed batches to their sums; if there are none, close the newest open batch.
+
+        So a command that is repeated after a crash does not close the next batch.
+
+        Parameters
+        ----------
+        number : int, optional
+            Number of a batch, which alone is closed and led to the sum.
+        reopen : bool
+            Open the next batch of a session at once.
+
+        Raises
+        ------
+        ParameterError
+            There is no batch with this number.
+        SecAggError
+            A batch has no sum. The sums of the other batches are written, and the errors of
+            further batches are printed.
+        """
+        failed = list[SecAggError]()
+        if number is None:
+            waiting = await self._run(_under_way)
+            failed = await self._lead_all(waiting)
+        if number is not None or len(failed) == len(waiting):
+            try:
+                closed = await self._run(lambda tx: _close(tx, number, reopen=reopen))
+            except TooFewSurvivors as error:
+                failed.append(error)
+            else:
+                failed += await self._lead_all(closed)
+        for other in failed[1:]:
+            tell(str(other))
+        if failed:
+            raise failed[0]
+
+    async def stay(self, when: When, keep: float | None) -> None:
+        """Close batches whenever they are due, and lead all closed batches to their sums.
+
+        The coroutine ends when it is cancelled, after the transactions under way.
+
+        Parameters
+        ----------
+        when : When
+        keep : float or None
+            Seconds after which sessions that are done are deleted.
+
+        Raises
+        ------
+        OSError, ParameterError, JournalError
+            A sum cannot be written.
+        """
+        tasks = dict[int, asyncio.Task[None]]()
+        try:
+            while True:
+                for number in await self._waiting(when, keep):
+                    if number not in tasks:
+                        tasks[number] = asyncio.ensure_future(self._lead_on(number))
+                await asyncio.sleep(PAUSE)
+                for number in [one for one, task in tasks.items() if task.done()]:
+                    tasks.pop(number).result()
+        finally:
+            for task in tasks.values():
+                task.cancel()
+            await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+    async def forget(self, seconds: float) -> None:
+        """Delete sessions that are done for so many seconds."""
+        await self._run(lambda tx: sessions.delete_done(tx, seconds))
+
+    async def _waiting(self, when: When, keep: float | None) -> list[int]:
+        """Close batches that are due; return the numbers of all that lack a sum."""
+        try:
+            if keep is not None:
+                await self.forget(keep)
+            for batch in await self._run(lambda tx: batches.in_states(tx, State.OPEN)):
+                await self._run(partial(self._close_due, batch=batch, when=when))
+            return await self._run(_under_way)
+        except DatabaseError as error:
+            tell(f"{error}; trying again")
+            await asyncio.sleep(_SOON)
+            return []
+
+    def _close_due(self, tx: Transaction, batch: Batch, when: When) -> None:
+        """Close a batch that is due, and open the next; say once that reports are too few."""
+        ended = when.ended(batch, tx.now())
+        if not ended and not when.filled(batch, self._session(tx, batch)):
+            return
+        least = self._session(tx, batch).params.min_clients
+        if batch.reports >= least:
+            batches.close(tx, batch.number, reopen=True)
+            return
+        batches.postpone(tx, batch.number)
+        if batch.number not in self._told:
+            self._told.add(batch.number)
+            tell(
+                f"batch {batch.number} has {batch.reports} reports at the end of a period, and "
+                f"a sum needs {least}; the batch stays open"
+            )
+
+    async def _lead_on(self, number: int) -> None:
+        """Lead a batch to the sum, or until the batch is dropped; rest after each error."""
+        seconds = _SOON
+        while (error := await self._lead(number)) is not None:
+            if isinstance(error, RemoteProtocolError) and error.check == "dropped":
+                tell(f"batch {number}: {error}")
+                return
+            seconds = seconds if _passes(error) else _LATER
+            tell(f"batch {number}: {error}; the next try is in {seconds:.0f} seconds")
+            await asyncio.sleep(seconds)
+            seconds = min(2 * seconds, _LATER)
+
+    async def _lead_all(self, numbers: Iterable[int]) -> list[SecAggError]:
+        """Lead batches to their sums at the same time, and return the errors."""
+        found = await asyncio.gather(*map(self._lead, numbers))
+        return [error for error in found if error is not None]
+
+    async def _lead(self, number: int) -> SecAggError | None:
+        """Lead a closed batch to the sum, write the sum, and drop the reports.
+
+        An error is returned, so that no batch keeps the others from their sums. An error that
+        concerns the folder is raised.
+        """
+        try:
+            found = await self._open(number)
+            batch, session = await self._run(lambda tx: self._read(tx, number))
+            absent = list[int]()
+            if len(found.survivors) < batch.reports:
+                absent = await self.closer.thread.run(
+                    lambda: missing(self.database, number, found.survivors)
+                )
+        except SecAggError as error:
+            if not _passes(error):
+                batch, session = await self._run(lambda tx: self._read(tx, number))
+                self.book.keep_failure(batch, session, error)
+            return error
+        # before the reports are dropped: an operator whose disk is full can repeat all
+        self.show(self.book.keep(batch, session, found, absent))
+        try:
+            await self.closer.step(number)
+        except DatabaseError as error:
+            return error
+        return None
+
+    async def _open(self, number: int) -> OneShotResult:
+        """Lead a closed batch until the sum is there, and return the sum."""
+        asked = False
+        # done: another process came first
+        while (state := await self.closer.state(number)) not in (State.OPENED, State.DONE):
+            worked = state == State.CLOSING and await self.worker.step(number)
+            try:
+                after = await self.closer.step(number)
+            except TooFewSurvivors:
+                # the answers may be old, and helpers may know more clients by now
+                if asked or not await self.closer.ask_again(number):
+                    raise
+                asked = True
+                continue
+            if after == State.CLOSING and not worked:
+                # slices that other workers lease may come back
+                await asyncio.sleep(PAUSE)
+        found = await self.closer.thread.run(lambda: result(self.database, number))
+        if found is None:
+            why = "the operator dropped the batch, which has no sum"
+            raise RemoteProtocolError(why, sender=None, phase="report", check="dropped")
+        return found
+
+    def _read(self, tx: Transaction, number: int) -> tuple[Batch, Session]:
+        batch = batches.get(tx, number)
+        return batch, self._session(tx, batch)
+
+    def _session(self, tx: Transaction, batch: Batch) -> Session:
+        """Return the session of a batch; sessions never change."""
+        if batch.session not in self._sessions:
+            self._sessions[batch.session] = sessions.get(tx, batch.session)
+        return self._sessions[batch.session]
+
+    async def _run(self, call: Callable[[Transaction], T]) -> T:
+        """Return the result of a call with a transaction, in the closer's thread."""
+
+        def run() -> T:
+            with self.database.transaction() as tx:
+                return call(tx)
+
+        return await self.closer.thread.run(run)
+
+
+def _under_way(tx: Transaction) -> list[int]:
+    """Return the numbers of closed batches whose reports are not dropped."""
+    states = State.CLOSING, State.FIXED, State.RESERVED, State.OPENED
+    return [batch.number for batch in batches.in_states(tx, *states)]
+
+
+def _close(tx: Transaction, number: int | None, *, reopen: bool) -> list[int]:
+    """Close a batch, or the newest open batch; return the number, or none."""
+    if number is None:
+        chosen = batches.in_states(tx, State.OPEN)[-1:]
+    else:
+        chosen = [batches.get(tx, number)]
+    for batch in chosen:
+        batches.close(tx, batch.number, reopen=reopen)
+    return [batch.number for batch in chosen]
+
+
+def _passes(error: SecAggError) -> bool:
+    """Return True for an error that needs no change of the batch: the next try can succeed."""
+    away = isinstance(error, DatabaseError | LinkError)
+    return away or (isinstance(error, RemoteProtocolError) and error.check == "helpers")

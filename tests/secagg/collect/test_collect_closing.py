@@ -1,0 +1,280 @@
+"""``secagg collect close`` in this process: sums, records, and batches one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli_processes import invoke
+from collect_parts import Collected, Databases, Rejecting
+from oneshot_parties import parties, registry_for
+from secagg import JournalError, ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg.cli.batch_book import BatchBook
+from secagg.cli.closing import Closing, When
+from secagg.cli.console import Document
+from secagg.collect import Asking, Closer, State, Worker, close
+from secagg.collect.reports import Verdict
+from secagg.oneshot import OneShotParams
+from secagg.session.helpers import HelperLink, LocalHelper
+
+MINUTE = When(every="minute")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("secagg.cli.closing.PAUSE", 0.0)
+
+
+class Run:
+    """A process of ``secagg collect close``."""
+
+    def __init__(
+        self,
+        collected: Collected,
+        out: Path,
+        *others: Collected,
+        helpers: Sequence[HelperLink] | None = None,
+    ) -> None:
+        self.book, self.shown = BatchBook(out), list[Document]()
+        database, registry = collected.database, registry_for(collected.made.params)
+        known = {one.made.params.digest: one.made for one in (collected, *others)}
+
+        @asynccontextmanager
+        async def reach(params: OneShotParams) -> AsyncIterator[Sequence[HelperLink]]:
+            yield helpers or [LocalHelper(one) for one in known[params.digest].helpers]
+
+        asking = Asking(reach)
+        parts = Closer(database, asking, registry), Worker(database, asking, registry)
+        self.closing = Closing(database, *parts, self.book, self.shown.append)
+
+    async def until(
+        self, done: Callable[[], bool], when: When, keep: float | None = None
+    ) -> None:
+        """Stay until a condition holds, and end as by a signal."""
+        task = asyncio.ensure_future(self.closing.stay(when, keep))
+        while not done():
+            assert not task.done() or task.result()
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+def rejecting(collected: Collected, *clients: int) -> list[Rejecting]:
+    return [Rejecting(helper, frozenset(clients)) for helper in collected.made.helpers]
+
+
+def records(out: Path) -> list[Document]:
+    """Return the records of a folder, whose chain and sums are whole."""
+    done = invoke("verify", out, "--json")
+    assert done.exit_code == 0, done.output
+    found: list[Document] = json.loads(done.stdout)["records"]
+    return found
+
+
+@pytest.mark.parametrize("state", list(State)[:-1])
+async def test_close_goes_on_from_every_state(
+    databases: Databases, state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+
+        def write(path: Path, content: bytes) -> None:
+            assert collected.state() == State.OPENED, "the reports are there until then"
+            path.write_bytes(content)
+
+        monkeypatch.setattr("secagg.cli.batch_book.replace_file", write)
+        collected.report(0, 1, 2)
+        if state != State.OPEN:
+            collected.close(reopen=True)  # the next batch has too few reports
+        if state not in (State.OPEN, State.CLOSING):
+            await collected.work()
+            while await collected.closer().step(0) != state:
+                pass
+        run = Run(collected, tmp_path)
+        await run.closing.once(reopen=False)
+        assert len(run.shown) == 1
+        assert np.load(tmp_path / "sum-0.npy").tolist() == made.expected(range(3))
+        assert collected.state() == State.DONE
+        (record,) = records(tmp_path)
+        assert (record["clients"], record["registered"]) == (["0", "1", "2"], 3)
+
+
+async def test_batch_that_helpers_reject_keeps_no_other_from_its_sum(
+    databases: Databases, tmp_path: Path
+) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1, 2, 10)
+        collected.close(reopen=True)
+        collected.report(3, 4, 5)
+        run = Run(collected, tmp_path, helpers=rejecting(collected, 1, 10))
+        for _ in range(2):
+            with pytest.raises(TooFewSurvivors):
+                await run.closing.once(reopen=False)
+            assert np.load(tmp_path / "sum-1.npy").tolist() == made.expected([3, 4, 5])
+        assert run.book.status == 2
+        assert [one["outcome"] for one in records(tmp_path)] == ["failed", "full"]
+        # the operators of the helpers add the clients
+        again = Run(collected, tmp_path)
+        await again.closing.once(reopen=False)
+        assert again.book.status == 0
+        assert [one["outcome"] for one in records(tmp_path)] == ["failed", "full", "full"]
+
+
+async def test_list_that_helpers_refuse_keeps_no_other_from_its_sum(
+    databases: Databases, tmp_path: Path
+) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(*range(4))
+        collected.close(reopen=True)
+        await collected.work()
+        made.open(made.checked([0, 1, 2]))  # of the database before a copy was restored
+        collected.report(5, 6, 7)
+        run = Run(collected, tmp_path)
+        with pytest.raises(RemoteProtocolError):
+            await run.closing.once(reopen=False)
+        assert [one["batch"] for one in run.shown] == [1]
+        close.drop(collected.database, 0)
+        await run.closing.once(reopen=False)
+        with pytest.raises(RemoteProtocolError) as caught:
+            await run.closing.once(0, reopen=False)
+        assert caught.value.check == "dropped"
+        assert run.book.status == 2
+
+
+async def test_sum_without_some_reports(databases: Databases, tmp_path: Path) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(*range(5))
+        run = Run(collected, tmp_path, helpers=rejecting(collected, 3))
+        await run.closing.once(reopen=False)
+        (shown,), (record,) = run.shown, records(tmp_path)
+        assert shown["missing"] == record["missing"]
+        assert [one["client"] for one in record["missing"]] == ["3"]
+        assert (shown["outcome"], run.book.status) == ("partial", 3)
+
+
+async def test_stored_sum_is_written_again(databases: Databases, tmp_path: Path) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1, 2)
+        await Run(collected, tmp_path).closing.once(0, reopen=True)
+        before = records(tmp_path)
+        (tmp_path / "sum-0.npy").unlink()
+        await Run(collected, tmp_path).closing.once(0, reopen=False)
+        assert records(tmp_path) == before
+        (tmp_path / "other").mkdir()
+        (tmp_path / "other" / "sum-0.npy").write_bytes(b"of another collection")
+        with pytest.raises(ParameterError):
+            await Run(collected, tmp_path / "other").closing.once(0, reopen=False)
+        (tmp_path / "sum-0.npy").write_bytes(b"altered")
+        await Run(collected, tmp_path).closing.once(0, reopen=False)
+        assert records(tmp_path) == before
+        with pytest.raises(ParameterError):
+            await Run(collected, tmp_path).closing.once(7, reopen=False)
+        (tmp_path / "record-0000.json").write_bytes(b"{}")
+        with pytest.raises(JournalError):
+            Run(collected, tmp_path)
+
+
+async def test_process_that_died_before_the_record(
+    databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1, 2)
+
+        def die(*_: object) -> None:
+            raise OSError("killed")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("secagg.cli.records.Chain.append", die)
+            with pytest.raises(OSError, match="killed"):
+                await Run(collected, tmp_path).closing.once(reopen=False)
+        assert collected.state() == State.OPENED
+        await Run(collected, tmp_path).closing.once(reopen=False)
+        assert collected.state() == State.DONE
+        assert len(records(tmp_path)) == 1
+
+
+async def test_batches_close_when_they_have_their_reports(
+    databases: Databases, tmp_path: Path
+) -> None:
+    with parties() as made, parties(session=b"next model") as other:
+        first = Collected(databases.open(), made)
+        second = Collected(databases.open(), other)
+        run = Run(first, tmp_path, second)
+        first.report(0, 1, 2)
+        second.report(*range(4))
+        await run.until(lambda: len(run.shown) == 1, When(reports=4))
+        first.report(3)
+        second.report(*range(4, 9))
+        assert first.state() == State.OPEN
+        # after a restart; the batches that are left have fewer reports
+        run = Run(first, tmp_path, second)
+        await run.until(lambda: len(run.shown) == 2, When(reports=4))
+        found = {one["number"]: one["clients"] for one in records(tmp_path)}
+        assert found == {1: list("0123"), 0: list("0123"), 2: list("45678")}
+
+
+async def test_full_batch_closes_before_it_has_its_reports(
+    databases: Databases, tmp_path: Path
+) -> None:
+    with parties(n_clients=4) as made:
+        collected = Collected(databases.open(), made)
+        collected.report(*range(4))
+        run = Run(collected, tmp_path)
+        await run.until(lambda: bool(run.shown), When(reports=1000))
+
+
+async def test_batches_close_at_the_ends_of_periods(
+    databases: Databases, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    databases.time = 60.0 * 1000
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1)
+        databases.time += 60.0
+        run = Run(collected, tmp_path)
+        await run.until(lambda: "batch 0 has 2 reports" in capsys.readouterr().err, MINUTE)
+        collected.report(2, 3)
+        databases.time += 59.0
+        await Run(collected, tmp_path).until(passes(3), MINUTE)
+        assert collected.state() == State.OPEN
+        databases.time += 1.0
+        await run.until(lambda: bool(run.shown), MINUTE)
+        assert run.shown[0]["reports"] == 4
+        assert collected.report(9) == [Verdict.STORED]
+
+
+async def test_batch_without_helpers_waits_alone(
+    databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sum of another session is there while the helpers of the first are away."""
+    monkeypatch.setattr("secagg.cli.closing._SOON", 0.001)
+    with parties() as made, parties(session=b"next model") as other:
+        first = Collected(databases.open(), made)
+        second = Collected(databases.open(), other)
+        for one in (first, second):
+            one.report(0, 1, 2)
+        run = Run(first, tmp_path, second)
+        honest, made.helpers = made.helpers, []
+        await run.until(lambda: len(run.shown) == 1, When(reports=3))
+        assert run.shown[0]["batch"] == 1
+        made.helpers = honest
+        await run.until(lambda: len(run.shown) == 2, When(reports=3))
+        assert run.book.status == 0
+
+
+def passes(count: int) -> Callable[[], bool]:
+    """Return a condition that holds after some looks."""
+    left = iter(range(count))
+    return lambda: next(left, None) is None

@@ -70,6 +70,14 @@ Members = Annotated[
         "--registry", metavar="FILE", help="Registry of all clients, if security is active."
     ),
 ]
+LeastClients = Annotated[
+    int | None,
+    typer.Option(
+        help="Least number of clients in a sum; this client is in no sum of fewer. Without "
+        "helpers, the threshold must reach the number.",
+        show_default="3",
+    ),
+]
 Patience = Annotated[
     float, typer.Option(help="Seconds to wait for a server that does not answer.")
 ]

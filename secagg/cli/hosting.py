@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from secagg._check import check_integer
 from secagg.cli.addresses import as_certificate
 from secagg.cli.console import call_clients
 from secagg.cli.files import read, read_helpers, read_identity, read_registry
@@ -17,7 +18,7 @@ from secagg.errors import LinkError
 from secagg.oneshot import OneShotPolicy
 from secagg.protocol import ClientPolicy, CohortLedger, Registry
 from secagg.protocol.key_files import client_of
-from secagg.protocol.shape import Security
+from secagg.protocol.shape import Bounds, Security
 from secagg.session import Completed
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def attend(
     str
         Likely reason why the client was last left out of a sum, or "".
     """
+    _check_least(min_clients)
     key, name = read_identity(identity), client_of(client)
     call_clients([name])
 
@@ -113,10 +115,7 @@ def attend(
         from secagg import http
         from secagg.http.address import client_context
 
-        one_shot = None
-        if helpers is not None:
-            trusted = frozenset(one.ed25519 for one in read_helpers(helpers))
-            one_shot = OneShotPolicy(helpers=trusted, min_clients=min_clients or 3)
+        one_shot = None if helpers is None else one_shot_policy(helpers, min_clients)
         if authority is not None:
             # the error of ssl would not name the file
             read(authority)
@@ -146,6 +145,21 @@ def attend(
     # sites of studies have a ledger
     with notices(study=ledger is not None) as noted:
         return asyncio.run(run()), noted.hint
+
+
+def one_shot_policy(
+    helpers: Path, least: int | None, bounds: Bounds | None = None
+) -> OneShotPolicy:
+    """Return the policy of a client that trusts the helpers of a file."""
+    _check_least(least)
+    trusted = frozenset(one.ed25519 for one in read_helpers(helpers))
+    return OneShotPolicy(helpers=trusted, min_clients=least or 3, bounds=bounds)
+
+
+def _check_least(least: int | None) -> None:
+    # a policy for two clients would be another option
+    if least is not None:
+        check_integer("min_clients", least, 3, 1 << 20)
 
 
 def _policy(least: int | None) -> ClientPolicy:

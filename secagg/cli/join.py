@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from secagg._check import check_integer
 from secagg.cli.addresses import (
     Authority,
     Client,
     ClientIdentity,
     HelpersFile,
+    LeastClients,
     Members,
     Patience,
     PlainHttp,
@@ -51,14 +51,7 @@ def join(
     integers: Annotated[
         bool, flag("--integers", "The vectors are whole numbers, 0 to 2^62, summed as such.")
     ] = False,
-    min_clients: Annotated[
-        int | None,
-        typer.Option(
-            help="Least number of clients in a sum; this client is in no sum of fewer. Without "
-            "helpers, the threshold must reach the number.",
-            show_default="3",
-        ),
-    ] = None,
+    min_clients: LeastClients = None,
     registry: Members = None,
     helpers: HelpersFile = None,
     authority: Authority = None,
@@ -77,9 +70,6 @@ def join(
     """
     with command():
         log_as(log, json=log_json)
-        # a policy for two clients would be another option
-        if min_clients is not None:
-            check_integer("min_clients", min_clients, 3, 1 << 20)
         train = Vectors(vector, integers=integers)
         sums, hint = attend(
             url, client, train, identity, registry, helpers, authority, patience,

@@ -10,24 +10,36 @@ import typer
 
 from secagg.cli import addresses
 from secagg.cli import console as options
-from secagg.cli.files import read, read_helpers, read_identity, read_vector
+from secagg.cli.files import read, read_identity
+from secagg.cli.hosting import one_shot_policy
+from secagg.cli.inputs import read_given
+from secagg.cli.lines import log_as
 from secagg.cli.notices import notices
-from secagg.encoding import FixedPoint
+from secagg.cli.requests import Request
+from secagg.cli.summands import encoding_of
+from secagg.cli.vectors import check_given
 from secagg.kit.table import as_json as to_json
-from secagg.oneshot import OneShotPolicy
 from secagg.protocol.key_files import client_of
 from secagg.protocol.shape import Bounds
 
 EXAMPLES = options.examples(
     "secagg report https://sums.example:8443 --client alice --identity alice.pem "
-    "--vector v.npy --clip 8 --helpers helpers.json"
+    "--vector v.npy --clip 8 --helpers helpers.json",
+    "secagg report https://sums.example:8443 --client alice --identity alice.pem "
+    "--vector counts.csv --integers --clip 100000 --helpers helpers.json --min-clients 100",
 )
 
 
 def report(
     url: Annotated[str, typer.Argument(metavar="URL", help="Address of the collection.")],
     client: addresses.Client,
-    vector: Annotated[Path, options.file_option("Vector in numpy's format.")],
+    vector: Annotated[
+        Path,
+        options.file_option(
+            "Vector: a CSV file with column names and one row of numbers, or a file in numpy's "
+            "format."
+        ),
+    ],
     clip: options.Clip,
     helpers: Annotated[
         Path, options.file_option("JSON array of the helpers that this client trusts.")
@@ -36,36 +48,56 @@ def report(
         Path | None,
         options.file_option("Private key, if security is active.", "--identity"),
     ] = None,
+    integers: Annotated[
+        bool, options.flag("--integers", "The vector is of whole numbers, 0 to --clip.")
+    ] = False,
+    min_clients: addresses.LeastClients = None,
     authority: addresses.Authority = None,
     patience: addresses.Patience = 600.0,
     allow_plain_http: addresses.PlainHttp = False,
+    log: options.Log = None,
+    log_json: options.LogJson = False,
     as_json: options.Json = False,
 ) -> None:
     """Send one vector to a collection, and leave when it is stored.
 
     Only parameters with this clip and these helpers, which all endorse them, get the vector.
+    The column names of a CSV file must be the names of the collection.
     """
     with options.command():
+        log_as(log, json=log_json)
         key = None if identity is None else read_identity(identity)
-        trusted = frozenset(one.ed25519 for one in read_helpers(helpers))
-        policy = OneShotPolicy(helpers=trusted, bounds=Bounds(FixedPoint(clip)))
-        given, name = read_vector(vector), client_of(client)
+        policy = one_shot_policy(
+            helpers, min_clients, Bounds(encoding_of(clip, integers=integers))
+        )
+        given, name = read_given(vector, integers=integers), client_of(client)
         options.call_clients([name])
         if authority is not None:
             # the error of ssl would not name the file
             read(authority)
 
         async def run() -> bytes:
-            from secagg.http import send_report
+            from secagg.http import get_offer, send_report
             from secagg.http.address import client_context
 
+            tls = client_context(authority) if url.startswith("https:") else None
+            offer = await get_offer(
+                url,
+                policy=policy,
+                tls=tls,
+                allow_plain_http=allow_plain_http,
+                patience=patience,
+            )
+            request = Request.from_bytes(offer.message)
+            check_given(given, request, offer.params, integers=integers)
             params = await send_report(
                 url,
-                given,
+                given.vector,
                 name,
                 policy=policy,
                 identity=key,
-                tls=client_context(authority) if url.startswith("https:") else None,
+                offer=offer,
+                tls=tls,
                 allow_plain_http=allow_plain_http,
                 patience=patience,
             )

@@ -110,7 +110,7 @@ class Vectors:
                 f"{known}; end here, or join again with the vectors of all sums from 0 on"
             )
         try:
-            self._check(self._given[number], request, params)
+            check_given(self._given[number], request, params, integers=self._integers)
         except ParameterError as error:
             raise LocalProtocolError(str(error)) from None
         return number, self._given[number]
@@ -132,7 +132,7 @@ class Vectors:
                     "a second time"
                 )
             given = read_given(of_period(pattern, period), integers=self._integers)
-            self._check(given, request, params)
+            check_given(given, request, params, integers=self._integers)
         except ParameterError as error:
             why = f"no vector for the sum of {period}: {error}"
         else:
@@ -164,26 +164,27 @@ class Vectors:
                 "client sends zeros; correct the file, or tell the server's operator",
             )
 
-    def _check(
-        self, given: Given, request: Request, params: RoundParams | OneShotParams
-    ) -> None:
-        """Raise `ParameterError` if a file is not for a sum; each reason is public."""
-        summed = isinstance(params.encoding, Integers)
-        if summed != self._integers:
-            what, remedy = ("integers", "with") if summed else ("floats", "without")
-            raise ParameterError(f"the server sums {what}; join {remedy} --integers")
-        if given.columns is not None and not request.columns:
-            raise ParameterError(
-                f"the server names no columns, which {given.path} has; ask the server's "
-                "operator for --columns, or write the vector in numpy's format"
-            )
-        if given.columns is not None and given.columns != request.columns:
-            raise ParameterError(f"{given.path} {_difference(given.columns, request.columns)}")
-        if given.vector.size != params.length:
-            raise ParameterError(
-                f"{given.path} has {given.vector.size:,} numbers, and the server sums vectors "
-                f"of {params.length:,}; write so many numbers, or correct the server's command"
-            )
+
+def check_given(
+    given: Given, request: Request, params: RoundParams | OneShotParams, *, integers: bool
+) -> None:
+    """Raise `ParameterError` if a file is not for a sum; each reason is public."""
+    summed = isinstance(params.encoding, Integers)
+    if summed != integers:
+        what, remedy = ("integers", "with") if summed else ("floats", "without")
+        raise ParameterError(f"the server sums {what}; join {remedy} --integers")
+    if given.columns is not None and not request.columns:
+        raise ParameterError(
+            f"the server names no columns, which {given.path} has; ask the server's "
+            "operator for --columns, or write the vector in numpy's format"
+        )
+    if given.columns is not None and given.columns != request.columns:
+        raise ParameterError(f"{given.path} {_difference(given.columns, request.columns)}")
+    if given.vector.size != params.length:
+        raise ParameterError(
+            f"{given.path} has {given.vector.size:,} numbers, and the server sums vectors "
+            f"of {params.length:,}; write so many numbers, or correct the server's command"
+        )
 
 
 def _difference(given: Sequence[str], wanted: Sequence[str]) -> str:

@@ -69,8 +69,14 @@ def begin(
     Raises
     ------
     ParameterError
-        The endorsements are not 64 bytes each, or the parameters do not name the message.
+        The endorsements are not 64 bytes each, or the parameters do not name the message. Or
+        the message has more than 8 MiB; then pass a digest of the content.
     """
+    if len(message) > sessions.MOST_MESSAGE:
+        raise ParameterError(
+            f"the message has {len(message):,} bytes, and a session takes "
+            f"{sessions.MOST_MESSAGE:,}; pass a SHA-256 of the content, which clients compare"
+        )
     if message:
         check_bound(params, message)
     tx.lock()

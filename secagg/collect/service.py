@@ -88,6 +88,8 @@ class Service:
             "parameters": _text(session.params.to_bytes()),
             "endorsements": [_text(one) for one in session.endorsements],
         }
+        if session.message:
+            content["message"] = _text(session.message)
         return JSONResponse(content, headers={"Cache-Control": "no-store"})
 
     async def report(self, request: Request) -> Response:

@@ -12,6 +12,8 @@ from secagg.oneshot.policy import listed
 from secagg.protocol.identities import SIGNATURE_BYTES
 from secagg.session.wire import message_digest
 
+MOST_MESSAGE = 1 << 23
+"""Bytes of a message; the answer to each client has the message."""
 _COLUMNS = "number, digest, params, endorsements, message"
 
 

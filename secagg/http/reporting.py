@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from dataclasses import dataclass
 
 import msgspec
 
@@ -19,21 +20,78 @@ from secagg.protocol import Identity
 from secagg.protocol.client_ids import ClientKey, identify
 from secagg.session.exchange import in_thread
 from secagg.session.training import note
+from secagg.session.wire import is_bound
 
 PARAMETERS = "/v1/parameters"
 """Path of the newest parameters; below are parameters by digest, and their reports."""
 
 
-class Offer(msgspec.Struct):
-    """Parameters and endorsements that a collection offers; bytes are in base64."""
+_MOST = 1 << 24
+"""Bytes of an answer with an offer, with the message in base64."""
+
+
+class _Answer(msgspec.Struct):
+    """Answer of a collection, with bytes in base64."""
 
     parameters: bytes
     endorsements: list[bytes]
+    message: bytes = b""
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """Parameters of a session that passed a client's policy; see `get_offer`.
+
+    Attributes
+    ----------
+    params : OneShotParams
+    endorsements : tuple of bytes
+        Signatures of all helpers, in order.
+    message : bytes
+        Message of the application to all clients, such as a model; b"" for none. The helpers'
+        signatures cover the message, so all clients of a sum have the same.
+    """
+
+    params: OneShotParams
+    endorsements: tuple[bytes, ...]
+    message: bytes
 
 
 def reports_path(params: OneShotParams) -> str:
     """Return the path that takes the reports under some parameters."""
     return f"{PARAMETERS}/{params.digest.hex()}/reports"
+
+
+async def get_offer(
+    url: str,
+    *,
+    policy: OneShotPolicy,
+    encoding: Encoding | None = None,
+    tls: ssl.SSLContext | None = None,
+    allow_plain_http: bool = False,
+    patience: float = 600.0,
+) -> Offer:
+    """Return what a collection offers: the newest parameters that take reports.
+
+    Parameters
+    ----------
+    url, policy, encoding, tls, allow_plain_http, patience
+        See `send_report`.
+
+    Raises
+    ------
+    LinkError
+        The collection cannot be reached, or no session takes reports; see `join`.
+    ParameterError
+        An argument is invalid, or the parameters fail the policy.
+    RemoteProtocolError
+        The parameters are malformed. "message": they are of another message.
+    """
+    _check_policy(policy)
+    async with Connection(
+        url, 0, None, tls=tls, allow_plain_http=allow_plain_http, patience=patience
+    ) as connection:
+        return await _offer(connection, policy, encoding)
 
 
 @without_frames
@@ -45,6 +103,7 @@ async def send_report(
     *,
     policy: OneShotPolicy,
     identity: Identity | None = None,
+    offer: Offer | None = None,
     encoding: Encoding | None = None,
     tls: ssl.SSLContext | None = None,
     allow_plain_http: bool = False,
@@ -67,6 +126,9 @@ async def send_report(
         `helpers`, and `bounds`, since a client that leaves remembers no earlier bounds.
     identity : Identity, optional
         Signing key. A client with a key reports in sums with ``security="active"`` only.
+    offer : Offer, optional
+        Parameters that `get_offer` returned before, for instance with the model on which the
+        client trained since. None: the newest parameters.
     encoding : Encoding, optional
         See `OneShotParams.from_bytes`.
     tls, allow_plain_http, patience
@@ -83,12 +145,8 @@ async def send_report(
     RemoteProtocolError
         The parameters are malformed, or the collection rejects the report.
     """
-    check_kind("policy", policy, OneShotPolicy, "a secagg.oneshot.OneShotPolicy")
-    if policy.helpers is None or policy.bounds is None:
-        raise ParameterError(
-            "the parameters come from the collection, and the policy lacks helpers or bounds; "
-            "pass OneShotPolicy(helpers={the Ed25519 key of each}, bounds=secagg.Bounds(…))"
-        )
+    _check_policy(policy)
+    check_kind("offer", offer, (Offer, type(None)), "a secagg.http.Offer")
     async with Connection(
         url,
         identify(client_id)[0],
@@ -97,15 +155,16 @@ async def send_report(
         allow_plain_http=allow_plain_http,
         patience=patience,
     ) as connection:
-        offer = await _offer(connection)
-        params = OneShotParams.from_bytes(offer.parameters, encoding)
+        if offer is None:
+            offer = await _offer(connection, policy, encoding)
+        params, endorsements = offer.params, offer.endorsements
 
         def write(vector: Vector, weight: int | None, _: bool) -> tuple[bytes, int]:
-            trust = identity, policy, offer.endorsements
+            trust = identity, policy, endorsements
             return write_report(vector, params, client_id, weight, *trust)
 
         # first: zeros of a length that the policy rejects could fill the memory
-        policy.check(params, offer.endorsements)
+        policy.check(params, endorsements)
         check_signer(params, identity)
         outcome = Outcome(vector, weight)
         (content, clipped), sent = await in_thread(lambda: send_input(write, outcome, params))
@@ -122,15 +181,36 @@ async def send_report(
     return params
 
 
-async def _offer(connection: Connection) -> Offer:
-    found = await connection.request("GET", PARAMETERS)
+def _check_policy(policy: OneShotPolicy) -> None:
+    check_kind("policy", policy, OneShotPolicy, "a secagg.oneshot.OneShotPolicy")
+    if policy.helpers is None or policy.bounds is None:
+        raise ParameterError(
+            "the parameters come from the collection, and the policy lacks helpers or bounds; "
+            "pass OneShotPolicy(helpers={the Ed25519 key of each}, bounds=secagg.Bounds(…))"
+        )
+
+
+async def _offer(
+    connection: Connection, policy: OneShotPolicy, encoding: Encoding | None
+) -> Offer:
+    found = await connection.request("GET", PARAMETERS, limit=_MOST)
     if found.status_code != 200:
         raise refused(found)
     try:
-        return msgspec.json.decode(found.content, type=Offer)
+        answer = msgspec.json.decode(found.content, type=_Answer)
     except (msgspec.MsgspecError, RecursionError):
         raise LinkError(
             f"{connection.url} answered GET {PARAMETERS} without parameters of a collection; "
             "check host and port of the URL",
             check="parameters",
         ) from None
+    params = OneShotParams.from_bytes(answer.parameters, encoding)
+    policy.check(params, answer.endorsements)
+    if answer.message and not is_bound(params, answer.message):
+        raise RemoteProtocolError(
+            "the parameters are of another message",
+            sender=None,
+            phase="report",
+            check="message",
+        )
+    return Offer(params, tuple(answer.endorsements), answer.message)

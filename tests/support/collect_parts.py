@@ -69,13 +69,19 @@ class Collected:
     """Session of some parties in a database, with its first batch open."""
 
     def __init__(
-        self, database: Database, made: Parties, slices: int = 2, *, endorsed: bool = False
+        self,
+        database: Database,
+        made: Parties,
+        slices: int = 2,
+        *,
+        endorsed: bool = False,
+        message: bytes = b"",
     ) -> None:
         self.database, self.made, self.slices = database, made, slices
         self.sent: dict[int, bytes] = {}
         endorsements = [helper.endorse() for helper in made.helpers] if endorsed else []
         with database.transaction() as tx:
-            self.session = batches.begin(tx, made.params, endorsements)
+            self.session = batches.begin(tx, made.params, endorsements, message)
             self.batch = batches.of_session(tx, self.session)[0].number
 
     def report(self, *clients: int, database: Database | None = None) -> list[Verdict]:

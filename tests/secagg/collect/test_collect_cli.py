@@ -126,8 +126,12 @@ def test_batches_of_a_process_that_stays(
 ) -> None:
     """It is killed once, and ends in order at a signal."""
     database, out = new_database().where, keys / "sums"
-    registry, size = ("--registry", keys / "r.json"), ("--columns", "a,b,c,d,e", "--clip", 8)
-    succeeded("collect", "begin", database, keys / "r.json", *size, *helpers)
+    registry, columns = ("--registry", keys / "r.json"), ("--columns", "visits,deaths")
+    size = ("--integers", "--clip", 100, "--min-clients", 3, "--noise", 2)
+    begun = succeeded("collect", "begin", database, keys / "r.json", *size, *columns, *helpers)
+    assert begun["noise"] == 2
+    (keys / "counts.csv").write_text("visits,deaths\n30,1\n")
+    (keys / "wrong.csv").write_text("deaths,visits\n1,30\n")
     closing = ("collect", "close", database, *registry, *helpers, "--out", out)
     staying = (*closing, "--reports", 3, "--every", "month", "--json", "--log-json")
     with (
@@ -137,10 +141,14 @@ def test_batches_of_a_process_that_stays(
         until(killed_, ".*closing batches.*")
         killed_.kill()
         url = address(serving, "collection")
+        trust = ("--helpers", keys / "helpers.json", "--integers", "--clip", 100)
         for name in NAMES:
-            files = ("--identity", keys / f"{name}.pem", "--vector", keys / f"{name}.npy")
-            trust = ("--helpers", keys / "helpers.json", "--clip", 8)
-            succeeded("report", url, "--client", name, *files, *trust)
+            client = ("report", url, "--client", name, "--identity", keys / f"{name}.pem")
+            for refused in (("counts.csv", "--min-clients", 4), ("wrong.csv",)):
+                file, *more = refused
+                wrong = invoke(*client, "--vector", keys / file, *trust, *more)
+                assert wrong.exit_code == 2
+            succeeded(*client, "--vector", keys / "counts.csv", *trust)
     with process(*staying) as again:
         assert again.stdout is not None
         while not (out / "record-0000.json").exists():
@@ -149,12 +157,14 @@ def test_batches_of_a_process_that_stays(
         shown, _ = again.communicate()
         assert again.returncode == 0
     assert json.loads(shown)["out"] == str(out / "sum-0.csv")
-    assert (out / "sum-0.csv").read_text().splitlines() == ["a,b,c,d,e", ",".join(["0.75"] * 5)]
+    names, numbers = (out / "sum-0.csv").read_text().splitlines()
+    assert names == "visits,deaths"
+    assert abs(int(numbers.split(",")[0]) - 90) < 60, "noise of two seeds"
     assert invoke("collect", "drop", database, 0).exit_code == 2
     assert succeeded("collect", "drop", database, 1)["outcome"] == "dropped"
     assert invoke(*closing, "--batch", 1).exit_code == 2
     succeeded(*closing)  # the signal may have come before the reports were dropped
     assert succeeded(*closing, "--keep", 0)["sums"] == []
     assert succeeded("collect", "status", database) == {"batches": []}
-    for wrong in (("--reports", 1), ("--reports", 3, "--reopen"), ("--keep", -1)):
-        assert invoke(*closing, *wrong).exit_code == 2
+    for at_odds in (("--reports", 1), ("--reports", 3, "--reopen"), ("--keep", -1)):
+        assert invoke(*closing, *at_odds).exit_code == 2

@@ -13,13 +13,21 @@ import pytest
 from collect_faults import COMMITTED, Interposed
 from collect_parts import Collected, Databases
 from oneshot_parties import LENIENT, Parties, parties, registry_for
-from secagg import Bounds, DatabaseError, Integers, LinkError, ParameterError
+from secagg import (
+    Bounds,
+    DatabaseError,
+    Integers,
+    LinkError,
+    ParameterError,
+    RemoteProtocolError,
+)
 from secagg.collect import batches
 from secagg.collect.close import result
 from secagg.collect.service import serve_collection
-from secagg.http import asgi, send_report
+from secagg.http import asgi, get_offer, send_report
 from secagg.http.server import listening
 from secagg.oneshot import OneShotParams
+from secagg.session import bind
 from secagg.testing import make_identity
 
 VECTOR = np.array([1, 2, 3, 4])
@@ -124,3 +132,26 @@ async def test_other_servers_are_found_out(offer: object) -> None:
             with pytest.raises(LinkError) as caught:
                 await send(made, url, 1)
             assert caught.value.check == "parameters"
+
+
+async def test_report_under_parameters_that_were_taken_before(databases: Databases) -> None:
+    """With the message of then, while the newest session has another."""
+    changes = {"session": bind(b"model 0", b"weights")}
+    with parties(**changes) as made, parties(session=b"model 1") as other:
+        collected = Collected(databases.open(), made, endorsed=True, message=b"weights")
+        async with served(collected) as url:
+            offer = await get_offer(url, policy=policy_of(made), patience=0.5)
+            assert offer.message == b"weights"
+            newer = Collected(collected.database, other, endorsed=True)
+            with collected.database.transaction() as tx:
+                tx.run("UPDATE secagg_sessions SET message = ? WHERE number = 1", b"another's")
+            sent = await send(made, url, 1, offer=offer)
+            assert sent.digest == made.params.digest
+            with pytest.raises(RemoteProtocolError) as caught:
+                await send(other, url, 1)
+            assert caught.value.check == "message"
+            # a policy of other helpers holds for parameters of before, too
+            with pytest.raises(ParameterError):
+                await send(other, url, 2, offer=offer)
+        with collected.database.transaction() as tx:
+            assert [batches.get(tx, one.batch).reports for one in (collected, newer)] == [1, 0]

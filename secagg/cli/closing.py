@@ -14,9 +14,9 @@ from secagg.cli.collecting import PAUSE
 from secagg.cli.console import Document
 from secagg.cli.notices import tell
 from secagg.cli.schedule import Every, Period
-from secagg.collect import Closer, Database, State, Worker, batches, sessions
+from secagg.collect import Closer, Database, State, Worker, batches, lead, sessions
 from secagg.collect.batches import Batch
-from secagg.collect.close import missing, result
+from secagg.collect.close import missing
 from secagg.collect.sessions import Session
 from secagg.errors import (
     DatabaseError,
@@ -25,7 +25,6 @@ from secagg.errors import (
     SecAggError,
     TooFewSurvivors,
 )
-from secagg.oneshot import OneShotResult
 
 if TYPE_CHECKING:
     from secagg.collect.database import Transaction
@@ -214,7 +213,7 @@ class Closing:
         concerns the folder is raised.
         """
         try:
-            found = await self._open(number)
+            found = await lead(self.closer, self.worker, number, pause=PAUSE)
             batch, session = await self._run(lambda tx: self._read(tx, number))
             absent = list[int]()
             if len(found.survivors) < batch.reports:
@@ -233,29 +232,6 @@ class Closing:
         except DatabaseError as error:
             return error
         return None
-
-    async def _open(self, number: int) -> OneShotResult:
-        """Lead a closed batch until the sum is there, and return the sum."""
-        asked = False
-        # done: another process came first
-        while (state := await self.closer.state(number)) not in (State.OPENED, State.DONE):
-            worked = state == State.CLOSING and await self.worker.step(number)
-            try:
-                after = await self.closer.step(number)
-            except TooFewSurvivors:
-                # the answers may be old, and helpers may know more clients by now
-                if asked or not await self.closer.ask_again(number):
-                    raise
-                asked = True
-                continue
-            if after == State.CLOSING and not worked:
-                # slices that other workers lease may come back
-                await asyncio.sleep(PAUSE)
-        found = await self.closer.thread.run(lambda: result(self.database, number))
-        if found is None:
-            why = "the operator dropped the batch, which has no sum"
-            raise RemoteProtocolError(why, sender=None, phase="report", check="dropped")
-        return found
 
     def _read(self, tx: Transaction, number: int) -> tuple[Batch, Session]:
         batch = batches.get(tx, number)

@@ -23,16 +23,34 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from secagg.collect.application import begin_session, close_batch, lead, open_batches
+from secagg.collect.batches import Batch
 from secagg.collect.close import Closer
+from secagg.collect.close import drop as drop_batch
 from secagg.collect.database import Database
 from secagg.collect.helpers import Asking
 from secagg.collect.schema import migrate
+from secagg.collect.sessions import Session
 from secagg.collect.sqlite import SQLite
 from secagg.collect.states import State
 from secagg.collect.work import Worker
 from secagg.errors import needing
 
-__all__ = ["Asking", "Closer", "Database", "State", "Worker", "open_database"]
+__all__ = [
+    "Asking",
+    "Batch",
+    "Closer",
+    "Database",
+    "Session",
+    "State",
+    "Worker",
+    "begin_session",
+    "close_batch",
+    "drop_batch",
+    "lead",
+    "open_batches",
+    "open_database",
+]
 
 
 def open_database(where: str) -> Database:

@@ -56,6 +56,13 @@ def test_over_sockets_with_a_client_killed_before_its_input() -> None:
 
 
 @pytest.mark.large
+def test_async_training_has_the_sums_of_the_page() -> None:
+    page = (ROOT / "docs/how-to/async-training.md").read_text()
+    (shown,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    assert run("examples/async_training.py") == shown
+
+
+@pytest.mark.large
 @pure_repeats
 def test_own_model_is_as_good_as_the_pooled_one_though_a_client_dies_and_one_is_late() -> None:
     pooled = """

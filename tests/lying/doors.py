@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 
+from lying.collector import CollectorDoor
 from lying.door import Door
 from lying.helpers import HelperDoor
 from lying.sessions import SessionDoor
@@ -20,6 +21,7 @@ def _add(name: str, door: Callable[..., Door]) -> None:
         DOORS[name + kind] = partial(door, keyed=keyed)
 
 
+_add("collector", CollectorDoor)
 for shape, one_shot in {"": False, "-one-shot": True}.items():
     _add(f"take_part{shape}", partial(SessionDoor, one_shot=one_shot))
 if find_spec("flwr"):

@@ -99,6 +99,7 @@ _FLOWER, _FLARE = find_spec("flwr") is not None, find_spec("nvflare") is not Non
 KEYS = ("identity", "registry")
 _SENDERS = (
     "secagg.session.member",
+    "secagg.http.reporting",
     *(("secagg.flower.mod", "secagg.flower.one_shot_mod") if _FLOWER else ()),
     *(("secagg.flare.filter",) if _FLARE else ()),
 )
@@ -189,8 +190,15 @@ def keys_sign_nothing() -> Patched:
 
         return call
 
-    changes: dict[str, object] = {"secagg.session.training:check_signer": nothing}
-    calls = {"secagg.session.member:Client": 1, "secagg.session.member:write_report": 1}
+    changes: dict[str, object] = {
+        "secagg.session.training:check_signer": nothing,
+        "secagg.http.reporting:check_signer": nothing,
+    }
+    calls = {
+        "secagg.session.member:Client": 1,
+        "secagg.session.member:write_report": 1,
+        "secagg.http.reporting:write_report": 1,
+    }
     if _FLOWER:
         changes["secagg.flower.state:_active"] = lambda policy, _: policy.require_active
         changes["secagg.flower.one_shot_mod:check_signer"] = nothing
@@ -271,6 +279,7 @@ MENDS: dict[str, Mend] = {
             ("Flower, one-shot", inputs_unguarded, "flower-one-shot", ["weights", "nan"]),
             ("FLARE, executor", inputs_unguarded, "flare-executor", ["weights", "raises"]),
             ("FLARE, filter", inputs_unguarded, "flare-filter", ["weights", "no weight"]),
+            ("collector", inputs_unguarded, "collector", ["weights", "nan"]),
             ("take_part", inputs_unguarded, "take_part", ["weight above the own", "shape"]),
             (
                 "take_part, one-shot",
@@ -285,6 +294,7 @@ MENDS: dict[str, Mend] = {
     **{
         f"B3, {name}": Mend(keys_sign_nothing, door, then(downgrade), is_of("downgrade"))
         for name, door in (
+            ("collector", "collector"),
             ("take_part", "take_part"),
             ("take_part, one-shot", "take_part-one-shot"),
             ("Flower", "flower"),

@@ -84,7 +84,7 @@ def begin(
             dropout=dropout,
             threshold=threshold,
             min_clients=min_clients,
-            session=bind(name.encode(), message) if message else name.encode(),
+            session=bind(name.encode(), message),
             modulus_bits=modulus_bits,
             noise=as_noise(noise),
         )

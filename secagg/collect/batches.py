@@ -266,8 +266,7 @@ class Stored(NamedTuple):
 def stored(tx: Transaction, number: int) -> Stored:
     """Return list, reservations and outcome of a batch."""
     statement = "SELECT list, reservations, outcome FROM secagg_batches WHERE number = ?"
-    (row,) = tx.query(Stored, statement, number)
-    return row
+    return tx.one(Stored, statement, number)
 
 
 def reports_table(number: int) -> str:

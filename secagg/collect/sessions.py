@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from secagg.collect.database import Transaction
+from secagg.errors import DatabaseError, RemoteProtocolError
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.policy import listed
 from secagg.protocol.identities import SIGNATURE_BYTES
@@ -46,7 +47,12 @@ class Session:
 
     def __init__(self, row: SessionRow) -> None:
         self.number = row.number
-        self.params = OneShotParams.from_bytes(row.params)
+        try:
+            self.params = OneShotParams.from_bytes(row.params)
+        except RemoteProtocolError as error:
+            raise _altered(row.number, str(error)) from None
+        if self.params.digest != row.digest:
+            raise _altered(row.number, "the digest is of others")
         self.message = row.message
         joined = row.endorsements
         self.endorsements = [
@@ -89,13 +95,19 @@ def find(tx: Transaction, digest: bytes) -> Session | None:
 def get(tx: Transaction, number: int) -> Session:
     """Return the session with a number."""
     statement = f"SELECT {_COLUMNS} FROM secagg_sessions WHERE number = ?"  # noqa: S608
-    return Session(*tx.query(SessionRow, statement, number))
+    return Session(tx.one(SessionRow, statement, number))
 
 
 def next_number(tx: Transaction, kind: Literal["session", "batch"]) -> int:
     """Return a number that no session, or no batch, had before; the database is locked."""
     tx.run(f"UPDATE secagg_numbers SET {kind} = {kind} + 1")  # noqa: S608
     return tx.number(f"SELECT {kind} - 1 FROM secagg_numbers")  # noqa: S608
+
+
+def _altered(number: int, why: str) -> DatabaseError:
+    return DatabaseError(
+        f"the parameters of session {number} were altered ({why}); restore the database"
+    )
 
 
 class _Old(NamedTuple):

@@ -119,7 +119,7 @@ def parts(database: Database, batch: int) -> Iterator[Part]:
         count = tx.number("SELECT count(*) FROM secagg_slices WHERE batch = ?", batch)
     for at in range(count):
         with database.transaction() as tx:
-            (row,) = tx.query(
+            row = tx.one(
                 _Row,
                 "SELECT part, rejected FROM secagg_slices WHERE batch = ? AND slice = ?",
                 batch,

@@ -85,13 +85,14 @@ async def get_offer(
     ParameterError
         An argument is invalid, or the parameters fail the policy.
     RemoteProtocolError
-        The parameters are malformed. "message": they are of another message.
+        The parameters are malformed. "message": they are of another message, or of none; the
+        collection's operator names the message by `secagg.session.bind`, also b"".
     """
     _check_policy(policy)
     async with Connection(
         url, 0, None, tls=tls, allow_plain_http=allow_plain_http, patience=patience
     ) as connection:
-        return await _offer(connection, policy, encoding)
+        return await _offer(connection, policy, encoding, bound=True)
 
 
 @without_frames
@@ -156,7 +157,8 @@ async def send_report(
         patience=patience,
     ) as connection:
         if offer is None:
-            offer = await _offer(connection, policy, encoding)
+            # nobody reads the message, so the operator need not name an empty message
+            offer = await _offer(connection, policy, encoding, bound=False)
         params, endorsements = offer.params, offer.endorsements
 
         def write(vector: Vector, weight: int | None, _: bool) -> tuple[bytes, int]:
@@ -191,7 +193,7 @@ def _check_policy(policy: OneShotPolicy) -> None:
 
 
 async def _offer(
-    connection: Connection, policy: OneShotPolicy, encoding: Encoding | None
+    connection: Connection, policy: OneShotPolicy, encoding: Encoding | None, *, bound: bool
 ) -> Offer:
     found = await connection.request("GET", PARAMETERS, limit=_MOST)
     if found.status_code != 200:
@@ -206,7 +208,8 @@ async def _offer(
         ) from None
     params = OneShotParams.from_bytes(answer.parameters, encoding)
     policy.check(params, answer.endorsements)
-    if answer.message and not is_bound(params, answer.message):
+    # also an empty message: a client from whom the collection keeps a model trains on another
+    if (bound or answer.message) and not is_bound(params, answer.message):
         raise RemoteProtocolError(
             "the parameters are of another message",
             sender=None,

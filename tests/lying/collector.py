@@ -1,7 +1,7 @@
 """The door of a collection: clients that `send_report` to a collector who lies.
 
 The collector is the helpers' aggregator, so helpers also endorse what the collector made up, as
-far as their policies let them. A client is asked when it has its vector already.
+far as their policies let them. Clients train on what the collector offers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lying.liar import Liar
 from lying.sessions import one_shot_params, one_shot_sum, settled, show
 from lying.worlds import WEIGHTED
 from secagg import Bounds, FixedPoint, SecAggError
-from secagg.http import asgi, send_report
+from secagg.http import asgi, get_offer, send_report
 from secagg.http.problems import Problem
 from secagg.http.server import listening
 from secagg.oneshot import Accumulator, Helper, OneShotParams, OneShotPolicy
@@ -91,8 +91,12 @@ class CollectorDoor(Door):
         for u in CLIENTS:
             helpers, accumulator, signed = self._begun(params)
             sums.setdefault(params.digest.hex(), (helpers, accumulator))
-            honest = {"parameters": params.to_bytes(), "endorsements": endorsements_of(signed)}
-            told = liar.tell(u, "parameters", honest)
+            honest = {
+                "parameters": params.to_bytes(),
+                "endorsements": endorsements_of(signed),
+                "message": MESSAGE,
+            }
+            told = liar.tell(u, REPORT, honest)
             with suppress(SecAggError):
                 other = OneShotParams.from_bytes(told["parameters"])
                 if other.digest != params.digest:
@@ -117,9 +121,11 @@ class CollectorDoor(Door):
     async def _ask(self, u: int) -> None:
         """Let a client report; only what it sends is the collector's to see."""
         self._seen = []
-        private = self.training.train(u, {})
         identity = make_identity(u) if self.keyed else None
         with suppress(Exception):
+            offer = await get_offer(self._url, policy=self._policy, patience=5.0)
+            read = {"message": offer.message, "params": offer.params}
+            private = self.training.train(u, read)
             await send_report(
                 self._url,
                 private.trained,
@@ -127,6 +133,7 @@ class CollectorDoor(Door):
                 private.told_weight,  # type: ignore[arg-type]
                 policy=self._policy,
                 identity=identity,
+                offer=offer,
                 patience=5.0,
             )
 
@@ -135,7 +142,7 @@ class CollectorDoor(Door):
     ) -> None:
         if not self._seen:
             outcome.note(u, REPORT, "nothing")
-            outcome.trained.pop(u)
+            outcome.trained.pop(u, None)
             return
         kind = "answer" if len(set(self._seen)) == 1 else "two answers"
         digest, content = self._seen[-1]

@@ -31,9 +31,7 @@ SHORT, LONG = 20, 400
 
 FEW = [pair for pair in PAIRS if pair.name in ("weights", "raises")]
 KEYED = [
-    name
-    for name in DOORS
-    if "semi-honest" not in name and name not in ("helpers", "collector")
+    name for name in DOORS if "semi-honest" not in name and name not in ("helpers", "collector")
 ]
 """Doors of many rounds; over HTTP, 10,000 rounds take too long."""
 KNOWN = [name for name, mend in MENDS.items() if mend.door in DOORS]

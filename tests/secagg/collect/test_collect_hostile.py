@@ -101,3 +101,28 @@ def test_process_that_hangs_keeps_others_no_longer_than_clients_wait(
                 collected.report(0, 1)
         assert collected.report(0, 1) == [Verdict.STORED, Verdict.OTHER]
     databases.close()
+
+
+@pytest.mark.parametrize(
+    "alteration",
+    [
+        "UPDATE secagg_sessions SET params = ?",
+        "UPDATE secagg_sessions SET digest = ?",
+        "DELETE FROM secagg_sessions WHERE digest <> ?",
+        "UPDATE secagg_slices SET slice = 7 WHERE slice = 1 AND NOT part = ?",
+    ],
+)
+async def test_altered_rows_are_an_error_that_names_the_database(
+    databases: Databases, alteration: str
+) -> None:
+    """Other classes of errors would end `serve`, `work` and `close` for all batches."""
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        other = made.make_params(session=b"other")
+        collected.report(0, 1, 2)
+        collected.close()
+        await collected.work()
+        with collected.database.transaction() as tx:
+            assert tx.run(alteration, other.to_bytes()) == 1
+        with pytest.raises(DatabaseError):
+            await collected.closer().step(0)

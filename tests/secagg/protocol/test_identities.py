@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -15,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 from harness import make_identity
 from secagg import Identity, ParameterError, Registry
 from secagg.protocol import identities, keys
-from secagg.protocol.key_files import registry_to_json
+from secagg.protocol.key_files import registry_from_json, registry_to_json
 
 P = 2**255 - 19
 
@@ -101,5 +103,27 @@ WRONG: dict[str, str | bytes] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_registry_that_is_wrong_is_rejected(name: str) -> None:
+    text = WRONG[name]
+    for given in (text, text.encode() if isinstance(text, str) else text):
+        with pytest.raises(ParameterError):
+            Registry.from_json(given)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"bob": "%s"}x', 'x{"bob": "%s"}', '{"bob": "%s",}', '{"bob": "%s"']
+)
+def test_registry_with_more_or_less_than_an_object_is_rejected(text: str) -> None:
     with pytest.raises(ParameterError):
-        Registry.from_json(WRONG[name])
+        Registry.from_json((text % KEY).encode())
+
+
+def test_registry_is_read_without_the_memory_of_a_json_parser() -> None:
+    text = registry_to_json(
+        {u: bytes([1]) + u.to_bytes(31, "big") for u in range(5000)}
+    ).encode()
+    tracemalloc.start()
+    try:
+        registry_from_json(text)
+        assert tracemalloc.get_traced_memory()[1] < 2.8 * len(text)
+    finally:
+        tracemalloc.stop()

@@ -65,6 +65,7 @@ def work(
     helpers: collecting.Helpers,
     identity: collecting.Key,
     registry: collecting.Clients = None,
+    lease: collecting.Lease = 600.0,
     authority: addresses.Authority = None,
     allow_plain_http: addresses.PlainHttp = False,
 ) -> None:
@@ -77,7 +78,8 @@ def work(
             from secagg.collect import Worker
             from secagg.session.exchange import Thread
 
-            worker = Worker(opened, collecting.asking_of(aggregator), known, thread=Thread())
+            asking = collecting.asking_of(aggregator)
+            worker = Worker(opened, asking, known, lease, Thread())
             fact("working")
             while True:
                 try:

@@ -76,6 +76,7 @@ def close(
             show_default="keep all",
         ),
     ] = None,
+    lease: collecting.Lease = 600.0,
     authority: addresses.Authority = None,
     allow_plain_http: addresses.PlainHttp = False,
     log: options.Log = None,
@@ -120,7 +121,7 @@ def close(
         closing = Closing(
             opened,
             Closer(opened, asking, known, thread),
-            Worker(opened, asking, known, thread=thread),
+            Worker(opened, asking, known, lease, thread),
             book,
             show,
         )

@@ -44,6 +44,13 @@ Helpers = Annotated[
         "--helpers",
     ),
 ]
+Lease = Annotated[
+    float,
+    typer.Option(
+        help="Seconds after which another process repeats the slice of a process that died; "
+        "more than helpers take for the reports that a process reads at once."
+    ),
+]
 Key = Annotated[Path, options.file_option("Private key of the aggregator.", "--identity")]
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
+from secagg._check import check_seconds
 from secagg.collect import batches, reports, sessions, slices
 from secagg.collect.batches import Batch
 from secagg.collect.database import Database
@@ -48,7 +49,7 @@ class Worker:
     registry : Registry or None
         Public keys of all clients of active sums.
     lease : float
-        Seconds of a lease, more than the helpers' deadline.
+        Seconds of a lease, > 0, more than the helpers' deadline.
     thread : Calls
         Thread of the database and of the accumulator.
     """
@@ -58,6 +59,9 @@ class Worker:
     registry: Registry | None = None
     lease: float = LEASE
     thread: Calls = field(default_factory=Calls)
+
+    def __post_init__(self) -> None:
+        check_seconds(lease=self.lease)
 
     async def step(self, batch: int | None = None) -> bool:
         """Work on a slice; return False, after a short look, if no slice is to be had.

@@ -45,8 +45,8 @@ def close(
     reports: Annotated[
         int | None,
         typer.Option(
-            help="Stay, and close each batch that has so many reports, or has no room for "
-            "more; the next batch opens at once.",
+            help="Stay, and close each batch that has so many reports and enough for a sum, or "
+            "has no room for more; the next batch opens at once.",
             show_default="close one batch, and end",
         ),
     ] = None,

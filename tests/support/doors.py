@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 
 from fedmf import OneShotSum, SecAggSum
 from secagg import FixedPoint, Identity, Registry, RoundParams
-from secagg.cli import app
+from secagg.cli import app, collect_begin
 from secagg.cli import params as cli_params
 from secagg.cli import simulate as cli_simulate
 from secagg.cli.sums import Aggregator, Sums
@@ -25,6 +26,7 @@ from secagg.graph.graph import CORRUPT, DROPOUT
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.helper_files import HelperEntry
 from secagg.oneshot.suites import BoxKey
+from secagg.protocol.key_files import registry_to_json
 from secagg.protocol.shape import Security
 
 PAGE = Path(__file__).parents[2] / "docs" / "parameters.md"
@@ -114,6 +116,23 @@ def one_shot_serve(n: int) -> OneShotParams:
     return served(n).params(0, Aggregator(HELPERS, Identity.generate(), None, plain=False))
 
 
+def one_shot_collection(n: int) -> OneShotParams:
+    keys = [one._asdict() | {"hpke": one.hpke.hex()} for one in HELPERS]
+    helpers = [one | {"ed25519": one["ed25519"].hex()} for one in keys]
+    chosen = ParameterError("the parameters are chosen")
+    with TemporaryDirectory() as name, patch.object(collect_begin, "told") as told:
+        told.side_effect = chosen
+        folder = Path(name)
+        (folder / "clients.json").write_text(registry_to_json(dict(enumerate(IDENTITIES[:n]))))
+        (folder / "helpers.json").write_text(json.dumps(helpers))
+        (folder / "a.pem").write_bytes(Identity.generate().to_pem())
+        given = [folder / "clients.json", "--length", 4, "--clip", 1, "--helpers"]
+        given += [folder / "helpers.json", "--identity", folder / "a.pem"]
+        command = ["collect", "begin", folder / "reports", *given]
+        CliRunner().invoke(app, list(map(str, command)))
+    return told.call_args.args[0]
+
+
 def one_shot_fedmf(n: int) -> OneShotParams:
     journals: Any = [SimpleNamespace(public=one[2:]) for one in HELPERS]
     return OneShotSum()._params(journals, n, 4, ENCODING, b"fedmf")
@@ -131,6 +150,7 @@ ONE_SHOT = {
     "Flower": one_shot_flower,
     "FLARE": one_shot_flare,
     "`secagg serve`": one_shot_serve,
+    "`secagg collect`": one_shot_collection,
     "`fedmf`": one_shot_fedmf,
 }
 

@@ -97,8 +97,12 @@ def killed(at: int, *arguments: object) -> int:
 
 
 @pytest.mark.large
+@pytest.mark.parametrize("more", [(), ("--reports", 3)], ids=["once", "staying"])
 def test_close_that_is_killed_again_and_again(
-    keys: Path, helpers: tuple[object, ...], new_database: Callable[[], Databases]
+    keys: Path,
+    helpers: tuple[object, ...],
+    new_database: Callable[[], Databases],
+    more: tuple[object, ...],
 ) -> None:
     """Each time before another statement; what an earlier process did stays done."""
     database = new_database().where
@@ -111,10 +115,10 @@ def test_close_that_is_killed_again_and_again(
             trust = ("--helpers", keys / "helpers.json", "--clip", 8)
             succeeded("report", url, "--client", name, *files, *trust)
     closing = ("collect", "close", database, *registry, *helpers, "--out", keys / "sums")
-    deaths = [killed(at, *closing) for at in range(2, 60, 4)]
+    deaths = [killed(at, *closing, *more) for at in range(2, 60, 8 if more else 4)]
     assert deaths.count(-signal.SIGKILL) > 5
     assert set(deaths) <= {-signal.SIGKILL, 0}
-    succeeded(*closing)
+    succeeded(*closing, "--batch", 0)
     assert np.load(keys / "sums" / "sum-0.npy").tolist() == [0.75] * 5
     (record,) = succeeded("verify", keys / "sums")["records"]  # type: ignore[misc]
     assert (record["outcome"], record["clients"]) == ("full", sorted(NAMES))

@@ -51,6 +51,13 @@ class PostgreSQL:
         self._clock = clock
         try:
             given = conninfo_to_dict(url)
+        except psycopg.ProgrammingError:
+            # without the error's text, which can quote the password
+            raise DatabaseError(
+                "the address of PostgreSQL is malformed; write postgresql://user@host/name, "
+                "and the password into the file ~/.pgpass"
+            ) from None
+        try:
             self._pool = ConnectionPool(
                 url,
                 kwargs={name: one for name, one in _NETWORK.items() if name not in given},

@@ -83,6 +83,13 @@ def test_settings_of_a_role_weaken_nothing(postgres: str) -> None:
     databases.close()
 
 
+def test_error_quotes_no_password() -> None:
+    module = pytest.importorskip("secagg.collect.postgres")
+    with pytest.raises(DatabaseError) as caught:
+        module.PostgreSQL("postgresql://collector:secret@[::1/sums")
+    assert "secret" not in str(caught.value)
+
+
 def test_process_that_hangs_keeps_others_no_longer_than_clients_wait(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

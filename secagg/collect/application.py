@@ -80,8 +80,9 @@ async def lead(
 ) -> OneShotResult:
     """Lead a closed batch to the sum, and return the sum.
 
-    The call can be repeated after any failure. The reports stay until ``closer.step(number)``
-    drops the reports, after the application has stored the sum.
+    The call can be repeated after any failure, and calls for several batches can run at the
+    same time; `Closer.slots` bounds their number. The reports stay until
+    ``closer.step(number)`` drops the reports, after the application has stored the sum.
 
     Parameters
     ----------
@@ -102,23 +103,32 @@ async def lead(
     DatabaseError
         The database failed.
     """
-    asked = False
-    # done: another process came first
-    while (state := await closer.state(number)) not in (State.OPENED, State.DONE):
-        worked = state == State.CLOSING and await worker.step(number)
-        try:
-            after = await closer.step(number)
-        except TooFewSurvivors:
-            # the answers may be old, and helpers may know more clients by now
-            if asked or not await closer.ask_again(number):
-                raise
-            asked = True
-            continue
-        if after == State.CLOSING and not worked:
-            # slices that other workers lease may come back
-            await asyncio.sleep(pause)
+    try:
+        return await _lead(closer, worker, number, pause)
+    except TooFewSurvivors:
+        # the answers may be old, and helpers may know more clients by now
+        if not await closer.ask_again(number):
+            raise
+    return await _lead(closer, worker, number, pause)
+
+
+async def _lead(closer: Closer, worker: Worker, number: int, pause: float) -> OneShotResult:
+    while not await _go_on(closer, worker, number):
+        # slices that other workers lease may come back
+        await asyncio.sleep(pause)
     found = await closer.thread.run(lambda: result(closer.database, number))
     if found is None:
         why = "the operator dropped the batch, which has no sum"
         raise RemoteProtocolError(why, sender=None, phase="report", check="dropped")
     return found
+
+
+async def _go_on(closer: Closer, worker: Worker, number: int) -> bool:
+    """Lead a batch as far as possible; return False if other workers have the slices left."""
+    async with closer.slots:
+        # done: another process came first
+        while (state := await closer.state(number)) not in (State.OPENED, State.DONE):
+            worked = state == State.CLOSING and await worker.step(number)
+            if await closer.step(number) == State.CLOSING and not worked:
+                return False
+    return True

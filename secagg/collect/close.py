@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -29,6 +30,8 @@ from secagg.session import outcomes
 from secagg.session.exchange import Calls
 from secagg.session.opening import Opening, believed
 
+_AT_ONCE = 3
+"""Batches that a closer leads at the same time."""
 _CHUNK = 10_000
 """Clients that are read at once."""
 _RESERVATIONS = msgspec.msgpack.Decoder(tuple[bytes, ...])
@@ -46,12 +49,16 @@ class Closer:
         Public keys of all clients of active sums.
     thread : Calls
         Thread of the database and of the accumulator.
+    slots : asyncio.Semaphore
+        Bound on the batches that are led to their sums at the same time. A helper keeps the
+        checked boxes of four sums, and more sums at once would make the helper forget some.
     """
 
     database: Database
     asking: Asking
     registry: Registry | None = None
     thread: Calls = field(default_factory=Calls)
+    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     async def step(self, number: int) -> State:
         """Lead a closing batch one state further, and return the batch's state.

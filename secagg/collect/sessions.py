@@ -62,9 +62,7 @@ class Session:
     @cached_property
     def title(self) -> str:
         """Name that the operator gave, as far as the parameters have the name."""
-        name = self.params.session
-        if self.message:
-            name = name[: -len(message_digest(self.message))]
+        name = self.params.session.removesuffix(message_digest(self.message))
         return name.decode(errors="backslashreplace")
 
     @cached_property

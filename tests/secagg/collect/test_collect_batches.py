@@ -134,6 +134,7 @@ async def test_message_of_a_session(databases: Databases) -> None:
         found = sessions.find(tx, made.params.digest)
         assert found is not None
         assert found.message == begun.message == b"columns"
+        assert found.title == "march"
         with pytest.raises(ParameterError):
             batches.begin(tx, made.params, message=b"other columns")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import numpy as np
@@ -44,10 +44,17 @@ class Run:
         self.book, self.shown = BatchBook(out), list[Document]()
         database, registry = collected.database, registry_for(collected.made.params)
         known = {one.made.params.digest: one.made for one in (collected, *others)}
+        self.most, reached = 0, list[bytes]()
 
         @asynccontextmanager
         async def reach(params: OneShotParams) -> AsyncIterator[Sequence[HelperLink]]:
-            yield helpers or [LocalHelper(one) for one in known[params.digest].helpers]
+            reached.append(params.digest)
+            self.most = max(self.most, len(set(reached)))
+            await asyncio.sleep(0.001)
+            try:
+                yield helpers or [LocalHelper(one) for one in known[params.digest].helpers]
+            finally:
+                reached.remove(params.digest)
 
         asking = Asking(reach)
         parts = Closer(database, asking, registry), Worker(database, asking, registry)
@@ -272,6 +279,25 @@ async def test_batch_without_helpers_waits_alone(
         made.helpers = honest
         await run.until(lambda: len(run.shown) == 2, When(reports=3))
         assert run.book.status == 0
+
+
+async def test_helpers_have_few_sums_at_once(databases: Databases, tmp_path: Path) -> None:
+    """A batch whose slices another process leases takes no turn from the others."""
+    with ExitStack() as stack:
+        made = [stack.enter_context(parties(session=b"%d" % i)) for i in range(6)]
+        found = [Collected(databases.open(), one) for one in made]
+        for one in found:
+            one.report(0, 1, 2)
+            one.close()
+        dead = found[0].worker(database=databases.open())
+        for batch in (0, 1, 2, 3):
+            assert dead._take(batch) is not None
+        run = Run(found[0], tmp_path, *found[1:])
+        await run.until(lambda: len(run.shown) == 2, When(reports=3))
+        assert {one["batch"] for one in run.shown} == {4, 5}
+        databases.time += dead.lease
+        await run.until(lambda: len(run.shown) == 6, When(reports=3))
+        assert 1 < run.most <= 3
 
 
 def passes(count: int) -> Callable[[], bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from secagg.cli.notices import notices
 from secagg.cli.requests import Request
 from secagg.cli.summands import encoding_of
 from secagg.cli.vectors import check_given
+from secagg.errors import LinkError, ParameterError
 from secagg.kit.table import as_json as to_json
 from secagg.protocol.key_files import client_of
 from secagg.protocol.shape import Bounds
@@ -52,6 +54,14 @@ def report(
         bool, options.flag("--integers", "The vector is of whole numbers, 0 to --clip.")
     ] = False,
     min_clients: addresses.LeastClients = None,
+    parameters: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIGEST",
+            help="Report under these parameters only, to try again after an error.",
+            show_default="the newest",
+        ),
+    ] = None,
     authority: addresses.Authority = None,
     patience: addresses.Patience = 600.0,
     allow_plain_http: addresses.PlainHttp = False,
@@ -70,6 +80,7 @@ def report(
         policy = one_shot_policy(
             helpers, min_clients, Bounds(encoding_of(clip, integers=integers))
         )
+        wanted = None if parameters is None else _digest(parameters)
         given, name = read_given(vector, integers=integers), client_of(client)
         options.call_clients([name])
         if authority is not None:
@@ -84,25 +95,40 @@ def report(
             offer = await get_offer(
                 url,
                 policy=policy,
+                digest=wanted,
                 tls=tls,
                 allow_plain_http=allow_plain_http,
                 patience=patience,
             )
             request = Request.from_bytes(offer.message)
             check_given(given, request, offer.params, integers=integers)
-            params = await send_report(
-                url,
-                given.vector,
-                name,
-                policy=policy,
-                identity=key,
-                offer=offer,
-                tls=tls,
-                allow_plain_http=allow_plain_http,
-                patience=patience,
-            )
-            return params.digest
+            digest = offer.params.digest
+            try:
+                await send_report(
+                    url,
+                    given.vector,
+                    name,
+                    policy=policy,
+                    identity=key,
+                    offer=offer,
+                    tls=tls,
+                    allow_plain_http=allow_plain_http,
+                    patience=patience,
+                )
+            except LinkError as error:
+                # under other parameters the same vector could be in two sums
+                again = f"; it may be stored: try again with --parameters {digest.hex()}"
+                known = error.check in ("id", "closed")
+                raise LinkError(f"{error}{'' if known else again}", check=error.check) from None
+            return digest
 
         with notices():
             digest = asyncio.run(run()).hex()
         typer.echo(to_json({"parameters": digest}) if as_json else f"stored under {digest}")
+
+
+def _digest(text: str) -> bytes:
+    """Return the digest of parameters from hexadecimal."""
+    if re.fullmatch("[0-9a-f]{64}", text) is None:
+        raise ParameterError(f"--parameters is 64 hexadecimal digits, not {text[:80]!r}")
+    return bytes.fromhex(text)

@@ -66,6 +66,7 @@ async def get_offer(
     url: str,
     *,
     policy: OneShotPolicy,
+    digest: bytes | None = None,
     encoding: Encoding | None = None,
     tls: ssl.SSLContext | None = None,
     allow_plain_http: bool = False,
@@ -77,6 +78,9 @@ async def get_offer(
     ----------
     url, policy, encoding, tls, allow_plain_http, patience
         See `send_report`.
+    digest : bytes, optional
+        ``OneShotParams.digest`` of the wanted parameters, to try again after an error. Under
+        other parameters the same vector could be in two sums, whose difference can show it.
 
     Raises
     ------
@@ -85,14 +89,18 @@ async def get_offer(
     ParameterError
         An argument is invalid, or the parameters fail the policy.
     RemoteProtocolError
-        The parameters are malformed. "message": they are of another message, or of none; the
-        collection's operator names the message by `secagg.session.bind`, also b"".
+        The parameters are malformed, or not the wanted parameters. "message": they are of
+        another message, or of none; the collection's operator names the message by
+        `secagg.session.bind`, also b"".
     """
     _check_policy(policy)
     async with Connection(
         url, 0, None, tls=tls, allow_plain_http=allow_plain_http, patience=patience
     ) as connection:
-        return await _offer(connection, policy, encoding, bound=True)
+        found = await _offer(connection, policy, encoding, digest, bound=True)
+    if digest is not None and found.params.digest != digest:
+        raise _wrong("parameters", "the parameters are not the wanted parameters")
+    return found
 
 
 @without_frames
@@ -158,7 +166,7 @@ async def send_report(
     ) as connection:
         if offer is None:
             # nobody reads the message, so the operator need not name an empty message
-            offer = await _offer(connection, policy, encoding, bound=False)
+            offer = await _offer(connection, policy, encoding, None, bound=False)
         params, endorsements = offer.params, offer.endorsements
 
         def write(vector: Vector, weight: int | None, _: bool) -> tuple[bytes, int]:
@@ -172,8 +180,7 @@ async def send_report(
         (content, clipped), sent = await in_thread(lambda: send_input(write, outcome, params))
         found = await connection.request("POST", reports_path(params), content)
         if found.status_code == 422 and (problem := problem_of(found)) is not None:
-            check, detail = problem
-            raise RemoteProtocolError(detail, sender=None, phase="report", check=check)
+            raise _wrong(*problem)
         if found.status_code != 204:
             raise refused(found)
     # only now: whether a client reports must not depend on its numbers
@@ -193,9 +200,15 @@ def _check_policy(policy: OneShotPolicy) -> None:
 
 
 async def _offer(
-    connection: Connection, policy: OneShotPolicy, encoding: Encoding | None, *, bound: bool
+    connection: Connection,
+    policy: OneShotPolicy,
+    encoding: Encoding | None,
+    digest: bytes | None,
+    *,
+    bound: bool,
 ) -> Offer:
-    found = await connection.request("GET", PARAMETERS, limit=_MOST)
+    path = PARAMETERS if digest is None else f"{PARAMETERS}/{digest.hex()}"
+    found = await connection.request("GET", path, limit=_MOST)
     if found.status_code != 200:
         raise refused(found)
     try:
@@ -210,10 +223,9 @@ async def _offer(
     policy.check(params, answer.endorsements)
     # also an empty message: a client from whom the collection keeps a model trains on another
     if (bound or answer.message) and not is_bound(params, answer.message):
-        raise RemoteProtocolError(
-            "the parameters are of another message",
-            sender=None,
-            phase="report",
-            check="message",
-        )
+        raise _wrong("message", "the parameters are of another message")
     return Offer(params, tuple(answer.endorsements), answer.message)
+
+
+def _wrong(check: str, why: str) -> RemoteProtocolError:
+    return RemoteProtocolError(why, sender=None, phase="report", check=check)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import stat
+from base64 import b64encode
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
-from test_collect_client import VECTOR, send, served
+from test_collect_client import VECTOR, policy_of, send, served
 
+from cli_processes import invoke
 from collect_faults import BEGIN, Interposed
 from collect_parts import Collected, Databases
 from oneshot_parties import parties
-from secagg import DatabaseError, ParameterError
+from secagg import DatabaseError, LinkError, ParameterError, RemoteProtocolError
 from secagg.collect import batches
 from secagg.collect.reports import Verdict
+from secagg.http import Offer, asgi, get_offer
+from secagg.http.server import listening
+from secagg.session import bind
 from secagg.testing import make_identity
 
 
@@ -29,6 +35,56 @@ async def test_check53_client_with_an_identity_reports_in_active_sums_only(
                 await send(made, url, 1, identity=make_identity(1))
         with collected.database.transaction() as tx:
             assert batches.get(tx, 0).reports == 0
+
+
+async def test_client_that_tries_again_keeps_its_parameters(databases: Databases) -> None:
+    """Under others, its vector would be in the difference of two sums."""
+    with parties(session=bind(b"one", b"")) as made:
+        collected = Collected(databases.open(), made, endorsed=True)
+        other = made.make_params(session=bind(b"two", b""))
+        digest = made.params.digest
+        with collected.database.transaction() as tx:
+            batches.begin(tx, other, [helper.endorse() for helper in made.helpers])
+        async with served(collected) as url:
+            offer = await get_offer(url, policy=policy_of(made), digest=digest)
+            assert offer.params.digest == digest
+        app = asgi.build([asgi.document(f"/v1/parameters/{other.digest.hex()}", told(offer))])
+        async with listening(app, "127.0.0.1", 0, None) as url:
+            with pytest.raises(RemoteProtocolError) as caught:
+                await get_offer(url, policy=policy_of(made), digest=other.digest)
+        assert caught.value.check == "parameters"
+
+
+def told(offer: Offer) -> dict[str, object]:
+    texts = [b64encode(one).decode() for one in (offer.params.to_bytes(), *offer.endorsements)]
+    return {"parameters": texts[0], "endorsements": texts[1:]}
+
+
+def test_command_that_fails_names_its_parameters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with parties() as made:
+
+        async def offered(*_: object, digest: bytes | None, **__: object) -> Offer:
+            assert digest in (None, made.params.digest)
+            return Offer(made.params, (), b"")
+
+        async def lost(*_: object, **__: object) -> None:
+            raise LinkError("it does not answer", check="patience")
+
+        monkeypatch.setattr("secagg.http.get_offer", offered)
+        monkeypatch.setattr("secagg.http.send_report", lost)
+        np.save(tmp_path / "v.npy", VECTOR)
+        entry = {"url": "https://h", "suite": "x25519", "hpke": "00" * 32, "ed25519": "00" * 32}
+        (tmp_path / "helpers.json").write_text(json.dumps([entry]))
+        files = "--vector", tmp_path / "v.npy", "--helpers", tmp_path / "helpers.json"
+        command = "report", "http://localhost", "--client", "a", "--integers", "--clip", 100
+        again = f"--parameters {made.params.digest.hex()}"
+        for more in ((), again.split()):
+            done = invoke(*command, *files, *more)
+            assert done.exit_code == 2
+            assert again in " ".join(done.stderr.split())
+        assert invoke(*command, *files, "--parameters", "x").exit_code == 2
 
 
 @pytest.mark.parametrize("vector", [VECTOR * 101, np.full(4, np.nan), VECTOR[1:]], ids=str)

@@ -269,6 +269,16 @@ def stored(tx: Transaction, number: int) -> Stored:
     return tx.one(Stored, statement, number)
 
 
+class _Outcome(NamedTuple):
+    outcome: bytes | None
+
+
+def outcome(tx: Transaction, number: int) -> bytes | None:
+    """Return the outcome of a batch, without the bytes of the list."""
+    statement = "SELECT outcome FROM secagg_batches WHERE number = ?"
+    return tx.one(_Outcome, statement, number).outcome
+
+
 def reports_table(number: int) -> str:
     """Return the name of the table with the reports of a batch."""
     return f"secagg_reports_{number:d}"

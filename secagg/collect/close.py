@@ -34,6 +34,8 @@ _AT_ONCE = 3
 """Batches that a closer leads at the same time."""
 _CHUNK = 10_000
 """Clients that are read at once."""
+_BOX_SECONDS, _BYTES_A_SECOND = 1e-3, 1 << 24
+"""Seconds of a helper for a box, and bytes of reports that a database reads; both are slow."""
 _RESERVATIONS = msgspec.msgpack.Decoder(tuple[bytes, ...])
 
 
@@ -161,7 +163,7 @@ class Closer:
             opening, _ = await self.thread.run(lambda: self._opening(batch, session))
             async with self.asking.reach(session.params) as links:
                 helpers = self.asking.helpers(links, session, batch)
-                reservations = await opening.reserve(helpers, self.asking.seconds)
+                reservations = await opening.reserve(helpers, self._deadline(batch, session))
         stored = msgspec.msgpack.encode(reservations)
         await self.thread.run(lambda: self._advance(batch, State.RESERVED, reservations=stored))
 
@@ -169,7 +171,7 @@ class Closer:
         opening, reservations = await self.thread.run(lambda: self._opening(batch, session))
         async with self.asking.reach(session.params) as links:
             helpers = self.asking.helpers(links, session, batch)
-            result = await opening.open(reservations, helpers, self.asking.seconds)
+            result = await opening.open(reservations, helpers, self._deadline(batch, session))
         stored = outcomes.write_result(result, session.params)
         await self.thread.run(lambda: self._advance(batch, State.OPENED, outcome=stored))
 
@@ -185,6 +187,21 @@ class Closer:
 
     def _opening(self, batch: Batch, session: Session) -> tuple[Opening, tuple[bytes, ...]]:
         """Return the calls of helpers for the stored list, and the stored reservations."""
+        whole, reservations = self._fixed(batch, session)
+        ids = np.array(whole.ids, np.uint64)
+
+        def boxes(helper: int) -> Iterator[bytes]:
+            most = chunk_of(session.params)
+            rows = reports.chunks(self.database, batch.number, reports.EVERYWHERE, most)
+            for chunk in map(dict, rows):
+                clients = np.array(list(chunk), np.uint64)
+                found = [chunk[u] for u in clients[np.isin(clients, ids)].tolist()]
+                yield from messages.boxes(found, helper, session.params)
+
+        return Opening(whole, boxes, self.thread), reservations
+
+    def _fixed(self, batch: Batch, session: Session) -> tuple[Accumulator, tuple[bytes, ...]]:
+        """Return the stored list, and the stored reservations."""
         with self.database.transaction() as tx:
             row = batches.stored(tx, batch.number)
         if row.list is None:
@@ -198,18 +215,12 @@ class Closer:
             raise DatabaseError(
                 f"the reservations of batch {batch.number} were altered; restore the database"
             ) from None
-        whole = self._accumulator(row.list, session.params)
-        ids = np.array(whole.ids, np.uint64)
+        return self._accumulator(row.list, session.params), reservations
 
-        def boxes(helper: int) -> Iterator[bytes]:
-            most = chunk_of(session.params)
-            rows = reports.chunks(self.database, batch.number, reports.EVERYWHERE, most)
-            for chunk in map(dict, rows):
-                clients = np.array(list(chunk), np.uint64)
-                found = [chunk[u] for u in clients[np.isin(clients, ids)].tolist()]
-                yield from messages.boxes(found, helper, session.params)
-
-        return Opening(whole, boxes, self.thread), reservations
+    def _deadline(self, batch: Batch, session: Session) -> float:
+        """Return the seconds for a reply; a restarted helper first checks all boxes again."""
+        again = _BOX_SECONDS + session.params.layout.report / _BYTES_A_SECOND
+        return self.asking.seconds + batch.reports * again
 
     def _accumulator(self, data: bytes, params: OneShotParams) -> Accumulator:
         try:
@@ -281,7 +292,7 @@ def result(database: Database, number: int) -> OneShotResult | None:
         The stored sum was altered.
     """
     with database.transaction() as tx:
-        outcome = batches.stored(tx, number).outcome
+        outcome = batches.outcome(tx, number)
         session = sessions.get(tx, batches.get(tx, number).session)
     found = None if outcome is None else outcomes.read(outcome, session.params)
     return found if isinstance(found, OneShotResult) else None

@@ -82,6 +82,10 @@ async def test_helpers_that_think_again_are_asked_again(
         assert collected.state() == State.CLOSING
         monkeypatch.undo()
         assert not late._finish(task.lease, made.accumulator([]), {})
+        task = late._take()
+        assert task is not None
+        assert await closer.ask_again(0)  # a lease of before is none any more
+        assert not late._finish(task.lease, made.accumulator([]), {})
         await collected.finish()
         assert not await closer.ask_again(0)
         found = close.result(collected.database, 0)

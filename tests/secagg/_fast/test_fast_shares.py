@@ -110,17 +110,21 @@ def test_check12_law_of_a_share_is_the_discrete_gaussian(kernels, p):
         samples, _ = draw(kernels, np.array(words, np.uint64).ravel(), p)
         return [y > k * x for x, y in enumerate(samples)]
 
+    def words_of(x: int, z: int, chance: int) -> list[int]:
+        r = steps[x - 1] if x else 0
+        return [r >> 63, r << 1 & 2**64 - 1, middle[z], chance << 1]
+
     def last(above: list[int]) -> list[bool]:
-        found = []
-        for (x, z), chance in zip(pairs, above, strict=True):
-            r = steps[x - 1] if x else 0
-            words = [r >> 63, r << 1 & 2**64 - 1, middle[z], chance << 1]
-            found.append(draw(kernels, np.array(words, np.uint64), p)[0] == [])
-        return found
+        words = [words_of(*pair, chance) for pair, chance in zip(pairs, above, strict=True)]
+        return [draw(kernels, np.array(some, np.uint64), p)[0] == [] for some in words]
 
     steps = [*bisect(first, entries, 127), 1 << 127]
+    assert steps[:-1] == [high << 64 | low for high, low in law.table.tolist()]
     pairs = [(x, z) for x in range(entries + 1) for z in range(k)]
     chances = bisect(last, len(pairs), 63)
+    for (x, z), chance in zip(pairs, chances, strict=True):
+        assert share(p, words_of(x, z, chance - 1)) == [k * x + z]
+        assert chance == 1 << 63 or share(p, words_of(x, z, chance)) == []
     weight = {
         k * x + z: (steps[x] - (steps[x - 1] if x else 0)) * chance
         for (x, z), chance in zip(pairs, chances, strict=True)
@@ -132,6 +136,22 @@ def test_check12_law_of_a_share_is_the_discrete_gaussian(kernels, p):
     for y, found in weight.items():
         exact = Fraction(hoped[y], whole)
         assert abs(Fraction(found, total) - exact) <= exact / 2**45 + Fraction(1, 2**126)
+
+
+@every
+def test_check12_values_of_z_are_uniform(kernels):
+    """Each value has ⌊2^64 / k⌋ words; the first word of some values is one too many."""
+    p = 1 << 36
+    k = law_of(p).k
+    for z in (0, 1, 2, k // 3, k - 1):
+        first = -(-(z << 64) // k)
+        one, other = (
+            draw(kernels, np.array([0, 0, word, 0], np.uint64), p)[0]
+            for word in (first, first + 1)
+        )
+        assert one == ([z] if first * k % 2**64 >= 2**64 % k else [])
+        assert other == [z]
+    assert draw(kernels, np.zeros(4, np.uint64), p)[0] == []
 
 
 @every

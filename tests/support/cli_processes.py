@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 from secagg.cli import app
 
 ROOT = Path(__file__).parents[2]
-MAIN = "from secagg.cli import main; main()"
+MAIN = "-c", "from secagg.cli import main; main()"
+PATHS = os.pathsep.join(map(str, (ROOT, ROOT / "tests", ROOT / "tests" / "support")))
 
 
 def invoke(*arguments: object, env: dict[str, str] | None = None, **settings: str) -> Result:
@@ -24,10 +25,13 @@ def invoke(*arguments: object, env: dict[str, str] | None = None, **settings: st
 
 
 @contextmanager
-def process(*arguments: object, encoding: str | None = None) -> Iterator[subprocess.Popen[str]]:
+def process(
+    *arguments: object, encoding: str | None = None, main: Sequence[object] = MAIN
+) -> Iterator[subprocess.Popen[str]]:
+    """Start a command; `main` is a script in its place, with the script's first arguments."""
     started = subprocess.Popen(  # noqa: S603
-        [sys.executable, "-c", MAIN, *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        [sys.executable, *map(str, (*main, *arguments))],
+        env=os.environ | {"PYTHONPATH": PATHS},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

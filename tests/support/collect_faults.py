@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -28,6 +30,23 @@ class Death:
         self.statements += 1
         if self.dead:
             raise Killed
+
+
+class Kill:
+    """Hook that kills this process, in earnest, before a statement, counted from 0."""
+
+    def __init__(self, at: int | None) -> None:
+        self.at, self.statements = at, 0
+
+    def __call__(self, _: str) -> None:
+        if self.statements == self.at:
+            kill()
+        self.statements += 1
+
+
+def kill() -> None:
+    """Kill this process, as `kill -9` does."""
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Interposed:

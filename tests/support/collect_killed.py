@@ -6,14 +6,12 @@ later by an hour for each statement, so leases of processes that died before hav
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import secagg.collect
-from collect_faults import Interposed
+from collect_faults import Interposed, Kill
 from secagg.cli import main
 from secagg.collect import Database
 from secagg.collect.database import Transaction
@@ -23,13 +21,8 @@ class Later(Interposed):
     """Database that ends this process, with a clock of the future."""
 
     def __init__(self, database: Database, at: int) -> None:
-        self.at, self.statements = at, 0
-        super().__init__(database, self.count)
-
-    def count(self, _: str) -> None:
-        if self.statements == self.at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        self.statements += 1
+        self.at = at
+        super().__init__(database, Kill(at))
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:

@@ -30,6 +30,8 @@ LENIENT = OneShotPolicy(min_threshold=1, min_clients=2, corrupt=0)
 class Parties:
     """Helpers of one session, with the vectors and reports of its clients.
 
+    Journals that are in the folder are opened.
+
     Attributes
     ----------
     params : OneShotParams
@@ -42,9 +44,12 @@ class Parties:
     ) -> None:
         suite = changes.setdefault("suite", "x25519")
         sources = [InsecureReplayedEntropy((str(folder), j)) for j in range(helpers)]
+        paths = [folder / f"helper {j}" for j in range(1, helpers + 1)]
         self.journals = [
-            HelperJournal.create(folder / f"helper {j}", suite, entropy=source)  # type: ignore[arg-type]
-            for j, source in enumerate(sources, 1)
+            HelperJournal.open(path)
+            if path.exists()
+            else HelperJournal.create(path, suite, entropy=source)  # type: ignore[arg-type]
+            for path, source in zip(paths, sources, strict=True)
         ]
         self._secrets = [source.drawn for source in sources]
         self.lost: list[HelperJournal] = []

@@ -39,6 +39,15 @@ def own_postgres() -> Iterator[postgres_server.Server]:
         yield made
 
 
+@pytest.fixture
+def wheel_postgres(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of a server of the wheel, as where the system has none."""
+    monkeypatch.setattr(postgres_server, "_installed", lambda: None)
+    need_postgres()
+    with postgres_server.server() as made:
+        yield made.url
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def new_database(request: pytest.FixtureRequest, ram_path: Path) -> Callable[[], Databases]:
     """A function that makes a new database."""

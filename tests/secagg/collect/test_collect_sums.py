@@ -204,3 +204,14 @@ async def test_restored_database_opens_no_second_list(databases: Databases) -> N
         with pytest.raises(RemoteProtocolError):
             await closer.step(0)
         assert result(collected.database, 0) is None
+
+
+async def test_server_of_the_wheel_serves(wheel_postgres: str) -> None:
+    databases = Databases.in_schema(wheel_postgres, 0)
+    with parties() as made:
+        collected = Collected(databases.open(), made)
+        collected.report(0, 1, 2)
+        collected.close()
+        await collected.finish()
+        check_sum(collected, {0, 1, 2})
+    databases.close()

@@ -1,0 +1,89 @@
+"""Budget of a client or of a session."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from secagg._check import check_kind, is_real
+from secagg._printable import in_short
+from secagg.errors import ParameterError
+from secagg.privacy.gaussian import sigma_of
+from secagg.privacy.loss import Loss
+
+_SHARE = 2.0**-12
+"""Part of ε, and of δ, that is set aside for the distance from exact Gaussians."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """(ε, δ) that all sums of a client's data together may spend.
+
+    The budget holds although results of earlier sums decide on the noise of later sums, and on
+    their number. So losses are compared with three bounds that are fixed in advance: Σ μ² of
+    Gaussian mechanisms (Smith and Thakurta 2022), the distance from Gaussian mechanisms, and
+    the failures. The smaller of two values of ε would be a bound that earlier results choose.
+
+    Parameters
+    ----------
+    epsilon : float
+        ε > 0. Above 30 the failures of the noise's bounds exceed most budgets.
+    delta : float
+        δ, 0 < δ < 1, well below 1 / number of clients.
+
+    Raises
+    ------
+    ParameterError
+        A value is out of range.
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        if not is_real(self.epsilon) or not 0 < self.epsilon < math.inf:
+            raise ParameterError(
+                f"epsilon must be a number above 0, not {in_short(self.epsilon)}"
+            )
+        if not is_real(self.delta) or not 0 < self.delta < 1:
+            raise ParameterError(
+                f"delta must be above 0 and below 1, not {in_short(self.delta)}"
+            )
+        for name in ("epsilon", "delta"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+
+    @cached_property
+    def squares(self) -> Fraction:
+        """Largest Σ μ² of sums within the budget.
+
+        MissingExtra is raised if dp-accounting is not installed.
+        """
+        epsilon = self.epsilon * (1 - _SHARE)
+        # a law within e^±a, 2a ≤ ε _SHARE, changes δ by this factor; see `Loss.epsilon`
+        delta = self.delta * (math.exp(-self.epsilon * _SHARE / 2) - _SHARE)
+        sigma = sigma_of(epsilon, max(delta, 0.0))  # δ < 0: so large an ε leaves nothing
+        return 1 / Fraction(sigma) ** 2 if math.isfinite(sigma) else Fraction(0)
+
+    def allows(self, loss: Loss) -> bool:
+        """Return whether the loss of all sums is within the budget.
+
+        Raises
+        ------
+        MissingExtra
+            dp-accounting is not installed.
+        """
+        check_kind("loss", loss, Loss, "a secagg.privacy.Loss")
+        return loss.squares <= self.squares and self.is_near(loss)
+
+    def is_near(self, loss: Loss) -> bool:
+        """Return whether the sums are near enough to Gaussian mechanisms for this budget.
+
+        Noise of more steps is nearer; see the encoding.
+        """
+        failing = loss.failure * (1 + math.exp(min(self.epsilon, 700.0)))
+        return (
+            2 * loss.law.steady_slack <= self.epsilon * _SHARE
+            and failing <= self.delta * _SHARE
+        )

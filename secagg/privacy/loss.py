@@ -1,0 +1,251 @@
+"""Loss of privacy of sums with shares of discrete Gaussian noise.
+
+h shares of N_Z(0, s²) add up to Y. Three steps compare a vector of D such sums, under any
+shift, with the Gaussian mechanism. docs/differential-privacy.md has the proofs.
+
+1. Y has the probabilities of N_Z(0, v), v = h s², up to factors of e^±τ, with
+   τ = 10 Σ exp(−2π² s² k / (k + 1)) over k = 1 … h − 1 (Kairouz, Liu and Steinke, ICML 2021).
+2. Within 12 √v, N_Z(0, v) has the probabilities of round(N(0, w)), w = v − 1/12, up to factors
+   of e^±η, with η = 7.2 / v².
+3. For integers x, x + round(N) is round(x + N), a function of the Gaussian mechanism's result.
+
+So ε is the Gaussian mechanism's for the variance w (Balle and Wang, ICML 2018, theorem 8),
+plus 2a, where e^±a bounds the factors of all elements; see `Distance`. The second bound is
+theorem 1 of Kairouz, Liu and Steinke, by zero-concentrated privacy. The smaller ε counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+
+from secagg._check import check_integer, check_kind, is_real
+from secagg.errors import ParameterError, needing
+from secagg.oneshot.privacy import ORDERS
+from secagg.privacy.gaussian import epsilon_of
+
+_Bound = Callable[[float], float]
+"""ε of a mechanism by δ."""
+GRAIN = 1 << 40
+"""μ² and ρ are multiples of 1 / 2^40, rounded up: sums of many rounds stay short."""
+LEAST_SHARE = 16
+"""Least variance of a share. Then 2π² s² k / (k + 1) ≥ π² s² bounds τ."""
+LARGEST_SHARE = 1 << 56
+"""Largest variance of a share that the sampler draws, (2^28)²."""
+_SAMPLE_ERROR = 2.0**-45
+"""κ, the largest relative error of a probability of the sampler of shares."""
+_TAIL = math.exp(-72.0)
+"""P(|Y| > 12 √v) ≤ 2 e^−72, as Y is subgaussian (Canonne, Kamath and Steinke 2020)."""
+_CONDITIONED = 2.0**-100
+"""More than the change of the logarithms when both laws are restricted to 12 √v."""
+_TABLE_ERROR = 2.0**-120
+"""Largest distance of a sample by a rounded table from an exact sample, in total variation."""
+_ROUNDED = 1 + 1e-9
+"""Factor that exceeds the errors of floats."""
+
+
+@dataclass(frozen=True)
+class Distance:
+    """Distance between the laws of independent elements, element by element.
+
+    The probabilities of an element under the two laws differ by factors of e^±b at most.
+
+    Attributes
+    ----------
+    total : float
+        Σ b.
+    squares : float
+        V = Σ b². The logarithm of the product of the factors has a mean of at most V/2 and is
+        subgaussian with V (Bun and Steinke 2016, proposition 3.3).
+    """
+
+    total: float = 0.0
+    squares: float = 0.0
+
+    @classmethod
+    def of(cls, elements: int, each: float) -> Distance:
+        """Return the distance of elements that all have the same b."""
+        return cls(elements * each * _ROUNDED, elements * each**2 * _ROUNDED)
+
+    @property
+    def slack(self) -> float:
+        """The least known a: products of factors are within e^±a, but for a chance of e^−72."""
+        return min(self.total, self.steady_slack)
+
+    @property
+    def steady_slack(self) -> float:
+        """V/2 + 12 √V, a form of `slack` that budgets bound."""
+        return self.squares / 2 + 12 * math.sqrt(self.squares)
+
+    def __add__(self, other: Distance) -> Distance:
+        return Distance(self.total + other.total, self.squares + other.squares)
+
+    def __mul__(self, sums: int) -> Distance:
+        return Distance(self.total * sums, self.squares * sums)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Privacy that sums spend on one client's vector, at most; losses add up with ``+``.
+
+    ``Loss()`` is the loss of no sum, and the sum of losses the loss of all sums together. The
+    sums' noise is fixed in advance; where results of earlier sums decide on later noise, or on
+    the end, only a `Budget` bounds the loss.
+
+    Attributes
+    ----------
+    squares : Fraction
+        Σ μ², the squared parameters of Gaussian differential privacy.
+    rho : Fraction
+        Σ ρ of zero-concentrated differential privacy, which bounds the same loss.
+    law : Distance
+        Distance of the sums of sampled shares from rounded Gaussians.
+    sampler : Distance
+        Distance of the sums of sampled shares from sums of exact shares, which concerns `rho`.
+    failure : float
+        Probability of noise that these bounds do not cover.
+    """
+
+    squares: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+    law: Distance = Distance()
+    sampler: Distance = Distance()
+    failure: float = 0.0
+
+    def __post_init__(self) -> None:
+        numbers: list[Fraction | float] = [self.squares, self.rho, self.failure]
+        for distance in (self.law, self.sampler):
+            numbers += [distance.total, distance.squares]
+        if not all(number >= 0 for number in numbers):  # NaN is not
+            raise ParameterError(f"a loss has no number below 0, unlike {self}")
+
+    @classmethod
+    def of_shares(
+        cls, variance: Fraction, shares: int, elements: int, sensitivity: Fraction
+    ) -> Loss:
+        """Return the loss of a sum with noise that clients add, each a share.
+
+        Parameters
+        ----------
+        variance : Fraction
+            s², the variance of a share, at least 16.
+        shares : int
+            h ≥ 2, the fewest shares that no reader of the sum knows: of m survivors less c
+            colluding clients, m − c. More shares make the loss no larger.
+        elements : int
+            D, elements of a masked vector.
+        sensitivity : Fraction
+            Δ², the largest squared L2 distance of two encoded vectors of a client, > 0.
+
+        Raises
+        ------
+        ParameterError
+            A value is out of range.
+        """
+        check_integer("shares", shares, 2, 1 << 20)
+        check_integer("elements", elements, 1, 1 << 31)
+        for name, value in (("variance", variance), ("sensitivity", sensitivity)):
+            check_kind(name, value, (Fraction, int), "a Fraction")
+        if not LEAST_SHARE <= variance <= LARGEST_SHARE:
+            raise ParameterError(
+                f"a share of noise has the variance {float(variance):g}; it must lie between "
+                f"{LEAST_SHARE} and 2^56 steps², so encode with more steps or with fewer"
+            )
+        if sensitivity <= 0:
+            raise ParameterError(f"sensitivity must be above 0, not {float(sensitivity):g}")
+        total = Fraction(variance) * shares
+        between = 10 * shares * math.exp(-(math.pi**2) * float(variance))
+        eta = 7.2 / float(total) ** 2  # proven for v ≥ 32, and two shares have 32
+        sampled = shares * _SAMPLE_ERROR
+        ratio = math.sqrt(sensitivity / total)
+        # two forms of the bound: the first is smaller for many elements, the second for few
+        concentrated = min(
+            ratio**2 + between * elements / 2, (ratio + between * math.sqrt(elements)) ** 2
+        )
+        return cls(
+            squares=_up(sensitivity / (total - Fraction(1, 12))),
+            rho=_up(Fraction(concentrated * _ROUNDED) / 2),
+            law=Distance.of(elements, eta + between + sampled + _CONDITIONED),
+            sampler=Distance.of(elements, sampled),
+            failure=elements * (6 * _TAIL + shares * _TABLE_ERROR) * _ROUNDED,
+        )
+
+    def __add__(self, other: Loss) -> Loss:
+        return Loss(
+            self.squares + other.squares,
+            self.rho + other.rho,
+            self.law + other.law,
+            self.sampler + other.sampler,
+            self.failure + other.failure,
+        )
+
+    def __mul__(self, sums: int) -> Loss:
+        """Return the loss of so many sums like these."""
+        check_integer("the number of sums", sums, 0, 1 << 40)
+        return Loss(
+            self.squares * sums,
+            self.rho * sums,
+            self.law * sums,
+            self.sampler * sums,
+            self.failure * sums,
+        )
+
+    def epsilon(self, delta: float) -> float:
+        """Return ε of the (ε, δ)-differential privacy that is left, ∞ if there is none.
+
+        Parameters
+        ----------
+        delta : float
+            δ, 0 < δ < 1, well below 1 / number of clients.
+
+        Raises
+        ------
+        ParameterError
+            `delta` is out of range.
+        MissingExtra
+            dp-accounting is not installed: ``pip install "secagg[privacy]"``.
+        """
+        if not is_real(delta) or not 0 < delta < 1:
+            raise ParameterError(f"delta must be above 0 and below 1, not {delta!r}")
+        if not self.squares:
+            return 0.0
+        gaussian = self._within(partial(epsilon_of, self.squares), delta, self.law.slack)
+        return min(
+            gaussian, self._within(_of_concentrated(self.rho), delta, self.sampler.slack)
+        )
+
+    def _within(self, bound: _Bound, delta: float, a: float) -> float:
+        """Return ε of sums that differ from a mechanism with a bound.
+
+        Let M ≤ e^a (M' + f) and M' ≤ e^a (M + f) for any set of results, and let M' be
+        (ε, δ')-private. Then M is (ε + 2a, e^a (δ' + f (1 + e^(ε + a))))-private.
+        """
+        found = 0.0
+        while math.isfinite(found + a):
+            beyond = self.failure * (1 + math.exp(min(found + a, 700.0)))
+            left = delta * math.exp(-a) - beyond
+            if left <= 0:
+                break
+            needed = bound(left)
+            if needed <= found:
+                return found + 2 * a
+            found = needed * _ROUNDED
+        return math.inf
+
+
+def _up(value: Fraction) -> Fraction:
+    return Fraction(math.ceil(value * GRAIN), GRAIN)
+
+
+def _of_concentrated(rho: Fraction) -> _Bound:
+    """Return the bound of mechanisms with zero-concentrated privacy, Σ ρ."""
+    with needing("ε", "'secagg[privacy]'", "dp_accounting"):
+        import dp_accounting
+        from dp_accounting import rdp
+    # the divergence of such an event is ρ α, for neighbours of any kind
+    accountant = rdp.RdpAccountant(ORDERS, dp_accounting.NeighboringRelation.REPLACE_ONE)
+    accountant.compose(dp_accounting.ZCDpEvent(float(rho)))
+    return lambda delta: float(accountant.get_epsilon(delta)) * _ROUNDED

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, cast
 
 from secagg._lazily import lazily
 from secagg.errors import (
+    BudgetSpent,
     ClippingWarning,
     DatabaseError,
     Dispute,
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bounds",
+    "BudgetSpent",
     "Client",
     "ClientPolicy",
     "ClippingWarning",

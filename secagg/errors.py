@@ -37,6 +37,10 @@ class ParameterError(SecAggError, ValueError):
     """An argument is invalid; the message has its name and the remedy."""
 
 
+class BudgetSpent(ParameterError):
+    """A sum would exceed the budget of privacy; nothing was spent, and nothing leaves."""
+
+
 class JournalError(SecAggError):
     """A journal cannot be opened, read or written, or its content is wrong.
 

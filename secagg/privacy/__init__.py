@@ -1,13 +1,15 @@
 """Accounting for differential privacy: the loss of noised sums, and budgets.
 
 A `Loss` bounds what sums reveal of a client's vector, and losses add up. A `Budget` is the
-(ε, δ) that a client, or a session, may spend. Both need dp-accounting:
+(ε, δ) that a client, or a session, may spend; a `PrivacyLedger` keeps what a client has spent.
+Budgets and ε need dp-accounting:
 ``pip install "secagg[privacy]"``. docs/differential-privacy.md has the theory.
 """
 
 from __future__ import annotations
 
 from secagg.privacy.budget import Budget
+from secagg.privacy.ledger import PrivacyLedger
 from secagg.privacy.loss import Loss
 
-__all__ = ["Budget", "Loss"]
+__all__ = ["Budget", "Loss", "PrivacyLedger"]

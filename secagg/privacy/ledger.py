@@ -1,0 +1,218 @@
+"""Ledger of a client: the privacy that all of the client's sums have spent, in a file."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from secagg._check import check_kind
+from secagg._files import locked, replace_file
+from secagg.errors import BudgetSpent, JournalError, ParameterError
+from secagg.privacy.budget import Budget
+from secagg.privacy.loss import GRAIN, Distance, Loss
+
+_KIND = "secagg privacy ledger 1"
+
+
+class PrivacyLedger:
+    """Privacy that the sums of a client's data have spent, within a budget.
+
+    Give the same ledger to all clients that work with the same data, whatever the session and
+    the server. A loss is on the disk before `spend` returns, so spend before a message leaves;
+    a message that is never sent stays spent. Several processes may use the file at a time.
+
+    Keep the file on a local disk of Linux or macOS. Never copy, restore or delete the file: a
+    copy would spend the budget again. A copy under another name or in another folder is
+    rejected, but not an older state under the same name.
+
+    Parameters
+    ----------
+    path : str or path, or None
+        File in an existing folder; a new file is made. None: in the memory of this process.
+    budget : Budget
+        Budget of the client. A file keeps the budget of the first call.
+
+    Raises
+    ------
+    ParameterError
+        An argument is invalid, or the file has another budget.
+    JournalError
+        The file cannot be read or written, was altered, cut short or copied, or is no ledger.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, budget: Budget) -> None:
+        if path is not None:
+            check_kind("the ledger's path", path, (str, os.PathLike), "a str, a path or None")
+        check_kind("budget", budget, Budget, "a secagg.privacy.Budget")
+        self.budget = budget
+        self._path = None if path is None else Path(path).absolute()
+        self._busy = threading.Lock()
+        self._known = _Content(budget.epsilon, budget.delta)
+        with self._whole():
+            if self._path is not None and not self._path.exists():
+                replace_file(self._path, _bytes(self._path, self._known), private=True)
+            self._known = self._read()
+
+    def __repr__(self) -> str:
+        return f"<PrivacyLedger: {self._known.sums:,} sums, {self.budget}>"
+
+    @property
+    def spent(self) -> Loss:
+        """Loss of all sums of all processes."""
+        with self._whole():
+            return self._read().loss
+
+    @property
+    def sums(self) -> int:
+        """Number of all sums of all processes."""
+        with self._whole():
+            return self._read().sums
+
+    def allows(self, loss: Loss) -> bool:
+        """Return whether the budget has room for another sum; nothing is spent.
+
+        The answer follows from public parameters alone, so a client may decline in the open.
+        """
+        check_kind("loss", loss, Loss, "a secagg.privacy.Loss")
+        return self.budget.allows(self.spent + loss)
+
+    def spend(self, loss: Loss) -> None:
+        """Spend the loss of a sum; the loss is on the disk at the return.
+
+        Raises
+        ------
+        BudgetSpent
+            The budget has no room for this sum. Nothing was spent, so send nothing.
+        JournalError
+            The file cannot be read or written. Send nothing: the loss may be spent or not.
+        """
+        check_kind("loss", loss, Loss, "a secagg.privacy.Loss")
+        with self._whole():
+            known = self._read()
+            total = known.loss + loss
+            if not self.budget.allows(total):
+                raise BudgetSpent(self._refusal(loss, known.sums))
+            after = _Content.of(self.budget, total, known.sums + 1)
+            if self._path is not None:
+                replace_file(self._path, _bytes(self._path, after), private=True)
+            self._known = after
+
+    def _refusal(self, loss: Loss, sums: int) -> str:
+        budget = f"epsilon {self.budget.epsilon:g} and delta {self.budget.delta:g}"
+        if not self.budget.is_near(loss):
+            return (
+                f"noise of so few steps on so many elements is not within {budget}; encode "
+                "with more steps"
+            )
+        return (
+            f"{sums} sums leave no room for another with this noise within {budget}; take no "
+            "further part with these data"
+        )
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Keep threads and processes out, and turn errors of the file into `JournalError`."""
+        with self._busy:
+            if self._path is None:
+                yield
+                return
+            if not hasattr(os, "O_DIRECTORY"):
+                raise JournalError(
+                    f"the ledger {self._path}: this system cannot lock and sync a folder; keep "
+                    "the ledger on Linux or macOS"
+                )
+            try:
+                with locked(self._path.parent):
+                    yield
+            except OSError as error:
+                why = error.strerror or str(error)
+                raise JournalError(f"the ledger {self._path}: {why}") from error
+
+    def _read(self) -> _Content:
+        """Return the content of the file; without a file, the content that is known."""
+        if self._path is None:
+            return self._known
+        found = _content(self._path)
+        if (found.epsilon, found.delta) != (self.budget.epsilon, self.budget.delta):
+            raise ParameterError(
+                f"the ledger {self._path} has a budget of epsilon {found.epsilon:g} and delta "
+                f"{found.delta:g}; pass this budget"
+            )
+        return found
+
+
+class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Content of the file.
+
+    `squares` and `rho` count 1 / 2^40; `law` and `sampler` are distances. `folder` is the
+    number of the folder in the file system, and `check` the SHA-256 of the file with an empty
+    `check`.
+    """
+
+    epsilon: float
+    delta: float
+    squares: int = 0
+    rho: int = 0
+    law: tuple[float, float] = (0.0, 0.0)
+    sampler: tuple[float, float] = (0.0, 0.0)
+    failure: float = 0.0
+    sums: int = 0
+    kind: str = _KIND
+    folder: int = 0
+    name: str = ""
+    check: str = ""
+
+    @classmethod
+    def of(cls, budget: Budget, loss: Loss, sums: int) -> _Content:
+        """Return the content for a loss."""
+        squares, rho = (math.ceil(each * GRAIN) for each in (loss.squares, loss.rho))
+        law, sampler = ((each.total, each.squares) for each in (loss.law, loss.sampler))
+        return cls(budget.epsilon, budget.delta, squares, rho, law, sampler, loss.failure, sums)
+
+    @property
+    def loss(self) -> Loss:
+        """Loss of all sums."""
+        squares, rho = (Fraction(each, GRAIN) for each in (self.squares, self.rho))
+        return Loss(squares, rho, Distance(*self.law), Distance(*self.sampler), self.failure)
+
+
+def _content(path: Path) -> _Content:
+    """Return the content of a file, or raise `JournalError`."""
+    data = path.read_bytes()
+    why = "is no privacy ledger, or was cut short or altered"
+    try:
+        found = msgspec.json.decode(data, type=_Content)
+        # the same bytes again: a right checksum, and no other spaces, digits or order
+        if data == _bytes(path, found):
+            return found
+        why = "was altered"
+        if (found.folder, found.name) != _place(path):
+            why = "was copied or restored, and sums may be missing"
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass
+    raise JournalError(
+        f"the ledger {path} {why}; take no further part with these data, or begin another "
+        "ledger if the earlier sums shall not count"
+    )
+
+
+def _bytes(path: Path, content: _Content) -> bytes:
+    """Return the bytes of a file, with the file's place and a checksum."""
+    folder, name = _place(path)
+    placed = replace(content, folder=folder, name=name, kind=_KIND, check="")
+    check = hashlib.sha256(msgspec.json.encode(placed)).hexdigest()
+    return msgspec.json.encode(replace(placed, check=check)) + b"\n"
+
+
+def _place(path: Path) -> tuple[int, str]:
+    """Return the number of the folder in the file system, and the name of the file."""
+    return path.parent.stat().st_ino, path.name

@@ -302,12 +302,17 @@ def progress(unit: str, total: int) -> Iterator[Callable[[str, int, int], None]]
 
 
 def echo(
-    params: RoundParams, document: Document, facts: list[tuple[str, str]], *, json: bool
+    params: RoundParams,
+    document: Document,
+    facts: list[tuple[str, str]],
+    further: Sequence[tuple[str, str]] = (),
+    *,
+    json: bool,
 ) -> None:
     """Print a round's parameters and costs, as a JSON document or as a table of two columns.
 
     `document` has at least "bytes_up", "bytes_down", "client_seconds" and "server_seconds".
-    `facts` are further rows of the table, before these figures.
+    `facts` are rows of the table before these figures, `further` after these figures.
     """
     shape: Document = {
         "clients": params.n_clients,
@@ -325,6 +330,7 @@ def echo(
         ("a client receives", volume(document["bytes_down"])),
         ("a client's time", duration(document["client_seconds"])),
         ("the server's time", duration(document["server_seconds"])),
+        *further,
     ]
     show(shape | document, rows, json=json)
 

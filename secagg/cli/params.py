@@ -17,6 +17,7 @@ import typer
 from secagg import _fast, graph, shamir
 from secagg.bench.cases import round_params
 from secagg.cli import console as options
+from secagg.cli import planned_noise
 from secagg.encoding import FixedPoint
 from secagg.graph.graph import CORRUPT, DROPOUT, count, to_adversary
 from secagg.kit.timing import mean_seconds
@@ -38,6 +39,7 @@ _PEERS = 64
 EXAMPLES = options.examples(
     "secagg params --clients 1000 --corrupt 0.2 --dropout 0.1",
     "secagg params --clients 10000 --corrupt 0.33 --dropout 0.1 --length 1000000 --json",
+    "secagg params --clients 1000 --epsilon 2 --delta 1e-6 --rounds 100 --norm 1",
 )
 
 
@@ -60,14 +62,23 @@ def params(
     eta: Annotated[
         int, typer.Option(help="Largest probability that dropouts end the round, as 2^-eta.")
     ] = 30,
+    epsilon: planned_noise.Epsilon = None,
+    delta: planned_noise.Delta = None,
+    rounds: planned_noise.Rounds = None,
+    norm: planned_noise.Norm = None,
     as_json: options.Json = False,
 ) -> None:
     """Find neighbours and threshold, and estimate the costs of a round.
 
     Times follow from measurements of primitives on this machine. Bytes are the largest of any
-    client: a client that stays to the end and loses no neighbour.
+    client: a client that stays to the end and loses no neighbour. With --epsilon the command
+    plans noise for differential privacy, too.
     """
     with options.command():
+        noise = planned_noise.planned(
+            clients, length, corrupt, dropout,
+            epsilon=epsilon, delta=delta, rounds=rounds, norm=norm,
+        )  # fmt: skip
         server = "active" if security == "active" else to_adversary(security)
         found = suggest_graph(clients, corrupt, dropout, server, sigma, eta)
         k, t, best = *found, found.highest_threshold
@@ -120,7 +131,10 @@ def params(
             ),
             ("completion", f"dropouts end the round: {_chance(completion)}"),
         ]
-        options.echo(chosen, document, facts, json=as_json)
+        if noise is not None:
+            document["noise"] = planned_noise.as_document(noise)
+        further = [] if noise is None else planned_noise.in_words(noise)
+        options.echo(chosen, document, facts, further, json=as_json)
 
 
 def _chance(bits: float | None) -> str:

@@ -23,6 +23,7 @@ from secagg.cli.params import estimate
 from secagg.cli.simulate import dropouts
 from secagg.graph import recommend
 from secagg.kit import timing
+from secagg.privacy import plan
 from secagg.protocol.traffic import client_traffic
 
 SMALL = ("simulate", "--clients", "12", "--length", "50")
@@ -54,6 +55,28 @@ def test_params_prints_the_recommendation_and_its_bytes() -> None:
     }
     assert min(shown["client_seconds"], shown["server_seconds"]) > 0
     assert shown["modulus_bits"] == 32
+
+
+def test_params_plans_noise() -> None:
+    pytest.importorskip("dp_accounting")
+    options = ("--clients", "200", "--corrupt", "0.1", "--dropout", "0.05", "--length", "900")
+    options += ("--epsilon", "3")
+    shown = document("params", *options, "--delta", "1e-7", "--rounds", "20", "--norm", "2")
+    found = plan(
+        200, 900, norm=2, epsilon=3, delta=1e-7, rounds=20, min_survivors=190, colluders=20
+    )
+    noise = shown["noise"]
+    for name in ("steps", "modulus_bits", "min_survivors", "colluders", "epsilon_replaced"):
+        assert noise[name] == getattr(found, name)
+    assert (noise["sigma"], noise["bytes"]) == (float(found.sigma), found.message)
+    assert noise["error"] == pytest.approx(found.error(), rel=1e-12)
+    text = invoke("params", *options).stdout
+    # a plan for one sum with the other defaults
+    once = plan(200, 900, norm=1, epsilon=3, delta=1e-6, min_survivors=190, colluders=20)
+    assert f"{once.steps:,} for the norm 1" in text
+    assert "this release add no noise" in text
+    assert "noise" not in document("params", "--clients", "20")
+    assert invoke("params", "--clients", "20", "--rounds", "3").exit_code == 2
 
 
 def test_params_options_reach_the_finder() -> None:

@@ -1,0 +1,114 @@
+"""Plan of the noise of ``secagg params``: the options, and the plan in words."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from secagg.cli.console import Document
+from secagg.errors import ParameterError
+from secagg.graph.graph import count
+from secagg.kit.table import volume
+from secagg.privacy import Plan, plan
+
+Epsilon = Annotated[
+    float | None,
+    typer.Option(
+        help="Plan noise for ε-differential privacy of each client over all rounds; needs "
+        "dp-accounting.",
+        show_default="no noise",
+    ),
+]
+Delta = Annotated[
+    float | None,
+    typer.Option(help="δ of the noise, well below 1 / clients.", show_default="1e-6"),
+]
+Rounds = Annotated[
+    int | None,
+    typer.Option(help="Number of sums that the noise is planned for.", show_default="1"),
+]
+Norm = Annotated[
+    float | None,
+    typer.Option(
+        help="L2 norm to which each client clips its vector before the noise.",
+        show_default="1",
+    ),
+]
+
+
+def planned(
+    clients: int,
+    length: int,
+    corrupt: float,
+    dropout: float,
+    *,
+    epsilon: float | None,
+    delta: float | None,
+    rounds: int | None,
+    norm: float | None,
+) -> Plan | None:
+    """Return the plan that the options ask for, or None."""
+    if epsilon is None:
+        for name, value in (("delta", delta), ("rounds", rounds), ("norm", norm)):
+            if value is not None:
+                raise ParameterError(f"--{name} is of the noise; give --epsilon, too")
+        return None
+    return plan(
+        clients,
+        length,
+        norm=1.0 if norm is None else norm,
+        epsilon=epsilon,
+        delta=1e-6 if delta is None else delta,
+        rounds=1 if rounds is None else rounds,
+        min_survivors=clients - count(dropout, clients),
+        colluders=count(corrupt, clients),
+    )
+
+
+def as_document(plan: Plan) -> Document:
+    """Return a plan for JSON."""
+    return {
+        "epsilon": plan.budget.epsilon,
+        "delta": plan.budget.delta,
+        "rounds": plan.rounds,
+        "norm": plan.norm,
+        "epsilon_replaced": plan.epsilon_replaced,
+        "min_survivors": plan.min_survivors,
+        "colluders": plan.colluders,
+        "elements": plan.elements,
+        "steps": plan.steps,
+        "sigma": float(plan.sigma),
+        "share": float(plan.share),
+        "modulus_bits": plan.modulus_bits,
+        "bytes": plan.message,
+        "error": plan.error(),
+        "error_norm": plan.error_norm(),
+        "error_fewest": plan.error(plan.min_survivors),
+        "factors": plan.factors,
+    }
+
+
+def in_words(plan: Plan) -> list[tuple[str, str]]:
+    """Return the rows of a table."""
+    budget, factors = plan.budget, plan.factors
+    share, sigma, step = float(plan.share), float(plan.sigma), plan.norm / plan.steps
+    sums = "one sum" if plan.rounds == 1 else f"{plan.rounds:,} sums together"
+    excess = f"dropouts {factors['dropouts']:.3f} × rounding {factors['rounding']:.3f}"
+    signal = plan.norm / plan.error_norm()
+    return [
+        ("noise", "a plan: rounds of this release add no noise"),
+        ("privacy", f"ε = {budget.epsilon:g}, δ = {budget.delta:g} for {sums}, against zeros"),
+        ("", f"ε = {plan.epsilon_replaced:.3g} against any other vectors of a client"),
+        ("", f"if {plan.min_survivors} clients stay and at most {plan.colluders} collude"),
+        ("σ", f"{sigma:.4g} steps, {sigma * step:.3g} in a sum; {share:.4g} steps a client"),
+        ("steps", f"{plan.steps:,} for the norm {plan.norm:g}"),
+        ("a noised vector", volume(plan.message)),
+        ("", f"{plan.elements:,} rotated elements of {plan.modulus_bits} bits"),
+        (
+            "error of the mean",
+            f"{plan.error():.3g} an element, {plan.error_norm():.3g} as a norm",
+        ),
+        ("", f"{factors['total']:.3f} times a trusted server's: {excess}"),
+        ("utility", f"{signal:.3g} × the error, if all clients agree on a vector of this norm"),
+    ]

@@ -1,0 +1,257 @@
+"""Plan of noised sums: steps of the encoding, noise and bits, and the error to expect."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from secagg._check import check_flag, check_integer, is_real
+from secagg._printable import in_short
+from secagg.errors import ParameterError
+from secagg.graph.graph import CORRUPT, DROPOUT, count
+from secagg.oneshot.noise import STEPS
+from secagg.privacy.budget import Budget
+from secagg.privacy.gaussian import sigma_of
+from secagg.privacy.loss import GRAIN, LARGEST_SHARE, LEAST_SHARE, Loss
+
+_MOST_STEPS = 1 << 30
+_BITS = range(2, 63)
+_COST = 1.02
+"""Largest factor of the error by which rounding is worth fewer bits."""
+_FALLBACK = Fraction(5266, 1000)
+"""√(2 ln 2^20), rounded up: a rounded vector is longer than the bound with chance 2^−20."""
+_WRAP = Fraction(13863, 10_000)
+"""2 ln 2, rounded up: with `_WRAP` · (11 + log₂ D) any element wraps with chance 2^−10."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Settings of noised sums, and the error to expect; `plan` finds a plan.
+
+    Each client clips a vector to the norm C, rotates the vector, rounds the elements to
+    integers, S steps for C, and adds a share of the noise.
+
+    Attributes
+    ----------
+    n_clients, length, rounds, min_survivors, colluders : int
+        n, d, the number of sums, m and c.
+    norm : float
+        C, the largest L2 norm of a client's vector.
+    budget : Budget
+        ε and δ of all sums together, for a client's vectors or zeros in their place.
+    count_clipped : bool
+        Whether an element counts the clipped vectors.
+    steps : int
+        S, the number of steps for C.
+    modulus_bits : int
+        Bits of an element in a message.
+    """
+
+    n_clients: int
+    length: int
+    rounds: int
+    min_survivors: int
+    colluders: int
+    norm: float
+    budget: Budget
+    count_clipped: bool
+    steps: int
+    modulus_bits: int
+
+    @property
+    def elements(self) -> int:
+        """D, the elements of a message: the length, padded to a power of two."""
+        return 1 << (self.length + self.count_clipped - 1).bit_length()
+
+    @property
+    def message(self) -> int:
+        """Bytes of a vector in a message."""
+        return -(-self.elements * self.modulus_bits // 8)
+
+    @property
+    def square(self) -> int:
+        """B, the largest squared norm of a rounded vector, in steps²."""
+        return largest_square(self.steps, self.elements, self.count_clipped)
+
+    @property
+    def honest(self) -> int:
+        """The fewest shares of noise that the server cannot know, m − c."""
+        return self.min_survivors - self.colluders
+
+    @property
+    def share(self) -> Fraction:
+        """s, the standard deviation of a share of the noise, in steps."""
+        # the loss of each sum is rounded up to the grain
+        each = self.budget.squares / self.rounds - Fraction(1, GRAIN)
+        variance = self.square / each + Fraction(1, 12)
+        return Fraction(math.isqrt(math.ceil(variance * STEPS**2 / self.honest) - 1) + 1, STEPS)
+
+    @property
+    def sigma(self) -> Fraction:
+        """σ, the standard deviation of the noise that is left in the worst case, in steps."""
+        return Fraction(math.isqrt(int((self.share * STEPS) ** 2) * self.honest), STEPS)
+
+    @property
+    def loss(self) -> Loss:
+        """Loss of all sums, for a client's vectors or zeros in their place."""
+        return self._loss(self.square)
+
+    @property
+    def epsilon_replaced(self) -> float:
+        """ε of all sums, for a client's vectors or any other vectors in their place."""
+        return self._loss(4 * self.square).epsilon(self.budget.delta)
+
+    def _loss(self, square: int) -> Loss:
+        one = Loss.of_shares(self.share**2, self.honest, self.elements, Fraction(square))
+        return one * self.rounds
+
+    def error(self, survivors: int | None = None) -> float:
+        """Return the standard deviation of an element of the mean, noise and rounding.
+
+        Parameters
+        ----------
+        survivors : int, optional
+            Number of clients in the sum; all by default.
+        """
+        known = self.n_clients if survivors is None else survivors
+        check_integer("survivors", known, self.min_survivors, self.n_clients)
+        step = self.norm / self.steps
+        return step * math.sqrt((float(self.share) ** 2 + 0.25) / known)
+
+    def error_norm(self, survivors: int | None = None) -> float:
+        """Return the norm of the mean's error, √d times the error of an element."""
+        return self.error(survivors) * math.sqrt(self.length)
+
+    @property
+    def factors(self) -> dict[str, float]:
+        """Factors by which the error exceeds a trusted server's, if no client drops out.
+
+        "total" is the product of "dropouts", "count" and "rounding". Dropouts and colluders
+        cost √(n / (m − c)). A trusted server adds exact Gaussian noise to the exact sum.
+        """
+        dropouts = math.sqrt(self.n_clients / self.honest)
+        counting = math.sqrt(257 / 256) if self.count_clipped else 1.0
+        trusted = (
+            self.norm
+            * sigma_of(self.budget.epsilon, self.budget.delta)
+            * math.sqrt(self.rounds)
+            / self.n_clients
+        )
+        total = self.error() / trusted
+        rounding = total / dropouts / counting
+        parts = {"dropouts": dropouts, "rounding": rounding, "count": counting}
+        return {"total": total, **parts}
+
+
+def plan(
+    n_clients: int,
+    length: int,
+    *,
+    norm: float,
+    epsilon: float,
+    delta: float,
+    rounds: int = 1,
+    min_survivors: int | None = None,
+    colluders: int | None = None,
+    bits: int | None = None,
+    count_clipped: bool = False,
+) -> Plan:
+    """Find the noise, the steps and the bits for a budget.
+
+    Parameters
+    ----------
+    n_clients : int
+        n, 3 to 2^20.
+    length : int
+        d, elements of a vector, at most 2^30.
+    norm : float
+        C > 0, the L2 norm to which clients clip their vectors.
+    epsilon, delta : float
+        Budget of all sums together, for a client's vectors or zeros in their place.
+    rounds : int
+        Number of sums, attempts that fail after the masked inputs included.
+    min_survivors : int, optional
+        m, the fewest clients of a sum. By default a tenth of n may drop out.
+    colluders : int, optional
+        c ≤ m − 2, clients that tell the server their shares. By default a fifth of n.
+    bits : int, optional
+        Bits of an element, 2 to 62. By default the fewest with which rounding costs at most
+        2 % of the error.
+    count_clipped : bool
+        True: an element of each sum counts the clipped vectors, with noise.
+
+    Raises
+    ------
+    ParameterError
+        An argument is out of range, or no plan has so few bits.
+    MissingExtra
+        dp-accounting is not installed: ``pip install "secagg[privacy]"``.
+    """
+    check_integer("n_clients", n_clients, 3, 1 << 20)
+    check_integer("length", length, 1, 1 << 30)
+    check_integer("rounds", rounds, 1, 1 << 30)
+    check_flag("count_clipped", count_clipped)
+    if not is_real(norm) or not 0 < norm < math.inf:
+        raise ParameterError(f"norm must be a number above 0, not {in_short(norm)}")
+    if bits is not None:
+        check_integer("bits", bits, _BITS[0], _BITS[-1])
+    m = n_clients - count(DROPOUT, n_clients) if min_survivors is None else min_survivors
+    check_integer("min_survivors", m, 2, n_clients)
+    c = count(CORRUPT, n_clients) if colluders is None else colluders
+    check_integer("colluders", c, 0, m - 2)
+    budget = Budget(epsilon, delta)
+    if budget.squares <= rounds * Fraction(2, GRAIN):
+        raise ParameterError(
+            f"epsilon {in_short(epsilon)} and delta {in_short(delta)} are out of range for "
+            f"{rounds} sums; take epsilon below 30, a larger delta, or fewer rounds"
+        )
+    start = Plan(
+        n_clients, length, rounds, m, c, float(norm), budget, count_clipped, 1, _BITS[0]
+    )
+    for width in _BITS if bits is None else [bits]:
+        found = _finest(replace(start, modulus_bits=width))
+        if found and (bits is not None or found.factors["rounding"] <= _COST):
+            return found
+    few = "no number of" if bits is None else str(bits)
+    raise ParameterError(
+        f"{few} bits hold {rounds} sums within epsilon {in_short(epsilon)} and delta "
+        f"{in_short(delta)}; take more bits, a larger epsilon or delta, or fewer rounds"
+    )
+
+
+def largest_square(steps: int, elements: int, count_clipped: bool) -> int:
+    """Return B, the squared norm that no rounded vector exceeds.
+
+    A vector of a norm of at most S is rounded at random, and longer results are replaced
+    (Kairouz, Liu and Steinke 2021, proposition 22). With `count_clipped` an element of S/16
+    comes on top.
+    """
+    whole = -(-257 * steps**2 // 256) if count_clipped else steps**2
+    root = math.isqrt(elements - 1) + 1
+    norm = math.isqrt(whole - 1) + 1
+    usual = whole + -(-elements // 4) + math.ceil(_FALLBACK * (2 * norm + root) / 2)
+    return min(usual, (norm + root) ** 2)
+
+
+def _finest(start: Plan) -> Plan | None:
+    """Return the plan of the most steps that fit into a plan's bits, if any is private."""
+    low, high = 0, _MOST_STEPS
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if _fits(replace(start, steps=middle)) else (low, middle - 1)
+    if not low:
+        return None
+    found = replace(start, steps=low)
+    enough = LEAST_SHARE <= found.share**2 <= LARGEST_SHARE
+    return found if enough and found.budget.allows(found.loss) else None
+
+
+def _fits(plan: Plan) -> bool:
+    """Return whether an element of the rotated sum wraps around with chance 2^−10 at most."""
+    n = plan.n_clients
+    logarithm = plan.elements.bit_length() - 1
+    variance = Fraction(n**2 * plan.square, plan.elements) + n * (
+        plan.share**2 + Fraction(1, 4)
+    )
+    return ((1 << plan.modulus_bits) - 1) ** 2 >= 4 * _WRAP * (11 + logarithm) * variance

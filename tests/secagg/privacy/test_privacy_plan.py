@@ -1,0 +1,117 @@
+"""Plans: within the budget and the room of the modulus, and no finer than they can be."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from secagg import MissingExtra, ParameterError
+from secagg.privacy import Budget, Loss, plan
+from secagg.privacy.planning import largest_square
+
+dp_accounting = pytest.importorskip("dp_accounting")
+
+TARGET = {"norm": 1, "epsilon": 2, "delta": 1e-6, "min_survivors": 900, "colluders": 50}
+
+
+def test_target_of_the_page():
+    """A mean of 100,000 elements of 1,000 clients, at 16 bits."""
+    found = plan(1000, 100_000, **TARGET)
+    assert (found.modulus_bits, found.elements, found.message) == (16, 1 << 17, 262_144)
+    factors = found.factors
+    assert factors["total"] < 1.1
+    assert factors["dropouts"] == math.sqrt(1000 / 850)
+    assert factors["total"] == pytest.approx(1.0960, abs=1e-4)
+    assert 109 < found.share < 112
+    few = plan(1000, 100_000, **TARGET | {"min_survivors": 700}).factors
+    assert few["total"] == pytest.approx(1.2549, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("bits", "total"), [(14, 1.2758), (15, 1.1269), (17, 1.0882), (18, 1.0860)]
+)
+def test_bits_against_error(bits, total):
+    factors = plan(1000, 100_000, **TARGET, bits=bits).factors
+    assert factors["total"] == pytest.approx(total, abs=1e-4)
+
+
+@pytest.mark.parametrize("rounds", [1, 100])
+@pytest.mark.parametrize("count_clipped", [False, True])
+@pytest.mark.parametrize(("n", "d"), [(10, 1), (50, 1000), (1000, 1 << 20), (10_000, 100)])
+def test_plan_is_within_its_budget_and_uses_it(n, d, count_clipped, rounds):
+    found = plan(
+        n, d, norm=2.5, epsilon=1, delta=1e-7, rounds=rounds, count_clipped=count_clipped
+    )
+    assert found.budget.allows(found.loss)
+    assert 0.998 < found.loss.epsilon(1e-7) <= 1
+    assert found.elements >= d + count_clipped
+    # doubled distance, twice the parameter: as rounds four times as many
+    four = Loss.of_shares(found.share**2, found.honest, found.elements, Fraction(found.square))
+    assert found.epsilon_replaced == pytest.approx((four * 4 * rounds).epsilon(1e-7), rel=1e-4)
+    # the shares of the fewest survivors are σ² together
+    assert found.share**2 * found.honest >= found.sigma**2
+    assert found.sigma**2 > (found.share - Fraction(1, 256)) ** 2 * found.honest
+    # the room of the modulus: 2 ln(2D · 2^10) variances
+    room = (2**found.modulus_bits - 1) ** 2 / 4
+    spread = n * n * found.square / found.elements + n * (float(found.share) ** 2 + 0.25)
+    assert room >= 2 * math.log(2 * found.elements * 1024) * spread
+    coarser = replace(found, steps=found.steps + max(1, found.steps // 500))
+    more = n * n * coarser.square / found.elements + n * (float(coarser.share) ** 2 + 0.25)
+    assert room < 2 * math.log(2 * found.elements * 1024) * more * 1.001
+
+
+def test_fewest_bits():
+    found = plan(100, 5000, norm=1, epsilon=2, delta=1e-6)
+    assert found.factors["rounding"] <= 1.02
+    fewer = plan(100, 5000, norm=1, epsilon=2, delta=1e-6, bits=found.modulus_bits - 1)
+    assert fewer.factors["rounding"] > 1.02
+
+
+def test_error_of_the_mean():
+    """The noise of all clients, over their number, beside a trusted server's noise."""
+    found = plan(1000, 100_000, **TARGET | {"norm": 3})
+    trusted = 3 * dp_accounting.get_sigma_gaussian(2, 1e-6) / 1000
+    assert found.error() == pytest.approx(1.0960 * trusted, rel=2e-4)
+    assert found.error(900) == pytest.approx(found.error() * math.sqrt(1000 / 900))
+    with pytest.raises(ParameterError):
+        found.error(899)
+    hundred = plan(1000, 100_000, **TARGET | {"norm": 3}, rounds=100)
+    assert hundred.error() == pytest.approx(10 * found.error(), rel=0.01)
+
+
+def test_largest_square():
+    """S² and the rounding, by hand; few steps on many elements meet the cap."""
+    usual = 1000**2 + 250 + math.ceil(5.266 * (1000 + 16))
+    assert largest_square(1000, 1000, count_clipped=False) == usual
+    assert largest_square(1, 1 << 20, count_clipped=False) == 1 + (1 << 18) + 2702
+    assert largest_square(1, 1, count_clipped=False) == 4
+    assert largest_square(16, 4, count_clipped=True) > largest_square(
+        16, 4, count_clipped=False
+    )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"n_clients": 2}, {"length": 0}, {"norm": 0}, {"norm": math.inf}, {"norm": "1"},
+        {"epsilon": 0}, {"delta": 1}, {"rounds": 0}, {"min_survivors": 101}, {"bits": 63},
+        {"colluders": 89}, {"min_survivors": 1}, {"count_clipped": 1}, {"bits": 3},
+        {"epsilon": 1e4}, {"epsilon": 60}, {"rounds": 1 << 30, "epsilon": 1e-6},
+    ],
+)  # fmt: skip
+def test_plans_out_of_range(changed):
+    valid = {"n_clients": 100, "length": 50, "norm": 1, "epsilon": 1, "delta": 1e-6}
+    plan(**valid)
+    with pytest.raises(ParameterError):
+        plan(**valid | changed)
+
+
+def test_without_dp_accounting(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    with pytest.raises(MissingExtra):
+        plan(100, 50, norm=1, epsilon=1, delta=1e-6)
+    assert Budget(1, 1e-6).delta == 1e-6

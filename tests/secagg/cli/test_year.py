@@ -145,7 +145,7 @@ class Year:
         """Start a command as a process; `name` is its log."""
         clocked = name == "server"
         script = [str(ROOT / "tests" / "support" / "fast_clock.py"), str(self.folder / "clock")]
-        given = script if clocked else ["-c", MAIN]
+        given = script if clocked else list(MAIN)
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(  # noqa: S603
                 [sys.executable, *given, *map(str, words)],

@@ -95,7 +95,7 @@ def _begin(tx: Transaction, session: Session) -> None:
     place = tx.number(last, session.number)
     tx.run(
         f"CREATE TABLE {reports_table(number)} (place BIGINT PRIMARY KEY, "
-        "report BYTEA NOT NULL)"
+        f"report BYTEA NOT NULL){tx.growing}"
     )
     tx.insert(
         "secagg_batches",

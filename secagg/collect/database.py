@@ -22,7 +22,15 @@ Clock = Callable[[], float]
 
 
 class Transaction(ABC):
-    """Transaction in a database; a method that raises ends the transaction."""
+    """Transaction in a database; a method that raises ends the transaction.
+
+    Attributes
+    ----------
+    growing : str
+        Clause of tables whose rows are inserted, read, and dropped with the table.
+    """
+
+    growing = ""
 
     def query(self, kind: type[T], statement: str, *values: Value) -> list[T]:
         """Return the rows of a statement, each as a named tuple of a class.

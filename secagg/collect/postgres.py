@@ -85,6 +85,9 @@ class PostgreSQL:
 
 
 class _PostgreSQLTransaction(Transaction):
+    # a vacuum would read and write all rows once more, and rows that never change need none
+    growing = " WITH (autovacuum_enabled = off, toast.autovacuum_enabled = off)"
+
     def __init__(self, connection: Connection, clock: Clock | None) -> None:
         self._connection, self._clock = connection, clock
         self._cursor = Cursor(connection)

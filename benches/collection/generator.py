@@ -15,6 +15,7 @@ import time
 import urllib.request
 from base64 import b64decode
 from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from random import Random
 import numpy as np
 
 from benches.collection.load import Load, identity_of
+from secagg import FixedPoint
 from secagg._threads import set_threads
 from secagg.oneshot import OneShotParams, report
 
@@ -92,13 +94,39 @@ class Connection:
         return sent
 
 
-class Generator:
-    """Generator of the reports of a part of the clients."""
+class Maker:
+    """Maker of the reports of a part of the clients, with the plain sum of their vectors."""
+
+    def __init__(self, load: Load, number: int, params: OneShotParams) -> None:
+        self._load, self._number, self._params = load, number, params
+        self.total = np.zeros(load.length, np.int64)
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        """Yield each client's id and report."""
+        params = self._params
+        assert isinstance(params.encoding, FixedPoint)
+        for first, ids in self._load.lots(self._number):
+            integers = self._load.integers(first, len(ids), params)
+            self.total += integers.sum(axis=0, dtype=np.int64)
+            for u, vector in zip(ids, integers / params.encoding.scale, strict=True):
+                yield u, report(vector, params, u, identity=identity_of(u))
+
+
+class Sender:
+    """Sender of reports, each of which is sent until a server acknowledges the report.
+
+    Attributes
+    ----------
+    counts : Counter of str
+        Answers by status, and faults.
+    acknowledged : set of int
+        Clients.
+    """
 
     def __init__(
         self, load: Load, number: int, params: OneShotParams, ports: list[int]
     ) -> None:
-        self._load, self._number, self._params = load, number, params
+        self._load, self._params = load, params
         self._head = (
             f"POST /v1/parameters/{params.digest.hex()}/reports HTTP/1.1\r\n"
             "Host: 127.0.0.1\r\nContent-Length: %d\r\n\r\n"
@@ -114,30 +142,24 @@ class Generator:
         self._selector = selectors.DefaultSelector()
         self._random = Random(f"{load.seed} {number}")  # noqa: S311 - of faults, not of keys
         self.counts, self.acknowledged = Counter[str](), set[int]()
-        self.total = np.zeros(load.length, np.int64)
 
-    def run(self) -> None:
-        """Send all reports, and wait for all acknowledgements."""
-        load, params, began = self._load, self._params, time.monotonic()
-        made = 0
-        for first, ids in load.lots(self._number):
-            integers = load.integers(first, len(ids), params)
-            self.total += integers.sum(axis=0, dtype=np.int64)
-            for u, vector in zip(ids, integers / params.encoding.scale, strict=True):  # type: ignore[attr-defined]
-                body = report(vector, params, u, identity=identity_of(u))
-                if self._random.random() < load.garbage:
-                    self._give(Sent(None, self._spoil(body)))
-                server = self._random.randrange(len(self._idle))
-                self._give(Sent(u, body), server)
-                if self._random.random() < load.duplicates:
-                    self._give(Sent(u, body, copy=True), server + 1)
-                made += 1
-                while made > load.pace * (time.monotonic() - began):
-                    self._poll(0.01)
+    def send(self, made: Iterable[tuple[int, bytes]]) -> None:
+        """Send reports with their ids, and wait for all acknowledgements."""
+        load, began, count = self._load, time.monotonic(), 0
+        for u, body in made:
+            if self._random.random() < load.garbage:
+                self._give(Sent(None, self._spoil(body)))
+            server = self._random.randrange(len(self._idle))
+            self._give(Sent(u, body), server)
+            if self._random.random() < load.duplicates:
+                self._give(Sent(u, body, copy=True), server + 1)
+            count += 1
+            while count > load.pace * (time.monotonic() - began):
+                self._poll(0.01)
         while self._waiting or any(one.sent is not None for one in self._connections):
             self._flush()
             self._poll(0.05)
-        assert len(self.acknowledged) == made
+        assert len(self.acknowledged) == count
 
     def _give(self, sent: Sent, server: int = 0) -> None:
         """Send a body by an idle connection, of a server if possible; wait for a connection."""
@@ -239,17 +261,15 @@ def main(folder: Path, number: int, ports: list[int]) -> None:
     """Send a generator's reports; write the plain sum and the ids."""
     set_threads(1)
     load = Load.read(folder)
-    generator = Generator(load, number, fetch(ports[0]), ports)
+    params = fetch(ports[0])
+    maker, sender = Maker(load, number, params), Sender(load, number, params, ports)
     print("generating", flush=True)
     start = time.process_time()
-    generator.run()
-    np.savez(
-        folder / f"sent-{number}.npz",
-        integers=generator.total,
-        ids=np.array(sorted(generator.acknowledged), np.uint64),
-    )
+    sender.send(maker)
+    ids = np.array(sorted(sender.acknowledged), np.uint64)
+    np.savez(folder / f"sent-{number}.npz", integers=maker.total, ids=ids)
     seconds = time.process_time() - start
-    counts = dict(generator.counts) | {"seconds": seconds}
+    counts = dict(sender.counts) | {"seconds": seconds}
     (folder / f"sent-{number}.json").write_text(json.dumps(counts), encoding="utf-8")
 
 

@@ -231,9 +231,9 @@ async def main(folder: Path) -> None:
             helpers.append((await stack.enter_async_context(serving), journal.public))
         database = collect.open_database(str(folder / "reports.sqlite"))
         stack.callback(database.close)
-        serving = serve_collection(database, registry=KEYS, port=0)
-        url = await stack.enter_async_context(serving)
-        server = Secure(database, url, helpers)
+        collecting = serve_collection(database, registry=KEYS, port=0)
+        at = await stack.enter_async_context(collecting)
+        server = Secure(database, at.url, helpers)
         secure = await train(server, lambda offer: np.frombuffer(offer.message))
     assert secure[2] == clear[2], "the same integers, of the same versions"
     now, model, found = secure

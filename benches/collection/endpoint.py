@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from secagg.collect import batches, open_database
+from secagg.collect import batches, open_database, sessions
 from secagg.collect.intake import Intake
 from secagg.collect.reports import Report
 from secagg.http.server import listening
@@ -26,7 +26,7 @@ async def run(url: str, port: int) -> None:
     """Serve until this process is killed."""
     database = open_database(url)
     with database.transaction() as tx:
-        session = batches.newest(tx)
+        session = sessions.find(tx, batches.newest(tx))
     assert session is not None
     intake = Intake(database, Thread())
 

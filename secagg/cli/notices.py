@@ -20,7 +20,7 @@ from secagg.errors import ClippingWarning, PrecisionWarning
 from secagg.kit.table import duration
 from secagg.session.events import HELPER_PHASES
 
-_LOGS = ("secagg.session", "secagg.http", "secagg.collect")
+_LOGS = ("secagg.session", "secagg.http", "secagg.collect", "psycopg.pool")
 NO_VECTOR = "vector"
 """Phase of an error of this command's own file."""
 _FEW = 20

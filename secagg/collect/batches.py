@@ -110,12 +110,18 @@ def current(tx: Transaction, session: Session) -> Batch | None:
     return rows[0] if rows else None
 
 
-def newest(tx: Transaction) -> Session | None:
-    """Return the newest session with an open batch, or None."""
-    number = tx.number(
-        "SELECT coalesce(max(session), -1) FROM secagg_batches WHERE state = 'open'"
+class _Digest(NamedTuple):
+    digest: bytes
+
+
+def newest(tx: Transaction) -> bytes:
+    """Return the digest of the newest session with an open batch, or b"" without any."""
+    found = tx.query(
+        _Digest,
+        "SELECT digest FROM secagg_sessions WHERE number = "
+        "(SELECT max(session) FROM secagg_batches WHERE state = 'open')",
     )
-    return None if number < 0 else sessions.get(tx, number)
+    return found[0].digest if found else b""
 
 
 def get(tx: Transaction, number: int) -> Batch:

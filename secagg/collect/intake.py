@@ -7,7 +7,9 @@ acknowledged after the commit.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
+from collections.abc import Callable
 
 from secagg.collect import reports
 from secagg.collect.database import Database
@@ -29,10 +31,17 @@ class Intake:
     database : Database
     thread : Calls
         Thread of the database.
+    committed : callable, optional
+        Function that gets the number of reports and the seconds of each transaction.
     """
 
-    def __init__(self, database: Database, thread: Calls) -> None:
-        self._database, self._thread = database, thread
+    def __init__(
+        self,
+        database: Database,
+        thread: Calls,
+        committed: Callable[[int, float], object] = lambda reports, seconds: None,
+    ) -> None:
+        self._database, self._thread, self._committed = database, thread, committed
         self._waiting: deque[_Waiting] = deque()
         self._running: asyncio.Task[None] | None = None
 
@@ -59,6 +68,7 @@ class Intake:
 
     async def _store(self, group: list[_Waiting]) -> None:
         session, found = group[0][0], [report for _, report, _ in group]
+        began = time.monotonic()
         try:
             verdicts = await self._thread.run(
                 lambda: reports.add(self._database, session, found)
@@ -68,6 +78,7 @@ class Intake:
                 if not done.done():  # a client that hung up has cancelled the future
                     done.set_exception(error)
         else:
+            self._committed(len(group), time.monotonic() - began)
             for (*_, done), verdict in zip(group, verdicts, strict=True):
                 if not done.done():
                     done.set_result(verdict)

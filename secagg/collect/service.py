@@ -9,28 +9,35 @@ repeated.
 from __future__ import annotations
 
 import logging
-from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from functools import partial
+from typing import NamedTuple, TypeVar
 
+import msgspec
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from secagg._check import check_kind
 from secagg.collect import batches, sessions
-from secagg.collect.database import Database
+from secagg.collect.database import Database, Transaction
 from secagg.collect.intake import Intake
+from secagg.collect.metrics import Metrics
+from secagg.collect.operator import Operator
 from secagg.collect.reports import Report, Verdict
 from secagg.collect.sessions import Session
-from secagg.errors import DatabaseError, RemoteProtocolError
-from secagg.http import asgi, bodies
-from secagg.http.address import check_host
+from secagg.errors import DatabaseError, ParameterError, RemoteProtocolError
+from secagg.http import asgi, bodies, certificates
+from secagg.http.address import check_host, check_origin
 from secagg.http.bodies import Limits
-from secagg.http.budget import Budget
+from secagg.http.budget import Body, Budget
 from secagg.http.problems import Problem
-from secagg.http.server import Certificate, listening
+from secagg.http.server import Certificate, Serving, listening
 from secagg.http.turns import busy
 from secagg.oneshot import messages
 from secagg.protocol import Registry
@@ -38,17 +45,54 @@ from secagg.session.exchange import Thread
 
 logger = logging.getLogger("secagg.collect")
 
+T = TypeVar("T")
 _SESSIONS = 64
 """Sessions whose parameters are in memory at once."""
+_OFFERS = 1 << 25
+"""Bytes of answers with parameters that are in memory, unless a single answer has more."""
+_RETRY = 10
+"""Seconds after which a batch may have room, or the database may be back."""
+# functions: an error that is raised twice would keep the bodies of both requests
 _PROBLEMS = {
-    Verdict.OTHER: Problem(409, "id", "another report of this client was accepted before"),
-    Verdict.FULL: Problem(
-        503, "full", "the batch has no room; try again when the next is open", retry_after=10
+    Verdict.OTHER: partial(
+        Problem, 409, "id", "another report of this client was accepted before"
     ),
-    Verdict.CLOSED: Problem(
-        410, "closed", "this session takes no more reports; get the parameters of the next"
+    Verdict.FULL: partial(
+        Problem,
+        503,
+        "full",
+        "the batch has no room; try again when the next is open",
+        retry_after=_RETRY,
+    ),
+    Verdict.CLOSED: partial(
+        Problem,
+        410,
+        "closed",
+        "this session takes no more reports; get the parameters of the next",
+        latest="../../parameters",  # beside /v1/parameters, also behind a proxy with a prefix
     ),
 }
+
+
+class _Known(NamedTuple):
+    """Session, without the message, and the bytes of the answer with the parameters."""
+
+    session: Session
+    size: int
+
+
+class _Offer(bodies.Bytes):
+    """Answer with parameters, within the budget until all bytes were sent."""
+
+    media_type = "application/json"
+
+    def __init__(self, content: bytes, body: Body, slot: ExitStack) -> None:
+        super().__init__(content, body)
+        self._slot = slot
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._slot:
+            await super().__call__(scope, receive, send)
 
 
 class Service:
@@ -60,15 +104,21 @@ class Service:
     registry : Registry or None
         Public keys of all clients of active sums; None if all sums are semi-honest.
     limits : Limits
+
+    Attributes
+    ----------
+    metrics : Metrics
     """
 
     def __init__(self, database: Database, registry: Registry | None, limits: Limits) -> None:
         self._database, self._registry = database, registry
         self._thread = Thread()
-        self._intake = Intake(database, self._thread)
         self._budget = Budget(limits.bytes_in_flight, limits.body_seconds, limits.poll_seconds)
+        self.metrics = Metrics(lambda: self._budget.held)
+        self._intake = Intake(database, self._thread, self.metrics.committed)
         self._free = list(range(limits.polls))
-        self._known: OrderedDict[bytes, Session] = OrderedDict()
+        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        self._offers: OrderedDict[bytes, bytes] = OrderedDict()
 
     def routes(self) -> list[Route]:
         """Return the routes of the application."""
@@ -82,35 +132,43 @@ class Service:
     async def parameters(self, request: Request) -> Response:
         """Respond with parameters and endorsements: of a digest, or of the newest session."""
         named = request.path_params.get("digest")
-        session = await (self._newest() if named is None else self._session(named))
-        content = {
-            "digest": session.params.digest.hex(),
-            "parameters": _text(session.params.to_bytes()),
-            "endorsements": [_text(one) for one in session.endorsements],
-        }
-        if session.message:
-            content["message"] = _text(session.message)
-        return JSONResponse(content, headers={"Cache-Control": "no-store"})
+        with self.metrics.answering("parameters"), ExitStack() as stack:
+            digest = await self._run(batches.newest) if named is None else _digest(named)
+            known = await self._find(digest)
+            slot = stack.enter_context(self._slot())
+            body = self._budget.whole(known.size, slot)
+            await body.enter()  # before the answer is in memory: a message may be large
+            try:
+                content = self._offers.get(digest) or await self._read_offer(digest)
+            except BaseException:
+                body.leave()
+                raise
+            return _Offer(content, body, stack.pop_all())
 
     async def report(self, request: Request) -> Response:
         """Store a report; respond with 204 after the commit."""
-        session = await self._session(request.path_params["digest"])
+        with self.metrics.answering("report"):
+            verdict = await self._store(request)
+            if verdict is not Verdict.STORED:
+                raise _PROBLEMS[verdict]()
+        return Response(status_code=204)
+
+    def close(self) -> None:
+        """End the thread of the database."""
+        self._thread.close()
+
+    async def _store(self, request: Request) -> Verdict:
+        """Return the verdict on a report, after the commit."""
+        session = (await self._find(_digest(request.path_params["digest"]))).session
         length = bodies.content_length(request, session.params.layout.report)
         with self._slot() as slot:
             async with self._budget.announced(length, slot) as body:
                 content = await bodies.read(request, body, None)
                 client = self._check(content, session)
                 try:
-                    verdict = await self._intake.add(session, Report.of(client, content))
+                    return await self._intake.add(session, Report.of(client, content))
                 except DatabaseError as error:
                     raise _away(error) from None
-        if verdict is not Verdict.STORED:
-            raise _PROBLEMS[verdict]
-        return Response(status_code=204)
-
-    def close(self) -> None:
-        """End the thread of the database."""
-        self._thread.close()
 
     def _check(self, content: bytes, session: Session) -> int:
         """Return the client of a report; raise `Problem` 422 for an invalid report."""
@@ -135,43 +193,52 @@ class Service:
         finally:
             self._free.append(slot)
 
-    async def _newest(self) -> Session:
-        def read() -> Session | None:
-            with self._database.transaction() as tx:
-                return batches.newest(tx)
-
-        return await self._run(read)
-
-    async def _session(self, name: str) -> Session:
-        try:
-            digest = bytes.fromhex(name)
-        except ValueError:
-            digest = b""
+    async def _find(self, digest: bytes) -> _Known:
+        """Return the session with a digest; raise `Problem` 404 without any."""
         known = self._known.get(digest)
-        if known is not None:
-            return known
+        if known is None:
+            session, content = await self._read(digest)
+            session.message = b""  # the message may have megabytes
+            known = self._known[digest] = _Known(session, len(content))
+            while len(self._known) > _SESSIONS:
+                self._known.popitem(last=False)
+        return known
 
-        def read() -> Session | None:
+    async def _read_offer(self, digest: bytes) -> bytes:
+        _, content = await self._read(digest)
+        return content
+
+    async def _read(self, digest: bytes) -> tuple[Session, bytes]:
+        """Return a session of the database, and the answer with the parameters."""
+        session = await self._run(lambda tx: sessions.find(tx, digest))
+        if session is None:
+            raise Problem(404, "parameters", "there is no such session, or none is open")
+        if session.params.active and self._registry is None:
+            logger.error("session %s is active; serve it with the clients' keys", session.name)
+            raise Problem(503, "server", "the server lacks the keys of the clients")
+        offer: dict[str, str | bytes | list[bytes]] = {
+            "digest": digest.hex(),
+            "parameters": session.params.to_bytes(),
+            "endorsements": session.endorsements,
+        }
+        if session.message:
+            offer["message"] = session.message
+        content = self._offers[digest] = msgspec.json.encode(offer)
+        while sum(map(len, self._offers.values())) > _OFFERS and len(self._offers) > 1:
+            self._offers.popitem(last=False)
+        return session, content
+
+    async def _run(self, read: Callable[[Transaction], T]) -> T:
+        """Return what a call in the thread of the database reads."""
+
+        def run() -> T:
             with self._database.transaction() as tx:
-                return sessions.find(tx, digest)
+                return read(tx)
 
-        found = self._known[digest] = await self._run(read)
-        while len(self._known) > _SESSIONS:
-            self._known.popitem(last=False)
-        return found
-
-    async def _run(self, read: Callable[[], Session | None]) -> Session:
-        """Return the session that a call in the thread of the database finds."""
         try:
-            found = await self._thread.run(read)
+            return await self._thread.run(run)
         except DatabaseError as error:
             raise _away(error) from None
-        if found is None:
-            raise Problem(404, "parameters", "there is no such session, or none is open")
-        if found.params.active and self._registry is None:
-            logger.error("session %s is active; serve it with the clients' keys", found.name)
-            raise Problem(503, "server", "the server lacks the keys of the clients")
-        return found
 
 
 @asynccontextmanager
@@ -183,9 +250,13 @@ async def serve_collection(
     port: int = 8443,
     tls: Certificate | None = None,
     allow_plain_http: bool = False,
+    operator_port: int | None = None,
+    origins: Sequence[str] = (),
     limits: Limits | None = None,
-) -> AsyncIterator[str]:
-    """Serve the clients of a collection while the block runs; yields the base URL.
+) -> AsyncIterator[Serving]:
+    """Serve the clients of a collection while the block runs.
+
+    After the block, requests under way are answered after their commits.
 
     Parameters
     ----------
@@ -195,8 +266,16 @@ async def serve_collection(
         Public keys of all clients; required for active sums.
     host, port, tls, allow_plain_http
         See `secagg.http.serve`.
+    operator_port : int, optional
+        Port on loopback of ``/health``, ``/ready`` and ``/metrics``, 0 for any free port.
+    origins : sequence of str
+        Origins of web pages that may report, such as "https://app.example".
     limits : Limits, optional
         Bounds on the requests; `polls` is the number of reports under way.
+
+    Yields
+    ------
+    Serving
 
     Raises
     ------
@@ -209,20 +288,46 @@ async def serve_collection(
     limits = limits or Limits()
     check_kind("limits", limits, Limits, "a secagg.http.Limits")
     check_kind("registry", registry, (Registry, type(None)), "a secagg.Registry")
-    service = Service(database, registry, limits)
-    try:
-        async with listening(asgi.build(service.routes()), host, port, tls) as url:
-            yield url
-    finally:
-        service.close()
+    pages = _pages(origins)
+    async with AsyncExitStack() as stack:
+        service = Service(database, registry, limits)
+        stack.callback(service.close)
+        public = listening(asgi.build(service.routes(), pages), host, port, tls)
+        url, operator_url = await stack.enter_async_context(public), ""
+        if operator_port is not None:
+            if (end := certificates.end_of(tls and tls[0])) is not None:
+                certificates.show_end(service.metrics.gauge, end)
+            operator = Operator(database, service.metrics)
+            stack.callback(operator.close)
+            private = listening(operator.application(), "127.0.0.1", operator_port, None)
+            operator_url = await stack.enter_async_context(private)
+        yield Serving(url, operator_url)
+
+
+def _pages(origins: Sequence[str]) -> list[Middleware]:
+    """Return what lets pages of some origins read the responses, and no others."""
+    if isinstance(origins, str):
+        raise ParameterError(f"origins is a sequence, not a text; pass [{origins!r}]")
+    allowed = [check_origin(one) for one in origins]
+    cors = Middleware(
+        CORSMiddleware,
+        allow_origins=allowed,
+        allow_methods=["GET", "POST"],
+        expose_headers=["Link", "Retry-After"],
+    )
+    return [cors] if allowed else []
 
 
 def _away(error: DatabaseError) -> Problem:
     # without the error's text, which can name machines of the operator
     logger.error("%s", error)
     why = "the server's database is away; send the same report again"
-    return Problem(503, "database", why, retry_after=10)
+    return Problem(503, "database", why, retry_after=_RETRY)
 
 
-def _text(data: bytes) -> str:
-    return b64encode(data).decode("ascii")
+def _digest(name: str) -> bytes:
+    """Return the digest of a path, or b"" for another text."""
+    try:
+        return bytes.fromhex(name)
+    except ValueError:
+        return b""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from ipaddress import ip_address
 from pathlib import Path
@@ -9,6 +10,9 @@ from urllib.parse import urlsplit
 
 from secagg._check import check_flag
 from secagg.errors import ParameterError
+
+_ORIGIN = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(?::([1-9][0-9]{0,4}))?")
+_USUAL = {"http": "80", "https": "443"}
 
 
 def is_loopback(host: str) -> bool:
@@ -56,6 +60,29 @@ def check_host(host: str, *, encrypted: bool, allow_plain_http: bool) -> None:
             f"without TLS the server may listen on loopback only, not on {host!r}; pass "
             "tls=(certificate, key), or allow_plain_http=True behind a proxy that ends TLS"
         )
+
+
+def check_origin(origin: str) -> str:
+    """Return an origin of web pages, as browsers send the origin.
+
+    Raises
+    ------
+    ParameterError
+        `origin` is a pattern or no origin, or the pages come over an open network.
+    """
+    found = _ORIGIN.fullmatch(origin) if isinstance(origin, str) else None
+    if found is None or found[3] == _USUAL[found[1]]:
+        raise ParameterError(
+            f"{origin!r} is not the origin of a page as browsers send it, such as "
+            "https://app.example or https://app.example:8080: in small letters, without the "
+            "usual port, a path or a pattern"
+        )
+    if found[1] == "http" and not is_loopback(found[2].strip("[]")):
+        raise ParameterError(
+            f"pages of {origin} come unencrypted, so anybody on the way can change their "
+            "scripts; serve the pages over https"
+        )
+    return origin
 
 
 def client_context(authority: Path | str | None) -> ssl.SSLContext:

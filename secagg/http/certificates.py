@@ -33,6 +33,12 @@ def end_of(certificate: Path | str | None) -> float | None:
     return None
 
 
+def show_end(gauge: Callable[[str, str, Callable[[], float]], None], end: float) -> None:
+    """Add the gauge of a server's certificate that ends at `end`, in seconds since 1970."""
+    text = "Seconds until the server's TLS certificate ends."
+    gauge("certificate_seconds_left", text, lambda: end - time.time())
+
+
 def end_of_peer(response: httpx.Response) -> float | None:
     """Return the end of the certificate that a server showed, in seconds since 1970."""
     stream = response.extensions.get("network_stream")

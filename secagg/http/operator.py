@@ -6,8 +6,7 @@ are nobody else's business.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.resources import files
 
@@ -20,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from secagg.http import asgi
+from secagg.http import asgi, certificates
 from secagg.http.application import Members
 from secagg.http.status import LISTED, Status
 from secagg.session import Attendance, Session, events
@@ -154,11 +153,7 @@ class Operator:
 
     def show_certificate(self, end: float) -> None:
         """Add the gauge of a certificate that ends at `end`, in seconds since 1970."""
-        self._metrics.gauge(
-            "certificate_seconds_left",
-            "Seconds until the server's TLS certificate ends.",
-            lambda: end - time.time(),
-        )
+        certificates.show_end(self._metrics.gauge, end)
 
     def application(self) -> Starlette:
         """Return the ASGI application."""
@@ -168,9 +163,7 @@ class Operator:
             Route("/metrics", self.metrics),
             Route("/status.json", self.status),
         ]
-        # a site whose name resolves to loopback could read the page in a browser
-        hosts = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
-        return asgi.build(routes, [hosts])
+        return private(routes)
 
     async def page(self, _: Request) -> Response:
         """Respond with the status page."""
@@ -178,8 +171,20 @@ class Operator:
 
     async def metrics(self, _: Request) -> Response:
         """Respond with the metrics, as Prometheus reads them."""
-        return Response(self._metrics.text(), media_type=CONTENT_TYPE_LATEST)
+        return metrics_response(self._metrics.text())
 
     async def status(self, _: Request) -> Response:
         """Respond with the state of the session."""
         return JSONResponse(self._status.document(), headers={"Cache-Control": "no-store"})
+
+
+def private(routes: Sequence[Route]) -> Starlette:
+    """Return an application for loopback, which answers under names of loopback only."""
+    # a site whose name resolves to loopback could read the answers in a browser
+    hosts = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
+    return asgi.build(routes, [hosts])
+
+
+def metrics_response(text: bytes) -> Response:
+    """Return the response with metrics in the text format of Prometheus."""
+    return Response(text, media_type=CONTENT_TYPE_LATEST)

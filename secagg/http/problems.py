@@ -33,13 +33,21 @@ class Problem(SecAggError):
         Sentence with the mistake and the remedy, for a stranger, so without any secret.
     retry_after : int, optional
         Seconds after which the same request may succeed.
+    latest : str, optional
+        Reference to the resource that takes the place of the request's, for the header Link.
     """
 
     def __init__(
-        self, status: int, check: str, detail: str, *, retry_after: int | None = None
+        self,
+        status: int,
+        check: str,
+        detail: str,
+        *,
+        retry_after: int | None = None,
+        latest: str | None = None,
     ) -> None:
         self.status, self.check, self.detail = status, check, detail
-        self.retry_after = retry_after
+        self.retry_after, self.latest = retry_after, latest
         super().__init__(detail)
 
 
@@ -59,6 +67,8 @@ def response(problem: Problem, *, headers: Mapping[str, str] | None = None) -> R
     more = {**(headers or {}), "Connection": "close"}
     if problem.retry_after is not None:
         more["Retry-After"] = str(problem.retry_after)
+    if problem.latest is not None:
+        more["Link"] = f'<{problem.latest}>; rel="latest-version"'  # RFC 5829, §3.2
     if problem.status == HTTPStatus.UNAUTHORIZED:
         more["WWW-Authenticate"] = "Signature"  # RFC 9110, §11.6.1
     return _Rejection(json.dumps(document), problem.status, more, MEDIA_TYPE)

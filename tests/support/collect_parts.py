@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from oneshot_parties import Parties, registry_for
+from secagg import Registry
 from secagg.collect import Asking, Closer, Database, State, Worker, batches, reports
 from secagg.collect.reports import Report, Verdict
 from secagg.collect.schema import migrate
@@ -76,8 +77,10 @@ class Collected:
         *,
         endorsed: bool = False,
         message: bytes = b"",
+        registry: Registry | None = None,
     ) -> None:
         self.database, self.made, self.slices = database, made, slices
+        self.registry = registry or registry_for(made.params)
         self.sent: dict[int, bytes] = {}
         endorsements = [helper.endorse() for helper in made.helpers] if endorsed else []
         with database.transaction() as tx:
@@ -124,16 +127,14 @@ class Collected:
         helpers: Sequence[Helper | HelperLink] | None = None,
         database: Database | None = None,
     ) -> Worker:
-        registry = registry_for(self.made.params)
-        return Worker(database or self.database, self.asking(helpers), registry)
+        return Worker(database or self.database, self.asking(helpers), self.registry)
 
     def closer(
         self,
         helpers: Sequence[Helper | HelperLink] | None = None,
         database: Database | None = None,
     ) -> Closer:
-        registry = registry_for(self.made.params)
-        return Closer(database or self.database, self.asking(helpers), registry)
+        return Closer(database or self.database, self.asking(helpers), self.registry)
 
     async def work(self, helpers: Sequence[Helper | HelperLink] | None = None) -> None:
         """Finish all slices."""

@@ -50,8 +50,8 @@ async def send(
 async def served(collected: Collected, before: Any = lambda _: None) -> AsyncIterator[str]:
     registry = registry_for(collected.made.params)
     database = Interposed(collected.database, before)
-    async with serve_collection(database, registry=registry, port=0) as url:
-        yield url
+    async with serve_collection(database, registry=registry, port=0) as at:
+        yield at.url
 
 
 @pytest.mark.parametrize("security", ["active", "semi-honest"])

@@ -5,59 +5,24 @@ from __future__ import annotations
 import asyncio
 import threading
 from base64 import b64decode
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from dataclasses import replace
 
-import httpx
 import pytest
 
 from collect_faults import COMMIT, COMMITTED, Interposed
 from collect_parts import Collected, Databases
-from oneshot_parties import parties, registry_for
+from collect_site import NEWEST, Site, served
+from oneshot_parties import parties
 from postgres_server import Server
 from secagg import DatabaseError, ParameterError
 from secagg.collect import batches
 from secagg.collect.close import result
 from secagg.collect.intake import Intake
 from secagg.collect.reports import Report, Verdict
-from secagg.collect.service import serve_collection
 from secagg.collect.sessions import Session
 from secagg.http import Limits
 from secagg.oneshot import OneShotParams
 from secagg.session.exchange import Thread
-
-
-class Site:
-    """Served collection, and a client of HTTP."""
-
-    def __init__(self, collected: Collected, http: httpx.AsyncClient) -> None:
-        self.collected, self.http = collected, http
-        self.path = f"/v1/parameters/{collected.made.params.digest.hex()}"
-
-    async def post(self, content: bytes, path: str = "") -> str:
-        """Return "" for a report that is acknowledged, or else status and check."""
-        response = await self.http.post(path or f"{self.path}/reports", content=content)
-        if response.status_code == 204:
-            return ""
-        return f"{response.status_code} {response.json()['check']}"
-
-    async def report(self, *clients: int) -> list[str]:
-        sent = self.collected.sent
-        sent |= {u: self.collected.made.report(u) for u in clients if u not in sent}
-        return list(await asyncio.gather(*(self.post(sent[u]) for u in clients)))
-
-
-@asynccontextmanager
-async def served(
-    collected: Collected, before: Callable[[str], None] = lambda _: None, **options: object
-) -> AsyncIterator[Site]:
-    registry = registry_for(collected.made.params)
-    options = {"registry": registry, "port": 0} | options
-    database = Interposed(collected.database, before)
-    serving = serve_collection(database, **options)  # type: ignore[arg-type]
-    async with serving as url, httpx.AsyncClient(base_url=url) as http:
-        yield Site(collected, http)
 
 
 @pytest.mark.parametrize("security", ["active", "semi-honest"])
@@ -70,6 +35,8 @@ async def test_reports_over_http_are_summed(databases: Databases, security: str)
             made.report(2)
             collected.close()
             assert await site.report(2, 4) == ["", "410 closed"]
+            closed = await site.http.post(f"{site.path}/reports", content=collected.sent[4])
+            assert closed.url.join(closed.links["latest-version"]["url"]).path == NEWEST
         await collected.finish()
         found = result(collected.database, 0)
         assert found is not None
@@ -81,10 +48,10 @@ async def test_parameters_are_of_the_newest_open_session(databases: Databases) -
         collected = Collected(databases.open(), made)
         newer = made.make_params(session=b"newer")
         async with served(collected) as site:
-            assert await parameters(site, "/v1/parameters") == (made.params.digest, [])
+            assert await parameters(site, NEWEST) == (made.params.digest, [])
             with collected.database.transaction() as tx:
                 batches.begin(tx, newer, [bytes([j]) * 64 for j in (1, 2)])
-            digest, endorsements = await parameters(site, "/v1/parameters")
+            digest, endorsements = await parameters(site, NEWEST)
             assert digest == newer.digest
             assert endorsements == [bytes([j]) * 64 for j in (1, 2)]
             assert await parameters(site, site.path) == (made.params.digest, [])
@@ -152,13 +119,17 @@ async def test_database_that_was_away_comes_back(
     databases = Databases.in_schema(own_postgres.url, 0)
     with parties() as made:
         collected = Collected(databases.open(), made)
-        async with served(collected) as site:
+        async with served(collected, operator_port=0) as site:
             assert await site.report(0, 1, 2) == [""] * 3
+            assert await site.look("ready") == {"status": "ready"}
             own_postgres.crash()
             assert await site.report(2, 3) == ["503 database"] * 2
+            assert (await site.look("ready"))["check"] == "database"
+            assert (await site.metrics())["secagg_collect_ready"] == 0
             own_postgres.start()
             monkeypatch.setattr("secagg.collect.postgres._WAIT", 60.0)
             assert await site.report(2, 3) == [""] * 2
+            assert await site.look("ready") == {"status": "ready"}
         collected.close()
         await collected.finish()
         found = result(collected.database, 0)
@@ -229,7 +200,23 @@ async def test_active_session_needs_the_keys_of_clients(databases: Databases) ->
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"registry": 3}, {"limits": 3}, {"host": "192.0.2.1"}], ids=str
+    "wrong",
+    [
+        {"registry": 3},
+        {"limits": 3},
+        {"host": "192.0.2.1"},
+        {"origins": "https://app.example"},
+        {"origins": [3]},
+        {"origins": ["*"]},
+        {"origins": ["null"]},
+        {"origins": ["https://*.example"]},
+        {"origins": ["https://App.example"]},
+        {"origins": ["https://app.example/"]},
+        {"origins": ["https://app.example:443"]},
+        {"origins": ["https://user@app.example"]},
+        {"origins": ["http://app.example"]},
+    ],
+    ids=str,
 )
 async def test_arguments_of_serve_are_validated(
     databases: Databases, wrong: dict[str, object]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,17 +16,21 @@ import numpy as np
 import pytest
 
 from browser import BROWSER, browser
-from oneshot_parties import one_shot_params, open_sum, parties
+from collect_parts import Collected, Databases
+from collect_site import served
+from oneshot_parties import LENIENT, Parties, one_shot_params, parties
 from oneshot_vectors import SESSIONS
-from report_page import FOLDER, NODE, run_node, site
-from secagg import FixedPoint, Registry
-from secagg.oneshot import Accumulator, Helper, Noise, OneShotParams, report
+from report_page import FOLDER, NODE, Site, run_node, site
+from secagg import Bounds, DatabaseError, FixedPoint, Registry
+from secagg.collect.close import result
+from secagg.http import send_report
+from secagg.oneshot import Helper, Noise, OneShotParams, OneShotResult, report
 from secagg.protocol.client_ids import identify
 from secagg.testing import make_identity
 from vectors_reader import Fed, Vector, b, load
 
 needs_node = pytest.mark.skipif(NODE is None, reason="needs node")
-LENIENT = {"minThreshold": 1, "minClients": 2, "corrupt": 0}
+LENIENT_IN_JS = {"minThreshold": 1, "minClients": 2, "corrupt": 0}
 CLASSIC = [name for name in SESSIONS if SESSIONS[name]["parameters"]["suite"] == "x25519"]
 
 
@@ -38,7 +45,7 @@ def job_of(session: Vector, client: Vector, **changes: object) -> dict[str, Any]
         "draws": client["draws"],
         "ephemerals": client["ephemerals"],
         "rounding": "nearest",
-        "policy": LENIENT,
+        "policy": LENIENT_IN_JS,
         "helpers": [ed25519 for _, ed25519 in session["parameters"]["helpers"]],
         "endorsements": session["endorsements"],
     } | changes
@@ -148,7 +155,7 @@ def test_node_rejects_what_the_policy_or_the_sum_does_not_allow(
 @needs_node
 def test_node_reports_with_an_identity_in_active_sums_only() -> None:
     job = job_of(SEMI_HONEST, SEMI_HONEST["clients"][0])
-    active = {"policy": LENIENT | {"requireActive": True}}
+    active = {"policy": LENIENT_IN_JS | {"requireActive": True}}
     signed = {"identity": EXAMPLE["clients"][0]["identity_seed"]}
     out_of_range = {"vector": [101, 0, 0, 0]}
     found = run_node(job | active, job | signed, job | out_of_range)
@@ -230,50 +237,153 @@ def settings_of(params: OneShotParams) -> dict[str, object]:
     }
 
 
-@pytest.mark.skipif(BROWSER is None, reason="needs chromium")
-def test_report_of_a_web_page_is_in_the_exact_sum(tmp_path: Path) -> None:
-    asyncio.run(report_by_a_page(tmp_path))
+needs_browser = pytest.mark.skipif(BROWSER is None, reason="needs chromium")
 
 
-async def report_by_a_page(folder: Path) -> None:
-    """A page of one origin reports 10,000 numbers to a collection of another."""
-    length = 10_000
+@pytest.fixture
+def databases(ram_path: Path) -> Iterator[Databases]:
+    made = Databases(str(ram_path / "reports"))
+    yield made
+    made.close()
+
+
+@needs_browser
+def test_report_of_a_web_page_is_in_the_exact_sum(
+    tmp_path: Path, databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("secagg.collect.service._RETRY", 0)
+    asyncio.run(report_by_a_page(tmp_path, databases))
+
+
+async def report_by_a_page(folder: Path, databases: Databases) -> None:
+    """A page of one origin reports 10,000 numbers to a collection of another, twice."""
+    length, failures, inserted = 10_000, iter([True]), list[str]()
     vector = np.random.default_rng(2).integers(-(1 << 16), 1 << 16, length) / (1 << 16)
-    more = {"n_clients": 5, "length": length, "encoding": FixedPoint(2.0, 16), "modulus": 2**40}
-    with parties(**more) as made, site() as page, site() as collection:
+
+    def before(statement: str) -> None:
+        if statement == "INSERT INTO secagg_clients":
+            inserted.append(statement)
+            if next(failures, False):
+                raise DatabaseError("gone")
+
+    with page_of(n_clients=5, length=length) as (made, page):
         async with browser(folder / "profile") as chromium:
-            page.show_page(settings_of(made.params))
             await chromium.open(f"{page.url}/index.html", width=800)
             key = await chromium.value("document.querySelector('#key').textContent || null")
-            keys = {client: make_identity(client).public for client in (1, 2)}
-            registry = Registry({**keys, identify("ward 3")[0]: bytes.fromhex(key)})
-            helpers = [Helper(made.params, one, registry=registry) for one in made.journals]
-            endorsements = [helper.endorse() for helper in helpers]
-            collection.collect(made.params, endorsements, page.url)
-            collection.refusals.append((503, {"Retry-After": "0"}, b"{}"))
-            await chromium.value(filled(collection.url, "ward 3", vector.tolist()))
-            said = await chromium.value(SAID)
-            # the key of the page outlives the page, and a second report is refused
-            problem = json.dumps({"check": "id", "detail": "another report"}).encode()
-            collection.refusals.append((409, {}, problem))
-            await chromium.open(f"{page.url}/index.html", width=800)
-            await chromium.value(f"document.querySelector('#key').textContent === '{key}'")
-            await chromium.value(filled(collection.url, "ward 3", vector.tolist()))
-            assert await chromium.value(SAID) == "id: another report"
+            collected = collection(databases, made, {identify("ward 3")[0]: bytes.fromhex(key)})
+            async with served(collected, before, origins=[page.url]) as at:
+                url = str(at.http.base_url)
+                await chromium.value(filled(url, "ward 3", vector.tolist()))
+                said = await chromium.value(SAID)
+                # the key of the page outlives the page, and a second report is refused
+                await chromium.open(f"{page.url}/index.html", width=800)
+                await chromium.value(f"document.querySelector('#key').textContent === '{key}'")
+                await chromium.value(filled(url, "ward 3", vector.tolist()))
+                assert (await chromium.value(SAID)).startswith("id: ")
         print(said)
-        reports_path = f"/v1/parameters/{made.params.digest.hex()}/reports"
-        assert collection.requests == [reports_path] * 3
-        accumulator = Accumulator(made.params, registry=registry)
-        assert accumulator.add(collection.reports[0])
-        for client in keys:
-            assert accumulator.add(made.report(client))
-        for helper in helpers:
-            for chunk in accumulator.boxes(helper.number):
-                assert helper.check(chunk) == ()
-        expected = vector + sum(made.vectors[client] for client in keys)
-        assert np.array_equal(open_sum(accumulator, helpers).sum, expected)
+        assert len(inserted) == 3
+        collected.report(1, 2)
+        found = await closed(collected)
+        expected = vector + sum(made.vectors[client] for client in (1, 2))
+        assert np.array_equal(found.sum, expected)
 
 
+@needs_browser
+def test_reports_of_a_hundred_browsers_and_of_python_have_the_exact_sum(
+    tmp_path: Path, databases: Databases
+) -> None:
+    asyncio.run(report_by_a_hundred(tmp_path, databases))
+
+
+async def report_by_a_hundred(folder: Path, databases: Databases) -> None:
+    """One Chromium has a hundred identities, which report at the same time."""
+    length, first, count = 1000, 1000, 100
+    with page_of(n_clients=count + 10, length=length) as (made, page):
+        async with browser(folder / "profile") as chromium:
+            await chromium.open(f"{page.url}/index.html", width=800)
+            pairs = PAIRS % {"page": page.url, "n": count}
+            keys = await chromium.value(promised("keys", pairs))
+            known = {u: bytes.fromhex(key) for u, key in enumerate(keys, first)}
+            collected = collection(databases, made, known)
+            async with served(collected, origins=[page.url]) as at:
+                url = str(at.http.base_url)
+                job = {"page": page.url, "url": url, "first": first, "length": length}
+                pages = asyncio.ensure_future(chromium.value(promised("ms", REPORTS % job)))
+                policy = replace(LENIENT, helpers=frozenset(k for _, k in made.params.helpers))
+                policy = replace(policy, bounds=Bounds(made.params.encoding))
+                rng = np.random.default_rng(1)
+                sent = {u: rng.integers(-200, 200, length) / 128 for u in range(10)}
+                for u, vector in sent.items():
+                    given = {"policy": policy, "identity": make_identity(u)}
+                    await send_report(url, vector, u, **given)  # type: ignore[arg-type]
+                print(f"{await pages:.0f} ms for {count} reports")
+        found = await closed(collected)
+        assert set(found.survivors) == {*sent, *known}
+        at = np.arange(length)
+        numbers = ((np.arange(count)[:, None] * 31 + at) % 101 - 50) / 64
+        assert np.array_equal(found.sum, numbers.sum(0) + sum(sent.values()))
+
+
+@contextmanager
+def page_of(**changes: object) -> Iterator[tuple[Parties, Site]]:
+    """Yield the parties of a sum, and the site with the page."""
+    more = {"encoding": FixedPoint(2.0, 16), "modulus": 2**40} | changes
+    with parties(**more) as made, site() as page:
+        page.show_page(settings_of(made.params))
+        yield made, page
+
+
+def collection(databases: Databases, made: Parties, keys: dict[int, bytes]) -> Collected:
+    """Return a collection of the clients with these keys, and of Python's."""
+    python = {client: make_identity(client).public for client in range(10)}
+    registry = Registry(python | keys)
+    made.helpers = [
+        Helper(made.params, one, registry=registry, policy=LENIENT) for one in made.journals
+    ]
+    return Collected(databases.open(), made, endorsed=True, registry=registry)
+
+
+async def closed(collected: Collected) -> OneShotResult:
+    """Close the batch, and return the sum."""
+    collected.close()
+    await collected.finish()
+    found = result(collected.database, 0)
+    assert found is not None
+    return found
+
+
+def promised(name: str, body: str) -> str:
+    """Return the expression of a promise's value, which is made once."""
+    return f"""(window.{name} ??= ((async () => {{ {body} }})()
+        .then((value) => window.{name}Done = value,
+              (error) => window.{name}Done = String(error))),
+        window.{name}Done ?? null)"""
+
+
+PAIRS = """
+    const { hex } = await import("%(page)s/report.js");
+    const pair = () => crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"]);
+    window.pairs = await Promise.all(Array.from({ length: %(n)d }, pair));
+    const raw = async ({ publicKey }) =>
+        hex(new Uint8Array(await crypto.subtle.exportKey("raw", publicKey)));
+    return Promise.all(window.pairs.map(raw));
+"""
+REPORTS = """
+    const { offer, report, send, unhex } = await import("%(page)s/report.js");
+    const { helpers, encoding, maxWeight } = await (await fetch("settings.json")).json();
+    const bounds = { encoding: unhex(encoding), maxWeight };
+    const policy = { helpers: helpers.map(unhex), bounds, minClients: 2, corrupt: 0 };
+    const began = performance.now();
+    await Promise.all(window.pairs.map(async (identity, u) => {
+        const { params, endorsements } = await offer("%(url)s");
+        const number = (_, i) => ((u * 31 + i) %% 101 - 50) / 64;
+        const vector = Array.from({ length: %(length)d }, number);
+        const id = BigInt(%(first)d + u);
+        const data = await report(vector, params, id, { identity, policy, endorsements });
+        await send("%(url)s", params, data);
+    }));
+    return performance.now() - began;
+"""
 SAID = "(text => text.length > 1 && text)(document.querySelector('output').textContent)"
 
 

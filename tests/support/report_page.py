@@ -1,19 +1,16 @@
-"""Reports by examples/browser/report.js: jobs for Node, and a web page with a collection."""
+"""Reports by examples/browser/report.js: jobs for Node, and the web page."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import subprocess
-from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
-
-from secagg.oneshot import OneShotParams
 
 FOLDER = Path(__file__).parents[2] / "examples" / "browser"
 NODE = shutil.which("node")
@@ -31,17 +28,13 @@ def run_node(*jobs: dict[str, Any]) -> list[dict[str, str]]:
 
 
 class Site(ThreadingHTTPServer):
-    """Web server of the page on one address, and of a collection for it on another."""
+    """Web server of the page."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.documents: dict[str, tuple[str, bytes]] = {}
-        self.allowed = "null"
-        self.refusals: list[tuple[int, dict[str, str], bytes]] = []
-        self.reports: list[bytes] = []
-        self.requests: list[str] = []
 
     @property
     def url(self) -> str:
@@ -54,40 +47,15 @@ class Site(ThreadingHTTPServer):
                 self.documents[f"/{path.name}"] = (_TYPES[path.suffix], path.read_bytes())
         self.documents["/settings.json"] = ("application/json", json.dumps(settings).encode())
 
-    def collect(self, params: OneShotParams, endorsements: list[bytes], page: str) -> None:
-        """Offer parameters to a page of another origin."""
-        offered = {
-            "digest": params.digest.hex(),
-            "parameters": b64encode(params.to_bytes()).decode(),
-            "endorsements": [b64encode(one).decode() for one in endorsements],
-        }
-        self.documents["/v1/parameters"] = ("application/json", json.dumps(offered).encode())
-        self.allowed = page
-
 
 class _Handler(BaseHTTPRequestHandler):
     server: Site
 
     def do_GET(self) -> None:
         media, content = self.server.documents.get(self.path, ("", b""))
-        self._respond(200 if media else 404, {"Content-Type": media}, content)
-
-    def do_POST(self) -> None:
-        site = self.server
-        content = self.rfile.read(int(self.headers["Content-Length"]))
-        site.requests.append(self.path)
-        if site.refusals:
-            self._respond(*site.refusals.pop(0))
-            return
-        site.reports.append(content)
-        self._respond(204, {}, b"")
-
-    def _respond(self, status: int, headers: dict[str, str], content: bytes) -> None:
-        self.send_response(status)
-        allowed = {"Access-Control-Allow-Origin": self.server.allowed}
-        length = {} if status == 204 else {"Content-Length": str(len(content))}
-        for name, value in (headers | allowed | length).items():
-            self.send_header(name, value)
+        self.send_response(200 if media else 404)
+        self.send_header("Content-Type", media)
+        self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
 

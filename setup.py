@@ -62,6 +62,8 @@ kernels = Extension(
         f"{SOURCES}/modular_ifma_square.c",
         f"{SOURCES}/modular_portable.c",
         f"{SOURCES}/prime.c",
+        f"{SOURCES}/rotation.c",
+        f"{SOURCES}/shares.c",
         f"{SOURCES}/x25519_ifma.c",
     ],
     depends=[
@@ -71,6 +73,7 @@ kernels = Extension(
         "secagg/_fast/_lanes.pxi",
         "secagg/_fast/_modular.pxi",
         "secagg/_fast/_prime.pxi",
+        "secagg/_fast/_rotation.pxi",
         "secagg/_fast/_x25519.pxi",
         f"{SOURCES}/cpu.h",
         f"{SOURCES}/kernels.h",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from typing import Any
 
 import gmpy2
@@ -14,6 +15,10 @@ from benches import plain
 from benches.conftest import Call, Versus
 from benches.plain import CLIP, SCALE, U32, U64
 from secagg import _fast, shamir
+from secagg.encoding import Ring
+from secagg.encoding.bounded import Bounded
+from secagg.oneshot.noise import Noise, blocks
+from secagg.protocol.noise import Share
 
 P = 2**61 - 1
 LENGTH = 100_000
@@ -65,6 +70,27 @@ def test_shamir(versus: Versus, t: int, n: int, step: str) -> None:
             lambda: _fast.m61_dot(_fast.m61_lagrange_at_zero(few), shares),
             lambda: plain.reconstruct(known, plain.lagrange(points[:t], P), P),
         )
+
+
+def test_bounded_with_noise(versus: Versus) -> None:
+    """Compare a client's encoding and its share with noise of a one-shot sum, at a helper."""
+    vector = _rng.normal(size=LENGTH)
+    rotated, ring = Bounded(300.0, 1426).of_round(b"bench", LENGTH), Ring(1 << 16)
+    noise, add = Noise(Fraction(110)), Share(110 * 256).adder(KEYS[0], ring)
+
+    def ours() -> int:
+        lanes, _ = rotated.encode(vector, ring)
+        add(lanes, 0)
+        return lanes.size
+
+    def theirs() -> int:
+        return sum(block.size for block in blocks(noise, KEYS[0], LENGTH))
+
+    def check(padded: int, drawn: int) -> None:
+        assert (padded, drawn) == (rotated.elements, LENGTH)
+
+    group = f"clip, rotate, round, add a share, d = {LENGTH:,}: noise of a one-shot sum"
+    versus(group, ours, theirs, check)
 
 
 @pytest.mark.parametrize("bits", [62, 127])

@@ -109,7 +109,8 @@ gcm_seal, gcm_open = reference.gcm_seal, reference.gcm_open
 # without AES instructions no kernel: AES by tables in C would leak keys through the cache
 if TIER in _PARTS and _kernels.gcm_tiers():
     gcm_seal, gcm_open = _kernels.gcm_seal, _kernels.gcm_open
-discrete_gaussian = _best.discrete_gaussian
+discrete_gaussian, gaussian_shares = _best.discrete_gaussian, _best.gaussian_shares
+rotate, widen = _best.rotate, _best.widen
 m61_add, m61_sub, m61_mul = _best.m61_add, _best.m61_sub, _best.m61_mul
 m61_inv, m61_dot, m61_matmul = _best.m61_inv, _best.m61_dot, _best.m61_matmul
 m61_errors, m61_lagrange_at_zero = _best.m61_errors, _best.m61_lagrange_at_zero

@@ -65,6 +65,18 @@ cdef extern from "kernels.h" nogil:
     size_t secagg_discrete_gaussian(
         int64_t *, size_t, const uint64_t *, size_t, uint64_t, size_t *
     )
+    ctypedef struct secagg_share_law:
+        const uint64_t *table
+        size_t entries
+        uint64_t k
+        uint64_t scale
+        unsigned shift
+
+    size_t secagg_gaussian_shares(
+        int64_t *, size_t, const uint64_t *, size_t, const secagg_share_law *, size_t *
+    )
+    double secagg_widen(double *, size_t, const void *, size_t, size_t, int *)
+    void secagg_rotate(double *, size_t, const uint64_t *, int)
     int secagg_gcm_supported()
     void secagg_gcm_seal(
         uint8_t *, const uint8_t *, const uint8_t *, const uint8_t *, size_t,

@@ -14,6 +14,8 @@ from math import ceil
 
 import numpy as np
 
+from secagg._fast.reference_checks import check_law
+
 
 def mask_tiers():
     """Names of the mask implementations that this CPU can run, best first."""
@@ -207,9 +209,24 @@ def discrete_gaussian(const uint64_t[::1] words, int64_t[::1] out, sigma):
     return drawn, used
 
 
+def gaussian_shares(
+    const uint64_t[::1] words, int64_t[::1] out, const uint64_t[:, ::1] table, k, scale, shift
+):
+    cdef size_t used, drawn, n = out.shape[0], m = words.shape[0]
+    cdef secagg_share_law law
+    check_law(table.shape[0], table.shape[1], k, scale, shift)
+    law.table = &table[0, 0]
+    law.entries = table.shape[0]
+    law.k, law.scale, law.shift = k, scale, shift
+    with nogil:
+        drawn = secagg_gaussian_shares(&out[0], n, &words[0], m, &law, &used)
+    return drawn, used
+
+
 include "_gcm.pxi"
 include "_hkdf.pxi"
 include "_lanes.pxi"
 include "_modular.pxi"
 include "_prime.pxi"
+include "_rotation.pxi"
 include "_x25519.pxi"

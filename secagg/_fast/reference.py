@@ -4,10 +4,10 @@ Each function has the same signature and result, bit for bit, as the twin in ``_
 compare the twins with Hypothesis. The functions here run without compiled code, or with
 ``SECAGG_PURE=1``; but ``openssl_x25519`` runs in place of ``x25519`` here. Both twins raise
 ValueError for wrong shapes, dtypes and parameters, and leave all other checks to their callers.
-Masks are in ``reference_masks``, noise in ``reference_gaussian``, HKDF in ``reference_hkdf``,
-AES-GCM in ``reference_gcm``, GF(2^61 - 1) in ``reference_m61`` and ``reference_decoder``, other
-fields in ``reference_prime``, large numbers in ``reference_modular``, X25519 in
-``reference_x25519``.
+Masks are in ``reference_masks``, noise in ``reference_gaussian`` and ``reference_shares``,
+rotations in ``reference_rotation``, HKDF in ``reference_hkdf``, AES-GCM in ``reference_gcm``,
+GF(2^61 - 1) in ``reference_m61`` and ``reference_decoder``, other fields in
+``reference_prime``, large numbers in ``reference_modular``, X25519 in ``reference_x25519``.
 """
 
 from __future__ import annotations
@@ -48,12 +48,15 @@ from secagg._fast.reference_prime import (
     prime_matmul,
     prime_poly_eval,
 )
+from secagg._fast.reference_rotation import rotate, widen
+from secagg._fast.reference_shares import gaussian_shares
 from secagg._fast.reference_x25519 import x25519
 
 __all__ = [
     "decode",
     "discrete_gaussian",
     "encode",
+    "gaussian_shares",
     "gcm_open",
     "gcm_seal",
     "hkdf",
@@ -79,7 +82,9 @@ __all__ = [
     "prime_lagrange_at_zero",
     "prime_matmul",
     "prime_poly_eval",
+    "rotate",
     "unpack_bits",
+    "widen",
     "x25519",
 ]
 

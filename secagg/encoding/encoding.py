@@ -101,6 +101,17 @@ class Ring:
         if self.is_power_of_two and self.bits < 8 * self.dtype.itemsize:
             np.bitwise_and(values, values.dtype.type(self.modulus - 1), out=values)
 
+    def residues(self, integers: NDArray[np.int64]) -> Lanes:
+        """Return integers as lanes: the inverse of `centre`, for integers in (−R, R).
+
+        If R is a power of two, the integers may be any, and the lanes are congruent only.
+        """
+        if self.is_power_of_two:
+            words = integers.view(np.uint64)
+            return words.astype(np.uint32) if self.dtype == np.uint32 else words
+        # a division would take longer for larger numbers on some CPUs
+        return (integers + (integers >> 63 & self.modulus)).view(np.uint64)
+
     def centre(self, values: Lanes) -> NDArray[np.int64]:
         """Return elements of [0, R) as the congruent int64 in [−R/2, R/2)."""
         wide = values.astype(np.uint64)

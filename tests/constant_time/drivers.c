@@ -268,6 +268,44 @@ static void discrete_gaussian(void)
     free(words);
 }
 
+/* Which proposals are accepted becomes known; deviation and table are public. */
+static void gaussian_shares(void)
+{
+    enum { ENTRIES = 18 };
+    uint64_t *words = secrets(4 * LENGTH, UINT64_MAX), *table = malloc(16 * ENTRIES);
+    for (size_t i = 0; i < 2 * ENTRIES; i++)
+        table[i] = i % 2 ? 0 : (UINT64_MAX >> 1) / ENTRIES * (i / 2 + 1);
+    int64_t out[LENGTH];
+    size_t used;
+    const secagg_share_law law = {table, ENTRIES, 3, (uint64_t)7 << 60, 3};
+    secagg_gaussian_shares(out, LENGTH, words, 4 * LENGTH, &law, &used);
+    free(words);
+    free(table);
+}
+
+enum { ROTATED = 1 << 12 }; /* more than a block of the cache */
+
+static void rotate(void)
+{
+    uint64_t *values = secrets(ROTATED, (uint64_t)1 << 62), *signs = numbers(ROTATED / 64, UINT64_MAX);
+    for (int inverse = 0; inverse < 2; inverse++)
+        secagg_rotate((double *)values, ROTATED, signs, inverse);
+    free(values);
+    free(signs);
+}
+
+/* The factor of clipping depends on the sum of squares, and not in this kernel. */
+static void widen(void)
+{
+    for (size_t width = 4; width <= 8; width += 4) {
+        uint64_t *x = secrets(LENGTH, UINT64_MAX);
+        double out[ROTATED];
+        int finite;
+        secagg_widen(out, 512, x, LENGTH, width, &finite);
+        free(x);
+    }
+}
+
 /* Two blocks of lanes, the second not full; the callers' scalars are not secret. */
 static void x25519(void)
 {
@@ -359,7 +397,8 @@ static const struct {
     KERNEL(modular_power),    KERNEL(modular_power_fixed),
     KERNEL(discrete_gaussian), KERNEL(prime_poly_eval), KERNEL(prime_matmul),
     KERNEL(x25519),           KERNEL(hkdf),          KERNEL(pack_into),
-    KERNEL(gcm_seal),         KERNEL(gcm_open),
+    KERNEL(gcm_seal),         KERNEL(gcm_open),      KERNEL(gaussian_shares),
+    KERNEL(rotate),           KERNEL(widen),
     KERNEL(planted_branch),
     KERNEL(planted_address),
 };

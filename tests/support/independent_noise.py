@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 from independent_primitives import number, sha256, u16le
 from independent_sums import stream
@@ -64,4 +65,49 @@ def sample(p: int, word: Callable[[int], int]) -> int:
 
     while (y := proposal()) is None:
         pass
+    return y
+
+
+def share(p: int, words: Sequence[int]) -> list[int]:
+    """Samples of noise with deviation p / 256 from as many proposals as there are words for."""
+    k = 5 * p // 1536
+    weights = [exponential((256 * k * x) ** 2, 2 * p**2) for x in range(40)]
+    below = [sum(weights[: x + 1]) * 2**127 // sum(weights) for x in range(40)]
+    steps = [step for step in below if step < 2**127 - 1]
+    rate = Fraction(2**15 * 2**_BITS, p**2 * LN2)  # 1 / (2 s² ln 2)
+    shift = next(i for i in range(64) if rate * 2 ** (65 + i) >= 2**63)
+    scale = math.floor(rate * 2 ** (64 + shift))
+    found = []
+    for a, b, c, e in zip(*(iter(words),) * 4, strict=False):
+        x = sum((a * 2**64 + b) // 2 >= step for step in steps)
+        z, rest = c * k // 2**64, c * k % 2**64
+        exponent = z * (z + 2 * k * x) * scale // 2**shift
+        y = k * x + z
+        chance = half(exponent % 2**64) // 2 ** (exponent // 2**64)
+        if rest >= 2**64 % k and e // 2 < chance and (y, b % 2) != (0, 1):
+            found.append(-y if b % 2 else y)
+    return found
+
+
+_BITS = 256
+LN2 = sum(2**_BITS // (i * 2**i) for i in range(1, _BITS))
+"""ln 2 · 2^256, but for the last ten bits."""
+
+
+def exponential(n: int, d: int) -> int:
+    """exp(−n / d) · 2^256, but for the last bits: the series of a part, squared often."""
+    halvings = max(0, (n // d).bit_length() + 8)
+    part, term, total = (n << _BITS) // (d << halvings), 1 << _BITS, 0
+    for i in range(1, 60):
+        total, term = total + term, -term * part // (i << _BITS)
+    for _ in range(halvings):
+        total = total * total >> _BITS
+    return total
+
+
+def half(f: int) -> int:
+    """2^(−f / 2^64) in units of 2^−63, by Horner's rule in integers."""
+    y = 0
+    for i in range(15, -1, -1):
+        y = (LN2**i * 2**63 // (math.factorial(i) * 2 ** (_BITS * i))) - f * y // 2**64
     return y

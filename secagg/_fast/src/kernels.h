@@ -90,6 +90,22 @@ enum { SECAGG_SIGMA_STEP = 256 };
 size_t secagg_discrete_gaussian(int64_t *out, size_t d, const uint64_t *words, size_t m,
                                 uint64_t p, size_t *used);
 
+/* shares.c: likewise, in constant time but for the number of samples. */
+typedef struct {
+    const uint64_t *table; /* `entries` numbers of 127 bits, the high word first */
+    size_t entries;
+    uint64_t k, scale;
+    unsigned shift;
+} secagg_share_law;
+size_t secagg_gaussian_shares(int64_t *out, size_t d, const uint64_t *words, size_t m,
+                              const secagg_share_law *law, size_t *used);
+
+/* rotation.c: n <= size elements of `width` bytes, bounded; the rest are zeros. The sum of their
+ * squares; finite: 0 at inf or NaN, else 1. n is a power of two in `rotate`; bit i % 64 of
+ * signs[i / 64] is the sign of element i. */
+double secagg_widen(double *out, size_t size, const void *x, size_t n, size_t width, int *finite);
+void secagg_rotate(double *values, size_t n, const uint64_t *signs, int inverse);
+
 /* gcm_aesni.c: n rows of each; keys of 32 bytes, a nonce of 12, tags of 16 behind the sealed texts,
  * which have less than 2^31 bytes. Call them only if secagg_gcm_supported() is 1 and not 0. */
 int secagg_gcm_supported(void);

@@ -109,6 +109,8 @@ class Lane:
     async def enter(self, turn: Turn) -> None:
         """Wait for a turn; raise `Problem` 503 if none comes."""
         came = self._ask(turn)
+        if came.done():  # at once, so no timer is needed
+            return
         try:
             async with asyncio.timeout(self._wait):
                 await came
@@ -170,6 +172,8 @@ class Lane:
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
+        if not self._waiting:
+            return
         due = min((turn.due(self._seconds) for turn in self._pressed()), default=math.inf)
         if due < math.inf:
             self._watch = asyncio.get_running_loop().call_at(due, self._drop_slow)

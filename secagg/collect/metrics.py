@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -40,8 +40,9 @@ class Metrics:
             namespace="secagg",
             registry=own,
         )
+        self._answer = cache(self._answers.labels)
         # there from the start, so that an alert sees a service without any report
-        self._answers.labels("report", "ok")
+        self._answer("report", "ok")
         self._commit = seconds(
             "collect_commit_seconds", "Seconds of a commit.", buckets=_SECONDS
         )
@@ -70,7 +71,7 @@ class Metrics:
             answer = "server"
             raise
         finally:
-            self._answers.labels(request, answer).inc()
+            self._answer(request, answer).inc()
 
     def committed(self, reports: int, seconds: float) -> None:
         """Count a commit."""

@@ -123,10 +123,11 @@ class Service:
     def routes(self) -> list[Route]:
         """Return the routes of the application."""
         return [
-            asgi.HEALTH,
-            Route("/v1/parameters", self.parameters),
-            Route("/v1/parameters/{digest}", self.parameters),
+            # most requests match the first
             Route("/v1/parameters/{digest}/reports", self.report, methods=["POST"]),
+            Route("/v1/parameters/{digest}", self.parameters),
+            Route("/v1/parameters", self.parameters),
+            asgi.HEALTH,
         ]
 
     async def parameters(self, request: Request) -> Response:

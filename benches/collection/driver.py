@@ -123,7 +123,7 @@ def run(load: Load, folder: Path, cache: Path | None = None) -> Row:
             counts.update(sent)
         report_bytes = _check(parties)
         memory = {
-            kind: max(one.memory for one in programs) - base
+            kind: max(0, max(one.memory for one in programs) - base)
             for kind, programs in everybody.items()
         }
     return Row(

@@ -21,7 +21,7 @@ import psycopg
 from benches.collection.parties import Parties
 from benches.collection.programs import Program, is_computing, is_connected
 
-_TRIES = 20.0
+_TRIES = 45.0
 """Seconds to find a process inside."""
 _LOOK = 0.005
 _REPORTS = "SELECT sum(reports)::bigint FROM secagg_batches"

@@ -41,7 +41,8 @@ def table(rows: Iterable[Row]) -> Table:
             (
                 *(n, row.load.length, row.report_bytes, row.taking, row.summing),
                 n / row.taking,
-                *(seconds / n for seconds in times),
+                # of killed processes the time is lost
+                *(None if row.kills else seconds / n for seconds in times),
                 *(row.memory[kind] for kind in ("serve", "work", "close", "helper")),
                 row.disk,
                 kills or "none",

@@ -65,10 +65,12 @@ class Kills:
     def __init__(self, parties: Parties, count: int) -> None:
         self.counted: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
         self._parties, self._count = parties, count
+        self._over = Event()
         self._random = Random(parties.load.seed)  # noqa: S311 - of moments, not of keys
 
     def take(self, over: Event) -> None:
         """Kill ``serve`` and PostgreSQL while reports come."""
+        self._over = over
         early = self._count - self._count // 2
         kinds = _mixed({"serve": self._count, "postgres": early})
         for at, kind in enumerate(kinds, 1):
@@ -84,7 +86,7 @@ class Kills:
 
     def close(self, over: Event) -> None:
         """Kill everybody while the batch closes."""
-        count, parties = self._count, self._parties
+        self._over, count, parties = over, self._count, self._parties
         later = dict.fromkeys(("work", "helper", "close"), count)
         kinds = _mixed(later | {"postgres": count // 2})
         for kind in kinds:
@@ -139,7 +141,7 @@ class Kills:
     def _kill_database(self, clients: Iterable[Program]) -> None:
         """Kill PostgreSQL, inside a transaction of one of the clients, and start it again."""
         end, held, clients = time.monotonic() + _TRIES, None, list(clients)
-        while held is None and time.monotonic() < end:
+        while held is None and time.monotonic() < end and not self._over.is_set():
             one = self._random.choice(clients)
             if self._stop_inside(one, self._is_in_transaction, 1.0):
                 held = one
@@ -158,7 +160,7 @@ class Kills:
         """Stop a process inside; return False, without a stop, if no moment was found."""
         end = time.monotonic() + seconds
         time.sleep(self._random.random() * 0.1)
-        while time.monotonic() < end and program.is_running:
+        while time.monotonic() < end and program.is_running and not self._over.is_set():
             with suppress(psycopg.Error, FileNotFoundError):
                 if is_inside(program):
                     program.signal(signal.SIGSTOP)

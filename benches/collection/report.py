@@ -18,7 +18,7 @@ COLUMNS = (
     *(Column(f"{kind}", micro) for kind in _KINDS),
     *(Column(f"memory: {kind}", volume) for kind in ("serve", "work", "close", "helper")),
     Column("disk", volume),
-    Column("kills, inside"),
+    Column("kills (inside)"),
 )
 
 
@@ -35,7 +35,7 @@ def table(rows: Iterable[Row]) -> Table:
             cpu["generator"],
         )
         kills = ", ".join(
-            f"{kind} {count}, {inside}" for kind, (count, inside) in row.kills.items()
+            f"{kind} {count} ({inside})" for kind, (count, inside) in row.kills.items()
         )
         lines.append(
             (

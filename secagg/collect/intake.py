@@ -7,6 +7,7 @@ acknowledged after the commit.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from secagg.collect.database import Database
 from secagg.collect.reports import Report, Verdict
 from secagg.collect.sessions import Session
 from secagg.session.exchange import Calls
+
+logger = logging.getLogger("secagg.collect")
 
 _REPORTS, _BYTES = 500, 1 << 24
 """Reports of a transaction, and bytes unless a single report has more."""
@@ -78,7 +81,14 @@ class Intake:
                 if not done.done():  # a client that hung up has cancelled the future
                     done.set_exception(error)
         else:
-            self._committed(len(group), time.monotonic() - began)
+            seconds = time.monotonic() - began
+            self._committed(len(group), seconds)
+            logger.debug(
+                "%d reports of session %s are stored",
+                len(group),
+                session.name,
+                extra={"reports": len(group), "seconds": seconds},
+            )
             for (*_, done), verdict in zip(group, verdicts, strict=True):
                 if not done.done():
                     done.set_result(verdict)

@@ -88,8 +88,12 @@ class Worker:
             # a process that ends in order leaves no lease behind
             await self.thread.run(lambda: self._release(task.lease))
             raise
-        if not stored:
-            logger.warning("the lease of %s ran out, and another worker has it", task.lease)
+        lease = task.lease
+        if stored:
+            known = {"batch": lease.batch, "slice": lease.slice}
+            logger.info("slice %d of batch %d is added", lease.slice, lease.batch, extra=known)
+        else:
+            logger.warning("the lease of %s ran out, and another worker has it", lease)
         return True
 
     def _take(self, number: int | None = None) -> _Task | None:

@@ -19,6 +19,9 @@ from typer.main import get_command
 
 from secagg import Registry
 from secagg.cli import app
+from secagg.collect.metrics import Metrics
+from secagg.collect.overview import Overview
+from secagg.collect.schema import MIGRATIONS
 from secagg.http.application import Members
 from secagg.http.bodies import Limits
 from secagg.http.operator import Operator
@@ -50,7 +53,7 @@ def test_systemd_has_no_complaint_about_the_units(tmp_path: Path) -> None:
         text = unit.read_text().replace(COMMAND, "/bin/true")
         (tmp_path / unit.name).write_text(text)
     program = tool("systemd-analyze")
-    assert len(UNITS) == 3
+    assert len(UNITS) == 4
     # a misspelt key is a line on stderr, with exit status 0
     assert said(program, "verify", *tmp_path.glob("*.service")) == ""
 
@@ -67,17 +70,24 @@ def test_options_of_the_units_exist(unit: Path) -> None:
 
 
 def metrics() -> set[str]:
-    """Return the names of all metrics of a server with a certificate."""
+    """Return the names of all metrics of a server with a certificate, and of a collector."""
     registry = Registry({u: make_identity(u).public for u in range(3)})
     session = Session(registry)
     page = Operator(session, Members(session, registry, Limits()))
     page.show_certificate(0.0)
-    return set(re.findall(r"^# TYPE (\w+) ", page._metrics.text().decode(), re.MULTILINE))
+    batches = Overview(0.0, {}, 0)
+    text = page._metrics.text() + Metrics(lambda: 0).text(batches)
+    return set(re.findall(r"^# TYPE (\w+) ", text.decode(), re.MULTILINE))
 
 
-@pytest.mark.parametrize("path", ["deploy/alerts.yml", "docs/operation.md"])
+PAGES = ["deploy/alerts.yml", "docs/operation.md", "docs/how-to/collection-operation.md"]
+
+
+@pytest.mark.parametrize("path", PAGES)
 def test_named_metrics_exist(path: str) -> None:
-    named = set(re.findall(r"\bsecagg_\w+", (DEPLOY.parent / path).read_text()))
+    text = (DEPLOY.parent / path).read_text()
+    tables = set(re.findall(r"CREATE TABLE (\w+)", str(MIGRATIONS))) | {"secagg_schema"}
+    named = set(re.findall(r"\bsecagg_\w+", text)) - tables
     assert len(named) > 4
     assert named <= metrics()
 
@@ -94,6 +104,9 @@ def test_prometheus_reads_the_configuration() -> None:
     assert all({"alert", "expr", "annotations"} <= rule.keys() for rule in group["rules"])
 
 
+READY = 'secagg_collect_ready{job="secagg-collect"}'
+CLOSING = 'secagg_collect_oldest_seconds{state="closing"}'
+REPORTS = 'secagg_collect_answers_total{request="report", answer="ok"}'
 FAILED = 'secagg_attempts_total{outcome="TooFewSurvivors"}'
 FINISHED = 'secagg_attempts_total{outcome="finished"}'
 PRESENT = 'secagg_member_present{member="bern"}'
@@ -106,6 +119,12 @@ CASES = {
     "finished": (FINISHED, "_x90 1x60", "SecaggAttemptFailed", "100m", False),
     "away": (PRESENT, "1x10 0x3000", "SecaggMemberAway", "50h", True),
     "back": (PRESENT, "0x2000 1x100", "SecaggMemberAway", "34h", False),
+    "no database": (READY, "0x10", "SecaggCollectNotReady", "9m", True),
+    "database": (READY, "1x10", "SecaggCollectNotReady", "9m", False),
+    "long closing": (CLOSING, "0+60x90", "SecaggCollectBatchStays", "80m", True),
+    "short closing": (CLOSING, "0+60x90", "SecaggCollectBatchStays", "50m", False),
+    "no reports": (REPORTS, "5x200", "SecaggCollectNoReports", "190m", True),
+    "reports": (REPORTS, "5x60 6x30 7x30 8x90", "SecaggCollectNoReports", "190m", False),
     "last days": (CERTIFICATE, f"{20 * DAY}x10", "SecaggCertificateEnds", "5m", True),
     "earlier days": (CERTIFICATE, f"{22 * DAY}x10", "SecaggCertificateEnds", "5m", False),
 }
@@ -114,6 +133,7 @@ CASES = {
 def test_alerts_fire(tmp_path: Path) -> None:
     program = tool("promtool")
     shutil.copy(DEPLOY / "alerts.yml", tmp_path)
+    firing = 'alertstate="firing"'
     cases = [
         {
             "name": name,
@@ -121,7 +141,7 @@ def test_alerts_fire(tmp_path: Path) -> None:
             "input_series": [{"series": series, "values": values}],
             "promql_expr_test": [
                 {
-                    "expr": f'count(ALERTS{{alertname="{alert}"}}) or vector(0)',
+                    "expr": f'count(ALERTS{{{firing},alertname="{alert}"}}) or vector(0)',
                     "eval_time": at,
                     "exp_samples": [{"value": int(fires)}],
                 }

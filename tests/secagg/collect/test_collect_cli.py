@@ -79,6 +79,8 @@ def test_commands_of_a_collection(
         assert succeeded(*closing) == {"sums": [found | {"missing": []}]}
         assert np.load(path).tolist() == [0.75] * 5
         assert succeeded(*closing) == {"sums": []}
+        w.terminate()
+        assert w.wait(60) == 0
     (batch,) = succeeded("collect", "status", database)["batches"]  # type: ignore[misc]
     assert (batch["state"], batch["reports"], batch["slices_left"]) == ("done", 3, 0)
 

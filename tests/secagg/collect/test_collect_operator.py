@@ -10,6 +10,7 @@ from base64 import b64decode
 
 import pytest
 
+from cli_processes import invoke
 from collect_parts import Collected, Databases
 from collect_site import NEWEST, served
 from oneshot_parties import parties
@@ -79,6 +80,16 @@ async def test_metrics_count_answers_commits_and_batches(databases: Databases) -
     }
     assert {name: named.get(name) for name in expected} == expected
     assert named["commit_seconds_count"] == named["commit_reports_count"] > 0
+
+
+def test_status_prints_the_metrics_of_the_database(databases: Databases) -> None:
+    with parties() as made:
+        Collected(databases.open(), made).report(0, 1)
+    status = ("collect", "status", databases.where, "--metrics")
+    lines = invoke(*status).stdout.splitlines()
+    assert 'secagg_collect_reports{state="open"} 2.0' in lines
+    assert "secagg_collect_slices_left 0.0" in lines
+    assert invoke(*status, "--json").exit_code == 2
 
 
 async def test_refusals_keep_no_report_in_memory(databases: Databases) -> None:

@@ -15,6 +15,8 @@ from collect_parts import Collected, Databases
 from oneshot_parties import parties
 from secagg.collect import batches
 
+PAGE = "https://app.example"
+
 
 @pytest.mark.large
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -22,12 +24,14 @@ def test_report_under_way_is_answered_after_its_commit(
     new_database: Callable[[], Databases], number: signal.Signals
 ) -> None:
     databases = new_database()
-    serve = ("collect", "serve", databases.where, "--port", 0, "--operator-port", 0)
+    more = ("--port", 0, "--operator-port", 0, "--origin", PAGE)
+    serve = ("collect", "serve", databases.where, *more)
     with parties(security="semi-honest") as made:
         collected = Collected(databases.open(), made)
         content = made.report(1)
         head = (
             f"POST /v1/parameters/{made.params.digest.hex()}/reports HTTP/1.1\r\nHost: x\r\n"
+            f"Origin: {PAGE}\r\n"
             f"Content-Length: {len(content)}\r\nExpect: 100-continue\r\n\r\n"
         )
         with process(*serve) as serving:
@@ -47,7 +51,9 @@ def test_report_under_way_is_answered_after_its_commit(
                     with pytest.raises(BlockingIOError):
                         client.recv(4096)
                 client.setblocking(True)
-                assert b" 204 " in client.recv(4096)
+                answer = client.recv(4096)
+                assert b" 204 " in answer
+                assert PAGE.encode() in answer
             assert serving.wait(60) == 0
         with collected.database.transaction() as tx:
             assert batches.get(tx, 0).reports == 1

@@ -11,6 +11,8 @@ import pytest
 from starlette.routing import Route
 
 from secagg import Identity, Registry
+from secagg.collect.service import Service
+from secagg.collect.sqlite import SQLite
 from secagg.http import application, asgi, helper, openapi, signatures
 from secagg.http.application import Members
 from secagg.http.bodies import Limits
@@ -51,21 +53,30 @@ def helpers() -> list[Route]:
     return service.routes()
 
 
+def collection() -> list[Route]:
+    service = Service(SQLite(Path("none")), None, Limits())
+    service.close()
+    return service.routes()
+
+
+def served_by(routes: list[Route]) -> set[str]:
+    """Return methods and paths of requests, but those of every service."""
+    return {
+        f"{method} {re.sub(':path', '', route.path)}"
+        for route in routes
+        for method in route.methods or ()
+        if method != "HEAD" and route.path not in {"/health", "/openapi.json"}
+    }
+
+
 SERVICES = {"members": (members, openapi.members), "helper": (helpers, openapi.helper)}
 
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_requests_and_statuses_are_those_of_the_code(service: str) -> None:
     routes, document = SERVICES[service]
-    common = {"/health", "/openapi.json"}
-    served = {
-        f"{method} {re.sub(':path', '', route.path)}"
-        for route in routes()
-        for method in route.methods or ()
-        if method != "HEAD" and route.path not in common
-    }
     page = requests_of(service)
-    assert set(page) == served
+    assert set(page) == served_by(routes())
     described = operations(document)
     for request, (signed, body, success, _, others) in page.items():
         operation = described[request]
@@ -73,6 +84,16 @@ def test_requests_and_statuses_are_those_of_the_code(service: str) -> None:
         assert (signed == "yes") == ("Signature" in headers)
         assert (body != "–") == ("requestBody" in operation)
         assert f"{success}, {others}".split(", ") == list(operation["responses"])
+
+
+def test_requests_of_a_collection_are_those_of_the_code() -> None:
+    page = requests_of("collection")
+    assert set(page) == served_by(collection())
+    # every status of the vectors is one of the request
+    for case in (*VECTORS["collection"]["open"], *VECTORS["collection"]["closed"]):
+        pattern = re.sub(r"/[0-9a-fx]+(/|$)", r"/{digest}\1", case["target"][len("/v1") :])
+        _, _, success, _, others = page[f"{case['method']} /v1{pattern}"]
+        assert str(case["status"]) in f"{success}, {others}".split(", ")
 
 
 def operations(document: Callable[[], openapi.Document]) -> dict[str, Vector]:
@@ -88,18 +109,28 @@ def operations(document: Callable[[], openapi.Document]) -> dict[str, Vector]:
 
 def test_checks_are_those_of_the_code() -> None:
     """Every pair of a status and a check that the code states is in a table of the page."""
-    code = "\n".join(path.read_text() for path in (ROOT / "secagg" / "http").glob("*.py"))
-    stated = set(re.findall(r'Problem\(\s*(\d{3}), "(\w+)"', code))
+    stated = problems(*(ROOT / "secagg" / "http").glob("*.py"))
     stated |= {(str(status), check) for status, check in asgi._CHECKS.items()}
     stated |= {(str(status), check) for check, status in application._STATUS.items()}
     before, collection = TEXT.split("## 5. Collection")
-    found = {
+    assert statuses(before) == stated
+    of_collections = problems(ROOT / "secagg" / "collect" / "service.py")
+    assert of_collections == statuses(collection) - {("408", "deadline"), ("413", "length")}
+
+
+def problems(*paths: Path) -> set[tuple[str, str]]:
+    """Return the statuses and checks of errors that files state."""
+    code = "\n".join(path.read_text() for path in paths)
+    return set(re.findall(r'Problem[(,]\s*(\d{3}),\s*"(\w+)"', code))
+
+
+def statuses(text: str) -> set[tuple[str, str]]:
+    """Return the statuses and checks of the tables of a text."""
+    return {
         (cells[0], cells[1].strip("`"))
-        for cells in rows(before)
+        for cells in rows(text)
         if re.fullmatch(r"\d{3}", cells[0]) and cells[1].startswith("`")
     }
-    assert found == stated
-    assert ("409", "`id`") in {tuple(cells[:2]) for cells in rows(collection)}
 
 
 def at(monkeypatch: pytest.MonkeyPatch, now: int) -> None:

@@ -83,7 +83,7 @@ def main(folder: Path) -> None:
         ("paillier", "§2-§4", "hashlib, Python integers", paillier_vectors.paillier),
         ("oneshot", "§3-§6, §8", f"{curves}; HPKE, ML-KEM: Python integers", oneshot.oneshot),
         ("oneshot_malformed", "§3-§6, §12", curves, oneshot_malformed.malformed),
-        ("http", "§2", "cryptography (Ed25519), hashlib", http_vectors.http),
+        ("http", "§2, §5", curves, http_vectors.http),
     ]
     for name, section, library, make in files:
         write(folder, name, section, library, make())

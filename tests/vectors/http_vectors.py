@@ -1,8 +1,11 @@
-"""http.json: signatures of requests, from docs/http-binding.md §2 alone."""
+"""http.json: docs/http-binding.md §2, signatures of requests, and §5, a collection."""
 
 import base64
+from collections.abc import Iterator
 
 from draws import draw
+from faults import flip
+from oneshot import Client, sessions
 
 from independent_primitives import identity_key, sha256, sign
 
@@ -70,8 +73,85 @@ def refused() -> dict[str, tuple[str, dict[str, object]]]:
     }  # fmt: skip
 
 
+def exchange(
+    name: str, target: str, status: int, check: str = "", body: bytes | None = None,
+    content: dict[str, object] | None = None, headers: tuple[str, ...] = (),
+) -> dict[str, object]:  # fmt: skip
+    return {
+        "name": name, "method": "GET" if body is None else "POST", "target": target,
+        "body": body or b"", "status": status, "check": check or None, "content": content,
+        "headers": headers,
+    }  # fmt: skip
+
+
+def collection() -> dict[str, object]:
+    """§5: requests to a collection in their order, before and after its batch is closed."""
+    batch = sessions()["example"]
+    p, known = batch.p, [1, 2, 3, 4, 300]
+    assert p.n_clients == 4
+    endorsements = [sign(seed, p.endorsement()) for _, seed in batch.secrets]
+    path = f"/v1/parameters/{p.digest.hex()}"
+    offer = {
+        "digest": p.digest.hex(), "parameters": _base64(p.encode()),
+        "endorsements": [_base64(one) for one in endorsements],
+    }  # fmt: skip
+
+    def report(
+        name: str, status: int, body: bytes, check: str = "", *headers: str
+    ) -> dict[str, object]:
+        return exchange(name, f"{path}/reports", status, check, body, headers=headers)
+
+    def of(u: int) -> bytes:
+        return Client(p, u, [0.0, 0.0, 0.0], 0).encode()
+
+    def faults(good: bytes, end: int) -> Iterator[tuple[str, int, str, bytes]]:
+        yield "no bytes", 422, "length", b""
+        yield "a byte missing", 422, "length", good[:-1]
+        yield "a byte more", 413, "length", good + b"\0"
+        yield "version 2", 422, "version", b"\2" + good[1:]
+        yield "kind 2", 422, "encoding", good[:1] + b"\2" + good[2:]
+        yield "another session", 422, "parameters", flip(good, 2)
+        yield "a signature altered", 422, "signature", flip(good, end - 1)
+        yield "a client not in the registry", 422, "signature", of(77)
+        yield "a padding bit", 422, "range", good[:-1] + bytes([good[-1] | 0x80])
+
+    good = [client.encode() for client in batch.clients]
+    faulty = [
+        report(name, status, body, check)
+        for name, status, check, body in faults(good[0], len(good[0]) - p.packed)
+    ]
+    return {
+        "digest": p.digest, "parameters": p.encode(), "endorsements": endorsements,
+        "registry": [
+            {"id": u, "identity_key": identity_key(draw(f"one-shot identity {u}", 32))}
+            for u in known
+        ],
+        "open": [
+            exchange("the newest parameters", "/v1/parameters", 200, content=offer),
+            exchange("parameters by digest", path, 200, content=offer),
+            exchange("another digest", f"/v1/parameters/{'0' * 64}", 404, "parameters"),
+            exchange("no digest", "/v1/parameters/x", 404, "parameters"),
+            *faulty,
+            *(report("a report", 204, one) for one in good),
+            report("the same bytes again", 204, good[0]),
+            report("another report of the client", 409, of(1), "id"),
+            report("the last report", 204, of(3)),
+            report("a report more than n", 503, of(4), "full", "retry-after"),
+            report("the same bytes, in a full batch", 204, good[1]),
+        ],
+        "closed": [
+            exchange("no session is open", "/v1/parameters", 404, "parameters"),
+            exchange("parameters of a closed session", path, 200, content=offer),
+            report("the same bytes, after the end", 204, good[1]),
+            report("another report, after the end", 409, of(1), "id"),
+            report("a new report", 410, of(4), "closed", "link"),
+        ],
+    }  # fmt: skip
+
+
 def http() -> dict[str, object]:
     return {
+        "collection": collection(),
         "requests": [{"name": name} | signed(*of) for name, of in REQUESTS.items()],
         "refused": [
             {"name": name, "status": 401, "check": check} | request

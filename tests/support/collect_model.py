@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from collect_parts import Collected, Databases
 from oneshot_parties import Parties, parties, registry_for
-from secagg import DatabaseError, RemoteProtocolError, TooFewSurvivors
+from secagg import DatabaseError, ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.collect import Asking, Closer, State, Worker, batches
-from secagg.collect.close import result
+from secagg.collect.close import drop, result
 from secagg.collect.reports import Verdict
 from secagg.oneshot import Accumulator, OneShotParams
 from secagg.session.clock import Clock
@@ -50,9 +50,9 @@ class Gated(Calls):
 class Link:
     """Link to a helper, which may start again; helper 4 also rejects some clients."""
 
-    def __init__(self, made: Parties, number: int, rejected: Sequence[int]) -> None:
+    def __init__(self, made: Parties, number: int) -> None:
         self.made, self.number = made, number
-        self.rejected = tuple(rejected) if number == 4 else ()
+        self.rejected: tuple[int, ...] = ()
 
     async def check(self, boxes: bytes) -> tuple[int, ...]:
         return (*self.made.helpers[self.number - 1].check(boxes), *self.rejected)
@@ -71,6 +71,7 @@ class Expected:
     clients: set[int] = field(default_factory=set)
     state: State = State.OPEN
     fixed: bytes | None = None
+    dropped: bool = False
 
 
 @dataclass
@@ -81,15 +82,17 @@ class Process:
     calls: Gated
 
 
+REJECTED = st.sets(st.integers(0, CLIENTS - 1), max_size=3) | st.sets(
+    st.integers(0, CLIENTS - 1), min_size=CLIENTS - 3
+)
+
+
 class AnyCollection(RuleBasedStateMachine):
     """Clients, serves, workers, closers and helpers; `make` returns a new database."""
 
     make: ClassVar[Callable[[], Databases]]
 
-    @initialize(
-        rejected=st.sets(st.integers(0, CLIENTS - 1), max_size=3)
-        | st.sets(st.integers(0, CLIENTS - 1), min_size=CLIENTS - 3)
-    )
+    @initialize(rejected=REJECTED)
     def start(self, rejected: set[int]) -> None:
         self.stack = ExitStack()
         self.loop = asyncio.new_event_loop()
@@ -101,8 +104,9 @@ class AnyCollection(RuleBasedStateMachine):
         self.stack.callback(self.databases.close)
         self.serves = [self.databases.open() for _ in range(2)]
         self.collected = Collected(self.serves[0], self.made, slices=SLICES)
-        self.rejected = rejected
-        self.links = [Link(self.made, j, sorted(rejected)) for j in (1, 2, 3, 4)]
+        self.links = [Link(self.made, j) for j in (1, 2, 3, 4)]
+        self.rejected = list[set[int]]()
+        self.change_mind(rejected)
         self.processes: list[Process] = []
         self.batches = [Expected()]
         self.sent: dict[int, int] = {}
@@ -120,10 +124,10 @@ class AnyCollection(RuleBasedStateMachine):
             self.loop.run_until_complete(self.finish())
             self.agrees()
             for number, batch in enumerate(self.batches):
-                if batch.state != State.OPEN:
-                    found = result(self.serves[0], number)
-                    assert found is not None
-                    assert set(found.survivors) == self.listed(batch)
+                found = result(self.serves[0], number)
+                assert (found is None) == (batch.dropped or batch.state == State.OPEN)
+                if found is not None:
+                    self.check_list(batch, set(found.survivors))
                     vectors = [self.vectors[u, self.sent[u]] for u in found.survivors]
                     assert found.integers.tolist() == sum(vectors).tolist()  # type: ignore[union-attr]
 
@@ -171,6 +175,36 @@ class AnyCollection(RuleBasedStateMachine):
             batch.state = State.CLOSING
             self.batches += [Expected()] * reopen
 
+    @rule(data=st.data(), sure=st.sampled_from([False, False, False, True]))
+    def drop(self, data: st.DataObject, sure: bool) -> None:
+        """The operator drops a batch that has no sum."""
+        number = data.draw(st.integers(0, len(self.batches) - 1))
+        if not sure:
+            return
+        batch = self.batches[number]
+        has_sum = batch.state in (State.OPENED, State.DONE)
+        try:
+            drop(self.serves[0], number)
+        except ParameterError:
+            assert has_sum
+            return
+        assert not has_sum
+        batch.state, batch.dropped = State.DONE, True
+
+    @rule(data=st.data())
+    def ask_again(self, data: st.DataObject) -> None:
+        """The operator lets the helpers check a batch again."""
+        number = data.draw(st.integers(0, len(self.batches) - 1))
+        with self.serves[0].transaction() as tx:
+            asked = batches.ask_again(tx, number)
+        assert asked == (self.batches[number].state == State.CLOSING)
+
+    @rule(rejected=REJECTED)
+    def change_mind(self, rejected: set[int]) -> None:
+        """Helper 4 rejects other clients from now on."""
+        self.rejected.append(rejected)
+        self.links[3].rejected = tuple(sorted(rejected))
+
     @precondition(lambda self: len(self.processes) < 4)
     @rule()
     def work(self) -> None:
@@ -207,9 +241,9 @@ class AnyCollection(RuleBasedStateMachine):
         self.end(data.draw(st.sampled_from(self.processes)))
         self.reap()
 
-    @rule(part=st.sampled_from([0.4, 1.1]))
+    @rule(part=st.sampled_from([0.4, 1.1, -0.6]))
     def wait(self, part: float) -> None:
-        """Time passes, and leases may run out."""
+        """Time passes, and leases may run out; or the clock of the database is set back."""
         self.databases.time += part * Worker.lease
 
     @rule()
@@ -238,13 +272,17 @@ class AnyCollection(RuleBasedStateMachine):
                 expected.fixed = row.list
                 registry = registry_for(self.made.params)
                 whole = Accumulator.from_bytes(row.list, self.made.params, registry=registry)
-                assert set(whole.ids) == self.listed(expected)
+                self.check_list(expected, set(whole.ids))
             assert (row.list is None) == (batch.state in (order[0], order[1], order[-1]))
 
-    def listed(self, batch: Expected) -> set[int]:
-        """Return the clients of a batch's list: a helper that rejects too many is a liar."""
-        kept = batch.clients - self.rejected
-        return kept if len(kept) >= LEAST else batch.clients
+    def check_list(self, batch: Expected, listed: set[int]) -> None:
+        """Check the clients of a batch's list: a helper that rejects too many is a liar."""
+        ever = set[int]().union(*self.rejected)
+        assert batch.clients - ever <= listed <= batch.clients
+        assert len(listed) >= LEAST
+        if len(self.rejected) == 1:
+            kept = batch.clients - ever
+            assert listed == (kept if len(kept) >= LEAST else batch.clients)
 
     def asking(self) -> Asking:
         @asynccontextmanager

@@ -100,6 +100,8 @@ async def lead(
     RemoteProtocolError
         "helpers": too few helpers answered. "dropped": the batch was dropped. Or see
         `OneShotResult`.
+    ParameterError
+        There is no batch with this number.
     DatabaseError
         The database failed.
     """

@@ -74,6 +74,8 @@ class Closer:
             Fewer than ``params.min_clients`` reports passed the checks.
         RemoteProtocolError
             "helpers": too few helpers answered. Or see `Accumulator.result`.
+        ParameterError
+            There is no batch with this number.
         DatabaseError
             The database failed, or was altered.
         """

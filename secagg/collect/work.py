@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from secagg.collect.database import Database
 from secagg.collect.helpers import Asking
 from secagg.collect.sessions import Session
 from secagg.collect.slices import Lease
-from secagg.errors import LinkError, RemoteProtocolError
+from secagg.errors import DatabaseError, LinkError, RemoteProtocolError
 from secagg.oneshot import Accumulator, OneShotParams, messages
 from secagg.oneshot.messages import CHUNK
 from secagg.protocol import Registry
@@ -84,9 +85,10 @@ class Worker:
         try:
             async with self.asking.reach(task.session.params) as links:
                 stored = await self._add(task, links)
-        except (RemoteProtocolError, LinkError, asyncio.CancelledError):
-            # a process that ends in order leaves no lease behind
-            await self.thread.run(lambda: self._release(task.lease))
+        except (DatabaseError, LinkError, RemoteProtocolError, asyncio.CancelledError):
+            # a process that ends in order leaves no lease behind, if the database is back
+            with suppress(DatabaseError):
+                await self.thread.run(lambda: self._release(task.lease))
             raise
         lease = task.lease
         if stored:

@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
+from collect_faults import Death, Interposed
 from collect_parts import Collected, Databases, Rejecting
 from oneshot_parties import parties
-from secagg import ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg import DatabaseError, ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.collect import State, batches, close, sessions
 from secagg.collect.reports import Verdict
 from secagg.session import bind, outcomes
@@ -170,6 +171,9 @@ async def test_worker_that_ends_in_order_leaves_no_lease(databases: Databases) -
 
         asked = asyncio.Event()
 
+        def away(_: str) -> None:
+            raise DatabaseError("gone")
+
         class Silent(LocalHelper):
             async def check(self, boxes: bytes) -> tuple[int, ...]:
                 asked.set()
@@ -177,9 +181,34 @@ async def test_worker_that_ends_in_order_leaves_no_lease(databases: Databases) -
                 return ()
 
         links = [Silent(helper) for helper in made.helpers]
-        step = asyncio.ensure_future(collected.worker(links).step())
-        await asked.wait()
-        step.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await step
+        for is_away in (True, False):
+            database = Interposed(collected.database, Death(None))
+            step = asyncio.ensure_future(collected.worker(links, database).step())
+            await asked.wait()
+            asked.clear()
+            if is_away:
+                database.before = away
+            step.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await step
+            if is_away:
+                databases.time += 10_000.0
+        await collected.finish()
+
+
+async def test_slice_of_a_worker_that_lost_the_database_waits_for_no_lease(
+    databases: Databases,
+) -> None:
+    with parties() as made:
+        collected, failures = Collected(databases.open(), made, slices=1), iter([True])
+        collected.report(0, 1, 2)
+        collected.close()
+
+        def before(statement: str) -> None:
+            if statement.startswith("UPDATE secagg_slices SET part") and next(failures, False):
+                raise DatabaseError("gone")
+
+        worker = collected.worker(database=Interposed(collected.database, before))
+        with pytest.raises(DatabaseError):
+            await worker.step()
         await collected.finish()

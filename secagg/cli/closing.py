@@ -90,7 +90,7 @@ class Closing:
     _told: set[int] = field(default_factory=set)
 
     async def once(self, number: int | None = None, *, reopen: bool) -> None:
-        """Lead closed batches to their sums; if there are none, close the newest open batch.
+        """Lead closed batches to their sums; if none has a sum, close the newest open batch.
 
         So a command that is repeated after a crash does not close the next batch.
 
@@ -166,7 +166,7 @@ class Closing:
                 await self.forget(keep)
             for batch in await self._run(lambda tx: batches.in_states(tx, State.OPEN)):
                 await self._run(partial(self._close_due, batch=batch, when=when))
-            return await self._run(_under_way)
+            return await self._run(self._kept)
         except DatabaseError as error:
             tell(f"{error}; trying again")
             await asyncio.sleep(_SOON)
@@ -232,6 +232,13 @@ class Closing:
         except DatabaseError as error:
             return error
         return None
+
+    def _kept(self, tx: Transaction) -> list[int]:
+        """Return the batches under way, and forget sessions of which no batch is left."""
+        current = {batch.session for batch in batches.in_states(tx, *list(State)[:-1])}
+        # a message may have megabytes, and each model of a training has a session
+        self._sessions = {at: one for at, one in self._sessions.items() if at in current}
+        return _under_way(tx)
 
     def _read(self, tx: Transaction, number: int) -> tuple[Batch, Session]:
         batch = batches.get(tx, number)

@@ -86,8 +86,9 @@ def close(
     """Close batches, and write each sum into a folder, with a record beside the sum.
 
     Without --reports and --every, the newest open batch closes. If an earlier process left
-    closed batches, their sums are written, and no batch is closed. So the same command can be
-    repeated after any failure. This process works on slices, too.
+    closed batches, their sums are written, and no batch is closed, unless none of them can have
+    a sum. So the same command can be repeated after any failure. This process works on slices,
+    too.
 
     With --reports or --every, the command stays until Ctrl-C or SIGTERM, for the batches of
     all sessions. The next batch fills while the earlier is led to its sum.
